@@ -1,0 +1,25 @@
+"""The compiled kernels: the only place that knows about SIMD, threads and dtypes."""
+
+try:
+    from annealvi._kernels import lda, special
+    from annealvi._kernels._dispatch import (
+        available_instruction_sets,
+        instruction_set,
+        use_instruction_set,
+    )
+    from annealvi._kernels.threads import openmp_enabled
+except ModuleNotFoundError as error:
+    raise ImportError(
+        "annealvi's compiled kernels are missing. If this is a source checkout, build them "
+        "with `pip install -e .` in it, or start Python in another folder to use an "
+        f"installed annealvi. ({error})"
+    ) from error
+
+__all__ = [
+    "available_instruction_sets",
+    "instruction_set",
+    "lda",
+    "openmp_enabled",
+    "special",
+    "use_instruction_set",
+]

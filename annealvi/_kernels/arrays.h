@@ -1,0 +1,58 @@
+/* The special functions over whole arrays, with the limits that the kernels
+ * never meet (0, infinity, NaN, subnormals) given as SciPy gives them.  A
+ * template: see vector.h.  They exist so that the tests can hold the inlined
+ * functions against SciPy and mpmath. */
+
+/* Replace `y` where x is one of the points the series does not serve. */
+INLINE V FN(at_limits)(V x, V y, REAL at_zero, REAL at_infinity)
+{
+    const V infinity = FN(splat)((REAL)__builtin_inf());
+    y = FN(select)(x == 0, FN(splat)(at_zero), y);
+    y = FN(select)(x == infinity, FN(splat)(at_infinity), y);
+    y = FN(select)(x < 0, FN(splat)((REAL)__builtin_nan("")), y);
+    return FN(select)(x != x, x, y);
+}
+
+INLINE V FN(log_anywhere)(V x)
+{
+    const REAL infinity = (REAL)__builtin_inf();
+    /* scale subnormals into the normal range, by a power of 2 */
+    const VI small = x < (REAL)TINY;
+    const V scaled = FN(select)(small, x * (REAL)(BITS == 64 ? 0x1p54 : 0x1p25), x);
+    const V y = FN(log)(scaled) - FN(select)(small, FN(splat)((REAL)((BITS == 64 ? 54 : 25) *
+                                                                     0.6931471805599453)), (V){0});
+    return FN(at_limits)(x, y, -infinity, infinity);
+}
+
+INLINE V FN(digamma_anywhere)(V x)
+{
+    return FN(at_limits)(x, FN(digamma)(x), (REAL)-__builtin_inf(), (REAL)__builtin_inf());
+}
+
+INLINE V FN(exp_digamma_anywhere)(V x, REAL b)
+{
+    REAL out[LANES], in[LANES];
+    FN(store)(in, x);
+    FN(exp_digamma_row)(LANES, in, 0, b, (REAL)-__builtin_inf(), out);
+    return FN(at_limits)(x, FN(load)(out), 0, (REAL)__builtin_inf());
+}
+
+#undef OVER_ARRAY
+#define OVER_ARRAY(name, args, call)                                                             \
+    static void FN(name) args                                                                    \
+    {                                                                                            \
+        for (int64_t i = 0; i < n; i += LANES) {                                                 \
+            V block = FN(splat)(1);                                                              \
+            const int filled = n - i < LANES ? (int)(n - i) : LANES;                             \
+            for (int l = 0; l < filled; l++)                                                     \
+                block[l] = x[i + l];                                                             \
+            block = call;                                                                        \
+            for (int l = 0; l < filled; l++)                                                     \
+                out[i + l] = block[l];                                                           \
+        }                                                                                        \
+    }
+OVER_ARRAY(exp_array, (int64_t n, const REAL *x, REAL *out), FN(exp)(block))
+OVER_ARRAY(log_array, (int64_t n, const REAL *x, REAL *out), FN(log_anywhere)(block))
+OVER_ARRAY(digamma_array, (int64_t n, const REAL *x, REAL *out), FN(digamma_anywhere)(block))
+OVER_ARRAY(exp_digamma_array, (int64_t n, REAL b, const REAL *x, REAL *out),
+           FN(exp_digamma_anywhere)(block, b))

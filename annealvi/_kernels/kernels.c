@@ -1,0 +1,41 @@
+/* All kernels for both floating types.  setup.py compiles this file once for
+ * each instruction set, with KERNELS_NAME set to baseline, avx2 or avx512. */
+#include "kernels.h"
+
+#define PASTE_(a, b) a##_##b
+#define PASTE(a, b) PASTE_(a, b)
+
+#define REAL float
+#define INT int32_t
+#define BITS 32
+#define FN(name) PASTE(name, f32)
+#include "vector.h"
+#include "special.h"
+#include "lda_rows.h"
+#include "arrays.h"
+#undef REAL
+#undef INT
+#undef BITS
+#undef FN
+
+#define REAL double
+#define INT int64_t
+#define BITS 64
+#define FN(name) PASTE(name, f64)
+#include "vector.h"
+#include "special.h"
+#include "lda_rows.h"
+#include "arrays.h"
+
+#define QUOTE_(a) #a
+#define QUOTE(a) QUOTE_(a)
+#define TABLE(suffix)                                                                            \
+    {                                                                                            \
+        fit_document_##suffix, log_normalizer_##suffix, energy_##suffix, raise_row_##suffix,     \
+            add_statistics_##suffix, exp_digamma_weights_##suffix, step_row_##suffix,            \
+            exp_array_##suffix, log_array_##suffix, digamma_array_##suffix,                      \
+            exp_digamma_array_##suffix                                                           \
+    }
+
+const annealvi_kernels PASTE(annealvi_kernels, KERNELS_NAME) = {
+    QUOTE(KERNELS_NAME), TABLE(f32), TABLE(f64)};

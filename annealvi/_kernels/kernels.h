@@ -1,0 +1,50 @@
+/* The table of kernels that each instruction set provides. */
+#ifndef ANNEALVI_KERNELS_H
+#define ANNEALVI_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define ANNEALVI_TABLE(REAL, NAME)                                                               \
+    typedef struct {                                                                             \
+        int (*fit_document)(int64_t, int, int, const REAL *const *, const REAL *, const REAL *,  \
+                            REAL, REAL, double, int, int, REAL *, REAL *, REAL *, REAL *, REAL *,\
+                            REAL *);                                                             \
+        double (*log_normalizer)(int64_t, int, const REAL *, const REAL *, REAL, REAL, REAL *);  \
+        double (*energy)(int64_t, int, int, const REAL *const *, const REAL *, const REAL *,     \
+                         const REAL *, REAL, REAL *);                                            \
+        void (*raise_row)(int, const REAL *, REAL, REAL *);                                      \
+        void (*add_statistics)(int64_t, int, const int64_t *, const int64_t *, const REAL *,     \
+                               const REAL *, const REAL *, REAL, const REAL *, int, double *,    \
+                               REAL *, REAL *);                                                  \
+        REAL (*exp_digamma_weights)(int, int, const REAL *, const REAL *, REAL, int, REAL *);    \
+        void (*step_row)(int, REAL, REAL, REAL, REAL, const REAL *, const REAL *, REAL *,        \
+                         double *);                                                              \
+        void (*exp)(int64_t, const REAL *, REAL *);                                              \
+        void (*log)(int64_t, const REAL *, REAL *);                                              \
+        void (*digamma)(int64_t, const REAL *, REAL *);                                          \
+        void (*exp_digamma)(int64_t, REAL, const REAL *, REAL *);                                \
+    } NAME
+
+ANNEALVI_TABLE(float, annealvi_table_f32);
+ANNEALVI_TABLE(double, annealvi_table_f64);
+
+typedef struct {
+    const char *name;
+    annealvi_table_f32 f32;
+    annealvi_table_f64 f64;
+} annealvi_kernels;
+
+/* How many rows' worth of words one sweep takes: buffers are padded to it. */
+enum { ANNEALVI_WORD_BLOCK = 8 };
+
+extern const annealvi_kernels annealvi_kernels_baseline;
+#ifdef ANNEALVI_X86
+extern const annealvi_kernels annealvi_kernels_avx2;
+extern const annealvi_kernels annealvi_kernels_avx512;
+#endif
+
+/* The table of that name, or NULL if there is none or this processor cannot run it. */
+const annealvi_kernels *annealvi_find_kernels(const char *name);
+
+#endif

@@ -1,0 +1,30 @@
+"""How arrays lie in memory for the kernels: rows padded to whole cache lines."""
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+CACHE_LINE = 64  # bytes
+
+
+def padded_length(n: int, dtype: DTypeLike) -> int:
+    """The least row length >= n that fills whole cache lines."""
+    per_line = CACHE_LINE // np.dtype(dtype).itemsize
+    return -(-n // per_line) * per_line
+
+
+def aligned_empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray:
+    """An uninitialised C-ordered array that starts on a cache line."""
+    dtype = np.dtype(dtype)
+    n_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    raw = np.empty(n_bytes + CACHE_LINE, dtype=np.uint8)
+    offset = -raw.ctypes.data % CACHE_LINE
+    return raw[offset : offset + n_bytes].view(dtype).reshape(shape)
+
+
+def padded_rows(rows: NDArray, dtype: DTypeLike, fill: float = 0.0) -> NDArray:
+    """A copy of a matrix with its rows padded by `fill`, aligned."""
+    n, width = rows.shape
+    out = aligned_empty((n, padded_length(width, dtype)), dtype)
+    out[:, :width] = rows
+    out[:, width:] = fill
+    return out

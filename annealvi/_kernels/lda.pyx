@@ -1,0 +1,287 @@
+"""LDA over a batch: what is shared among threads, and in which order it is summed.
+
+The arithmetic of one document and of one word is in ``lda_rows.h``; here it is
+spread over documents and over words.  Statistics are summed word by word, each
+word by one thread and over its documents in their order, so every result is
+bit-identical for any number of threads and no thread holds a copy of them.
+
+Matrices over the vocabulary are word-major: V rows of K numbers padded to
+K_pad.  ``start:stop`` are the rows of the CSR matrix that the batch takes.
+"""
+
+from cython cimport floating
+from cython.parallel cimport parallel, prange, threadid
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.string cimport memcpy
+
+from annealvi._kernels._dispatch cimport WORD_BLOCK, kernels
+
+ctypedef fused index_t:
+    int32_t
+    int64_t
+
+SWEEP_BLOCK = WORD_BLOCK
+# Words a block: the topics' sums are added block by block in this fixed order.
+cdef enum:
+    VOCABULARY_BLOCK = 64
+
+
+def index_words(
+    const index_t[::1] indices,   # IN  CSR column indices
+    const index_t[::1] indptr,    # IN  CSR row pointers
+    Py_ssize_t start,             # IN
+    Py_ssize_t stop,              # IN
+    int64_t[::1] counter,         # OUT (V,) scratch
+    int64_t[::1] words,           # OUT the words of the batch, ascending
+    int64_t[::1] first,           # OUT where each word's entries start, and the end
+    int64_t[::1] document,        # OUT the document of each entry, from 0
+    int64_t[::1] position,        # OUT the place of each entry, from indptr[start]
+):
+    """Transpose the batch by counting; return the number of distinct words."""
+    cdef:
+        Py_ssize_t n_features = counter.shape[0], n_words = 0, d, i, v
+        int64_t total = 0, n, where
+        index_t offset = indptr[start]
+    with nogil:
+        for v in range(n_features):
+            counter[v] = 0
+        for i in range(indptr[start], indptr[stop]):
+            counter[indices[i]] += 1
+        for v in range(n_features):
+            n = counter[v]
+            if n > 0:
+                words[n_words] = v
+                first[n_words] = total
+                counter[v] = total
+                total += n
+                n_words += 1
+        first[n_words] = total
+        for d in range(start, stop):
+            for i in range(indptr[d], indptr[d + 1]):
+                where = counter[indices[i]]
+                document[where] = d - start
+                position[where] = i - offset
+                counter[indices[i]] = where + 1
+    return n_words
+
+
+def refresh_weights(
+    const int64_t[::1] words,     # IN  the words wanted
+    Py_ssize_t n_words,           # IN
+    const floating[:, ::1] lam,   # IN  (V, K_pad)
+    const floating[::1] factor,   # IN  (K,) a factor for each topic
+    floating b,                   # IN  inverse temperature
+    bint normalise,               # IN  relative to each row's largest element
+    floating log_factor,          # IN  what the factors leave out of E log beta
+    int n_threads,                # IN
+    uint8_t[::1] fresh,           # IN/OUT (V,) which rows are up to date
+    floating[:, ::1] weights,     # IN/OUT (V, K_pad) exp(b psi(lam)) * factor
+    floating[::1] log_scale,      # IN/OUT (V,) E log beta - log(weight)/b, one number a word
+):
+    """Bring the rows of topic weights of some words up to date."""
+    cdef:
+        Py_ssize_t i, v
+        int K = factor.shape[0], K_pad = lam.shape[1]
+    for i in prange(n_words, nogil=True, num_threads=n_threads, schedule="static"):
+        v = words[i]
+        if not fresh[v]:
+            if floating is float:
+                log_scale[v] = log_factor + kernels.f32.exp_digamma_weights(
+                    K, K_pad, &lam[v, 0], &factor[0], b, normalise, &weights[v, 0])
+            else:
+                log_scale[v] = log_factor + kernels.f64.exp_digamma_weights(
+                    K, K_pad, &lam[v, 0], &factor[0], b, normalise, &weights[v, 0])
+            fresh[v] = 1
+
+
+def fit_documents(
+    const floating[::1] data,        # IN  CSR counts
+    const index_t[::1] indices,      # IN  CSR column indices
+    const index_t[::1] indptr,       # IN  CSR row pointers
+    Py_ssize_t start,                # IN
+    Py_ssize_t stop,                 # IN
+    const floating[:, ::1] weights,  # IN  (V, K_pad) topic weights, raised to b0
+    const floating[::1] log_scale,   # IN  (V,) from refresh_weights
+    floating b0,                     # IN
+    const floating[::1] b,           # IN  (n,) inverse temperature of each document
+    const floating[::1] alpha,       # IN  (K_pad,)
+    floating eps,                    # IN  added to each norm; 0 to normalise instead
+    double tolerance,                # IN
+    int max_iter,                    # IN
+    bint want_statistics,            # IN  whether t and ratio are wanted
+    bint want_bound,                 # IN  whether log_normalizer is wanted
+    bint want_energy,                # IN  whether energy is wanted
+    int n_threads,                   # IN
+    floating[:, ::1] gamma,          # IN/OUT (n, K)
+    floating[:, ::1] t,              # OUT (n, K_pad) unnormalised exp(b E log theta)
+    floating[::1] ratio,             # OUT (nnz,) count over normalizer
+    double[::1] log_normalizer,      # OUT (n,) sum_v n_v log norm_v, scales put back
+    double[::1] energy,              # OUT (n,) sum_v n_v E[log theta + log beta], likewise
+    floating[:, ::1] scratch,        # OUT (n_threads, ...) see scratch_size
+    int64_t[:, ::1] rows,            # OUT (n_threads, longest document padded)
+    floating[:, ::1] raised,         # OUT (n_threads, longest document * K_pad), if any b != b0
+):
+    """The local step of each document of a batch."""
+    cdef:
+        Py_ssize_t n = stop - start, d, j, n_words, n_padded, origin = indptr[start], at
+        int K = gamma.shape[1], K_pad = weights.shape[1], k
+        Py_ssize_t room = rows.shape[1]
+        bint finish = want_statistics or want_bound or want_energy
+        floating *own
+        floating *gamma_d
+        floating *t_d
+        floating *s
+        floating *counts
+        floating *norm
+        floating *ratio_d
+        floating *raised_d
+        floating *reference
+        const floating **row_of
+        double scale
+
+    if n == 0:
+        return
+    with nogil, parallel(num_threads=n_threads):
+        own = &scratch[threadid(), 0]
+        gamma_d = own
+        s = own + K_pad
+        counts = own + 3 * K_pad
+        norm = counts + room
+        ratio_d = norm + room
+        reference = ratio_d + room
+        row_of = <const floating **>&rows[threadid(), 0]
+        for d in prange(n, schedule="dynamic", chunksize=4):
+            at = indptr[start + d]
+            n_words = indptr[start + d + 1] - at
+            n_padded = (n_words + WORD_BLOCK - 1) // WORD_BLOCK * WORD_BLOCK
+            scale = 0
+            for j in range(n_words):
+                counts[j] = data[at + j]
+                row_of[j] = &weights[indices[at + j], 0]
+                scale = scale + <double>counts[j] * <double>log_scale[indices[at + j]]
+            if b[d] != b0:
+                raised_d = &raised[threadid(), 0]
+                for j in range(n_words):
+                    if floating is float:
+                        kernels.f32.raise_row(K_pad, row_of[j], b[d] / b0, raised_d + j * K_pad)
+                    else:
+                        kernels.f64.raise_row(K_pad, row_of[j], b[d] / b0, raised_d + j * K_pad)
+                    row_of[j] = raised_d + j * K_pad
+            for j in range(n_words, n_padded):
+                counts[j] = 0
+                row_of[j] = row_of[0]
+            memcpy(gamma_d, &gamma[d, 0], K * sizeof(floating))
+            for k in range(K, K_pad):
+                gamma_d[k] = alpha[K]
+            if want_statistics:
+                t_d = &t[d, 0]
+            else:
+                t_d = own + 2 * K_pad
+            if floating is float:
+                kernels.f32.fit_document(
+                    n_words, K, K_pad, row_of, counts, &alpha[0], b[d], eps, tolerance, max_iter,
+                    finish, gamma_d, t_d, s, norm, ratio_d, reference)
+                if want_energy:
+                    energy[d] = kernels.f32.energy(
+                        n_words, K, K_pad, row_of, gamma_d, t_d, ratio_d, b[d], s) + scale
+                if want_bound:
+                    log_normalizer[d] = kernels.f32.log_normalizer(
+                        n_words, K, counts, gamma_d, reference[0], b[d], norm) + b[d] * scale
+            else:
+                kernels.f64.fit_document(
+                    n_words, K, K_pad, row_of, counts, &alpha[0], b[d], eps, tolerance, max_iter,
+                    finish, gamma_d, t_d, s, norm, ratio_d, reference)
+                if want_energy:
+                    energy[d] = kernels.f64.energy(
+                        n_words, K, K_pad, row_of, gamma_d, t_d, ratio_d, b[d], s) + scale
+                if want_bound:
+                    log_normalizer[d] = kernels.f64.log_normalizer(
+                        n_words, K, counts, gamma_d, reference[0], b[d], norm) + b[d] * scale
+            memcpy(&gamma[d, 0], gamma_d, K * sizeof(floating))
+            if want_statistics and n_words > 0:
+                memcpy(&ratio[at - origin], ratio_d, n_words * sizeof(floating))
+
+
+def scratch_size(K_pad, longest):
+    """Numbers of scratch that fit_documents needs for each thread."""
+    return 3 * K_pad + 3 * longest + 16
+
+
+def accumulate_statistics(
+    const int64_t[::1] words,        # IN  from index_words
+    const int64_t[::1] first,        # IN
+    const int64_t[::1] document,     # IN
+    const int64_t[::1] position,     # IN
+    Py_ssize_t n_words,              # IN
+    const floating[::1] ratio,       # IN  from fit_documents
+    const floating[:, ::1] t,        # IN
+    const floating[::1] b,           # IN  (n,) inverse temperature of each document
+    floating b0,                     # IN
+    const floating[:, ::1] weights,  # IN  (V, K_pad)
+    int n_threads,                   # IN
+    uint8_t[::1] seen,               # IN/OUT (V,) which rows of statistics are in use
+    floating[:, ::1] statistics,     # IN/OUT (V, K_pad) sum_d b_d n_dv phi_dvk
+    double[:, ::1] scratch,          # OUT (n_threads, K_pad)
+    floating[:, ::1] raised,         # OUT (n_threads, K_pad)
+):
+    """Add a batch's expected counts to the statistics, word by word."""
+    cdef:
+        Py_ssize_t i, v, e
+        int K_pad = weights.shape[1]
+    for i in prange(n_words, nogil=True, num_threads=n_threads, schedule="dynamic", chunksize=16):
+        v = words[i]
+        e = first[i]
+        if floating is float:
+            kernels.f32.add_statistics(
+                first[i + 1] - e, K_pad, &document[e], &position[e], &ratio[0], &t[0, 0], &b[0],
+                b0, &weights[v, 0], seen[v], &scratch[threadid(), 0], &raised[threadid(), 0],
+                &statistics[v, 0])
+        else:
+            kernels.f64.add_statistics(
+                first[i + 1] - e, K_pad, &document[e], &position[e], &ratio[0], &t[0, 0], &b[0],
+                b0, &weights[v, 0], seen[v], &scratch[threadid(), 0], &raised[threadid(), 0],
+                &statistics[v, 0])
+        seen[v] = 1
+
+
+def step_topics(
+    floating keep,                      # IN
+    floating gain,                      # IN
+    floating scale,                     # IN
+    floating floor,                     # IN
+    const floating[:, :] eta,           # IN  (V, K), rows contiguous, strides between them free
+    const floating[:, ::1] statistics,  # IN  (V, K_pad)
+    const uint8_t[::1] seen,            # IN  (V,) rows of statistics in use; others count as 0
+    int n_threads,                      # IN
+    floating[:, ::1] lam,               # IN/OUT (V, K_pad)
+    double[:, ::1] partial,             # OUT (blocks, K_pad) scratch, see n_vocabulary_blocks
+    double[::1] sums,                   # OUT (K,) sum_v lam
+):
+    """lam = max(keep * lam + gain * (eta + scale * statistics), floor), and its sums."""
+    cdef:
+        Py_ssize_t n_features = lam.shape[0], n_blocks = partial.shape[0], block, v, k
+        int K = sums.shape[0]
+        const floating *s_row
+    for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
+        for k in range(K):
+            partial[block, k] = 0
+        for v in range(block * VOCABULARY_BLOCK, min((block + 1) * VOCABULARY_BLOCK, n_features)):
+            s_row = NULL
+            if seen[v]:
+                s_row = &statistics[v, 0]
+            if floating is float:
+                kernels.f32.step_row(K, keep, gain, scale, floor, &eta[v, 0], s_row, &lam[v, 0],
+                                     &partial[block, 0])
+            else:
+                kernels.f64.step_row(K, keep, gain, scale, floor, &eta[v, 0], s_row, &lam[v, 0],
+                                     &partial[block, 0])
+    for k in range(K):
+        sums[k] = 0
+    for block in range(n_blocks):
+        for k in range(K):
+            sums[k] += partial[block, k]
+
+
+def n_vocabulary_blocks(n_features):
+    """Rows of ``partial`` that step_topics needs."""
+    return (n_features + VOCABULARY_BLOCK - 1) // VOCABULARY_BLOCK

@@ -1,0 +1,331 @@
+/* LDA for one document and for one word.  A template: see vector.h.
+ *
+ * A row holds K numbers padded with K_pad - K others to a whole number of
+ * 64-byte lines.  Rows of topic weights are 0 in the padding and rows of
+ * prior counts repeat their first element there, so that padded lanes never
+ * contribute and never overflow; nothing below treats them apart.
+ *
+ * One document at inverse temperature b, topic weights W_vk ~ exp(b E log beta_kv):
+ *     t_k     = exp(b (psi(gamma_k) - reference))
+ *     norm_v  = sum_k t_k W_vk
+ *     gamma_k = alpha_k + b t_k sum_v (n_v / norm_v) W_vk
+ * which is phi_vk = t_k W_vk / norm_v written without phi (Hoffman et al. 2013;
+ * Mandt et al. 2016, the likelihood tempered by b).
+ */
+
+#undef CLAMP
+#define CLAMP ((REAL)-40) /* e^-40 = 4e-18: below any share of a word that matters */
+
+/* out_k = exp(b (psi(x_k) - psi(reference))).  `clamp`: the least exponent, or
+ * -infinity.  reference = 0 stands for psi(reference) = 0. */
+INLINE void FN(exp_digamma_row)(int K_pad, const REAL *x, REAL reference, REAL b, REAL clamp,
+                                REAL *out)
+{
+    V ref_scale, ref_shift;
+    if (reference > 0) {
+        FN(digamma_parts)(FN(splat)(reference), &ref_scale, &ref_shift);
+    } else {
+        ref_scale = FN(splat)(1);
+        ref_shift = (V){0};
+    }
+    const V floor = FN(splat)(clamp);
+    if (b == 1) {
+        const V unit = 1 / ref_scale;
+        for (int k = 0; k < K_pad; k += LANES) {
+            V scale, shift;
+            FN(digamma_parts)(FN(load)(x + k), &scale, &shift);
+            FN(store)(out + k, scale * unit * FN(exp)(FN(max)(ref_shift - shift, floor)));
+        }
+    } else {
+        const V ref_log = FN(log)(ref_scale);
+        for (int k = 0; k < K_pad; k += LANES) {
+            V scale, shift;
+            FN(digamma_parts)(FN(load)(x + k), &scale, &shift);
+            const V exponent = b * ((FN(log)(scale) - ref_log) + (ref_shift - shift));
+            FN(store)(out + k, FN(exp)(FN(max)(exponent, floor)));
+        }
+    }
+}
+
+/* norm_j = sum_k t_k W_jk for `n` (4 or 8) words, then ratio_j = n_j / (norm_j + eps). */
+INLINE void FN(normalizers)(int n, int K_pad, const REAL *const *rows, const REAL *counts,
+                            const REAL *t, REAL eps, REAL *norm, REAL *ratio)
+{
+    V acc[WORD_BLOCK];
+    REAL sums[WORD_BLOCK + LANES];
+#pragma GCC unroll 8
+    for (int j = 0; j < n; j++)
+        acc[j] = (V){0};
+    for (int k = 0; k < K_pad; k += LANES) {
+        const V tk = FN(load)(t + k);
+#pragma GCC unroll 8
+        for (int j = 0; j < n; j++)
+            acc[j] += tk * FN(load)(rows[j] + k);
+    }
+    FN(sum_lanes)(acc, n, sums);
+#pragma GCC unroll 8
+    for (int j = 0; j < n; j++) {
+        norm[j] = sums[j];
+        ratio[j] = counts[j] / (sums[j] + eps);
+    }
+}
+
+/* s_k += sum_j ratio_j W_jk for the same words, whose rows are still in the first cache. */
+INLINE void FN(add_rows)(int n, int K_pad, const REAL *const *rows, const REAL *ratio, REAL *s)
+{
+    V r[WORD_BLOCK];
+#pragma GCC unroll 8
+    for (int j = 0; j < n; j++)
+        r[j] = FN(splat)(ratio[j]);
+    for (int k = 0; k < K_pad; k += LANES) {
+        V even = FN(load)(s + k), odd = (V){0};
+#pragma GCC unroll 4
+        for (int j = 0; j < n; j += 2) {
+            even += r[j] * FN(load)(rows[j] + k);
+            odd += r[j + 1] * FN(load)(rows[j + 1] + k);
+        }
+        FN(store)(s + k, even + odd);
+    }
+}
+
+/* One sweep over a document: norm, ratio and, unless s is NULL, s.  Rows and
+ * counts are padded to a whole block with words of count 0. */
+INLINE void FN(sweep)(int64_t n_words, int K_pad, const REAL *const *rows, const REAL *counts,
+                      const REAL *t, REAL eps, REAL *norm, REAL *ratio, REAL *s)
+{
+    int64_t j = 0;
+    for (; j + WORD_BLOCK / 2 < n_words; j += WORD_BLOCK) {
+        FN(normalizers)(WORD_BLOCK, K_pad, rows + j, counts + j, t, eps, norm + j, ratio + j);
+        if (s)
+            FN(add_rows)(WORD_BLOCK, K_pad, rows + j, ratio + j, s);
+    }
+    if (j < n_words) {
+        FN(normalizers)(WORD_BLOCK / 2, K_pad, rows + j, counts + j, t, eps, norm + j, ratio + j);
+        if (s)
+            FN(add_rows)(WORD_BLOCK / 2, K_pad, rows + j, ratio + j, s);
+    }
+}
+
+static REAL FN(reference_of)(int K, const REAL *gamma, int additive_eps)
+{
+    REAL total = 0, largest = gamma[0];
+    for (int k = 0; k < K; k++) {
+        total += gamma[k];
+        largest = gamma[k] > largest ? gamma[k] : largest;
+    }
+    return additive_eps ? total : largest;
+}
+
+/* The local step of one document: coordinate ascent between phi and gamma.
+ *
+ * With eps = 0 psi(gamma) is taken relative to its maximum, so nothing
+ * underflows; with eps > 0 it is E log theta, as scikit-learn has it, and eps is
+ * added to every norm.  Returns the number of iterations. */
+static int FN(fit_document)(
+    int64_t n_words,
+    int K,
+    int K_pad,
+    const REAL *const *rows, /* IN  n_words pointers to rows of topic weights, padded */
+    const REAL *counts,      /* IN  n_words counts, padded with 0 */
+    const REAL *alpha,       /* IN  K_pad */
+    REAL b,                  /* IN  inverse temperature */
+    REAL eps,                /* IN */
+    double tolerance,        /* IN  on mean_k |change of gamma_k| */
+    int max_iter,            /* IN */
+    int finish,              /* IN  whether norm and ratio are wanted at the final gamma */
+    REAL *gamma,             /* IN/OUT K_pad: the start, the result */
+    REAL *t,                 /* OUT K_pad: exp(b (psi(gamma) - psi(reference))) */
+    REAL *s,                 /* OUT K_pad: scratch */
+    REAL *norm,              /* OUT n_words, padded */
+    REAL *ratio,             /* OUT n_words, padded */
+    REAL *reference)         /* OUT what psi(gamma) was taken relative to */
+{
+    const REAL clamp = eps > 0 ? (REAL)-__builtin_inf() : CLAMP;
+    int it = 0;
+    *reference = FN(reference_of)(K, gamma, eps > 0);
+    FN(exp_digamma_row)(K_pad, gamma, *reference, b, clamp, t);
+    while (it < max_iter) {
+        it++;
+        for (int k = 0; k < K_pad; k += LANES)
+            FN(store)(s + k, (V){0});
+        FN(sweep)(n_words, K_pad, rows, counts, t, eps, norm, ratio, s);
+
+        V change = {0}, total = {0}, largest = {0};
+        for (int k = 0; k < K_pad; k += LANES) {
+            const V old = FN(load)(gamma + k);
+            const V new = FN(load)(alpha + k) + b * FN(load)(t + k) * FN(load)(s + k);
+            const V difference = new - old;
+            change += FN(max)(difference, -difference);
+            total += new;
+            largest = FN(max)(largest, new);
+            FN(store)(gamma + k, new);
+        }
+        double moved = 0, sum = 0;
+        REAL top = 0;
+        for (int l = 0; l < LANES; l++) {
+            moved += (double)change[l];
+            sum += (double)total[l];
+            top = largest[l] > top ? largest[l] : top;
+        }
+        for (int k = K; k < K_pad; k++)
+            sum -= (double)gamma[k];
+        *reference = eps > 0 ? (REAL)sum : top;
+        FN(exp_digamma_row)(K_pad, gamma, *reference, b, clamp, t);
+        if (moved / K < tolerance)
+            break;
+    }
+    if (finish)
+        FN(sweep)(n_words, K_pad, rows, counts, t, eps, norm, ratio, NULL);
+    return it;
+}
+
+/* sum_v n_v log sum_k exp(b E log theta_k) W_vk: the norms with psi(reference)
+ * replaced by psi(sum gamma).  `norm` is overwritten. */
+static double FN(log_normalizer)(int64_t n_words, int K, const REAL *counts, const REAL *gamma,
+                                 REAL reference, REAL b, REAL *norm)
+{
+    double total = 0, n_tokens = 0, sum = 0;
+    int64_t v = 0;
+    const V tiny = FN(splat)((REAL)TINY);
+    for (; v + LANES <= n_words; v += LANES)
+        FN(store)(norm + v, FN(log)(FN(max)(FN(load)(norm + v), tiny)));
+    if (v < n_words) {
+        V rest = tiny;
+        for (int l = 0; l < (int)(n_words - v); l++)
+            rest[l] = norm[v + l];
+        rest = FN(log)(FN(max)(rest, tiny));
+        for (int l = 0; l < (int)(n_words - v); l++)
+            norm[v + l] = rest[l];
+    }
+    for (v = 0; v < n_words; v++) {
+        total += (double)counts[v] * (double)norm[v];
+        n_tokens += (double)counts[v];
+    }
+    for (int k = 0; k < K; k++)
+        sum += (double)gamma[k];
+    const V moved = FN(digamma)(FN(splat)(reference)) - FN(digamma)(FN(splat)((REAL)sum));
+    return total + (double)b * n_tokens * (double)moved[0];
+}
+
+/* The energy of one document at the final phi,
+ *     sum_v n_v sum_k phi_vk (E log theta_k + log W_vk / b),
+ * where W holds exp(b E log beta) up to a factor a word, which the caller adds. */
+static double FN(energy)(int64_t n_words, int K, int K_pad, const REAL *const *rows,
+                         const REAL *gamma, const REAL *t, const REAL *ratio, REAL b, REAL *s)
+{
+    double topics = 0, words = 0, total = 0;
+    for (int k = 0; k < K_pad; k += LANES)
+        FN(store)(s + k, (V){0});
+    const V tiny = FN(splat)((REAL)TINY);
+    for (int64_t v = 0; v < n_words; v++) {
+        const V r = FN(splat)(ratio[v]);
+        V sum = {0};
+        for (int k = 0; k < K_pad; k += LANES) {
+            const V share = r * FN(load)(t + k) * FN(load)(rows[v] + k);
+            FN(store)(s + k, FN(load)(s + k) + share);
+            sum += share * FN(log)(FN(max)(FN(load)(rows[v] + k), tiny));
+        }
+        for (int l = 0; l < LANES; l++)
+            words += (double)sum[l];
+    }
+    for (int k = 0; k < K; k++)
+        total += (double)gamma[k];
+    const double psi_total = FN(digamma)(FN(splat)((REAL)total))[0];
+    for (int k = 0; k < K_pad; k += LANES) {
+        const V e_log_theta = FN(digamma)(FN(load)(gamma + k)) - (REAL)psi_total;
+        const V product = FN(load)(s + k) * e_log_theta;
+        for (int l = 0; l < LANES; l++)
+            topics += (double)product[l];
+    }
+    return topics + words / (double)b;
+}
+
+/* raised_k = row_k ^ power; zeros stay 0. */
+static void FN(raise_row)(int K_pad, const REAL *row, REAL power, REAL *raised)
+{
+    const V tiny = FN(splat)((REAL)TINY);
+    for (int k = 0; k < K_pad; k += LANES) {
+        const V w = FN(load)(row + k);
+        const V raised_k = FN(exp)(power * FN(log)(FN(max)(w, tiny)));
+        FN(store)(raised + k, FN(select)(w > 0, raised_k, (V){0}));
+    }
+}
+
+/* The statistics of one word over the documents that contain it, in their order:
+ *     S_vk (+)= sum_d b_d ratio_dv t_dk W_vk^(b_d / b_0). */
+static void FN(add_statistics)(
+    int64_t n_entries,
+    int K_pad,
+    const int64_t *document, /* IN  n_entries: the document of each entry */
+    const int64_t *position, /* IN  n_entries: where its ratio stands */
+    const REAL *ratio,       /* IN */
+    const REAL *t,           /* IN  K_pad a document */
+    const REAL *b,           /* IN  inverse temperature of each document */
+    REAL b0,                 /* IN  the inverse temperature that `weights` is raised to */
+    const REAL *weights,     /* IN  K_pad: the word's row */
+    int add,                 /* IN  whether s_row holds earlier statistics */
+    double *acc,             /* OUT K_pad: scratch */
+    REAL *raised,            /* OUT K_pad: scratch */
+    REAL *s_row)             /* IN/OUT K_pad */
+{
+    int at_b0 = 1;
+    for (int64_t e = 0; e < n_entries; e++)
+        at_b0 &= b[document[e]] == b0;
+    for (int k = 0; k < K_pad; k++)
+        acc[k] = 0;
+    for (int64_t e = 0; e < n_entries; e++) {
+        const int64_t d = document[e];
+        const REAL *td = t + d * K_pad;
+        const double c = (double)b[d] * (double)ratio[position[e]];
+        if (at_b0) {
+            for (int k = 0; k < K_pad; k++)
+                acc[k] += c * (double)td[k];
+        } else {
+            FN(raise_row)(K_pad, weights, b[d] / b0, raised);
+            for (int k = 0; k < K_pad; k++)
+                acc[k] += c * (double)td[k] * (double)raised[k];
+        }
+    }
+    if (at_b0)
+        for (int k = 0; k < K_pad; k++)
+            acc[k] *= (double)weights[k];
+    if (add)
+        for (int k = 0; k < K_pad; k++)
+            s_row[k] = (REAL)((double)s_row[k] + acc[k]);
+    else
+        for (int k = 0; k < K_pad; k++)
+            s_row[k] = (REAL)acc[k];
+}
+
+/* One row of topic weights: W_k = exp(b (psi(lambda_k) - psi(reference))) * factor_k,
+ * 0 in the padding.  With `normalise` the reference is the row's largest lambda
+ * and exponents are clamped, otherwise psi(reference) = 0.  Returns psi(reference). */
+static REAL FN(exp_digamma_weights)(int K, int K_pad, const REAL *lambda, const REAL *factor,
+                                    REAL b, int normalise, REAL *weights)
+{
+    const REAL reference = normalise ? FN(reference_of)(K, lambda, 0) : 0;
+    const REAL clamp = normalise ? CLAMP : (REAL)-__builtin_inf();
+    FN(exp_digamma_row)(K_pad, lambda, reference, b, clamp, weights);
+    for (int k = 0; k < K; k++)
+        weights[k] *= factor[k];
+    for (int k = K; k < K_pad; k++)
+        weights[k] = 0;
+    return normalise ? FN(digamma)(FN(splat)(reference))[0] : 0;
+}
+
+/* One row of the natural-gradient step, and what it adds to the topics' sums:
+ *     lambda = max(keep * lambda + gain * (eta + scale * S), floor). */
+static void FN(step_row)(int K, REAL keep, REAL gain, REAL scale, REAL floor, const REAL *eta,
+                         const REAL *s_row, REAL *lambda, double *sums)
+{
+    if (s_row)
+        for (int k = 0; k < K; k++)
+            lambda[k] = keep * lambda[k] + gain * (eta[k] + scale * s_row[k]);
+    else
+        for (int k = 0; k < K; k++)
+            lambda[k] = keep * lambda[k] + gain * eta[k];
+    for (int k = 0; k < K; k++) {
+        lambda[k] = lambda[k] > floor ? lambda[k] : floor;
+        sums[k] += (double)lambda[k];
+    }
+}

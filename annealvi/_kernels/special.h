@@ -1,0 +1,160 @@
+/* exp, log, digamma and exp(digamma), vectorised.  A template: see vector.h.
+ *
+ * exp   x = n log 2 + r with |r| <= log(2)/2, and exp(r) = 1 + r + r^2 p(r), p the
+ *       minimax polynomial (error 1.3e-17 in double, 7.8e-9 in float).  Results
+ *       below the normal range are flushed to 0.
+ *
+ * log   x = 2^k m with m in [sqrt(1/2), sqrt(2)), s = (m-1)/(m+1),
+ *       log m = 2 atanh(s) = 2s + s^3 p(s^2)  (error 1e-17 and 3.4e-11).
+ *
+ * psi   For x > 0 the recurrence psi(x) = psi(x + N) - R(x), R(x) = sum_{i<N} 1/(x+i),
+ *       moves the argument to y + 1/2 = x + N, where the asymptotic series
+ *           exp(psi(y + 1/2)) = y (1 + z/24 - 37 z^2/5760 + ...),   z = 1/y^2,
+ *       is short (Abramowitz & Stegun 6.3.18 gives psi(y + 1/2); exponentiate it).
+ *       The coefficients below are the minimax ones on 0 < z <= 1/(N - 1/2)^2:
+ *       error 4e-17 with N = 6 in double, 3e-9 with N = 3 in float.  So
+ *           exp(psi(x)) = S(x) exp(-R(x))      without a logarithm,
+ *           psi(x)      = log S(x) - R(x).
+ *       R is one division: with G(x) = prod_{0<i<N} (x + i),
+ *           R = (G + x G') / (x G),
+ *       whose relative error stays at three roundings when x is tiny and R huge.
+ *       Beyond `far` the powers of x could overflow and R is not needed.
+ */
+
+#undef MANTISSA_BITS
+#undef EXPONENT_BIAS
+#undef ROUND_MAGIC
+#undef LN2_HI
+#undef LN2_LO
+#undef SQRT_HALF_BITS
+#undef EXP_LOWEST
+#undef EXP_HIGHEST
+#undef FAR
+#undef SHIFT
+#undef TINY
+
+#if BITS == 64
+#define MANTISSA_BITS 52
+#define EXPONENT_BIAS 1023
+#define ROUND_MAGIC 0x1.8p52 /* adding it rounds to an integer that stands in the low bits */
+#define LN2_HI 0x1.62e42feep-1 /* trailing zeros: n * LN2_HI is exact without an FMA */
+#define LN2_LO 0x1.a39ef35793c76p-33
+#define SQRT_HALF_BITS 0x3fe6a09e667f3bcdLL
+#define EXP_LOWEST -708.39
+#define EXP_HIGHEST 709.78
+#define FAR 1e8
+#define SHIFT 6
+#define TINY 0x1p-1022
+#else
+#define MANTISSA_BITS 23
+#define EXPONENT_BIAS 127
+#define ROUND_MAGIC 0x1.8p23f
+#define LN2_HI 0x1.62ep-1f
+#define LN2_LO 0x1.0bfbe8p-15f
+#define SQRT_HALF_BITS 0x3f3504f3
+#define EXP_LOWEST -87.33f
+#define EXP_HIGHEST 88.72f
+#define FAR 1e4f
+#define SHIFT 3
+#define TINY 0x1p-126f
+#endif
+
+INLINE V FN(exp)(V x)
+{
+    const VI underflow = x < (REAL)EXP_LOWEST;
+    const VI overflow = x > (REAL)EXP_HIGHEST;
+    const V clipped = FN(select)(underflow | overflow, x - x, x); /* NaN stays NaN */
+    const V rounded = clipped * (REAL)1.4426950408889634 + (REAL)ROUND_MAGIC;
+    const V n = rounded - (REAL)ROUND_MAGIC;
+    const V r = (clipped - n * (REAL)LN2_HI) - n * (REAL)LN2_LO;
+#if BITS == 64
+    V p = r * 2.510038549551031907655e-8 + 2.762008844540974815964e-7;
+    p = p * r + 2.755726845999706477171e-6;
+    p = p * r + 2.480152129595437513121e-5;
+    p = p * r + 1.984126986305361687787e-4;
+    p = p * r + 1.388888891721371690144e-3;
+    p = p * r + 8.333333333330061832518e-3;
+    p = p * r + 4.1666666666624127873e-2;
+    p = p * r + 0.1666666666666666745273;
+    p = p * r + 0.5000000000000001022112;
+#else
+    V p = r * 0.00139261835877f + 0.00836317905272f;
+    p = p * r + 0.0416665546172f;
+    p = p * r + 0.166665769897f;
+    p = p * r + 0.5f;
+#endif
+    p = r * r * p + r + 1;
+    /* times 2^n: the integer n stands in the low bits of `rounded`.  n may be
+       one more than the largest exponent, so half of it is put in at a time. */
+    const VI whole = (VI)rounded - (VI)FN(splat)((REAL)ROUND_MAGIC);
+    const VI half = whole >> 1;
+    const V first = (V)((half + EXPONENT_BIAS) << MANTISSA_BITS);
+    const V second = (V)((whole - half + EXPONENT_BIAS) << MANTISSA_BITS);
+    const V result = p * first * second;
+    const V infinity = FN(splat)((REAL)__builtin_inf());
+    return FN(select)(underflow, (V){0}, FN(select)(overflow, infinity, result));
+}
+
+/* log of a positive normal number; others are the caller's business. */
+INLINE V FN(log)(V x)
+{
+    const VI bits = (VI)x - (INT)SQRT_HALF_BITS;
+    const VI k = bits >> MANTISSA_BITS;
+    const V m = (V)((VI)x - (k << MANTISSA_BITS));
+    const V n = (V)(k + (VI)FN(splat)((REAL)ROUND_MAGIC)) - (REAL)ROUND_MAGIC;
+    const V f = m - 1;
+    const V s = f / (f + 2);
+    const V z = s * s;
+#if BITS == 64
+    V p = z * 0.1461658542488862197445 + 0.1533171061821077156922;
+    p = p * z + 0.1818288945567494603847;
+    p = p * z + 0.2222221113025987702904;
+    p = p * z + 0.2857142862600326874162;
+    p = p * z + 0.3999999999989944323319;
+    p = p * z + 0.6666666666666669688307;
+#else
+    V p = z * 0.233305819382f + 0.285508165997f;
+    p = p * z + 0.40000121877f;
+    p = p * z + 0.666666665545f;
+#endif
+    /* 2s = f - s f exactly enough that log 1 = 0 and small results keep their digits */
+    return n * (REAL)LN2_HI + (n * (REAL)LN2_LO + (s * (z * p - f) + f));
+}
+
+/* exp(psi(x)) = *scale * exp(-*shift) for x > 0; see the head of the file. */
+INLINE void FN(digamma_parts)(V x, V *scale, V *shift)
+{
+    const VI near = x < (REAL)FAR;
+    const V one = FN(splat)(1);
+    const V a = FN(select)(near, x, one);
+#if SHIFT == 6
+    const V g = ((((a + 15) * a + 85) * a + 225) * a + 274) * a + 120;
+    const V slope = (((a * 5 + 60) * a + 255) * a + 450) * a + 274;
+#else
+    const V g = (a + 3) * a + 2;
+    const V slope = a * 2 + 3;
+#endif
+    *shift = FN(select)(near, (g + a * slope) / (a * g), (V){0});
+    const V y = FN(select)(near, x + (REAL)(SHIFT - 0.5), x - (REAL)0.5);
+    const V z = one / (y * y);
+#if BITS == 64
+    V p = z * 0.048269770696766624979 - 0.019387804068462155652;
+    p = p * z + 0.0073366375657223828285;
+    p = p * z - 0.0039532406191906198078;
+    p = p * z + 0.0035524812040708326841;
+    p = p * z - 0.0064236111076130731792;
+    p = p * z + 0.041666666666665489042;
+#else
+    V p = z * -0.00246196995187f + 0.00342414307231f;
+    p = p * z - 0.00641974015505f;
+    p = p * z + 0.0416666475266f;
+#endif
+    *scale = y + y * (z * p);
+}
+
+INLINE V FN(digamma)(V x)
+{
+    V scale, shift;
+    FN(digamma_parts)(x, &scale, &shift);
+    return FN(log)(scale) - shift;
+}

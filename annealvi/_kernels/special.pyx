@@ -1,0 +1,59 @@
+"""The vectorised special functions over arrays, so that tests can hold them to SciPy."""
+
+import numpy as np
+
+from cython cimport floating
+
+from annealvi._kernels._dispatch cimport kernels
+
+
+cdef _apply(str name, x, double b=1.0):
+    x = np.ascontiguousarray(x)
+    out = np.empty_like(x)
+    if x.size:
+        if x.dtype == np.float32:
+            _apply_typed[float](name, b, x.ravel(), out.reshape(-1))
+        else:
+            _apply_typed[double](name, b, x.ravel(), out.reshape(-1))
+    return out
+
+
+cdef _apply_typed(str name, double b, const floating[::1] x, floating[::1] out):
+    if floating is float:
+        if name == "exp":
+            kernels.f32.exp(x.shape[0], &x[0], &out[0])
+        elif name == "log":
+            kernels.f32.log(x.shape[0], &x[0], &out[0])
+        elif name == "digamma":
+            kernels.f32.digamma(x.shape[0], &x[0], &out[0])
+        else:
+            kernels.f32.exp_digamma(x.shape[0], <float>b, &x[0], &out[0])
+    else:
+        if name == "exp":
+            kernels.f64.exp(x.shape[0], &x[0], &out[0])
+        elif name == "log":
+            kernels.f64.log(x.shape[0], &x[0], &out[0])
+        elif name == "digamma":
+            kernels.f64.digamma(x.shape[0], &x[0], &out[0])
+        else:
+            kernels.f64.exp_digamma(x.shape[0], b, &x[0], &out[0])
+
+
+def exp(x):
+    """exp(x); results below the normal range are 0."""
+    return _apply("exp", x)
+
+
+def log(x):
+    """log(x) for x >= 0, NaN below."""
+    return _apply("log", x)
+
+
+def digamma(x):
+    """The digamma function for x >= 0, NaN below."""
+    return _apply("digamma", x)
+
+
+def exp_digamma(x, b=1.0):
+    """exp(b psi(x)) for x >= 0, NaN below; at b = 1 without a logarithm."""
+    return _apply("exp_digamma", x, b)

@@ -1,0 +1,102 @@
+/* Short vectors of one floating type, and the few operations the kernels need.
+ *
+ * This header is a template: it is included once for each floating type by
+ * kernels.c with
+ *     REAL    float or double
+ *     INT     the signed integer of the same width
+ *     BITS    that width in bits
+ *     FN(x)   x with a suffix for the type
+ * and is compiled once for each instruction set.  It uses the vector extension
+ * of GCC and Clang instead of intrinsics, so one source serves SSE2, AVX2,
+ * AVX-512 and NEON; VECTOR_BYTES says how wide a vector is.
+ */
+
+#ifndef ANNEALVI_VECTOR_BYTES
+#define ANNEALVI_VECTOR_BYTES
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
+#define VECTOR_BYTES 64
+#elif defined(__AVX2__)
+#define VECTOR_BYTES 32
+#else
+#define VECTOR_BYTES 16
+#endif
+#define INLINE static inline __attribute__((always_inline))
+#define WORD_BLOCK 8 /* words that one sweep takes together */
+#endif
+
+#undef V
+#undef VU
+#undef VI
+#undef LANES
+#define V FN(vec)
+#define VU FN(vec_unaligned)
+#define VI FN(vec_int)
+#define LANES ((int)(VECTOR_BYTES / sizeof(REAL)))
+
+typedef REAL V __attribute__((vector_size(VECTOR_BYTES)));
+typedef INT VI __attribute__((vector_size(VECTOR_BYTES)));
+/* The same vector at any address of a REAL: rows are aligned, counts are not. */
+typedef REAL VU __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(REAL)), may_alias));
+
+INLINE V FN(load)(const REAL *p) { return *(const VU *)p; }
+INLINE void FN(store)(REAL *p, V x) { *(VU *)p = x; }
+INLINE V FN(splat)(REAL x) { return x - (V){0}; }
+INLINE V FN(select)(VI mask, V yes, V no) { return (V)((mask & (VI)yes) | (~mask & (VI)no)); }
+INLINE V FN(max)(V a, V b) { return FN(select)(a > b, a, b); }
+
+/* Sums of `n_words` vectors (4 or 8) over their lanes, written to out[0..n_words).
+ *
+ * Transposing while adding needs fewer shuffles than one reduction a vector.
+ * fold(a, b, s) gives a vector whose lane i holds a[i] + a[i ^ s] where bit s of
+ * i is clear and b[i] + b[i ^ s] where it is set, so after folding with
+ * s = 1, 2, 4 lane i holds the whole sum of vector i.  `out` needs room for
+ * WORD_BLOCK + LANES numbers.
+ */
+#if defined(__GNUC__) && !defined(__clang__)
+#if BITS == 64
+
+static const INT FN(lane_index)[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+#else
+static const INT FN(lane_index)[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+#endif
+
+INLINE VI FN(lanes)(void)
+{
+    VI lane;
+    __builtin_memcpy(&lane, FN(lane_index), sizeof lane);
+    return lane;
+}
+
+INLINE V FN(fold)(V a, V b, int s)
+{
+    const VI lane = FN(lanes)();
+    const VI from_b = ((lane & s) != 0) & LANES;
+    return __builtin_shuffle(a, b, lane + from_b) + __builtin_shuffle(a, b, (lane ^ s) + from_b);
+}
+
+INLINE void FN(sum_lanes)(V *acc, int n_words, REAL *out)
+{
+    int n = n_words, s = 1;
+#pragma GCC unroll 4
+    for (; n > 1 && s < LANES; s *= 2, n /= 2)
+#pragma GCC unroll 4
+        for (int i = 0; i < n / 2; i++)
+            acc[i] = FN(fold)(acc[2 * i], acc[2 * i + 1], s);
+#pragma GCC unroll 4
+    for (; s < LANES; s *= 2)
+        acc[0] += __builtin_shuffle(acc[0], FN(lanes)() ^ s);
+#pragma GCC unroll 8
+    for (int i = 0; i < n; i++)
+        FN(store)(out + i * LANES, acc[i]);
+}
+#else
+INLINE void FN(sum_lanes)(V *acc, int n_words, REAL *out)
+{
+    for (int j = 0; j < n_words; j++) {
+        REAL total = 0;
+        for (int l = 0; l < LANES; l++)
+            total += acc[j][l];
+        out[j] = total;
+    }
+}
+#endif

@@ -1,0 +1,138 @@
+"""Build the compiled kernels; everything else stands in pyproject.toml.
+
+Environment variables:
+
+- ``ANNEALVI_DEBUG=1``: bounds checks in Cython, assertions and no optimisation in C.
+- ``ANNEALVI_NO_OPENMP=1``: build for one thread even where OpenMP is found.
+"""
+
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+KERNELS = "annealvi/_kernels"
+DEBUG = os.environ.get("ANNEALVI_DEBUG", "") not in ("", "0")
+
+# Never -ffast-math (it reorders sums and, at link time, switches the whole
+# process to flush-to-zero) and never -march=native (the result would run on
+# this machine only).  These two give the vectoriser what it needs.
+FLAGS = ["-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"]
+FLAGS += ["-O1", "-g", "-UNDEBUG"] if DEBUG else ["-O3"]
+
+# The builds of kernels.c, chosen from at run time by dispatch.c.
+X86_BUILDS = {
+    "avx2": ["-mavx2", "-mfma"],
+    "avx512": [
+        "-mavx512f",
+        "-mavx512dq",
+        "-mavx512bw",
+        "-mavx512vl",
+        "-mfma",
+        "-mprefer-vector-width=512",
+    ],
+}
+
+OPENMP_PROBE = """
+#include <omp.h>
+int main(void) {
+    int n = 0;
+    #pragma omp parallel reduction(+:n)
+    n += 1;
+    return n < 1 || omp_get_max_threads() < 1;
+}
+"""
+X86_PROBE = """
+#ifndef __x86_64__
+#error another processor
+#endif
+int main(void) { return 0; }
+"""
+
+
+class BuildKernels(build_ext):
+    """build_ext that probes for OpenMP and compiles the kernels once an instruction set."""
+
+    def compiles(self, source: str, flags: list[str], link: bool = False) -> bool:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "probe.c")
+            path.write_text(source)
+            try:
+                objects = self.compiler.compile(
+                    [str(path)], output_dir=folder, extra_postargs=flags
+                )
+                if link:
+                    self.compiler.link_executable(
+                        objects, str(Path(folder, "probe")), extra_postargs=flags
+                    )
+            except Exception:  # whatever the compiler says, the answer is no
+                return False
+        return True
+
+    def build_extensions(self) -> None:
+        openmp = []
+        if os.environ.get("ANNEALVI_NO_OPENMP", "") in ("", "0"):
+            if self.compiles(OPENMP_PROBE, ["-fopenmp"], link=True):
+                openmp = ["-fopenmp"]
+        if openmp:
+            print("annealvi: building with OpenMP")
+        else:
+            self.warn("annealvi: OpenMP not found; building for one thread, n_jobs has no effect")
+        builds = {"baseline": []}
+        macros = []
+        if all(self.compiles(X86_PROBE, flags) for flags in X86_BUILDS.values()):
+            builds |= X86_BUILDS
+            macros = [("ANNEALVI_X86", "1")]
+        print(f"annealvi: kernels for {', '.join(builds)}")
+        for extension in self.extensions:
+            extension.extra_compile_args += FLAGS + openmp
+            extension.extra_link_args += openmp
+            extension.define_macros += macros
+            if extension.name.endswith("._dispatch"):
+                extension.extra_objects += [
+                    compiled
+                    for name, flags in builds.items()
+                    for compiled in self.compiler.compile(
+                        [f"{KERNELS}/kernels.c"],
+                        output_dir=str(Path(self.build_temp, name)),
+                        macros=[*macros, ("KERNELS_NAME", name)],
+                        include_dirs=[KERNELS],
+                        extra_postargs=FLAGS + flags,
+                    )
+                ]
+        super().build_extensions()
+
+
+def extension(name: str, *sources: str) -> Extension:
+    return Extension(
+        f"annealvi._kernels.{name}",
+        [f"{KERNELS}/{name}.pyx", *sources],
+        include_dirs=[KERNELS, np.get_include()],
+        define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")],
+        depends=[str(path) for path in Path(KERNELS).glob("*.[ch]")],
+    )
+
+
+setup(
+    ext_modules=cythonize(
+        [
+            extension("_dispatch", f"{KERNELS}/dispatch.c"),
+            extension("special"),
+            extension("threads"),
+            extension("lda"),
+        ],
+        compiler_directives={
+            "language_level": 3,
+            "boundscheck": DEBUG,
+            "wraparound": False,
+            "initializedcheck": DEBUG,
+            "cdivision": True,
+        },
+        force=DEBUG,
+    ),
+    cmdclass={"build_ext": BuildKernels},
+)
