@@ -127,16 +127,16 @@ def fit_documents(
         int K = gamma.shape[1], K_pad = weights.shape[1], k
         Py_ssize_t room = rows.shape[1]
         bint finish = want_statistics or want_bound or want_energy
-        floating *own
-        floating *gamma_d
-        floating *t_d
-        floating *s
-        floating *counts
-        floating *norm
-        floating *ratio_d
-        floating *raised_d
-        floating *reference
-        const floating **row_of
+        floating *own = NULL
+        floating *gamma_d = NULL
+        floating *t_d = NULL
+        floating *s = NULL
+        floating *counts = NULL
+        floating *norm = NULL
+        floating *ratio_d = NULL
+        floating *raised_d = NULL
+        floating *reference = NULL
+        const floating **row_of = NULL
         double scale
 
     if n == 0:

@@ -1,0 +1,93 @@
+"""Checks that scikit-learn has no words for yet: priors, topics and CSR structure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+def check_prior(
+    value: ArrayLike | None, name: str, owner: str, shapes: tuple[tuple[int, ...], ...], default: float
+) -> float | NDArray[np.float64]:
+    """A Dirichlet prior: a positive finite number, or an array of one of some shapes.
+
+    Parameters
+    ----------
+    value : None, float or array-like
+    name, owner : str
+        The parameter and the estimator, for the message.
+    shapes : tuple of tuples
+        Shapes that an array may have.
+    default : float
+        What None stands for.
+    """
+    if value is None:
+        return default
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiu":
+        raise ValueError(
+            f"The {name!r} parameter of {owner} must be a float or an array of floats. "
+            f"Got an array of dtype {array.dtype} instead."
+        )
+    if array.ndim and array.shape not in shapes:
+        allowed = " or ".join(str(shape) for shape in shapes)
+        raise ValueError(
+            f"The {name!r} parameter of {owner} must be a float or an array of shape {allowed}. "
+            f"Got an array of shape {array.shape} instead."
+        )
+    wrong = array[~(np.isfinite(array) & (array > 0))]
+    if wrong.size:
+        raise ValueError(
+            f"The {name!r} parameter of {owner} must be positive and finite. "
+            f"Got {wrong.flat[0]} instead."
+        )
+    return float(array) if array.ndim == 0 else array.astype(np.float64)
+
+
+def check_topics(value: ArrayLike, name: str, owner: str, shape: tuple[int, int]) -> NDArray:
+    """Topics given as an array: lambda, positive and finite, of a given shape."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiu" or array.shape != shape:
+        raise ValueError(
+            f"The {name!r} of {owner} must be an array of numbers of shape {shape}, "
+            f"(n_components, n_features). Got shape {array.shape} and dtype {array.dtype} instead."
+        )
+    if not np.all(np.isfinite(array) & (array > 0)):
+        wrong = array[~(np.isfinite(array) & (array > 0))].flat[0]
+        raise ValueError(f"The {name!r} of {owner} must be positive and finite. Got {wrong} instead.")
+    return array
+
+
+def canonical_csr(X: Any) -> Any:
+    """A CSR matrix whose indices are in range, sorted and without duplicates.
+
+    The kernels trust them, and a matrix whose arrays were edited by hand may break
+    what SciPy promises.  The user's matrix is left as it is.
+    """
+    n_samples, n_features = X.shape
+    indptr, indices = X.indptr, X.indices
+    if indptr[0] != 0 or np.any(np.diff(indptr) < 0) or indptr[-1] > min(len(indices), len(X.data)):
+        raise ValueError("The indptr array of the sparse matrix X is not a valid CSR row index.")
+    n_entries = int(indptr[-1])
+    if n_entries:
+        used = indices[:n_entries]
+        if used.min() < 0 or used.max() >= n_features:
+            raise ValueError(
+                f"The indices array of the sparse matrix X must lie in [0, {n_features}). "
+                f"Got values from {used.min()} to {used.max()}."
+            )
+        # ask the entries, not the flag that SciPy caches
+        ascending = np.diff(used) > 0
+        ends = indptr[1:-1]
+        ascending[ends[(ends > 0) & (ends < n_entries)] - 1] = True
+        if not ascending.all():
+            X = X.copy()
+            X.has_canonical_format = False
+            X.has_sorted_indices = False
+            X.sum_duplicates()
+    if X.indices.dtype != X.indptr.dtype:
+        X = X.copy()
+        X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    return X

@@ -1,0 +1,159 @@
+"""Algorithm 1: tempered stochastic variational inference.
+
+Sample a minibatch; fit its local variables at the current temperature; step the
+global variables along the tempered natural gradient; let the temperature answer.
+(Mandt et al. 2016, Algorithm 1; at T = 1 Hoffman, Blei, Wang, Paisley 2013.)
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import gen_batches
+
+from annealvi.model import Batch, Model
+from annealvi.temperature import Temperature
+
+
+@dataclass(frozen=True)
+class RobbinsMonro:
+    """Step sizes rho_t = (offset + t)^(-decay), t = 1, 2, ..."""
+
+    decay: float
+    offset: float
+
+    def __call__(self, t: int) -> float:
+        return float(np.power(self.offset + t, -self.decay))
+
+
+def full_step(t: int) -> float:
+    """The step of batch inference: all the way to the coordinate optimum."""
+    return 1.0
+
+
+class Monitor:
+    """What happened so far, as the callback and ``history_`` see it.
+
+    Attributes
+    ----------
+    step : int
+        Steps done.
+    passes : float
+        Effective passes over the data: data seen over data in the population.
+    temperature : float
+        T of the last step.
+    seconds : float
+        Time spent in steps; evaluations and callbacks are not counted.
+    temperature_path : list of float
+        T of every step.
+    """
+
+    FIELDS = ("pass", "step", "temperature", "seconds")
+
+    def __init__(self) -> None:
+        self.step = 0
+        self.passes = 0.0
+        self.temperature = 1.0
+        self.seconds = 0.0
+        self.temperature_path: list[float] = []
+        self._records: list[dict[str, float]] = []
+
+    @contextmanager
+    def clock(self) -> Iterator[None]:
+        """Count the time spent inside."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds += time.perf_counter() - start
+
+    def advance(self, passes: float, temperature: float) -> None:
+        """One more step is done."""
+        self.step += 1
+        self.passes += passes
+        self.temperature = temperature
+        self.temperature_path.append(temperature)
+
+    def record(self, **values: float) -> None:
+        """Write values (a held-out score, say) beside the current step.
+
+        Several calls at one step make one record.
+        """
+        if not self._records or self._records[-1]["step"] != self.step:
+            now = (self.passes, self.step, self.temperature, self.seconds)
+            self._records.append(dict(zip(self.FIELDS, now, strict=True)))
+        self._records[-1].update(values)
+
+    @property
+    def history(self) -> dict[str, NDArray]:
+        """The records as arrays of one length, NaN where a value was not taken."""
+        names = dict.fromkeys(self.FIELDS)
+        for record in self._records:
+            names.update(dict.fromkeys(record))
+        history = {
+            name: np.array([record.get(name, np.nan) for record in self._records], dtype=float)
+            for name in names
+        }
+        history["step"] = history["step"].astype(int)
+        return history
+
+
+def optimise(
+    model: Model,
+    data: Any,
+    temperature: Temperature,
+    monitor: Monitor,
+    *,
+    n_samples: int,
+    batch_size: int,
+    n_passes: int,
+    population: float,
+    step_size: Callable[[int], float],
+    on_step: Callable[[], None] | None = None,
+    after_pass: Callable[[int], bool] | None = None,
+) -> None:
+    """Fit a model's globals to data, in place.
+
+    Parameters
+    ----------
+    model : Model
+    data : sequence
+        Handed to ``model.local_step`` with the rows of each batch.
+    temperature : Temperature
+        A planned one, see :meth:`Temperature.plan`.
+    monitor : Monitor
+        Continued where it stands: its ``step`` is the number of steps done.
+    n_samples, batch_size, n_passes : int
+        Data, data a minibatch, passes over the data.
+    population : float
+        The number of data that a minibatch stands for.
+    step_size : callable
+        rho of step t = 1, 2, ...
+    on_step : callable, optional
+        Called after each step; raises ``StopIteration`` to end the fit.
+    after_pass : callable, optional
+        Called with the index of each finished pass; true ends the fit.
+    """
+    for index in range(n_passes):
+        for rows in gen_batches(n_samples, batch_size):
+            n_rows = rows.stop - rows.start
+            with monitor.clock():
+                tempering = temperature.tempering(monitor.step)
+                local = model.local_step(Batch(data, rows), tempering, temperature.observes)
+                rho = step_size(monitor.step + 1)
+                model.global_step(local.statistics, rho, population / n_rows, tempering)
+                temperature.observe(local)
+            monitor.advance(n_rows / population, float(1.0 / np.mean(tempering.inverse)))
+            if on_step is not None:
+                try:
+                    on_step()
+                except StopIteration:
+                    return
+        if after_pass is not None and after_pass(index):
+            return

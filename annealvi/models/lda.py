@@ -1,0 +1,575 @@
+r"""Latent Dirichlet allocation, tempered.
+
+.. math::
+   \theta_d \sim \mathrm{Dir}(\alpha), \quad \beta_k \sim \mathrm{Dir}(\eta), \quad
+   z \sim \mathrm{Cat}(\theta_d), \quad w \sim \mathrm{Cat}(\beta_z)
+
+with q(beta_k) = Dir(lambda_k), q(theta_d) = Dir(gamma_d), q(z) = phi.  At inverse
+temperature b (Mandt et al. 2016):
+
+.. math::
+   \phi_{dvk} &\propto \exp b (E \log\theta_{dk} + E \log\beta_{kv}) \\
+   \gamma_{dk} &= \alpha_k + b \sum_v n_{dv} \phi_{dvk} \\
+   \lambda_{kv} &\leftarrow (1 - \rho) \lambda_{kv}
+       + \rho (\eta_{kv} + \tfrac{D}{B}\, b \sum_d n_{dv} \phi_{dvk})
+
+which ascends the annealed ELBO, with KL to the priors,
+
+.. math::
+   F(b) = \sum_{dv} n_{dv} \log \sum_k \exp b (E \log\theta_{dk} + E \log\beta_{kv})
+       - \mathrm{KL}(\theta) - \mathrm{KL}(\beta).
+
+The posterior form (Abrol et al. 2014) is the same with alpha -> (alpha + T - 1)/T,
+eta -> eta/T and rho -> rho T.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.random import RandomState
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln, psi
+
+from annealvi._kernels import lda as kernels
+from annealvi._kernels.layout import aligned_empty, padded_length, padded_rows
+from annealvi.model import UNTEMPERED, Batch, LocalStep, Tempering
+
+#: Bytes of unnormalised exp(E log theta) kept at a time, which bounds a block of documents.
+BLOCK_BYTES = 1 << 23
+#: lambda stays above this under the posterior form, whose online step subtracts.
+POSTERIOR_FLOOR = 1e-10
+#: Documents a topic, and their weight, where topics start from documents.
+SEED_DOCUMENTS, SEED_WEIGHT = 5, 5.0
+
+Start = Literal["random", "warm", "constant"]
+
+
+@dataclass(frozen=True)
+class LocalOptions:
+    """How the local step of a document runs.
+
+    Attributes
+    ----------
+    max_iter : int
+        Most iterations a document.
+    tolerance : float
+        A document stops when mean_k |change of gamma_dk| falls below it.
+    start : {"random", "warm", "constant"}
+        Where gamma starts in training.  ``"random"`` is scikit-learn's local step in
+        full: fresh Gamma(100, 0.01) draws, and the dtype's eps added to phi's
+        normaliser.  The others add nothing and take exponents relative to their
+        maximum, so float32 does not underflow.
+    """
+
+    max_iter: int = 100
+    tolerance: float = 1e-3
+    start: Start = "constant"
+
+
+class Statistics(NamedTuple):
+    """sum_d b_d n_dv phi_dvk, word-major; a row counts only where ``seen``."""
+
+    values: NDArray
+    seen: NDArray[np.uint8]
+
+
+class _Weights(NamedTuple):
+    """A cache of topic weights: which lambda rows it is up to date with, and for what."""
+
+    key: tuple[float, bool]
+    values: NDArray
+    log_scale: NDArray
+    fresh: NDArray[np.uint8]
+
+
+class LDA:
+    """q(beta) and the steps that move it; see :class:`annealvi.model.Model`.
+
+    Parameters
+    ----------
+    n_topics, n_features : int
+        K and V.
+    alpha : float or array-like of shape (K,)
+        Prior of the documents' topics.
+    eta : float or array-like of shape (V,) or (K, V)
+        Prior of the topics' words.
+    dtype : dtype
+        float32 or float64, of everything the kernels touch.
+    options : LocalOptions
+    n_threads : int
+
+    Attributes
+    ----------
+    lam : ndarray of shape (V, K padded)
+        lambda, word-major.  After writing to it call :meth:`topics_changed`.
+    document_topics : ndarray of shape (D, K) or None
+        gamma of the last pass, under ``start="warm"``.
+    """
+
+    def __init__(
+        self,
+        n_topics: int,
+        n_features: int,
+        *,
+        alpha: ArrayLike,
+        eta: ArrayLike,
+        dtype: Any = np.float64,
+        options: LocalOptions | None = None,
+        n_threads: int = 1,
+    ) -> None:
+        self.n_topics = n_topics
+        self.n_features = n_features
+        self.dtype = np.dtype(dtype)
+        self.options = LocalOptions() if options is None else options
+        self.n_threads = n_threads
+        self.alpha = np.broadcast_to(np.asarray(alpha, dtype=np.float64), (n_topics,))
+        self.eta = np.asarray(eta, dtype=np.float64)
+        self.width = padded_length(n_topics, self.dtype)
+        self.lam = aligned_empty((n_features, self.width), self.dtype)
+        self.rng: RandomState | None = None
+        self.document_topics: NDArray | None = None
+        self._reset_caches()
+
+    # ------------------------------------------------------------------ topics
+
+    def initialize(self, rng: RandomState) -> None:
+        """lambda ~ Gamma(100, 0.01), as scikit-learn draws it."""
+        self.rng = rng
+        self.set_topics(rng.gamma(100.0, 0.01, (self.n_topics, self.n_features)))
+
+    def initialize_from_documents(self, X: Any, rng: RandomState) -> None:
+        """lambda_k = eta_k + 5 x the counts of 5 random documents."""
+        self.rng = rng
+        n_samples = X.shape[0]
+        size = min(SEED_DOCUMENTS, n_samples)
+        topics = np.broadcast_to(self._eta_rows(np.float64).T, (self.n_topics, self.n_features))
+        topics = topics.copy()
+        for topic in topics:
+            chosen = rng.choice(n_samples, size, replace=False)
+            topic += SEED_WEIGHT * np.asarray(X[chosen].sum(axis=0)).ravel()
+        self.set_topics(topics)
+
+    def set_topics(self, topics: ArrayLike) -> None:
+        """Take lambda as a (K, V) array."""
+        self.lam[:, : self.n_topics] = np.asarray(topics).T
+        self.lam[:, self.n_topics :] = 0
+        self.topics_changed()
+
+    @property
+    def topics(self) -> NDArray:
+        """lambda as a (K, V) view."""
+        return self.lam[:, : self.n_topics].T
+
+    def topics_changed(self) -> None:
+        """Forget what was derived from lambda."""
+        self._sums = None
+        if self._weights is not None:
+            self._weights.fresh[:] = 0
+
+    @property
+    def topic_sums(self) -> NDArray[np.float64]:
+        """sum_v lambda_kv, of shape (K,)."""
+        if self._sums is None:
+            # a step that keeps everything: the same sums in the same order
+            nothing = Statistics(self.lam, np.zeros(self.n_features, dtype=np.uint8))
+            self._step(1.0, 0.0, 1.0, 0.0, self._eta_rows(self.dtype), nothing)
+        return self._sums
+
+    def exp_e_log_topics(self) -> NDArray:
+        """exp(E log beta) as a (K, V) array."""
+        with self._lock:
+            kept, self._weights = self._weights, None
+            weights = self._refresh(np.arange(self.n_features), 1.0, exact=True)
+            self._weights = kept
+        return weights.values[:, : self.n_topics].T
+
+    # ------------------------------------------------------------- Algorithm 1
+
+    def start_documents(self, n_samples: int) -> None:
+        """Make room for gamma of all documents, where it is kept from pass to pass."""
+        if self.options.start == "warm":
+            self.document_topics = np.ones((n_samples, self.n_topics), dtype=self.dtype)
+
+    def local_step(self, batch: Batch, tempering: Tempering, moments: bool = False) -> LocalStep:
+        """Fit gamma and phi of a batch of documents.
+
+        Parameters
+        ----------
+        batch : Batch
+            ``data`` is a CSR matrix of counts.
+        tempering : Tempering
+        moments : bool
+            Whether energies and entropies of the documents are wanted: the energy is
+            sum_v n_v sum_k phi_vk (E log theta_k + E log beta_kv), the entropy that of
+            phi less KL(theta).
+
+        Returns
+        -------
+        LocalStep
+            Its statistics are a :class:`Statistics`, valid until the next call.
+        """
+        if self._statistics is None:
+            values = aligned_empty((self.n_features, self.width), self.dtype)
+            self._statistics = Statistics(values, np.zeros(self.n_features, dtype=np.uint8))
+        self._statistics.seen[:] = 0
+        n_samples = batch.rows.stop - batch.rows.start
+        energy = np.zeros(n_samples if moments else 0)
+        entropy = np.zeros(n_samples if moments else 0)
+        inverse = self._per_document(tempering, n_samples)
+        prior = self._effective_alpha(tempering)
+        for rows in self._blocks(batch.rows):
+            local = slice(rows.start - batch.rows.start, rows.stop - batch.rows.start)
+            gamma = self._start(rows)
+            log_normalizer = np.zeros(rows.stop - rows.start) if moments else None
+            self._fit_block(
+                batch.data,
+                rows,
+                gamma,
+                inverse[local],
+                prior,
+                exact=self.options.start == "random",
+                statistics=self._statistics,
+                log_normalizer=log_normalizer,
+                energy=energy[local] if moments else None,
+            )
+            if log_normalizer is not None:
+                bound = log_normalizer + _negative_kl(prior, gamma)
+                entropy[local] = bound - inverse[local] * energy[local]
+        if not moments:
+            return LocalStep(self._statistics)
+        return LocalStep(self._statistics, energy, entropy)
+
+    def global_step(
+        self, statistics: Statistics, rho: float, scale: float, tempering: Tempering
+    ) -> None:
+        """lambda <- (1 - rho) lambda + rho (eta + scale * statistics), tempered.
+
+        A full step (rho = 1) goes to the optimum of the batch; under the posterior form
+        smaller ones are multiplied by T.
+        """
+        floor = 0.0
+        if tempering.form == "posterior":
+            rho = min(1.0, rho / float(np.mean(tempering.inverse)))
+            floor = POSTERIOR_FLOOR
+        eta = self._eta_rows(self.dtype, tempering)
+        self.topics_changed()
+        self._step(1.0 - rho, rho, scale, floor, eta, statistics)
+
+    # -------------------------------------------------------------- evaluation
+
+    def infer(self, X: Any, tempering: Tempering = UNTEMPERED) -> NDArray:
+        """gamma of documents, each started from ones: of shape (n_samples, K)."""
+        n_samples = X.shape[0]
+        gamma = np.ones((n_samples, self.n_topics), dtype=self.dtype)
+        inverse = self._per_document(tempering, n_samples)
+        for rows in self._blocks(slice(0, n_samples)):
+            self._fit_block(
+                X,
+                rows,
+                gamma[rows],
+                inverse[rows],
+                self._effective_alpha(tempering),
+                exact=self.options.start == "random",
+            )
+        return gamma
+
+    def document_bound(
+        self, X: Any, gamma: NDArray, tempering: Tempering = UNTEMPERED
+    ) -> NDArray[np.float64]:
+        """Each document's part of the annealed ELBO at a given gamma and its best phi."""
+        n_samples = X.shape[0]
+        gamma = np.array(gamma, dtype=self.dtype, order="C")
+        inverse = self._per_document(tempering, n_samples)
+        prior = self._effective_alpha(tempering)
+        bound = np.zeros(n_samples)
+        for rows in self._blocks(slice(0, n_samples)):
+            self._fit_block(
+                X,
+                rows,
+                gamma[rows],
+                inverse[rows],
+                prior,
+                exact=False,
+                max_iter=0,
+                log_normalizer=bound[rows],
+            )
+            bound[rows] += _negative_kl(prior, gamma[rows])
+        return bound
+
+    def topic_bound(self, tempering: Tempering = UNTEMPERED) -> float:
+        """-KL(q(beta) || p(beta)), the topics' part of the ELBO."""
+        eta = self._eta_rows(np.float64, tempering)
+        sums = self.topic_sums
+        psi_sums = psi(sums)
+        eta_sums = np.zeros(self.n_topics)
+        total = np.zeros(self.n_topics)
+        step = max(1, BLOCK_BYTES // (8 * self.n_topics))
+        for start in range(0, self.n_features, step):
+            words = slice(start, start + step)
+            lam = self.lam[words, : self.n_topics].astype(np.float64)
+            total += np.sum((eta[words] - lam) * (psi(lam) - psi_sums), axis=0)
+            total += np.sum(gammaln(lam) - gammaln(eta[words]), axis=0)
+            eta_sums += np.sum(eta[words], axis=0)
+        return float(np.sum(total + gammaln(eta_sums) - gammaln(sums)))
+
+    def elbo(
+        self, X: Any, gamma: NDArray | None = None, tempering: Tempering = UNTEMPERED
+    ) -> float:
+        """F(b) of documents and topics; at T = 1 the ELBO.
+
+        Parameters
+        ----------
+        X : CSR matrix of shape (n_samples, V)
+        gamma : ndarray of shape (n_samples, K), optional
+            Inferred if not given.
+        tempering : Tempering
+            Under the posterior form, the objective with the priors it amounts to.
+        """
+        if gamma is None:
+            gamma = self.infer(X, tempering)
+        return float(np.sum(self.document_bound(X, gamma, tempering))) + self.topic_bound(tempering)
+
+    # ----------------------------------------------------------------- kernels
+
+    def _fit_block(
+        self,
+        X: Any,
+        rows: slice,
+        gamma: NDArray,
+        inverse: NDArray,
+        alpha: NDArray,
+        *,
+        exact: bool,
+        max_iter: int | None = None,
+        statistics: Statistics | None = None,
+        log_normalizer: NDArray | None = None,
+        energy: NDArray | None = None,
+    ) -> None:
+        """Fit a block of documents; add to the statistics and write the rest where wanted."""
+        n_samples = rows.stop - rows.start
+        nothing = np.empty(0)
+        work = self._workspace(X, rows)
+        n_words = kernels.index_words(
+            X.indices,
+            X.indptr,
+            rows.start,
+            rows.stop,
+            work.counter,
+            work.words,
+            work.first,
+            work.document,
+            work.position,
+        )
+        # rows of weights are raised to the least b, from which others can be raised further
+        b0 = self.dtype.type(np.min(inverse)) if n_samples else self.dtype.type(1)
+        with self._lock:
+            weights = self._refresh(work.words[:n_words], b0, exact)
+        alpha_row = padded_rows(alpha[None, :], self.dtype, fill=alpha[0])[0]
+        kernels.fit_documents(
+            X.data,
+            X.indices,
+            X.indptr,
+            rows.start,
+            rows.stop,
+            weights.values,
+            weights.log_scale,
+            b0,
+            inverse,
+            alpha_row,
+            np.finfo(self.dtype).eps if exact else 0.0,
+            self.options.tolerance,
+            self.options.max_iter if max_iter is None else max_iter,
+            statistics is not None,
+            log_normalizer is not None,
+            energy is not None,
+            self.n_threads,
+            gamma,
+            work.t,
+            work.ratio,
+            nothing if log_normalizer is None else log_normalizer,
+            nothing if energy is None else energy,
+            work.scratch,
+            work.rows,
+            work.raised(np.any(inverse != b0)),
+        )
+        if statistics is not None:
+            kernels.accumulate_statistics(
+                work.words,
+                work.first,
+                work.document,
+                work.position,
+                n_words,
+                work.ratio,
+                work.t,
+                inverse,
+                b0,
+                weights.values,
+                self.n_threads,
+                statistics.seen,
+                statistics.values,
+                work.sums,
+                work.scratch,
+            )
+
+    def _refresh(self, words: NDArray, b: float, exact: bool) -> _Weights:
+        """Topic weights exp(b E log beta), up to date for some words.
+
+        Unless `exact`, each row is divided by exp(b log_scale): by its largest
+        exp(psi(lambda)), and by the factor of the largest topic.
+        """
+        key = (float(b), exact)
+        if self._weights is None:
+            self._weights = _Weights(
+                key,
+                aligned_empty((self.n_features, self.width), self.dtype),
+                np.empty(self.n_features, dtype=self.dtype),
+                np.zeros(self.n_features, dtype=np.uint8),
+            )
+        elif self._weights.key != key:
+            self._weights.fresh[:] = 0
+            self._weights = self._weights._replace(key=key)
+        psi_sums = psi(self.topic_sums)
+        log_factor = 0.0 if exact else -float(np.max(psi_sums))
+        factor = np.exp(-float(b) * (psi_sums + log_factor)).astype(self.dtype)
+        kernels.refresh_weights(
+            np.ascontiguousarray(words, dtype=np.int64),
+            len(words),
+            self.lam,
+            factor,
+            b,
+            not exact,
+            log_factor,
+            self.n_threads,
+            self._weights.fresh,
+            self._weights.values,
+            self._weights.log_scale,
+        )
+        return self._weights
+
+    def _step(
+        self,
+        keep: float,
+        gain: float,
+        scale: float,
+        floor: float,
+        eta: NDArray,
+        statistics: Statistics,
+    ) -> None:
+        sums = np.empty(self.n_topics)
+        partial = np.empty((kernels.n_vocabulary_blocks(self.n_features), self.width))
+        kernels.step_topics(
+            keep,
+            gain,
+            scale,
+            floor,
+            eta,
+            statistics.values,
+            statistics.seen,
+            self.n_threads,
+            self.lam,
+            partial,
+            sums,
+        )
+        self._sums = sums
+
+    # ----------------------------------------------------------------- details
+
+    def _blocks(self, rows: slice) -> list[slice]:
+        """Rows in blocks whose exp(E log theta) fits into BLOCK_BYTES, the same for any n_threads."""
+        size = max(64, BLOCK_BYTES // (self.width * self.dtype.itemsize))
+        return [
+            slice(start, min(start + size, rows.stop))
+            for start in range(rows.start, rows.stop, size)
+        ]
+
+    def _start(self, rows: slice) -> NDArray:
+        """gamma at the start of a training step."""
+        shape = (rows.stop - rows.start, self.n_topics)
+        if self.options.start == "random":
+            assert self.rng is not None
+            return self.rng.gamma(100.0, 0.01, shape).astype(self.dtype, copy=False)
+        if self.document_topics is not None:
+            return self.document_topics[rows]
+        return np.ones(shape, dtype=self.dtype)
+
+    def _per_document(self, tempering: Tempering, n_samples: int) -> NDArray:
+        inverse = np.asarray(tempering.inverse, dtype=self.dtype)
+        return np.ascontiguousarray(np.broadcast_to(inverse, (n_samples,)))
+
+    def _effective_alpha(self, tempering: Tempering) -> NDArray[np.float64]:
+        if tempering.form == "likelihood":
+            return self.alpha
+        b = float(np.mean(tempering.inverse))
+        return b * self.alpha + (1.0 - b)
+
+    def _eta_rows(self, dtype: Any, tempering: Tempering = UNTEMPERED) -> NDArray:
+        """eta as a (V, K) array with contiguous rows; a scalar is one row seen V times."""
+        b = float(np.mean(tempering.inverse)) if tempering.form == "posterior" else 1.0
+        shape = (self.n_features, self.n_topics)
+        if self.eta.ndim == 0:
+            return np.broadcast_to(np.full(self.n_topics, b * self.eta, dtype=dtype), shape)
+        rows = (self.eta[:, None] if self.eta.ndim == 1 else self.eta.T) * b
+        return np.ascontiguousarray(np.broadcast_to(rows, shape), dtype=dtype)
+
+    def _workspace(self, X: Any, rows: slice) -> _Workspace:
+        counts = np.diff(X.indptr[rows.start : rows.stop + 1])
+        longest = int(counts.max()) if len(counts) else 0
+        return _Workspace(self, len(counts), int(counts.sum()), longest)
+
+    def _reset_caches(self) -> None:
+        self._sums: NDArray[np.float64] | None = None
+        self._weights: _Weights | None = None
+        self._statistics: Statistics | None = None
+        self._lock = threading.Lock()
+
+    def end_fit(self) -> None:
+        """Let go of what only training needs."""
+        self.document_topics = None
+        self._statistics = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        caches = ("_sums", "_weights", "_statistics", "_lock", "document_topics")
+        return {name: value for name, value in vars(self).items() if name not in caches}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.document_topics = None
+        self._reset_caches()
+
+
+class _Workspace:
+    """The buffers that the kernels write to for one block of documents."""
+
+    def __init__(self, model: LDA, n_samples: int, n_entries: int, longest: int) -> None:
+        block = kernels.SWEEP_BLOCK
+        dtype, width, n_threads = model.dtype, model.width, model.n_threads
+        self._padded = max(block, -(-longest // block) * block)
+        self._raised_shape = (n_threads, self._padded * width)
+        self._dtype = dtype
+        self.counter = np.empty(model.n_features, dtype=np.int64)
+        self.words = np.empty(model.n_features, dtype=np.int64)
+        self.first = np.empty(model.n_features + 1, dtype=np.int64)
+        self.document = np.empty(max(1, n_entries), dtype=np.int64)
+        self.position = np.empty(max(1, n_entries), dtype=np.int64)
+        self.ratio = np.empty(max(1, n_entries), dtype=dtype)
+        self.t = aligned_empty((max(1, n_samples), width), dtype)
+        size = padded_length(kernels.scratch_size(width, self._padded), dtype)
+        self.scratch = aligned_empty((n_threads, size), dtype)
+        self.rows = np.empty((n_threads, self._padded), dtype=np.int64)
+        self.sums = np.empty((n_threads, width))
+
+    def raised(self, needed: bool) -> NDArray:
+        """Room for a document's rows at its own temperature."""
+        return np.empty(self._raised_shape if needed else (1, 1), dtype=self._dtype)
+
+
+def _negative_kl(prior: NDArray[np.float64], gamma: NDArray) -> NDArray[np.float64]:
+    """-KL(Dir(gamma_d) || Dir(prior)) of each row."""
+    gamma = gamma.astype(np.float64)
+    sums = gamma.sum(axis=1, keepdims=True)
+    inner = (prior - gamma) * (psi(gamma) - psi(sums)) + gammaln(gamma) - gammaln(prior)
+    return inner.sum(axis=1) + gammaln(prior.sum()) - gammaln(sums[:, 0])
