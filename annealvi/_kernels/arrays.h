@@ -26,15 +26,22 @@ INLINE V FN(log_anywhere)(V x)
 
 INLINE V FN(digamma_anywhere)(V x)
 {
-    return FN(at_limits)(x, FN(digamma)(x), (REAL)-__builtin_inf(), (REAL)__builtin_inf());
+    const REAL infinity = (REAL)__builtin_inf();
+    const VI small = x < (REAL)TINY;
+    const V y = FN(digamma)(FN(select)(small, FN(splat)(1), x));
+    return FN(at_limits)(x, FN(select)(small, -1 / x, y), -infinity, infinity);
 }
 
+/* exp(b psi(x)) with b = 1 through the parts and otherwise through the logarithm,
+ * as exp_digamma_row has it, but without a clamp. */
 INLINE V FN(exp_digamma_anywhere)(V x, REAL b)
 {
-    REAL out[LANES], in[LANES];
-    FN(store)(in, x);
-    FN(exp_digamma_row)(LANES, in, 0, b, (REAL)-__builtin_inf(), out);
-    return FN(at_limits)(x, FN(load)(out), 0, (REAL)__builtin_inf());
+    V scale, shift;
+    const VI small = x < (REAL)TINY;
+    const V a = FN(select)(small, FN(splat)((REAL)TINY), x);
+    FN(digamma_parts)(a, 0, &scale, &shift);
+    const V y = b == 1 ? scale * FN(exp)(-shift) : FN(exp)(b * (FN(log)(scale) - shift));
+    return FN(at_limits)(x, y, 0, (REAL)__builtin_inf());
 }
 
 #undef OVER_ARRAY

@@ -24,6 +24,7 @@ SWEEP_BLOCK = WORD_BLOCK
 # Words a block: the topics' sums are added block by block in this fixed order.
 cdef enum:
     VOCABULARY_BLOCK = 64
+    SLACK = 16  # lanes of the longest vector: the kernels read and write whole ones
 
 
 def index_words(
@@ -125,7 +126,7 @@ def fit_documents(
     cdef:
         Py_ssize_t n = stop - start, d, j, n_words, n_padded, origin = indptr[start], at
         int K = gamma.shape[1], K_pad = weights.shape[1], k
-        Py_ssize_t room = rows.shape[1]
+        Py_ssize_t room = rows.shape[1] + SLACK
         bint finish = want_statistics or want_bound or want_energy
         floating *own = NULL
         floating *gamma_d = NULL
@@ -204,7 +205,7 @@ def fit_documents(
 
 def scratch_size(K_pad, longest):
     """Numbers of scratch that fit_documents needs for each thread."""
-    return 3 * K_pad + 3 * longest + 16
+    return 3 * K_pad + 3 * (longest + SLACK) + 16
 
 
 def accumulate_statistics(
@@ -245,16 +246,16 @@ def accumulate_statistics(
 
 
 def step_topics(
+    floating[:, ::1] lam,               # IN/OUT (V, K_pad)
+    const floating[:, :] eta,           # IN  (V, K), rows contiguous, strides between them free
+    const floating[:, ::1] statistics,  # IN  (V, K_pad)
+    const uint8_t[::1] seen,            # IN  (V,) rows of statistics in use; others count as 0
     floating keep,                      # IN
     floating gain,                      # IN
     floating scale,                     # IN
     floating floor,                     # IN
-    const floating[:, :] eta,           # IN  (V, K), rows contiguous, strides between them free
-    const floating[:, ::1] statistics,  # IN  (V, K_pad)
-    const uint8_t[::1] seen,            # IN  (V,) rows of statistics in use; others count as 0
     int n_threads,                      # IN
-    floating[:, ::1] lam,               # IN/OUT (V, K_pad)
-    double[:, ::1] partial,             # OUT (blocks, K_pad) scratch, see n_vocabulary_blocks
+    double[:, ::1] partial,             # OUT (blocks, K) scratch, see n_vocabulary_blocks
     double[::1] sums,                   # OUT (K,) sum_v lam
 ):
     """lam = max(keep * lam + gain * (eta + scale * statistics), floor), and its sums."""
@@ -275,10 +276,34 @@ def step_topics(
             else:
                 kernels.f64.step_row(K, keep, gain, scale, floor, &eta[v, 0], s_row, &lam[v, 0],
                                      &partial[block, 0])
-    for k in range(K):
-        sums[k] = 0
-    for block in range(n_blocks):
+    add_blocks(partial, sums)
+
+
+def sum_topics(
+    const floating[:, ::1] lam,  # IN  (V, K_pad)
+    int n_threads,               # IN
+    double[:, ::1] partial,      # OUT (blocks, K) scratch
+    double[::1] sums,            # OUT (K,) sum_v lam, in the order of step_topics
+):
+    """The topics' sums alone."""
+    cdef:
+        Py_ssize_t n_features = lam.shape[0], n_blocks = partial.shape[0], block, v, k
+        Py_ssize_t K = sums.shape[0]
+    for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
         for k in range(K):
+            partial[block, k] = 0
+        for v in range(block * VOCABULARY_BLOCK, min((block + 1) * VOCABULARY_BLOCK, n_features)):
+            for k in range(K):
+                partial[block, k] += lam[v, k]
+    add_blocks(partial, sums)
+
+
+cdef void add_blocks(const double[:, ::1] partial, double[::1] sums) noexcept nogil:
+    cdef Py_ssize_t block, k
+    for k in range(sums.shape[0]):
+        sums[k] = 0
+    for block in range(partial.shape[0]):
+        for k in range(sums.shape[0]):
             sums[k] += partial[block, k]
 
 

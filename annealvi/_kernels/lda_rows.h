@@ -13,76 +13,90 @@
  * Mandt et al. 2016, the likelihood tempered by b).
  */
 
+/* The least exponents: e^-40 = 4e-18 is below any share of a word that matters, and
+ * where scikit-learn's arithmetic is wanted the result only has to be next to 0. */
 #undef CLAMP
-#define CLAMP ((REAL)-40) /* e^-40 = 4e-18: below any share of a word that matters */
+#undef CLAMP_PLAIN
+#define CLAMP ((REAL)-40)
+#define CLAMP_PLAIN ((REAL)(BITS == 64 ? -600 : -60))
 
-/* out_k = exp(b (psi(x_k) - psi(reference))).  `clamp`: the least exponent, or
- * -infinity.  reference = 0 stands for psi(reference) = 0. */
-INLINE void FN(exp_digamma_row)(int K_pad, const REAL *x, REAL reference, REAL b, REAL clamp,
-                                REAL *out)
+/* out_k = exp(max(b (psi(x_k) - psi(reference)), clamp)), up to what the clamp leaves
+ * out at b = 1.  reference = 0 stands for psi(reference) = 0; `near`: all x < FAR. */
+INLINE void FN(exp_digamma_row_at)(int near, int K_pad, const REAL *x, REAL reference, REAL b,
+                                   REAL clamp, REAL *out)
 {
-    V ref_scale, ref_shift;
-    if (reference > 0) {
-        FN(digamma_parts)(FN(splat)(reference), &ref_scale, &ref_shift);
-    } else {
-        ref_scale = FN(splat)(1);
-        ref_shift = (V){0};
-    }
+    V ref_scale = FN(splat)(1), ref_shift = (V){0};
+    if (reference > 0)
+        FN(digamma_parts)(FN(splat)(reference), 0, &ref_scale, &ref_shift);
     const V floor = FN(splat)(clamp);
     if (b == 1) {
         const V unit = 1 / ref_scale;
         for (int k = 0; k < K_pad; k += LANES) {
             V scale, shift;
-            FN(digamma_parts)(FN(load)(x + k), &scale, &shift);
-            FN(store)(out + k, scale * unit * FN(exp)(FN(max)(ref_shift - shift, floor)));
+            FN(digamma_parts)(FN(load)(x + k), near, &scale, &shift);
+            const V factor = FN(exp_clamped)(FN(max)(ref_shift - shift, floor));
+            FN(store)(out + k, scale * unit * factor);
         }
     } else {
         const V ref_log = FN(log)(ref_scale);
         for (int k = 0; k < K_pad; k += LANES) {
             V scale, shift;
-            FN(digamma_parts)(FN(load)(x + k), &scale, &shift);
+            FN(digamma_parts)(FN(load)(x + k), near, &scale, &shift);
             const V exponent = b * ((FN(log)(scale) - ref_log) + (ref_shift - shift));
-            FN(store)(out + k, FN(exp)(FN(max)(exponent, floor)));
+            FN(store)(out + k, FN(exp_clamped)(FN(max)(exponent, floor)));
         }
     }
 }
 
-/* norm_j = sum_k t_k W_jk for `n` (4 or 8) words, then ratio_j = n_j / (norm_j + eps). */
+static void FN(exp_digamma_row)(int K_pad, const REAL *x, REAL reference, REAL b, REAL clamp,
+                                REAL *out)
+{
+    if (reference > 0 && reference < (REAL)FAR) /* no x is larger */
+        FN(exp_digamma_row_at)(1, K_pad, x, reference, b, clamp, out);
+    else
+        FN(exp_digamma_row_at)(0, K_pad, x, reference, b, clamp, out);
+}
+
+/* norm_j = sum_k t_k W_jk for `n` (4 or 8) words, then ratio_j = n_j / (norm_j + eps).
+ * Whole vectors are read and written, up to LANES numbers from the first. */
 INLINE void FN(normalizers)(int n, int K_pad, const REAL *const *rows, const REAL *counts,
                             const REAL *t, REAL eps, REAL *norm, REAL *ratio)
 {
     V acc[WORD_BLOCK];
-    REAL sums[WORD_BLOCK + LANES];
+    const REAL *row[WORD_BLOCK];
 #pragma GCC unroll 8
-    for (int j = 0; j < n; j++)
+    for (int j = 0; j < n; j++) {
         acc[j] = (V){0};
+        row[j] = rows[j];
+    }
     for (int k = 0; k < K_pad; k += LANES) {
         const V tk = FN(load)(t + k);
 #pragma GCC unroll 8
         for (int j = 0; j < n; j++)
-            acc[j] += tk * FN(load)(rows[j] + k);
+            acc[j] += tk * FN(load)(row[j] + k);
     }
-    FN(sum_lanes)(acc, n, sums);
-#pragma GCC unroll 8
-    for (int j = 0; j < n; j++) {
-        norm[j] = sums[j];
-        ratio[j] = counts[j] / (sums[j] + eps);
-    }
+    FN(sum_lanes)(acc, n, norm);
+#pragma GCC unroll 4
+    for (int j = 0; j < n; j += LANES)
+        FN(store)(ratio + j, FN(load)(counts + j) / (FN(load)(norm + j) + eps));
 }
 
 /* s_k += sum_j ratio_j W_jk for the same words, whose rows are still in the first cache. */
 INLINE void FN(add_rows)(int n, int K_pad, const REAL *const *rows, const REAL *ratio, REAL *s)
 {
     V r[WORD_BLOCK];
+    const REAL *row[WORD_BLOCK];
 #pragma GCC unroll 8
-    for (int j = 0; j < n; j++)
+    for (int j = 0; j < n; j++) {
         r[j] = FN(splat)(ratio[j]);
+        row[j] = rows[j];
+    }
     for (int k = 0; k < K_pad; k += LANES) {
         V even = FN(load)(s + k), odd = (V){0};
 #pragma GCC unroll 4
         for (int j = 0; j < n; j += 2) {
-            even += r[j] * FN(load)(rows[j] + k);
-            odd += r[j + 1] * FN(load)(rows[j + 1] + k);
+            even += r[j] * FN(load)(row[j] + k);
+            odd += r[j + 1] * FN(load)(row[j + 1] + k);
         }
         FN(store)(s + k, even + odd);
     }
@@ -140,7 +154,7 @@ static int FN(fit_document)(
     REAL *ratio,             /* OUT n_words, padded */
     REAL *reference)         /* OUT what psi(gamma) was taken relative to */
 {
-    const REAL clamp = eps > 0 ? (REAL)-__builtin_inf() : CLAMP;
+    const REAL clamp = eps > 0 ? CLAMP_PLAIN : CLAMP;
     int it = 0;
     *reference = FN(reference_of)(K, gamma, eps > 0);
     FN(exp_digamma_row)(K_pad, gamma, *reference, b, clamp, t);
@@ -155,21 +169,26 @@ static int FN(fit_document)(
             const V old = FN(load)(gamma + k);
             const V new = FN(load)(alpha + k) + b * FN(load)(t + k) * FN(load)(s + k);
             const V difference = new - old;
-            change += FN(max)(difference, -difference);
+            change += FN(abs)(difference);
             total += new;
             largest = FN(max)(largest, new);
             FN(store)(gamma + k, new);
         }
-        double moved = 0, sum = 0;
-        REAL top = 0;
-        for (int l = 0; l < LANES; l++) {
+        double moved = 0;
+        for (int l = 0; l < LANES; l++)
             moved += (double)change[l];
-            sum += (double)total[l];
-            top = largest[l] > top ? largest[l] : top;
+        if (eps > 0) {
+            double sum = 0;
+            for (int l = 0; l < LANES; l++)
+                sum += (double)total[l];
+            for (int k = K; k < K_pad; k++)
+                sum -= (double)gamma[k];
+            *reference = (REAL)sum;
+        } else {
+            *reference = 0;
+            for (int l = 0; l < LANES; l++)
+                *reference = largest[l] > *reference ? largest[l] : *reference;
         }
-        for (int k = K; k < K_pad; k++)
-            sum -= (double)gamma[k];
-        *reference = eps > 0 ? (REAL)sum : top;
         FN(exp_digamma_row)(K_pad, gamma, *reference, b, clamp, t);
         if (moved / K < tolerance)
             break;
@@ -246,7 +265,8 @@ static void FN(raise_row)(int K_pad, const REAL *row, REAL power, REAL *raised)
     const V tiny = FN(splat)((REAL)TINY);
     for (int k = 0; k < K_pad; k += LANES) {
         const V w = FN(load)(row + k);
-        const V raised_k = FN(exp)(power * FN(log)(FN(max)(w, tiny)));
+        const V exponent = power * FN(log)(FN(max)(w, tiny));
+        const V raised_k = FN(exp)(exponent);
         FN(store)(raised + k, FN(select)(w > 0, raised_k, (V){0}));
     }
 }
@@ -304,7 +324,7 @@ static REAL FN(exp_digamma_weights)(int K, int K_pad, const REAL *lambda, const 
                                     REAL b, int normalise, REAL *weights)
 {
     const REAL reference = normalise ? FN(reference_of)(K, lambda, 0) : 0;
-    const REAL clamp = normalise ? CLAMP : (REAL)-__builtin_inf();
+    const REAL clamp = normalise ? CLAMP : CLAMP_PLAIN;
     FN(exp_digamma_row)(K_pad, lambda, reference, b, clamp, weights);
     for (int k = 0; k < K; k++)
         weights[k] *= factor[k];

@@ -1,8 +1,8 @@
 /* exp, log, digamma and exp(digamma), vectorised.  A template: see vector.h.
  *
  * exp   x = n log 2 + r with |r| <= log(2)/2, and exp(r) = 1 + r + r^2 p(r), p the
- *       minimax polynomial (error 1.3e-17 in double, 7.8e-9 in float).  Results
- *       below the normal range are flushed to 0.
+ *       minimax polynomial (error 1.3e-17 in double, 7.8e-9 in float), its even and
+ *       odd powers apart, which halves the chain of dependent operations.
  *
  * log   x = 2^k m with m in [sqrt(1/2), sqrt(2)), s = (m-1)/(m+1),
  *       log m = 2 atanh(s) = 2s + s^3 p(s^2)  (error 1e-17 and 3.4e-11).
@@ -15,10 +15,11 @@
  *       error 4e-17 with N = 6 in double, 3e-9 with N = 3 in float.  So
  *           exp(psi(x)) = S(x) exp(-R(x))      without a logarithm,
  *           psi(x)      = log S(x) - R(x).
- *       R is one division: with G(x) = prod_{0<i<N} (x + i),
+ *       With G(x) = prod_{0<i<N} (x + i),
  *           R = (G + x G') / (x G),
- *       whose relative error stays at three roundings when x is tiny and R huge.
- *       Beyond `far` the powers of x could overflow and R is not needed.
+ *       whose relative error stays at a few roundings when x is tiny and R huge; it
+ *       shares one division with z, through 1/(x G y^2).  Beyond FAR the powers of x
+ *       could overflow and R is not needed.
  */
 
 #undef MANTISSA_BITS
@@ -59,40 +60,41 @@
 #define TINY 0x1p-126f
 #endif
 
+/* exp(x) for EXP_LOWEST <= x <= EXP_HIGHEST; the kernels clamp their exponents. */
+INLINE V FN(exp_clamped)(V x)
+{
+    const V rounded = x * (REAL)1.4426950408889634 + (REAL)ROUND_MAGIC;
+    const V n = rounded - (REAL)ROUND_MAGIC;
+    const V r = (x - n * (REAL)LN2_HI) - n * (REAL)LN2_LO;
+    const V q = r * r;
+#if BITS == 64
+    V even = q * 2.510038549551031907655e-8 + 2.755726845999706477171e-6;
+    V odd = q * 2.762008844540974815964e-7 + 2.480152129595437513121e-5;
+    odd = odd * q + 1.388888891721371690144e-3;
+    even = even * q + 1.984126986305361687787e-4;
+    odd = odd * q + 4.1666666666624127873e-2;
+    even = even * q + 8.333333333330061832518e-3;
+    odd = odd * q + 0.5000000000000001022112;
+    even = even * q + 0.1666666666666666745273;
+    const V p = even * r + odd;
+#else
+    V odd = q * 0.00139261835877f + 0.0416665546172f;
+    const V even = q * 0.00836317905272f + 0.166665769897f;
+    odd = odd * q + 0.5f;
+    const V p = even * r + odd;
+#endif
+    /* times 2^n: the integer n stands in the low bits of `rounded` */
+    return (V)((VI)(q * p + r + 1) + ((VI)rounded << MANTISSA_BITS));
+}
+
+/* exp(x) for any x; results below the normal range are 0. */
 INLINE V FN(exp)(V x)
 {
     const VI underflow = x < (REAL)EXP_LOWEST;
     const VI overflow = x > (REAL)EXP_HIGHEST;
-    const V clipped = FN(select)(underflow | overflow, x - x, x); /* NaN stays NaN */
-    const V rounded = clipped * (REAL)1.4426950408889634 + (REAL)ROUND_MAGIC;
-    const V n = rounded - (REAL)ROUND_MAGIC;
-    const V r = (clipped - n * (REAL)LN2_HI) - n * (REAL)LN2_LO;
-#if BITS == 64
-    V p = r * 2.510038549551031907655e-8 + 2.762008844540974815964e-7;
-    p = p * r + 2.755726845999706477171e-6;
-    p = p * r + 2.480152129595437513121e-5;
-    p = p * r + 1.984126986305361687787e-4;
-    p = p * r + 1.388888891721371690144e-3;
-    p = p * r + 8.333333333330061832518e-3;
-    p = p * r + 4.1666666666624127873e-2;
-    p = p * r + 0.1666666666666666745273;
-    p = p * r + 0.5000000000000001022112;
-#else
-    V p = r * 0.00139261835877f + 0.00836317905272f;
-    p = p * r + 0.0416665546172f;
-    p = p * r + 0.166665769897f;
-    p = p * r + 0.5f;
-#endif
-    p = r * r * p + r + 1;
-    /* times 2^n: the integer n stands in the low bits of `rounded`.  n may be
-       one more than the largest exponent, so half of it is put in at a time. */
-    const VI whole = (VI)rounded - (VI)FN(splat)((REAL)ROUND_MAGIC);
-    const VI half = whole >> 1;
-    const V first = (V)((half + EXPONENT_BIAS) << MANTISSA_BITS);
-    const V second = (V)((whole - half + EXPONENT_BIAS) << MANTISSA_BITS);
-    const V result = p * first * second;
-    const V infinity = FN(splat)((REAL)__builtin_inf());
-    return FN(select)(underflow, (V){0}, FN(select)(overflow, infinity, result));
+    const V y = FN(exp_clamped)(FN(select)(underflow | overflow, (V){0}, x));
+    const V limits = FN(select)(overflow, FN(splat)((REAL)__builtin_inf()), (V){0});
+    return FN(select)(x != x, x, FN(select)(underflow | overflow, limits, y));
 }
 
 /* log of a positive normal number; others are the caller's business. */
@@ -121,12 +123,12 @@ INLINE V FN(log)(V x)
     return n * (REAL)LN2_HI + (n * (REAL)LN2_LO + (s * (z * p - f) + f));
 }
 
-/* exp(psi(x)) = *scale * exp(-*shift) for x > 0; see the head of the file. */
-INLINE void FN(digamma_parts)(V x, V *scale, V *shift)
+/* exp(psi(x)) = *scale * exp(-*shift) for normal x > 0; see the head of the file.
+ * `near`: x < FAR is known. */
+INLINE void FN(digamma_parts)(V x, int near, V *scale, V *shift)
 {
-    const VI near = x < (REAL)FAR;
-    const V one = FN(splat)(1);
-    const V a = FN(select)(near, x, one);
+    const VI is_near = x < (REAL)FAR;
+    const V a = near ? x : FN(select)(is_near, x, FN(splat)(1));
 #if SHIFT == 6
     const V g = ((((a + 15) * a + 85) * a + 225) * a + 274) * a + 120;
     const V slope = (((a * 5 + 60) * a + 255) * a + 450) * a + 274;
@@ -134,27 +136,37 @@ INLINE void FN(digamma_parts)(V x, V *scale, V *shift)
     const V g = (a + 3) * a + 2;
     const V slope = a * 2 + 3;
 #endif
-    *shift = FN(select)(near, (g + a * slope) / (a * g), (V){0});
-    const V y = FN(select)(near, x + (REAL)(SHIFT - 0.5), x - (REAL)0.5);
-    const V z = one / (y * y);
+    const V y_near = a + (REAL)(SHIFT - 0.5);
+    const V square = y_near * y_near;
+    const V inverse = 1 / (a * g * square);
+    V y = y_near;
+    V z = a * g * inverse;
+    V r = (g + a * slope) * square * inverse;
+    if (!near) {
+        const V y_far = x - (REAL)0.5;
+        y = FN(select)(is_near, y_near, y_far);
+        z = FN(select)(is_near, z, 1 / (y_far * y_far));
+        r = FN(select)(is_near, r, (V){0});
+    }
 #if BITS == 64
-    V p = z * 0.048269770696766624979 - 0.019387804068462155652;
-    p = p * z + 0.0073366375657223828285;
-    p = p * z - 0.0039532406191906198078;
-    p = p * z + 0.0035524812040708326841;
-    p = p * z - 0.0064236111076130731792;
-    p = p * z + 0.041666666666665489042;
+    const V zz = z * z;
+    V even = zz * 0.048269770696766624979 + 0.0073366375657223828285;
+    V odd = zz * -0.019387804068462155652 - 0.0039532406191906198078;
+    even = even * zz + 0.0035524812040708326841;
+    odd = odd * zz - 0.0064236111076130731792;
+    const V p = (even * z + odd) * z + 0.041666666666665489042;
 #else
     V p = z * -0.00246196995187f + 0.00342414307231f;
     p = p * z - 0.00641974015505f;
     p = p * z + 0.0416666475266f;
 #endif
     *scale = y + y * (z * p);
+    *shift = r;
 }
 
 INLINE V FN(digamma)(V x)
 {
     V scale, shift;
-    FN(digamma_parts)(x, &scale, &shift);
+    FN(digamma_parts)(x, 0, &scale, &shift);
     return FN(log)(scale) - shift;
 }

@@ -43,6 +43,7 @@ INLINE void FN(store)(REAL *p, V x) { *(VU *)p = x; }
 INLINE V FN(splat)(REAL x) { return x - (V){0}; }
 INLINE V FN(select)(VI mask, V yes, V no) { return (V)((mask & (VI)yes) | (~mask & (VI)no)); }
 INLINE V FN(max)(V a, V b) { return FN(select)(a > b, a, b); }
+INLINE V FN(abs)(V x) { return (V)((VI)x & (((INT)1 << (BITS - 1)) ^ (INT)-1)); }
 
 /* Sums of `n_words` vectors (4 or 8) over their lanes, written to out[0..n_words).
  *
@@ -74,19 +75,28 @@ INLINE V FN(fold)(V a, V b, int s)
     return __builtin_shuffle(a, b, lane + from_b) + __builtin_shuffle(a, b, (lane ^ s) + from_b);
 }
 
+/* Halve the number of vectors; `count` and s are known when this is compiled. */
+INLINE int FN(fold_pairs)(V *acc, int count, int s)
+{
+    if (s >= LANES || count == 1)
+        return count;
+#pragma GCC unroll 4
+    for (int i = 0; i < count / 2; i++)
+        acc[i] = FN(fold)(acc[2 * i], acc[2 * i + 1], s);
+    return count / 2;
+}
+
 INLINE void FN(sum_lanes)(V *acc, int n_words, REAL *out)
 {
-    int n = n_words, s = 1;
-#pragma GCC unroll 4
-    for (; n > 1 && s < LANES; s *= 2, n /= 2)
-#pragma GCC unroll 4
-        for (int i = 0; i < n / 2; i++)
-            acc[i] = FN(fold)(acc[2 * i], acc[2 * i + 1], s);
-#pragma GCC unroll 4
-    for (; s < LANES; s *= 2)
-        acc[0] += __builtin_shuffle(acc[0], FN(lanes)() ^ s);
+    int count = FN(fold_pairs)(acc, n_words, 1);
+    count = FN(fold_pairs)(acc, count, 2);
+    count = FN(fold_pairs)(acc, count, 4);
+    if (n_words < LANES && n_words == 4)
+        acc[0] += __builtin_shuffle(acc[0], FN(lanes)() ^ (4 & (LANES - 1)));
+    if (n_words < LANES && LANES == 16)
+        acc[0] += __builtin_shuffle(acc[0], FN(lanes)() ^ (8 & (LANES - 1)));
 #pragma GCC unroll 8
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < count; i++)
         FN(store)(out + i * LANES, acc[i]);
 }
 #else

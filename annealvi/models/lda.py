@@ -174,9 +174,9 @@ class LDA:
     def topic_sums(self) -> NDArray[np.float64]:
         """sum_v lambda_kv, of shape (K,)."""
         if self._sums is None:
-            # a step that keeps everything: the same sums in the same order
-            nothing = Statistics(self.lam, np.zeros(self.n_features, dtype=np.uint8))
-            self._step(1.0, 0.0, 1.0, 0.0, self._eta_rows(self.dtype), nothing)
+            sums = np.empty(self.n_topics)
+            kernels.sum_topics(self.lam, self.n_threads, self._partial_sums(), sums)
+            self._sums = sums
         return self._sums
 
     def exp_e_log_topics(self) -> NDArray:
@@ -191,6 +191,8 @@ class LDA:
 
     def start_documents(self, n_samples: int) -> None:
         """Make room for gamma of all documents, where it is kept from pass to pass."""
+        if not self.lam.flags.writeable:  # loaded from a memory map
+            self.lam = self.lam.copy()
         if self.options.start == "warm":
             self.document_topics = np.ones((n_samples, self.n_topics), dtype=self.dtype)
 
@@ -460,23 +462,25 @@ class LDA:
         statistics: Statistics,
     ) -> None:
         sums = np.empty(self.n_topics)
-        partial = np.empty((kernels.n_vocabulary_blocks(self.n_features), self.width))
         kernels.step_topics(
+            self.lam,
+            eta,
+            statistics.values,
+            statistics.seen,
             keep,
             gain,
             scale,
             floor,
-            eta,
-            statistics.values,
-            statistics.seen,
             self.n_threads,
-            self.lam,
-            partial,
+            self._partial_sums(),
             sums,
         )
         self._sums = sums
 
     # ----------------------------------------------------------------- details
+
+    def _partial_sums(self) -> NDArray[np.float64]:
+        return np.empty((kernels.n_vocabulary_blocks(self.n_features), self.n_topics))
 
     def _blocks(self, rows: slice) -> list[slice]:
         """Rows in blocks whose exp(E log theta) fits into BLOCK_BYTES, the same for any n_threads."""
