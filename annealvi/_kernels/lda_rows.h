@@ -21,7 +21,8 @@
 #define CLAMP_PLAIN ((REAL)(BITS == 64 ? -600 : -60))
 
 /* out_k = exp(max(b (psi(x_k) - psi(reference)), clamp)), up to what the clamp leaves
- * out at b = 1.  reference = 0 stands for psi(reference) = 0; `near`: all x < FAR. */
+ * out at b = 1.  reference = 0 stands for psi(reference) = 0; `near`: all x < FAR is
+ * known. */
 INLINE void FN(exp_digamma_row_at)(int near, int K_pad, const REAL *x, REAL reference, REAL b,
                                    REAL clamp, REAL *out)
 {
@@ -48,10 +49,10 @@ INLINE void FN(exp_digamma_row_at)(int near, int K_pad, const REAL *x, REAL refe
     }
 }
 
-static void FN(exp_digamma_row)(int K_pad, const REAL *x, REAL reference, REAL b, REAL clamp,
-                                REAL *out)
+static void FN(exp_digamma_row)(int K_pad, const REAL *x, REAL largest, REAL reference, REAL b,
+                                REAL clamp, REAL *out)
 {
-    if (reference > 0 && reference < (REAL)FAR) /* no x is larger */
+    if (largest < (REAL)FAR)
         FN(exp_digamma_row_at)(1, K_pad, x, reference, b, clamp, out);
     else
         FN(exp_digamma_row_at)(0, K_pad, x, reference, b, clamp, out);
@@ -103,31 +104,55 @@ INLINE void FN(add_rows)(int n, int K_pad, const REAL *const *rows, const REAL *
 }
 
 /* One sweep over a document: norm, ratio and, unless s is NULL, s.  Rows and
- * counts are padded to a whole block with words of count 0. */
-INLINE void FN(sweep)(int64_t n_words, int K_pad, const REAL *const *rows, const REAL *counts,
-                      const REAL *t, REAL eps, REAL *norm, REAL *ratio, REAL *s)
+ * counts are padded to a whole block with words of count 0.
+ *
+ * Sweeps go forwards and backwards in turn: the rows of a document are often a
+ * little larger than the first cache, and what the last sweep touched last is
+ * still there. */
+INLINE void FN(sweep)(int backwards, int64_t n_words, int K_pad, const REAL *const *rows,
+                      const REAL *counts, const REAL *t, REAL eps, REAL *norm, REAL *ratio,
+                      REAL *s)
 {
-    int64_t j = 0;
-    for (; j + WORD_BLOCK / 2 < n_words; j += WORD_BLOCK) {
-        FN(normalizers)(WORD_BLOCK, K_pad, rows + j, counts + j, t, eps, norm + j, ratio + j);
-        if (s)
-            FN(add_rows)(WORD_BLOCK, K_pad, rows + j, ratio + j, s);
-    }
-    if (j < n_words) {
-        FN(normalizers)(WORD_BLOCK / 2, K_pad, rows + j, counts + j, t, eps, norm + j, ratio + j);
-        if (s)
-            FN(add_rows)(WORD_BLOCK / 2, K_pad, rows + j, ratio + j, s);
+    const int64_t n_blocks = (n_words + WORD_BLOCK - 1) / WORD_BLOCK;
+    for (int64_t i = 0; i < n_blocks; i++) {
+        const int64_t j = (backwards ? n_blocks - 1 - i : i) * WORD_BLOCK;
+        if (n_words - j > WORD_BLOCK / 2) {
+            FN(normalizers)(WORD_BLOCK, K_pad, rows + j, counts + j, t, eps, norm + j, ratio + j);
+            if (s)
+                FN(add_rows)(WORD_BLOCK, K_pad, rows + j, ratio + j, s);
+        } else {
+            FN(normalizers)(WORD_BLOCK / 2, K_pad, rows + j, counts + j, t, eps, norm + j,
+                            ratio + j);
+            if (s)
+                FN(add_rows)(WORD_BLOCK / 2, K_pad, rows + j, ratio + j, s);
+        }
     }
 }
 
-static REAL FN(reference_of)(int K, const REAL *gamma, int additive_eps)
+/* The largest of a row; the padding never exceeds it. */
+INLINE REAL FN(largest_of)(int K_pad, const REAL *x)
 {
-    REAL total = 0, largest = gamma[0];
-    for (int k = 0; k < K; k++) {
-        total += gamma[k];
-        largest = gamma[k] > largest ? gamma[k] : largest;
-    }
-    return additive_eps ? total : largest;
+    V top = FN(load)(x);
+    for (int k = LANES; k < K_pad; k += LANES)
+        top = FN(max)(top, FN(load)(x + k));
+    REAL largest = top[0];
+    for (int l = 1; l < LANES; l++)
+        largest = top[l] > largest ? top[l] : largest;
+    return largest;
+}
+
+/* The sum of a row without its padding. */
+INLINE REAL FN(total_of)(int K, int K_pad, const REAL *x)
+{
+    V sum = {0};
+    double total = 0;
+    for (int k = 0; k < K_pad; k += LANES)
+        sum += FN(load)(x + k);
+    for (int l = 0; l < LANES; l++)
+        total += (double)sum[l];
+    for (int k = K; k < K_pad; k++)
+        total -= (double)x[k];
+    return (REAL)total;
 }
 
 /* The local step of one document: coordinate ascent between phi and gamma.
@@ -156,45 +181,31 @@ static int FN(fit_document)(
 {
     const REAL clamp = eps > 0 ? CLAMP_PLAIN : CLAMP;
     int it = 0;
-    *reference = FN(reference_of)(K, gamma, eps > 0);
-    FN(exp_digamma_row)(K_pad, gamma, *reference, b, clamp, t);
+    *reference = eps > 0 ? FN(total_of)(K, K_pad, gamma) : FN(largest_of)(K_pad, gamma);
+    FN(exp_digamma_row)(K_pad, gamma, *reference, *reference, b, clamp, t);
     while (it < max_iter) {
         it++;
         for (int k = 0; k < K_pad; k += LANES)
             FN(store)(s + k, (V){0});
-        FN(sweep)(n_words, K_pad, rows, counts, t, eps, norm, ratio, s);
+        FN(sweep)(it & 1, n_words, K_pad, rows, counts, t, eps, norm, ratio, s);
 
-        V change = {0}, total = {0}, largest = {0};
+        V change = {0};
         for (int k = 0; k < K_pad; k += LANES) {
             const V old = FN(load)(gamma + k);
             const V new = FN(load)(alpha + k) + b * FN(load)(t + k) * FN(load)(s + k);
-            const V difference = new - old;
-            change += FN(abs)(difference);
-            total += new;
-            largest = FN(max)(largest, new);
+            change += FN(abs)(new - old);
             FN(store)(gamma + k, new);
         }
         double moved = 0;
         for (int l = 0; l < LANES; l++)
             moved += (double)change[l];
-        if (eps > 0) {
-            double sum = 0;
-            for (int l = 0; l < LANES; l++)
-                sum += (double)total[l];
-            for (int k = K; k < K_pad; k++)
-                sum -= (double)gamma[k];
-            *reference = (REAL)sum;
-        } else {
-            *reference = 0;
-            for (int l = 0; l < LANES; l++)
-                *reference = largest[l] > *reference ? largest[l] : *reference;
-        }
-        FN(exp_digamma_row)(K_pad, gamma, *reference, b, clamp, t);
+        *reference = eps > 0 ? FN(total_of)(K, K_pad, gamma) : FN(largest_of)(K_pad, gamma);
+        FN(exp_digamma_row)(K_pad, gamma, *reference, *reference, b, clamp, t);
         if (moved / K < tolerance)
             break;
     }
     if (finish)
-        FN(sweep)(n_words, K_pad, rows, counts, t, eps, norm, ratio, NULL);
+        FN(sweep)(0, n_words, K_pad, rows, counts, t, eps, norm, ratio, NULL);
     return it;
 }
 
@@ -282,39 +293,39 @@ static void FN(add_statistics)(
     const REAL *t,           /* IN  K_pad a document */
     const REAL *b,           /* IN  inverse temperature of each document */
     REAL b0,                 /* IN  the inverse temperature that `weights` is raised to */
-    const REAL *weights,     /* IN  K_pad: the word's row */
-    int add,                 /* IN  whether s_row holds earlier statistics */
-    double *acc,             /* OUT K_pad: scratch */
-    REAL *raised,            /* OUT K_pad: scratch */
-    REAL *s_row)             /* IN/OUT K_pad */
+    const REAL *restrict weights, /* IN  K_pad: the word's row */
+    int add,                      /* IN  whether s_row holds earlier statistics */
+    double *restrict acc,         /* OUT K_pad: scratch */
+    REAL *restrict raised,        /* OUT K_pad: scratch */
+    REAL *restrict s_row)         /* IN/OUT K_pad */
 {
     int at_b0 = 1;
     for (int64_t e = 0; e < n_entries; e++)
         at_b0 &= b[document[e]] == b0;
-    for (int k = 0; k < K_pad; k++)
-        acc[k] = 0;
-    for (int64_t e = 0; e < n_entries; e++) {
-        const int64_t d = document[e];
-        const REAL *td = t + d * K_pad;
-        const double c = (double)b[d] * (double)ratio[position[e]];
-        if (at_b0) {
+    if (at_b0) { /* W is common to all */
+        for (int k = 0; k < K_pad; k++)
+            acc[k] = 0;
+        for (int64_t e = 0; e < n_entries; e++) {
+            const REAL *restrict td = t + document[e] * K_pad;
+            const double c = (double)b[document[e]] * (double)ratio[position[e]];
             for (int k = 0; k < K_pad; k++)
                 acc[k] += c * (double)td[k];
-        } else {
-            FN(raise_row)(K_pad, weights, b[d] / b0, raised);
+        }
+        for (int k = 0; k < K_pad; k++)
+            acc[k] = acc[k] * (double)weights[k] + (add ? (double)s_row[k] : 0);
+    } else {
+        for (int k = 0; k < K_pad; k++)
+            acc[k] = add ? (double)s_row[k] : 0;
+        for (int64_t e = 0; e < n_entries; e++) {
+            const REAL *restrict td = t + document[e] * K_pad;
+            const double c = (double)b[document[e]] * (double)ratio[position[e]];
+            FN(raise_row)(K_pad, weights, b[document[e]] / b0, raised);
             for (int k = 0; k < K_pad; k++)
                 acc[k] += c * (double)td[k] * (double)raised[k];
         }
     }
-    if (at_b0)
-        for (int k = 0; k < K_pad; k++)
-            acc[k] *= (double)weights[k];
-    if (add)
-        for (int k = 0; k < K_pad; k++)
-            s_row[k] = (REAL)((double)s_row[k] + acc[k]);
-    else
-        for (int k = 0; k < K_pad; k++)
-            s_row[k] = (REAL)acc[k];
+    for (int k = 0; k < K_pad; k++)
+        s_row[k] = (REAL)acc[k];
 }
 
 /* One row of topic weights: W_k = exp(b (psi(lambda_k) - psi(reference))) * factor_k,
@@ -323,9 +334,10 @@ static void FN(add_statistics)(
 static REAL FN(exp_digamma_weights)(int K, int K_pad, const REAL *lambda, const REAL *factor,
                                     REAL b, int normalise, REAL *weights)
 {
-    const REAL reference = normalise ? FN(reference_of)(K, lambda, 0) : 0;
+    const REAL largest = FN(largest_of)(K_pad, lambda);
+    const REAL reference = normalise ? largest : 0;
     const REAL clamp = normalise ? CLAMP : CLAMP_PLAIN;
-    FN(exp_digamma_row)(K_pad, lambda, reference, b, clamp, weights);
+    FN(exp_digamma_row)(K_pad, lambda, largest, reference, b, clamp, weights);
     for (int k = 0; k < K; k++)
         weights[k] *= factor[k];
     for (int k = K; k < K_pad; k++)
@@ -335,17 +347,20 @@ static REAL FN(exp_digamma_weights)(int K, int K_pad, const REAL *lambda, const 
 
 /* One row of the natural-gradient step, and what it adds to the topics' sums:
  *     lambda = max(keep * lambda + gain * (eta + scale * S), floor). */
-static void FN(step_row)(int K, REAL keep, REAL gain, REAL scale, REAL floor, const REAL *eta,
-                         const REAL *s_row, REAL *lambda, double *sums)
+static void FN(step_row)(int K, REAL keep, REAL gain, REAL scale, REAL floor,
+                         const REAL *restrict eta, const REAL *restrict s_row,
+                         REAL *restrict lambda, double *restrict sums)
 {
     if (s_row)
-        for (int k = 0; k < K; k++)
-            lambda[k] = keep * lambda[k] + gain * (eta[k] + scale * s_row[k]);
+        for (int k = 0; k < K; k++) {
+            const REAL new = keep * lambda[k] + gain * (eta[k] + scale * s_row[k]);
+            lambda[k] = new > floor ? new : floor;
+            sums[k] += (double)lambda[k];
+        }
     else
-        for (int k = 0; k < K; k++)
-            lambda[k] = keep * lambda[k] + gain * eta[k];
-    for (int k = 0; k < K; k++) {
-        lambda[k] = lambda[k] > floor ? lambda[k] : floor;
-        sums[k] += (double)lambda[k];
-    }
+        for (int k = 0; k < K; k++) {
+            const REAL new = keep * lambda[k] + gain * eta[k];
+            lambda[k] = new > floor ? new : floor;
+            sums[k] += (double)lambda[k];
+        }
 }
