@@ -46,6 +46,8 @@ class Monitor:
         Steps done.
     passes : float
         Effective passes over the data: data seen over data in the population.
+    last_advance : float
+        Passes that the last step made.
     temperature : float
         T of the last step.
     seconds : float
@@ -59,6 +61,7 @@ class Monitor:
     def __init__(self) -> None:
         self.step = 0
         self.passes = 0.0
+        self.last_advance = 0.0
         self.temperature = 1.0
         self.seconds = 0.0
         self.temperature_path: list[float] = []
@@ -77,6 +80,7 @@ class Monitor:
         """One more step is done."""
         self.step += 1
         self.passes += passes
+        self.last_advance = passes
         self.temperature = temperature
         self.temperature_path.append(temperature)
 

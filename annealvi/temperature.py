@@ -37,6 +37,7 @@ class Temperature(BaseEstimator):
 
     #: Whether ``observe`` wants energies and entropies, which cost time.
     observes = False
+    _parameter_constraints: dict = {}
     form: Form = "likelihood"
 
     def plan(self, n_steps: int | None, steps_per_pass: float, *, owner: str = "fit") -> Self:
@@ -104,10 +105,6 @@ class Fixed(Temperature):
     def __init__(self, value: float = 1.0, *, form: Form = "likelihood") -> None:
         self.value = value
         self.form = form
-
-    def check(self) -> None:
-        super().check()
-        _check_finite(self, "value")
 
     def inverse(self, step: int) -> float:
         return 1.0 / self.value
@@ -181,8 +178,6 @@ class Annealed(Temperature):
 
     def check(self) -> None:
         super().check()
-        _check_finite(self, "start")
-        _check_finite(self, "passes")
         if self.length is not None and self.passes is not None:
             raise ValueError(
                 "Only one of the 'length' and 'passes' parameters of Annealed can be given. "
@@ -245,12 +240,3 @@ def as_temperature(value: Any, owner: str) -> Temperature:
         f"[1.0, inf), a str among {set(KINDS)} or an instance of "
         f"'annealvi.temperature.Temperature'. Got {value!r} instead."
     )
-
-
-def _check_finite(temperature: Temperature, name: str) -> None:
-    value = getattr(temperature, name)
-    if value is not None and not math.isfinite(value):
-        raise ValueError(
-            f"The {name!r} parameter of {type(temperature).__name__} must be finite. "
-            f"Got {value!r} instead."
-        )

@@ -40,7 +40,9 @@ INLINE V FN(exp_digamma_anywhere)(V x, REAL b)
     const VI small = x < (REAL)TINY;
     const V a = FN(select)(small, FN(splat)((REAL)TINY), x);
     FN(digamma_parts)(a, 0, &scale, &shift);
-    const V y = b == 1 ? scale * FN(exp)(-shift) : FN(exp)(b * (FN(log)(scale) - shift));
+    /* e^8 to and fro: exp(-shift) may underflow where its product with scale does not */
+    const V y = b == 1 ? scale * (REAL)3.3546262790251185e-4 * FN(exp)(8 - shift)
+                       : FN(exp)(b * (FN(log)(scale) - shift));
     return FN(at_limits)(x, y, 0, (REAL)__builtin_inf());
 }
 

@@ -1,0 +1,158 @@
+"""The bundled corpus, a reader for corpora on disk, and documents with known topics."""
+
+from __future__ import annotations
+
+import os
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import Bunch, check_random_state
+
+#: Names the folder that `load_corpus` reads; by default it is beside the working folder.
+DATA_VARIABLE = "ANNEALVI_DATA"
+DEFAULT_DATA = "../shared/data"
+
+_MODULE = "annealvi.data"
+
+
+def load_arxiv_abstracts(*, return_X_y: bool = False) -> Bunch | tuple[sparse.csr_matrix, NDArray]:
+    """Load 3,000 arXiv abstracts as word counts, 200 from each of 15 categories.
+
+    Parameters
+    ----------
+    return_X_y : bool, default=False
+        Whether to return ``(data, target)`` instead of a Bunch.
+
+    Returns
+    -------
+    data : :class:`~sklearn.utils.Bunch`
+        With the attributes
+
+        data : csr_matrix of shape (3000, 3000), float64
+            Word counts.
+        target : ndarray of shape (3000,)
+            The primary category of each abstract, as an index into `target_names`.
+        feature_names : ndarray of shape (3000,)
+            The words.
+        target_names : ndarray of shape (15,)
+            The categories.
+        DESCR : str
+            Where the corpus is from and how it was prepared.
+        filename, data_module : str
+            Where it lies.
+
+    Examples
+    --------
+    >>> from annealvi.datasets import load_arxiv_abstracts
+    >>> abstracts = load_arxiv_abstracts()
+    >>> abstracts.data.shape
+    (3000, 3000)
+    >>> str(abstracts.target_names[abstracts.target[0]])
+    'cs.RO'
+    """
+    filename = "arxiv_abstracts.npz"
+    folder = resources.files(_MODULE)
+    with resources.as_file(folder / filename) as path:
+        corpus = _read(path)
+    target_names, target = np.unique(corpus.primary_cat, return_inverse=True)
+    if return_X_y:
+        return corpus.data, target
+    return Bunch(
+        data=corpus.data,
+        target=target,
+        feature_names=corpus.feature_names,
+        target_names=target_names,
+        DESCR=(folder / "arxiv_abstracts.rst").read_text(encoding="utf-8"),
+        filename=filename,
+        data_module=_MODULE,
+    )
+
+
+def load_corpus(name: str, *, data_home: str | os.PathLike | None = None) -> Bunch:
+    """Read a corpus of word counts stored as ``<name>.npz``.
+
+    The file holds a CSR matrix as ``data``, ``indices``, ``indptr`` and ``shape``, the
+    words as ``vocab``, and any further arrays.
+
+    Parameters
+    ----------
+    name : str
+        File name without ``.npz``.
+    data_home : path, optional
+        Folder of the file.  By default the one that the environment variable
+        ``ANNEALVI_DATA`` names, or else ``../shared/data``.
+
+    Returns
+    -------
+    :class:`~sklearn.utils.Bunch`
+        ``data`` (csr_matrix, float64), ``feature_names``, and the further arrays under
+        their own names.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file; the message names the variable.
+    """
+    if data_home is None:
+        data_home = os.environ.get(DATA_VARIABLE, DEFAULT_DATA)
+    path = Path(data_home, f"{name}.npz")
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"There is no corpus {name!r} in {data_home!s}: set the environment variable "
+            f"{DATA_VARIABLE} to the folder that holds {path.name}."
+        )
+    return _read(path)
+
+
+def make_topic_corpus(
+    n_documents: int = 500,
+    n_features: int = 200,
+    n_topics: int = 5,
+    *,
+    document_length: float = 100,
+    doc_topic_prior: float = 0.1,
+    topic_word_prior: float = 0.05,
+    random_state: Any = None,
+) -> Bunch:
+    """Draw documents from latent Dirichlet allocation, with the topics they came from.
+
+    Parameters
+    ----------
+    n_documents, n_features, n_topics : int
+        D, V and K.
+    document_length : float, default=100
+        Mean of the Poisson-distributed number of words a document.
+    doc_topic_prior, topic_word_prior : float
+        alpha and eta.
+    random_state : int, RandomState instance or None, default=None
+
+    Returns
+    -------
+    :class:`~sklearn.utils.Bunch`
+        ``data`` (csr_matrix of counts, float64), ``topics`` of shape
+        (n_topics, n_features), ``document_topics`` of shape (n_documents, n_topics).
+    """
+    rng = check_random_state(random_state)
+    topics = rng.dirichlet(np.full(n_features, topic_word_prior), n_topics)
+    document_topics = rng.dirichlet(np.full(n_topics, doc_topic_prior), n_documents)
+    lengths = rng.poisson(document_length, n_documents)
+    rows = [
+        sparse.csr_matrix(rng.multinomial(length, share @ topics).astype(np.float64))
+        for length, share in zip(lengths, document_topics / document_topics.sum(1)[:, None], strict=True)
+    ]
+    return Bunch(
+        data=sparse.vstack(rows, format="csr"), topics=topics, document_topics=document_topics
+    )
+
+
+def _read(path: Path) -> Bunch:
+    with np.load(path, allow_pickle=False) as stored:
+        arrays = dict(stored)
+    counts = tuple(arrays.pop(name) for name in ("data", "indices", "indptr"))
+    shape = tuple(int(n) for n in arrays.pop("shape"))
+    X = sparse.csr_matrix(counts, shape=shape).astype(np.float64)
+    return Bunch(data=X, feature_names=arrays.pop("vocab"), **arrays)

@@ -1,0 +1,184 @@
+"""Measures of a fitted topic model that do not depend on how it was fitted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils._param_validation import Interval, RealNotInt, validate_params
+from sklearn.utils.validation import check_non_negative
+
+from annealvi.inference import Monitor
+
+#: Bytes of gathered topic weights at a time.
+_BLOCK_BYTES = 1 << 24
+
+
+@validate_params(
+    {
+        "X": ["array-like", "sparse matrix"],
+        "observed": [Interval(RealNotInt, 0, 1, closed="neither")],
+        "random_state": ["random_state"],
+    },
+    prefer_skip_nested_validation=True,
+)
+def split_tokens(
+    X: ArrayLike, *, observed: float = 0.5, random_state: Any = None
+) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
+    """Split each document's tokens at random into an observed and a hidden part.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Word counts: non-negative integers, of any dtype.
+    observed : float, default=0.5
+        Share of each document's tokens in the first part, rounded up.
+    random_state : int, RandomState instance or None, default=None
+
+    Returns
+    -------
+    observed, hidden : csr_matrix of shape (n_samples, n_features)
+        They add up to X.
+
+    Raises
+    ------
+    ValueError
+        If X holds negative numbers or numbers that are not integers.
+    """
+    X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+    check_non_negative(X, "split_tokens")
+    X = sparse.csr_matrix(X)
+    if np.any(X.data != np.floor(X.data)):
+        raise ValueError(
+            "Tokens can be split only where X holds integer counts. "
+            f"Got {X.data[X.data != np.floor(X.data)][0]}."
+        )
+    rng = check_random_state(random_state)
+    counts = X.data.astype(np.int64)
+    # one number a token: the entry it belongs to
+    entry = np.repeat(np.arange(len(counts)), counts)
+    document = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))[entry]
+    order = np.lexsort((rng.random_sample(len(entry)), document))
+    length = np.bincount(document, minlength=X.shape[0])
+    rank = np.arange(len(entry)) - np.repeat(np.cumsum(length) - length, length)
+    is_observed = rank < np.ceil(observed * length)[document[order]]
+    seen = np.bincount(entry[order[is_observed]], minlength=len(counts))
+    parts = []
+    for data in (seen, counts - seen):
+        part = sparse.csr_matrix((data.astype(X.dtype), X.indices, X.indptr), shape=X.shape)
+        part = part.copy()
+        part.eliminate_zeros()
+        parts.append(part)
+    return parts[0], parts[1]
+
+
+def document_completion(
+    estimator: Any,
+    X: ArrayLike,
+    *,
+    observed: float = 0.5,
+    random_state: Any = 0,
+    per_document: bool = False,
+) -> float | NDArray[np.float64]:
+    r"""Held-out log-likelihood a word: the hidden half of documents given the other half.
+
+    Half of each document's tokens give E[theta] through ``estimator.transform``; the
+    other half is scored by :math:`\log \sum_k E[\theta_{dk}] E[\beta_{kv}]`.  Unlike
+    perplexity it is not a bound, so it compares methods and libraries.
+
+    Parameters
+    ----------
+    estimator : fitted topic model
+        With ``transform``, whose rows sum to 1, and ``components_`` of shape
+        (n_components, n_features), proportional to E[beta] in each row:
+        :class:`annealvi.TemperedLDA` or scikit-learn's ``LatentDirichletAllocation``.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Word counts of documents that were not fitted; integers.
+    observed : float, default=0.5
+        Share of each document's tokens that the topics are inferred from.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the split.
+    per_document : bool, default=False
+        Whether to return each document's log-likelihood a word instead of the mean
+        over all hidden words; NaN for documents without any.
+
+    Returns
+    -------
+    float or ndarray of shape (n_samples,)
+        In nats a word; higher is better.
+    """
+    seen, hidden = split_tokens(X, observed=observed, random_state=random_state)
+    theta = np.asarray(estimator.transform(seen), dtype=np.float64)
+    components = np.asarray(estimator.components_, dtype=np.float64)
+    beta = (components / components.sum(axis=1, keepdims=True)).T.copy()
+    rows = np.repeat(np.arange(hidden.shape[0]), np.diff(hidden.indptr))
+    log_likelihood = np.zeros(hidden.nnz)
+    step = max(1, _BLOCK_BYTES // (16 * beta.shape[1]))
+    for start in range(0, hidden.nnz, step):
+        entries = slice(start, start + step)
+        share = np.einsum("ek,ek->e", theta[rows[entries]], beta[hidden.indices[entries]])
+        log_likelihood[entries] = np.log(share)
+    log_likelihood *= hidden.data
+    if not per_document:
+        n_words = hidden.data.sum(dtype=np.float64)
+        if n_words == 0:
+            raise ValueError(
+                "X has no document with a word to hide: document completion needs documents of "
+                "at least two words."
+            )
+        return float(log_likelihood.sum() / n_words)
+    totals = np.bincount(rows, weights=log_likelihood, minlength=hidden.shape[0])
+    lengths = np.asarray(hidden.sum(axis=1), dtype=np.float64).ravel()
+    with np.errstate(invalid="ignore"):
+        return np.where(lengths > 0, totals / lengths, np.nan)
+
+
+class HeldOut:
+    """A callback that records the held-out likelihood in the course of a fit.
+
+    The learning curve then stands in the estimator's ``history_["heldout"]``, beside
+    ``history_["pass"]`` and ``history_["seconds"]``, which leaves the time of the
+    evaluations out.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Documents that are not fitted.
+    every : float, default=1.0
+        Passes between evaluations.
+    observed, random_state
+        See :func:`document_completion`.
+
+    Examples
+    --------
+    >>> from annealvi import TemperedLDA
+    >>> from annealvi.datasets import load_arxiv_abstracts
+    >>> from annealvi.metrics import HeldOut
+    >>> X = load_arxiv_abstracts().data
+    >>> lda = TemperedLDA(5, learning_method="online", max_iter=2, random_state=0,
+    ...                   callback=HeldOut(X[2700:]))
+    >>> lda.fit(X[:2700]).history_["heldout"].shape
+    (2,)
+    """
+
+    def __init__(
+        self, X: ArrayLike, *, every: float = 1.0, observed: float = 0.5, random_state: Any = 0
+    ) -> None:
+        if not every > 0:
+            raise ValueError(f"'every' must be a float in the range (0, inf). Got {every!r}.")
+        self.X = X
+        self.every = every
+        self.observed = observed
+        self.random_state = random_state
+
+    def __call__(self, estimator: Any, monitor: Monitor) -> None:
+        before = monitor.passes - monitor.last_advance
+        # a small slack, because passes are sums of fractions
+        if int((monitor.passes + 1e-9) / self.every) > int((before + 1e-9) / self.every):
+            score = document_completion(
+                estimator, self.X, observed=self.observed, random_state=self.random_state
+            )
+            monitor.record(heldout=float(score))

@@ -1,0 +1,166 @@
+"""Algorithm 1 on a toy model: what it calls, with what, and when it stops."""
+
+import numpy as np
+import pytest
+from annealvi import Annealed, Fixed
+from annealvi.inference import Monitor, RobbinsMonro, full_step, optimise
+from annealvi.model import LocalStep
+from annealvi.temperature import Temperature
+from numpy.testing import assert_allclose, assert_array_equal
+
+
+class Mean:
+    """q(mu) of data x_i ~ N(mu, 1), mu ~ N(0, 1), in natural parameters."""
+
+    def __init__(self):
+        self.natural = np.array([0.0, -0.5])
+        self.seen = []
+
+    def local_step(self, batch, tempering, moments=False):
+        x = batch.data[batch.rows]
+        self.seen.append((batch.rows, tempering, moments))
+        statistics = tempering.inverse * np.array([x.sum(), -0.5 * len(x)])
+        return LocalStep(statistics, energy=-0.5 * x**2 if moments else None)
+
+    def global_step(self, statistics, rho, scale, tempering):
+        prior = np.array([0.0, -0.5])
+        self.natural = (1 - rho) * self.natural + rho * (prior + scale * statistics)
+
+
+def run(model, data, temperature=None, monitor=None, **kwargs):
+    defaults = dict(
+        n_samples=len(data),
+        batch_size=len(data),
+        n_passes=1,
+        population=len(data),
+        step_size=full_step,
+    )
+    settings = defaults | kwargs
+    steps = settings["n_passes"] * -(-len(data) // settings["batch_size"])
+    temperature = Fixed().plan(steps, 1) if temperature is None else temperature.plan(
+        steps, len(data) / settings["batch_size"]
+    )
+    monitor = Monitor() if monitor is None else monitor
+    optimise(model, data, temperature, monitor, **settings)
+    return monitor
+
+
+def test_batch_inference_finds_the_posterior():
+    x = np.array([1.0, 2.0, 6.0])
+    model = Mean()
+    run(model, x)
+    assert_allclose(model.natural, [9.0, -2.0])
+
+
+def test_minibatches_and_step_sizes():
+    x = np.arange(10.0)
+    model = Mean()
+    monitor = run(
+        model, x, batch_size=4, n_passes=2, step_size=RobbinsMonro(decay=0.7, offset=10.0)
+    )
+    rows = [slice(0, 4), slice(4, 8), slice(8, 10)] * 2
+    assert [seen[0] for seen in model.seen] == rows
+    natural, prior = np.array([0.0, -0.5]), np.array([0.0, -0.5])
+    for t, row in enumerate(rows, start=1):
+        rho = (10 + t) ** -0.7
+        batch = x[row]
+        target = prior + 10 / len(batch) * np.array([batch.sum(), -0.5 * len(batch)])
+        natural = (1 - rho) * natural + rho * target
+    assert_allclose(model.natural, natural)
+    assert monitor.step == 6
+    assert monitor.passes == pytest.approx(2)
+
+
+def test_every_step_has_its_temperature():
+    model = Mean()
+    schedule = Annealed(start=4, length=0.5, shape="exponential", form="posterior")
+    monitor = run(model, np.arange(8.0), schedule, batch_size=2, n_passes=2)
+    expected = [4 ** (1 - t / 4) for t in range(4)] + [1.0] * 4
+    assert_allclose(monitor.temperature_path, expected)
+    assert_allclose([1 / seen[1].inverse for seen in model.seen], expected)
+    assert {seen[1].form for seen in model.seen} == {"posterior"}
+    assert monitor.temperature == 1.0
+
+
+def test_a_temperature_that_observes_is_shown_the_energies():
+    class Curious(Temperature):
+        observes = True
+
+        def _prepare(self, n_steps, steps_per_pass, owner):
+            self.energies_ = []
+
+        def inverse(self, step):
+            return 1.0
+
+        def settled(self, step):
+            return True
+
+        def observe(self, local):
+            self.energies_.append(local.energy)
+
+    model = Mean()
+    planned = Curious().plan(2, 1)
+    optimise(
+        model,
+        np.array([1.0, 3.0]),
+        planned,
+        Monitor(),
+        n_samples=2,
+        batch_size=1,
+        n_passes=1,
+        population=2,
+        step_size=full_step,
+    )
+    assert_allclose(np.concatenate(planned.energies_), [-0.5, -4.5])
+    run(model := Mean(), np.array([1.0]))
+    assert model.seen[0][2] is False
+
+
+def test_callbacks_stop_the_fit():
+    def stop():
+        if monitor.step == 3:
+            raise StopIteration
+
+    monitor = Monitor()
+    run(Mean(), np.arange(10.0), monitor=monitor, batch_size=2, n_passes=5, on_step=stop)
+    assert monitor.step == 3
+    passes = []
+    monitor = run(
+        Mean(),
+        np.arange(4.0),
+        n_passes=5,
+        after_pass=lambda index: passes.append(index) or index == 1,
+    )
+    assert passes == [0, 1]
+    assert monitor.step == 2
+
+
+def test_monitor_merges_records_of_a_step():
+    monitor = Monitor()
+    monitor.record(elbo=-3.0)
+    monitor.advance(0.5, 2.0)
+    monitor.record()
+    monitor.record(heldout=-1.0)
+    monitor.advance(0.5, 1.0)
+    monitor.record(elbo=-2.0)
+    history = monitor.history
+    assert_array_equal(history["step"], [0, 1, 2])
+    assert_array_equal(history["pass"], [0, 0.5, 1])
+    assert_array_equal(history["temperature"], [1, 2, 1])
+    assert_array_equal(history["elbo"], [-3, np.nan, -2])
+    assert_array_equal(history["heldout"], [np.nan, -1, np.nan])
+
+
+def test_seconds_leave_callbacks_out(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("annealvi.inference.time.perf_counter", lambda: now[0])
+
+    class Slow(Mean):
+        def local_step(self, *args):
+            now[0] += 1
+            return super().local_step(*args)
+
+    def callback():
+        now[0] += 100
+
+    assert run(Slow(), np.arange(6.0), batch_size=2, on_step=callback).seconds == 3

@@ -1,0 +1,206 @@
+"""The LDA kernels against a few lines of NumPy, on each instruction set."""
+
+import numpy as np
+import pytest
+from annealvi.model import Batch, Tempering
+from annealvi.models.lda import LDA, LocalOptions
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.special import psi
+
+DTYPES = (np.float32, np.float64)
+
+
+def e_log(parameters):
+    return psi(parameters) - psi(parameters.sum(axis=1, keepdims=True))
+
+
+def naive_local_step(X, lam, alpha, b, start, n_iterations, eps=0.0):
+    """gamma, statistics, energy and log normalizer of each document, word by word."""
+    e_log_beta = e_log(lam)
+    gammas, energies, normalizers = [], [], []
+    statistics = np.zeros_like(lam)
+    for counts, gamma, b_d in zip(X, start, b, strict=True):
+        gamma = gamma.copy()
+
+        def responsibilities(gamma, b_d):
+            e_log_theta = psi(gamma) - psi(gamma.sum())
+            weights = np.exp(b_d * (e_log_theta[:, None] + e_log_beta))
+            return weights / (weights.sum(axis=0) + eps), weights.sum(axis=0), e_log_theta
+
+        for _ in range(n_iterations):
+            gamma = alpha + b_d * responsibilities(gamma, b_d)[0] @ counts
+        phi, norm, e_log_theta = responsibilities(gamma, b_d)
+        statistics += b_d * phi * counts
+        energies.append(np.sum(counts * phi * (e_log_theta[:, None] + e_log_beta)))
+        normalizers.append(np.sum(counts * np.log(norm)))
+        gammas.append(gamma)
+    return np.array(gammas), statistics, np.array(energies), np.array(normalizers)
+
+
+def dense(statistics):
+    """The statistics as a (V, K padded) array; rows not seen hold whatever was there."""
+    return np.where(statistics.seen[:, None], statistics.values, 0)
+
+
+def make(n_topics, n_features, dtype, *, alpha=0.1, start="constant", n_iterations=7, n_threads=1):
+    model = LDA(
+        n_topics,
+        n_features,
+        alpha=alpha,
+        eta=0.05,
+        dtype=dtype,
+        options=LocalOptions(max_iter=n_iterations, tolerance=0.0, start=start),
+        n_threads=n_threads,
+    )
+    rng = np.random.RandomState(1)
+    model.rng = rng
+    model.set_topics(rng.gamma(0.3, 1.0, (n_topics, n_features)) + 0.02)
+    return model
+
+
+@pytest.mark.parametrize("n_topics", [1, 2, 5, 8, 16, 17, 33])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_local_step(counts, dtype, n_topics, instruction_set):
+    alpha = np.linspace(0.05, 0.4, n_topics)
+    for b in (1.0, 0.4):
+        model = make(n_topics, 41, dtype, alpha=alpha)
+        local = model.local_step(
+            Batch(counts.astype(dtype), slice(0, 60)), Tempering(b), moments=True
+        )
+        gamma = model.infer(counts.astype(dtype), Tempering(b))
+        expected = naive_local_step(
+            counts.toarray(),
+            model.topics.astype(np.float64),
+            alpha,
+            np.full(60, b),
+            np.ones((60, n_topics)),
+            7,
+        )
+        rtol = 1e-9 if dtype is np.float64 else 5e-4
+        assert_allclose(gamma, expected[0], rtol=rtol)
+        statistics = dense(local.statistics)[:, :n_topics]
+        assert_allclose(statistics.T, expected[1], rtol=rtol, atol=1e-30 + rtol / 100)
+        assert_allclose(local.energy, expected[2], rtol=rtol, atol=rtol)
+        bound = model.document_bound(counts.astype(dtype), gamma, Tempering(b))
+        assert_allclose(b * local.energy + local.entropy, bound, rtol=rtol, atol=10 * rtol)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_an_inverse_temperature_for_each_document(counts, dtype, instruction_set):
+    b = np.random.RandomState(2).uniform(0.1, 1, 60)
+    b[[4, 9]] = b.min()
+    model = make(6, 41, dtype)
+    tempering = Tempering(b.astype(dtype))
+    local = model.local_step(Batch(counts.astype(dtype), slice(0, 60)), tempering, moments=True)
+    expected = naive_local_step(
+        counts.toarray(),
+        model.topics.astype(np.float64),
+        np.full(6, 0.1),
+        b.astype(dtype).astype(np.float64),
+        np.ones((60, 6)),
+        7,
+    )
+    rtol = 1e-9 if dtype is np.float64 else 1e-3
+    statistics = dense(local.statistics)[:, :6]
+    assert_allclose(statistics.T, expected[1], rtol=rtol, atol=rtol / 100)
+    assert_allclose(local.energy, expected[2], rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_random_start_adds_eps_as_scikit_learn_does(counts, dtype, instruction_set):
+    model = make(6, 41, dtype, start="random")
+    start = np.random.RandomState(5).gamma(100.0, 0.01, (60, 6)).astype(dtype)
+    model.rng = np.random.RandomState(5)
+    local = model.local_step(Batch(counts.astype(dtype), slice(0, 60)), Tempering())
+    expected = naive_local_step(
+        counts.toarray(),
+        model.topics.astype(np.float64),
+        np.full(6, 0.1),
+        np.ones(60),
+        start.astype(np.float64),
+        7,
+        eps=np.finfo(dtype).eps,
+    )
+    rtol = 1e-9 if dtype is np.float64 else 1e-3
+    statistics = dense(local.statistics)[:, :6]
+    assert_allclose(statistics.T, expected[1], rtol=rtol, atol=rtol / 100)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("eta", [0.05, "words", "topics"])
+def test_global_step(counts, dtype, eta, instruction_set):
+    rng = np.random.RandomState(0)
+    eta = {"words": rng.rand(41) + 0.1, "topics": rng.rand(6, 41) + 0.1}.get(eta, eta)
+    for form in ("likelihood", "posterior"):
+        model = make(6, 41, dtype)
+        model.eta = np.asarray(eta, dtype=np.float64)
+        before = model.topics.astype(np.float64).copy()
+        tempering = Tempering(0.5, form)
+        local = model.local_step(Batch(counts.astype(dtype), slice(10, 40)), tempering)
+        values = dense(local.statistics)[:, :6]
+        model.global_step(local.statistics, 0.3, 2.5, tempering)
+        if form == "likelihood":
+            expected = 0.7 * before + 0.3 * (eta + 2.5 * values.T)
+        else:  # lambda <- (1 - rho T) lambda + rho (eta + scale * sum n phi)
+            expected = 0.4 * before + 0.3 * (eta + 2.5 * values.T / 0.5)
+        rtol = 1e-12 if dtype is np.float64 else 1e-5
+        assert_allclose(model.topics, expected, rtol=rtol)
+        assert_allclose(model.topic_sums, model.topics.sum(axis=1, dtype=np.float64), rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_any_number_of_threads_gives_the_same_bits(dtype, index, instruction_set):
+    X = sparse.random(500, 333, 0.1, "csr", random_state=3, dtype=np.float64)
+    X.data = np.ceil(X.data * 4)
+    X = X.astype(dtype)
+    X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
+    results = []
+    for n_threads in (1, 2, 5):
+        model = make(13, 333, dtype, n_threads=n_threads)
+        inverse = np.linspace(0.3, 1, 500).astype(dtype)
+        for tempering in (Tempering(), Tempering(0.6), Tempering(inverse)):
+            local = model.local_step(Batch(X, slice(0, 500)), tempering, moments=True)
+            model.global_step(local.statistics, 0.5, 1.0, tempering)
+            results.append((n_threads, model.topics.copy(), local.energy, local.entropy))
+    for i in range(3):
+        for j in (3, 6):
+            for one, other in zip(results[i][1:], results[i + j][1:], strict=True):
+                assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_blocks_of_documents_add_up(dtype, monkeypatch, counts):
+    whole = make(6, 41, dtype)
+    whole.document_topics = np.ones((60, 6), dtype=dtype)
+    blocks = make(6, 41, dtype)
+    blocks.document_topics = np.ones((60, 6), dtype=dtype)
+    X = counts.astype(dtype)
+    one = whole.local_step(Batch(X, slice(0, 60)), Tempering(0.7), moments=True)
+    monkeypatch.setattr(LDA, "_blocks", lambda self, rows: [slice(0, 7), slice(7, 50), slice(50, 60)])
+    many = blocks.local_step(Batch(X, slice(0, 60)), Tempering(0.7), moments=True)
+    assert_array_equal(whole.document_topics, blocks.document_topics)
+    assert_array_equal(one.energy, many.energy)
+    assert_array_equal(one.statistics.seen, many.statistics.seen)
+    seen = one.statistics.seen.astype(bool)
+    rtol = 1e-12 if dtype is np.float64 else 1e-5
+    assert_allclose(one.statistics.values[seen], many.statistics.values[seen], rtol=rtol)
+
+
+@pytest.mark.parametrize("n_topics", [2, 500])
+def test_float32_does_not_underflow(n_topics):
+    """At alpha = eta = 1/500 psi(alpha) is -500; no word may lose its mass."""
+    rng = np.random.RandomState(0)
+    X = sparse.random(50, 300, 0.05, "csr", random_state=0, dtype=np.float32)
+    X.data = np.ceil(X.data * 3).astype(np.float32)
+    model = LDA(n_topics, 300, alpha=1 / 500, eta=1 / 500, dtype=np.float32)
+    topics = np.full((n_topics, 300), 1 / 500)
+    topics[rng.randint(n_topics, size=300), np.arange(300)] = 5e4
+    model.set_topics(topics)
+    for b in (1.0, 0.25):
+        model.rng = rng
+        local = model.local_step(Batch(X, slice(0, 50)), Tempering(b))
+        mass = dense(local.statistics).sum(dtype=np.float64)
+        assert_allclose(mass, b * X.sum(), rtol=1e-5)
+        assert np.isfinite(model.elbo(X, None, Tempering(b)))
