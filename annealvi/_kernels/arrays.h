@@ -41,8 +41,9 @@ INLINE V FN(exp_digamma_anywhere)(V x, REAL b)
     const V a = FN(select)(small, FN(splat)((REAL)TINY), x);
     FN(digamma_parts)(a, 0, &scale, &shift);
     /* e^8 to and fro: exp(-shift) may underflow where its product with scale does not */
-    const V y = b == 1 ? scale * (REAL)3.3546262790251185e-4 * FN(exp)(8 - shift)
-                       : FN(exp)(b * (FN(log)(scale) - shift));
+    V y = b == 1 ? scale * (REAL)3.3546262790251185e-4 * FN(exp)(8 - shift)
+                 : FN(exp)(b * (FN(log)(scale) - shift));
+    y = FN(select)(y < (REAL)TINY, (V){0}, y);
     return FN(at_limits)(x, y, 0, (REAL)__builtin_inf());
 }
 
