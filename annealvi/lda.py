@@ -303,12 +303,12 @@ class TemperedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             # after an interrupt too, the estimator is left fitted with what it has
             self._model.end_fit()
             self._publish()
-        if evaluation.still_improving:
+        if evaluation.budget_ended:
             warnings.warn(
                 f"The training perplexity had not converged to perp_tol={self.perp_tol!r} after "
                 f"max_iter={self.max_iter} passes. Increase max_iter or perp_tol.",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,  # past scikit-learn's fit context
             )
         self.bound_ = evaluation.final_perplexity()
         return self
@@ -656,7 +656,7 @@ class _Evaluation:
         self.X = X
         self.last: float | None = None  # at T settled, so comparable with the next
         self.latest: tuple[int, float] | None = None  # step and value of the last evaluation
-        self.still_improving = False
+        self.budget_ended = False  # whether the last pass came before convergence
 
     def after_pass(self, index: int) -> bool:
         """Record a pass; return whether the fit has converged."""
@@ -668,15 +668,15 @@ class _Evaluation:
         if every > 0 and (index + 1) % every == 0:
             perplexity = self.evaluate()
             line += f", perplexity: {perplexity:.4f}"
-            if estimator._temperature.settled(monitor.step):
+            if estimator._temperature.settled(monitor.step - 1):
                 change = np.inf if self.last is None else abs(self.last - perplexity)
                 converged = bool(change < estimator.perp_tol)
                 self.last = perplexity
-                self.still_improving = not converged
         if estimator.verbose:
             print(line)
         if not converged:
             estimator.n_iter_ += 1
+        self.budget_ended = every > 0 and not converged and index + 1 == estimator.max_iter
         return converged
 
     def evaluate(self) -> float:

@@ -191,8 +191,6 @@ class LDA:
 
     def start_documents(self, n_samples: int) -> None:
         """Make room for gamma of all documents, where it is kept from pass to pass."""
-        if not self.lam.flags.writeable:  # loaded from a memory map
-            self.lam = self.lam.copy()
         if self.options.start == "warm":
             self.document_topics = np.ones((n_samples, self.n_topics), dtype=self.dtype)
 
@@ -258,6 +256,8 @@ class LDA:
             rho = min(1.0, rho / float(np.mean(tempering.inverse)))
             floor = POSTERIOR_FLOOR
         eta = self._eta_rows(self.dtype, tempering)
+        if not self.lam.flags.writeable:  # loaded from a memory map
+            self.lam = self.lam.copy()
         self.topics_changed()
         self._step(1.0 - rho, rho, scale, floor, eta, statistics)
 

@@ -1,0 +1,182 @@
+"""Every bad input gets an error that names the parameter, the value and what is allowed."""
+
+import math
+
+import numpy as np
+import pytest
+from annealvi import Annealed, Fixed, TemperedLDA
+from annealvi.datasets import make_topic_corpus
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+
+X = make_topic_corpus(30, 20, 3, document_length=20, random_state=0).data
+SPOILT = X.toarray()
+
+
+def spoil(value):
+    Z = SPOILT.copy()
+    Z[3, 4] = value
+    return Z
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        (dict(n_components=0), "The 'n_components' parameter of TemperedLDA must be an int in the "
+                               r"range \(0, inf\). Got 0 instead."),
+        (dict(n_components=2.5), "'n_components' .* must be an int .* Got 2.5"),
+        (dict(doc_topic_prior=0), "'doc_topic_prior' .* Got 0 instead"),
+        (dict(doc_topic_prior=-1.0), "'doc_topic_prior' .* Got -1.0 instead"),
+        (dict(doc_topic_prior=math.inf), "'doc_topic_prior' .* Got inf instead"),
+        (dict(doc_topic_prior=math.nan), "'doc_topic_prior' .* Got nan instead"),
+        (dict(doc_topic_prior="symmetric"), "'doc_topic_prior' .* Got 'symmetric' instead"),
+        (dict(doc_topic_prior=[0.1, 0.2]), r"'doc_topic_prior' .* shape \(3,\). Got .* shape \(2,\)"),
+        (dict(doc_topic_prior=[0.1, 0.2, 0]), "'doc_topic_prior' .* positive and finite. Got 0"),
+        (dict(doc_topic_prior=[0.1, 0.2, math.nan]), "'doc_topic_prior' .* finite. Got nan"),
+        (dict(doc_topic_prior=["a", "b", "c"]), "'doc_topic_prior' .* array of floats"),
+        (dict(doc_topic_prior=np.ones(3, dtype=complex)), "'doc_topic_prior' .* complex128"),
+        (dict(topic_word_prior=-0.1), "'topic_word_prior' .* Got -0.1 instead"),
+        (dict(topic_word_prior=np.ones(19)), r"'topic_word_prior' .* \(20,\) or \(3, 20\). Got .*19"),
+        (dict(topic_word_prior=np.ones((20, 3))), r"'topic_word_prior' .* \(3, 20\). Got .*\(20, 3\)"),
+        (dict(topic_word_prior=np.zeros((3, 20))), "'topic_word_prior' .* positive and finite. Got 0"),
+        (dict(learning_method="stochastic"), "'learning_method' .* Got 'stochastic' instead"),
+        (dict(learning_decay=1.5), r"'learning_decay' .* \[0.0, 1.0\]. Got 1.5"),
+        (dict(learning_offset=0.5), r"'learning_offset' .* \[1.0, inf\). Got 0.5"),
+        (dict(max_iter=-1), r"'max_iter' .* \[0, inf\). Got -1"),
+        (dict(batch_size=0), r"'batch_size' .* \(0, inf\). Got 0"),
+        (dict(total_samples=0), "'total_samples' .* Got 0"),
+        (dict(perp_tol=-1), "'perp_tol' .* Got -1"),
+        (dict(mean_change_tol=-1), "'mean_change_tol' .* Got -1"),
+        (dict(max_doc_update_iter=-1), "'max_doc_update_iter' .* Got -1"),
+        (dict(n_jobs=0), "n_jobs == 0 in Parallel has no meaning"),
+        (dict(n_jobs="all"), "'n_jobs' .* Got 'all'"),
+        (dict(random_state="seed"), "'random_state' .* Got 'seed'"),
+        (dict(callback=3), "'callback' .* Got 3"),
+        (dict(temperature=0.5), r"'temperature' .* \[1.0, inf\).* Got 0.5"),
+        (dict(temperature=math.nan), "'temperature' .* Got nan"),
+        (dict(temperature=math.inf), "'temperature' .* Got inf"),
+        (dict(temperature="cold"), "'temperature' .*'annealed'.* Got 'cold'"),
+        (dict(temperature=Fixed(0.5)), "'value' parameter of Fixed .* Got 0.5"),
+        (dict(temperature=Annealed(length=2)), "'length' parameter of Annealed .* Got 2"),
+        (dict(temperature=Annealed(length=0.5, passes=1)), "Only one of .*'length' and 'passes'"),
+        (dict(temperature=Annealed(passes=11)), "'passes' .* Got passes=11, .* 11 steps, while fit makes 10"),
+        (dict(temperature=Annealed(shape="cosine")), "'shape' parameter of Annealed .* 'cosine'"),
+        (dict(temperature=Annealed(form="both")), "'form' parameter of Annealed .* 'both'"),
+        (dict(init="kmeans"), "'init' .* Got 'kmeans'"),
+        (dict(init=np.ones((3, 19))), r"'init' of TemperedLDA .* \(3, 20\).* Got shape \(3, 19\)"),
+        (dict(init=np.zeros((3, 20))), "'init' of TemperedLDA must be positive and finite. Got 0"),
+        (dict(init=np.full((3, 20), math.inf)), "'init' .* positive and finite. Got inf"),
+        (dict(init="documents", n_components=31), "n_components=31 must be at most n_samples=30"),
+        (dict(document_init="cold"), "'document_init' .* Got 'cold'"),
+    ],
+)
+def test_parameters(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        TemperedLDA(**(dict(n_components=3) | parameters)).fit(X)
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit", "transform", "score", "perplexity"])
+@pytest.mark.parametrize(
+    ("Z", "message"),
+    [
+        (spoil(-1), r"Negative values in data passed to TemperedLDA\.METHOD"),
+        (sparse.csr_matrix(spoil(-1)), r"Negative values in data passed to TemperedLDA\.METHOD"),
+        (spoil(np.nan), "contains NaN"),
+        (spoil(np.inf), "contains infinity"),
+        (sparse.csr_matrix(spoil(np.nan)), "contains NaN"),
+        (SPOILT.astype(complex), "Complex data not supported"),
+        (np.full((3, 20), "word", dtype=object), "could not convert string to float"),
+        (SPOILT[0], "Expected 2D array, got 1D array"),
+        (np.zeros((0, 20)), r"Found array with 0 sample\(s\)"),
+        (np.zeros((3, 0)), r"0 feature\(s\)|has 0 features"),
+    ],
+)
+def test_data(method, Z, message):
+    lda = TemperedLDA(3).fit(X) if method != "fit" else TemperedLDA(3)
+    with pytest.raises(ValueError, match=message.replace("METHOD", method)):
+        getattr(lda, method)(Z)
+
+
+def damaged(**arrays):
+    Z = X.copy()
+    for name, (place, value) in arrays.items():
+        getattr(Z, name)[place] = value
+    return Z
+
+
+@pytest.mark.parametrize("method", ["fit", "transform"])
+@pytest.mark.parametrize(
+    ("Z", "message"),
+    [
+        (damaged(indices=(5, 20)), r"indices .* must lie in \[0, 20\). Got values from .* to 20"),
+        (damaged(indices=(5, 10**6)), "to 1000000"),
+        (damaged(indices=(5, -1)), "from -1"),
+        (damaged(indptr=(-1, 10**6)), "indptr"),
+        (damaged(indptr=(3, 10**5)), "indptr"),
+        (damaged(indptr=(0, -2)), "indptr"),
+    ],
+)
+def test_a_broken_csr_matrix_is_not_read(method, Z, message):
+    lda = TemperedLDA(3) if method == "fit" else TemperedLDA(3).fit(X)
+    with pytest.raises(ValueError, match=message):
+        getattr(lda, method)(Z)
+
+
+@pytest.mark.parametrize("method", ["transform", "score", "perplexity", "partial_fit"])
+@pytest.mark.parametrize("width", [19, 21])
+def test_another_number_of_features(method, width):
+    lda = TemperedLDA(3).fit(X)
+    message = f"X has {width} features, but TemperedLDA is expecting 20 features as input"
+    with pytest.raises(ValueError, match=message):
+        getattr(lda, method)(np.ones((2, width)))
+    assert lda.n_features_in_ == 20
+    given = TemperedLDA(3)
+    given.components_ = np.ones((3, 20))
+    with pytest.raises(ValueError, match=message):
+        getattr(given, method)(np.ones((2, width)))
+
+
+@pytest.mark.parametrize("method", ["transform", "score", "perplexity"])
+def test_not_fitted(method):
+    message = (
+        "This TemperedLDA instance is not fitted yet. Call 'fit' with appropriate arguments before "
+        "using this estimator."
+    )
+    with pytest.raises(NotFittedError, match=message):
+        getattr(TemperedLDA(), method)(X)
+    with pytest.raises(NotFittedError, match=message):
+        TemperedLDA().top_words()
+
+
+def test_perplexity_at_a_given_gamma():
+    lda = TemperedLDA(3, random_state=0).fit(X)
+    gamma = lda.transform(X, normalize=False)
+    assert lda._perplexity_precomp_distr(X, gamma) == lda.perplexity(X)
+    with pytest.raises(ValueError, match="Number of samples in X and doc_topic_distr do not match."):
+        lda._perplexity_precomp_distr(X, gamma[:-1])
+    with pytest.raises(ValueError, match="Number of topics does not match."):
+        lda._perplexity_precomp_distr(X, gamma[:, :-1])
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_steps_of_the_posterior_form_must_stay_below_1(method):
+    hot = dict(learning_method="online", n_components=3, batch_size=5)
+    message = r"Got 0.1866 \* 6 = 1.12 at step 1: .* learning_offset than 10"
+    for temperature in (Fixed(6.0, form="posterior"), Annealed(6, passes=3, form="posterior")):
+        with pytest.raises(ValueError, match=message):
+            getattr(TemperedLDA(**hot, temperature=temperature), method)(X)
+    # the likelihood form has no such limit, nor has batch inference, nor a larger offset
+    getattr(TemperedLDA(**hot, temperature=Fixed(6.0)), method)(X)
+    posterior = Fixed(6.0, form="posterior")
+    TemperedLDA(3, temperature=posterior).fit(X)
+    lda = TemperedLDA(**hot, learning_offset=50, temperature=posterior)
+    getattr(lda, method)(X)
+    assert np.all(lda.components_ > 0)
+
+
+def test_an_error_in_fit_leaves_an_unfitted_estimator_unfitted():
+    lda = TemperedLDA(3, init=np.ones((2, 20)))
+    with pytest.raises(ValueError):
+        lda.fit(X)
+    with pytest.raises(NotFittedError):
+        lda.transform(X)

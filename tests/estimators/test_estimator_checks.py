@@ -1,0 +1,19 @@
+"""scikit-learn's estimator checks for every face."""
+
+import pytest
+from annealvi import Annealed, TemperedLDA
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+
+@parametrize_with_checks(
+    [
+        TemperedLDA(),
+        TemperedLDA(temperature=1),
+        TemperedLDA(learning_method="online", temperature=Annealed(form="posterior")),
+        TemperedLDA(init="documents", n_components=1, evaluate_every=2, perp_tol=1e6),
+    ]
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)

@@ -1,0 +1,496 @@
+"""TemperedLDA as a user meets it: temperature, attributes, callbacks, copies, input formats."""
+
+import pickle
+
+import joblib
+import numpy as np
+import pytest
+from annealvi import Annealed, Fixed, TemperedLDA
+from annealvi.datasets import make_topic_corpus
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.special import psi
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+METHODS = ("batch", "online")
+
+
+@pytest.fixture(scope="module")
+def X():
+    return make_topic_corpus(80, 60, 4, document_length=40, random_state=0).data
+
+
+def fit(X, **kwargs):
+    settings = dict(n_components=4, random_state=0, batch_size=16) | kwargs
+    return TemperedLDA(**settings).fit(X)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("max_iter", [1, 2, 7])
+def test_the_fit_ends_at_T_1(X, method, max_iter):
+    lda = fit(X, learning_method=method, max_iter=max_iter)
+    n_steps = max_iter * (5 if method == "online" else 1)
+    assert lda.temperature_path_.shape == (n_steps,)
+    assert lda.temperature_path_[-1] == lda.temperature_ == 1.0
+    assert lda.temperature_path_[0] == (1.0 if n_steps == 1 else pytest.approx(3.9))
+
+
+def test_a_fixed_temperature_stays(X):
+    lda = fit(X, temperature=2.5)
+    assert_array_equal(lda.temperature_path_, np.full(10, 2.5))
+    assert lda.temperature_ == 2.5
+    assert_array_equal(lda.components_, fit(X, temperature=Fixed(2.5)).components_)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("document_init", ["random", "warm", "constant"])
+def test_bit_identical_for_any_n_jobs_and_from_run_to_run(
+    X, method, dtype, document_init, instruction_set
+):
+    results = []
+    for n_jobs in (1, 1, 2, 3, -1):
+        lda = fit(
+            X.astype(dtype), learning_method=method, document_init=document_init, n_jobs=n_jobs
+        )
+        results.append((lda.components_.copy(), lda.transform(X), lda.score(X), lda.bound_))
+    for other in results[1:]:
+        for one, two in zip(results[0], other, strict=True):
+            assert_array_equal(one, two)
+
+
+def test_n_jobs_may_come_from_a_joblib_context(X):
+    with joblib.parallel_backend("threading", n_jobs=2):
+        lda = fit(X)
+    assert_array_equal(lda.components_, fit(X).components_)
+
+
+def test_document_init_auto(X):
+    def same(method, **kwargs):
+        return fit(X, learning_method=method, **kwargs).components_
+
+    assert_array_equal(same("batch"), same("batch", document_init="warm"))
+    assert_array_equal(same("online"), same("online", document_init="constant"))
+    for method in METHODS:
+        for one in (1, 1.0, Fixed()):
+            auto = same(method, temperature=one)
+            assert_array_equal(auto, same(method, temperature=one, document_init="random"))
+        auto = same(method, temperature=1, init="documents")
+        assert not np.array_equal(
+            auto, same(method, temperature=1, init="documents", document_init="random")
+        )
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("form", ["likelihood", "posterior"])
+def test_annealing_recovers_planted_documents(method, form):
+    corpus = make_topic_corpus(200, 60, 4, document_length=60, random_state=1)
+    lda = fit(
+        corpus.data,
+        learning_method=method,
+        temperature=Annealed(form=form),
+        max_iter=20,
+        n_components=4,
+    )
+    found = lda.transform(corpus.data)
+    # each planted topic correlates with one that was found
+    correlation = np.corrcoef(found.T, corpus.document_topics.T)[:4, 4:]
+    assert np.all(correlation.max(axis=0) > 0.8)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_history(X):
+    lda = fit(X, evaluate_every=2, perp_tol=0, max_iter=6)
+    history = lda.history_
+    assert_array_equal(history["pass"], np.arange(1, 7))
+    assert_array_equal(history["step"], np.arange(1, 7))
+    assert_allclose(history["temperature"], lda.temperature_path_)
+    assert np.all(np.diff(history["seconds"]) > 0)
+    for name in ("elbo", "annealed_elbo", "perplexity"):
+        assert_array_equal(np.isfinite(history[name]), [False, True] * 3)
+    cold = history["temperature"] == 1
+    evaluated = np.isfinite(history["elbo"])
+    assert_array_equal(history["elbo"][cold & evaluated], history["annealed_elbo"][cold & evaluated])
+    # at T > 1 they are different objectives
+    assert history["annealed_elbo"][1] != history["elbo"][1]
+    assert history["elbo"][-1] == pytest.approx(lda.score(X), rel=1e-12)
+    assert lda.bound_ == history["perplexity"][-1]
+
+
+def test_no_stop_while_hot(X):
+    """A huge perp_tol stops at the second evaluation at T = 1, not before."""
+    lda = fit(X, evaluate_every=1, perp_tol=1e9, max_iter=12, temperature=Annealed(length=0.5))
+    assert lda.temperature_ == 1
+    assert len(lda.temperature_path_) == 8  # 6 annealing steps, 2 evaluations at T = 1
+    assert lda.n_iter_ == 7
+
+
+def test_a_warning_where_the_budget_ended_the_fit(X):
+    with pytest.warns(ConvergenceWarning, match="max_iter=5"):
+        fit(X, evaluate_every=1, perp_tol=1e-9, max_iter=5)
+    with pytest.warns(ConvergenceWarning, match="perp_tol=1e-09"):
+        fit(X, evaluate_every=1, perp_tol=1e-9, max_iter=5)
+
+
+def test_verbose_prints_a_line_a_pass(X, capsys):
+    with pytest.warns(ConvergenceWarning):
+        fit(X, learning_method="online", verbose=1, max_iter=3, evaluate_every=3, perp_tol=1e9)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == ["iteration: 1 of max_iter: 3", "iteration: 2 of max_iter: 3"]
+    assert lines[2].startswith("iteration: 3 of max_iter: 3, perplexity: ")
+
+
+def test_callback_sees_a_usable_estimator(X):
+    seen = []
+
+    def callback(estimator, monitor):
+        seen.append((monitor.step, monitor.passes, monitor.temperature))
+        if monitor.step % 5 == 0:
+            monitor.record(score=estimator.score(X), topics=estimator.components_.sum())
+
+    lda = fit(X, learning_method="online", max_iter=3, callback=callback)
+    assert [step for step, _, _ in seen] == list(range(1, 16))
+    assert_allclose([temperature for _, _, temperature in seen], lda.temperature_path_)
+    assert_array_equal(lda.history_["step"], [5, 10, 15])
+    assert np.all(np.isfinite(lda.history_["score"]))
+    # looking changes nothing
+    assert_array_equal(lda.components_, fit(X, learning_method="online", max_iter=3).components_)
+
+
+def test_callback_stops_the_fit(X):
+    def callback(estimator, monitor):
+        if monitor.passes >= 2:
+            raise StopIteration
+
+    lda = fit(X, callback=callback)
+    assert lda.n_batch_iter_ == 3
+    assert lda.transform(X).shape == (80, 4)
+    assert np.isfinite(lda.bound_)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_interrupt_leaves_a_fitted_estimator(X, method):
+    def callback(estimator, monitor):
+        if monitor.step == 3:
+            raise KeyboardInterrupt
+
+    lda = TemperedLDA(4, learning_method=method, callback=callback, batch_size=16, random_state=0)
+    with pytest.raises(KeyboardInterrupt):
+        lda.fit(X)
+    assert lda.n_batch_iter_ == 4
+    assert_allclose(lda.transform(X).sum(axis=1), 1)
+    assert lda.temperature_path_.shape == (3,)
+    assert lda.history_["step"].shape == ((2,) if method == "batch" else (0,))
+    assert_array_equal(pickle.loads(pickle.dumps(lda.set_params(callback=None))).transform(X), lda.transform(X))
+
+
+def test_attributes(X):
+    lda = fit(X)
+    assert lda.components_.shape == (4, 60)
+    lam = np.asarray(lda.components_)
+    expected = np.exp(psi(lam) - psi(lam.sum(axis=1, keepdims=True)))
+    assert_allclose(lda.exp_dirichlet_component_, expected, rtol=1e-10)
+    assert (lda.doc_topic_prior_, lda.topic_word_prior_) == (0.25, 0.25)
+    assert lda.n_features_in_ == 60
+    assert isinstance(lda.random_state_, np.random.RandomState)
+    assert list(lda.get_feature_names_out()) == [f"temperedlda{i}" for i in range(4)]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_assigning_components(X, method):
+    lda, other = fit(X, learning_method=method), fit(X, random_state=5)
+    lda.components_ = other.components_
+    assert_array_equal(lda.transform(X), other.transform(X))
+    assert lda.score(X) == other.score(X)
+    # in place as well
+    lda.components_[0] *= 3
+    lda.components_ += 0.5
+    changed = other.components_.copy()
+    changed[0] *= 3
+    other.components_ = changed + 0.5
+    assert_array_equal(lda.transform(X), other.transform(X))
+    lda.partial_fit(X[:16])
+    assert lda.components_.shape == (4, 60)
+
+
+def test_another_number_of_topics(X):
+    lda = fit(X)
+    lda.components_ = lda.components_[:3]
+    assert lda.transform(X).shape == (80, 3)
+    assert len(lda.get_feature_names_out()) == 3
+
+
+def test_topics_given_to_an_estimator_that_was_never_fitted(X):
+    fitted = fit(X)
+    lda = TemperedLDA(4)
+    assert not hasattr(lda, "components_")
+    lda.components_ = fitted.components_
+    assert_array_equal(lda.transform(X), fitted.transform(X))
+    lda.partial_fit(X)
+    assert lda.n_batch_iter_ == 2
+
+
+@pytest.mark.parametrize("shape", [(4, 59), (4,), (4, 60, 1)])
+def test_components_of_a_wrong_shape(X, shape):
+    with pytest.raises(ValueError, match="components_"):
+        fit(X).components_ = np.ones(shape)
+
+
+def test_components_must_be_positive(X):
+    lda = fit(X)
+    with pytest.raises(ValueError, match="positive and finite. Got 0"):
+        lda.components_ = np.zeros((4, 60))
+
+
+def test_starting_topics(X):
+    topics = np.random.RandomState(0).gamma(100, 0.01, (4, 60))
+    assert_array_equal(fit(X, init=topics).components_, fit(X).components_)
+    again = fit(X, init="documents")
+    assert not np.array_equal(again.components_, fit(X).components_)
+    assert_array_equal(again.components_, fit(X, init="documents").components_)
+
+
+def test_priors(X):
+    alpha = [0.1, 0.2, 3.0, 0.4]
+    rng = np.random.RandomState(0)
+    for eta in (2.5, rng.rand(60) + 0.1, rng.rand(4, 60) + 0.1):
+        lda = fit(X, doc_topic_prior=alpha, topic_word_prior=eta)
+        assert_array_equal(lda.doc_topic_prior_, alpha)
+        assert_array_equal(lda.topic_word_prior_, eta)
+        empty = lda.transform(np.zeros((1, 60)))
+        assert_allclose(empty[0], np.array(alpha) / sum(alpha))
+    # equal numbers in any shape are the same prior
+    one = fit(X, doc_topic_prior=0.3, topic_word_prior=0.2)
+    for eta in (np.full(60, 0.2), np.full((4, 60), 0.2)):
+        other = fit(X, doc_topic_prior=np.full(4, 0.3), topic_word_prior=eta)
+        assert_array_equal(one.components_, other.components_)
+        assert one.bound_ == pytest.approx(other.bound_, rel=1e-13)
+
+
+def test_seeded_topics(X):
+    """A word with a large prior in one topic ends in that topic."""
+    eta = np.full((4, 60), 0.01)
+    word = int(np.asarray(X.sum(axis=0)).argmax())
+    eta[2, word] = 500
+    lda = fit(X, topic_word_prior=eta, max_iter=20)
+    assert lda.components_[:, word].argmax() == 2
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_input_formats(X, method):
+    expected = fit(X, learning_method=method)
+    shuffled = X.copy()
+    for start, stop in zip(X.indptr[:-1], X.indptr[1:], strict=True):
+        shuffled.indices[start:stop] = X.indices[start:stop][::-1]
+        shuffled.data[start:stop] = X.data[start:stop][::-1]
+    shuffled.has_sorted_indices = True  # a lie that must not matter
+    halves = sparse.csr_matrix(
+        (
+            np.repeat(X.data / 2, 2),
+            np.repeat(X.indices, 2),
+            X.indptr * 2,
+        ),
+        shape=X.shape,
+    )
+    wide = X.copy()
+    wide.indices, wide.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    zeros = X.tolil()
+    zeros = sparse.csr_matrix(X)
+    zeros = sparse.csr_matrix(
+        (
+            np.append(X.data, 0.0),
+            np.append(X.indices, 59 if X[79, 59] == 0 else 0),
+            np.append(X.indptr[:-1], X.nnz + 1),
+        ),
+        shape=X.shape,
+    )
+    formats = {
+        "dense": X.toarray(),
+        "Fortran": np.asfortranarray(X.toarray()),
+        "integer": X.toarray().astype(int),
+        "lists": X.toarray().tolist(),
+        "csc": X.tocsc(),
+        "coo": X.tocoo(),
+        "csr_array": sparse.csr_array(X),
+        "integer csr": X.astype(np.int32),
+        "int64 indices": wide,
+        "unsorted": shuffled,
+        "duplicates": halves,
+        "explicit zero": zeros,
+        "strided": np.repeat(X.toarray(), 2, axis=1)[:, ::2],
+    }
+    for name, Z in formats.items():
+        before = Z.copy() if sparse.issparse(Z) else np.array(Z, copy=True)
+        lda = fit(Z, learning_method=method)
+        assert_array_equal(lda.components_, expected.components_, err_msg=name)
+        assert_array_equal(lda.transform(Z), expected.transform(X), err_msg=name)
+        if sparse.issparse(Z):
+            assert_array_equal(Z.data, before.data, err_msg=name)
+
+
+def test_a_read_only_memory_map(X, tmp_path):
+    path = tmp_path / "model.joblib"
+    lda = fit(X)
+    joblib.dump(lda, path)
+    mapped = joblib.load(path, mmap_mode="r")
+    assert_array_equal(mapped.transform(X), lda.transform(X))
+    assert_array_equal(
+        mapped.partial_fit(X[:16]).components_, lda.partial_fit(X[:16]).components_
+    )
+
+
+@pytest.mark.parametrize("counts", [1e-3, 0.37, 1e8, 1e15])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_counts_of_any_size(X, counts, dtype):
+    Z = (X * counts).astype(dtype)
+    lda = fit(Z, evaluate_every=5, perp_tol=1e30)
+    assert np.all(np.isfinite(lda.components_))
+    assert np.isfinite(lda.bound_)
+    assert_allclose(lda.transform(Z).sum(axis=1), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "Z",
+    [
+        np.zeros((3, 5)),
+        np.array([[0, 2, 1.0]]),
+        np.array([[3.0]]),
+        np.array([[0.0], [2], [5]]),
+        np.array([[0, 0, 0, 1.0], [0, 0, 0, 0]]),
+    ],
+    ids=["all zero", "one document", "one word", "V = 1", "a single count"],
+)
+@pytest.mark.parametrize("n_components", [1, 3])
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
+def test_corners(Z, method, n_components):
+    lda = TemperedLDA(n_components, learning_method=method, random_state=0).fit(Z)
+    theta = lda.transform(Z)
+    assert_allclose(theta.sum(axis=1), 1)
+    assert_allclose(theta[Z.sum(axis=1) == 0], 1 / n_components)
+    assert np.isfinite(lda.score(Z))
+    # 1/K a word and topic, and the counts
+    if method == "batch":
+        assert lda.components_.sum() == pytest.approx(Z.shape[1] + Z.sum())
+
+
+def test_all_zero_documents_for_long():
+    with pytest.warns(RuntimeWarning):
+        lda = TemperedLDA(max_iter=750).fit(np.zeros((5, 4)))
+    assert_allclose(lda.components_.sum(axis=0), np.ones(4), rtol=1e-12)
+    assert not np.isfinite(lda.bound_)
+
+
+def test_no_iterations(X):
+    assert fit(X, max_iter=0).n_iter_ == 0
+    assert fit(X, max_iter=0).temperature_ == 1
+    theta = fit(X, max_doc_update_iter=0).transform(X)
+    assert_allclose(theta, 0.25)
+
+
+def test_transform_treats_each_document_alone(X):
+    lda = fit(X)
+    whole = lda.transform(X)
+    for rows in (slice(0, 1), slice(79, 80), slice(10, 30)):
+        assert_array_equal(lda.transform(X[rows]), whole[rows])
+    assert_array_equal(lda.transform(X[::-1]), whole[::-1])
+    gamma = lda.transform(X, normalize=False)
+    assert_allclose(gamma.sum(axis=1), 1 + np.asarray(X.sum(axis=1)).ravel())
+
+
+def test_partial_fit_goes_on_where_fit_ended(X):
+    lda = fit(X, temperature=Annealed(passes=2), max_iter=4, learning_method="online")
+    lda.partial_fit(X)
+    assert_array_equal(lda.temperature_path_[-5:], 1)
+    assert lda.n_batch_iter_ == 26
+
+
+def test_partial_fit_anneals_by_passes(X):
+    settings = dict(n_components=4, batch_size=16, total_samples=160, random_state=0)
+    lda = TemperedLDA(**settings, temperature=Annealed(passes=1, shape="linear"))
+    for _ in range(3):
+        lda.partial_fit(X)
+    assert_allclose(lda.temperature_path_, [*np.linspace(3.9, 1, 11)[:10], *[1.0] * 5])
+    lda = TemperedLDA(**settings).partial_fit(X)
+    assert_array_equal(lda.temperature_path_, 1)
+
+
+def test_partial_fit_after_pickling(X):
+    def start():
+        lda = TemperedLDA(
+            4, batch_size=16, total_samples=160, random_state=0, temperature=Annealed(passes=1)
+        )
+        return lda.partial_fit(X[:40])
+
+    straight = start().partial_fit(X[40:])
+    pickled = pickle.loads(pickle.dumps(start())).partial_fit(X[40:])
+    assert_array_equal(straight.components_, pickled.components_)
+    assert_array_equal(straight.temperature_path_, pickled.temperature_path_)
+
+
+def test_float32(X):
+    lda = fit(X.astype(np.float32), max_iter=5)
+    assert lda.components_.dtype == np.float32
+    assert lda.transform(X).dtype == np.float32
+    assert_allclose(lda.components_, fit(X, max_iter=5).components_, rtol=2e-3)
+
+
+def test_fitting_changes_no_parameter(X):
+    temperature = Annealed(start=3)
+    lda = TemperedLDA(4, temperature=temperature, random_state=0)
+    before = repr(lda), dict(vars(temperature))
+    lda.fit(X)
+    assert lda.temperature is temperature
+    assert (repr(lda), dict(vars(temperature))) == before
+
+
+def test_grid_search_reaches_the_temperature(X):
+    search = GridSearchCV(
+        TemperedLDA(3, max_iter=3, temperature=Annealed(), random_state=0),
+        {"temperature__start": [2, 4], "temperature__shape": ["linear", "relax"]},
+        cv=2,
+    ).fit(X)
+    assert set(search.best_params_) == {"temperature__start", "temperature__shape"}
+
+
+def test_pipeline_pandas_and_clone(X):
+    import pandas as pd
+
+    frame = pd.DataFrame(X.toarray(), columns=[f"word{i}" for i in range(60)])
+    lda = TemperedLDA(4, random_state=0).set_output(transform="pandas")
+    theta = lda.fit(frame).transform(frame)
+    assert list(theta.columns) == [f"temperedlda{i}" for i in range(4)]
+    assert lda.feature_names_in_[3] == "word3"
+    assert lda.top_words(1)[0][0].startswith("word")
+    pipeline = make_pipeline(FunctionTransformer(), clone(lda))
+    assert pipeline.fit_transform(X.toarray()).shape == (80, 4)
+
+
+def test_top_words(X):
+    lda = fit(X)
+    words = lda.top_words(3)
+    assert [len(topic) for topic in words] == [3] * 4
+    order = np.argsort(-lda.components_, axis=1)[:, :3]
+    assert words == order.tolist()
+    names = np.array([f"w{i}" for i in range(60)])
+    assert lda.top_words(3, names) == names[order].tolist()
+    assert len(lda.top_words(1000)[0]) == 60
+    with pytest.raises(ValueError, match="one name for each of the 60 features"):
+        lda.top_words(3, names[:5])
+    with pytest.raises(ValueError, match=r"\[1, inf\)"):
+        lda.top_words(0)
+
+
+def test_transform_from_many_threads(X):
+    from concurrent.futures import ThreadPoolExecutor
+
+    lda = fit(X)
+    expected = fit(X).transform(X)
+    with ThreadPoolExecutor(4) as pool:
+        for theta in pool.map(lambda _: lda.transform(X), range(40)):
+            assert_array_equal(theta, expected)

@@ -1,0 +1,48 @@
+"""The bundled corpus and the readers."""
+
+import numpy as np
+import pytest
+from annealvi.datasets import load_arxiv_abstracts, load_corpus, make_topic_corpus
+from numpy.testing import assert_array_equal
+from scipy import sparse
+
+
+def test_the_bundled_corpus():
+    abstracts = load_arxiv_abstracts()
+    assert sparse.issparse(abstracts.data)
+    assert abstracts.data.shape == (3000, 3000)
+    assert abstracts.data.dtype == np.float64
+    assert abstracts.data.sum() == 213_909
+    assert abstracts.feature_names.shape == (3000,)
+    assert list(np.bincount(abstracts.target)) == [200] * 15
+    assert len(abstracts.target_names) == 15
+    assert "CC0" in abstracts.DESCR
+    assert "arXiv" in abstracts.DESCR
+    X, y = load_arxiv_abstracts(return_X_y=True)
+    assert (X != abstracts.data).nnz == 0
+    assert_array_equal(y, abstracts.target)
+
+
+def test_a_corpus_on_disk(tmp_path, monkeypatch):
+    X = sparse.csr_matrix(np.array([[0, 2], [1, 0]], dtype=np.int32))
+    arrays = dict(data=X.data, indices=X.indices, indptr=X.indptr, shape=X.shape)
+    np.savez(tmp_path / "mine.npz", **arrays, vocab=np.array(["a", "b"]), year=[1999, 2000])
+    corpus = load_corpus("mine", data_home=tmp_path)
+    assert_array_equal(corpus.data.toarray(), X.toarray())
+    assert corpus.data.dtype == np.float64
+    assert list(corpus.feature_names) == ["a", "b"]
+    assert list(corpus.year) == [1999, 2000]
+    monkeypatch.setenv("ANNEALVI_DATA", str(tmp_path))
+    assert (load_corpus("mine").data != corpus.data).nnz == 0
+    with pytest.raises(FileNotFoundError, match=r"'yours' in .*ANNEALVI_DATA.*yours\.npz"):
+        load_corpus("yours")
+
+
+def test_documents_with_known_topics():
+    corpus = make_topic_corpus(50, 30, 4, document_length=20, random_state=0)
+    assert corpus.data.shape == (50, 30)
+    assert corpus.topics.shape == (4, 30)
+    np.testing.assert_allclose(corpus.topics.sum(axis=1), 1)
+    np.testing.assert_allclose(corpus.document_topics.sum(axis=1), 1)
+    again = make_topic_corpus(50, 30, 4, document_length=20, random_state=0)
+    assert (corpus.data != again.data).nnz == 0
