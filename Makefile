@@ -1,0 +1,54 @@
+# Each command sets up all it needs in .venv: a fresh machine has Python 3.11, gcc and make.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := setup.py pyproject.toml $(wildcard annealvi/_kernels/*.pyx annealvi/_kernels/*.pxd \
+	annealvi/_kernels/*.h annealvi/_kernels/kernels.c annealvi/_kernels/dispatch.c)
+
+.PHONY: demo test test-debug bench optima lint clean
+
+demo: $(VENV)/.demo
+	$(BIN)/annealvi demo
+
+# The whole suite, then the kernels once more in a build with bounds checks.
+test: $(VENV)/.test
+	$(BIN)/pytest
+	$(MAKE) test-debug
+
+test-debug: $(VENV)-debug/.test
+	$(VENV)-debug/bin/pytest tests/kernels tests/models tests/estimators
+
+bench: $(VENV)/.bench
+	$(BIN)/pytest bench --benchmark-only --benchmark-sort=fullname
+
+optima: $(VENV)/.bench
+	$(BIN)/python bench/optima.py
+
+lint: $(VENV)/.lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/cython-lint annealvi/_kernels/*.pyx annealvi/_kernels/*.pxd
+	$(BIN)/mypy
+
+clean:
+	rm -rf build $(VENV) $(VENV)-debug annealvi.egg-info annealvi/_kernels/*.so
+
+$(VENV)/bin/pip:
+	$(PYTHON) -m venv $(VENV)
+
+# One stamp for each extra; the package is installed in place, so that commands run
+# from this folder find the compiled kernels.
+$(VENV)/.demo $(VENV)/.test $(VENV)/.bench: $(VENV)/.%: $(VENV)/bin/pip $(SOURCES)
+	$(BIN)/pip install --disable-pip-version-check --quiet -e '.[$*]'
+	touch $@
+
+$(VENV)/.lint: $(VENV)/.test
+	$(BIN)/pip install --disable-pip-version-check --quiet ruff mypy cython-lint
+	touch $@
+
+# A copy of the package outside this folder, compiled with checks.
+$(VENV)-debug/.test: $(SOURCES) $(wildcard annealvi/*.py annealvi/*/*.py)
+	$(PYTHON) -m venv $(VENV)-debug
+	ANNEALVI_DEBUG=1 $(VENV)-debug/bin/pip install --disable-pip-version-check --quiet '.[test]'
+	touch $@
