@@ -17,6 +17,7 @@ test: $(VENV)/.test
 	$(MAKE) test-debug
 
 test-debug: $(VENV)-debug/.test
+	cd tests && ../$(VENV)-debug/bin/python -c "from annealvi import _kernels; assert _kernels.debug_build()"
 	$(VENV)-debug/bin/pytest tests/kernels tests/models tests/estimators
 
 bench: $(VENV)/.bench

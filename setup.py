@@ -2,7 +2,7 @@
 
 Environment variables:
 
-- ``ANNEALVI_DEBUG=1``: bounds checks in Cython, assertions and no optimisation in C.
+- ``ANNEALVI_DEBUG=1``: bounds checks in Cython, little optimisation in C.
 - ``ANNEALVI_NO_OPENMP=1``: build for one thread even where OpenMP is found.
 """
 
@@ -22,7 +22,10 @@ DEBUG = os.environ.get("ANNEALVI_DEBUG", "") not in ("", "0")
 # process to flush-to-zero) and never -march=native (the result would run on
 # this machine only).  These two give the vectoriser what it needs.
 FLAGS = ["-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"]
-FLAGS += ["-O1", "-g", "-UNDEBUG"] if DEBUG else ["-O3"]
+FLAGS += ["-O1", "-g"] if DEBUG else ["-O3"]
+
+# Debug and release builds share no intermediate file: neither may pass for the other.
+BUILD = "build/debug" if DEBUG else "build"
 
 # The builds of kernels.c, chosen from at run time by dispatch.c.
 X86_BUILDS = {
@@ -83,10 +86,10 @@ class BuildKernels(build_ext):
         else:
             self.warn("annealvi: OpenMP not found; building for one thread, n_jobs has no effect")
         builds = {"baseline": []}
-        macros = []
+        macros = [("ANNEALVI_DEBUG", str(int(DEBUG)))]
         if all(self.compiles(X86_PROBE, flags) for flags in X86_BUILDS.values()):
             builds |= X86_BUILDS
-            macros = [("ANNEALVI_X86", "1")]
+            macros += [("ANNEALVI_X86", "1")]
         print(f"annealvi: kernels for {', '.join(builds)}")
         for extension in self.extensions:
             extension.extra_compile_args += FLAGS + openmp
@@ -122,7 +125,7 @@ setup(
         [
             extension("_dispatch", f"{KERNELS}/dispatch.c"),
             extension("special"),
-            extension("threads"),
+            extension("build_info"),
             extension("lda"),
         ],
         compiler_directives={
@@ -132,7 +135,8 @@ setup(
             "initializedcheck": DEBUG,
             "cdivision": True,
         },
-        force=DEBUG,
+        build_dir=f"{BUILD}/cython",
     ),
     cmdclass={"build_ext": BuildKernels},
+    options={"build": {"build_base": BUILD}},
 )

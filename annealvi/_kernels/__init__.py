@@ -7,7 +7,7 @@ try:
         instruction_set,
         use_instruction_set,
     )
-    from annealvi._kernels.threads import openmp_enabled
+    from annealvi._kernels.build_info import debug_build, openmp_enabled
 except ModuleNotFoundError as error:
     raise ImportError(
         "annealvi's compiled kernels are missing. If this is a source checkout, build them "
@@ -17,6 +17,7 @@ except ModuleNotFoundError as error:
 
 __all__ = [
     "available_instruction_sets",
+    "debug_build",
     "instruction_set",
     "lda",
     "openmp_enabled",

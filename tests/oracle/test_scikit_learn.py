@@ -99,15 +99,17 @@ def test_every_parameter_and_its_default():
     assert ours["temperature"] == "annealed"
 
 
-def test_its_own_tests_pass():
+def test_its_own_tests_pass(tmp_path):
     """sklearn/decomposition/tests/test_online_lda.py with the class replaced, none skipped."""
     environment = os.environ | {"SKLEARN_RUN_FLOAT32_TESTS": "1"}
     environment["PYTHONPATH"] = str(Path(__file__).parent)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "swap_scikit_learn", "--pyargs"]
-    command += ["sklearn.decomposition.tests.test_online_lda", "-p", "no:cacheprovider"]
-    # out of this folder, where our own pytest configuration would apply
+    # a configuration of its own, or ours would turn its warnings into errors
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-c", str(tmp_path / "pytest.ini")]
+    command += ["-p", "swap_scikit_learn", "-p", "no:cacheprovider"]
+    command += ["--pyargs", "sklearn.decomposition.tests.test_online_lda"]
     done = subprocess.run(
-        command, env=environment, cwd=Path(sys.prefix), capture_output=True, text=True, check=False
+        command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     summary = done.stdout.strip().splitlines()[-1]

@@ -1,4 +1,4 @@
-"""Whether the kernels were built with OpenMP."""
+"""How the kernels were built."""
 
 cdef extern from *:
     """
@@ -9,8 +9,14 @@ cdef extern from *:
     #endif
     """
     int ANNEALVI_OPENMP
+    int ANNEALVI_DEBUG
 
 
 def openmp_enabled() -> bool:
     """Whether more than one thread can be used."""
     return bool(ANNEALVI_OPENMP)
+
+
+def debug_build() -> bool:
+    """Whether the kernels check their bounds."""
+    return bool(ANNEALVI_DEBUG)
