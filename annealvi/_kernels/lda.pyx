@@ -159,7 +159,9 @@ def fit_documents(
             for j in range(n_words):
                 counts[j] = data[at + j]
                 row_of[j] = &weights[indices[at + j], 0]
-                scale = scale + <double>counts[j] * <double>log_scale[indices[at + j]]
+            if want_bound or want_energy:
+                for j in range(n_words):
+                    scale = scale + <double>counts[j] * <double>log_scale[indices[at + j]]
             if b[d] != b0:
                 raised_d = &raised[threadid(), 0]
                 for j in range(n_words):

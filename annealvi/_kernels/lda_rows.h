@@ -20,15 +20,20 @@
 #define CLAMP ((REAL)-40)
 #define CLAMP_PLAIN ((REAL)(BITS == 64 ? -600 : -60))
 
-/* out_k = exp(max(b (psi(x_k) - psi(reference)), clamp)), up to what the clamp leaves
- * out at b = 1.  reference = 0 stands for psi(reference) = 0; `near`: all x < FAR is
- * known. */
-INLINE void FN(exp_digamma_row_at)(int near, int K_pad, const REAL *x, REAL reference, REAL b,
-                                   REAL clamp, REAL *out)
+/* exp(psi(reference)) = scale * exp(-shift), or 1 where reference = 0. */
+INLINE void FN(reference_parts)(REAL reference, V *scale, V *shift)
 {
-    V ref_scale = FN(splat)(1), ref_shift = (V){0};
+    *scale = FN(splat)(1);
+    *shift = (V){0};
     if (reference > 0)
-        FN(digamma_parts)(FN(splat)(reference), 0, &ref_scale, &ref_shift);
+        FN(digamma_parts)(FN(splat)(reference), 0, scale, shift);
+}
+
+/* out_k = exp(max(b (psi(x_k) - psi(reference)), clamp)), up to what the clamp leaves
+ * out at b = 1, with the reference in parts.  `near`: all x < FAR is known. */
+INLINE void FN(exp_digamma_row_at)(int near, int K_pad, const REAL *x, V ref_scale, V ref_shift,
+                                   REAL b, REAL clamp, REAL *out)
+{
     const V floor = FN(splat)(clamp);
     if (b == 1) {
         const V unit = 1 / ref_scale;
@@ -49,13 +54,13 @@ INLINE void FN(exp_digamma_row_at)(int near, int K_pad, const REAL *x, REAL refe
     }
 }
 
-static void FN(exp_digamma_row)(int K_pad, const REAL *x, REAL largest, REAL reference, REAL b,
-                                REAL clamp, REAL *out)
+INLINE void FN(exp_digamma_row)(int K_pad, const REAL *x, REAL largest, V ref_scale, V ref_shift,
+                                REAL b, REAL clamp, REAL *out)
 {
     if (largest < (REAL)FAR)
-        FN(exp_digamma_row_at)(1, K_pad, x, reference, b, clamp, out);
+        FN(exp_digamma_row_at)(1, K_pad, x, ref_scale, ref_shift, b, clamp, out);
     else
-        FN(exp_digamma_row_at)(0, K_pad, x, reference, b, clamp, out);
+        FN(exp_digamma_row_at)(0, K_pad, x, ref_scale, ref_shift, b, clamp, out);
 }
 
 /* norm_j = sum_k t_k W_jk for `n` (4 or 8) words, then ratio_j = n_j / (norm_j + eps).
@@ -157,9 +162,11 @@ INLINE REAL FN(total_of)(int K, int K_pad, const REAL *x)
 
 /* The local step of one document: coordinate ascent between phi and gamma.
  *
- * With eps = 0 psi(gamma) is taken relative to its maximum, so nothing
- * underflows; with eps > 0 it is E log theta, as scikit-learn has it, and eps is
- * added to every norm.  Returns the number of iterations. */
+ * With eps > 0 t is exp(b E log theta), as scikit-learn has it, and eps is added to
+ * every norm: the reference is sum gamma, which only rounding changes after the
+ * first iteration.  With eps = 0 the scale of t is free: the reference is about the
+ * largest gamma, so that nothing underflows.  Either is worked out again only when it
+ * has moved.  Returns the number of iterations. */
 static int FN(fit_document)(
     int64_t n_words,
     int K,
@@ -181,8 +188,12 @@ static int FN(fit_document)(
 {
     const REAL clamp = eps > 0 ? CLAMP_PLAIN : CLAMP;
     int it = 0;
-    *reference = eps > 0 ? FN(total_of)(K, K_pad, gamma) : FN(largest_of)(K_pad, gamma);
-    FN(exp_digamma_row)(K_pad, gamma, *reference, *reference, b, clamp, t);
+    const REAL slack = eps > 0 ? 4 * (REAL)EPSILON : (REAL)0.5;
+    V ref_scale, ref_shift;
+    REAL now = eps > 0 ? FN(total_of)(K, K_pad, gamma) : FN(largest_of)(K_pad, gamma);
+    *reference = now;
+    FN(reference_parts)(now, &ref_scale, &ref_shift);
+    FN(exp_digamma_row)(K_pad, gamma, now, ref_scale, ref_shift, b, clamp, t);
     while (it < max_iter) {
         it++;
         for (int k = 0; k < K_pad; k += LANES)
@@ -199,8 +210,12 @@ static int FN(fit_document)(
         double moved = 0;
         for (int l = 0; l < LANES; l++)
             moved += (double)change[l];
-        *reference = eps > 0 ? FN(total_of)(K, K_pad, gamma) : FN(largest_of)(K_pad, gamma);
-        FN(exp_digamma_row)(K_pad, gamma, *reference, *reference, b, clamp, t);
+        now = eps > 0 ? FN(total_of)(K, K_pad, gamma) : FN(largest_of)(K_pad, gamma);
+        if (now > *reference * (1 + slack) || now < *reference * (1 - slack)) {
+            *reference = now;
+            FN(reference_parts)(now, &ref_scale, &ref_shift);
+        }
+        FN(exp_digamma_row)(K_pad, gamma, now, ref_scale, ref_shift, b, clamp, t);
         if (moved / K < tolerance)
             break;
     }
@@ -337,7 +352,9 @@ static REAL FN(exp_digamma_weights)(int K, int K_pad, const REAL *lambda, const 
     const REAL largest = FN(largest_of)(K_pad, lambda);
     const REAL reference = normalise ? largest : 0;
     const REAL clamp = normalise ? CLAMP : CLAMP_PLAIN;
-    FN(exp_digamma_row)(K_pad, lambda, largest, reference, b, clamp, weights);
+    V ref_scale, ref_shift;
+    FN(reference_parts)(reference, &ref_scale, &ref_shift);
+    FN(exp_digamma_row)(K_pad, lambda, largest, ref_scale, ref_shift, b, clamp, weights);
     for (int k = 0; k < K; k++)
         weights[k] *= factor[k];
     for (int k = K; k < K_pad; k++)

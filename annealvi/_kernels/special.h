@@ -33,6 +33,7 @@
 #undef FAR
 #undef SHIFT
 #undef TINY
+#undef EPSILON
 
 #if BITS == 64
 #define MANTISSA_BITS 52
@@ -46,6 +47,7 @@
 #define FAR 1e8
 #define SHIFT 6
 #define TINY 0x1p-1022
+#define EPSILON 0x1p-52
 #else
 #define MANTISSA_BITS 23
 #define EXPONENT_BIAS 127
@@ -58,6 +60,7 @@
 #define FAR 1e4f
 #define SHIFT 3
 #define TINY 0x1p-126f
+#define EPSILON 0x1p-23f
 #endif
 
 /* exp(x) for EXP_LOWEST <= x <= EXP_HIGHEST; the kernels clamp their exponents. */

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.random import RandomState
@@ -35,8 +35,16 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, psi
 
 from annealvi._kernels import lda as kernels
-from annealvi._kernels.layout import aligned_empty, padded_length, padded_rows
+from annealvi._kernels.layout import aligned_empty, padded_length
 from annealvi.model import UNTEMPERED, Batch, LocalStep, Tempering
+from annealvi.models._lda_blocks import (
+    Local,
+    Statistics,
+    TopicWeights,
+    Workspace,
+    fit_block,
+    index_words,
+)
 
 #: Bytes of unnormalised exp(E log theta) kept at a time, which bounds a block of documents.
 BLOCK_BYTES = 1 << 23
@@ -68,22 +76,6 @@ class LocalOptions:
     max_iter: int = 100
     tolerance: float = 1e-3
     start: Start = "constant"
-
-
-class Statistics(NamedTuple):
-    """sum_d b_d n_dv phi_dvk, word-major; a row counts only where ``seen``."""
-
-    values: NDArray
-    seen: NDArray[np.uint8]
-
-
-class _Weights(NamedTuple):
-    """A cache of topic weights: which lambda rows it is up to date with, and for what."""
-
-    key: tuple[float, bool]
-    values: NDArray
-    log_scale: NDArray
-    fresh: NDArray[np.uint8]
 
 
 class LDA:
@@ -168,7 +160,7 @@ class LDA:
         """Forget what was derived from lambda."""
         self._sums = None
         if self._weights is not None:
-            self._weights.fresh[:] = 0
+            self._weights.outdate()
 
     @property
     def topic_sums(self) -> NDArray[np.float64]:
@@ -181,10 +173,9 @@ class LDA:
 
     def exp_e_log_topics(self) -> NDArray:
         """exp(E log beta) as a (K, V) array."""
-        with self._lock:
-            kept, self._weights = self._weights, None
-            weights = self._refresh(np.arange(self.n_features), 1.0, exact=True)
-            self._weights = kept
+        weights = TopicWeights(self.n_features, self.width, self.dtype)
+        words = np.arange(self.n_features)
+        weights.refresh(words, self.lam, self.topic_sums, 1.0, True, self.n_threads)
         return weights.values[:, : self.n_topics].T
 
     # ------------------------------------------------------------- Algorithm 1
@@ -213,35 +204,37 @@ class LDA:
             Its statistics are a :class:`Statistics`, valid until the next call.
         """
         if self._statistics is None:
-            values = aligned_empty((self.n_features, self.width), self.dtype)
-            self._statistics = Statistics(values, np.zeros(self.n_features, dtype=np.uint8))
-        self._statistics.seen[:] = 0
-        n_samples = batch.rows.stop - batch.rows.start
-        energy = np.zeros(n_samples if moments else 0)
-        entropy = np.zeros(n_samples if moments else 0)
+            self._statistics = Statistics.empty(self.n_features, self.width, self.dtype)
+        if self._work is None:
+            self._work = self._new_workspace()
+        statistics = self._statistics
+        statistics.seen[:] = 0
+        start = batch.rows.start
+        n_samples = batch.rows.stop - start
+        energy = np.zeros(n_samples) if moments else None
+        entropy = np.zeros(n_samples) if moments else None
         inverse = self._per_document(tempering, n_samples)
         prior = self._effective_alpha(tempering)
         for rows in self._blocks(batch.rows):
-            local = slice(rows.start - batch.rows.start, rows.stop - batch.rows.start)
+            local = slice(rows.start - start, rows.stop - start)
             gamma = self._start(rows)
-            log_normalizer = np.zeros(rows.stop - rows.start) if moments else None
+            wanted = Local(statistics)
+            if energy is not None:
+                wanted = Local(statistics, np.zeros(len(gamma)), energy[local])
             self._fit_block(
                 batch.data,
                 rows,
                 gamma,
                 inverse[local],
                 prior,
+                self._work,
+                wanted,
                 exact=self.options.start == "random",
-                statistics=self._statistics,
-                log_normalizer=log_normalizer,
-                energy=energy[local] if moments else None,
             )
-            if log_normalizer is not None:
-                bound = log_normalizer + _negative_kl(prior, gamma)
+            if energy is not None and entropy is not None:
+                bound = wanted.log_normalizer + _negative_kl(prior, gamma)
                 entropy[local] = bound - inverse[local] * energy[local]
-        if not moments:
-            return LocalStep(self._statistics)
-        return LocalStep(self._statistics, energy, entropy)
+        return LocalStep(statistics, energy, entropy)
 
     def global_step(
         self, statistics: Statistics, rho: float, scale: float, tempering: Tempering
@@ -268,13 +261,17 @@ class LDA:
         n_samples = X.shape[0]
         gamma = np.ones((n_samples, self.n_topics), dtype=self.dtype)
         inverse = self._per_document(tempering, n_samples)
+        prior = self._effective_alpha(tempering)
+        work = self._new_workspace()
         for rows in self._blocks(slice(0, n_samples)):
             self._fit_block(
                 X,
                 rows,
                 gamma[rows],
                 inverse[rows],
-                self._effective_alpha(tempering),
+                prior,
+                work,
+                Local(),
                 exact=self.options.start == "random",
             )
         return gamma
@@ -288,6 +285,7 @@ class LDA:
         inverse = self._per_document(tempering, n_samples)
         prior = self._effective_alpha(tempering)
         bound = np.zeros(n_samples)
+        work = self._new_workspace()
         for rows in self._blocks(slice(0, n_samples)):
             self._fit_block(
                 X,
@@ -295,9 +293,10 @@ class LDA:
                 gamma[rows],
                 inverse[rows],
                 prior,
+                work,
+                Local(log_normalizer=bound[rows]),
                 exact=False,
                 max_iter=0,
-                log_normalizer=bound[rows],
             )
             bound[rows] += _negative_kl(prior, gamma[rows])
         return bound
@@ -343,114 +342,41 @@ class LDA:
         rows: slice,
         gamma: NDArray,
         inverse: NDArray,
-        alpha: NDArray,
+        alpha: NDArray[np.float64],
+        work: Workspace,
+        wanted: Local,
         *,
         exact: bool,
         max_iter: int | None = None,
-        statistics: Statistics | None = None,
-        log_normalizer: NDArray | None = None,
-        energy: NDArray | None = None,
     ) -> None:
-        """Fit a block of documents; add to the statistics and write the rest where wanted."""
-        n_samples = rows.stop - rows.start
-        nothing = np.empty(0)
-        work = self._workspace(X, rows)
-        n_words = kernels.index_words(
-            X.indices,
-            X.indptr,
-            rows.start,
-            rows.stop,
-            work.counter,
-            work.words,
-            work.first,
-            work.document,
-            work.position,
-        )
-        # rows of weights are raised to the least b, from which others can be raised further
-        b0 = self.dtype.type(np.min(inverse)) if n_samples else self.dtype.type(1)
+        """Fit gamma of a block of documents in place, and write what else is wanted."""
+        words = index_words(X, rows, work)
+        # rows of weights are raised to the least b, from which they can be raised further
+        b0 = float(inverse.min())
         with self._lock:
-            weights = self._refresh(work.words[:n_words], b0, exact)
-        alpha_row = padded_rows(alpha[None, :], self.dtype, fill=alpha[0])[0]
-        kernels.fit_documents(
-            X.data,
-            X.indices,
-            X.indptr,
-            rows.start,
-            rows.stop,
-            weights.values,
-            weights.log_scale,
-            b0,
-            inverse,
-            alpha_row,
-            np.finfo(self.dtype).eps if exact else 0.0,
-            self.options.tolerance,
-            self.options.max_iter if max_iter is None else max_iter,
-            statistics is not None,
-            log_normalizer is not None,
-            energy is not None,
-            self.n_threads,
+            if self._weights is None:
+                self._weights = TopicWeights(self.n_features, self.width, self.dtype)
+            weights = self._weights
+            weights.refresh(words, self.lam, self.topic_sums, b0, exact, self.n_threads)
+        fit_block(
+            X,
+            rows,
             gamma,
-            work.t,
-            work.ratio,
-            nothing if log_normalizer is None else log_normalizer,
-            nothing if energy is None else energy,
-            work.scratch,
-            work.rows,
-            work.raised(np.any(inverse != b0)),
+            inverse,
+            b0,
+            alpha,
+            words,
+            weights,
+            work,
+            wanted,
+            exact=exact,
+            tolerance=self.options.tolerance,
+            max_iter=self.options.max_iter if max_iter is None else max_iter,
+            n_threads=self.n_threads,
         )
-        if statistics is not None:
-            kernels.accumulate_statistics(
-                work.words,
-                work.first,
-                work.document,
-                work.position,
-                n_words,
-                work.ratio,
-                work.t,
-                inverse,
-                b0,
-                weights.values,
-                self.n_threads,
-                statistics.seen,
-                statistics.values,
-                work.sums,
-                work.scratch,
-            )
 
-    def _refresh(self, words: NDArray, b: float, exact: bool) -> _Weights:
-        """Topic weights exp(b E log beta), up to date for some words.
-
-        Unless `exact`, each row is divided by exp(b log_scale): by its largest
-        exp(psi(lambda)), and by the factor of the largest topic.
-        """
-        key = (float(b), exact)
-        if self._weights is None:
-            self._weights = _Weights(
-                key,
-                aligned_empty((self.n_features, self.width), self.dtype),
-                np.empty(self.n_features, dtype=self.dtype),
-                np.zeros(self.n_features, dtype=np.uint8),
-            )
-        elif self._weights.key != key:
-            self._weights.fresh[:] = 0
-            self._weights = self._weights._replace(key=key)
-        psi_sums = psi(self.topic_sums)
-        log_factor = 0.0 if exact else -float(np.max(psi_sums))
-        factor = np.exp(-float(b) * (psi_sums + log_factor)).astype(self.dtype)
-        kernels.refresh_weights(
-            np.ascontiguousarray(words, dtype=np.int64),
-            len(words),
-            self.lam,
-            factor,
-            b,
-            not exact,
-            log_factor,
-            self.n_threads,
-            self._weights.fresh,
-            self._weights.values,
-            self._weights.log_scale,
-        )
-        return self._weights
+    def _new_workspace(self) -> Workspace:
+        return Workspace(self.n_features, self.width, self.dtype, self.n_threads)
 
     def _step(
         self,
@@ -519,14 +445,10 @@ class LDA:
         rows = (self.eta[:, None] if self.eta.ndim == 1 else self.eta.T) * b
         return np.ascontiguousarray(np.broadcast_to(rows, shape), dtype=dtype)
 
-    def _workspace(self, X: Any, rows: slice) -> _Workspace:
-        counts = np.diff(X.indptr[rows.start : rows.stop + 1])
-        longest = int(counts.max()) if len(counts) else 0
-        return _Workspace(self, len(counts), int(counts.sum()), longest)
-
     def _reset_caches(self) -> None:
         self._sums: NDArray[np.float64] | None = None
-        self._weights: _Weights | None = None
+        self._weights: TopicWeights | None = None
+        self._work: Workspace | None = None
         self._statistics: Statistics | None = None
         self._lock = threading.Lock()
 
@@ -534,41 +456,16 @@ class LDA:
         """Let go of what only training needs."""
         self.document_topics = None
         self._statistics = None
+        self._work = None
 
     def __getstate__(self) -> dict[str, Any]:
-        caches = ("_sums", "_weights", "_statistics", "_lock", "document_topics")
+        caches = ("_sums", "_weights", "_work", "_statistics", "_lock", "document_topics")
         return {name: value for name, value in vars(self).items() if name not in caches}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self.document_topics = None
         self._reset_caches()
-
-
-class _Workspace:
-    """The buffers that the kernels write to for one block of documents."""
-
-    def __init__(self, model: LDA, n_samples: int, n_entries: int, longest: int) -> None:
-        block = kernels.SWEEP_BLOCK
-        dtype, width, n_threads = model.dtype, model.width, model.n_threads
-        self._padded = max(block, -(-longest // block) * block)
-        self._raised_shape = (n_threads, self._padded * width)
-        self._dtype = dtype
-        self.counter = np.empty(model.n_features, dtype=np.int64)
-        self.words = np.empty(model.n_features, dtype=np.int64)
-        self.first = np.empty(model.n_features + 1, dtype=np.int64)
-        self.document = np.empty(max(1, n_entries), dtype=np.int64)
-        self.position = np.empty(max(1, n_entries), dtype=np.int64)
-        self.ratio = np.empty(max(1, n_entries), dtype=dtype)
-        self.t = aligned_empty((max(1, n_samples), width), dtype)
-        size = padded_length(kernels.scratch_size(width, self._padded), dtype)
-        self.scratch = aligned_empty((n_threads, size), dtype)
-        self.rows = np.empty((n_threads, self._padded), dtype=np.int64)
-        self.sums = np.empty((n_threads, width))
-
-    def raised(self, needed: bool) -> NDArray:
-        """Room for a document's rows at its own temperature."""
-        return np.empty(self._raised_shape if needed else (1, 1), dtype=self._dtype)
 
 
 def _negative_kl(prior: NDArray[np.float64], gamma: NDArray) -> NDArray[np.float64]:

@@ -1,0 +1,217 @@
+"""How a block of documents goes through the LDA kernels, and the buffers it needs."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from scipy.special import psi
+
+from annealvi._kernels import lda as kernels
+from annealvi._kernels.layout import aligned_empty, padded_length, padded_rows
+
+
+class Statistics(NamedTuple):
+    """sum_d b_d n_dv phi_dvk, word-major; a row counts only where ``seen``."""
+
+    values: NDArray
+    seen: NDArray[np.uint8]
+
+    @classmethod
+    def empty(cls, n_features: int, width: int, dtype: DTypeLike) -> Statistics:
+        values = aligned_empty((n_features, width), dtype)
+        return cls(values, np.zeros(n_features, dtype=np.uint8))
+
+
+class TopicWeights:
+    """exp(b E log beta), word-major, each row worked out when a document needs it.
+
+    Unless `exact`, row v is divided by exp(b log_scale_v): by its largest
+    exp(psi(lambda)) and by the factor of the largest topic, so its elements neither
+    overflow nor all underflow.
+    """
+
+    def __init__(self, n_features: int, width: int, dtype: DTypeLike) -> None:
+        self.values = aligned_empty((n_features, width), dtype)
+        self.log_scale = np.empty(n_features, dtype=dtype)
+        self.fresh = np.zeros(n_features, dtype=np.uint8)
+        self._made_for: tuple[float, bool] | None = None
+
+    def outdate(self) -> None:
+        """lambda has changed."""
+        self.fresh[:] = 0
+
+    def refresh(
+        self,
+        words: NDArray[np.int64],
+        lam: NDArray,
+        topic_sums: NDArray[np.float64],
+        b: float,
+        exact: bool,
+        n_threads: int,
+    ) -> None:
+        """Bring the rows of some words up to date."""
+        if self._made_for != (b, exact):
+            self._made_for = (b, exact)
+            self.outdate()
+        psi_sums = psi(topic_sums)
+        log_factor = 0.0 if exact else -float(np.max(psi_sums))
+        factor = np.exp(-b * (psi_sums + log_factor)).astype(lam.dtype)
+        kernels.refresh_weights(
+            words,
+            len(words),
+            lam,
+            factor,
+            b,
+            not exact,
+            log_factor,
+            n_threads,
+            self.fresh,
+            self.values,
+            self.log_scale,
+        )
+
+
+class Workspace:
+    """The buffers that the kernels write to, kept as long as they are large enough."""
+
+    def __init__(self, n_features: int, width: int, dtype: DTypeLike, n_threads: int) -> None:
+        self._width, self._dtype, self._n_threads = width, dtype, n_threads
+        self._capacity = (0, 0, 0)
+        self.counter = np.empty(n_features, dtype=np.int64)
+        self.words = np.empty(n_features, dtype=np.int64)
+        self.first = np.empty(n_features + 1, dtype=np.int64)
+        self.sums = np.empty((n_threads, width))
+
+    def reserve(self, indptr: NDArray, rows: slice) -> None:
+        """Make room for some rows of a CSR matrix."""
+        counts = np.diff(indptr[rows.start : rows.stop + 1])
+        needed = (len(counts), int(counts.sum()), int(counts.max(initial=0)))
+        if self._capacity != (0, 0, 0) and all(
+            n <= room for n, room in zip(needed, self._capacity, strict=True)
+        ):
+            return
+        n_samples, n_entries, longest = (
+            max(1, n, room) for n, room in zip(needed, self._capacity, strict=True)
+        )
+        self._capacity = (n_samples, n_entries, longest)
+        block = kernels.SWEEP_BLOCK
+        self._padded = -(-longest // block) * block
+        self.document = np.empty(n_entries, dtype=np.int64)
+        self.position = np.empty(n_entries, dtype=np.int64)
+        self.ratio = np.empty(n_entries, dtype=self._dtype)
+        self.t = aligned_empty((n_samples, self._width), self._dtype)
+        size = padded_length(kernels.scratch_size(self._width, self._padded), self._dtype)
+        self.scratch = aligned_empty((self._n_threads, size), self._dtype)
+        self.rows = np.empty((self._n_threads, self._padded), dtype=np.int64)
+
+    def raised(self, needed: bool) -> NDArray:
+        """Room for one document's rows at a temperature of its own."""
+        shape = (self._n_threads, self._padded * self._width) if needed else (1, 1)
+        return np.empty(shape, dtype=self._dtype)
+
+
+class Local(NamedTuple):
+    """What the local step of a block of documents is asked for, beside gamma.
+
+    Attributes
+    ----------
+    statistics : Statistics or None
+        Added to.
+    log_normalizer, energy : ndarray of shape (n_samples,) or None
+        Written: sum_v n_v log sum_k exp b (E log theta + E log beta), and
+        sum_v n_v E[log theta + log beta].
+    """
+
+    statistics: Statistics | None = None
+    log_normalizer: NDArray[np.float64] | None = None
+    energy: NDArray[np.float64] | None = None
+
+
+def index_words(X: Any, rows: slice, work: Workspace) -> NDArray[np.int64]:
+    """Transpose a block into the workspace; return its distinct words."""
+    work.reserve(X.indptr, rows)
+    n_words = kernels.index_words(
+        X.indices,
+        X.indptr,
+        rows.start,
+        rows.stop,
+        work.counter,
+        work.words,
+        work.first,
+        work.document,
+        work.position,
+    )
+    return work.words[:n_words]
+
+
+def fit_block(
+    X: Any,
+    rows: slice,
+    gamma: NDArray,
+    inverse: NDArray,
+    b0: float,
+    alpha: NDArray[np.float64],
+    words: NDArray[np.int64],
+    weights: TopicWeights,
+    work: Workspace,
+    wanted: Local,
+    *,
+    exact: bool,
+    tolerance: float,
+    max_iter: int,
+    n_threads: int,
+) -> None:
+    """Fit gamma of a block of documents in place, and write what else is wanted.
+
+    `words` are from :func:`index_words` for the same block, `weights` up to date for
+    them at b0, the least of the documents' inverse temperatures.
+    """
+    dtype = gamma.dtype
+    nothing = np.empty(0)
+    kernels.fit_documents(
+        X.data,
+        X.indices,
+        X.indptr,
+        rows.start,
+        rows.stop,
+        weights.values,
+        weights.log_scale,
+        b0,
+        inverse,
+        padded_rows(alpha[None, :], dtype, fill=alpha[0])[0],
+        np.finfo(dtype).eps if exact else 0.0,
+        tolerance,
+        max_iter,
+        wanted.statistics is not None,
+        wanted.log_normalizer is not None,
+        wanted.energy is not None,
+        n_threads,
+        gamma,
+        work.t,
+        work.ratio,
+        nothing if wanted.log_normalizer is None else wanted.log_normalizer,
+        nothing if wanted.energy is None else wanted.energy,
+        work.scratch,
+        work.rows,
+        work.raised(bool(np.any(inverse != b0))),
+    )
+    if wanted.statistics is not None:
+        kernels.accumulate_statistics(
+            words,
+            work.first,
+            work.document,
+            work.position,
+            len(words),
+            work.ratio,
+            work.t,
+            inverse,
+            b0,
+            weights.values,
+            n_threads,
+            wanted.statistics.seen,
+            wanted.statistics.values,
+            work.sums,
+            work.scratch,
+        )
