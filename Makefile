@@ -29,7 +29,7 @@ optima: $(VENV)/.bench
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/cython-lint annealvi/_kernels/*.pyx annealvi/_kernels/*.pxd
+	PATH=$(abspath $(BIN)):$$PATH cython-lint annealvi/_kernels/*.pyx annealvi/_kernels/*.pxd
 	$(BIN)/mypy
 
 clean:

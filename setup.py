@@ -78,9 +78,9 @@ class BuildKernels(build_ext):
 
     def build_extensions(self) -> None:
         openmp = []
-        if os.environ.get("ANNEALVI_NO_OPENMP", "") in ("", "0"):
-            if self.compiles(OPENMP_PROBE, ["-fopenmp"], link=True):
-                openmp = ["-fopenmp"]
+        wanted = os.environ.get("ANNEALVI_NO_OPENMP", "") in ("", "0")
+        if wanted and self.compiles(OPENMP_PROBE, ["-fopenmp"], link=True):
+            openmp = ["-fopenmp"]
         if openmp:
             print("annealvi: building with OpenMP")
         else:

@@ -9,7 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def check_prior(
-    value: ArrayLike | None, name: str, owner: str, shapes: tuple[tuple[int, ...], ...], default: float
+    value: ArrayLike | None,
+    name: str,
+    owner: str,
+    shapes: tuple[tuple[int, ...], ...],
+    default: float,
 ) -> float | NDArray[np.float64]:
     """A Dirichlet prior: a positive finite number, or an array of one of some shapes.
 
@@ -56,7 +60,9 @@ def check_topics(value: ArrayLike, name: str, owner: str, shape: tuple[int, int]
         )
     if not np.all(np.isfinite(array) & (array > 0)):
         wrong = array[~(np.isfinite(array) & (array > 0))].flat[0]
-        raise ValueError(f"The {name!r} of {owner} must be positive and finite. Got {wrong} instead.")
+        raise ValueError(
+            f"The {name!r} of {owner} must be positive and finite. Got {wrong} instead."
+        )
     return array
 
 
@@ -66,7 +72,7 @@ def canonical_csr(X: Any) -> Any:
     The kernels trust them, and a matrix whose arrays were edited by hand may break
     what SciPy promises.  The user's matrix is left as it is.
     """
-    n_samples, n_features = X.shape
+    n_features = X.shape[1]
     indptr, indices = X.indptr, X.indices
     if indptr[0] != 0 or np.any(np.diff(indptr) < 0) or indptr[-1] > min(len(indices), len(X.data)):
         raise ValueError("The indptr array of the sparse matrix X is not a valid CSR row index.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,10 @@ DEFAULT_DATA = "../shared/data"
 _MODULE = "annealvi.data"
 
 
+@overload
+def load_arxiv_abstracts(*, return_X_y: Literal[False] = False) -> Bunch: ...
+@overload
+def load_arxiv_abstracts(*, return_X_y: Literal[True]) -> tuple[sparse.csr_matrix, NDArray]: ...
 def load_arxiv_abstracts(*, return_X_y: bool = False) -> Bunch | tuple[sparse.csr_matrix, NDArray]:
     """Load 3,000 arXiv abstracts as word counts, 200 from each of 15 categories.
 
@@ -142,7 +146,9 @@ def make_topic_corpus(
     lengths = rng.poisson(document_length, n_documents)
     rows = [
         sparse.csr_matrix(rng.multinomial(length, share @ topics).astype(np.float64))
-        for length, share in zip(lengths, document_topics / document_topics.sum(1)[:, None], strict=True)
+        for length, share in zip(
+            lengths, document_topics / document_topics.sum(1)[:, None], strict=True
+        )
     ]
     return Bunch(
         data=sparse.vstack(rows, format="csr"), topics=topics, document_topics=document_topics

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -186,7 +186,7 @@ class TemperedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     (3000, 20)
     """
 
-    _parameter_constraints: dict = {
+    _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 0, None, closed="neither")],
         "doc_topic_prior": [None, Interval(Real, 0, None, closed="neither"), "array-like"],
         "topic_word_prior": [None, Interval(Real, 0, None, closed="neither"), "array-like"],
@@ -254,10 +254,15 @@ class TemperedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.document_init = document_init
         self.callback = callback
 
+    # set by `fit`, `partial_fit` or an assignment to `components_`
+    _model: LDA
+    _monitor: Monitor
+    _temperature: Temperature
+
     # ----------------------------------------------------------------- fitting
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: ArrayLike, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Learn topics from documents.
 
         Parameters
@@ -314,7 +319,7 @@ class TemperedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: ArrayLike, y: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from one more portion of documents, in minibatches of `batch_size`.
 
         Parameters
@@ -357,7 +362,7 @@ class TemperedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             self._publish()
         return self
 
-    def fit_transform(self, X: ArrayLike, y: Any = None, *, normalize: bool = True) -> NDArray:
+    def fit_transform(self, X: Any, y: Any = None, *, normalize: bool = True) -> NDArray:
         """Fit, then `transform` the same documents.
 
         Parameters
@@ -375,7 +380,7 @@ class TemperedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     # --------------------------------------------------------------- inference
 
-    def transform(self, X: ArrayLike, *, normalize: bool = True) -> NDArray:
+    def transform(self, X: Any, *, normalize: bool = True) -> NDArray:
         """Topics of documents at T = 1.  Each row depends on its document alone.
 
         Parameters
@@ -394,7 +399,7 @@ class TemperedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             gamma /= gamma.sum(axis=1)[:, np.newaxis]
         return gamma
 
-    def score(self, X: ArrayLike, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None) -> float:
         """The ELBO of documents at T = 1, in nats, the topics' KL included.
 
         Parameters
@@ -410,7 +415,7 @@ class TemperedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         X = self._check_X(X, "score")
         return self._bound(X, self._infer(X))
 
-    def perplexity(self, X: ArrayLike, sub_sampling: bool = False) -> float:
+    def perplexity(self, X: Any, sub_sampling: bool = False) -> float:
         """exp(-ELBO per word) of documents at T = 1.
 
         Parameters
@@ -427,9 +432,7 @@ class TemperedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         X = self._check_X(X, "perplexity")
         return self._perplexity(X, self._infer(X), sub_sampling)
 
-    def top_words(
-        self, n: int = 10, feature_names: ArrayLike | None = None
-    ) -> list[list[Any]]:
+    def top_words(self, n: int = 10, feature_names: ArrayLike | None = None) -> list[list[Any]]:
         """The n most probable words of each topic, most probable first.
 
         Parameters
@@ -470,7 +473,9 @@ class TemperedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def components_(self, value: ArrayLike) -> None:
         value = np.asarray(value)
         if self.__sklearn_is_fitted__() and value.shape == self._model.topics.shape:
-            self._model.set_topics(check_topics(value, "components_", type(self).__name__, value.shape))
+            self._model.set_topics(
+                check_topics(value, "components_", type(self).__name__, value.shape)
+            )
             return
         # another number of topics, or topics for an estimator that was never fitted
         n_features = getattr(self, "n_features_in_", value.shape[-1] if value.ndim else 0)
@@ -587,7 +592,11 @@ class TemperedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self._model.n_threads = effective_n_jobs(self.n_jobs)
 
     def _check_steps(
-        self, temperature: Temperature, step_size: RobbinsMonro, first: int, n_steps: int
+        self,
+        temperature: Temperature,
+        step_size: Callable[[int], float],
+        first: int,
+        n_steps: int,
     ) -> None:
         """An online step of the posterior form subtracts if rho T reaches 1."""
         for step in range(first, first + n_steps):
@@ -634,7 +643,7 @@ class TemperedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return float(np.exp(-np.float64(self._bound(X, gamma, sub_sampling)) / n_words))
 
     def _perplexity_precomp_distr(
-        self, X: ArrayLike, doc_topic_distr: NDArray | None = None, sub_sampling: bool = False
+        self, X: Any, doc_topic_distr: NDArray | None = None, sub_sampling: bool = False
     ) -> float:
         """Perplexity at a given gamma; scikit-learn's tests and some of its users call it."""
         X = self._check_X(X, "perplexity")

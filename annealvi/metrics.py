@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import Interval, RealNotInt, validate_params
@@ -26,7 +26,7 @@ _BLOCK_BYTES = 1 << 24
     prefer_skip_nested_validation=True,
 )
 def split_tokens(
-    X: ArrayLike, *, observed: float = 0.5, random_state: Any = None
+    X: Any, *, observed: float = 0.5, random_state: Any = None
 ) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
     """Split each document's tokens at random into an observed and a hidden part.
 
@@ -77,7 +77,7 @@ def split_tokens(
 
 def document_completion(
     estimator: Any,
-    X: ArrayLike,
+    X: Any,
     *,
     observed: float = 0.5,
     random_state: Any = 0,
@@ -165,7 +165,7 @@ class HeldOut:
     """
 
     def __init__(
-        self, X: ArrayLike, *, every: float = 1.0, observed: float = 0.5, random_state: Any = 0
+        self, X: Any, *, every: float = 1.0, observed: float = 0.5, random_state: Any = 0
     ) -> None:
         if not every > 0:
             raise ValueError(f"'every' must be a float in the range (0, inf). Got {every!r}.")

@@ -80,9 +80,7 @@ class Model(Protocol):
     def local_step(self, batch: Batch, tempering: Tempering, moments: bool = False) -> LocalStep:
         """Fit the local variables of a batch; with `moments`, give energies and entropies."""
 
-    def global_step(
-        self, statistics: Any, rho: float, scale: float, tempering: Tempering
-    ) -> None:
+    def global_step(self, statistics: Any, rho: float, scale: float, tempering: Tempering) -> None:
         """Move the globals by rho along the tempered natural gradient.
 
         `scale` is the number of data in the population over the number in the batch.

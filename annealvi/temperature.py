@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -37,7 +37,7 @@ class Temperature(BaseEstimator):
 
     #: Whether ``observe`` wants energies and entropies, which cost time.
     observes = False
-    _parameter_constraints: dict = {}
+    _parameter_constraints: ClassVar[dict] = {}
     form: Form = "likelihood"
 
     def plan(self, n_steps: int | None, steps_per_pass: float, *, owner: str = "fit") -> Self:
@@ -97,7 +97,7 @@ class Fixed(Temperature):
     0.5
     """
 
-    _parameter_constraints: dict = {
+    _parameter_constraints: ClassVar[dict] = {
         "value": [Interval(Real, 1, None, closed="left")],
         "form": [StrOptions({"likelihood", "posterior"})],
     }
@@ -154,7 +154,7 @@ class Annealed(Temperature):
     [4.0, 2.828, 2.0, 1.414, 1.0, 1.0]
     """
 
-    _parameter_constraints: dict = {
+    _parameter_constraints: ClassVar[dict] = {
         "start": [Interval(Real, 1, None, closed="left")],
         "length": [None, Interval(Real, 0, 1, closed="right")],
         "passes": [None, Interval(Real, 0, None, closed="neither")],
@@ -233,7 +233,7 @@ def as_temperature(value: Any, owner: str) -> Temperature:
         return value
     if isinstance(value, str) and value in KINDS:
         return KINDS[value]()
-    if isinstance(value, Real) and not isinstance(value, bool) and 1 <= value < math.inf:
+    if isinstance(value, Real) and not isinstance(value, bool) and 1 <= float(value) < math.inf:
         return Fixed(float(value))
     raise ValueError(
         f"The 'temperature' parameter of {owner} must be a finite float in the range "

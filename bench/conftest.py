@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from annealvi import datasets
 from threadpoolctl import threadpool_limits
+
+from annealvi import datasets
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))

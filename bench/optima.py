@@ -15,6 +15,7 @@ import os
 import time
 
 import numpy as np
+
 from annealvi import Annealed, TemperedLDA
 from annealvi.datasets import load_corpus
 from annealvi.metrics import document_completion
@@ -52,7 +53,8 @@ def main() -> None:
     parser.add_argument("--markdown", help="write the table to this file")
     arguments = parser.parse_args()
     lines = [
-        "| corpus | method | ELBO a word, T = 1 | against SVI | held out a word | against SVI | seconds |",
+        "| corpus | method | ELBO a word, T = 1 | against SVI "
+        "| held out a word | against SVI | seconds |",
         "|---|---|---|---|---|---|---|",
     ]
     for corpus, X, held_out in problems():
@@ -69,8 +71,11 @@ def main() -> None:
                 elbo.append(-np.log(lda.bound_))
                 score.append(document_completion(lda, held_out))
                 seconds.append(lda.history_["seconds"][-1])
-                print(f"{corpus}, {method}, seed {seed}: {elbo[-1]:.4f} {score[-1]:.4f} "
-                      f"{seconds[-1]:.1f} s in steps, {total:.1f} s in all", flush=True)
+                print(
+                    f"{corpus}, {method}, seed {seed}: {elbo[-1]:.4f} {score[-1]:.4f} "
+                    f"{seconds[-1]:.1f} s in steps, {total:.1f} s in all",
+                    flush=True,
+                )
             if baseline is None:
                 baseline = (np.mean(elbo), np.mean(score))
             lines.append(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from annealvi.datasets import load_corpus
 from scipy import sparse
+
+from annealvi.datasets import load_corpus
 
 #: Documents a minibatch.
 BATCH_SIZE = 256

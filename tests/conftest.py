@@ -5,8 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from annealvi import _kernels, datasets
 from scipy import sparse
+
+from annealvi import _kernels, datasets
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 os.environ.setdefault(datasets.DATA_VARIABLE, str(CHECKOUT / datasets.DEFAULT_DATA))

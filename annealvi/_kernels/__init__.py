@@ -1,7 +1,7 @@
 """The compiled kernels: the only place that knows about SIMD, threads and dtypes."""
 
 try:
-    from annealvi._kernels import lda, special
+    from annealvi._kernels import lda, special  # type: ignore[attr-defined]  # compiled
     from annealvi._kernels._dispatch import (
         available_instruction_sets,
         instruction_set,

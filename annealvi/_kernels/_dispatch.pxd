@@ -2,42 +2,57 @@ from libc.stdint cimport int64_t
 
 cdef extern from "kernels.h" nogil:
     ctypedef struct table_f32 "annealvi_table_f32":
-        int (*fit_document)(int64_t, int, int, const float **, const float *, const float *,
-                         float, float, double, int, int, float *, float *, float *, float *,
-                         float *, float *) noexcept nogil
-        double (*log_normalizer)(int64_t, int, const float *, const float *, float, float,
-                              float *) noexcept nogil
-        double (*energy)(int64_t, int, int, const float **, const float *, const float *,
-                      const float *, float, float *) noexcept nogil
+        int (*fit_document)(
+            int64_t, int, int, const float **, const float *, const float *, float, float,
+            double, int, int, float *, float *, float *, float *, float *, float *
+        ) noexcept nogil
+        double (*log_normalizer)(
+            int64_t, int, const float *, const float *, float, float, float *
+        ) noexcept nogil
+        double (*energy)(
+            int64_t, int, int, const float **, const float *, const float *, const float *,
+            float, float *
+        ) noexcept nogil
         void (*raise_row)(int, const float *, float, float *) noexcept nogil
-        void (*add_statistics)(int64_t, int, const int64_t *, const int64_t *, const float *,
-                            const float *, const float *, float, const float *, int, double *,
-                            float *, float *) noexcept nogil
-        float (*exp_digamma_weights)(int, int, const float *, const float *, float, int,
-                                  float *) noexcept nogil
-        void (*step_row)(int, float, float, float, float, const float *, const float *, float *,
-                      double *) noexcept nogil
+        void (*add_statistics)(
+            int64_t, int, const int64_t *, const int64_t *, const float *, const float *, const
+            float *, float, const float *, int, double *, float *, float *
+        ) noexcept nogil
+        float (*exp_digamma_weights)(
+            int, int, const float *, const float *, float, int, float *
+        ) noexcept nogil
+        void (*step_row)(
+            int, float, float, float, float, const float *, const float *, float *, double *
+        ) noexcept nogil
         void (*exp)(int64_t, const float *, float *) noexcept nogil
         void (*log)(int64_t, const float *, float *) noexcept nogil
         void (*digamma)(int64_t, const float *, float *) noexcept nogil
         void (*exp_digamma)(int64_t, float, const float *, float *) noexcept nogil
 
     ctypedef struct table_f64 "annealvi_table_f64":
-        int (*fit_document)(int64_t, int, int, const double **, const double *, const double *,
-                         double, double, double, int, int, double *, double *, double *,
-                         double *, double *, double *) noexcept nogil
-        double (*log_normalizer)(int64_t, int, const double *, const double *, double, double,
-                              double *) noexcept nogil
-        double (*energy)(int64_t, int, int, const double **, const double *, const double *,
-                      const double *, double, double *) noexcept nogil
+        int (*fit_document)(
+            int64_t, int, int, const double **, const double *, const double *, double, double,
+            double, int, int, double *, double *, double *, double *, double *, double *
+        ) noexcept nogil
+        double (*log_normalizer)(
+            int64_t, int, const double *, const double *, double, double, double *
+        ) noexcept nogil
+        double (*energy)(
+            int64_t, int, int, const double **, const double *, const double *, const double *,
+            double, double *
+        ) noexcept nogil
         void (*raise_row)(int, const double *, double, double *) noexcept nogil
-        void (*add_statistics)(int64_t, int, const int64_t *, const int64_t *, const double *,
-                            const double *, const double *, double, const double *, int,
-                            double *, double *, double *) noexcept nogil
-        double (*exp_digamma_weights)(int, int, const double *, const double *, double, int,
-                                   double *) noexcept nogil
-        void (*step_row)(int, double, double, double, double, const double *, const double *,
-                      double *, double *) noexcept nogil
+        void (*add_statistics)(
+            int64_t, int, const int64_t *, const int64_t *, const double *, const double *,
+            const double *, double, const double *, int, double *, double *, double *
+        ) noexcept nogil
+        double (*exp_digamma_weights)(
+            int, int, const double *, const double *, double, int, double *
+        ) noexcept nogil
+        void (*step_row)(
+            int, double, double, double, double, const double *, const double *, double *,
+            double *
+        ) noexcept nogil
         void (*exp)(int64_t, const double *, double *) noexcept nogil
         void (*log)(int64_t, const double *, double *) noexcept nogil
         void (*digamma)(int64_t, const double *, double *) noexcept nogil

@@ -124,7 +124,11 @@ class LDA:
         self.lam = aligned_empty((n_features, self.width), self.dtype)
         self.rng: RandomState | None = None
         self.document_topics: NDArray | None = None
-        self._reset_caches()
+        self._sums: NDArray[np.float64] | None = None
+        self._weights: TopicWeights | None = None
+        self._statistics: Statistics | None = None
+        self._work: Workspace | None = None
+        self._lock = threading.Lock()
 
     # ------------------------------------------------------------------ topics
 
@@ -211,16 +215,12 @@ class LDA:
         statistics.seen[:] = 0
         start = batch.rows.start
         n_samples = batch.rows.stop - start
-        energy = np.zeros(n_samples) if moments else None
-        entropy = np.zeros(n_samples) if moments else None
+        energy, log_normalizer, kl = (np.zeros(n_samples if moments else 0) for _ in range(3))
         inverse = self._per_document(tempering, n_samples)
         prior = self._effective_alpha(tempering)
         for rows in self._blocks(batch.rows):
             local = slice(rows.start - start, rows.stop - start)
             gamma = self._start(rows)
-            wanted = Local(statistics)
-            if energy is not None:
-                wanted = Local(statistics, np.zeros(len(gamma)), energy[local])
             self._fit_block(
                 batch.data,
                 rows,
@@ -228,13 +228,16 @@ class LDA:
                 inverse[local],
                 prior,
                 self._work,
-                wanted,
+                Local(statistics, log_normalizer[local], energy[local])
+                if moments
+                else Local(statistics),
                 exact=self.options.start == "random",
             )
-            if energy is not None and entropy is not None:
-                bound = wanted.log_normalizer + _negative_kl(prior, gamma)
-                entropy[local] = bound - inverse[local] * energy[local]
-        return LocalStep(statistics, energy, entropy)
+            if moments:
+                kl[local] = -_negative_kl(prior, gamma)
+        if not moments:
+            return LocalStep(statistics)
+        return LocalStep(statistics, energy, log_normalizer - inverse * energy - kl)
 
     def global_step(
         self, statistics: Statistics, rho: float, scale: float, tempering: Tempering
@@ -409,7 +412,7 @@ class LDA:
         return np.empty((kernels.n_vocabulary_blocks(self.n_features), self.n_topics))
 
     def _blocks(self, rows: slice) -> list[slice]:
-        """Rows in blocks whose exp(E log theta) fits into BLOCK_BYTES, the same for any n_threads."""
+        """Rows in blocks whose exp(E log theta) fits into BLOCK_BYTES, whatever n_threads is."""
         size = max(64, BLOCK_BYTES // (self.width * self.dtype.itemsize))
         return [
             slice(start, min(start + size, rows.stop))
@@ -445,13 +448,6 @@ class LDA:
         rows = (self.eta[:, None] if self.eta.ndim == 1 else self.eta.T) * b
         return np.ascontiguousarray(np.broadcast_to(rows, shape), dtype=dtype)
 
-    def _reset_caches(self) -> None:
-        self._sums: NDArray[np.float64] | None = None
-        self._weights: TopicWeights | None = None
-        self._work: Workspace | None = None
-        self._statistics: Statistics | None = None
-        self._lock = threading.Lock()
-
     def end_fit(self) -> None:
         """Let go of what only training needs."""
         self.document_topics = None
@@ -459,13 +455,15 @@ class LDA:
         self._work = None
 
     def __getstate__(self) -> dict[str, Any]:
-        caches = ("_sums", "_weights", "_work", "_statistics", "_lock", "document_topics")
-        return {name: value for name, value in vars(self).items() if name not in caches}
+        return {name: value for name, value in vars(self).items() if name not in _NOT_PICKLED}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self.document_topics = None
-        self._reset_caches()
+        vars(self).update(state, **dict.fromkeys(_NOT_PICKLED))
+        self._lock = threading.Lock()
+
+
+#: What a copy works out again.
+_NOT_PICKLED = ("document_topics", "_sums", "_weights", "_statistics", "_work", "_lock")
 
 
 def _negative_kl(prior: NDArray[np.float64], gamma: NDArray) -> NDArray[np.float64]:

@@ -1,8 +1,8 @@
 """TemperedLDA, on scikit-learn's trajectory or on its own."""
 
-from annealvi import TemperedLDA
-
 from problems import BATCH_SIZE
+
+from annealvi import TemperedLDA
 
 
 def start(problem, X, *, n_threads=1, same_trajectory=True):

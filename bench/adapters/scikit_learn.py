@@ -1,8 +1,7 @@
 """scikit-learn's LatentDirichletAllocation."""
 
-from sklearn.decomposition import LatentDirichletAllocation
-
 from problems import BATCH_SIZE
+from sklearn.decomposition import LatentDirichletAllocation
 
 
 def start(problem, X, *, n_threads=1):

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
 from annealvi import Annealed, Fixed
 from annealvi.inference import Monitor, RobbinsMonro, full_step, optimise
 from annealvi.model import LocalStep
 from annealvi.temperature import Temperature
-from numpy.testing import assert_allclose, assert_array_equal
 
 
 class Mean:
@@ -37,8 +38,10 @@ def run(model, data, temperature=None, monitor=None, **kwargs):
     )
     settings = defaults | kwargs
     steps = settings["n_passes"] * -(-len(data) // settings["batch_size"])
-    temperature = Fixed().plan(steps, 1) if temperature is None else temperature.plan(
-        steps, len(data) / settings["batch_size"]
+    temperature = (
+        Fixed().plan(steps, 1)
+        if temperature is None
+        else temperature.plan(steps, len(data) / settings["batch_size"])
     )
     monitor = Monitor() if monitor is None else monitor
     optimise(model, data, temperature, monitor, **settings)

@@ -4,11 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+
 from annealvi import Annealed, Fixed
 from annealvi.model import Tempering
 from annealvi.temperature import Temperature, as_temperature
-from numpy.testing import assert_allclose
-from sklearn.base import clone
 
 FORMULAS = {
     "linear": lambda T0, t, L: T0 + (1 - T0) * t / L,
@@ -18,7 +19,9 @@ FORMULAS = {
 
 
 @pytest.mark.parametrize("shape", FORMULAS)
-@pytest.mark.parametrize(("length", "L"), [(None, 34), (1 / 3, 34), (0.5, 50), (1.0, 99), (0.001, 1)])
+@pytest.mark.parametrize(
+    ("length", "L"), [(None, 34), (1 / 3, 34), (0.5, 50), (1.0, 99), (0.001, 1)]
+)
 def test_schedules(shape, length, L):
     schedule = Annealed(start=3.9, length=length, shape=shape).plan(100, 10)
     path = [1 / schedule.inverse(t) for t in range(100)]
@@ -74,7 +77,9 @@ def test_what_a_parameter_stands_for():
     "value", [0.99, 0, -1, math.nan, math.inf, "hot", "fixed", None, [1], 1j, True, Annealed]
 )
 def test_not_a_temperature(value):
-    with pytest.raises(ValueError, match=r"The 'temperature' parameter of TemperedLDA must be") as e:
+    with pytest.raises(
+        ValueError, match=r"The 'temperature' parameter of TemperedLDA must be"
+    ) as e:
         as_temperature(value, "TemperedLDA")
     assert "[1.0, inf)" in str(e.value)
     assert "'annealed'" in str(e.value)

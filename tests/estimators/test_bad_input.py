@@ -4,10 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from annealvi import Annealed, Fixed, TemperedLDA
-from annealvi.datasets import make_topic_corpus
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
+
+from annealvi import Annealed, Fixed, TemperedLDA
+from annealvi.datasets import make_topic_corpus
 
 X = make_topic_corpus(30, 20, 3, document_length=20, random_state=0).data
 SPOILT = X.toarray()
@@ -22,23 +23,38 @@ def spoil(value):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        (dict(n_components=0), "The 'n_components' parameter of TemperedLDA must be an int in the "
-                               r"range \(0, inf\). Got 0 instead."),
+        (
+            dict(n_components=0),
+            "The 'n_components' parameter of TemperedLDA must be an int in the "
+            r"range \(0, inf\). Got 0 instead.",
+        ),
         (dict(n_components=2.5), "'n_components' .* must be an int .* Got 2.5"),
         (dict(doc_topic_prior=0), "'doc_topic_prior' .* Got 0 instead"),
         (dict(doc_topic_prior=-1.0), "'doc_topic_prior' .* Got -1.0 instead"),
         (dict(doc_topic_prior=math.inf), "'doc_topic_prior' .* Got inf instead"),
         (dict(doc_topic_prior=math.nan), "'doc_topic_prior' .* Got nan instead"),
         (dict(doc_topic_prior="symmetric"), "'doc_topic_prior' .* Got 'symmetric' instead"),
-        (dict(doc_topic_prior=[0.1, 0.2]), r"'doc_topic_prior' .* shape \(3,\). Got .* shape \(2,\)"),
+        (
+            dict(doc_topic_prior=[0.1, 0.2]),
+            r"'doc_topic_prior' .* shape \(3,\). Got .* shape \(2,\)",
+        ),
         (dict(doc_topic_prior=[0.1, 0.2, 0]), "'doc_topic_prior' .* positive and finite. Got 0"),
         (dict(doc_topic_prior=[0.1, 0.2, math.nan]), "'doc_topic_prior' .* finite. Got nan"),
         (dict(doc_topic_prior=["a", "b", "c"]), "'doc_topic_prior' .* array of floats"),
         (dict(doc_topic_prior=np.ones(3, dtype=complex)), "'doc_topic_prior' .* complex128"),
         (dict(topic_word_prior=-0.1), "'topic_word_prior' .* Got -0.1 instead"),
-        (dict(topic_word_prior=np.ones(19)), r"'topic_word_prior' .* \(20,\) or \(3, 20\). Got .*19"),
-        (dict(topic_word_prior=np.ones((20, 3))), r"'topic_word_prior' .* \(3, 20\). Got .*\(20, 3\)"),
-        (dict(topic_word_prior=np.zeros((3, 20))), "'topic_word_prior' .* positive and finite. Got 0"),
+        (
+            dict(topic_word_prior=np.ones(19)),
+            r"'topic_word_prior' .* \(20,\) or \(3, 20\). Got .*19",
+        ),
+        (
+            dict(topic_word_prior=np.ones((20, 3))),
+            r"'topic_word_prior' .* \(3, 20\). Got .*\(20, 3\)",
+        ),
+        (
+            dict(topic_word_prior=np.zeros((3, 20))),
+            "'topic_word_prior' .* positive and finite. Got 0",
+        ),
         (dict(learning_method="stochastic"), "'learning_method' .* Got 'stochastic' instead"),
         (dict(learning_decay=1.5), r"'learning_decay' .* \[0.0, 1.0\]. Got 1.5"),
         (dict(learning_offset=0.5), r"'learning_offset' .* \[1.0, inf\). Got 0.5"),
@@ -59,7 +75,10 @@ def spoil(value):
         (dict(temperature=Fixed(0.5)), "'value' parameter of Fixed .* Got 0.5"),
         (dict(temperature=Annealed(length=2)), "'length' parameter of Annealed .* Got 2"),
         (dict(temperature=Annealed(length=0.5, passes=1)), "Only one of .*'length' and 'passes'"),
-        (dict(temperature=Annealed(passes=11)), "'passes' .* Got passes=11, .* 11 steps, while fit makes 10"),
+        (
+            dict(temperature=Annealed(passes=11)),
+            "'passes' .* Got passes=11, .* 11 steps, while fit makes 10",
+        ),
         (dict(temperature=Annealed(shape="cosine")), "'shape' parameter of Annealed .* 'cosine'"),
         (dict(temperature=Annealed(form="both")), "'form' parameter of Annealed .* 'both'"),
         (dict(init="kmeans"), "'init' .* Got 'kmeans'"),
@@ -152,9 +171,11 @@ def test_perplexity_at_a_given_gamma():
     lda = TemperedLDA(3, random_state=0).fit(X)
     gamma = lda.transform(X, normalize=False)
     assert lda._perplexity_precomp_distr(X, gamma) == lda.perplexity(X)
-    with pytest.raises(ValueError, match="Number of samples in X and doc_topic_distr do not match."):
+    with pytest.raises(
+        ValueError, match=r"Number of samples in X and doc_topic_distr do not match."
+    ):
         lda._perplexity_precomp_distr(X, gamma[:-1])
-    with pytest.raises(ValueError, match="Number of topics does not match."):
+    with pytest.raises(ValueError, match=r"Number of topics does not match."):
         lda._perplexity_precomp_distr(X, gamma[:, :-1])
 
 

@@ -1,8 +1,9 @@
 """scikit-learn's estimator checks for every face."""
 
 import pytest
-from annealvi import Annealed, TemperedLDA
 from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from annealvi import Annealed, TemperedLDA
 
 
 @parametrize_with_checks(

@@ -5,8 +5,6 @@ import pickle
 import joblib
 import numpy as np
 import pytest
-from annealvi import Annealed, Fixed, TemperedLDA
-from annealvi.datasets import make_topic_corpus
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.special import psi
@@ -15,6 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+
+from annealvi import Annealed, Fixed, TemperedLDA
+from annealvi.datasets import make_topic_corpus
 
 METHODS = ("batch", "online")
 
@@ -114,7 +115,9 @@ def test_history(X):
         assert_array_equal(np.isfinite(history[name]), [False, True] * 3)
     cold = history["temperature"] == 1
     evaluated = np.isfinite(history["elbo"])
-    assert_array_equal(history["elbo"][cold & evaluated], history["annealed_elbo"][cold & evaluated])
+    assert_array_equal(
+        history["elbo"][cold & evaluated], history["annealed_elbo"][cold & evaluated]
+    )
     # at T > 1 they are different objectives
     assert history["annealed_elbo"][1] != history["elbo"][1]
     assert history["elbo"][-1] == pytest.approx(lda.score(X), rel=1e-12)
@@ -185,7 +188,9 @@ def test_an_interrupt_leaves_a_fitted_estimator(X, method):
     assert_allclose(lda.transform(X).sum(axis=1), 1)
     assert lda.temperature_path_.shape == (3,)
     assert lda.history_["step"].shape == ((2,) if method == "batch" else (0,))
-    assert_array_equal(pickle.loads(pickle.dumps(lda.set_params(callback=None))).transform(X), lda.transform(X))
+    assert_array_equal(
+        pickle.loads(pickle.dumps(lda.set_params(callback=None))).transform(X), lda.transform(X)
+    )
 
 
 def test_attributes(X):
@@ -242,7 +247,7 @@ def test_components_of_a_wrong_shape(X, shape):
 
 def test_components_must_be_positive(X):
     lda = fit(X)
-    with pytest.raises(ValueError, match="positive and finite. Got 0"):
+    with pytest.raises(ValueError, match=r"positive and finite. Got 0"):
         lda.components_ = np.zeros((4, 60))
 
 
@@ -338,9 +343,7 @@ def test_a_read_only_memory_map(X, tmp_path):
     joblib.dump(lda, path)
     mapped = joblib.load(path, mmap_mode="r")
     assert_array_equal(mapped.transform(X), lda.transform(X))
-    assert_array_equal(
-        mapped.partial_fit(X[:16]).components_, lda.partial_fit(X[:16]).components_
-    )
+    assert_array_equal(mapped.partial_fit(X[:16]).components_, lda.partial_fit(X[:16]).components_)
 
 
 @pytest.mark.parametrize("counts", [1e-3, 0.37, 1e8, 1e15])

@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+
 from annealvi import cli
 
 
@@ -23,8 +24,7 @@ def test_demo(tmp_path):
         if line.startswith(("plain SVI", "annealed", "scikit-learn"))
     }
     plain, annealed, rival = (
-        [float(x) for x in rows[name]]
-        for name in ("plain SVI (T = 1)", "annealed", "scikit-learn")
+        [float(x) for x in rows[name]] for name in ("plain SVI (T = 1)", "annealed", "scikit-learn")
     )
     # held-out mean, sd, ELBO mean, sd, seconds mean, sd
     assert annealed[0] > plain[0]
@@ -55,7 +55,8 @@ def test_bad_arguments():
 
 
 def test_a_figure_that_cannot_be_written(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(cli, "demo", lambda *_: open(tmp_path / "nowhere" / "x.png", "w"))
+    nowhere = tmp_path / "nowhere" / "x.png"
+    monkeypatch.setattr(cli, "demo", lambda *_: nowhere.write_text(""))
     assert cli.main(["demo"]) == 1
     assert "nowhere" in capsys.readouterr().err
 

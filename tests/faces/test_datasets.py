@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from annealvi.datasets import load_arxiv_abstracts, load_corpus, make_topic_corpus
 from numpy.testing import assert_array_equal
 from scipy import sparse
+
+from annealvi.datasets import load_arxiv_abstracts, load_corpus, make_topic_corpus
 
 
 def test_the_bundled_corpus():
@@ -19,7 +20,7 @@ def test_the_bundled_corpus():
     assert "CC0" in abstracts.DESCR
     assert "arXiv" in abstracts.DESCR
     X, y = load_arxiv_abstracts(return_X_y=True)
-    assert (X != abstracts.data).nnz == 0
+    assert (abstracts.data != X).nnz == 0
     assert_array_equal(y, abstracts.target)
 
 

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from annealvi import TemperedLDA
-from annealvi.datasets import make_topic_corpus
-from annealvi.metrics import HeldOut, document_completion, split_tokens
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.decomposition import LatentDirichletAllocation
+
+from annealvi import TemperedLDA
+from annealvi.datasets import make_topic_corpus
+from annealvi.metrics import HeldOut, document_completion, split_tokens
 
 
 @pytest.fixture(scope="module")

@@ -3,10 +3,11 @@
 import matplotlib
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
+
 from annealvi import TemperedLDA, plot
 from annealvi.datasets import make_topic_corpus
 from annealvi.metrics import HeldOut
-from numpy.testing import assert_array_equal
 
 matplotlib.use("Agg")
 

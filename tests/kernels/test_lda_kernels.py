@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from annealvi.model import Batch, Tempering
-from annealvi.models.lda import LDA, LocalOptions
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.special import psi
+
+from annealvi.model import Batch, Tempering
+from annealvi.models.lda import LDA, LocalOptions
 
 DTYPES = (np.float32, np.float64)
 
@@ -178,7 +179,9 @@ def test_blocks_of_documents_add_up(dtype, monkeypatch, counts):
     blocks.document_topics = np.ones((60, 6), dtype=dtype)
     X = counts.astype(dtype)
     one = whole.local_step(Batch(X, slice(0, 60)), Tempering(0.7), moments=True)
-    monkeypatch.setattr(LDA, "_blocks", lambda self, rows: [slice(0, 7), slice(7, 50), slice(50, 60)])
+    monkeypatch.setattr(
+        LDA, "_blocks", lambda self, rows: [slice(0, 7), slice(7, 50), slice(50, 60)]
+    )
     many = blocks.local_step(Batch(X, slice(0, 60)), Tempering(0.7), moments=True)
     assert_array_equal(whole.document_topics, blocks.document_topics)
     assert_array_equal(one.energy, many.energy)

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from annealvi._kernels import special
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy import special as scipy_special
+
+from annealvi._kernels import special
 
 DTYPES = (np.float32, np.float64)
 

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from annealvi.model import Batch, Tempering
-from annealvi.models.lda import LDA, LocalOptions
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.special import gammaln, logsumexp, psi
+
+from annealvi.model import Batch, Tempering
+from annealvi.models.lda import LDA, LocalOptions
 
 
 def kl_to_prior(posterior, prior):
@@ -23,7 +24,9 @@ def kl_to_prior(posterior, prior):
 def annealed_elbo(X, lam, gamma, alpha, eta, b):
     """F(b) of methods' section on LDA, written out."""
     e_log_beta = psi(lam) - psi(lam.sum(axis=1, keepdims=True))
-    total = -sum(kl_to_prior(row, np.broadcast_to(e, row.shape)) for row, e in zip(lam, eta, strict=True))
+    total = -sum(
+        kl_to_prior(row, np.broadcast_to(e, row.shape)) for row, e in zip(lam, eta, strict=True)
+    )
     for counts, row in zip(X, gamma, strict=True):
         e_log_theta = psi(row) - psi(row.sum())
         total += np.sum(counts * logsumexp(b * (e_log_theta[:, None] + e_log_beta), axis=0))

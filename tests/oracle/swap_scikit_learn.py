@@ -1,6 +1,7 @@
 """A pytest plugin: scikit-learn's own tests of LatentDirichletAllocation run on TemperedLDA."""
 
 import sklearn.decomposition
+
 from annealvi import TemperedLDA
 
 

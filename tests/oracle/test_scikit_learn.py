@@ -8,21 +8,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from annealvi import TemperedLDA
 from numpy.testing import assert_allclose
 from scipy import sparse
 from sklearn.datasets import make_multilabel_classification
 from sklearn.decomposition import LatentDirichletAllocation
 
+from annealvi import TemperedLDA
+
 
 def synthetic():
-    X, _ = make_multilabel_classification(
-        n_samples=80, n_features=120, length=80, random_state=0
-    )
+    X, _ = make_multilabel_classification(n_samples=80, n_features=120, length=80, random_state=0)
     return sparse.csr_matrix(X.astype(float))
 
 
-@pytest.mark.parametrize("container", [sparse.csr_matrix, lambda X: X.toarray()], ids=["csr", "dense"])
+@pytest.mark.parametrize(
+    "container", [sparse.csr_matrix, lambda X: X.toarray()], ids=["csr", "dense"]
+)
 @pytest.mark.parametrize("method", ["batch", "online"])
 @pytest.mark.parametrize("name", ["synthetic", "arxiv", "bbc_news"])
 def test_same_topics_after_each_iteration(name, method, container, corpus):

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import linear_sum_assignment
+
 from annealvi import Annealed, TemperedLDA
 from annealvi.datasets import load_arxiv_abstracts, make_topic_corpus
 from annealvi.metrics import document_completion
-from scipy.optimize import linear_sum_assignment
 
 
 def matched_cosine(found, planted):
