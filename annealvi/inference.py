@@ -23,7 +23,15 @@ from annealvi.temperature import Temperature
 
 @dataclass(frozen=True)
 class RobbinsMonro:
-    """Step sizes rho_t = (offset + t)^(-decay), t = 1, 2, ..."""
+    """Step sizes rho_t = (offset + t)^(-decay), t = 1, 2, ...
+
+    Parameters
+    ----------
+    decay : float
+        kappa; in (0.5, 1] the steps sum to infinity and their squares do not.
+    offset : float
+        tau, which keeps early steps small.
+    """
 
     decay: float
     offset: float
@@ -33,7 +41,13 @@ class RobbinsMonro:
 
 
 def full_step(t: int) -> float:
-    """The step of batch inference: all the way to the coordinate optimum."""
+    """The step of batch inference: all the way to the coordinate optimum.
+
+    Parameters
+    ----------
+    t : int
+        The step, whose number makes no difference.
+    """
     return 1.0
 
 

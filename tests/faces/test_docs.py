@@ -1,0 +1,82 @@
+"""The README's snippets run, the docstrings' examples too, and no parameter is left out."""
+
+import doctest
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import annealvi
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+MODULES = ["lda", "temperature", "inference", "metrics", "datasets", "plot", "model", "models.lda"]
+
+
+def test_readme_snippets(capsys):
+    text = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+    snippets = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    assert len(snippets) >= 2
+    namespace = {}
+    for snippet in snippets:
+        exec(compile(snippet, "README.md", "exec"), namespace)
+    assert capsys.readouterr().out.count("\n") >= 2
+
+
+@pytest.mark.parametrize("target", ["demo", "test", "bench", "optima", "lint", "clean"])
+def test_commands_that_the_texts_name_exist(target):
+    assert re.search(rf"^{target}:", (CHECKOUT / "Makefile").read_text(), flags=re.MULTILINE)
+
+
+def test_links_in_the_texts_lead_somewhere():
+    for name in ("README.md", "CONTRIBUTING.md", "docs/evidence.md"):
+        path = CHECKOUT / name
+        for link in re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text(encoding="utf-8")):
+            assert (path.parent / link).exists(), (name, link)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings(name):
+    module = importlib.import_module(f"annealvi.{name}")
+    assert doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE).failed == 0
+
+
+def documented(doc):
+    """Names in the sections that NumPy-style docstrings list names in."""
+    names = set()
+    for line in inspect.cleandoc(doc or "").splitlines():
+        match = re.match(r"^([\w*, ]+) : \S", line) or re.match(r"^(\w+(?:, \w+)+)$", line)
+        if match:
+            names |= {name.strip(" *") for name in match[1].split(",")}
+    return names
+
+
+def public():
+    for name in MODULES:
+        module = importlib.import_module(f"annealvi.{name}")
+        for attribute, value in vars(module).items():
+            if attribute.startswith("_") or getattr(value, "__module__", "") != module.__name__:
+                continue
+            if inspect.isclass(value) or inspect.isfunction(value):
+                yield f"{name}.{attribute}", value
+
+
+@pytest.mark.parametrize(
+    ("name", "thing"), list(public()), ids=lambda x: x if isinstance(x, str) else ""
+)
+def test_everything_public_is_documented(name, thing):
+    assert inspect.getdoc(thing), name
+    function = thing.__init__ if inspect.isclass(thing) else thing
+    if inspect.isclass(thing) and "__init__" not in vars(thing):
+        return
+    parameters = [p for p in inspect.signature(function).parameters if p not in ("self",)]
+    missing = set(parameters) - documented(thing.__doc__) - {"args", "kwargs"}
+    assert not missing, (name, missing)
+
+
+def test_every_fitted_attribute_is_documented():
+    X = annealvi.datasets.load_arxiv_abstracts().data[:50]
+    lda = annealvi.TemperedLDA(2).fit(X)
+    fitted = {name for name in dir(lda) if name.endswith("_") and not name.startswith("_")}
+    assert fitted <= documented(annealvi.TemperedLDA.__doc__)
