@@ -4,8 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
+import joblib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+#: What the kernels compute in.
+FLOATS = (np.float64, np.float32)
+#: More threads than this, or than processors, are not started.
+MAX_THREADS = 64
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """Threads that `n_jobs` means; None is 1 unless in a joblib context.
+
+    joblib is asked for None alone: what it says of numbers depends on whether processes
+    could be started here, which threads do not care about.
+    """
+    if n_jobs is None:
+        n_jobs = joblib.effective_n_jobs(None)
+    if n_jobs == 0:
+        raise ValueError("n_jobs == 0 in Parallel has no meaning")
+    processors = joblib.cpu_count()
+    if n_jobs < 0:
+        n_jobs = max(1, processors + 1 + n_jobs)
+    return min(n_jobs, max(processors, MAX_THREADS))
 
 
 def check_prior(
@@ -13,7 +35,9 @@ def check_prior(
     name: str,
     owner: str,
     shapes: tuple[tuple[int, ...], ...],
-    default: float,
+    dtype: np.dtype,
+    *,
+    default: float | None = None,
 ) -> float | NDArray[np.float64]:
     """A Dirichlet prior: a positive finite number, or an array of one of some shapes.
 
@@ -24,16 +48,21 @@ def check_prior(
         The parameter and the estimator, for the message.
     shapes : tuple of tuples
         Shapes that an array may have.
-    default : float
+    dtype : dtype
+        What the model computes in; the prior must not underflow in it.
+    default : float, optional
         What None stands for.
     """
-    if value is None:
+    if value is None and default is not None:
         return default
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError:  # rows of different lengths
+        array = np.asarray(None)
     if array.dtype.kind not in "fiu":
         raise ValueError(
             f"The {name!r} parameter of {owner} must be a float or an array of floats. "
-            f"Got an array of dtype {array.dtype} instead."
+            f"Got {value!r} instead."
         )
     if array.ndim and array.shape not in shapes:
         allowed = " or ".join(str(shape) for shape in shapes)
@@ -46,6 +75,13 @@ def check_prior(
         raise ValueError(
             f"The {name!r} parameter of {owner} must be positive and finite. "
             f"Got {wrong.flat[0]} instead."
+        )
+    tiny, huge = float(np.finfo(dtype).tiny), float(np.finfo(dtype).max)
+    wrong = array[(array < tiny) | (array > huge)]
+    if wrong.size:
+        raise ValueError(
+            f"The {name!r} parameter of {owner} must lie in [{tiny:.3g}, {huge:.3g}], the range "
+            f"of {dtype}, the dtype of X. Got {wrong.flat[0]} instead."
         )
     return float(array) if array.ndim == 0 else array.astype(np.float64)
 

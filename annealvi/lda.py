@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import (
@@ -22,13 +22,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
-from annealvi._validation import canonical_csr, check_prior, check_topics
+from annealvi._evaluation import Evaluation
+from annealvi._validation import FLOATS, canonical_csr, check_prior, check_topics, n_threads
 from annealvi.inference import Monitor, RobbinsMonro, full_step, optimise
-from annealvi.model import Tempering
 from annealvi.models.lda import LDA, LocalOptions
 from annealvi.temperature import Fixed, Temperature, as_temperature
-
-_FLOATS = (np.float64, np.float32)
 
 
 class TemperedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -117,8 +115,8 @@ class TemperedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         ``"constant"`` there.
 
     callback : callable, default=None
-        Called as ``callback(estimator, monitor)`` after each step of `fit`; the
-        estimator can be used as it then is.  ``monitor`` has ``step``, ``passes``,
+        Called as ``callback(estimator, monitor)`` after each step; the estimator can be
+        used as it then is.  ``monitor`` has ``step``, ``passes``,
         ``temperature``, ``seconds``, and ``record(name=value)``, which writes a value
         into `history_`.  Raise ``StopIteration`` to end the fit.
 
@@ -126,8 +124,9 @@ class TemperedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     ----------
     components_ : ndarray of shape (n_components, n_features)
         :math:`\lambda`, the variational parameters of the topics' words.  Divided by
-        its row sums it is E[beta].  Assigning another array is honoured by `transform`,
-        `score` and `partial_fit`.
+        its row sums it is E[beta].  Assigning another array, or writing to this one, is
+        honoured by `transform`, `score` and `partial_fit`.  The array is a view of the
+        model, not a copy.
 
     exp_dirichlet_component_ : ndarray of shape (n_components, n_features)
         :math:`\exp E[\log\beta]`, worked out of `components_`.
@@ -142,7 +141,7 @@ class TemperedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Passes done by `fit`, without the one that stopped it.
 
     doc_topic_prior_, topic_word_prior_ : float or ndarray
-        The priors in use.
+        The priors in use; they may be assigned to.
 
     random_state_ : RandomState
         The generator of the fit.
@@ -157,7 +156,9 @@ class TemperedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Records of the fit, one a pass or wherever the callback recorded something:
         ``pass``, ``step``, ``temperature``, ``seconds`` (spent in steps), and where
         evaluated ``elbo`` (at T = 1, comparable between methods), ``annealed_elbo`` (the
-        objective at the current T) and ``perplexity``; NaN elsewhere.
+        objective at the last step's T, which a batch fit from ``document_init="warm"``
+        never lowers while T stays) and ``perplexity``; NaN elsewhere.  `partial_fit` adds
+        a record a call.
 
     n_features_in_ : int
         Number of words.
@@ -258,12 +259,19 @@ class TemperedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     _model: LDA
     _monitor: Monitor
     _temperature: Temperature
+    _planned_for: Temperature  # what _temperature is the plan of
+    _priors_in_use: tuple[Any, Any] | None
+    n_batch_iter_: int
 
     # ----------------------------------------------------------------- fitting
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn topics from documents.
+
+        After a KeyboardInterrupt, which is raised again, the estimator is fitted with
+        what it has, and `partial_fit` would go on where the fit was stopped, cooling
+        included.
 
         Parameters
         ----------
@@ -275,21 +283,31 @@ class TemperedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Returns
         -------
         self : TemperedLDA
+
+        Raises
+        ------
+        ValueError
+            If X or a parameter is out of range; the estimator stays as it was.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If there is a stopping test (`evaluate_every`) and `max_iter` came first.
         """
-        X = self._check_X(X, "fit", reset=True)
-        n_samples = X.shape[0]
-        batch = self.learning_method == "batch"
-        batch_size = n_samples if batch else min(int(self.batch_size), n_samples)
-        n_steps = self.max_iter * -(-n_samples // batch_size)
-        temperature = as_temperature(self.temperature, type(self).__name__).plan(
-            n_steps, n_samples / batch_size
-        )
-        step_size = full_step if batch else RobbinsMonro(self.learning_decay, self.learning_offset)
-        if not batch:
-            self._check_steps(temperature, step_size, 0, n_steps)
-        self._start(X, temperature)
+        with self._unchanged_on_error():
+            X = self._check_X(X, "fit", reset=True)
+            n_samples = X.shape[0]
+            batch = self.learning_method == "batch"
+            batch_size = n_samples if batch else min(int(self.batch_size), n_samples)
+            n_steps = self.max_iter * -(-n_samples // batch_size)
+            temperature = self._wanted_temperature().plan(n_steps, n_samples / batch_size)
+            step_size: Callable[[int], float] = full_step
+            if not batch:
+                step_size = RobbinsMonro(self.learning_decay, self.learning_offset)
+                self._check_steps(temperature, step_size, 0, n_steps)
+            self._start(X, temperature)
         self._model.start_documents(n_samples)
-        evaluation = _Evaluation(self, X)
+        evaluation = Evaluation(self, X)
         try:
             optimise(
                 self._model,
@@ -305,9 +323,7 @@ class TemperedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 after_pass=evaluation.after_pass,
             )
         finally:
-            # after an interrupt too, the estimator is left fitted with what it has
-            self._model.end_fit()
-            self._publish()
+            self._finish()
         if evaluation.budget_ended:
             warnings.warn(
                 f"The training perplexity had not converged to perp_tol={self.perp_tol!r} after "
@@ -322,6 +338,10 @@ class TemperedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from one more portion of documents, in minibatches of `batch_size`.
 
+        How long the whole fit will be is not known here, so it is annealed only where
+        the temperature is given in passes, ``Annealed(passes=...)``, counted over
+        `total_samples` documents; otherwise ``"annealed"`` means T = 1.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
@@ -332,34 +352,45 @@ class TemperedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Returns
         -------
         self : TemperedLDA
+
+        Raises
+        ------
+        ValueError
+            If X or a parameter is out of range; the estimator stays as it was.
         """
         first = not self.__sklearn_is_fitted__()
-        X = self._check_X(X, "partial_fit", reset=first)
         batch_size = int(self.batch_size)
-        if first:
-            temperature = as_temperature(self.temperature, type(self).__name__).plan(
-                None, self.total_samples / batch_size
-            )
-            self._start(X, temperature)
-        self._resume()
         step_size = RobbinsMonro(self.learning_decay, self.learning_offset)
-        n_steps = -(-X.shape[0] // batch_size)
-        self._check_steps(self._temperature, step_size, self._monitor.step, n_steps)
+        with self._unchanged_on_error():
+            X = self._check_X(X, "partial_fit", reset=first)
+            temperature = self._wanted_temperature()
+            if first or temperature != self._planned_for:
+                planned = temperature.plan(None, self.total_samples / batch_size)
+            else:
+                planned = self._temperature
+            done = 0 if first else self.n_batch_iter_ - 1
+            self._check_steps(planned, step_size, done, -(-X.shape[0] // batch_size))
+            if first:
+                self._start(X, planned)
+            self._temperature, self._planned_for = planned, temperature
+            self._monitor.step = done
+            self._resume()
+        self.__dict__.pop("bound_", None)
         try:
             optimise(
                 self._model,
                 X,
-                self._temperature,
+                planned,
                 self._monitor,
                 n_samples=X.shape[0],
                 batch_size=batch_size,
                 n_passes=1,
                 population=self.total_samples,
                 step_size=step_size,
+                on_step=self._after_step,
             )
         finally:
-            self._model.end_fit()
-            self._publish()
+            self._finish()
         return self
 
     def fit_transform(self, X: Any, y: Any = None, *, normalize: bool = True) -> NDArray:
@@ -464,38 +495,63 @@ class TemperedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     @property
     def components_(self) -> NDArray:
-        model = self._fitted("components_")
-        # the caller may write to the view
-        model.topics_changed()
+        model = self._fitted("_model")
+        model.exposed = True
         return model.topics
 
     @components_.setter
     def components_(self, value: ArrayLike) -> None:
+        owner = type(self).__name__
         value = np.asarray(value)
-        if self.__sklearn_is_fitted__() and value.shape == self._model.topics.shape:
-            self._model.set_topics(
-                check_topics(value, "components_", type(self).__name__, value.shape)
-            )
-            return
-        # another number of topics, or topics for an estimator that was never fitted
-        n_features = getattr(self, "n_features_in_", value.shape[-1] if value.ndim else 0)
-        shape = (value.shape[0] if value.ndim else self.n_components, n_features)
-        value = check_topics(value, "components_", type(self).__name__, shape)
-        dtype = value.dtype if value.dtype in _FLOATS else np.float64
-        model = self._new_model(shape[0], shape[1], dtype)
-        model.rng = self.random_state_ = getattr(
-            self, "random_state_", check_random_state(self.random_state)
+        first = not self.__sklearn_is_fitted__()
+        n_topics = value.shape[0] if value.ndim else self.n_components
+        n_features = value.shape[-1] if value.ndim and first else 0
+        n_features = getattr(self, "n_features_in_", n_features)
+        value = check_topics(value, "components_", owner, (n_topics, n_features))
+        temperature = self._wanted_temperature()
+        dtype = value.dtype if value.dtype in FLOATS else np.dtype(np.float64)
+        # another model, so that views of the old one and copies of the estimator keep theirs
+        model, alpha, eta = self._new_model(
+            n_topics, n_features, dtype if first else self._model.dtype
         )
         model.set_topics(value)
-        self._model = model
-        if not hasattr(self, "_monitor"):
-            self._monitor = Monitor()
-            self._temperature = as_temperature(self.temperature, type(self).__name__).plan(None, 0)
-            self._publish()
+        if first:
+            self.random_state_ = check_random_state(self.random_state)
+            self._monitor, self._planned_for = Monitor(), temperature
+            self._temperature = temperature.plan(None, self.total_samples / self.batch_size)
+            self.n_features_in_, self.n_iter_, self.n_batch_iter_ = n_features, 0, 1
+            self.doc_topic_prior_, self.topic_word_prior_ = alpha, eta
+        elif n_topics != self._model.n_topics:
+            self.doc_topic_prior_, self.topic_word_prior_ = alpha, eta
+        self._model, self._priors_in_use = model, None
+        self._resume()
 
     @property
     def exp_dirichlet_component_(self) -> NDArray:
-        return self._fitted("exp_dirichlet_component_").exp_e_log_topics()
+        return self._fitted("_model").exp_e_log_topics()
+
+    @exp_dirichlet_component_.setter
+    def exp_dirichlet_component_(self, value: ArrayLike) -> None:
+        derived = self._fitted("_model").exp_e_log_topics()
+        value = np.asarray(value)
+        if value.shape != derived.shape or not np.allclose(value, derived, rtol=1e-3, atol=1e-6):
+            raise ValueError(
+                f"The 'exp_dirichlet_component_' of {type(self).__name__} follows from "
+                "'components_' as exp(E[log beta]); the array assigned differs from it. Assign "
+                "'components_' instead."
+            )
+
+    @property
+    def temperature_(self) -> float:
+        return self._fitted("_monitor").temperature
+
+    @property
+    def temperature_path_(self) -> NDArray[np.float64]:
+        return np.array(self._fitted("_monitor").temperature_path)
+
+    @property
+    def history_(self) -> dict[str, NDArray]:
+        return self._fitted("_monitor").history
 
     @property
     def _n_features_out(self) -> int:
@@ -513,48 +569,61 @@ class TemperedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     # ----------------------------------------------------------------- details
 
-    def _fitted(self, name: str) -> LDA:
+    def _fitted(self, name: str) -> Any:
+        """What only a fitted estimator has; hasattr of an unfitted one must be false."""
         if not self.__sklearn_is_fitted__():
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return self._model
+            raise AttributeError(f"This {type(self).__name__} instance is not fitted yet.")
+        return vars(self)[name]
+
+    @contextmanager
+    def _unchanged_on_error(self) -> Iterator[None]:
+        """Leave the estimator as it was if the arguments turn out to be wrong."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
 
     def _check_X(self, X: Any, method: str, reset: bool = False) -> sparse.csr_matrix:
         """X as a canonical CSR matrix of the fit's dtype."""
-        dtype = list(_FLOATS) if reset else self._model.dtype
+        dtype = list(FLOATS) if reset else self._model.dtype
         X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=dtype)
         check_non_negative(X, f"{type(self).__name__}.{method}")
-        if not reset and X.shape[1] != self._model.n_features:
-            raise ValueError(
-                f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "
-                f"{self._model.n_features} features as input."
-            )
         return canonical_csr(X) if sparse.issparse(X) else sparse.csr_matrix(X)
 
-    def _new_model(self, n_topics: int, n_features: int, dtype: Any) -> LDA:
-        owner = type(self).__name__
-        self.doc_topic_prior_ = check_prior(
-            self.doc_topic_prior, "doc_topic_prior", owner, ((n_topics,),), 1.0 / n_topics
+    def _wanted_temperature(self) -> Temperature:
+        temperature = as_temperature(self.temperature, type(self).__name__)
+        temperature.check()
+        return temperature
+
+    def _new_model(
+        self, n_topics: int, n_features: int, dtype: np.dtype
+    ) -> tuple[LDA, float | NDArray, float | NDArray]:
+        """A model and the priors it has, from the parameters."""
+        alpha = check_prior(
+            self.doc_topic_prior,
+            "doc_topic_prior",
+            type(self).__name__,
+            ((n_topics,),),
+            dtype,
+            default=1.0 / n_topics,
         )
-        self.topic_word_prior_ = check_prior(
+        eta = check_prior(
             self.topic_word_prior,
             "topic_word_prior",
-            owner,
+            type(self).__name__,
             ((n_features,), (n_topics, n_features)),
-            1.0 / n_topics,
+            dtype,
+            default=1.0 / n_topics,
         )
-        return LDA(
-            n_topics,
-            n_features,
-            alpha=self.doc_topic_prior_,
-            eta=self.topic_word_prior_,
-            dtype=dtype,
-        )
+        return LDA(n_topics, n_features, alpha=alpha, eta=eta, dtype=dtype), alpha, eta
 
     def _start(self, X: sparse.csr_matrix, temperature: Temperature) -> None:
         """A new model, its topics at their starting point."""
-        owner = type(self).__name__
         n_samples, n_features = X.shape
-        model = self._new_model(self.n_components, n_features, X.dtype)
+        model, alpha, eta = self._new_model(self.n_components, n_features, X.dtype)
         rng = check_random_state(self.random_state)
         if isinstance(self.init, str) and self.init == "documents":
             if self.n_components > n_samples:
@@ -567,20 +636,20 @@ class TemperedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             model.initialize(rng)
         else:
             shape = (self.n_components, n_features)
-            model.rng = rng
-            model.set_topics(check_topics(self.init, "init", owner, shape))
+            model.set_topics(check_topics(self.init, "init", type(self).__name__, shape))
+        self.__dict__.pop("bound_", None)
         self.random_state_ = rng
-        self._model = model
-        self._temperature = temperature
-        self._monitor = Monitor()
-        self.n_iter_ = 0
+        self.doc_topic_prior_, self.topic_word_prior_ = alpha, eta
+        self._model, self._monitor, self._priors_in_use = model, Monitor(), None
+        self._temperature, self._planned_for = temperature, self._wanted_temperature()
+        self.n_iter_, self.n_batch_iter_ = 0, 1
         self._resume()
 
     def _resume(self) -> None:
-        """Put the parameters as they are now into the model."""
+        """Put parameters and attributes as they are now into the model."""
         document_init = self.document_init
         if document_init == "auto":
-            temperature = as_temperature(self.temperature, type(self).__name__)
+            temperature = self._wanted_temperature()
             untempered = isinstance(temperature, Fixed) and temperature.value == 1
             if untempered and isinstance(self.init, str) and self.init == "random":
                 document_init = "random"
@@ -589,7 +658,22 @@ class TemperedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self._model.options = LocalOptions(
             int(self.max_doc_update_iter), float(self.mean_change_tol), document_init
         )
-        self._model.n_threads = effective_n_jobs(self.n_jobs)
+        self._model.n_threads = n_threads(self.n_jobs)
+        self._model.rng = self.random_state_
+        self._use_priors()
+
+    def _use_priors(self) -> None:
+        """The priors' attributes may have been assigned to."""
+        model, owner = self._model, type(self).__name__
+        priors = (self.doc_topic_prior_, self.topic_word_prior_)
+        used = self._priors_in_use
+        if used is None or used[0] is not priors[0] or used[1] is not priors[1]:
+            K, V = model.n_topics, model.n_features
+            model.set_priors(
+                check_prior(priors[0], "doc_topic_prior_", owner, ((K,),), model.dtype),
+                check_prior(priors[1], "topic_word_prior_", owner, ((V,), (K, V)), model.dtype),
+            )
+            self._priors_in_use = priors
 
     def _check_steps(
         self,
@@ -615,23 +699,24 @@ class TemperedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 return
 
     def _after_step(self) -> None:
+        self.n_batch_iter_ = self._monitor.step + 1
         if self.callback is not None:
-            self.n_batch_iter_ = self._monitor.step + 1
             self.callback(self, self._monitor)
 
-    def _publish(self) -> None:
-        """The fitted attributes that follow from the monitor."""
+    def _finish(self) -> None:
+        """After the last step, the interrupted one too."""
+        self._model.end_fit()
         self.n_batch_iter_ = self._monitor.step + 1
-        self.temperature_ = self._monitor.temperature
-        self.temperature_path_ = np.array(self._monitor.temperature_path)
-        self.history_ = self._monitor.history
+        if self._monitor.temperature_path:
+            self._monitor.record()
 
     def _infer(self, X: sparse.csr_matrix) -> NDArray:
-        self._model.n_threads = effective_n_jobs(self.n_jobs)
-        return self._model.infer(X)
+        self._use_priors()
+        return self._model.infer(X, n_threads=n_threads(self.n_jobs))
 
     def _bound(self, X: sparse.csr_matrix, gamma: NDArray, sub_sampling: bool = False) -> float:
-        documents = float(np.sum(self._model.document_bound(X, gamma)))
+        by_document = self._model.document_bound(X, gamma, n_threads=n_threads(self.n_jobs))
+        documents = float(np.sum(by_document))
         if sub_sampling:
             documents *= self.total_samples / X.shape[0]
         return documents + self._model.topic_bound()
@@ -646,6 +731,7 @@ class TemperedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self, X: Any, doc_topic_distr: NDArray | None = None, sub_sampling: bool = False
     ) -> float:
         """Perplexity at a given gamma; scikit-learn's tests and some of its users call it."""
+        check_is_fitted(self)
         X = self._check_X(X, "perplexity")
         if doc_topic_distr is None:
             doc_topic_distr = self._infer(X)
@@ -655,53 +741,3 @@ class TemperedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         if n_topics != self._model.n_topics:
             raise ValueError("Number of topics does not match.")
         return self._perplexity(X, doc_topic_distr, sub_sampling)
-
-
-class _Evaluation:
-    """The training perplexity during `fit`: recorded, printed, and a reason to stop."""
-
-    def __init__(self, estimator: TemperedLDA, X: sparse.csr_matrix) -> None:
-        self.estimator = estimator
-        self.X = X
-        self.last: float | None = None  # at T settled, so comparable with the next
-        self.latest: tuple[int, float] | None = None  # step and value of the last evaluation
-        self.budget_ended = False  # whether the last pass came before convergence
-
-    def after_pass(self, index: int) -> bool:
-        """Record a pass; return whether the fit has converged."""
-        estimator, monitor = self.estimator, self.estimator._monitor
-        every = estimator.evaluate_every
-        line = f"iteration: {index + 1} of max_iter: {estimator.max_iter}"
-        converged = False
-        monitor.record()
-        if every > 0 and (index + 1) % every == 0:
-            perplexity = self.evaluate()
-            line += f", perplexity: {perplexity:.4f}"
-            if estimator._temperature.settled(monitor.step - 1):
-                change = np.inf if self.last is None else abs(self.last - perplexity)
-                converged = bool(change < estimator.perp_tol)
-                self.last = perplexity
-        if estimator.verbose:
-            print(line)
-        if not converged:
-            estimator.n_iter_ += 1
-        self.budget_ended = every > 0 and not converged and index + 1 == estimator.max_iter
-        return converged
-
-    def evaluate(self) -> float:
-        estimator, model, X = self.estimator, self.estimator._model, self.X
-        gamma = model.infer(X)
-        elbo = estimator._bound(X, gamma)
-        n_words = X.sum(dtype=np.float64)
-        perplexity = float(np.exp(-np.float64(elbo) / n_words))
-        tempering = estimator._temperature.tempering(estimator._monitor.step - 1)
-        annealed = elbo if tempering == Tempering() else model.elbo(X, None, tempering)
-        estimator._monitor.record(elbo=elbo, annealed_elbo=annealed, perplexity=perplexity)
-        self.latest = (estimator._monitor.step, perplexity)
-        return perplexity
-
-    def final_perplexity(self) -> float:
-        """Perplexity at the end of the fit, evaluated again only if there was a step since."""
-        if self.latest is not None and self.latest[0] == self.estimator._monitor.step:
-            return self.latest[1]
-        return self.estimator._perplexity(self.X, self.estimator._infer(self.X), False)

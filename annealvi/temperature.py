@@ -61,6 +61,15 @@ class Temperature(BaseEstimator):
         """Raise if a parameter is out of its range."""
         self._validate_params()
 
+    def __eq__(self, other: object) -> bool:
+        """Whether another temperature is of the same kind with the same parameters."""
+        if type(self) is not type(other):
+            return NotImplemented
+        return self.get_params() == other.get_params()  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash((type(self), tuple(sorted(self.get_params().items(), key=lambda kv: kv[0]))))
+
     def _prepare(self, n_steps: int | None, steps_per_pass: float, owner: str) -> None:
         """Work out what `inverse` needs; called on the clone."""
 
@@ -185,22 +194,21 @@ class Annealed(Temperature):
             )
 
     def _prepare(self, n_steps: int | None, steps_per_pass: float, owner: str) -> None:
+        passes = 0.0 if self.passes is None else self.passes
         if n_steps is None:
-            passes = 0.0 if self.passes is None else self.passes
-            self.n_annealing_steps_ = math.ceil(passes * steps_per_pass)
+            self.n_annealing_steps_ = _ceil(passes * steps_per_pass)
             return
+        n_passes = n_steps / max(1, _ceil(steps_per_pass))
+        if passes > n_passes > 0:
+            raise ValueError(
+                "The 'passes' parameter of Annealed must be at most the passes of the fit. "
+                f"Got passes={self.passes!r}, while {owner} makes {n_passes:g}."
+            )
         if self.passes is None:
             wanted = (DEFAULT_LENGTH if self.length is None else self.length) * n_steps
         else:
-            wanted = self.passes * steps_per_pass
-            # the last batch may be short, so compare whole steps
-            if math.ceil(wanted) > n_steps > 0:
-                raise ValueError(
-                    "The 'passes' parameter of Annealed must be at most the passes of the fit. "
-                    f"Got passes={self.passes!r}, which is {math.ceil(wanted)} steps, while "
-                    f"{owner} makes {n_steps}."
-                )
-        self.n_annealing_steps_ = max(0, min(math.ceil(wanted), n_steps - 1))
+            wanted = passes * steps_per_pass
+        self.n_annealing_steps_ = max(0, min(_ceil(wanted), n_steps - 1))
 
     def inverse(self, step: int) -> float:
         if self.settled(step):
@@ -233,10 +241,20 @@ def as_temperature(value: Any, owner: str) -> Temperature:
         return value
     if isinstance(value, str) and value in KINDS:
         return KINDS[value]()
-    if isinstance(value, Real) and not isinstance(value, bool) and 1 <= float(value) < math.inf:
-        return Fixed(float(value))
+    if isinstance(value, Real) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if 1 <= number < math.inf:
+            return Fixed(number)
     raise ValueError(
         f"The 'temperature' parameter of {owner} must be a finite float in the range "
         f"[1.0, inf), a str among {set(KINDS)} or an instance of "
         f"'annealvi.temperature.Temperature'. Got {value!r} instead."
     )
+
+
+def _ceil(steps: float) -> int:
+    """The next whole number, but 7.000000000000001 steps are 7."""
+    return math.ceil(round(steps, 9))

@@ -19,7 +19,7 @@ cdef extern from "kernels.h" nogil:
             float *, float, const float *, int, double *, float *, float *
         ) noexcept nogil
         float (*exp_digamma_weights)(
-            int, int, const float *, const float *, float, int, float *
+            int, int, const float *, const float *, float, int, float *, float *
         ) noexcept nogil
         void (*step_row)(
             int, float, float, float, float, const float *, const float *, float *, double *
@@ -47,7 +47,7 @@ cdef extern from "kernels.h" nogil:
             const double *, double, const double *, int, double *, double *, double *
         ) noexcept nogil
         double (*exp_digamma_weights)(
-            int, int, const double *, const double *, double, int, double *
+            int, int, const double *, const double *, double, int, double *, double *
         ) noexcept nogil
         void (*step_row)(
             int, double, double, double, double, const double *, const double *, double *,

@@ -17,7 +17,8 @@
         void (*add_statistics)(int64_t, int, const int64_t *, const int64_t *, const REAL *,     \
                                const REAL *, const REAL *, REAL, const REAL *, int, double *,    \
                                REAL *, REAL *);                                                  \
-        REAL (*exp_digamma_weights)(int, int, const REAL *, const REAL *, REAL, int, REAL *);    \
+        REAL (*exp_digamma_weights)(int, int, const REAL *, const REAL *, REAL, int, REAL *,     \
+                                    REAL *);                                                     \
         void (*step_row)(int, REAL, REAL, REAL, REAL, const REAL *, const REAL *, REAL *,        \
                          double *);                                                              \
         void (*exp)(int64_t, const REAL *, REAL *);                                              \

@@ -67,31 +67,34 @@ def index_words(
 
 
 def refresh_weights(
-    const int64_t[::1] words,     # IN  the words wanted
-    Py_ssize_t n_words,           # IN
-    const floating[:, ::1] lam,   # IN  (V, K_pad)
-    const floating[::1] factor,   # IN  (K,) a factor for each topic
-    floating b,                   # IN  inverse temperature
-    bint normalise,               # IN  relative to each row's largest element
-    floating log_factor,          # IN  what the factors leave out of E log beta
-    int n_threads,                # IN
-    uint8_t[::1] fresh,           # IN/OUT (V,) which rows are up to date
-    floating[:, ::1] weights,     # IN/OUT (V, K_pad) exp(b psi(lam)) * factor
-    floating[::1] log_scale,      # IN/OUT (V,) E log beta - log(weight)/b, one number a word
+    const int64_t[::1] words,        # IN  the words wanted
+    Py_ssize_t n_words,              # IN
+    const floating[:, ::1] lam,      # IN  (V, K_pad)
+    const floating[::1] psi_sums,    # IN  (K_pad,) psi(sum_v lam)
+    int K,                           # IN
+    floating b,                      # IN  inverse temperature
+    bint normalise,                  # IN  relative to each row's largest E log beta
+    int n_threads,                   # IN
+    floating[:, ::1] scratch,        # OUT (n_threads, K_pad)
+    uint8_t[::1] fresh,              # IN/OUT (V,) which rows are up to date
+    floating[:, ::1] weights,        # IN/OUT (V, K_pad) exp(b (E log beta - log_scale))
+    floating[::1] log_scale,         # IN/OUT (V,) about the row's largest, or 0
 ):
     """Bring the rows of topic weights of some words up to date."""
     cdef:
         Py_ssize_t i, v
-        int K = factor.shape[0], K_pad = lam.shape[1]
+        int K_pad = lam.shape[1]
     for i in prange(n_words, nogil=True, num_threads=n_threads, schedule="static"):
         v = words[i]
         if not fresh[v]:
             if floating is float:
-                log_scale[v] = log_factor + kernels.f32.exp_digamma_weights(
-                    K, K_pad, &lam[v, 0], &factor[0], b, normalise, &weights[v, 0])
+                log_scale[v] = kernels.f32.exp_digamma_weights(
+                    K, K_pad, &lam[v, 0], &psi_sums[0], b, normalise, &scratch[threadid(), 0],
+                    &weights[v, 0])
             else:
-                log_scale[v] = log_factor + kernels.f64.exp_digamma_weights(
-                    K, K_pad, &lam[v, 0], &factor[0], b, normalise, &weights[v, 0])
+                log_scale[v] = kernels.f64.exp_digamma_weights(
+                    K, K_pad, &lam[v, 0], &psi_sums[0], b, normalise, &scratch[threadid(), 0],
+                    &weights[v, 0])
             fresh[v] = 1
 
 

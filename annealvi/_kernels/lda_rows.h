@@ -13,11 +13,13 @@
  * Mandt et al. 2016, the likelihood tempered by b).
  */
 
-/* The least exponents: e^-40 = 4e-18 is below any share of a word that matters, and
- * where scikit-learn's arithmetic is wanted the result only has to be next to 0. */
+/* The least exponents, so that no norm is 0 and no ratio overflows: where exponents are
+ * relative to a maximum e^-40 = 4e-18 is below any share of a word that matters in
+ * float, and where scikit-learn's arithmetic is wanted the result only has to be next
+ * to 0. */
 #undef CLAMP
 #undef CLAMP_PLAIN
-#define CLAMP ((REAL)-40)
+#define CLAMP ((REAL)(BITS == 64 ? -300 : -40))
 #define CLAMP_PLAIN ((REAL)(BITS == 64 ? -600 : -60))
 
 /* exp(psi(reference)) = scale * exp(-shift), or 1 where reference = 0. */
@@ -343,23 +345,44 @@ static void FN(add_statistics)(
         s_row[k] = (REAL)acc[k];
 }
 
-/* One row of topic weights: W_k = exp(b (psi(lambda_k) - psi(reference))) * factor_k,
- * 0 in the padding.  With `normalise` the reference is the row's largest lambda
- * and exponents are clamped, otherwise psi(reference) = 0.  Returns psi(reference). */
-static REAL FN(exp_digamma_weights)(int K, int K_pad, const REAL *lambda, const REAL *factor,
-                                    REAL b, int normalise, REAL *weights)
+/* The exponents of a row of topic weights: at b = 1 they come apart into a scale and
+ * the rest, otherwise the scale is 1.  Returns the largest. */
+INLINE REAL FN(weight_exponents)(int near, int K, int K_pad, const REAL *lambda,
+                                 const REAL *psi_sums, REAL b, REAL *scales, REAL *exponents)
 {
-    const REAL largest = FN(largest_of)(K_pad, lambda);
-    const REAL reference = normalise ? largest : 0;
-    const REAL clamp = normalise ? CLAMP : CLAMP_PLAIN;
-    V ref_scale, ref_shift;
-    FN(reference_parts)(reference, &ref_scale, &ref_shift);
-    FN(exp_digamma_row)(K_pad, lambda, largest, ref_scale, ref_shift, b, clamp, weights);
-    for (int k = 0; k < K; k++)
-        weights[k] *= factor[k];
+    for (int k = 0; k < K_pad; k += LANES) {
+        V scale, shift;
+        FN(digamma_parts)(FN(load)(lambda + k), near, &scale, &shift);
+        const V rest = -shift - FN(load)(psi_sums + k);
+        FN(store)(scales + k, b == 1 ? scale : FN(splat)(1));
+        FN(store)(exponents + k, b == 1 ? rest : rest + FN(log)(scale));
+    }
+    REAL largest = exponents[0];
+    for (int k = K; k < K_pad; k++)
+        exponents[k] = largest;
+    return FN(largest_of)(K_pad, exponents);
+}
+
+/* One row of topic weights, W_k = exp(b (psi(lambda_k) - psi_sums_k - reference)), 0 in
+ * the padding.  With `normalise` the reference is about the largest E log beta of the
+ * row, else 0.  Returns the reference. */
+static REAL FN(exp_digamma_weights)(int K, int K_pad, const REAL *lambda, const REAL *psi_sums,
+                                    REAL b, int normalise, REAL *exponents, REAL *weights)
+{
+    REAL reference = FN(largest_of)(K_pad, lambda) < (REAL)FAR
+        ? FN(weight_exponents)(1, K, K_pad, lambda, psi_sums, b, weights, exponents)
+        : FN(weight_exponents)(0, K, K_pad, lambda, psi_sums, b, weights, exponents);
+    if (!normalise)
+        reference = 0;
+    const V floor = FN(splat)(normalise ? CLAMP : CLAMP_PLAIN);
+    for (int k = 0; k < K_pad; k += LANES) {
+        const V exponent = b * (FN(load)(exponents + k) - reference);
+        const V factor = FN(exp_clamped)(FN(max)(exponent, floor));
+        FN(store)(weights + k, FN(load)(weights + k) * factor);
+    }
     for (int k = K; k < K_pad; k++)
         weights[k] = 0;
-    return normalise ? FN(digamma)(FN(splat)(reference))[0] : 0;
+    return reference;
 }
 
 /* One row of the natural-gradient step, and what it adds to the topics' sums:

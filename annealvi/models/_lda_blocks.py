@@ -27,9 +27,8 @@ class Statistics(NamedTuple):
 class TopicWeights:
     """exp(b E log beta), word-major, each row worked out when a document needs it.
 
-    Unless `exact`, row v is divided by exp(b log_scale_v): by its largest
-    exp(psi(lambda)) and by the factor of the largest topic, so its elements neither
-    overflow nor all underflow.
+    Unless `exact`, row v is divided by exp(b log_scale_v), about its largest element,
+    so that its elements neither overflow nor all underflow.
     """
 
     def __init__(self, n_features: int, width: int, dtype: DTypeLike) -> None:
@@ -55,18 +54,18 @@ class TopicWeights:
         if self._made_for != (b, exact):
             self._made_for = (b, exact)
             self.outdate()
-        psi_sums = psi(topic_sums)
-        log_factor = 0.0 if exact else -float(np.max(psi_sums))
-        factor = np.exp(-b * (psi_sums + log_factor)).astype(lam.dtype)
+        psi_sums = np.zeros(lam.shape[1], dtype=lam.dtype)
+        psi_sums[: len(topic_sums)] = psi(topic_sums)
         kernels.refresh_weights(
             words,
             len(words),
             lam,
-            factor,
+            psi_sums,
+            len(topic_sums),
             b,
             not exact,
-            log_factor,
             n_threads,
+            np.empty((n_threads, lam.shape[1]), dtype=lam.dtype),
             self.fresh,
             self.values,
             self.log_scale,
@@ -77,7 +76,8 @@ class Workspace:
     """The buffers that the kernels write to, kept as long as they are large enough."""
 
     def __init__(self, n_features: int, width: int, dtype: DTypeLike, n_threads: int) -> None:
-        self._width, self._dtype, self._n_threads = width, dtype, n_threads
+        self.n_threads = n_threads  # what the buffers are for
+        self._width, self._dtype = width, dtype
         self._capacity = (0, 0, 0)
         self.counter = np.empty(n_features, dtype=np.int64)
         self.words = np.empty(n_features, dtype=np.int64)
@@ -103,12 +103,12 @@ class Workspace:
         self.ratio = np.empty(n_entries, dtype=self._dtype)
         self.t = aligned_empty((n_samples, self._width), self._dtype)
         size = padded_length(kernels.scratch_size(self._width, self._padded), self._dtype)
-        self.scratch = aligned_empty((self._n_threads, size), self._dtype)
-        self.rows = np.empty((self._n_threads, self._padded), dtype=np.int64)
+        self.scratch = aligned_empty((self.n_threads, size), self._dtype)
+        self.rows = np.empty((self.n_threads, self._padded), dtype=np.int64)
 
     def raised(self, needed: bool) -> NDArray:
         """Room for one document's rows at a temperature of its own."""
-        shape = (self._n_threads, self._padded * self._width) if needed else (1, 1)
+        shape = (self.n_threads, self._padded * self._width) if needed else (1, 1)
         return np.empty(shape, dtype=self._dtype)
 
 
@@ -161,7 +161,6 @@ def fit_block(
     exact: bool,
     tolerance: float,
     max_iter: int,
-    n_threads: int,
 ) -> None:
     """Fit gamma of a block of documents in place, and write what else is wanted.
 
@@ -187,7 +186,7 @@ def fit_block(
         wanted.statistics is not None,
         wanted.log_normalizer is not None,
         wanted.energy is not None,
-        n_threads,
+        work.n_threads,
         gamma,
         work.t,
         work.ratio,
@@ -209,7 +208,7 @@ def fit_block(
             inverse,
             b0,
             weights.values,
-            n_threads,
+            work.n_threads,
             wanted.statistics.seen,
             wanted.statistics.values,
             work.sums,

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.random import RandomState
@@ -93,11 +93,15 @@ class LDA:
         float32 or float64, of everything the kernels touch.
     options : LocalOptions
     n_threads : int
+        Threads of the training steps.
 
     Attributes
     ----------
     lam : ndarray of shape (V, K padded)
         lambda, word-major.  After writing to it call :meth:`topics_changed`.
+    exposed : bool
+        Whether somebody may hold a view of lambda and write to it unseen: then nothing
+        that follows from lambda is kept between calls.
     document_topics : ndarray of shape (D, K) or None
         gamma of the last pass, under ``start="warm"``.
     """
@@ -118,19 +122,23 @@ class LDA:
         self.dtype = np.dtype(dtype)
         self.options = LocalOptions() if options is None else options
         self.n_threads = n_threads
-        self.alpha = np.broadcast_to(np.asarray(alpha, dtype=np.float64), (n_topics,))
-        self.eta = np.asarray(eta, dtype=np.float64)
+        self.set_priors(alpha, eta)
         self.width = padded_length(n_topics, self.dtype)
         self.lam = aligned_empty((n_features, self.width), self.dtype)
         self.rng: RandomState | None = None
         self.document_topics: NDArray | None = None
         self._sums: NDArray[np.float64] | None = None
-        self._weights: TopicWeights | None = None
-        self._statistics: Statistics | None = None
-        self._work: Workspace | None = None
+        self.exposed = False
+        self._training: _Training | None = None
+        self._inference: dict[tuple[float, bool], TopicWeights] = {}
         self._lock = threading.Lock()
 
     # ------------------------------------------------------------------ topics
+
+    def set_priors(self, alpha: ArrayLike, eta: ArrayLike) -> None:
+        """Take other priors from the next step on."""
+        self.alpha = np.broadcast_to(np.asarray(alpha, dtype=np.float64), (self.n_topics,))
+        self.eta = np.asarray(eta, dtype=np.float64)
 
     def initialize(self, rng: RandomState) -> None:
         """lambda ~ Gamma(100, 0.01), as scikit-learn draws it."""
@@ -163,8 +171,9 @@ class LDA:
     def topics_changed(self) -> None:
         """Forget what was derived from lambda."""
         self._sums = None
-        if self._weights is not None:
-            self._weights.outdate()
+        self._inference = {}  # other threads may be reading the old ones
+        if self._training is not None:
+            self._training.weights.outdate()
 
     @property
     def topic_sums(self) -> NDArray[np.float64]:
@@ -207,11 +216,13 @@ class LDA:
         LocalStep
             Its statistics are a :class:`Statistics`, valid until the next call.
         """
-        if self._statistics is None:
-            self._statistics = Statistics.empty(self.n_features, self.width, self.dtype)
-        if self._work is None:
-            self._work = self._new_workspace()
-        statistics = self._statistics
+        self._mind_exposure()
+        shape = (self.n_features, self.width, self.dtype)
+        if self._training is None or self._training.work.n_threads != self.n_threads:
+            self._training = _Training(
+                TopicWeights(*shape), Workspace(*shape, self.n_threads), Statistics.empty(*shape)
+            )
+        weights, work, statistics = self._training
         statistics.seen[:] = 0
         start = batch.rows.start
         n_samples = batch.rows.stop - start
@@ -227,7 +238,8 @@ class LDA:
                 gamma,
                 inverse[local],
                 prior,
-                self._work,
+                weights,
+                work,
                 Local(statistics, log_normalizer[local], energy[local])
                 if moments
                 else Local(statistics),
@@ -259,13 +271,17 @@ class LDA:
 
     # -------------------------------------------------------------- evaluation
 
-    def infer(self, X: Any, tempering: Tempering = UNTEMPERED) -> NDArray:
+    def infer(
+        self, X: Any, tempering: Tempering = UNTEMPERED, *, n_threads: int | None = None
+    ) -> NDArray:
         """gamma of documents, each started from ones: of shape (n_samples, K)."""
+        self._mind_exposure()
         n_samples = X.shape[0]
         gamma = np.ones((n_samples, self.n_topics), dtype=self.dtype)
         inverse = self._per_document(tempering, n_samples)
         prior = self._effective_alpha(tempering)
-        work = self._new_workspace()
+        exact = self.options.start == "random"
+        weights, work = self._for_inference(inverse, exact, n_threads)
         for rows in self._blocks(slice(0, n_samples)):
             self._fit_block(
                 X,
@@ -273,6 +289,7 @@ class LDA:
                 gamma[rows],
                 inverse[rows],
                 prior,
+                weights,
                 work,
                 Local(),
                 exact=self.options.start == "random",
@@ -280,15 +297,21 @@ class LDA:
         return gamma
 
     def document_bound(
-        self, X: Any, gamma: NDArray, tempering: Tempering = UNTEMPERED
+        self,
+        X: Any,
+        gamma: NDArray,
+        tempering: Tempering = UNTEMPERED,
+        *,
+        n_threads: int | None = None,
     ) -> NDArray[np.float64]:
         """Each document's part of the annealed ELBO at a given gamma and its best phi."""
+        self._mind_exposure()
         n_samples = X.shape[0]
         gamma = np.array(gamma, dtype=self.dtype, order="C")
         inverse = self._per_document(tempering, n_samples)
         prior = self._effective_alpha(tempering)
         bound = np.zeros(n_samples)
-        work = self._new_workspace()
+        weights, work = self._for_inference(inverse, False, n_threads)
         for rows in self._blocks(slice(0, n_samples)):
             self._fit_block(
                 X,
@@ -296,6 +319,7 @@ class LDA:
                 gamma[rows],
                 inverse[rows],
                 prior,
+                weights,
                 work,
                 Local(log_normalizer=bound[rows]),
                 exact=False,
@@ -306,6 +330,7 @@ class LDA:
 
     def topic_bound(self, tempering: Tempering = UNTEMPERED) -> float:
         """-KL(q(beta) || p(beta)), the topics' part of the ELBO."""
+        self._mind_exposure()
         eta = self._eta_rows(np.float64, tempering)
         sums = self.topic_sums
         psi_sums = psi(sums)
@@ -346,6 +371,7 @@ class LDA:
         gamma: NDArray,
         inverse: NDArray,
         alpha: NDArray[np.float64],
+        weights: TopicWeights,
         work: Workspace,
         wanted: Local,
         *,
@@ -357,10 +383,7 @@ class LDA:
         # rows of weights are raised to the least b, from which they can be raised further
         b0 = float(inverse.min())
         with self._lock:
-            if self._weights is None:
-                self._weights = TopicWeights(self.n_features, self.width, self.dtype)
-            weights = self._weights
-            weights.refresh(words, self.lam, self.topic_sums, b0, exact, self.n_threads)
+            weights.refresh(words, self.lam, self.topic_sums, b0, exact, work.n_threads)
         fit_block(
             X,
             rows,
@@ -375,11 +398,32 @@ class LDA:
             exact=exact,
             tolerance=self.options.tolerance,
             max_iter=self.options.max_iter if max_iter is None else max_iter,
-            n_threads=self.n_threads,
         )
 
-    def _new_workspace(self) -> Workspace:
-        return Workspace(self.n_features, self.width, self.dtype, self.n_threads)
+    def _for_inference(
+        self, inverse: NDArray, exact: bool, n_threads: int | None
+    ) -> tuple[TopicWeights, Workspace]:
+        """Weights that calls at the same temperature share, and a workspace of one's own.
+
+        Rows are only ever filled in, never made anew, so threads may read them while
+        others fill in more.
+        """
+        shape = (self.n_features, self.width, self.dtype)
+        key = (float(inverse.min(initial=1.0)), exact)
+        one_temperature = bool(np.all(inverse == key[0]))
+        with self._lock:
+            weights = self._inference.get(key) if one_temperature else None
+            if weights is None:
+                weights = TopicWeights(*shape)
+                if one_temperature:
+                    # at most the weights of transform and those of score
+                    kept = {k: w for k, w in self._inference.items() if k[0] == key[0]}
+                    self._inference = kept | {key: weights}
+        return weights, Workspace(*shape, self.n_threads if n_threads is None else n_threads)
+
+    def _mind_exposure(self) -> None:
+        if self.exposed:
+            self.topics_changed()
 
     def _step(
         self,
@@ -451,19 +495,28 @@ class LDA:
     def end_fit(self) -> None:
         """Let go of what only training needs."""
         self.document_topics = None
-        self._statistics = None
-        self._work = None
+        self._training = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name not in _NOT_PICKLED}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, **dict.fromkeys(_NOT_PICKLED))
+        self.exposed = False
+        self._inference = {}
         self._lock = threading.Lock()
 
 
 #: What a copy works out again.
-_NOT_PICKLED = ("document_topics", "_sums", "_weights", "_statistics", "_work", "_lock")
+_NOT_PICKLED = ("document_topics", "exposed", "_sums", "_training", "_inference", "_lock")
+
+
+class _Training(NamedTuple):
+    """What training steps write to, from the first to the last."""
+
+    weights: TopicWeights
+    work: Workspace
+    statistics: Statistics
 
 
 def _negative_kl(prior: NDArray[np.float64], gamma: NDArray) -> NDArray[np.float64]:

@@ -104,7 +104,7 @@ def test_not_a_temperature(value):
         (Annealed(length=1 / 3, passes=1), ["'length'", "'passes'"]),
         (Annealed(shape="cubic"), ["'shape'", "linear", "exponential", "relax", "'cubic'"]),
         (Annealed(form="prior"), ["'form'", "likelihood", "posterior", "'prior'"]),
-        (Annealed(passes=11), ["'passes'", "at most the passes", "11", "110 steps", "100"]),
+        (Annealed(passes=11), ["'passes'", "at most the passes", "11", "makes 10."]),
     ],
 )
 def test_clear_errors(temperature, words):

@@ -113,11 +113,9 @@ def test_history(X):
     assert np.all(np.diff(history["seconds"]) > 0)
     for name in ("elbo", "annealed_elbo", "perplexity"):
         assert_array_equal(np.isfinite(history[name]), [False, True] * 3)
-    cold = history["temperature"] == 1
-    evaluated = np.isfinite(history["elbo"])
-    assert_array_equal(
-        history["elbo"][cold & evaluated], history["annealed_elbo"][cold & evaluated]
-    )
+    # at T = 1 the same objective, at the gamma that the fit has come to
+    cold = np.isfinite(history["elbo"]) & (history["temperature"] == 1)
+    assert_allclose(history["elbo"][cold], history["annealed_elbo"][cold], rtol=0.01)
     # at T > 1 they are different objectives
     assert history["annealed_elbo"][1] != history["elbo"][1]
     assert history["elbo"][-1] == pytest.approx(lda.score(X), rel=1e-12)
@@ -187,7 +185,7 @@ def test_an_interrupt_leaves_a_fitted_estimator(X, method):
     assert lda.n_batch_iter_ == 4
     assert_allclose(lda.transform(X).sum(axis=1), 1)
     assert lda.temperature_path_.shape == (3,)
-    assert lda.history_["step"].shape == ((2,) if method == "batch" else (0,))
+    assert lda.history_["step"].shape == ((3,) if method == "batch" else (1,))
     assert_array_equal(
         pickle.loads(pickle.dumps(lda.set_params(callback=None))).transform(X), lda.transform(X)
     )

@@ -1,0 +1,63 @@
+"""The training perplexity in the course of `fit`: recorded, printed, a reason to stop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from annealvi.model import Tempering
+
+
+class Evaluation:
+    """Evaluates an estimator on its training documents every so many passes."""
+
+    def __init__(self, estimator: Any, X: Any) -> None:
+        self.estimator = estimator
+        self.X = X
+        self.last: float | None = None  # at T settled, so comparable with the next
+        self.latest: tuple[int, float] | None = None  # step and value of the last evaluation
+        self.budget_ended = False  # whether the last pass came before convergence
+
+    def after_pass(self, index: int) -> bool:
+        """Record a pass; return whether the fit has converged."""
+        estimator, monitor = self.estimator, self.estimator._monitor
+        every = estimator.evaluate_every
+        line = f"iteration: {index + 1} of max_iter: {estimator.max_iter}"
+        converged = False
+        monitor.record()
+        if every > 0 and (index + 1) % every == 0:
+            perplexity = self.evaluate()
+            line += f", perplexity: {perplexity:.4f}"
+            if estimator._temperature.settled(monitor.step - 1):
+                change = np.inf if self.last is None else abs(self.last - perplexity)
+                converged = bool(change < estimator.perp_tol)
+                self.last = perplexity
+        if estimator.verbose:
+            print(line)
+        if not converged:
+            estimator.n_iter_ += 1
+        self.budget_ended = every > 0 and not converged and index + 1 == estimator.max_iter
+        return converged
+
+    def evaluate(self) -> float:
+        estimator, model, X = self.estimator, self.estimator._model, self.X
+        gamma = estimator._infer(X)
+        elbo = estimator._bound(X, gamma)
+        n_words = X.sum(dtype=np.float64)
+        perplexity = float(np.exp(-np.float64(elbo) / n_words))
+        tempering = estimator._temperature.tempering(estimator._monitor.step - 1)
+        kept = model.document_topics  # the gamma that the fit itself has come to
+        if kept is None and tempering == Tempering():
+            annealed = elbo
+        else:
+            annealed = model.elbo(X, kept, tempering)
+        estimator._monitor.record(elbo=elbo, annealed_elbo=annealed, perplexity=perplexity)
+        self.latest = (estimator._monitor.step, perplexity)
+        return perplexity
+
+    def final_perplexity(self) -> float:
+        """Perplexity at the end of the fit, evaluated again only if there was a step since."""
+        if self.latest is not None and self.latest[0] == self.estimator._monitor.step:
+            return self.latest[1]
+        return self.estimator._perplexity(self.X, self.estimator._infer(self.X), False)
