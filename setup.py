@@ -24,8 +24,9 @@ DEBUG = os.environ.get("ANNEALVI_DEBUG", "") not in ("", "0")
 FLAGS = ["-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"]
 FLAGS += ["-O1", "-g"] if DEBUG else ["-O3"]
 
-# Debug and release builds share no intermediate file: neither may pass for the other.
-BUILD = "build/debug" if DEBUG else "build"
+# Builds of different kinds share no intermediate file: none may pass for another.
+SERIAL = os.environ.get("ANNEALVI_NO_OPENMP", "") not in ("", "0")
+BUILD = "build" + "/debug" * DEBUG + "/serial" * SERIAL
 
 # The builds of kernels.c, chosen from at run time by dispatch.c.
 X86_BUILDS = {
@@ -78,10 +79,10 @@ class BuildKernels(build_ext):
 
     def build_extensions(self) -> None:
         openmp = []
-        wanted = os.environ.get("ANNEALVI_NO_OPENMP", "") in ("", "0")
-        if wanted and self.compiles(OPENMP_PROBE, ["-fopenmp"], link=True):
+        if SERIAL:
+            self.warn("annealvi: ANNEALVI_NO_OPENMP is set; building for one thread")
+        elif self.compiles(OPENMP_PROBE, ["-fopenmp"], link=True):
             openmp = ["-fopenmp"]
-        if openmp:
             print("annealvi: building with OpenMP")
         else:
             self.warn("annealvi: OpenMP not found; building for one thread, n_jobs has no effect")

@@ -70,6 +70,26 @@ def check_prior(
             f"The {name!r} parameter of {owner} must be a float or an array of shape {allowed}. "
             f"Got an array of shape {array.shape} instead."
         )
+    _check_positive(array, name, owner, dtype)
+    return float(array) if array.ndim == 0 else array.astype(np.float64)
+
+
+def check_topics(
+    value: ArrayLike, name: str, owner: str, shape: tuple[int, int], dtype: np.dtype
+) -> NDArray:
+    """Topics given as an array: lambda, positive and finite, of a given shape."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiu" or array.shape != shape:
+        raise ValueError(
+            f"The {name!r} of {owner} must be an array of numbers of shape {shape}, "
+            f"(n_components, n_features). Got shape {array.shape} and dtype {array.dtype} instead."
+        )
+    _check_positive(array, name, owner, dtype)
+    return array
+
+
+def _check_positive(array: NDArray, name: str, owner: str, dtype: np.dtype) -> None:
+    """Positive, finite, and within the range of the model's dtype."""
     wrong = array[~(np.isfinite(array) & (array > 0))]
     if wrong.size:
         raise ValueError(
@@ -83,23 +103,6 @@ def check_prior(
             f"The {name!r} parameter of {owner} must lie in [{tiny:.3g}, {huge:.3g}], the range "
             f"of {dtype}, the dtype of X. Got {wrong.flat[0]} instead."
         )
-    return float(array) if array.ndim == 0 else array.astype(np.float64)
-
-
-def check_topics(value: ArrayLike, name: str, owner: str, shape: tuple[int, int]) -> NDArray:
-    """Topics given as an array: lambda, positive and finite, of a given shape."""
-    array = np.asarray(value)
-    if array.dtype.kind not in "fiu" or array.shape != shape:
-        raise ValueError(
-            f"The {name!r} of {owner} must be an array of numbers of shape {shape}, "
-            f"(n_components, n_features). Got shape {array.shape} and dtype {array.dtype} instead."
-        )
-    if not np.all(np.isfinite(array) & (array > 0)):
-        wrong = array[~(np.isfinite(array) & (array > 0))].flat[0]
-        raise ValueError(
-            f"The {name!r} of {owner} must be positive and finite. Got {wrong} instead."
-        )
-    return array
 
 
 def canonical_csr(X: Any) -> Any:
@@ -108,9 +111,14 @@ def canonical_csr(X: Any) -> Any:
     The kernels trust them, and a matrix whose arrays were edited by hand may break
     what SciPy promises.  The user's matrix is left as it is.
     """
-    n_features = X.shape[1]
+    n_samples, n_features = X.shape
     indptr, indices = X.indptr, X.indices
-    if indptr[0] != 0 or np.any(np.diff(indptr) < 0) or indptr[-1] > min(len(indices), len(X.data)):
+    if (
+        len(indptr) != n_samples + 1
+        or indptr[0] != 0
+        or np.any(np.diff(indptr) < 0)
+        or indptr[-1] > min(len(indices), len(X.data))
+    ):
         raise ValueError("The indptr array of the sparse matrix X is not a valid CSR row index.")
     n_entries = int(indptr[-1])
     if n_entries:

@@ -507,13 +507,12 @@ class TemperedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         n_topics = value.shape[0] if value.ndim else self.n_components
         n_features = value.shape[-1] if value.ndim and first else 0
         n_features = getattr(self, "n_features_in_", n_features)
-        value = check_topics(value, "components_", owner, (n_topics, n_features))
-        temperature = self._wanted_temperature()
         dtype = value.dtype if value.dtype in FLOATS else np.dtype(np.float64)
+        dtype = dtype if first else self._model.dtype
+        value = check_topics(value, "components_", owner, (n_topics, n_features), dtype)
+        temperature = self._wanted_temperature()
         # another model, so that views of the old one and copies of the estimator keep theirs
-        model, alpha, eta = self._new_model(
-            n_topics, n_features, dtype if first else self._model.dtype
-        )
+        model, alpha, eta = self._new_model(n_topics, n_features, dtype)
         model.set_topics(value)
         if first:
             self.random_state_ = check_random_state(self.random_state)
@@ -636,7 +635,8 @@ class TemperedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             model.initialize(rng)
         else:
             shape = (self.n_components, n_features)
-            model.set_topics(check_topics(self.init, "init", type(self).__name__, shape))
+            owner = type(self).__name__
+            model.set_topics(check_topics(self.init, "init", owner, shape, model.dtype))
         self.__dict__.pop("bound_", None)
         self.random_state_ = rng
         self.doc_topic_prior_, self.topic_word_prior_ = alpha, eta

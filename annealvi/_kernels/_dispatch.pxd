@@ -4,7 +4,7 @@ cdef extern from "kernels.h" nogil:
     ctypedef struct table_f32 "annealvi_table_f32":
         int (*fit_document)(
             int64_t, int, int, const float **, const float *, const float *, float, float,
-            double, int, int, float *, float *, float *, float *, float *, float *
+            double, int, int, float *, float *, float *, float *, float *, float *, double *
         ) noexcept nogil
         double (*log_normalizer)(
             int64_t, int, const float *, const float *, float, float, float *
@@ -32,7 +32,7 @@ cdef extern from "kernels.h" nogil:
     ctypedef struct table_f64 "annealvi_table_f64":
         int (*fit_document)(
             int64_t, int, int, const double **, const double *, const double *, double, double,
-            double, int, int, double *, double *, double *, double *, double *, double *
+            double, int, int, double *, double *, double *, double *, double *, double *, double *
         ) noexcept nogil
         double (*log_normalizer)(
             int64_t, int, const double *, const double *, double, double, double *

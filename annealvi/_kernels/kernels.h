@@ -9,7 +9,7 @@
     typedef struct {                                                                             \
         int (*fit_document)(int64_t, int, int, const REAL *const *, const REAL *, const REAL *,  \
                             REAL, REAL, double, int, int, REAL *, REAL *, REAL *, REAL *, REAL *,\
-                            REAL *);                                                             \
+                            REAL *, double *);                                                   \
         double (*log_normalizer)(int64_t, int, const REAL *, const REAL *, REAL, REAL, REAL *);  \
         double (*energy)(int64_t, int, int, const REAL *const *, const REAL *, const REAL *,     \
                          const REAL *, REAL, REAL *);                                            \

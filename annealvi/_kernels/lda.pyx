@@ -140,6 +140,7 @@ def fit_documents(
         floating *ratio_d = NULL
         floating *raised_d = NULL
         floating *reference = NULL
+        double *totals = NULL
         const floating **row_of = NULL
         double scale
 
@@ -153,6 +154,7 @@ def fit_documents(
         norm = counts + room
         ratio_d = norm + room
         reference = ratio_d + room
+        totals = <double *>(reference + SLACK)
         row_of = <const floating **>&rows[threadid(), 0]
         for d in prange(n, schedule="dynamic", chunksize=4):
             at = indptr[start + d]
@@ -186,7 +188,8 @@ def fit_documents(
             if floating is float:
                 kernels.f32.fit_document(
                     n_words, K, K_pad, row_of, counts, &alpha[0], b[d], eps, tolerance, max_iter,
-                    finish, gamma_d, t_d, s, norm, ratio_d, reference)
+                    finish, gamma_d, t_d, s, norm, ratio_d, reference,
+                    totals)
                 if want_energy:
                     energy[d] = kernels.f32.energy(
                         n_words, K, K_pad, row_of, gamma_d, t_d, ratio_d, b[d], s) + scale
@@ -196,7 +199,8 @@ def fit_documents(
             else:
                 kernels.f64.fit_document(
                     n_words, K, K_pad, row_of, counts, &alpha[0], b[d], eps, tolerance, max_iter,
-                    finish, gamma_d, t_d, s, norm, ratio_d, reference)
+                    finish, gamma_d, t_d, s, norm, ratio_d, reference,
+                    totals)
                 if want_energy:
                     energy[d] = kernels.f64.energy(
                         n_words, K, K_pad, row_of, gamma_d, t_d, ratio_d, b[d], s) + scale
@@ -210,7 +214,7 @@ def fit_documents(
 
 def scratch_size(K_pad, longest):
     """Numbers of scratch that fit_documents needs for each thread."""
-    return 3 * K_pad + 3 * (longest + SLACK) + 16
+    return 3 * K_pad + 3 * (longest + SLACK) + SLACK + 2 * K_pad
 
 
 def accumulate_statistics(

@@ -186,11 +186,11 @@ static int FN(fit_document)(
     REAL *s,                 /* OUT K_pad: scratch */
     REAL *norm,              /* OUT n_words, padded */
     REAL *ratio,             /* OUT n_words, padded */
-    REAL *reference)         /* OUT what psi(gamma) was taken relative to */
+    REAL *reference,         /* OUT what psi(gamma) was taken relative to */
+    double *totals)          /* OUT K_pad: scratch */
 {
     const REAL clamp = eps > 0 ? CLAMP_PLAIN : CLAMP;
     int it = 0;
-    const REAL slack = eps > 0 ? 4 * (REAL)EPSILON : (REAL)0.5;
     V ref_scale, ref_shift;
     REAL now = eps > 0 ? FN(total_of)(K, K_pad, gamma) : FN(largest_of)(K_pad, gamma);
     *reference = now;
@@ -200,7 +200,23 @@ static int FN(fit_document)(
         it++;
         for (int k = 0; k < K_pad; k += LANES)
             FN(store)(s + k, (V){0});
-        FN(sweep)(it & 1, n_words, K_pad, rows, counts, t, eps, norm, ratio, s);
+        if (BITS == 64 || n_words <= LONG_DOCUMENT) {
+            FN(sweep)(it & 1, n_words, K_pad, rows, counts, t, eps, norm, ratio, s);
+        } else { /* sums of very many words are kept in double */
+            for (int k = 0; k < K_pad; k++)
+                totals[k] = 0;
+            for (int64_t first = 0; first < n_words; first += LONG_DOCUMENT) {
+                const int64_t n = n_words - first < LONG_DOCUMENT ? n_words - first : LONG_DOCUMENT;
+                FN(sweep)(it & 1, n, K_pad, rows + first, counts + first, t, eps, norm + first,
+                          ratio + first, s);
+                for (int k = 0; k < K_pad; k++) {
+                    totals[k] += (double)s[k];
+                    s[k] = 0;
+                }
+            }
+            for (int k = 0; k < K_pad; k++)
+                s[k] = (REAL)totals[k];
+        }
 
         V change = {0};
         for (int k = 0; k < K_pad; k += LANES) {
@@ -213,6 +229,8 @@ static int FN(fit_document)(
         for (int l = 0; l < LANES; l++)
             moved += (double)change[l];
         now = eps > 0 ? FN(total_of)(K, K_pad, gamma) : FN(largest_of)(K_pad, gamma);
+        /* below 1 psi falls steeply: there half as much again is another number */
+        const REAL slack = eps > 0 ? 4 * (REAL)EPSILON : now < 1 ? 0 : (REAL)0.5;
         if (now > *reference * (1 + slack) || now < *reference * (1 - slack)) {
             *reference = now;
             FN(reference_parts)(now, &ref_scale, &ref_shift);
@@ -235,12 +253,12 @@ static double FN(log_normalizer)(int64_t n_words, int K, const REAL *counts, con
     int64_t v = 0;
     const V tiny = FN(splat)((REAL)TINY);
     for (; v + LANES <= n_words; v += LANES)
-        FN(store)(norm + v, FN(log)(FN(max)(FN(load)(norm + v), tiny)));
+        FN(store)(norm + v, FN(log)(FN(at_least)(FN(load)(norm + v), tiny)));
     if (v < n_words) {
         V rest = tiny;
         for (int l = 0; l < (int)(n_words - v); l++)
             rest[l] = norm[v + l];
-        rest = FN(log)(FN(max)(rest, tiny));
+        rest = FN(log)(FN(at_least)(rest, tiny));
         for (int l = 0; l < (int)(n_words - v); l++)
             norm[v + l] = rest[l];
     }
@@ -394,13 +412,13 @@ static void FN(step_row)(int K, REAL keep, REAL gain, REAL scale, REAL floor,
     if (s_row)
         for (int k = 0; k < K; k++) {
             const REAL new = keep * lambda[k] + gain * (eta[k] + scale * s_row[k]);
-            lambda[k] = new > floor ? new : floor;
+            lambda[k] = new < floor ? floor : new; /* NaN stays NaN */
             sums[k] += (double)lambda[k];
         }
     else
         for (int k = 0; k < K; k++) {
             const REAL new = keep * lambda[k] + gain * eta[k];
-            lambda[k] = new > floor ? new : floor;
+            lambda[k] = new < floor ? floor : new;
             sums[k] += (double)lambda[k];
         }
 }

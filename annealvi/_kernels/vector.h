@@ -21,7 +21,8 @@
 #define VECTOR_BYTES 16
 #endif
 #define INLINE static inline __attribute__((always_inline))
-#define WORD_BLOCK 8 /* words that one sweep takes together */
+#define WORD_BLOCK 8      /* words that one sweep takes together */
+#define LONG_DOCUMENT 512 /* words that are summed in float; whole blocks */
 #endif
 
 #undef V
@@ -43,6 +44,7 @@ INLINE void FN(store)(REAL *p, V x) { *(VU *)p = x; }
 INLINE V FN(splat)(REAL x) { return x - (V){0}; }
 INLINE V FN(select)(VI mask, V yes, V no) { return (V)((mask & (VI)yes) | (~mask & (VI)no)); }
 INLINE V FN(max)(V a, V b) { return FN(select)(a > b, a, b); }
+INLINE V FN(at_least)(V x, V least) { return FN(select)(x < least, least, x); } /* NaN stays */
 INLINE V FN(abs)(V x) { return (V)((VI)x & (((INT)1 << (BITS - 1)) ^ (INT)-1)); }
 
 /* Sums of `n_words` vectors (4 or 8) over their lanes, written to out[0..n_words).

@@ -31,6 +31,19 @@ def test_schedules(shape, length, L):
     assert [schedule.settled(t) for t in (L - 1, L)] == [False, True]
 
 
+def test_steps_are_not_rounded_up_twice():
+    assert Annealed(length=0.07).plan(100, 1).n_annealing_steps_ == 7
+    assert Annealed(length=0.07).plan(300, 1).n_annealing_steps_ == 21
+
+
+def test_compare():
+    assert Annealed() == Annealed()
+    assert Annealed() != Annealed(start=2)
+    assert Fixed(2) == Fixed(2.0)
+    assert Fixed(1) != Annealed()
+    assert len({Annealed(), Annealed(), Fixed()}) == 2
+
+
 def test_length_in_passes():
     assert Annealed(passes=2).plan(100, 10).n_annealing_steps_ == 20
     assert Annealed(passes=2.55).plan(100, 10).n_annealing_steps_ == 26

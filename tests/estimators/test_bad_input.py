@@ -77,13 +77,16 @@ def spoil(value):
         (dict(temperature=Annealed(length=0.5, passes=1)), "Only one of .*'length' and 'passes'"),
         (
             dict(temperature=Annealed(passes=11)),
-            "'passes' .* Got passes=11, .* while fit makes 10",
+            "'passes' .* Got passes=11, while fit makes 10",
         ),
         (dict(temperature=Annealed(shape="cosine")), "'shape' parameter of Annealed .* 'cosine'"),
         (dict(temperature=Annealed(form="both")), "'form' parameter of Annealed .* 'both'"),
         (dict(init="kmeans"), "'init' .* Got 'kmeans'"),
         (dict(init=np.ones((3, 19))), r"'init' of TemperedLDA .* \(3, 20\).* Got shape \(3, 19\)"),
-        (dict(init=np.zeros((3, 20))), "'init' of TemperedLDA must be positive and finite. Got 0"),
+        (
+            dict(init=np.zeros((3, 20))),
+            "'init' parameter of TemperedLDA must be positive and finite. Got 0",
+        ),
         (dict(init=np.full((3, 20), math.inf)), "'init' .* positive and finite. Got inf"),
         (dict(init="documents", n_components=31), "n_components=31 must be at most n_samples=30"),
         (dict(document_init="cold"), "'document_init' .* Got 'cold'"),
@@ -123,6 +126,12 @@ def damaged(**arrays):
     return Z
 
 
+def shortened():
+    Z = X.copy()
+    Z.indptr = Z.indptr[:10].copy()
+    return Z
+
+
 @pytest.mark.parametrize("method", ["fit", "transform"])
 @pytest.mark.parametrize(
     ("Z", "message"),
@@ -133,6 +142,7 @@ def damaged(**arrays):
         (damaged(indptr=(-1, 10**6)), "indptr"),
         (damaged(indptr=(3, 10**5)), "indptr"),
         (damaged(indptr=(0, -2)), "indptr"),
+        (shortened(), "indptr"),
     ],
 )
 def test_a_broken_csr_matrix_is_not_read(method, Z, message):
@@ -201,3 +211,50 @@ def test_an_error_in_fit_leaves_an_unfitted_estimator_unfitted():
         lda.fit(X)
     with pytest.raises(NotFittedError):
         lda.transform(X)
+
+
+@pytest.mark.parametrize(
+    ("method", "parameters"),
+    [
+        ("fit", dict(temperature=Fixed(9.0, form="posterior"), learning_method="online")),
+        ("fit", dict(n_jobs=0)),
+        ("fit", dict(init=np.ones((3, 2)))),
+        ("fit", dict(doc_topic_prior=[1, 2])),
+        ("partial_fit", dict(temperature=Fixed(9.0, form="posterior"))),
+        ("partial_fit", dict(n_jobs=0)),
+    ],
+)
+def test_an_error_leaves_the_estimator_as_it_was(method, parameters):
+    with pytest.raises(ValueError):
+        getattr(new := TemperedLDA(3, **parameters), method)(X)
+    with pytest.raises(NotFittedError):
+        new.transform(X)
+    lda = TemperedLDA(3, random_state=0).fit(X)
+    before = lda.transform(X)
+    lda.set_params(**parameters)
+    with pytest.raises(ValueError):
+        getattr(lda, method)(np.ones((40, 25)) if method == "fit" else X)
+    assert lda.n_features_in_ == 20
+    np.testing.assert_array_equal(lda.set_params(n_jobs=None).transform(X), before)
+
+
+@pytest.mark.parametrize("name", ["doc_topic_prior", "topic_word_prior"])
+def test_a_prior_must_not_underflow_in_the_dtype_of_X(name):
+    with pytest.raises(ValueError, match=rf"{name}.* float32, the dtype of X. Got 1e-40"):
+        TemperedLDA(3, **{name: 1e-40}).fit(X.astype(np.float32))
+    TemperedLDA(3, **{name: 1e-40}).fit(X)
+    with pytest.raises(ValueError, match=r"init.* float32"):
+        TemperedLDA(3, init=np.full((3, 20), 1e-50)).fit(X.astype(np.float32))
+
+
+def test_ragged_priors_and_huge_temperatures():
+    with pytest.raises(ValueError, match=r"'doc_topic_prior' .* array of floats"):
+        TemperedLDA(3, doc_topic_prior=[[1], [1, 2], 3]).fit(X)
+    with pytest.raises(ValueError, match=r"'temperature' .* finite"):
+        TemperedLDA(3, temperature=10**400).fit(X)
+
+
+def test_a_new_temperature_is_checked_in_partial_fit():
+    lda = TemperedLDA(3, document_init="warm").partial_fit(X)
+    with pytest.raises(ValueError, match=r"'temperature' .* Got 0.1"):
+        lda.set_params(temperature=0.1).partial_fit(X)

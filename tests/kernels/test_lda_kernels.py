@@ -207,3 +207,31 @@ def test_float32_does_not_underflow(n_topics):
         mass = dense(local.statistics).sum(dtype=np.float64)
         assert_allclose(mass, b * X.sum(), rtol=1e-5)
         assert np.isfinite(model.elbo(X, None, Tempering(b)))
+
+
+def test_long_documents_in_float32():
+    """Sums over very many words are kept in double."""
+    rng = np.random.RandomState(0)
+    n_features = 60_001
+    X = sparse.csr_matrix(rng.poisson(1.0, (2, n_features)) + 1.0)
+    gammas = {}
+    for dtype in DTYPES:
+        model = LDA(3, n_features, alpha=0.1, eta=0.1, dtype=dtype)
+        model.set_topics(np.random.RandomState(1).gamma(1.0, 1.0, (3, n_features)) + 0.01)
+        gammas[dtype] = model.infer(X.astype(dtype))
+    total = X.sum(axis=1).A1 + 0.3 if hasattr(X.sum(axis=1), "A1") else X.sum(axis=1) + 0.3
+    assert_allclose(gammas[np.float32].sum(axis=1), total, rtol=3e-6)
+    assert_allclose(gammas[np.float32], gammas[np.float64], rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_tiny_counts_and_priors(dtype, instruction_set):
+    """Where psi falls steeply the reference must follow gamma closely."""
+    X = sparse.csr_matrix(np.array([[5e-4, 0.0]]))
+    model = LDA(2, 2, alpha=1e-3, eta=0.1, dtype=dtype, options=LocalOptions(5, 0.0, "constant"))
+    model.set_topics(np.array([[5.0, 1.0], [1.0, 5.0]]))
+    gamma = model.infer(X.astype(dtype))
+    expected = naive_local_step(
+        X.toarray(), model.topics.astype(float), np.full(2, 1e-3), np.ones(1), np.ones((1, 2)), 5
+    )[0]
+    assert_allclose(gamma, expected, rtol=1e-6 if dtype is np.float64 else 2e-2)
