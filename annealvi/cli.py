@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -95,8 +96,12 @@ def demo(n_seeds: int = 3, output: str = "annealvi_demo.png") -> None:
     ------
     ImportError
         Without matplotlib or tqdm; the message names the extra.
+    OSError
+        If the figure could not be written to `output`.
     """
     matplotlib = import_optional("matplotlib", "demo", "annealvi demo")
+    matplotlib.use("Agg")
+    _check_output(output)
     tqdm = import_optional("tqdm", "demo", "annealvi demo").tqdm
     abstracts = load_arxiv_abstracts()
     train, held_out = train_test_split(abstracts.data, test_size=300, random_state=0)
@@ -140,9 +145,23 @@ def demo(n_seeds: int = 3, output: str = "annealvi_demo.png") -> None:
     for rank, topic in enumerate(order, start=1):
         print(f"{rank:>4}  {' '.join(words[topic])}")
 
-    matplotlib.use("Agg")
     _draw(fits, rival, output)
     print(f"\nFigure: {output}")
+
+
+def _check_output(output: str) -> None:
+    """Find out before the fits that the figure could not be written after them."""
+    plt = import_optional("matplotlib.pyplot", "demo", "annealvi demo")
+    formats = plt.figure().canvas.get_supported_filetypes()
+    plt.close("all")
+    path = Path(output)
+    if path.suffix[1:].lower() not in formats:
+        raise OSError(
+            f"cannot write the figure to {output!r}: its ending must be one of "
+            f"{', '.join('.' + name for name in sorted(formats))}"
+        )
+    with path.open("ab"):  # raises what is wrong with the place
+        pass
 
 
 def _draw(fits: dict[str, list[_Result]], rival: _Result, output: str) -> None:

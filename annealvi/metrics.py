@@ -15,6 +15,7 @@ from annealvi.inference import Monitor
 
 #: Bytes of gathered topic weights at a time.
 _BLOCK_BYTES = 1 << 24
+_MOST_TOKENS = 1e9
 
 
 @validate_params(
@@ -46,7 +47,8 @@ def split_tokens(
     Raises
     ------
     ValueError
-        If X holds negative numbers or numbers that are not integers.
+        If X holds negative numbers, numbers that are not integers, or more than 1e9
+        tokens.
     """
     X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
     check_non_negative(X, "split_tokens")
@@ -55,6 +57,12 @@ def split_tokens(
         raise ValueError(
             "Tokens can be split only where X holds integer counts. "
             f"Got {X.data[X.data != np.floor(X.data)][0]}."
+        )
+    n_tokens = X.data.sum(dtype=np.float64)
+    if n_tokens > _MOST_TOKENS:
+        raise ValueError(
+            f"Tokens are split one by one: X may hold at most {_MOST_TOKENS:.0e} of them. "
+            f"Got {n_tokens:.3g}."
         )
     rng = check_random_state(random_state)
     counts = X.data.astype(np.int64)
@@ -109,8 +117,16 @@ def document_completion(
     -------
     float or ndarray of shape (n_samples,)
         In nats a word; higher is better.
+
+    Raises
+    ------
+    ValueError
+        If X cannot be split (see :func:`split_tokens`), has another number of features
+        than was fitted, or no document of two words or more.
     """
     seen, hidden = split_tokens(X, observed=observed, random_state=random_state)
+    if hasattr(X, "iloc"):  # a DataFrame: transform wants to see its column names
+        seen = type(X)(seen.toarray(), index=X.index, columns=X.columns)
     theta = np.asarray(estimator.transform(seen), dtype=np.float64)
     components = np.asarray(estimator.components_, dtype=np.float64)
     beta = (components / components.sum(axis=1, keepdims=True)).T.copy()

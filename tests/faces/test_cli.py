@@ -54,11 +54,15 @@ def test_bad_arguments():
     assert "demo" in done.stderr
 
 
-def test_a_figure_that_cannot_be_written(tmp_path, monkeypatch, capsys):
-    nowhere = tmp_path / "nowhere" / "x.png"
-    monkeypatch.setattr(cli, "demo", lambda *_: nowhere.write_text(""))
-    assert cli.main(["demo"]) == 1
-    assert "nowhere" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("name", "words"), [("nowhere/x.png", "nowhere"), ("x.xyz", ".png"), ("x", ".png")]
+)
+def test_a_figure_that_cannot_be_written(tmp_path, capsys, name, words):
+    """It is found out before anything is fitted."""
+    assert cli.main(["demo", "--output", str(tmp_path / name)]) == 1
+    captured = capsys.readouterr()
+    assert words in captured.err
+    assert "abstracts" not in captured.out
 
 
 def test_version():

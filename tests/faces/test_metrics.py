@@ -1,6 +1,7 @@
 """Document completion against a loop over tokens."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
@@ -66,6 +67,8 @@ def test_clear_errors(X):
         document_completion(lda, -X)
     with pytest.raises(ValueError, match=r"'observed' .* \(0.0, 1.0\). Got 1.0"):
         document_completion(lda, X, observed=1.0)
+    with pytest.raises(ValueError, match=r"at most 1e\+09 of them. Got 1e\+12"):
+        document_completion(lda, np.full((1, 40), 2.5e10))
     with pytest.raises(ValueError, match="at least two words"):
         document_completion(lda, X[5:7])
     with pytest.raises(ValueError, match=r"'every' .* \(0, inf\). Got 0"):
@@ -85,3 +88,13 @@ def test_learning_curve(X, every, steps):
     taken = np.isfinite(lda.history_["heldout"])
     assert_array_equal(lda.history_["step"][taken], steps)
     assert lda.history_["heldout"][taken][-1] == document_completion(lda, X[:20])
+
+
+def test_data_frames_keep_their_names(X):
+    frame = pd.DataFrame(X.toarray(), columns=[f"w{i}" for i in range(40)])
+    lda = TemperedLDA(3, max_iter=2, random_state=0, callback=HeldOut(frame)).fit(frame)
+    assert document_completion(lda, frame) == document_completion(
+        TemperedLDA(3, max_iter=2, random_state=0).fit(X), X
+    )
+    with pytest.raises(ValueError, match="feature names should match"):
+        document_completion(lda, frame[frame.columns[::-1]])
