@@ -110,30 +110,56 @@ INLINE void FN(add_rows)(int n, int K_pad, const REAL *const *rows, const REAL *
     }
 }
 
-/* One sweep over a document: norm, ratio and, unless s is NULL, s.  Rows and
- * counts are padded to a whole block with words of count 0.
- *
- * Sweeps go forwards and backwards in turn: the rows of a document are often a
- * little larger than the first cache, and what the last sweep touched last is
- * still there. */
-INLINE void FN(sweep)(int backwards, int64_t n_words, int K_pad, const REAL *const *rows,
-                      const REAL *counts, const REAL *t, REAL eps, REAL *norm, REAL *ratio,
-                      REAL *s)
+/* The words of a block: all of it, or the half that the last words of a document fill.
+ * Rows and counts are padded to a whole block with words of count 0. */
+INLINE int FN(block_size)(int64_t n_words, int64_t first)
 {
+    return n_words - first > WORD_BLOCK / 2 ? WORD_BLOCK : WORD_BLOCK / 2;
+}
+
+INLINE void FN(block_normalizers)(int64_t n_words, int64_t j, int K_pad, const REAL *const *rows,
+                                  const REAL *counts, const REAL *t, REAL eps, REAL *norm,
+                                  REAL *ratio)
+{
+    if (FN(block_size)(n_words, j) == WORD_BLOCK)
+        FN(normalizers)(WORD_BLOCK, K_pad, rows + j, counts + j, t, eps, norm, ratio);
+    else
+        FN(normalizers)(WORD_BLOCK / 2, K_pad, rows + j, counts + j, t, eps, norm, ratio);
+}
+
+/* One sweep over a document: s_k += sum_v ratio_v W_vk.
+ *
+ * The norms of the next block come before the rows of this one are added, so that the
+ * division is not waited for.  Sweeps go forwards and backwards in turn: the rows of a
+ * document are often a little larger than the first cache, and what the last sweep
+ * touched last is still there. */
+static void FN(sweep)(int backwards, int64_t n_words, int K_pad, const REAL *const *rows,
+                      const REAL *counts, const REAL *t, REAL eps, REAL *s)
+{
+    REAL norm[WORD_BLOCK + LANES], ratio[2][WORD_BLOCK + LANES];
     const int64_t n_blocks = (n_words + WORD_BLOCK - 1) / WORD_BLOCK;
-    for (int64_t i = 0; i < n_blocks; i++) {
-        const int64_t j = (backwards ? n_blocks - 1 - i : i) * WORD_BLOCK;
-        if (n_words - j > WORD_BLOCK / 2) {
-            FN(normalizers)(WORD_BLOCK, K_pad, rows + j, counts + j, t, eps, norm + j, ratio + j);
-            if (s)
-                FN(add_rows)(WORD_BLOCK, K_pad, rows + j, ratio + j, s);
-        } else {
-            FN(normalizers)(WORD_BLOCK / 2, K_pad, rows + j, counts + j, t, eps, norm + j,
-                            ratio + j);
-            if (s)
-                FN(add_rows)(WORD_BLOCK / 2, K_pad, rows + j, ratio + j, s);
-        }
+    const int64_t step = backwards ? -WORD_BLOCK : WORD_BLOCK;
+    int64_t j = backwards ? (n_blocks - 1) * WORD_BLOCK : 0;
+    if (n_blocks > 0)
+        FN(block_normalizers)(n_words, j, K_pad, rows, counts, t, eps, norm, ratio[0]);
+    for (int64_t i = 0; i < n_blocks; i++, j += step) {
+        if (i + 1 < n_blocks)
+            FN(block_normalizers)(n_words, j + step, K_pad, rows, counts, t, eps, norm,
+                                  ratio[(i + 1) & 1]);
+        if (FN(block_size)(n_words, j) == WORD_BLOCK)
+            FN(add_rows)(WORD_BLOCK, K_pad, rows + j, ratio[i & 1], s);
+        else
+            FN(add_rows)(WORD_BLOCK / 2, K_pad, rows + j, ratio[i & 1], s);
     }
+}
+
+/* The norms and ratios alone, for all words. */
+static void FN(all_normalizers)(int64_t n_words, int K_pad, const REAL *const *rows,
+                                const REAL *counts, const REAL *t, REAL eps, REAL *norm,
+                                REAL *ratio)
+{
+    for (int64_t j = 0; j < n_words; j += WORD_BLOCK)
+        FN(block_normalizers)(n_words, j, K_pad, rows, counts, t, eps, norm + j, ratio + j);
 }
 
 /* The largest of a row; the padding never exceeds it. */
@@ -201,14 +227,13 @@ static int FN(fit_document)(
         for (int k = 0; k < K_pad; k += LANES)
             FN(store)(s + k, (V){0});
         if (BITS == 64 || n_words <= LONG_DOCUMENT) {
-            FN(sweep)(it & 1, n_words, K_pad, rows, counts, t, eps, norm, ratio, s);
+            FN(sweep)(it & 1, n_words, K_pad, rows, counts, t, eps, s);
         } else { /* sums of very many words are kept in double */
             for (int k = 0; k < K_pad; k++)
                 totals[k] = 0;
             for (int64_t first = 0; first < n_words; first += LONG_DOCUMENT) {
                 const int64_t n = n_words - first < LONG_DOCUMENT ? n_words - first : LONG_DOCUMENT;
-                FN(sweep)(it & 1, n, K_pad, rows + first, counts + first, t, eps, norm + first,
-                          ratio + first, s);
+                FN(sweep)(it & 1, n, K_pad, rows + first, counts + first, t, eps, s);
                 for (int k = 0; k < K_pad; k++) {
                     totals[k] += (double)s[k];
                     s[k] = 0;
@@ -240,7 +265,7 @@ static int FN(fit_document)(
             break;
     }
     if (finish)
-        FN(sweep)(0, n_words, K_pad, rows, counts, t, eps, norm, ratio, NULL);
+        FN(all_normalizers)(n_words, K_pad, rows, counts, t, eps, norm, ratio);
     return it;
 }
 
