@@ -12,24 +12,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
     _fit_context,
 )
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from annealvi._evaluation import Evaluation
-from annealvi._validation import FLOATS, canonical_csr, check_prior, check_topics, n_threads
+from annealvi._fitted_lda import FittedLDA
+from annealvi._validation import check_prior, check_topics, n_threads
 from annealvi.inference import Monitor, RobbinsMonro, full_step, optimise
 from annealvi.models.lda import LDA, LocalOptions
 from annealvi.temperature import Fixed, Temperature, as_temperature
 
 
-class TemperedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class TemperedLDA(FittedLDA):
     r"""Latent Dirichlet allocation by annealed variational inference.
 
     A drop-in for :class:`sklearn.decomposition.LatentDirichletAllocation`: every
@@ -255,14 +252,6 @@ class TemperedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.document_init = document_init
         self.callback = callback
 
-    # set by `fit`, `partial_fit` or an assignment to `components_`
-    _model: LDA
-    _monitor: Monitor
-    _temperature: Temperature
-    _planned_for: Temperature  # what _temperature is the plan of
-    _priors_in_use: tuple[Any, Any] | None
-    n_batch_iter_: int
-
     # ----------------------------------------------------------------- fitting
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -409,170 +398,7 @@ class TemperedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """
         return self.fit(X, y).transform(X, normalize=normalize)
 
-    # --------------------------------------------------------------- inference
-
-    def transform(self, X: Any, *, normalize: bool = True) -> NDArray:
-        """Topics of documents at T = 1.  Each row depends on its document alone.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        normalize : bool, default=True
-            Whether to return E[theta], whose rows sum to 1, or gamma.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components)
-        """
-        check_is_fitted(self)
-        gamma = self._infer(self._check_X(X, "transform"))
-        if normalize:
-            gamma /= gamma.sum(axis=1)[:, np.newaxis]
-        return gamma
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """The ELBO of documents at T = 1, in nats, the topics' KL included.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : Ignored
-
-        Returns
-        -------
-        float
-        """
-        check_is_fitted(self)
-        X = self._check_X(X, "score")
-        return self._bound(X, self._infer(X))
-
-    def perplexity(self, X: Any, sub_sampling: bool = False) -> float:
-        """exp(-ELBO per word) of documents at T = 1.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        sub_sampling : bool, default=False
-            Whether X is a sample of `total_samples` documents.
-
-        Returns
-        -------
-        float
-        """
-        check_is_fitted(self)
-        X = self._check_X(X, "perplexity")
-        return self._perplexity(X, self._infer(X), sub_sampling)
-
-    def top_words(self, n: int = 10, feature_names: ArrayLike | None = None) -> list[list[Any]]:
-        """The n most probable words of each topic, most probable first.
-
-        Parameters
-        ----------
-        n : int, default=10
-        feature_names : array-like of shape (n_features,), default=None
-            The words; by default the column names seen in `fit`, or else column numbers.
-
-        Returns
-        -------
-        list of lists
-            One list of words a topic.
-        """
-        check_is_fitted(self)
-        if not isinstance(n, Integral) or n < 1:
-            raise ValueError(f"'n' must be an int in the range [1, inf). Got {n!r} instead.")
-        if feature_names is None:
-            feature_names = getattr(self, "feature_names_in_", range(self._model.n_features))
-        names = np.asarray(feature_names)
-        if names.shape != (self._model.n_features,):
-            raise ValueError(
-                f"'feature_names' must have one name for each of the {self._model.n_features} "
-                f"features. Got shape {names.shape} instead."
-            )
-        order = np.argsort(-self._model.topics, axis=1, kind="stable")[:, :n]
-        return names[order].tolist()
-
-    # -------------------------------------------------------------- attributes
-
-    @property
-    def components_(self) -> NDArray:
-        model = self._fitted("_model")
-        model.exposed = True
-        return model.topics
-
-    @components_.setter
-    def components_(self, value: ArrayLike) -> None:
-        owner = type(self).__name__
-        value = np.asarray(value)
-        first = not self.__sklearn_is_fitted__()
-        n_topics = value.shape[0] if value.ndim else self.n_components
-        n_features = value.shape[-1] if value.ndim and first else 0
-        n_features = getattr(self, "n_features_in_", n_features)
-        dtype = value.dtype if value.dtype in FLOATS else np.dtype(np.float64)
-        dtype = dtype if first else self._model.dtype
-        value = check_topics(value, "components_", owner, (n_topics, n_features), dtype)
-        temperature = self._wanted_temperature()
-        # another model, so that views of the old one and copies of the estimator keep theirs
-        model, alpha, eta = self._new_model(n_topics, n_features, dtype)
-        model.set_topics(value)
-        if first:
-            self.random_state_ = check_random_state(self.random_state)
-            self._monitor, self._planned_for = Monitor(), temperature
-            self._temperature = temperature.plan(None, self.total_samples / self.batch_size)
-            self.n_features_in_, self.n_iter_, self.n_batch_iter_ = n_features, 0, 1
-            self.doc_topic_prior_, self.topic_word_prior_ = alpha, eta
-        elif n_topics != self._model.n_topics:
-            self.doc_topic_prior_, self.topic_word_prior_ = alpha, eta
-        self._model, self._priors_in_use = model, None
-        self._resume()
-
-    @property
-    def exp_dirichlet_component_(self) -> NDArray:
-        return self._fitted("_model").exp_e_log_topics()
-
-    @exp_dirichlet_component_.setter
-    def exp_dirichlet_component_(self, value: ArrayLike) -> None:
-        derived = self._fitted("_model").exp_e_log_topics()
-        value = np.asarray(value)
-        if value.shape != derived.shape or not np.allclose(value, derived, rtol=1e-3, atol=1e-6):
-            raise ValueError(
-                f"The 'exp_dirichlet_component_' of {type(self).__name__} follows from "
-                "'components_' as exp(E[log beta]); the array assigned differs from it. Assign "
-                "'components_' instead."
-            )
-
-    @property
-    def temperature_(self) -> float:
-        return self._fitted("_monitor").temperature
-
-    @property
-    def temperature_path_(self) -> NDArray[np.float64]:
-        return np.array(self._fitted("_monitor").temperature_path)
-
-    @property
-    def history_(self) -> dict[str, NDArray]:
-        return self._fitted("_monitor").history
-
-    @property
-    def _n_features_out(self) -> int:
-        return self._model.n_topics
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_model" in vars(self)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float32", "float64"]
-        return tags
-
     # ----------------------------------------------------------------- details
-
-    def _fitted(self, name: str) -> Any:
-        """What only a fitted estimator has; hasattr of an unfitted one must be false."""
-        if not self.__sklearn_is_fitted__():
-            raise AttributeError(f"This {type(self).__name__} instance is not fitted yet.")
-        return vars(self)[name]
 
     @contextmanager
     def _unchanged_on_error(self) -> Iterator[None]:
@@ -584,13 +410,6 @@ class TemperedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
-
-    def _check_X(self, X: Any, method: str, reset: bool = False) -> sparse.csr_matrix:
-        """X as a canonical CSR matrix of the fit's dtype."""
-        dtype = list(FLOATS) if reset else self._model.dtype
-        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=dtype)
-        check_non_negative(X, f"{type(self).__name__}.{method}")
-        return canonical_csr(X) if sparse.issparse(X) else sparse.csr_matrix(X)
 
     def _wanted_temperature(self) -> Temperature:
         temperature = as_temperature(self.temperature, type(self).__name__)
@@ -662,19 +481,6 @@ class TemperedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self._model.rng = self.random_state_
         self._use_priors()
 
-    def _use_priors(self) -> None:
-        """The priors' attributes may have been assigned to."""
-        model, owner = self._model, type(self).__name__
-        priors = (self.doc_topic_prior_, self.topic_word_prior_)
-        used = self._priors_in_use
-        if used is None or used[0] is not priors[0] or used[1] is not priors[1]:
-            K, V = model.n_topics, model.n_features
-            model.set_priors(
-                check_prior(priors[0], "doc_topic_prior_", owner, ((K,),), model.dtype),
-                check_prior(priors[1], "topic_word_prior_", owner, ((V,), (K, V)), model.dtype),
-            )
-            self._priors_in_use = priors
-
     def _check_steps(
         self,
         temperature: Temperature,
@@ -709,35 +515,3 @@ class TemperedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.n_batch_iter_ = self._monitor.step + 1
         if self._monitor.temperature_path:
             self._monitor.record()
-
-    def _infer(self, X: sparse.csr_matrix) -> NDArray:
-        self._use_priors()
-        return self._model.infer(X, n_threads=n_threads(self.n_jobs))
-
-    def _bound(self, X: sparse.csr_matrix, gamma: NDArray, sub_sampling: bool = False) -> float:
-        by_document = self._model.document_bound(X, gamma, n_threads=n_threads(self.n_jobs))
-        documents = float(np.sum(by_document))
-        if sub_sampling:
-            documents *= self.total_samples / X.shape[0]
-        return documents + self._model.topic_bound()
-
-    def _perplexity(self, X: sparse.csr_matrix, gamma: NDArray, sub_sampling: bool) -> float:
-        n_words = X.sum(dtype=np.float64)
-        if sub_sampling:
-            n_words *= self.total_samples / X.shape[0]
-        return float(np.exp(-np.float64(self._bound(X, gamma, sub_sampling)) / n_words))
-
-    def _perplexity_precomp_distr(
-        self, X: Any, doc_topic_distr: NDArray | None = None, sub_sampling: bool = False
-    ) -> float:
-        """Perplexity at a given gamma; scikit-learn's tests and some of its users call it."""
-        check_is_fitted(self)
-        X = self._check_X(X, "perplexity")
-        if doc_topic_distr is None:
-            doc_topic_distr = self._infer(X)
-        n_samples, n_topics = doc_topic_distr.shape
-        if n_samples != X.shape[0]:
-            raise ValueError("Number of samples in X and doc_topic_distr do not match.")
-        if n_topics != self._model.n_topics:
-            raise ValueError("Number of topics does not match.")
-        return self._perplexity(X, doc_topic_distr, sub_sampling)
