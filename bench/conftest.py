@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from statistics import median
 
 import pytest
 from threadpoolctl import threadpool_limits
@@ -24,23 +25,17 @@ def single_threaded_blas():
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Each group's medians against its baseline, which was timed in the same run."""
+    """The median over rounds of baseline over method, which took turns."""
     session = getattr(terminalreporter.config, "_benchmarksession", None)
-    if session is None:
+    rows = [b for b in session.benchmarks if "baseline" in b.extra_info] if session else []
+    if not rows:
         return
-    groups: dict[str, dict[str, object]] = {}
-    for bench in session.benchmarks:
-        if bench.extra_info.get("role") and bench.stats.rounds:
-            groups.setdefault(bench.group, {})[bench.extra_info["role"]] = bench.stats
-    if not groups:
-        return
-    terminalreporter.section("ratios of medians")
-    terminalreporter.line(f"{'':<52}{'ratio':>8}{'median':>12}{'min to max':>22}")
-    for group, roles in groups.items():
-        baseline = roles.get("baseline")
-        for role, stats in roles.items():
-            ratio = f"{baseline.median / stats.median:.2f}" if baseline else ""
-            terminalreporter.line(
-                f"{group + ', ' + role:<52}{ratio:>8}{stats.median:>10.4f} s"
-                f"{stats.min:>12.4f} to {stats.max:.4f}"
-            )
+    terminalreporter.section("how many times as fast as the baseline: medians over pairs")
+    terminalreporter.line(f"{'':<56}{'ratio':>8}{'method':>12}{'baseline':>12}")
+    for bench in rows:
+        baseline, own = bench.extra_info["baseline"], bench.stats.data
+        ratio = median(b / t for b, t in zip(baseline, own, strict=True))
+        terminalreporter.line(
+            f"{bench.extra_info['role']:<56}{ratio:>8.2f}{median(own):>10.4f} s"
+            f"{median(baseline):>10.4f} s"
+        )
