@@ -151,6 +151,9 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         dtype = value.dtype if value.dtype in FLOATS else np.dtype(np.float64)
         dtype = dtype if first else self._model.dtype
         value = check_topics(value, "components_", owner, (n_topics, n_features), dtype)
+        if not first and self._model.in_training and value.shape == self._model.topics.shape:
+            self._model.set_topics(value)  # a callback edits the topics of a running fit
+            return
         temperature = self._wanted_temperature()
         # another model, so that views of the old one and copies of the estimator keep theirs
         model, alpha, eta = self._new_model(n_topics, n_features, dtype)

@@ -492,6 +492,11 @@ class LDA:
         rows = (self.eta[:, None] if self.eta.ndim == 1 else self.eta.T) * b
         return np.ascontiguousarray(np.broadcast_to(rows, shape), dtype=dtype)
 
+    @property
+    def in_training(self) -> bool:
+        """Whether a step was made since the last :meth:`end_fit`."""
+        return self._training is not None
+
     def end_fit(self) -> None:
         """Let go of what only training needs."""
         self.document_topics = None

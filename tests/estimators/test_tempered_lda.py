@@ -675,3 +675,17 @@ def test_memory_mapped_components_can_be_assigned(X, tmp_path):
     mapped = joblib.load(tmp_path / "model.joblib", mmap_mode="r")
     mapped.components_ = np.ones((4, 60))
     assert_allclose(mapped.transform(X), 0.25)
+
+
+def test_a_callback_may_edit_the_topics(X):
+    topics = np.random.RandomState(9).gamma(100, 0.01, (4, 60))
+
+    def callback(estimator, monitor):
+        if monitor.step == 1:
+            estimator.components_ = topics
+
+    settings = dict(temperature=1, document_init="constant", max_iter=4)
+    edited = fit(X, callback=callback, **settings)
+    assert_array_equal(
+        edited.components_, fit(X, init=topics, **settings | dict(max_iter=3)).components_
+    )
