@@ -174,18 +174,23 @@ INLINE REAL FN(largest_of)(int K_pad, const REAL *x)
     return largest;
 }
 
-/* The sum of a row without its padding. */
-INLINE REAL FN(total_of)(int K, int K_pad, const REAL *x)
+/* The lanes of `sum`, the sum of a row's vectors, without the row's padding. */
+INLINE REAL FN(add_lanes)(int K, int K_pad, const REAL *x, V sum)
 {
-    V sum = {0};
     double total = 0;
-    for (int k = 0; k < K_pad; k += LANES)
-        sum += FN(load)(x + k);
     for (int l = 0; l < LANES; l++)
         total += (double)sum[l];
     for (int k = K; k < K_pad; k++)
         total -= (double)x[k];
     return (REAL)total;
+}
+
+INLINE REAL FN(total_of)(int K, int K_pad, const REAL *x)
+{
+    V sum = {0};
+    for (int k = 0; k < K_pad; k += LANES)
+        sum += FN(load)(x + k);
+    return FN(add_lanes)(K, K_pad, x, sum);
 }
 
 /* The local step of one document: coordinate ascent between phi and gamma.
@@ -243,17 +248,18 @@ static int FN(fit_document)(
                 s[k] = (REAL)totals[k];
         }
 
-        V change = {0};
+        V change = {0}, total = {0};
         for (int k = 0; k < K_pad; k += LANES) {
             const V old = FN(load)(gamma + k);
             const V new = FN(load)(alpha + k) + b * FN(load)(t + k) * FN(load)(s + k);
             change += FN(abs)(new - old);
+            total += new;
             FN(store)(gamma + k, new);
         }
         double moved = 0;
         for (int l = 0; l < LANES; l++)
             moved += (double)change[l];
-        now = eps > 0 ? FN(total_of)(K, K_pad, gamma) : FN(largest_of)(K_pad, gamma);
+        now = eps > 0 ? FN(add_lanes)(K, K_pad, gamma, total) : FN(largest_of)(K_pad, gamma);
         /* below 1 psi falls steeply: there half as much again is another number */
         const REAL slack = eps > 0 ? 4 * (REAL)EPSILON : now < 1 ? 0 : (REAL)0.5;
         if (now > *reference * (1 + slack) || now < *reference * (1 - slack)) {
