@@ -10,7 +10,6 @@ import os
 import tempfile
 from pathlib import Path
 
-import numpy as np
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -115,8 +114,7 @@ def extension(name: str, *sources: str) -> Extension:
     return Extension(
         f"annealvi._kernels.{name}",
         [f"{KERNELS}/{name}.pyx", *sources],
-        include_dirs=[KERNELS, np.get_include()],
-        define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")],
+        include_dirs=[KERNELS],
         depends=[str(path) for path in Path(KERNELS).glob("*.[ch]")],
     )
 
