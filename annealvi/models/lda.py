@@ -275,25 +275,9 @@ class LDA:
         self, X: Any, tempering: Tempering = UNTEMPERED, *, n_threads: int | None = None
     ) -> NDArray:
         """gamma of documents, each started from ones: of shape (n_samples, K)."""
-        self._mind_exposure()
-        n_samples = X.shape[0]
-        gamma = np.ones((n_samples, self.n_topics), dtype=self.dtype)
-        inverse = self._per_document(tempering, n_samples)
-        prior = self._effective_alpha(tempering)
+        gamma = np.ones((X.shape[0], self.n_topics), dtype=self.dtype)
         exact = self.options.start == "random"
-        weights, work = self._for_inference(inverse, exact, n_threads)
-        for rows in self._blocks(slice(0, n_samples)):
-            self._fit_block(
-                X,
-                rows,
-                gamma[rows],
-                inverse[rows],
-                prior,
-                weights,
-                work,
-                Local(),
-                exact=self.options.start == "random",
-            )
+        self._over_blocks(X, gamma, tempering, n_threads, exact=exact)
         return gamma
 
     def document_bound(
@@ -305,26 +289,11 @@ class LDA:
         n_threads: int | None = None,
     ) -> NDArray[np.float64]:
         """Each document's part of the annealed ELBO at a given gamma and its best phi."""
-        self._mind_exposure()
-        n_samples = X.shape[0]
         gamma = np.array(gamma, dtype=self.dtype, order="C")
-        inverse = self._per_document(tempering, n_samples)
+        bound = np.zeros(X.shape[0])
+        self._over_blocks(X, gamma, tempering, n_threads, exact=False, max_iter=0, bound=bound)
         prior = self._effective_alpha(tempering)
-        bound = np.zeros(n_samples)
-        weights, work = self._for_inference(inverse, False, n_threads)
-        for rows in self._blocks(slice(0, n_samples)):
-            self._fit_block(
-                X,
-                rows,
-                gamma[rows],
-                inverse[rows],
-                prior,
-                weights,
-                work,
-                Local(log_normalizer=bound[rows]),
-                exact=False,
-                max_iter=0,
-            )
+        for rows in self._blocks(slice(0, X.shape[0])):
             bound[rows] += _negative_kl(prior, gamma[rows])
         return bound
 
@@ -399,6 +368,36 @@ class LDA:
             tolerance=self.options.tolerance,
             max_iter=self.options.max_iter if max_iter is None else max_iter,
         )
+
+    def _over_blocks(
+        self,
+        X: Any,
+        gamma: NDArray,
+        tempering: Tempering,
+        n_threads: int | None,
+        *,
+        exact: bool,
+        max_iter: int | None = None,
+        bound: NDArray[np.float64] | None = None,
+    ) -> None:
+        """Fit gamma of documents in place, block by block, outside of training."""
+        self._mind_exposure()
+        inverse = self._per_document(tempering, X.shape[0])
+        prior = self._effective_alpha(tempering)
+        weights, work = self._for_inference(inverse, exact, n_threads)
+        for rows in self._blocks(slice(0, X.shape[0])):
+            self._fit_block(
+                X,
+                rows,
+                gamma[rows],
+                inverse[rows],
+                prior,
+                weights,
+                work,
+                Local(log_normalizer=None if bound is None else bound[rows]),
+                exact=exact,
+                max_iter=max_iter,
+            )
 
     def _for_inference(
         self, inverse: NDArray, exact: bool, n_threads: int | None
