@@ -105,11 +105,12 @@ class TemperedLDA(FittedLDA):
     document_init : {"auto", "random", "warm", "constant"}, default="auto"
         Start of each document's :math:`\gamma` in training: ``"random"`` is
         scikit-learn's (fresh draws each time, an eps added to the normaliser of
-        :math:`\phi`), ``"warm"`` the last pass's, with which the bound of a batch fit
-        never falls, ``"constant"`` ones.  ``"auto"`` is ``"random"`` where
-        ``temperature=1`` and ``init="random"``, else ``"warm"`` in batch and
-        ``"constant"`` online.  `partial_fit` keeps no documents, so ``"warm"`` is
-        ``"constant"`` there.
+        :math:`\phi`), ``"constant"`` ones, ``"warm"`` the last pass's.  From a warm start
+        the bound of a batch fit never falls and iterations are saved, but documents stay
+        with the topics they chose while the topics meant little: it is for fits that
+        start from good topics (``init``).  ``"auto"`` is ``"random"`` where
+        ``temperature=1`` and ``init="random"``, else ``"constant"``.  `partial_fit` keeps
+        no documents, so ``"warm"`` is ``"constant"`` there.
 
     callback : callable, default=None
         Called as ``callback(estimator, monitor)`` after each step; the estimator can be
@@ -470,10 +471,8 @@ class TemperedLDA(FittedLDA):
         if document_init == "auto":
             temperature = self._wanted_temperature()
             untempered = isinstance(temperature, Fixed) and temperature.value == 1
-            if untempered and isinstance(self.init, str) and self.init == "random":
-                document_init = "random"
-            else:
-                document_init = "warm" if self.learning_method == "batch" else "constant"
+            as_theirs = untempered and isinstance(self.init, str) and self.init == "random"
+            document_init = "random" if as_theirs else "constant"
         self._model.options = LocalOptions(
             int(self.max_doc_update_iter), float(self.mean_change_tol), document_init
         )

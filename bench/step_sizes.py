@@ -58,7 +58,7 @@ def main() -> None:
                     batch_size=batch_size,
                     max_iter=passes,
                     temperature=temperature,
-                    document_init="warm" if method == "batch" else "constant",
+                    document_init="constant",
                     random_state=seed,
                     n_jobs=os.cpu_count(),
                 ).fit(train)
