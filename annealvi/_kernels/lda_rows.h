@@ -162,7 +162,7 @@ static void FN(all_normalizers)(int64_t n_words, int K_pad, const REAL *const *r
         FN(block_normalizers)(n_words, j, K_pad, rows, counts, t, eps, norm + j, ratio + j);
 }
 
-/* The largest of a row; the padding never exceeds it. */
+/* About the largest of a row: padding counts, which is harmless, for it holds a prior. */
 INLINE REAL FN(largest_of)(int K_pad, const REAL *x)
 {
     V top = FN(load)(x);

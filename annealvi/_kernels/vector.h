@@ -57,7 +57,6 @@ INLINE V FN(abs)(V x) { return (V)((VI)x & (((INT)1 << (BITS - 1)) ^ (INT)-1)); 
  */
 #if defined(__GNUC__) && !defined(__clang__)
 #if BITS == 64
-
 static const INT FN(lane_index)[8] = {0, 1, 2, 3, 4, 5, 6, 7};
 #else
 static const INT FN(lane_index)[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};

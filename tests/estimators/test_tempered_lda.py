@@ -298,8 +298,6 @@ def test_input_formats(X, method):
     )
     wide = X.copy()
     wide.indices, wide.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
-    zeros = X.tolil()
-    zeros = sparse.csr_matrix(X)
     zeros = sparse.csr_matrix(
         (
             np.append(X.data, 0.0),
