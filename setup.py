@@ -126,6 +126,8 @@ setup(
             extension("special"),
             extension("build_info"),
             extension("lda"),
+            extension("fmm"),
+            extension("gemm"),
         ],
         compiler_directives={
             "language_level": 3,

@@ -1,7 +1,7 @@
 """The compiled kernels: the only place that knows about SIMD, threads and dtypes."""
 
 try:
-    from annealvi._kernels import lda, special  # type: ignore[attr-defined]  # compiled
+    from annealvi._kernels import fmm, gemm, lda, special  # type: ignore[attr-defined]  # compiled
     from annealvi._kernels._dispatch import (
         available_instruction_sets,
         instruction_set,
@@ -18,6 +18,8 @@ except ModuleNotFoundError as error:
 __all__ = [
     "available_instruction_sets",
     "debug_build",
+    "fmm",
+    "gemm",
     "instruction_set",
     "lda",
     "openmp_enabled",

@@ -24,6 +24,14 @@ cdef extern from "kernels.h" nogil:
         void (*step_row)(
             int, float, float, float, float, const float *, const float *, float *, double *
         ) noexcept nogil
+        void (*bernoulli_sweep)(
+            int, int64_t, const float *, const float *, const float *, float, const float *, int64_t, int,
+            float *
+        ) noexcept nogil
+        void (*bernoulli_moments)(
+            int, int64_t, const float *, const float *, const float *, float, const float *, double *,
+            double *
+        ) noexcept nogil
         void (*exp)(int64_t, const float *, float *) noexcept nogil
         void (*log)(int64_t, const float *, float *) noexcept nogil
         void (*digamma)(int64_t, const float *, float *) noexcept nogil
@@ -53,6 +61,14 @@ cdef extern from "kernels.h" nogil:
             int, double, double, double, double, const double *, const double *, double *,
             double *
         ) noexcept nogil
+        void (*bernoulli_sweep)(
+            int, int64_t, const double *, const double *, const double *, double, const double *, int64_t, int,
+            double *
+        ) noexcept nogil
+        void (*bernoulli_moments)(
+            int, int64_t, const double *, const double *, const double *, double, const double *, double *,
+            double *
+        ) noexcept nogil
         void (*exp)(int64_t, const double *, double *) noexcept nogil
         void (*log)(int64_t, const double *, double *) noexcept nogil
         void (*digamma)(int64_t, const double *, double *) noexcept nogil
@@ -65,6 +81,7 @@ cdef extern from "kernels.h" nogil:
 
     const kernel_table *find_kernels "annealvi_find_kernels" (const char *name) noexcept
     int WORD_BLOCK "ANNEALVI_WORD_BLOCK"
+    int DATA_BLOCK "ANNEALVI_DATA_BLOCK"
 
 # The table in use.  Other modules cimport the pointer, so all of them follow a
 # change made by use_instruction_set.

@@ -12,6 +12,7 @@
 #include "vector.h"
 #include "special.h"
 #include "lda_rows.h"
+#include "fmm_rows.h"
 #include "arrays.h"
 #undef REAL
 #undef INT
@@ -25,6 +26,7 @@
 #include "vector.h"
 #include "special.h"
 #include "lda_rows.h"
+#include "fmm_rows.h"
 #include "arrays.h"
 
 #define QUOTE_(a) #a
@@ -33,6 +35,7 @@
     {                                                                                            \
         fit_document_##suffix, log_normalizer_##suffix, energy_##suffix, raise_row_##suffix,     \
             add_statistics_##suffix, exp_digamma_weights_##suffix, step_row_##suffix,            \
+            bernoulli_sweep_##suffix, bernoulli_moments_##suffix,                                \
             exp_array_##suffix, log_array_##suffix, digamma_array_##suffix,                      \
             exp_digamma_array_##suffix                                                           \
     }

@@ -21,6 +21,10 @@
                                     REAL *);                                                     \
         void (*step_row)(int, REAL, REAL, REAL, REAL, const REAL *, const REAL *, REAL *,        \
                          double *);                                                              \
+        void (*bernoulli_sweep)(int, int64_t, const REAL *, const REAL *, const REAL *, REAL,    \
+                                const REAL *, int64_t, int, REAL *);                             \
+        void (*bernoulli_moments)(int, int64_t, const REAL *, const REAL *, const REAL *, REAL,  \
+                                  const REAL *, double *, double *);                             \
         void (*exp)(int64_t, const REAL *, REAL *);                                              \
         void (*log)(int64_t, const REAL *, REAL *);                                              \
         void (*digamma)(int64_t, const REAL *, REAL *);                                          \
@@ -38,6 +42,9 @@ typedef struct {
 
 /* How many rows' worth of words one sweep takes: buffers are padded to it. */
 enum { ANNEALVI_WORD_BLOCK = 8 };
+
+/* Data that one Bernoulli sweep takes together: rows of numbers of data are padded to it. */
+enum { ANNEALVI_DATA_BLOCK = 128 };
 
 extern const annealvi_kernels annealvi_kernels_baseline;
 #ifdef ANNEALVI_X86

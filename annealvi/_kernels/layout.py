@@ -1,7 +1,11 @@
-"""How arrays lie in memory for the kernels: rows padded to whole cache lines."""
+"""How arrays lie in memory for the kernels, and what they ask of BLAS."""
+
+from contextlib import AbstractContextManager
+from functools import cache
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+from threadpoolctl import ThreadpoolController
 
 CACHE_LINE = 64  # bytes
 
@@ -28,3 +32,13 @@ def padded_rows(rows: NDArray, dtype: DTypeLike, fill: float = 0.0) -> NDArray:
     out[:, :width] = rows
     out[:, width:] = fill
     return out
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController().select(user_api="blas")
+
+
+def single_threaded_blas() -> AbstractContextManager:
+    """Hold BLAS to one thread inside, as the blocked products want it."""
+    return _blas().limit(limits=1)

@@ -20,6 +20,9 @@
 #else
 #define VECTOR_BYTES 16
 #endif
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
 #define INLINE static inline __attribute__((always_inline))
 #define WORD_BLOCK 8      /* words that one sweep takes together */
 #define LONG_DOCUMENT 512 /* words that are summed in float; whole blocks */
@@ -43,8 +46,32 @@ INLINE V FN(load)(const REAL *p) { return *(const VU *)p; }
 INLINE void FN(store)(REAL *p, V x) { *(VU *)p = x; }
 INLINE V FN(splat)(REAL x) { return x - (V){0}; }
 INLINE V FN(select)(VI mask, V yes, V no) { return (V)((mask & (VI)yes) | (~mask & (VI)no)); }
+
+/* a > b ? a : b, and a < b ? a : b.  Compilers make several instructions of the select, and
+ * the one there is does the same, NaN included (b is returned). */
+#if VECTOR_BYTES == 64 && BITS == 64
+INLINE V FN(max)(V a, V b) { return (V)_mm512_max_pd((__m512d)a, (__m512d)b); }
+INLINE V FN(min)(V a, V b) { return (V)_mm512_min_pd((__m512d)a, (__m512d)b); }
+#elif VECTOR_BYTES == 64
+INLINE V FN(max)(V a, V b) { return (V)_mm512_max_ps((__m512)a, (__m512)b); }
+INLINE V FN(min)(V a, V b) { return (V)_mm512_min_ps((__m512)a, (__m512)b); }
+#elif VECTOR_BYTES == 32 && BITS == 64
+INLINE V FN(max)(V a, V b) { return (V)_mm256_max_pd((__m256d)a, (__m256d)b); }
+INLINE V FN(min)(V a, V b) { return (V)_mm256_min_pd((__m256d)a, (__m256d)b); }
+#elif VECTOR_BYTES == 32
+INLINE V FN(max)(V a, V b) { return (V)_mm256_max_ps((__m256)a, (__m256)b); }
+INLINE V FN(min)(V a, V b) { return (V)_mm256_min_ps((__m256)a, (__m256)b); }
+#elif defined(__SSE2__) && BITS == 64
+INLINE V FN(max)(V a, V b) { return (V)_mm_max_pd((__m128d)a, (__m128d)b); }
+INLINE V FN(min)(V a, V b) { return (V)_mm_min_pd((__m128d)a, (__m128d)b); }
+#elif defined(__SSE2__)
+INLINE V FN(max)(V a, V b) { return (V)_mm_max_ps((__m128)a, (__m128)b); }
+INLINE V FN(min)(V a, V b) { return (V)_mm_min_ps((__m128)a, (__m128)b); }
+#else
 INLINE V FN(max)(V a, V b) { return FN(select)(a > b, a, b); }
-INLINE V FN(at_least)(V x, V least) { return FN(select)(x < least, least, x); } /* NaN stays */
+INLINE V FN(min)(V a, V b) { return FN(select)(a < b, a, b); }
+#endif
+INLINE V FN(at_least)(V x, V least) { return FN(max)(least, x); } /* NaN stays */
 INLINE V FN(abs)(V x) { return (V)((VI)x & (((INT)1 << (BITS - 1)) ^ (INT)-1)); }
 
 /* Sums of `n_words` vectors (4 or 8) over their lanes, written to out[0..n_words).

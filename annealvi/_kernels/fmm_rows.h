@@ -1,0 +1,96 @@
+/* Coordinate updates of Bernoulli factors.  A template: see vector.h.
+ *
+ * A datum n has K factors q(z_nk) = Bern(nu_nk) under an energy that is quadratic in z,
+ *     E_n(z) = sum_k z_k linear_nk - sum_{k<j} z_k z_j coupling_kj,
+ * so with every other factor held the best one has
+ *     logit nu_nk = b (linear_nk - sum_{j != k} nu_nj coupling_kj),
+ * taken k by k in sequence (Gauss-Seidel: each sees those before it already moved).
+ * Data are independent: a vector holds the same factor of LANES of them, matrices are
+ * component-major (K rows of numbers of data), and DATA_BLOCK data are taken together,
+ * which hides the latency of the sigmoid.  `linear` is never stored: it is
+ *     linear_nk = offset_k + scale * projection_nk.
+ */
+
+#undef UNROLL
+#undef SIGMOID_LIMIT
+#define SIGMOID_LIMIT (BITS == 64 ? 708.0 : 87.0)
+#define UNROLL (ANNEALVI_DATA_BLOCK / LANES < 8 ? ANNEALVI_DATA_BLOCK / LANES : 8)
+
+/* One Gauss-Seidel sweep over a block of DATA_BLOCK data. */
+static void FN(bernoulli_sweep)(int K, int64_t stride, /* numbers between rows          */
+                                const REAL *projection, /* IN  rows k, the block's start */
+                                const REAL *coupling,   /* IN  (K, K), diagonal 0        */
+                                const REAL *offset,     /* IN  (K,)                      */
+                                REAL scale,             /* IN                            */
+                                const REAL *b,          /* IN  inverse temperatures      */
+                                int64_t b_row,          /* IN  numbers between its rows  */
+                                int b_each,             /* IN  whether each datum has one */
+                                REAL *nu)               /* IN/OUT rows k, likewise       */
+{
+    for (int first = 0; first < ANNEALVI_DATA_BLOCK; first += UNROLL * LANES) {
+        REAL *own = nu + first;
+        for (int k = 0; k < K; k++) {
+            const REAL *row = coupling + (int64_t)k * K;
+            V field[UNROLL];
+#pragma GCC unroll 8
+            for (int u = 0; u < UNROLL; u++)
+                field[u] = (V){0};
+            /* the factors just moved come last, so that most of the sum need not wait */
+            for (int j = k + 1; j < K; j++)
+#pragma GCC unroll 8
+                for (int u = 0; u < UNROLL; u++)
+                    field[u] += row[j] * FN(load)(own + j * stride + u * LANES);
+            for (int j = 0; j < k; j++)
+#pragma GCC unroll 8
+                for (int u = 0; u < UNROLL; u++)
+                    field[u] += row[j] * FN(load)(own + j * stride + u * LANES);
+#pragma GCC unroll 8
+            for (int u = 0; u < UNROLL; u++) {
+                const int64_t at = k * stride + first + u * LANES;
+                const V linear = offset[k] + scale * FN(load)(projection + at);
+                const V heat = b_each ? FN(load)(b + k * b_row + first + u * LANES)
+                                      : FN(splat)(b[k * b_row]);
+                /* 1/(1 + exp(-logit)) cancels in neither tail; the clamp keeps both normal */
+                const V x = FN(min)(FN(splat)((REAL)SIGMOID_LIMIT),
+                                    FN(max)(FN(splat)((REAL)-SIGMOID_LIMIT),
+                                            heat * (field[u] - linear)));
+                FN(store)(nu + at, 1 / (1 + FN(exp_clamped)(x)));
+            }
+        }
+    }
+}
+
+/* E_q[E_n(z)] and the entropy of the factors, of each datum of a block. */
+static void FN(bernoulli_moments)(int K, int64_t stride, const REAL *projection,
+                                  const REAL *coupling, const REAL *offset, REAL scale,
+                                  const REAL *nu, /* IN                         */
+                                  double *energy, /* OUT (DATA_BLOCK,)          */
+                                  double *entropy /* OUT (DATA_BLOCK,)          */)
+{
+    for (int first = 0; first < ANNEALVI_DATA_BLOCK; first += LANES) {
+        const REAL *own = nu + first;
+        double total_energy[LANES], total_entropy[LANES];
+        for (int l = 0; l < LANES; l++)
+            total_energy[l] = total_entropy[l] = 0;
+        for (int k = 0; k < K; k++) {
+            const REAL *row = coupling + (int64_t)k * K;
+            V field = (V){0};
+            for (int j = 0; j < k; j++) /* each pair once */
+                field += row[j] * FN(load)(own + j * stride);
+            const V p = FN(load)(own + k * stride);
+            const V linear = offset[k] + scale * FN(load)(projection + k * stride + first);
+            const V tiny = FN(splat)((REAL)TINY); /* 0 log 0 = 0 */
+            const V left = 1 - p;
+            const V h = -(p * FN(log)(FN(max)(p, tiny)) + left * FN(log)(FN(max)(left, tiny)));
+            const V e = p * (linear - field);
+            for (int l = 0; l < LANES; l++) {
+                total_energy[l] += e[l];
+                total_entropy[l] += h[l];
+            }
+        }
+        for (int l = 0; l < LANES; l++) {
+            energy[first + l] = total_energy[l];
+            entropy[first + l] = total_entropy[l];
+        }
+    }
+}
