@@ -1,7 +1,8 @@
 """Annealed and tempered variational inference for topic and latent factor models."""
 
 from annealvi._version import __version__
+from annealvi.fmm import TemperedFMM
 from annealvi.lda import TemperedLDA
-from annealvi.temperature import Annealed, Fixed
+from annealvi.temperature import Annealed, Fixed, Variational
 
-__all__ = ["Annealed", "Fixed", "TemperedLDA", "__version__"]
+__all__ = ["Annealed", "Fixed", "TemperedFMM", "TemperedLDA", "Variational", "__version__"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import Bunch, check_random_state
 
@@ -153,6 +153,64 @@ def make_topic_corpus(
     return Bunch(
         data=sparse.vstack(rows, format="csr"), topics=topics, document_topics=document_topics
     )
+
+
+def load_shapes() -> NDArray[np.float64]:
+    """Eight binary images of 4 x 4 pixels, made by hand: blocks, lines and a frame.
+
+    Returns
+    -------
+    ndarray of shape (8, 16)
+        Images as rows, of 0 and 1; ``reshape(8, 4, 4)`` to look at them.
+    """
+    text = (resources.files(_MODULE) / "shapes.txt").read_text(encoding="utf-8")
+    lines = [line.split() for line in text.splitlines() if not line.startswith("# ") and line]
+    images = [
+        "".join(lines[row][column] for row in range(first, first + 4))
+        for first in range(0, len(lines), 4)
+        for column in range(len(lines[first]))
+    ]
+    return np.array([[float(pixel == "#") for pixel in image] for image in images])
+
+
+def make_shape_mixture(
+    n_samples: int = 1000,
+    *,
+    shapes: ArrayLike | None = None,
+    prior_probability: float = 0.3,
+    noise_variance: float = 0.1,
+    random_state: Any = None,
+) -> Bunch:
+    """Draw images that are sums of some of a few shapes, plus noise.
+
+    The toy of Mandt et al. (2016): each component is a shape times a weight from
+    U[0.5, 1], and is in an image with probability `prior_probability`.
+
+    Parameters
+    ----------
+    n_samples : int, default=1000
+        N.
+    shapes : array-like of shape (n_components, n_features), optional
+        By default those of :func:`load_shapes`.
+    prior_probability : float, default=0.3
+        pi.
+    noise_variance : float, default=0.1
+        Variance of the Gaussian noise of each pixel.
+    random_state : int, RandomState instance or None, default=None
+
+    Returns
+    -------
+    :class:`~sklearn.utils.Bunch`
+        ``data`` of shape (n_samples, n_features), ``components`` of shape
+        (n_components, n_features), ``factors`` of shape (n_samples, n_components): which
+        components are in each image.
+    """
+    rng = check_random_state(random_state)
+    images = load_shapes() if shapes is None else np.asarray(shapes, dtype=np.float64)
+    components = images * rng.uniform(0.5, 1.0, (len(images), 1))
+    factors = (rng.random_sample((n_samples, len(images))) < prior_probability).astype(float)
+    noise = rng.normal(0.0, np.sqrt(noise_variance), (n_samples, images.shape[1]))
+    return Bunch(data=factors @ components + noise, components=components, factors=factors)
 
 
 def _read(path: Path) -> Bunch:

@@ -129,10 +129,10 @@ def optimise(
     monitor: Monitor,
     *,
     n_samples: int,
-    batch_size: int,
     n_passes: int,
-    population: float,
-    step_size: Callable[[int], float],
+    batch_size: int | None = None,
+    population: float | None = None,
+    step_size: Callable[[int], float] = full_step,
     on_step: Callable[[], None] | None = None,
     after_pass: Callable[[int], bool] | None = None,
 ) -> None:
@@ -147,17 +147,21 @@ def optimise(
         A planned one, see :meth:`Temperature.plan`.
     monitor : Monitor
         Continued where it stands: its ``step`` is the number of steps done.
-    n_samples, batch_size, n_passes : int
-        Data, data a minibatch, passes over the data.
-    population : float
-        The number of data that a minibatch stands for.
-    step_size : callable
+    n_samples, n_passes : int
+        Data, passes over the data.
+    batch_size : int, optional
+        Data a minibatch; by default all of them.
+    population : float, optional
+        The number of data that a minibatch stands for; by default `n_samples`.
+    step_size : callable, default=full_step
         rho of step t = 1, 2, ...
     on_step : callable, optional
         Called after each step; raises ``StopIteration`` to end the fit.
     after_pass : callable, optional
         Called with the index of each finished pass; true ends the fit.
     """
+    batch_size = n_samples if batch_size is None else batch_size
+    population = n_samples if population is None else population
     for index in range(n_passes):
         for rows in gen_batches(n_samples, batch_size):
             n_rows = rows.stop - rows.start
@@ -166,7 +170,7 @@ def optimise(
                 local = model.local_step(Batch(data, rows), tempering, temperature.observes)
                 rho = step_size(monitor.step + 1)
                 model.global_step(local.statistics, rho, population / n_rows, tempering)
-                temperature.observe(local)
+                temperature.observe(local, population / n_rows)
             monitor.advance(n_rows / population, float(1.0 / np.mean(tempering.inverse)))
             if on_step is not None:
                 try:

@@ -413,9 +413,7 @@ class TemperedLDA(FittedLDA):
             raise
 
     def _wanted_temperature(self) -> Temperature:
-        temperature = as_temperature(self.temperature, type(self).__name__)
-        temperature.check()
-        return temperature
+        return as_temperature(self.temperature, type(self).__name__)
 
     def _new_model(
         self, n_topics: int, n_features: int, dtype: np.dtype

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sized
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,8 +62,10 @@ class LocalStep:
     statistics : object
         Expected sufficient statistics, weighted by b.  Opaque to the optimiser,
         which hands them to ``global_step``.
-    energy : ndarray of shape (n_samples,) or None
-        E_q[log p(x, z | globals)] of each datum, not weighted by b.
+    energy : ndarray of shape (n_samples,), float or None
+        E_q[log p(x, z | globals)] of each datum or of all, not weighted by b and without
+        the base measure h(x, z), which is not tempered.  A model that can do so cheaply
+        makes it a property, worked out at the globals as they are when it is asked for.
     entropy : ndarray of shape (n_samples,) or None
         Entropy of each datum's local factors, less what their untempered priors
         contribute: ``b * energy + entropy`` is the datum's share of the annealed ELBO.
@@ -84,4 +86,17 @@ class Model(Protocol):
         """Move the globals by rho along the tempered natural gradient.
 
         `scale` is the number of data in the population over the number in the batch.
+        """
+
+
+@runtime_checkable
+class Normalised(Protocol):
+    """What a temperature that is learned from the data needs of a model besides."""
+
+    def log_partition(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
+        """log C(T) of all the data at each inverse temperature b, up to a constant.
+
+        C(T) normalises the tempered likelihood: h(x, z) p(beta) exp(b (beta t - a(beta)))
+        summed and integrated over beta, z and x.  Asked anew at every step, it may follow
+        hyperparameters that the model learns.
         """

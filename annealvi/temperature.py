@@ -16,13 +16,17 @@ Mandt, McInerney, Abrol, Ranganath, Blei (2016), *Variational Tempering*, AISTAT
 from __future__ import annotations
 
 import math
-from numbers import Real
+from collections.abc import Mapping
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import entr, softmax
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from annealvi.model import Form, LocalStep, Tempering
+from annealvi.model import Form, LocalStep, Model, Normalised, Tempering
 
 #: Fraction of the fit that is annealed where neither `length` nor `passes` is given.
 DEFAULT_LENGTH = 1 / 3
@@ -40,21 +44,30 @@ class Temperature(BaseEstimator):
     _parameter_constraints: ClassVar[dict] = {}
     form: Form = "likelihood"
 
-    def plan(self, n_steps: int | None, steps_per_pass: float, *, owner: str = "fit") -> Self:
+    def plan(
+        self,
+        n_steps: int | None,
+        steps_per_pass: float = 1,
+        *,
+        model: Model | None = None,
+        owner: str = "fit",
+    ) -> Self:
         """A copy of this temperature for a fit of so many steps.
 
         Parameters
         ----------
         n_steps : int or None
             Planned steps; None when the data come as a stream of unknown length.
-        steps_per_pass : float
+        steps_per_pass : float, default=1
             Steps that make one pass over the data.
+        model : Model, optional
+            What is fitted; a temperature learned from the data asks it for log C(T).
         owner : str
             Who asks, for the messages.
         """
         self.check()
         planned = clone(self)
-        planned._prepare(n_steps, steps_per_pass, owner)
+        planned._prepare(n_steps, steps_per_pass, model, owner)
         return planned
 
     def check(self) -> None:
@@ -65,12 +78,15 @@ class Temperature(BaseEstimator):
         """Whether another temperature is of the same kind with the same parameters."""
         if type(self) is not type(other):
             return NotImplemented
-        return self.get_params() == other.get_params()  # type: ignore[attr-defined]
+        theirs = other.get_params()  # type: ignore[attr-defined]
+        return all(np.array_equal(v, theirs[name]) for name, v in self.get_params().items())
 
     def __hash__(self) -> int:
-        return hash((type(self), tuple(sorted(self.get_params().items(), key=lambda kv: kv[0]))))
+        return hash(type(self))  # parameters may be arrays, and may be set
 
-    def _prepare(self, n_steps: int | None, steps_per_pass: float, owner: str) -> None:
+    def _prepare(
+        self, n_steps: int | None, steps_per_pass: float, model: Model | None, owner: str
+    ) -> None:
         """Work out what `inverse` needs; called on the clone."""
 
     def inverse(self, step: int) -> float:
@@ -81,8 +97,11 @@ class Temperature(BaseEstimator):
         """Whether T changes no more from this step on."""
         raise NotImplementedError
 
-    def observe(self, local: LocalStep) -> None:
-        """See what the step brought; fixed schedules ignore it."""
+    def observe(self, local: LocalStep, scale: float) -> None:
+        """See what the step brought, and data in the population over those in the batch.
+
+        Schedules ignore it.
+        """
 
     def tempering(self, step: int) -> Tempering:
         """The inverse temperature of a step together with its form."""
@@ -193,7 +212,9 @@ class Annealed(Temperature):
                 f"Got length={self.length!r} and passes={self.passes!r}."
             )
 
-    def _prepare(self, n_steps: int | None, steps_per_pass: float, owner: str) -> None:
+    def _prepare(
+        self, n_steps: int | None, steps_per_pass: float, model: Model | None, owner: str
+    ) -> None:
         passes = 0.0 if self.passes is None else self.passes
         if n_steps is None:
             self.n_annealing_steps_ = _ceil(passes * steps_per_pass)
@@ -223,12 +244,161 @@ class Annealed(Temperature):
         return step >= self.n_annealing_steps_
 
 
-#: What a string stands for as a `temperature`.
-KINDS: dict[str, type[Temperature]] = {"annealed": Annealed}
+class Variational(Temperature):
+    r"""A temperature learned from the data: T is a latent variable on a grid.
+
+    With T_1 = 1 < ... < T_M spaced evenly in log T, prior :math:`\pi` and q(y) = r over the
+    grid, each step takes
+
+    .. math::
+       r_m \propto \pi_m \exp(b_m L - \log C(T_m)), \qquad b = \sum_m r_m b_m,
+
+    L being the energy E_q[log p(x, z | globals)] of all data without the base measure and
+    C(T) the normaliser of the tempered likelihood, which the model gives.  The data
+    are so hot at first as the fit is bad, and cool as it explains them.  The model must
+    know its C(T): see :class:`annealvi.model.Normalised`.
+
+    Parameters
+    ----------
+    t_max : float, default=10.0
+        T_M > 1.  It should lie above what the first fit needs: for Gaussian noise the
+        variance of the data over that of the noise.
+    grid : int, default=100
+        M >= 2.
+    prior : array-like of shape (grid,) or None, default=None
+        :math:`\pi`, positive; None means uniform.
+    damping : float, default=0.03
+        r moves by this fraction of the way at each step, in (0, 1].  Undamped (1), T
+        follows the energy at once and the fit cools before it gains anything.
+    final_fraction : float, default=0.25
+        The last part of the planned steps, in [0, 1), that runs at exactly T = 1, so
+        that the result is comparable with any other fit.
+
+    Examples
+    --------
+    >>> from annealvi.temperature import Variational
+    >>> Variational.as_printed().damping
+    1.0
+
+    References
+    ----------
+    Mandt, McInerney, Abrol, Ranganath, Blei (2016), *Variational Tempering*, AISTATS.
+    """
+
+    observes = True
+    _parameter_constraints: ClassVar[dict] = {
+        "t_max": [Interval(Real, 1, None, closed="neither")],
+        "grid": [Interval(Integral, 2, None, closed="left")],
+        "prior": [None, "array-like"],
+        "damping": [Interval(Real, 0, 1, closed="right")],
+        "final_fraction": [Interval(Real, 0, 1, closed="left")],
+    }
+
+    def __init__(
+        self,
+        t_max: float = 10.0,
+        grid: int = 100,
+        prior: ArrayLike | None = None,
+        damping: float = 0.03,
+        final_fraction: float = 0.25,
+    ) -> None:
+        self.t_max = t_max
+        self.grid = grid
+        self.prior = prior
+        self.damping = damping
+        self.final_fraction = final_fraction
+
+    @classmethod
+    def as_printed(cls) -> Self:
+        """As in the paper: 100 temperatures up to 10, undamped, learned to the last step."""
+        return cls(t_max=10.0, grid=100, damping=1.0, final_fraction=0.0)
+
+    def check(self) -> None:
+        super().check()
+        if not math.isfinite(self.t_max):
+            raise ValueError(
+                f"The 't_max' parameter of Variational must be finite. Got {self.t_max!r}."
+            )
+        if self.prior is None:
+            return
+        prior = np.asarray(self.prior)
+        if prior.dtype.kind not in "fiu" or prior.shape != (self.grid,):
+            raise ValueError(
+                "The 'prior' parameter of Variational must be None or an array of numbers of "
+                f"shape ({self.grid},), one for each temperature of the grid. Got shape "
+                f"{prior.shape} and dtype {prior.dtype} instead."
+            )
+        wrong = prior[~(np.isfinite(prior) & (prior > 0))]
+        if wrong.size:
+            raise ValueError(
+                "The 'prior' parameter of Variational must be positive and finite. "
+                f"Got {wrong[0]} instead."
+            )
+
+    def _prepare(
+        self, n_steps: int | None, steps_per_pass: float, model: Model | None, owner: str
+    ) -> None:
+        if not isinstance(model, Normalised):
+            raise ValueError(
+                "A Variational temperature needs a model with a 'log_partition' method, the "
+                "normaliser log C(T) of its tempered likelihood. This model has none: use "
+                "'annealed' or a number as the temperature."
+            )
+        self._model = model
+        #: The grid 1 = T_1 < ... < T_M.
+        self.temperatures_ = np.geomspace(1.0, self.t_max, int(self.grid))
+        self._inverses = 1.0 / self.temperatures_
+        prior = np.ones(int(self.grid)) if self.prior is None else np.asarray(self.prior)
+        self._log_prior = np.log(prior / prior.sum())
+        #: q(y = m), of shape (M,).
+        self.posterior_ = prior / prior.sum()
+        self._n_learning_steps = math.inf
+        if n_steps is not None:
+            self._n_learning_steps = n_steps - _ceil(self.final_fraction * n_steps)
+        self._step = 0
+
+    def inverse(self, step: int) -> float:
+        if self.settled(step):
+            return 1.0
+        return min(1.0, float(self.posterior_ @ self._inverses))
+
+    def settled(self, step: int) -> bool:
+        return step >= self._n_learning_steps
+
+    def observe(self, local: LocalStep, scale: float) -> None:
+        self._step += 1
+        if self.settled(self._step - 1):
+            return
+        assert local.energy is not None  # the optimiser asked for moments
+        wanted = softmax(self._scores(scale * float(np.sum(local.energy))))
+        self.posterior_ = (1.0 - self.damping) * self.posterior_ + self.damping * wanted
+
+    def tempered_energy(self, energy: float) -> float:
+        """E_q(y)[b_m L - log C(T_m)] - KL(q(y) || pi): the first terms of Eq. 5.
+
+        Parameters
+        ----------
+        energy : float
+            L, of all data.
+        """
+        return float(self.posterior_ @ self._scores(energy) + entr(self.posterior_).sum())
+
+    def _scores(self, energy: float) -> NDArray[np.float64]:
+        log_c = np.asarray(self._model.log_partition(self._inverses), dtype=np.float64)
+        if log_c.shape != self._inverses.shape or not np.all(np.isfinite(log_c)):
+            raise ValueError(
+                f"'log_partition' of {type(self._model).__name__} must give one finite number "
+                f"for each of {len(self._inverses)} inverse temperatures. Got {log_c!r}."
+            )
+        return self._log_prior + self._inverses * energy - log_c
 
 
-def as_temperature(value: Any, owner: str) -> Temperature:
-    """The temperature object that a `temperature` parameter stands for.
+#: What a string stands for as a `temperature` where the model has no kinds of its own.
+KINDS: dict[str, Temperature] = {"annealed": Annealed()}
+
+
+def as_temperature(value: Any, owner: str, kinds: Mapping[str, Temperature] = KINDS) -> Temperature:
+    """The temperature object that a `temperature` parameter stands for, checked.
 
     Parameters
     ----------
@@ -236,11 +406,14 @@ def as_temperature(value: Any, owner: str) -> Temperature:
         A number >= 1, the name of a kind, or an object.
     owner : str
         The estimator's name, for the messages.
+    kinds : dict of str to Temperature
+        What names stand for.
     """
     if isinstance(value, Temperature):
+        value.check()
         return value
-    if isinstance(value, str) and value in KINDS:
-        return KINDS[value]()
+    if isinstance(value, str) and value in kinds:
+        return clone(kinds[value])
     if isinstance(value, Real) and not isinstance(value, bool):
         try:
             number = float(value)
@@ -250,7 +423,7 @@ def as_temperature(value: Any, owner: str) -> Temperature:
             return Fixed(number)
     raise ValueError(
         f"The 'temperature' parameter of {owner} must be a finite float in the range "
-        f"[1.0, inf), a str among {set(KINDS)} or an instance of "
+        f"[1.0, inf), a str among {set(kinds)} or an instance of "
         f"'annealvi.temperature.Temperature'. Got {value!r} instead."
     )
 

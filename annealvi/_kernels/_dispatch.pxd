@@ -28,10 +28,10 @@ cdef extern from "kernels.h" nogil:
             int, int64_t, const float *, const float *, const float *, float, const float *, int64_t, int,
             float *
         ) noexcept nogil
-        void (*bernoulli_moments)(
-            int, int64_t, const float *, const float *, const float *, float, const float *, double *,
-            double *
+        void (*bernoulli_energy)(
+            int, int64_t, const float *, const float *, const float *, float, const float *, double *
         ) noexcept nogil
+        void (*bernoulli_entropy)(int, int64_t, const float *, double *) noexcept nogil
         void (*exp)(int64_t, const float *, float *) noexcept nogil
         void (*log)(int64_t, const float *, float *) noexcept nogil
         void (*digamma)(int64_t, const float *, float *) noexcept nogil
@@ -65,10 +65,10 @@ cdef extern from "kernels.h" nogil:
             int, int64_t, const double *, const double *, const double *, double, const double *, int64_t, int,
             double *
         ) noexcept nogil
-        void (*bernoulli_moments)(
-            int, int64_t, const double *, const double *, const double *, double, const double *, double *,
-            double *
+        void (*bernoulli_energy)(
+            int, int64_t, const double *, const double *, const double *, double, const double *, double *
         ) noexcept nogil
+        void (*bernoulli_entropy)(int, int64_t, const double *, double *) noexcept nogil
         void (*exp)(int64_t, const double *, double *) noexcept nogil
         void (*log)(int64_t, const double *, double *) noexcept nogil
         void (*digamma)(int64_t, const double *, double *) noexcept nogil

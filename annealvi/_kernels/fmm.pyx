@@ -47,17 +47,16 @@ def sweep(
                 &b[0, at if b_each else 0], b_row, b_each, &nu[0, at])
 
 
-def moments(
+def energy(
     const floating[:, ::1] projection,  # IN  (K, N_pad)
     const floating[:, ::1] coupling,    # IN  (K, K), diagonal 0
     const floating[::1] offset,         # IN  (K,)
     floating scale,                     # IN
     const floating[:, ::1] nu,          # IN  (K, N_pad)
     int n_threads,                      # IN
-    double[::1] energy,                 # OUT (N_pad,) sum_k nu linear - sum_{k<j} nu nu coupling
-    double[::1] entropy,                # OUT (N_pad,) of the Bernoulli factors
+    double[::1] out,                    # OUT (N_pad,) sum_k nu linear - sum_{k<j} nu nu coupling
 ):
-    """Expected energy and entropy of each datum."""
+    """Expected energy of each datum."""
     cdef:
         Py_ssize_t n_blocks = nu.shape[1] // DATA_BLOCK, block, at
         int K = nu.shape[0]
@@ -67,10 +66,30 @@ def moments(
     for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
         at = block * DATA_BLOCK
         if floating is float:
-            kernels.f32.bernoulli_moments(
+            kernels.f32.bernoulli_energy(
                 K, stride, &projection[0, at], &coupling[0, 0], &offset[0], scale, &nu[0, at],
-                &energy[at], &entropy[at])
+                &out[at])
         else:
-            kernels.f64.bernoulli_moments(
+            kernels.f64.bernoulli_energy(
                 K, stride, &projection[0, at], &coupling[0, 0], &offset[0], scale, &nu[0, at],
-                &energy[at], &entropy[at])
+                &out[at])
+
+
+def entropy(
+    const floating[:, ::1] nu,  # IN  (K, N_pad)
+    int n_threads,              # IN
+    double[::1] out,            # OUT (N_pad,)
+):
+    """Entropy of the factors of each datum."""
+    cdef:
+        Py_ssize_t n_blocks = nu.shape[1] // DATA_BLOCK, block, at
+        int K = nu.shape[0]
+        int64_t stride = nu.shape[1]
+    if K == 0:
+        return
+    for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
+        at = block * DATA_BLOCK
+        if floating is float:
+            kernels.f32.bernoulli_entropy(K, stride, &nu[0, at], &out[at])
+        else:
+            kernels.f64.bernoulli_entropy(K, stride, &nu[0, at], &out[at])

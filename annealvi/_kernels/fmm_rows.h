@@ -60,37 +60,44 @@ static void FN(bernoulli_sweep)(int K, int64_t stride, /* numbers between rows  
     }
 }
 
-/* E_q[E_n(z)] and the entropy of the factors, of each datum of a block. */
-static void FN(bernoulli_moments)(int K, int64_t stride, const REAL *projection,
-                                  const REAL *coupling, const REAL *offset, REAL scale,
-                                  const REAL *nu, /* IN                         */
-                                  double *energy, /* OUT (DATA_BLOCK,)          */
-                                  double *entropy /* OUT (DATA_BLOCK,)          */)
+/* E_q[E_n(z)] of each datum of a block. */
+static void FN(bernoulli_energy)(int K, int64_t stride, const REAL *projection,
+                                 const REAL *coupling, const REAL *offset, REAL scale,
+                                 const REAL *nu, /* IN                */
+                                 double *energy /* OUT (DATA_BLOCK,) */)
 {
     for (int first = 0; first < ANNEALVI_DATA_BLOCK; first += LANES) {
         const REAL *own = nu + first;
-        double total_energy[LANES], total_entropy[LANES];
-        for (int l = 0; l < LANES; l++)
-            total_energy[l] = total_entropy[l] = 0;
+        double total[LANES] = {0};
         for (int k = 0; k < K; k++) {
             const REAL *row = coupling + (int64_t)k * K;
             V field = (V){0};
             for (int j = 0; j < k; j++) /* each pair once */
                 field += row[j] * FN(load)(own + j * stride);
-            const V p = FN(load)(own + k * stride);
             const V linear = offset[k] + scale * FN(load)(projection + k * stride + first);
-            const V tiny = FN(splat)((REAL)TINY); /* 0 log 0 = 0 */
+            const V e = FN(load)(own + k * stride) * (linear - field);
+            for (int l = 0; l < LANES; l++)
+                total[l] += e[l];
+        }
+        for (int l = 0; l < LANES; l++)
+            energy[first + l] = total[l];
+    }
+}
+
+/* The entropy of the factors of each datum of a block. */
+static void FN(bernoulli_entropy)(int K, int64_t stride, const REAL *nu, double *entropy)
+{
+    const V tiny = FN(splat)((REAL)TINY); /* 0 log 0 = 0 */
+    for (int first = 0; first < ANNEALVI_DATA_BLOCK; first += LANES) {
+        double total[LANES] = {0};
+        for (int k = 0; k < K; k++) {
+            const V p = FN(load)(nu + first + k * stride);
             const V left = 1 - p;
-            const V h = -(p * FN(log)(FN(max)(p, tiny)) + left * FN(log)(FN(max)(left, tiny)));
-            const V e = p * (linear - field);
-            for (int l = 0; l < LANES; l++) {
-                total_energy[l] += e[l];
-                total_entropy[l] += h[l];
-            }
+            const V h = p * FN(log)(FN(max)(p, tiny)) + left * FN(log)(FN(max)(left, tiny));
+            for (int l = 0; l < LANES; l++)
+                total[l] -= h[l];
         }
-        for (int l = 0; l < LANES; l++) {
-            energy[first + l] = total_energy[l];
-            entropy[first + l] = total_entropy[l];
-        }
+        for (int l = 0; l < LANES; l++)
+            entropy[first + l] = total[l];
     }
 }

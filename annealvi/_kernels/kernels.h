@@ -23,8 +23,9 @@
                          double *);                                                              \
         void (*bernoulli_sweep)(int, int64_t, const REAL *, const REAL *, const REAL *, REAL,    \
                                 const REAL *, int64_t, int, REAL *);                             \
-        void (*bernoulli_moments)(int, int64_t, const REAL *, const REAL *, const REAL *, REAL,  \
-                                  const REAL *, double *, double *);                             \
+        void (*bernoulli_energy)(int, int64_t, const REAL *, const REAL *, const REAL *, REAL,   \
+                                 const REAL *, double *);                                        \
+        void (*bernoulli_entropy)(int, int64_t, const REAL *, double *);                         \
         void (*exp)(int64_t, const REAL *, REAL *);                                              \
         void (*log)(int64_t, const REAL *, REAL *);                                              \
         void (*digamma)(int64_t, const REAL *, REAL *);                                          \

@@ -1,0 +1,175 @@
+"""Batch fits with restarts, for estimators whose model keeps its own training data."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from annealvi.inference import Monitor, optimise
+from annealvi.model import Model, Tempering
+from annealvi.temperature import Temperature, Variational, as_temperature
+
+
+class BatchModel(Model, Protocol):
+    """A model that can say how good its fit of the training data is."""
+
+    n_samples: int
+
+    def elbo(self, tempering: Tempering = ...) -> float:
+        """F(b) of the training data; at T = 1 the ELBO."""
+
+    def energy(self) -> float:
+        """E_q[log p(x, z | globals)] of the training data, without the base measure."""
+
+    def end_training(self) -> None:
+        """Let go of what only training needs."""
+
+
+@contextmanager
+def unchanged_on_error(estimator: Any) -> Iterator[None]:
+    """Leave an estimator as it was if its arguments turn out to be wrong."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+class BatchFit(BaseEstimator):
+    """The fitting half of a mixture's estimator.
+
+    A subclass has the parameters ``temperature``, ``max_iter``, ``tol``, ``n_init``,
+    ``random_state``, ``verbose`` and ``callback``, and says in ``_take`` which attributes
+    a fitted model gives.
+    """
+
+    #: What a string stands for as this estimator's temperature.
+    _temperatures: ClassVar[Mapping[str, Temperature]]
+
+    temperature: Any
+    max_iter: int
+    tol: float
+    n_init: int
+    random_state: Any
+    verbose: int
+    callback: Callable[[Any, Monitor], None] | None
+
+    def _take(self, model: Any) -> None:
+        """Set the fitted attributes that a model gives."""
+        raise NotImplementedError
+
+    def _wanted_temperature(self) -> Temperature:
+        return as_temperature(self.temperature, type(self).__name__, self._temperatures)
+
+    def _fit_restarts(self, X: Any, start: Callable[[np.random.RandomState], BatchModel]) -> None:
+        """Fit `n_init` models and keep the one of the best ELBO.
+
+        Parameters
+        ----------
+        X : object
+            The data that the model's local step takes.
+        start : callable
+            Gives a model at a starting point drawn from a generator.
+        """
+        rng = check_random_state(self.random_state)
+        temperature = self._wanted_temperature()
+        best: _Run | None = None
+        for number in range(int(self.n_init)):
+            model = start(rng)
+            planned = temperature.plan(int(self.max_iter), model=model)
+            run = _Run(self, model, planned, number)
+            try:
+                run.go(X)
+            finally:  # an interrupted fit leaves what it has
+                if best is None or not run.lower_bound <= best.lower_bound:
+                    best = run
+                self._adopt(best)
+        assert best is not None
+        best.model.end_training()
+        if self.tol > 0 and not best.converged and not best.stopped:
+            warnings.warn(
+                f"The ELBO had not converged to tol={self.tol!r} after max_iter={self.max_iter} "
+                "iterations. Increase max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=4,  # past fit and scikit-learn's fit context
+            )
+
+    def _adopt(self, run: _Run) -> None:
+        self._model = run.model
+        self.n_iter_ = run.monitor.step
+        self.converged_ = run.converged
+        self.lower_bound_ = run.lower_bound
+        self.history_ = run.monitor.history
+        self.temperature_ = run.monitor.temperature
+        self.temperature_path_ = np.array(run.monitor.temperature_path)
+        self.__dict__.pop("temperature_posterior_", None)
+        if isinstance(run.temperature, Variational):
+            self.temperature_posterior_: NDArray[np.float64] = run.temperature.posterior_
+        self._take(run.model)
+
+
+class _Run:
+    """One fit from one starting point."""
+
+    def __init__(
+        self, estimator: BatchFit, model: BatchModel, temperature: Temperature, number: int
+    ) -> None:
+        self.estimator = estimator
+        self.model = model
+        self.temperature = temperature
+        self.number = number
+        self.monitor = Monitor()
+        self.lower_bound = -np.inf  # the ELBO of a datum
+        self.converged = False
+        self.stopped = False  # by the callback
+
+    def go(self, X: Any) -> None:
+        optimise(
+            self.model,
+            X,
+            self.temperature,
+            self.monitor,
+            n_samples=self.model.n_samples,
+            n_passes=int(self.estimator.max_iter),
+            on_step=self._on_step,
+        )
+
+    def _on_step(self) -> None:
+        estimator, model, monitor = self.estimator, self.model, self.monitor
+        last = monitor.step - 1
+        tempering = self.temperature.tempering(last)
+        elbo = model.elbo()
+        annealed = elbo if tempering.inverse == 1 else model.elbo(tempering)
+        monitor.record(elbo=elbo, annealed_elbo=annealed)
+        if isinstance(self.temperature, Variational):
+            energy = model.energy()
+            tempered = self.temperature.tempered_energy(energy)
+            monitor.record(tempered_elbo=elbo - energy + tempered)
+        before, self.lower_bound = self.lower_bound, elbo / model.n_samples
+        change = self.lower_bound - before
+        settled = last > 0 and self.temperature.settled(last - 1)  # so both are comparable
+        self.converged = settled and abs(change) < estimator.tol
+        if estimator.verbose:
+            print(
+                f"start {self.number + 1}, iteration {monitor.step}: T {monitor.temperature:.4g}, "
+                f"ELBO a sample {self.lower_bound:.6f}"
+            )
+        if estimator.callback is not None:
+            estimator._adopt(self)
+            try:
+                estimator.callback(estimator, monitor)
+            except StopIteration:
+                self.stopped = True
+                raise
+        if self.converged:
+            raise StopIteration

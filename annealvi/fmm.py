@@ -1,0 +1,508 @@
+"""TemperedFMM: scikit-learn's face over :mod:`annealvi.models.fmm`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import (
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    _fit_context,
+)
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from annealvi._batch_fit import BatchFit, unchanged_on_error
+from annealvi._validation import FLOATS, n_threads
+from annealvi.inference import Monitor
+from annealvi.models.fmm import FMM
+from annealvi.temperature import Annealed, Temperature, Variational
+
+
+class TemperedFMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BatchFit):
+    r"""Factorial mixture model by annealed variational inference.
+
+    Each datum is a sum of some of K components plus Gaussian noise; which of them is a
+    vector of K bits:
+
+    .. math::
+       x_n = \sum_k z_{nk} \mu_k + \epsilon_n, \quad z_{nk} \sim \mathrm{Bern}(\pi_k), \quad
+       \mu_k \sim N(0, \sigma_\mu I), \quad \epsilon_n \sim N(0, \sigma_n I).
+
+    Plain mean-field inference finds some of the components, whichever its start favours.
+    Tempering the likelihood and cooling finds nearly all of them.
+
+    Parameters
+    ----------
+    n_components : int, default=10
+        Number of components K.
+
+    prior_probability : float, array-like of shape (n_components,) or "learn", default=0.3
+        :math:`\pi`, in (0, 1): one number or one for each component; ``"learn"`` starts
+        from 0.3 and takes the mean of :math:`\nu` after each step (empirical Bayes).
+
+    noise_variance : float or "learn", default="learn"
+        :math:`\sigma_n`, a variance; ``"learn"`` starts from the variance of X and takes
+        the mean squared residual after each step.  It excludes ``"variational"``
+        temperatures, which are another name for the same number.
+
+    component_variance : float or None, default=None
+        :math:`\sigma_\mu`, a variance; None means the mean square of X, so that a
+        component may be as large as a datum.
+
+    temperature : float, "annealed", "variational" or Temperature, default="annealed"
+        How hot the fit runs: a number T >= 1 (1 is plain variational inference),
+        ``"annealed"`` (exponentially from 10 over half of `max_iter`), ``"variational"``
+        (learned from the data, on a grid up to 100), or an object of
+        :mod:`annealvi.temperature`.
+
+    max_iter : int, default=200
+        Most iterations.
+
+    tol : float, default=1e-4
+        The fit ends when T has settled and the ELBO of a sample changes by less than
+        this in an iteration; 0 makes every fit run to `max_iter`.
+
+    init : {"prior", "data"} or array-like of shape (n_components, n_features), \
+            default="prior"
+        Start of the components' means: draws from N(0, component_variance), random rows
+        of X, or an array.
+
+    n_init : int, default=1
+        Number of starts; the one of the best ELBO is kept.
+
+    covariance : {"diag", "full"}, default="diag"
+        q of the components given the data: independent, updated one after the other, or
+        with a full K x K covariance, updated jointly.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed of the starting points; `sample` and `predictive_score` draw from it too.
+
+    n_jobs : int, default=None
+        Threads.  None means 1 unless in a :obj:`joblib.parallel_backend` context, -1 means
+        all processors.  Results are bit-identical for every number.
+
+    verbose : int, default=0
+        Print a line after each iteration.
+
+    callback : callable, default=None
+        Called as ``callback(estimator, monitor)`` after each iteration; the estimator can
+        be used as it then is.  ``monitor.record(name=value)`` writes into `history_`;
+        raising ``StopIteration`` ends the fit.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        :math:`E[\mu]`.
+
+    component_variances_ : ndarray of shape (n_components,)
+        Posterior variance of each component, the same in every dimension.
+
+    component_covariance_ : ndarray of shape (n_components, n_components)
+        Q, whose diagonal they are; diagonal under ``covariance="diag"``.
+
+    noise_variance_ : float
+        :math:`\sigma_n`, given or learned.
+
+    prior_probability_ : ndarray of shape (n_components,)
+        :math:`\pi`, given or learned.
+
+    component_variance_ : float
+        :math:`\sigma_\mu`, given or worked out.
+
+    lower_bound_ : float
+        The ELBO of a sample at T = 1, at the end of the best fit.
+
+    n_iter_ : int
+        Iterations of the best fit.
+
+    converged_ : bool
+        Whether it ended because of `tol`.
+
+    temperature_ : float
+        T of the last iteration.
+
+    temperature_path_ : ndarray of shape (n_iter_,)
+        T of each.
+
+    temperature_posterior_ : ndarray of shape (grid,)
+        Under a variational temperature: q(y) over its grid when learning ended.
+
+    history_ : dict of str to ndarray
+        A record an iteration: ``pass``, ``step``, ``temperature``, ``seconds`` (spent in
+        iterations), ``elbo`` (at T = 1, of all training data), ``annealed_elbo`` (the
+        objective at that T, which never falls while T stays) and, under a variational
+        temperature, ``tempered_elbo``, in which T is a latent variable.
+
+    n_features_in_ : int
+        Number of dimensions D.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the dimensions, where X has string column names.
+
+    References
+    ----------
+    Ghahramani (1995), *Factorial learning and the EM algorithm*.
+    Mandt, McInerney, Abrol, Ranganath, Blei (2016), *Variational Tempering*, AISTATS.
+
+    Examples
+    --------
+    >>> from annealvi import TemperedFMM
+    >>> from annealvi.datasets import make_shape_mixture
+    >>> shapes = make_shape_mixture(500, random_state=0)
+    >>> fmm = TemperedFMM(n_components=8, random_state=0).fit(shapes.data)
+    >>> fmm.transform(shapes.data).shape
+    (500, 8)
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "n_components": [Interval(Integral, 0, None, closed="neither")],
+        "prior_probability": [
+            Interval(Real, 0, 1, closed="neither"),
+            "array-like",
+            StrOptions({"learn"}),
+        ],
+        "noise_variance": [Interval(Real, 0, None, closed="neither"), StrOptions({"learn"})],
+        "component_variance": [None, Interval(Real, 0, None, closed="neither")],
+        "temperature": "no_validation",  # as_temperature has the message
+        "max_iter": [Interval(Integral, 0, None, closed="neither")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "init": [StrOptions({"prior", "data"}), "array-like"],
+        "n_init": [Interval(Integral, 0, None, closed="neither")],
+        "covariance": [StrOptions({"diag", "full"})],
+        "random_state": ["random_state"],
+        "n_jobs": [None, Integral],
+        "verbose": ["verbose"],
+        "callback": [None, callable],
+    }
+    _temperatures: ClassVar[dict[str, Temperature]] = {
+        "annealed": Annealed(start=10.0, length=0.5, shape="exponential"),
+        "variational": Variational(t_max=100.0),
+    }
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        prior_probability: float | ArrayLike | Literal["learn"] = 0.3,
+        noise_variance: float | Literal["learn"] = "learn",
+        component_variance: float | None = None,
+        temperature: float | str | Temperature = "annealed",
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        init: str | ArrayLike = "prior",
+        n_init: int = 1,
+        covariance: Literal["diag", "full"] = "diag",
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        callback: Callable[[Any, Monitor], None] | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.prior_probability = prior_probability
+        self.noise_variance = noise_variance
+        self.component_variance = component_variance
+        self.temperature = temperature
+        self.max_iter = max_iter
+        self.tol = tol
+        self.init = init
+        self.n_init = n_init
+        self.covariance = covariance
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callback = callback
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: ArrayLike, y: Any = None) -> Self:
+        """Learn components from data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Integers are taken as float64.
+        y : Ignored
+            Present for API consistency.
+
+        Returns
+        -------
+        self : TemperedFMM
+
+        Raises
+        ------
+        ValueError
+            If X or a parameter is out of range; the estimator stays as it was.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If `max_iter` came before convergence.
+        """
+        with unchanged_on_error(self):
+            X = self._check_X(X, reset=True)
+            start = self._starting_point(X)
+        self._fit_restarts(X, start)
+        return self
+
+    def transform(self, X: ArrayLike) -> NDArray:
+        """Which components are in each datum: E[Z].
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            :math:`\\nu` at T = 1, each datum started from `prior_probability_`.
+        """
+        return self._ready().infer(self._check_X(X))
+
+    def inverse_transform(self, X: ArrayLike) -> NDArray:
+        """Data from components: :math:`E[Z] E[\\mu]`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            As `transform` gives it.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        X = check_array(X, dtype=FLOATS, input_name="X")
+        if X.shape[1] != len(self.components_):
+            raise ValueError(
+                f"X has {X.shape[1]} features, but inverse_transform of {type(self).__name__} "
+                f"is expecting {len(self.components_)}, the number of components."
+            )
+        return X @ self.components_.astype(X.dtype)
+
+    def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
+        """A lower bound of the log-likelihood of each datum.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The datum's part of the ELBO at T = 1, in nats.
+        """
+        return self._ready().sample_bound(self._check_X(X))
+
+    def score(self, X: ArrayLike, y: Any = None) -> float:
+        """The mean of `score_samples`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : Ignored
+
+        Returns
+        -------
+        float
+        """
+        return float(np.mean(self.score_samples(X)))
+
+    def predictive_score(
+        self,
+        X: ArrayLike,
+        observed: ArrayLike,
+        *,
+        n_draws: int = 100,
+        per_sample: bool = False,
+    ) -> float | NDArray[np.float64]:
+        r"""Log-likelihood of hidden dimensions given the observed ones.
+
+        The observed dimensions give q(z); the hidden ones are scored by the log of the mean,
+        over draws z from it, of :math:`N(x; z M, (\sigma_n + z Q z^T) I)`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        observed : array-like of bool, of shape (n_features,)
+            Which dimensions are observed.
+        n_draws : int, default=100
+        per_sample : bool, default=False
+            Whether to return each datum's instead of the mean.
+
+        Returns
+        -------
+        float or ndarray of shape (n_samples,)
+            In nats, of all hidden dimensions together.
+        """
+        model = self._ready()
+        X = self._check_X(X)
+        mask = np.asarray(observed)
+        if mask.shape != (X.shape[1],) or mask.dtype != bool:
+            raise ValueError(
+                f"'observed' must be an array of bool of shape ({X.shape[1]},), one for each "
+                f"feature. Got shape {mask.shape} and dtype {mask.dtype} instead."
+            )
+        if mask.all() or not mask.any():
+            raise ValueError(
+                "'observed' must have True for some features and False for others. "
+                f"Got {int(mask.sum())} True of {len(mask)}."
+            )
+        if not isinstance(n_draws, Integral) or n_draws < 1:
+            raise ValueError(f"'n_draws' must be an int in the range [1, inf). Got {n_draws!r}.")
+        rng = check_random_state(self.random_state)
+        scores = model.predictive(X, mask, int(n_draws), rng)
+        return scores if per_sample else float(np.mean(scores))
+
+    def sample(self, n_samples: int = 1) -> tuple[NDArray, NDArray]:
+        """Draw data from the fitted model, with the components at their means.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+        Z : ndarray of shape (n_samples, n_components), of 0 and 1
+            Which components are in each.
+        """
+        check_is_fitted(self)
+        if not isinstance(n_samples, Integral) or n_samples < 1:
+            raise ValueError(
+                f"Invalid value for 'n_samples': {n_samples!r}. The sampling requires at least "
+                "one sample."
+            )
+        rng = check_random_state(self.random_state)
+        shape = (int(n_samples), len(self.components_))
+        Z = (rng.random_sample(shape) < self.prior_probability_).astype(np.float64)
+        noise = rng.standard_normal((int(n_samples), self.n_features_in_))
+        return Z @ self.components_ + np.sqrt(self.noise_variance_) * noise, Z
+
+    # ----------------------------------------------------------------- details
+
+    def _check_X(self, X: ArrayLike, reset: bool = False) -> NDArray:
+        dtype = list(FLOATS) if reset else self._model.dtype
+        return validate_data(self, X, reset=reset, dtype=dtype, order="C")
+
+    def _ready(self) -> FMM:
+        """The fitted model, with the threads asked for now."""
+        check_is_fitted(self)
+        self._model.n_threads = n_threads(self.n_jobs)
+        return self._model
+
+    def _starting_point(self, X: NDArray) -> Callable[[np.random.RandomState], FMM]:
+        """Check what can be checked before the fit; say how a model starts."""
+        K, D = int(self.n_components), X.shape[1]
+        learn_noise, learn_probability = self.noise_variance == "learn", False
+        if learn_noise and isinstance(self._wanted_temperature(), Variational):
+            raise ValueError(
+                "noise_variance='learn' and a variational temperature exclude each other: the "
+                "temperature that fits best is the mean squared residual over noise_variance, "
+                "so only their product is determined. Give a number as noise_variance, or use "
+                "temperature='annealed'."
+            )
+        if isinstance(self.prior_probability, str):
+            learn_probability = True
+            probability: NDArray = np.full(K, 0.3)
+        else:
+            probability = self._check_probability(K)
+        square = float(np.einsum("nd,nd->", X, X, dtype=np.float64)) / X.size
+        if not np.isfinite(square):
+            raise ValueError(
+                f"The squares of X must be finite. Got values up to {np.max(np.abs(X)):.3g}."
+            )
+        tiny = float(np.finfo(X.dtype).tiny)
+        component_variance = self.component_variance
+        if component_variance is None:
+            component_variance = square if square > tiny else 1.0
+        noise_variance = self.noise_variance
+        if isinstance(noise_variance, str):
+            noise_variance = max(float(np.var(X, dtype=np.float64)), 1e-10 * square)
+            noise_variance = noise_variance if noise_variance > tiny else 1.0
+        for name, value in (
+            ("component_variance", component_variance),
+            ("noise_variance", noise_variance),
+        ):
+            if not tiny <= value <= float(np.finfo(X.dtype).max):
+                raise ValueError(
+                    f"The {name!r} parameter of {type(self).__name__} must be finite and within "
+                    f"the range of {X.dtype}. Got {value!r} instead."
+                )
+        means = None if isinstance(self.init, str) else self._check_init(K, D)
+        if isinstance(self.init, str) and self.init == "data" and K > X.shape[0]:
+            raise ValueError(
+                f"n_components={K} must be at most n_samples={X.shape[0]} with init='data'."
+            )
+        threads = n_threads(self.n_jobs)
+
+        def start(rng: np.random.RandomState) -> FMM:
+            model = FMM(
+                K,
+                D,
+                prior_probability=probability,
+                noise_variance=float(noise_variance),
+                component_variance=float(component_variance),
+                covariance=self.covariance,
+                learn_probability=learn_probability,
+                learn_noise=learn_noise,
+                dtype=X.dtype,
+                n_threads=threads,
+            )
+            if means is not None:
+                model.start(X, means)
+            elif self.init == "data":
+                model.start(X, X[rng.choice(len(X), K, replace=False)])
+            else:
+                model.start(X, rng.normal(0.0, np.sqrt(component_variance), (K, D)))
+            return model
+
+        return start
+
+    def _check_probability(self, K: int) -> NDArray:
+        probability = np.asarray(self.prior_probability)
+        name = f"The 'prior_probability' parameter of {type(self).__name__}"
+        if probability.dtype.kind not in "fiu" or probability.shape not in ((), (K,)):
+            raise ValueError(
+                f"{name} must be 'learn', a float or an array of floats of shape ({K},). "
+                f"Got {self.prior_probability!r} instead."
+            )
+        wrong = probability[~((probability > 0) & (probability < 1))]
+        if wrong.size:
+            raise ValueError(
+                f"{name} must lie in the range (0.0, 1.0). Got {wrong.flat[0]} instead."
+            )
+        return probability
+
+    def _check_init(self, K: int, D: int) -> NDArray:
+        means = np.asarray(self.init)
+        if means.dtype.kind not in "fiu" or means.shape != (K, D):
+            raise ValueError(
+                f"The 'init' of {type(self).__name__} must be 'prior', 'data' or an array of "
+                f"numbers of shape ({K}, {D}), (n_components, n_features). Got shape "
+                f"{means.shape} and dtype {means.dtype} instead."
+            )
+        if not np.all(np.isfinite(means)):
+            raise ValueError(f"The 'init' of {type(self).__name__} must be finite.")
+        return means
+
+    def _take(self, model: FMM) -> None:
+        self.components_ = model.means
+        self.component_covariance_ = model.covariance_matrix
+        self.component_variances_ = np.diag(model.covariance_matrix).copy()
+        self.noise_variance_ = model.noise_variance
+        self.prior_probability_ = model.prior_probability.copy()
+        self.component_variance_ = model.component_variance
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float32", "float64"]
+        return tags

@@ -1,0 +1,408 @@
+r"""The factorial mixture model: binary latent factors and Gaussian noise, tempered.
+
+.. math::
+   x_n = \sum_k z_{nk} \mu_k + \epsilon_n, \quad z_{nk} \sim \mathrm{Bern}(\pi_k), \quad
+   \mu_k \sim N(0, \sigma_\mu I), \quad \epsilon_n \sim N(0, \sigma_n I)
+
+(both sigma are variances) with q(z_nk) = Bern(nu_nk) and q(mu) = N(M, Q x I), Q a
+diagonal ("diag") or full K x K covariance shared by all dimensions.  With P = X M^T,
+A = nu^T X, R = nu^T nu + diag sum_n nu (1 - nu) and G = M M^T + D Q, at inverse
+temperature b (Mandt et al. 2016):
+
+.. math::
+   \mathrm{logit}\, \nu_{nk} &= b \{ \mathrm{logit}\, \pi_k
+       + [P_{nk} - \sum_{j \ne k} \nu_{nj} G_{kj} - G_{kk}/2] / \sigma_n \} \\
+   \text{diag:}\quad s_k &= 1 / (1/\sigma_\mu + (b/\sigma_n) R_{kk}), \quad
+   m_k = s_k (b/\sigma_n) (A_k - \sum_{j \ne k} R_{kj} m_j) \\
+   \text{full:}\quad Q^{-1} &= I/\sigma_\mu + (b/\sigma_n) R, \quad M = (b/\sigma_n) Q A
+
+k by k in sequence in the first two lines.  They ascend
+
+.. math::
+   F(b) = b \left( L - \tfrac{ND}{2} \log 2\pi\sigma_n \right) + \sum_{nk} H(\nu_{nk})
+       - \mathrm{KL}(q(\mu) \| p(\mu)),
+
+with the energy, which leaves out the base measure,
+
+.. math::
+   L = -\tfrac{1}{2\sigma_n} [ \|X\|^2 - 2 \langle M, A \rangle + \langle R, G \rangle ]
+       + \sum_{nk} [\nu_{nk} \log \pi_k + (1 - \nu_{nk}) \log (1 - \pi_k)].
+
+The posterior form (Abrol et al. 2014) tempers p(mu) too: sigma_mu -> T sigma_mu.
+
+The two products with X are the cost of an iteration at the size of images.  Sweeps
+over nu cost K^2 a datum and are a kernel.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.special import logsumexp
+
+from annealvi._kernels import fmm as kernels
+from annealvi._kernels import gemm
+from annealvi._kernels.layout import aligned_empty, single_threaded_blas
+from annealvi.model import UNTEMPERED, Batch, LocalStep, Tempering
+
+#: Sweeps of the local step outside training end when no nu moves further than this.
+TOLERANCE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
+MAX_SWEEPS = 500
+#: A learned noise variance stays above this fraction of the mean square of X, a learned
+#: probability this far from 0 and 1: at the limits the objective is infinite.
+NOISE_FLOOR, PROBABILITY_FLOOR = 1e-10, 1e-10
+
+Covariance = Literal["diag", "full"]
+
+
+@dataclass
+class Factors:
+    """What the data say of the components, at the nu of a local step, not weighted by b.
+
+    Attributes
+    ----------
+    data : ndarray of shape (K, D)
+        A = nu^T X.
+    pairs : ndarray of shape (K, K)
+        R = sum_n E[z_n z_n^T].
+    entropy : float
+        Of all factors.
+    """
+
+    data: NDArray[np.float64]
+    pairs: NDArray[np.float64]
+    entropy: float
+
+
+class FactorStep(LocalStep):
+    """A local step whose energy is that of the components as they are when it is asked.
+
+    Parameters
+    ----------
+    model : FMM
+    statistics : Factors
+    """
+
+    def __init__(self, model: FMM, statistics: Factors) -> None:
+        self.statistics = statistics
+        self.entropy = statistics.entropy
+        self._model = model
+
+    @property
+    def energy(self) -> float:  # type: ignore[override]
+        """L of all data."""
+        return self._model.energy()
+
+
+class FMM:
+    """q(mu), q(z) of the training data, and the steps that move them.
+
+    Inference is in batch: see :class:`annealvi.model.Model` for the protocol.
+
+    Parameters
+    ----------
+    n_components, n_features : int
+        K and D.
+    prior_probability : float or array-like of shape (K,)
+        pi, in (0, 1).
+    noise_variance, component_variance : float
+        sigma_n and sigma_mu.
+    covariance : {"diag", "full"}
+        Of the components given the data.
+    learn_probability, learn_noise : bool
+        Whether pi and sigma_n follow the data (empirical Bayes).
+    dtype : dtype
+        float32 or float64, of the products with X and the sweeps; q(mu) is float64.
+    n_threads : int
+
+    Attributes
+    ----------
+    means : ndarray of shape (K, D)
+        M.
+    covariance_matrix : ndarray of shape (K, K)
+        Q.
+    nu : ndarray of shape (K, N padded)
+        Of the training data, component-major.
+    """
+
+    def __init__(
+        self,
+        n_components: int,
+        n_features: int,
+        *,
+        prior_probability: ArrayLike = 0.5,
+        noise_variance: float = 1.0,
+        component_variance: float = 1.0,
+        covariance: Covariance = "diag",
+        learn_probability: bool = False,
+        learn_noise: bool = False,
+        dtype: Any = np.float64,
+        n_threads: int = 1,
+    ) -> None:
+        self.n_components = n_components
+        self.n_features = n_features
+        probability = np.asarray(prior_probability, dtype=np.float64)
+        self.prior_probability = np.broadcast_to(probability, (n_components,)).copy()
+        self.noise_variance = float(noise_variance)
+        self.component_variance = float(component_variance)
+        self.covariance = covariance
+        self.learn_probability = learn_probability
+        self.learn_noise = learn_noise
+        self.dtype = np.dtype(dtype)
+        self.n_threads = n_threads
+        self.means = np.zeros((n_components, n_features))
+        self.covariance_matrix = np.zeros((n_components, n_components))
+        self.n_samples = 0
+        self._square = 0.0
+        self._last = Factors(np.empty(0), np.empty(0), 0.0)
+
+    def start(self, X: NDArray, means: ArrayLike) -> None:
+        """Begin training on X from nu = pi and q(mu) concentrated on some means."""
+        self.means = np.array(means, dtype=np.float64)
+        self.covariance_matrix = np.zeros((self.n_components, self.n_components))
+        self.n_samples = X.shape[0]
+        self._square = _square(X)
+        self.nu = self._initial_nu(self.n_samples)
+        self._projection = self._room(self.n_samples)
+
+    def end_training(self) -> None:
+        """Let go of what only training needs."""
+        self.__dict__.pop("nu", None)
+        self.__dict__.pop("_projection", None)
+
+    # ------------------------------------------------------------- Algorithm 1
+
+    def local_step(self, batch: Batch, tempering: Tempering, moments: bool = False) -> FactorStep:
+        """One sweep over nu of all training data.
+
+        Parameters
+        ----------
+        batch : Batch
+            ``data`` is the array given to :meth:`start`, ``rows`` all of it.
+        tempering : Tempering
+            With one inverse temperature for all data.
+        moments : bool
+            Makes no difference: the energy is worked out when it is asked for.
+        """
+        if batch.rows != slice(0, self.n_samples):
+            raise ValueError(
+                f"The factorial mixture is fitted in batch: a step takes all {self.n_samples} "
+                f"data. Got {batch.rows}."
+            )
+        with single_threaded_blas():
+            self._project(batch.data, self._projection)
+            self._sweep(self._projection, self.nu, float(tempering.inverse))
+            self._last = self._collect(batch.data)
+        return FactorStep(self, self._last)
+
+    def global_step(
+        self, statistics: Factors, rho: float, scale: float, tempering: Tempering
+    ) -> None:
+        """Move q(mu) to its optimum, then pi and sigma_n where they are learned.
+
+        The components are one Gauss-Seidel pass (diag) or jointly optimal (full).
+        `rho` and `scale` must be 1, as they are in batch.
+        """
+        if rho != 1 or scale != 1:
+            raise ValueError(
+                "The factorial mixture is fitted in batch: 'rho' and 'scale' must be 1. "
+                f"Got rho={rho!r} and scale={scale!r}."
+            )
+        b = float(tempering.inverse)
+        heat = b / self.noise_variance
+        precision = np.full(self.n_components, 1.0 / self._tempered_variance(tempering))
+        R, A = statistics.pairs, statistics.data
+        with single_threaded_blas():
+            if self.covariance == "full":
+                factor = cho_factor(np.diag(precision) + heat * R, lower=True)
+                self.covariance_matrix = cho_solve(factor, np.eye(self.n_components))
+                self.means = cho_solve(factor, heat * A)
+            else:
+                variances = 1.0 / (precision + heat * np.diag(R))
+                self.covariance_matrix = np.diag(variances)
+                # m_k in sequence is a triangular system: new means left, old ones right
+                lower = np.tril(R, -1) + np.diag(1.0 / (variances * heat))
+                old = np.triu(R, 1) @ self.means
+                self.means = solve_triangular(lower, A - old, lower=True)
+            if self.learn_probability:
+                mean = np.diag(R) / self.n_samples
+                self.prior_probability = np.clip(mean, PROBABILITY_FLOOR, 1 - PROBABILITY_FLOOR)
+            if self.learn_noise:
+                n_numbers = self.n_samples * self.n_features
+                floor = max(NOISE_FLOOR * self._square / n_numbers, np.finfo(self.dtype).tiny)
+                self.noise_variance = max(self._residual(statistics) / n_numbers, floor)
+
+    # -------------------------------------------------------------- objectives
+
+    def energy(self) -> float:
+        """L of the training data, at the components as they are and the nu of the last step."""
+        count = np.diag(self._last.pairs)
+        pi = self.prior_probability
+        prior = count @ np.log(pi) + (self.n_samples - count) @ np.log1p(-pi)
+        return float(prior - self._residual(self._last) / (2 * self.noise_variance))
+
+    def log_base_measure(self) -> float:
+        """log h of all data, -(ND/2) log(2 pi sigma_n), which a learned T does not temper."""
+        n_numbers = self.n_samples * self.n_features
+        return -0.5 * n_numbers * math.log(2 * math.pi * self.noise_variance)
+
+    def log_partition(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
+        r"""log C(T), exact: (ND/2) log T + N sum_k log(pi_k^b + (1 - pi_k)^b)."""
+        b = np.asarray(inverse, dtype=np.float64)[..., None]
+        pi = self.prior_probability
+        factors = np.logaddexp(b * np.log(pi), b * np.log1p(-pi)).sum(axis=-1)
+        return self.n_samples * (factors - 0.5 * self.n_features * np.log(b[..., 0]))
+
+    def component_bound(self, tempering: Tempering = UNTEMPERED) -> float:
+        """-KL(q(mu) || p(mu)); under the posterior form p(mu) has variance T sigma_mu."""
+        prior = self._tempered_variance(tempering)
+        Q = self.covariance_matrix
+        kl = np.trace(Q) / prior - self.n_components * (1 - math.log(prior))
+        kl -= np.linalg.slogdet(Q)[1]
+        return -0.5 * float(self.n_features * kl + np.sum(self.means**2) / prior)
+
+    def elbo(self, tempering: Tempering = UNTEMPERED) -> float:
+        """F(b) of the training data, after at least one step; at T = 1 the ELBO."""
+        likelihood = self.energy() + self.log_base_measure()
+        b = float(tempering.inverse)
+        return b * likelihood + self._last.entropy + self.component_bound(tempering)
+
+    # ---------------------------------------------------------------- new data
+
+    def infer(self, X: NDArray) -> NDArray:
+        """E[Z] of data at T = 1: of shape (n_samples, K)."""
+        nu, _ = self._converged(X)
+        return np.ascontiguousarray(nu[:, : X.shape[0]].T)
+
+    def sample_bound(self, X: NDArray) -> NDArray[np.float64]:
+        """Each datum's part of the ELBO at T = 1, without the components' KL."""
+        nu, projection = self._converged(X)
+        coupling, offset, scale = self._field()
+        energy, entropy = np.zeros((2, nu.shape[1]))
+        kernels.energy(projection, coupling, offset, scale, nu, self.n_threads, energy)
+        kernels.entropy(nu, self.n_threads, entropy)
+        square = np.einsum("nd,nd->n", X, X, dtype=np.float64)
+        constant = np.sum(np.log1p(-self.prior_probability))
+        constant -= 0.5 * self.n_features * math.log(2 * math.pi * self.noise_variance)
+        bound = energy + entropy
+        return bound[: X.shape[0]] + constant - square / (2 * self.noise_variance)
+
+    def restricted(self, columns: NDArray) -> FMM:
+        """The same model of some of the dimensions."""
+        part = FMM(
+            self.n_components,
+            int(np.count_nonzero(columns)),
+            prior_probability=self.prior_probability,
+            noise_variance=self.noise_variance,
+            component_variance=self.component_variance,
+            covariance=self.covariance,
+            dtype=self.dtype,
+            n_threads=self.n_threads,
+        )
+        part.means = self.means[:, columns]
+        part.covariance_matrix = self.covariance_matrix
+        return part
+
+    def predictive(
+        self, X: NDArray, observed: NDArray[np.bool_], n_draws: int, rng: Any
+    ) -> NDArray[np.float64]:
+        r"""log p(hidden dimensions | observed ones) of each datum, by Monte Carlo.
+
+        The log of the mean, over draws z ~ q(z | observed), of
+        N(x_hidden; z M, (sigma_n + z Q z^T) I).
+        """
+        nu = self.restricted(observed).infer(X[:, observed]).astype(np.float64)
+        hidden = self.restricted(~observed)
+        n_hidden = hidden.n_features
+        x = X[:, ~observed].astype(np.float64)
+        with single_threaded_blas():
+            square, cross = np.sum(x**2, axis=1), x @ hidden.means.T
+            gram = hidden.means @ hidden.means.T
+            scores = np.empty((n_draws, len(x)))
+            for score in scores:
+                z = (rng.random_sample(nu.shape) < nu).astype(np.float64)
+                variance = self.noise_variance + np.sum((z @ self.covariance_matrix) * z, axis=1)
+                distance = square - 2 * np.sum(z * cross, axis=1) + np.sum((z @ gram) * z, axis=1)
+                score[:] = -0.5 * (n_hidden * np.log(2 * np.pi * variance) + distance / variance)
+        return logsumexp(scores, axis=0) - math.log(n_draws)
+
+    # ----------------------------------------------------------------- details
+
+    def _tempered_variance(self, tempering: Tempering) -> float:
+        if tempering.form == "posterior":
+            return self.component_variance / float(tempering.inverse)
+        return self.component_variance
+
+    def _room(self, n_samples: int) -> NDArray:
+        """A component-major array for so many data, padded to whole blocks by zeros."""
+        width = -(-n_samples // kernels.BLOCK) * kernels.BLOCK
+        room = aligned_empty((self.n_components, width), self.dtype)
+        room[:, n_samples:] = 0
+        return room
+
+    def _initial_nu(self, n_samples: int) -> NDArray:
+        nu = self._room(n_samples)
+        nu[:] = self.prior_probability[:, None]
+        return nu
+
+    def _project(self, X: NDArray, out: NDArray) -> None:
+        """P, component-major."""
+        gemm.outer(np.ascontiguousarray(self.means, dtype=self.dtype), X, self.n_threads, out)
+
+    def _field(self) -> tuple[NDArray, NDArray, float]:
+        """The quadratic energy of one datum: coupling, offset, and the scale of P."""
+        gram = self.means @ self.means.T + self.n_features * self.covariance_matrix
+        coupling = gram / self.noise_variance
+        pi = self.prior_probability
+        offset = np.log(pi) - np.log1p(-pi) - 0.5 * np.diag(coupling)
+        np.fill_diagonal(coupling, 0.0)
+        return coupling.astype(self.dtype), offset.astype(self.dtype), 1.0 / self.noise_variance
+
+    def _sweep(self, projection: NDArray, nu: NDArray, b: float) -> None:
+        coupling, offset, scale = self._field()
+        inverse = np.full((1, 1), b, dtype=self.dtype)
+        kernels.sweep(projection, coupling, offset, scale, inverse, self.n_threads, nu)
+
+    def _collect(self, X: NDArray) -> Factors:
+        n, K, D = self.n_samples, self.n_components, self.n_features
+        tile = np.empty((self.n_threads, gemm.tile_size(K, max(D, K))), dtype=self.dtype)
+        data, pairs = np.empty((K, D)), np.empty((K, K))
+        for right, gram, out in ((X, False, data), (self.nu, True, pairs)):
+            partial = np.empty((gemm.n_groups(n, out.shape[1]), *out.shape))
+            gemm.inner(self.nu, right, gram, n, self.n_threads, tile, partial, out)
+        # E[z^2] = nu, where nu^T nu has nu^2
+        np.fill_diagonal(pairs, self.nu[:, :n].sum(axis=1, dtype=np.float64))
+        entropy = np.zeros(self.nu.shape[1])
+        kernels.entropy(self.nu, self.n_threads, entropy)
+        return Factors(data, pairs, float(np.sum(entropy[:n])))
+
+    def _residual(self, statistics: Factors) -> float:
+        """E_q ||X - z mu||^2, >= 0 but for roundings."""
+        gram = self.means @ self.means.T + self.n_features * self.covariance_matrix
+        cross = np.sum(self.means * statistics.data)
+        residual = self._square - 2 * cross + np.sum(statistics.pairs * gram)
+        return max(float(residual), 0.0)
+
+    def _converged(self, X: NDArray) -> tuple[NDArray, NDArray]:
+        """nu and P of data, nu swept at T = 1 from pi until it stands still."""
+        nu, projection = self._initial_nu(X.shape[0]), self._room(X.shape[0])
+        with single_threaded_blas():
+            self._project(X, projection)
+            coupling, offset, scale = self._field()
+        inverse = np.ones((1, 1), dtype=self.dtype)
+        for _ in range(MAX_SWEEPS):
+            before = nu.copy()
+            kernels.sweep(projection, coupling, offset, scale, inverse, self.n_threads, nu)
+            if np.max(np.abs(nu - before), initial=0.0) <= TOLERANCE[self.dtype]:
+                break
+        return nu, projection
+
+
+def _square(X: NDArray) -> float:
+    """The sum of squares of an array, in double."""
+    return float(np.einsum("nd,nd->", X, X, dtype=np.float64))
