@@ -2,7 +2,16 @@
 
 from annealvi._version import __version__
 from annealvi.fmm import TemperedFMM
+from annealvi.gmm import TemperedGaussianMixture
 from annealvi.lda import TemperedLDA
 from annealvi.temperature import Annealed, Fixed, Variational
 
-__all__ = ["Annealed", "Fixed", "TemperedFMM", "TemperedLDA", "Variational", "__version__"]
+__all__ = [
+    "Annealed",
+    "Fixed",
+    "TemperedFMM",
+    "TemperedGaussianMixture",
+    "TemperedLDA",
+    "Variational",
+    "__version__",
+]

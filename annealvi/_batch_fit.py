@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, ClassVar, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,18 +32,6 @@ class BatchModel(Model, Protocol):
         """Let go of what only training needs."""
 
 
-@contextmanager
-def unchanged_on_error(estimator: Any) -> Iterator[None]:
-    """Leave an estimator as it was if its arguments turn out to be wrong."""
-    before = dict(vars(estimator))
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
-
-
 class BatchFit(BaseEstimator):
     """The fitting half of a mixture's estimator.
 
@@ -52,9 +39,6 @@ class BatchFit(BaseEstimator):
     ``random_state``, ``verbose`` and ``callback``, and says in ``_take`` which attributes
     a fitted model gives.
     """
-
-    #: What a string stands for as this estimator's temperature.
-    _temperatures: ClassVar[Mapping[str, Temperature]]
 
     temperature: Any
     max_iter: int
@@ -68,10 +52,15 @@ class BatchFit(BaseEstimator):
         """Set the fitted attributes that a model gives."""
         raise NotImplementedError
 
-    def _wanted_temperature(self) -> Temperature:
-        return as_temperature(self.temperature, type(self).__name__, self._temperatures)
+    def _wanted_temperature(self, kinds: Mapping[str, Temperature]) -> Temperature:
+        return as_temperature(self.temperature, type(self).__name__, kinds)
 
-    def _fit_restarts(self, X: Any, start: Callable[[np.random.RandomState], BatchModel]) -> None:
+    def _fit_restarts(
+        self,
+        X: Any,
+        start: Callable[[np.random.RandomState], BatchModel],
+        temperature: Temperature,
+    ) -> None:
         """Fit `n_init` models and keep the one of the best ELBO.
 
         Parameters
@@ -80,9 +69,9 @@ class BatchFit(BaseEstimator):
             The data that the model's local step takes.
         start : callable
             Gives a model at a starting point drawn from a generator.
+        temperature : Temperature
         """
         rng = check_random_state(self.random_state)
-        temperature = self._wanted_temperature()
         best: _Run | None = None
         for number in range(int(self.n_init)):
             model = start(rng)
@@ -105,7 +94,7 @@ class BatchFit(BaseEstimator):
             )
 
     def _adopt(self, run: _Run) -> None:
-        self._model = run.model
+        self._model: Any = run.model
         self.n_iter_ = run.monitor.step
         self.converged_ = run.converged
         self.lower_bound_ = run.lower_bound

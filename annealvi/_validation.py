@@ -1,7 +1,9 @@
-"""Checks that scikit-learn has no words for yet: priors, topics and CSR structure."""
+"""Checks that scikit-learn has no words for yet: priors, arrays and CSR structure."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import joblib
@@ -28,6 +30,56 @@ def n_threads(n_jobs: int | None) -> int:
     if n_jobs < 0:
         n_jobs = max(1, processors + 1 + n_jobs)
     return min(n_jobs, max(processors, MAX_THREADS))
+
+
+@contextmanager
+def unchanged_on_error(estimator: Any) -> Iterator[None]:
+    """Leave an estimator as it was if its arguments turn out to be wrong."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+def check_numbers(
+    value: Any,
+    name: str,
+    owner: str,
+    shapes: tuple[tuple[int, ...], ...],
+    *,
+    positive: bool = False,
+) -> NDArray[np.float64]:
+    """A parameter as a finite array of one of some shapes.
+
+    Parameters
+    ----------
+    value : float or array-like
+    name, owner : str
+        The parameter and the estimator, for the message.
+    shapes : tuple of tuples
+        Allowed shapes; ``()`` is a number.
+    positive : bool
+    """
+    try:
+        array = np.asarray(value)
+    except ValueError:  # rows of different lengths
+        array = np.asarray(None)
+    if array.dtype.kind not in "fiu" or array.shape not in shapes:
+        allowed = " or ".join(f"an array of shape {s}" if s else "a float" for s in shapes)
+        raise ValueError(
+            f"The {name!r} parameter of {owner} must be {allowed}. "
+            f"Got shape {array.shape} and dtype {array.dtype} instead."
+        )
+    wrong = array[~(np.isfinite(array) & ((array > 0) | (not positive)))]
+    if wrong.size:
+        raise ValueError(
+            f"The {name!r} parameter of {owner} must be {'positive and ' * positive}finite. "
+            f"Got {wrong.flat[0]} instead."
+        )
+    return array.astype(np.float64)
 
 
 def check_prior(

@@ -17,11 +17,17 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from annealvi._batch_fit import BatchFit, unchanged_on_error
-from annealvi._validation import FLOATS, n_threads
+from annealvi._batch_fit import BatchFit
+from annealvi._validation import FLOATS, check_numbers, n_threads, unchanged_on_error
 from annealvi.inference import Monitor
 from annealvi.models.fmm import FMM
 from annealvi.temperature import Annealed, Temperature, Variational
+
+#: What names mean as a temperature of this model.
+TEMPERATURES: dict[str, Temperature] = {
+    "annealed": Annealed(start=10.0, length=0.5, shape="exponential"),
+    "variational": Variational(t_max=100.0),
+}
 
 
 class TemperedFMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BatchFit):
@@ -180,10 +186,6 @@ class TemperedFMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BatchFit):
         "verbose": ["verbose"],
         "callback": [None, callable],
     }
-    _temperatures: ClassVar[dict[str, Temperature]] = {
-        "annealed": Annealed(start=10.0, length=0.5, shape="exponential"),
-        "variational": Variational(t_max=100.0),
-    }
 
     def __init__(
         self,
@@ -219,7 +221,7 @@ class TemperedFMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BatchFit):
         self.callback = callback
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: ArrayLike, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Learn components from data.
 
         Parameters
@@ -245,11 +247,12 @@ class TemperedFMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BatchFit):
         """
         with unchanged_on_error(self):
             X = self._check_X(X, reset=True)
-            start = self._starting_point(X)
-        self._fit_restarts(X, start)
+            temperature = self._wanted_temperature(TEMPERATURES)
+            start = self._starting_point(X, temperature)
+        self._fit_restarts(X, start, temperature)
         return self
 
-    def transform(self, X: ArrayLike) -> NDArray:
+    def transform(self, X: Any) -> NDArray:
         """Which components are in each datum: E[Z].
 
         Parameters
@@ -263,7 +266,7 @@ class TemperedFMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BatchFit):
         """
         return self._ready().infer(self._check_X(X))
 
-    def inverse_transform(self, X: ArrayLike) -> NDArray:
+    def inverse_transform(self, X: Any) -> NDArray:
         """Data from components: :math:`E[Z] E[\\mu]`.
 
         Parameters
@@ -284,7 +287,7 @@ class TemperedFMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BatchFit):
             )
         return X @ self.components_.astype(X.dtype)
 
-    def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
+    def score_samples(self, X: Any) -> NDArray[np.float64]:
         """A lower bound of the log-likelihood of each datum.
 
         Parameters
@@ -298,7 +301,7 @@ class TemperedFMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BatchFit):
         """
         return self._ready().sample_bound(self._check_X(X))
 
-    def score(self, X: ArrayLike, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None) -> float:
         """The mean of `score_samples`.
 
         Parameters
@@ -314,7 +317,7 @@ class TemperedFMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BatchFit):
 
     def predictive_score(
         self,
-        X: ArrayLike,
+        X: Any,
         observed: ArrayLike,
         *,
         n_draws: int = 100,
@@ -385,7 +388,7 @@ class TemperedFMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BatchFit):
 
     # ----------------------------------------------------------------- details
 
-    def _check_X(self, X: ArrayLike, reset: bool = False) -> NDArray:
+    def _check_X(self, X: Any, reset: bool = False) -> NDArray:
         dtype = list(FLOATS) if reset else self._model.dtype
         return validate_data(self, X, reset=reset, dtype=dtype, order="C")
 
@@ -395,22 +398,21 @@ class TemperedFMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BatchFit):
         self._model.n_threads = n_threads(self.n_jobs)
         return self._model
 
-    def _starting_point(self, X: NDArray) -> Callable[[np.random.RandomState], FMM]:
+    def _starting_point(
+        self, X: NDArray, temperature: Temperature
+    ) -> Callable[[np.random.RandomState], FMM]:
         """Check what can be checked before the fit; say how a model starts."""
         K, D = int(self.n_components), X.shape[1]
-        learn_noise, learn_probability = self.noise_variance == "learn", False
-        if learn_noise and isinstance(self._wanted_temperature(), Variational):
+        learn_noise = isinstance(self.noise_variance, str)
+        learn_probability = isinstance(self.prior_probability, str)
+        if learn_noise and isinstance(temperature, Variational):
             raise ValueError(
                 "noise_variance='learn' and a variational temperature exclude each other: the "
                 "temperature that fits best is the mean squared residual over noise_variance, "
                 "so only their product is determined. Give a number as noise_variance, or use "
                 "temperature='annealed'."
             )
-        if isinstance(self.prior_probability, str):
-            learn_probability = True
-            probability: NDArray = np.full(K, 0.3)
-        else:
-            probability = self._check_probability(K)
+        probability = np.full(K, 0.3) if learn_probability else self._check_probability(K)
         square = float(np.einsum("nd,nd->", X, X, dtype=np.float64)) / X.size
         if not np.isfinite(square):
             raise ValueError(
@@ -420,10 +422,11 @@ class TemperedFMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BatchFit):
         component_variance = self.component_variance
         if component_variance is None:
             component_variance = square if square > tiny else 1.0
-        noise_variance = self.noise_variance
-        if isinstance(noise_variance, str):
-            noise_variance = max(float(np.var(X, dtype=np.float64)), 1e-10 * square)
-            noise_variance = noise_variance if noise_variance > tiny else 1.0
+        if isinstance(self.noise_variance, str):
+            variance = max(float(np.var(X, dtype=np.float64)), 1e-10 * square)
+            noise_variance = variance if variance > tiny else 1.0
+        else:
+            noise_variance = self.noise_variance
         for name, value in (
             ("component_variance", component_variance),
             ("noise_variance", noise_variance),
@@ -433,8 +436,10 @@ class TemperedFMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BatchFit):
                     f"The {name!r} parameter of {type(self).__name__} must be finite and within "
                     f"the range of {X.dtype}. Got {value!r} instead."
                 )
-        means = None if isinstance(self.init, str) else self._check_init(K, D)
-        if isinstance(self.init, str) and self.init == "data" and K > X.shape[0]:
+        means = None
+        if not isinstance(self.init, str):
+            means = check_numbers(self.init, "init", type(self).__name__, ((K, D),))
+        if isinstance(self.init, str) and self.init == "data" and X.shape[0] < K:
             raise ValueError(
                 f"n_components={K} must be at most n_samples={X.shape[0]} with init='data'."
             )
@@ -477,18 +482,6 @@ class TemperedFMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BatchFit):
                 f"{name} must lie in the range (0.0, 1.0). Got {wrong.flat[0]} instead."
             )
         return probability
-
-    def _check_init(self, K: int, D: int) -> NDArray:
-        means = np.asarray(self.init)
-        if means.dtype.kind not in "fiu" or means.shape != (K, D):
-            raise ValueError(
-                f"The 'init' of {type(self).__name__} must be 'prior', 'data' or an array of "
-                f"numbers of shape ({K}, {D}), (n_components, n_features). Got shape "
-                f"{means.shape} and dtype {means.dtype} instead."
-            )
-        if not np.all(np.isfinite(means)):
-            raise ValueError(f"The 'init' of {type(self).__name__} must be finite.")
-        return means
 
     def _take(self, model: FMM) -> None:
         self.components_ = model.means

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -20,7 +19,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from annealvi._evaluation import Evaluation
 from annealvi._fitted_lda import FittedLDA
-from annealvi._validation import check_prior, check_topics, n_threads
+from annealvi._validation import check_prior, check_topics, n_threads, unchanged_on_error
 from annealvi.inference import Monitor, RobbinsMonro, full_step, optimise
 from annealvi.models.lda import LDA, LocalOptions
 from annealvi.temperature import Fixed, Temperature, as_temperature
@@ -284,7 +283,7 @@ class TemperedLDA(FittedLDA):
         ConvergenceWarning
             If there is a stopping test (`evaluate_every`) and `max_iter` came first.
         """
-        with self._unchanged_on_error():
+        with unchanged_on_error(self):
             X = self._check_X(X, "fit", reset=True)
             n_samples = X.shape[0]
             batch = self.learning_method == "batch"
@@ -351,7 +350,7 @@ class TemperedLDA(FittedLDA):
         first = not self.__sklearn_is_fitted__()
         batch_size = int(self.batch_size)
         step_size = RobbinsMonro(self.learning_decay, self.learning_offset)
-        with self._unchanged_on_error():
+        with unchanged_on_error(self):
             X = self._check_X(X, "partial_fit", reset=first)
             temperature = self._wanted_temperature()
             if first or temperature != self._planned_for:
@@ -400,17 +399,6 @@ class TemperedLDA(FittedLDA):
         return self.fit(X, y).transform(X, normalize=normalize)
 
     # ----------------------------------------------------------------- details
-
-    @contextmanager
-    def _unchanged_on_error(self) -> Iterator[None]:
-        """Leave the estimator as it was if the arguments turn out to be wrong."""
-        before = dict(self.__dict__)
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _wanted_temperature(self) -> Temperature:
         return as_temperature(self.temperature, type(self).__name__)

@@ -8,7 +8,6 @@ variational inference and annealing from :mod:`annealvi.inference`.
 
 from __future__ import annotations
 
-from collections.abc import Sized
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -49,7 +48,7 @@ class Batch(NamedTuple):
         Which of them form the batch.
     """
 
-    data: Sized
+    data: Any
     rows: slice
 
 
@@ -66,14 +65,14 @@ class LocalStep:
         E_q[log p(x, z | globals)] of each datum or of all, not weighted by b and without
         the base measure h(x, z), which is not tempered.  A model that can do so cheaply
         makes it a property, worked out at the globals as they are when it is asked for.
-    entropy : ndarray of shape (n_samples,) or None
-        Entropy of each datum's local factors, less what their untempered priors
+    entropy : ndarray of shape (n_samples,), float or None
+        Entropy of each datum's or of all local factors, less what their untempered priors
         contribute: ``b * energy + entropy`` is the datum's share of the annealed ELBO.
     """
 
     statistics: Any
-    energy: NDArray[np.float64] | None = None
-    entropy: NDArray[np.float64] | None = None
+    energy: NDArray[np.float64] | float | None = None
+    entropy: NDArray[np.float64] | float | None = None
 
 
 class Model(Protocol):

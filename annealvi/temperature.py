@@ -26,7 +26,7 @@ from scipy.special import entr, softmax
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from annealvi.model import Form, LocalStep, Model, Normalised, Tempering
+from annealvi.model import Form, LocalStep, Normalised, Tempering
 
 #: Fraction of the fit that is annealed where neither `length` nor `passes` is given.
 DEFAULT_LENGTH = 1 / 3
@@ -49,7 +49,7 @@ class Temperature(BaseEstimator):
         n_steps: int | None,
         steps_per_pass: float = 1,
         *,
-        model: Model | None = None,
+        model: Any = None,
         owner: str = "fit",
     ) -> Self:
         """A copy of this temperature for a fit of so many steps.
@@ -84,9 +84,7 @@ class Temperature(BaseEstimator):
     def __hash__(self) -> int:
         return hash(type(self))  # parameters may be arrays, and may be set
 
-    def _prepare(
-        self, n_steps: int | None, steps_per_pass: float, model: Model | None, owner: str
-    ) -> None:
+    def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any, owner: str) -> None:
         """Work out what `inverse` needs; called on the clone."""
 
     def inverse(self, step: int) -> float:
@@ -212,9 +210,7 @@ class Annealed(Temperature):
                 f"Got length={self.length!r} and passes={self.passes!r}."
             )
 
-    def _prepare(
-        self, n_steps: int | None, steps_per_pass: float, model: Model | None, owner: str
-    ) -> None:
+    def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any, owner: str) -> None:
         passes = 0.0 if self.passes is None else self.passes
         if n_steps is None:
             self.n_annealing_steps_ = _ceil(passes * steps_per_pass)
@@ -251,12 +247,13 @@ class Variational(Temperature):
     grid, each step takes
 
     .. math::
-       r_m \propto \pi_m \exp(b_m L - \log C(T_m)), \qquad b = \sum_m r_m b_m,
+       r_m &\propto \pi_m \exp(b_m L - \log C(T_m)) \\
+       \log b &\leftarrow (1 - d) \log b + d \log \sum_m r_m b_m,
 
-    L being the energy E_q[log p(x, z | globals)] of all data without the base measure and
-    C(T) the normaliser of the tempered likelihood, which the model gives.  The data
-    are so hot at first as the fit is bad, and cool as it explains them.  The model must
-    know its C(T): see :class:`annealvi.model.Normalised`.
+    d being the damping, L the energy E_q[log p(x, z | globals)] of all data without the
+    base measure and C(T) the normaliser of the tempered likelihood, which the model
+    gives.  The worse the fit, the hotter it runs, and it cools as it explains the data.
+    The model must know its C(T): see :class:`annealvi.model.Normalised`.
 
     Parameters
     ----------
@@ -268,8 +265,10 @@ class Variational(Temperature):
     prior : array-like of shape (grid,) or None, default=None
         :math:`\pi`, positive; None means uniform.
     damping : float, default=0.03
-        r moves by this fraction of the way at each step, in (0, 1].  Undamped (1), T
+        log T moves by this fraction of the way at each step, in (0, 1].  Undamped (1), T
         follows the energy at once and the fit cools before it gains anything.
+    start : float or None, default=None
+        T of the first step, in [1, t_max]; None means that of q(y) = :math:`\pi`.
     final_fraction : float, default=0.25
         The last part of the planned steps, in [0, 1), that runs at exactly T = 1, so
         that the result is comparable with any other fit.
@@ -291,6 +290,7 @@ class Variational(Temperature):
         "grid": [Interval(Integral, 2, None, closed="left")],
         "prior": [None, "array-like"],
         "damping": [Interval(Real, 0, 1, closed="right")],
+        "start": [None, Interval(Real, 1, None, closed="left")],
         "final_fraction": [Interval(Real, 0, 1, closed="left")],
     }
 
@@ -300,12 +300,14 @@ class Variational(Temperature):
         grid: int = 100,
         prior: ArrayLike | None = None,
         damping: float = 0.03,
+        start: float | None = None,
         final_fraction: float = 0.25,
     ) -> None:
         self.t_max = t_max
         self.grid = grid
         self.prior = prior
         self.damping = damping
+        self.start = start
         self.final_fraction = final_fraction
 
     @classmethod
@@ -318,6 +320,11 @@ class Variational(Temperature):
         if not math.isfinite(self.t_max):
             raise ValueError(
                 f"The 't_max' parameter of Variational must be finite. Got {self.t_max!r}."
+            )
+        if self.start is not None and self.start > self.t_max:
+            raise ValueError(
+                "The 'start' parameter of Variational must be at most its 't_max'. "
+                f"Got start={self.start!r} and t_max={self.t_max!r}."
             )
         if self.prior is None:
             return
@@ -335,9 +342,7 @@ class Variational(Temperature):
                 f"Got {wrong[0]} instead."
             )
 
-    def _prepare(
-        self, n_steps: int | None, steps_per_pass: float, model: Model | None, owner: str
-    ) -> None:
+    def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any, owner: str) -> None:
         if not isinstance(model, Normalised):
             raise ValueError(
                 "A Variational temperature needs a model with a 'log_partition' method, the "
@@ -352,6 +357,7 @@ class Variational(Temperature):
         self._log_prior = np.log(prior / prior.sum())
         #: q(y = m), of shape (M,).
         self.posterior_ = prior / prior.sum()
+        self._b = 1.0 / self.start if self.start else float(self.posterior_ @ self._inverses)
         self._n_learning_steps = math.inf
         if n_steps is not None:
             self._n_learning_steps = n_steps - _ceil(self.final_fraction * n_steps)
@@ -360,7 +366,7 @@ class Variational(Temperature):
     def inverse(self, step: int) -> float:
         if self.settled(step):
             return 1.0
-        return min(1.0, float(self.posterior_ @ self._inverses))
+        return min(1.0, self._b)
 
     def settled(self, step: int) -> bool:
         return step >= self._n_learning_steps
@@ -370,8 +376,9 @@ class Variational(Temperature):
         if self.settled(self._step - 1):
             return
         assert local.energy is not None  # the optimiser asked for moments
-        wanted = softmax(self._scores(scale * float(np.sum(local.energy))))
-        self.posterior_ = (1.0 - self.damping) * self.posterior_ + self.damping * wanted
+        self.posterior_ = softmax(self._scores(scale * float(np.sum(local.energy))))
+        wanted = math.log(self.posterior_ @ self._inverses)
+        self._b = math.exp((1.0 - self.damping) * math.log(self._b) + self.damping * wanted)
 
     def tempered_energy(self, energy: float) -> float:
         """E_q(y)[b_m L - log C(T_m)] - KL(q(y) || pi): the first terms of Eq. 5.

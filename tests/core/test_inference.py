@@ -89,7 +89,7 @@ def test_a_temperature_that_observes_is_shown_the_energies():
     class Curious(Temperature):
         observes = True
 
-        def _prepare(self, n_steps, steps_per_pass, owner):
+        def _prepare(self, n_steps, steps_per_pass, model, owner):
             self.energies_ = []
 
         def inverse(self, step):
@@ -98,8 +98,8 @@ def test_a_temperature_that_observes_is_shown_the_energies():
         def settled(self, step):
             return True
 
-        def observe(self, local):
-            self.energies_.append(local.energy)
+        def observe(self, local, scale):
+            self.energies_.append(scale * local.energy)
 
     model = Mean()
     planned = Curious().plan(2, 1)
@@ -114,7 +114,7 @@ def test_a_temperature_that_observes_is_shown_the_energies():
         population=2,
         step_size=full_step,
     )
-    assert_allclose(np.concatenate(planned.energies_), [-0.5, -4.5])
+    assert_allclose(np.concatenate(planned.energies_), [-1.0, -9.0])  # each stands for two
     run(model := Mean(), np.array([1.0]))
     assert model.seen[0][2] is False
 

@@ -1,0 +1,447 @@
+r"""The Gaussian mixture with conjugate priors, tempered.
+
+.. math::
+   z_n \sim \mathrm{Cat}(w), \quad x_{nd} \sim N(\mu_{z_n d}, 1/\lambda_{z_n d}), \quad
+   w \sim \mathrm{Dir}(\alpha_0), \quad \mu_{kd} \sim N(m_{0d}, 1/(\kappa_0 \lambda_{kd})),
+   \quad \lambda_{kd} \sim \mathrm{Gamma}(\nu_0/2, \beta_{0d}/2)
+
+with weights w and precisions lambda known or learned; a spherical lambda_k is shared by
+all D dimensions (and has D nu_0 and sum_d beta_0d in place of nu_0 and beta_0d).  With
+statistics N_k = sum_n phi_nk, S_k = sum_n phi_nk x_n, V_k = sum_n phi_nk x_n^2, at
+inverse temperature b, all natural parameters are linear in them:
+
+.. math::
+   \phi_{nk} &\propto \exp b \{ E \log w_k + \tfrac12 \sum_d (E \log \lambda_{kd}
+       - \log 2\pi - E[\lambda_{kd} (x_{nd} - \mu_{kd})^2]) \} \\
+   \alpha_k &= \alpha_0 + b N_k, \quad \kappa_k = \kappa_0 + b N_k, \quad
+   \kappa_k m_k = \kappa_0 m_0 + b S_k \\
+   \nu_k &= \nu_0 + b N_k, \quad
+   \beta_k + \kappa_k m_k^2 = \beta_0 + \kappa_0 m_0^2 + b V_k
+
+with E lambda = nu/beta and E[lambda (x - mu)^2] = E lambda (x - m)^2 + 1/kappa (Bishop,
+*Pattern Recognition and Machine Learning*, 10.2).  The posterior form (Abrol et al.
+2014) raises the priors to b as well, which keeps their families.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.signal import fftconvolve
+from scipy.special import entr, gammaln, logsumexp, psi
+
+from annealvi._kernels.layout import single_threaded_blas
+from annealvi.model import UNTEMPERED, Batch, LocalStep, Tempering
+
+CovarianceType = Literal["diag", "spherical"]
+
+
+@dataclass(frozen=True)
+class Natural:
+    """Parameters of q or p in which updates are linear.
+
+    Attributes
+    ----------
+    alpha : ndarray of shape (K,)
+        Of the Dirichlet of the weights.
+    kappa : ndarray of shape (K,)
+        Precision of a mean over that of its component.
+    shift : ndarray of shape (K, D)
+        kappa m.
+    nu : ndarray of shape (K,)
+        Degrees of freedom of the precisions.
+    square : ndarray of shape (K, D)
+        beta + kappa m^2.
+    """
+
+    alpha: NDArray[np.float64]
+    kappa: NDArray[np.float64]
+    shift: NDArray[np.float64]
+    nu: NDArray[np.float64]
+    square: NDArray[np.float64]
+
+    def __add__(self, other: Natural) -> Natural:
+        return Natural(*(a + b for a, b in zip(self._fields(), other._fields(), strict=True)))
+
+    def __rmul__(self, factor: float) -> Natural:
+        return Natural(*(factor * a for a in self._fields()))
+
+    def _fields(self) -> tuple[NDArray[np.float64], ...]:
+        return self.alpha, self.kappa, self.shift, self.nu, self.square
+
+
+class MixtureStep(LocalStep):
+    """A local step whose energy is that of the globals as they are when it is asked.
+
+    Parameters
+    ----------
+    model : GMM
+    statistics : Natural
+        Weighted by b.
+    plain : Natural
+        Not weighted.
+    entropy : ndarray of shape (n_samples,)
+    """
+
+    def __init__(
+        self, model: GMM, statistics: Natural, plain: Natural, entropy: NDArray[np.float64]
+    ) -> None:
+        self.statistics = statistics
+        self.entropy = entropy
+        self._model = model
+        self._plain = plain
+
+    @property
+    def energy(self) -> float:  # type: ignore[override]
+        """L of the batch."""
+        return self._model.expected_energy(self._plain)
+
+
+class GMM:
+    """q(w, mu, lambda) and the steps that move it; see :class:`annealvi.model.Model`.
+
+    Data are taken relative to their mean, so that squares do not cancel.
+
+    Parameters
+    ----------
+    n_components, n_features : int
+        K and D.
+    alpha : ndarray of shape (K,)
+        alpha_0, which matters where weights are learned.
+    mean_prior : ndarray of shape (D,)
+        m_0.
+    kappa : float
+        kappa_0.
+    nu : float
+        nu_0, which with `beta` matters where precisions are learned.
+    beta : ndarray of shape (D,)
+        beta_0.
+    weights : ndarray of shape (K,), optional
+        Known weights.
+    covariances : ndarray of shape (K, D), optional
+        Known variances.
+    covariance_type : {"diag", "spherical"}
+    """
+
+    def __init__(
+        self,
+        n_components: int,
+        n_features: int,
+        *,
+        alpha: NDArray[np.float64],
+        mean_prior: NDArray[np.float64],
+        kappa: float,
+        nu: float = 1.0,
+        beta: NDArray[np.float64] | None = None,
+        weights: NDArray[np.float64] | None = None,
+        covariances: NDArray[np.float64] | None = None,
+        covariance_type: CovarianceType = "diag",
+    ) -> None:
+        self.n_components = n_components
+        self.n_features = n_features
+        self.known_weights = weights
+        self.known_covariances = covariances
+        self.covariance_type = covariance_type
+        self.n_samples = 0
+        self.offset = np.zeros(n_features)
+        self._mean_prior = mean_prior
+        self._alpha, self._kappa, self._nu = np.asarray(alpha, dtype=np.float64), kappa, nu
+        self._beta = np.ones(n_features) if beta is None else beta
+        self.prior = self.posterior = self._prior()
+        self._plain, self._entropy = 0.0 * self.prior, 0.0
+        self._normaliser: tuple[bytes, NDArray[np.float64]] | None = None
+
+    def start(
+        self,
+        X: NDArray,
+        *,
+        means: ArrayLike | None = None,
+        responsibilities: NDArray[np.float64] | None = None,
+    ) -> None:
+        """Begin training on X from some means or responsibilities.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, D)
+        means : array-like of shape (K, D), optional
+            q then has an equal share of the data for each component, about as wide as
+            all of them where precisions are learned.
+        responsibilities : ndarray of shape (n_samples, K), optional
+            Instead of means.
+        """
+        self.n_samples = X.shape[0]
+        self.offset = X.mean(axis=0, dtype=np.float64)
+        self.prior = self._prior()
+        if responsibilities is not None:
+            self.posterior = self.prior + self._collect(self._centred(X), responsibilities)
+            return
+        m = np.asarray(means, dtype=np.float64) - self.offset
+        share = np.full(self.n_components, self.n_samples / self.n_components)
+        kappa, nu = self.prior.kappa + share, self.prior.nu + share
+        variance = self._beta / self._nu + np.var(X, axis=0, dtype=np.float64)
+        spread = nu[:, None] * variance + kappa[:, None] * m**2
+        self.posterior = Natural(self.prior.alpha + share, kappa, kappa[:, None] * m, nu, spread)
+
+    def end_training(self) -> None:
+        """There is nothing to let go of."""
+
+    # ------------------------------------------------------------- Algorithm 1
+
+    def local_step(self, batch: Batch, tempering: Tempering, moments: bool = False) -> MixtureStep:
+        """Responsibilities of a batch, and what they say of the components.
+
+        Parameters
+        ----------
+        batch : Batch
+            ``data`` is an array of shape (n_samples, D).
+        tempering : Tempering
+        moments : bool
+            Makes no difference: the energy is worked out when it is asked for.
+        """
+        X = self._centred(batch.data[batch.rows])  # type: ignore[index]
+        b = np.broadcast_to(np.asarray(tempering.inverse, dtype=np.float64), len(X))
+        log_phi = b[:, None] * self._log_joint(X)
+        log_phi -= logsumexp(log_phi, axis=1, keepdims=True)
+        phi = np.exp(log_phi)
+        entropy = entr(phi).sum(axis=1)
+        self._plain, self._entropy = self._collect(X, phi), float(entropy.sum())
+        weighted = self._plain if np.all(b == 1) else self._collect(X, b[:, None] * phi)
+        return MixtureStep(self, weighted, self._plain, entropy)
+
+    def global_step(
+        self, statistics: Natural, rho: float, scale: float, tempering: Tempering
+    ) -> None:
+        """q <- (1 - rho) q + rho (prior + scale * statistics) in natural parameters.
+
+        Under the posterior form steps smaller than 1 are multiplied by T.
+        """
+        if tempering.form == "posterior":
+            rho = min(1.0, rho / float(np.mean(tempering.inverse)))
+        target = self._tempered_prior(tempering) + scale * statistics
+        self.posterior = target if rho == 1 else (1 - rho) * self.posterior + rho * target
+
+    # -------------------------------------------------------------- objectives
+
+    def energy(self) -> float:
+        """L of the last local step's data, at the globals as they are."""
+        return self.expected_energy(self._plain)
+
+    def expected_energy(self, plain: Natural) -> float:
+        """E_q[log p(x, z | w, mu, lambda)] less the base measure, from statistics."""
+        precision, m = self.precisions, self.means_centred
+        constants = self._expected_log_weights() + 0.5 * self._log_scales()
+        constants -= 0.5 * self.n_features / self.posterior.kappa
+        distance = plain.square - 2 * m * plain.shift + m**2 * plain.kappa[:, None]
+        n = plain.kappa.sum()
+        energy = plain.kappa @ constants - 0.5 * np.sum(precision * distance)
+        return float(energy - n * self._log_base())
+
+    def log_base_measure(self) -> float:
+        """log h of the training data, which a learned T does not temper."""
+        return self.n_samples * self._log_base()
+
+    def elbo(self, tempering: Tempering = UNTEMPERED) -> float:
+        """F(b) of the training data, after at least one step; at T = 1 the ELBO."""
+        b = float(np.mean(tempering.inverse))
+        likelihood = self.energy() + self.log_base_measure()
+        return b * likelihood + self._entropy + self.global_bound(tempering)
+
+    def global_bound(self, tempering: Tempering = UNTEMPERED) -> float:
+        """-KL(q || p) of weights, means and precisions; p tempered under the posterior form."""
+        q, p = self.posterior, self._tempered_prior(tempering)
+        kl = 0.0
+        if self.known_weights is None:
+            kl += gammaln(q.alpha.sum()) - gammaln(p.alpha.sum())
+            kl += np.sum(gammaln(p.alpha) - gammaln(q.alpha))
+            kl += (q.alpha - p.alpha) @ (psi(q.alpha) - psi(q.alpha.sum()))
+        ratio = p.kappa / q.kappa
+        kl += 0.5 * self.n_features * np.sum(ratio - 1 - np.log(ratio))
+        distance = self.means_centred - p.shift / p.kappa[:, None]
+        kl += 0.5 * np.sum(p.kappa[:, None] * self.precisions * distance**2)
+        if self.known_covariances is None:
+            a, rate = self._gamma(q)
+            a0, rate0 = self._gamma(p)
+            kl += np.sum((a - a0) * psi(a) - gammaln(a) + gammaln(a0))
+            kl += np.sum(a0 * (np.log(rate) - np.log(rate0)) + a * (rate0 - rate) / rate)
+        return -float(kl)
+
+    def log_partition(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
+        r"""log C(T) where precisions are known, exact.
+
+        N [(D/2) log T + log sum_k w_k^b c_k] with c_k = prod_d (sigma_kd / s_d)^(1 - b), s_d
+        the geometric mean over components; where weights are learned, the expectation of
+        (sum_k w_k^b c_k)^N under their Dirichlet prior in place of the power.
+        """
+        if self.known_covariances is None:
+            raise ValueError(
+                "C(T) of a Gaussian mixture with learned precisions is infinite at high T, so "
+                "its temperature cannot be learned. Give 'covariances', or use "
+                "temperature='annealed'."
+            )
+        b = np.asarray(inverse, dtype=np.float64)
+        if self._normaliser is not None and self._normaliser[0] == b.tobytes():
+            return self._normaliser[1]
+        log_sigma = 0.5 * np.log(self.known_covariances)
+        log_c = np.sum(log_sigma - log_sigma.mean(axis=0), axis=1) * (1 - b[:, None])
+        if self.known_weights is not None:
+            log_sums = logsumexp(b[:, None] * np.log(self.known_weights) + log_c, axis=1)
+            total = self.n_samples * log_sums
+        else:
+            total = np.array(
+                [
+                    _log_mean_power(self._alpha, self.n_samples, power, c)
+                    for power, c in zip(b, log_c, strict=True)
+                ]
+            )
+        total = total - 0.5 * self.n_samples * self.n_features * np.log(b)
+        self._normaliser = (b.tobytes(), total)
+        return total
+
+    # ---------------------------------------------------------------- new data
+
+    def log_joint(self, X: NDArray) -> NDArray[np.float64]:
+        """exp of it, normalised over k, is phi at T = 1; its sum is p(x) at expected logs."""
+        return self._log_joint(self._centred(X))
+
+    @property
+    def means(self) -> NDArray[np.float64]:
+        """E mu, of shape (K, D)."""
+        return self.means_centred + self.offset
+
+    @property
+    def means_centred(self) -> NDArray[np.float64]:
+        """E mu less the mean of the training data."""
+        return self.posterior.shift / self.posterior.kappa[:, None]
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """E w, of shape (K,)."""
+        if self.known_weights is not None:
+            return self.known_weights
+        return self.posterior.alpha / self.posterior.alpha.sum()
+
+    @property
+    def precisions(self) -> NDArray[np.float64]:
+        """E lambda, of shape (K, D)."""
+        if self.known_covariances is not None:
+            return 1.0 / self.known_covariances
+        a, rate = self._gamma(self.posterior)
+        return np.broadcast_to(a / rate, (self.n_components, self.n_features))
+
+    # ----------------------------------------------------------------- details
+
+    def _prior(self) -> Natural:
+        K = self.n_components
+        m = self._mean_prior - self.offset
+        kappa = np.full(K, float(self._kappa))
+        shift = kappa[:, None] * m
+        square = np.broadcast_to(self._beta, (K, self.n_features)) + shift * m
+        return Natural(self._alpha, kappa, shift, np.full(K, float(self._nu)), square)
+
+    def _tempered_prior(self, tempering: Tempering) -> Natural:
+        """The prior, or under the posterior form its power b, of the same family."""
+        if tempering.form == "likelihood":
+            return self.prior
+        b = float(np.mean(tempering.inverse))
+        hot = b * self.prior
+        # the densities hold w^(alpha - 1) and, g dimensions sharing a lambda,
+        # lambda^(g nu/2 + g/2 - 1): these exponents are what b multiplies
+        g = self.n_features if self.covariance_type == "spherical" else 1
+        nu = hot.nu + (1 - b) * (2 / g - 1)
+        if self.known_covariances is None and np.any(nu <= 0):
+            raise ValueError(
+                f"Under form='posterior' the prior of the precisions, with "
+                f"degrees_of_freedom_prior={self._nu!r}, is improper at T={1 / b:.4g}. Use a lower "
+                "temperature, more degrees of freedom, or form='likelihood'."
+            )
+        return Natural(hot.alpha + 1 - b, hot.kappa, hot.shift, nu, hot.square)
+
+    def _centred(self, X: NDArray) -> NDArray[np.float64]:
+        return np.asarray(X, dtype=np.float64) - self.offset
+
+    def _collect(self, X: NDArray[np.float64], phi: NDArray[np.float64]) -> Natural:
+        count = phi.sum(axis=0)
+        with single_threaded_blas():
+            return Natural(count, count, phi.T @ X, count, phi.T @ X**2)
+
+    def _log_joint(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """E log w_k + E log N(x; mu_k, lambda_k) of centred data."""
+        precision, m = self.precisions, self.means_centred
+        constants = self._expected_log_weights() + 0.5 * self._log_scales()
+        constants -= 0.5 * (self.n_features / self.posterior.kappa + np.sum(precision * m**2, 1))
+        with single_threaded_blas():
+            return constants + X @ (precision * m).T - 0.5 * (X**2 @ precision.T)
+
+    def _expected_log_weights(self) -> NDArray[np.float64]:
+        if self.known_weights is not None:
+            return np.log(self.known_weights)
+        return psi(self.posterior.alpha) - psi(self.posterior.alpha.sum())
+
+    def _log_scales(self) -> NDArray[np.float64]:
+        """sum_d (E log lambda_kd - log 2 pi)."""
+        if self.known_covariances is not None:
+            log_precision = -np.log(self.known_covariances)
+        else:
+            a, rate = self._gamma(self.posterior)
+            log_precision = psi(a) - np.log(rate)
+        shape = (self.n_components, self.n_features)
+        return np.sum(np.broadcast_to(log_precision, shape) - math.log(2 * math.pi), axis=1)
+
+    def _log_base(self) -> float:
+        """log h of a datum."""
+        if self.known_covariances is None:
+            return -0.5 * self.n_features * math.log(2 * math.pi)
+        return -0.5 * float(np.sum(np.log(2 * math.pi * self.known_covariances).mean(axis=0)))
+
+    def _gamma(self, q: Natural) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Shape (K, 1) and rate (K, D or 1) of the precisions."""
+        beta = q.square - q.shift**2 / q.kappa[:, None]
+        if self.covariance_type == "diag":
+            return 0.5 * q.nu[:, None], 0.5 * beta
+        return 0.5 * self.n_features * q.nu[:, None], 0.5 * beta.sum(axis=1, keepdims=True)
+
+
+def _log_mean_power(
+    alpha: NDArray[np.float64], n: int, b: float, log_c: NDArray[np.float64]
+) -> float:
+    r"""log E[(sum_k w_k^b c_k)^n] for w ~ Dir(alpha), exact.
+
+    The multinomial theorem and the Dirichlet's moments give
+
+        n! Gamma(A) / Gamma(A + b n) [t^n] prod_k f_k(t),
+        f_k(t) = sum_i Gamma(alpha_k + b i) / (Gamma(alpha_k) i!) (c_k t)^i,
+
+    A = sum_k alpha_k.  All terms are positive; t is chosen so that the product, taken as
+    a distribution over powers, has its mean at n: then no digits are lost by multiplying
+    the series by FFT.
+    """
+    powers = np.arange(n + 1)
+    series = gammaln(alpha[:, None] + b * powers) - gammaln(alpha[:, None])
+    series += powers * log_c[:, None] - gammaln(powers + 1)
+    low, high = -1.0, 1.0
+
+    def mean(log_t: float) -> float:
+        terms = series + log_t * powers
+        return float(np.sum(np.exp(terms - logsumexp(terms, axis=1, keepdims=True)) @ powers))
+
+    while mean(low) > n:
+        low *= 2
+    while mean(high) < n and len(alpha) > 1:
+        high *= 2
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if mean(middle) < n else (low, middle)
+    log_t = 0.5 * (low + high)
+    terms = series + log_t * powers
+    totals = logsumexp(terms, axis=1)
+    masses = np.exp(terms - totals[:, None])
+    product = masses[0]
+    for mass in masses[1:]:
+        product = fftconvolve(product, mass)[: n + 1]
+    total = alpha.sum()
+    outside = gammaln(n + 1) + gammaln(total) - gammaln(total + b * n)
+    return float(outside + np.log(product[n]) + totals.sum() - n * log_t)
