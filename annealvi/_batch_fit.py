@@ -28,6 +28,9 @@ class BatchModel(Model, Protocol):
     def energy(self) -> float:
         """E_q[log p(x, z | globals)] of the training data, without the base measure."""
 
+    def perturb(self, rng: np.random.RandomState) -> None:
+        """Break the symmetries that heat has made exact, where the model has such."""
+
     def end_training(self) -> None:
         """Let go of what only training needs."""
 
@@ -76,13 +79,15 @@ class BatchFit(BaseEstimator):
         for number in range(int(self.n_init)):
             model = start(rng)
             planned = temperature.plan(int(self.max_iter), model=model)
-            run = _Run(self, model, planned, number)
+            run = _Run(self, model, planned, rng, number)
             try:
                 run.go(X)
             finally:  # an interrupted fit leaves what it has
-                if best is None or not run.lower_bound <= best.lower_bound:
+                if best is None or run.lower_bound > best.lower_bound:
                     best = run
                 self._adopt(best)
+            if run.stopped:
+                break
         assert best is not None
         best.model.end_training()
         if self.tol > 0 and not best.converged and not best.stopped:
@@ -111,11 +116,17 @@ class _Run:
     """One fit from one starting point."""
 
     def __init__(
-        self, estimator: BatchFit, model: BatchModel, temperature: Temperature, number: int
+        self,
+        estimator: BatchFit,
+        model: BatchModel,
+        temperature: Temperature,
+        rng: np.random.RandomState,
+        number: int,
     ) -> None:
         self.estimator = estimator
         self.model = model
         self.temperature = temperature
+        self.rng = rng
         self.number = number
         self.monitor = Monitor()
         self.lower_bound = -np.inf  # the ELBO of a datum
@@ -140,7 +151,8 @@ class _Run:
         elbo = model.elbo()
         annealed = elbo if tempering.inverse == 1 else model.elbo(tempering)
         monitor.record(elbo=elbo, annealed_elbo=annealed)
-        if isinstance(self.temperature, Variational):
+        learning = not self.temperature.settled(last)
+        if learning and isinstance(self.temperature, Variational):
             energy = model.energy()
             tempered = self.temperature.tempered_energy(energy)
             monitor.record(tempered_elbo=elbo - energy + tempered)
@@ -162,3 +174,5 @@ class _Run:
                 raise
         if self.converged:
             raise StopIteration
+        if learning:
+            model.perturb(self.rng)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
@@ -23,6 +24,8 @@ from annealvi.inference import Monitor
 from annealvi.models.fmm import FMM
 from annealvi.temperature import Annealed, Temperature, Variational
 
+#: float32 tells residuals from X where its mean square is up to this many times the noise.
+FLOAT32_RANGE = 1e5
 #: What names mean as a temperature of this model.
 TEMPERATURES: dict[str, Temperature] = {
     "annealed": Annealed(start=10.0, length=0.5, shape="exponential"),
@@ -50,7 +53,8 @@ class TemperedFMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BatchFit):
 
     prior_probability : float, array-like of shape (n_components,) or "learn", default=0.3
         :math:`\pi`, in (0, 1): one number or one for each component; ``"learn"`` starts
-        from 0.3 and takes the mean of :math:`\nu` after each step (empirical Bayes).
+        from 0.3 and takes the mean of :math:`\nu` after each step (empirical Bayes; that
+        log C(T) depends on it too is left out under a variational temperature).
 
     noise_variance : float or "learn", default="learn"
         :math:`\sigma_n`, a variance; ``"learn"`` starts from the variance of X and takes
@@ -250,6 +254,14 @@ class TemperedFMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BatchFit):
             temperature = self._wanted_temperature(TEMPERATURES)
             start = self._starting_point(X, temperature)
         self._fit_restarts(X, start, temperature)
+        square = np.einsum("nd,nd->", X, X, dtype=np.float64) / X.size
+        if X.dtype == np.float32 and square > FLOAT32_RANGE * self.noise_variance_:
+            warnings.warn(
+                f"X is float32 and its mean square, {square:.3g}, is more than {FLOAT32_RANGE:.0e} "
+                f"times the noise variance, {self.noise_variance_:.3g}: digits of the residuals "
+                "cancel. Centre X, or give it as float64.",
+                stacklevel=3,  # past scikit-learn's fit context
+            )
         return self
 
     def transform(self, X: Any) -> NDArray:

@@ -91,10 +91,12 @@ class TemperedGaussianMixture(DensityMixin, BatchFit):
     temperature : float, "annealed", "variational" or Temperature, default="annealed"
         How hot the fit runs: a number T >= 1 (1 is plain variational inference),
         ``"annealed"``, ``"variational"`` (learned from the data, where `covariances` are
-        known), or an object of :mod:`annealvi.temperature`.  ``"annealed"`` cools linearly
-        over half of `max_iter`, from 10 or, with known `covariances`, from 7 times the
-        critical temperature if that is more: the largest variance of any linear
-        combination of the features, in units of that of the noise.
+        known), or an object of :mod:`annealvi.temperature`.  ``"annealed"`` cools over half
+        of `max_iter`: from 5 where covariances are learned; where they are known, linearly
+        from 7 times the critical temperature, the largest variance of the data in any
+        direction in units of the noise.  While T falls, means are moved by a hundredth
+        of their component's standard deviation after each step, because components that
+        heat has made equal would stay so.
 
     random_state : int, RandomState instance or None, default=None
         Seed of the starting points; `sample` draws from it too.
@@ -428,11 +430,11 @@ class TemperedGaussianMixture(DensityMixin, BatchFit):
                 self.covariance_prior, "covariance_prior", owner, shapes, positive=True
             )
         alpha = self.weight_concentration_prior
-        start = 10.0
+        annealed, t_max = Annealed(start=5.0, length=0.5), 100.0
         if covariances is not None:
-            smallest = covariances.min(axis=0)
-            critical = np.linalg.norm((X - X.mean(axis=0)) / np.sqrt(smallest), 2) ** 2 / len(X)
-            start = max(start, ABOVE_CRITICAL * float(critical))
+            scaled = (X - X.mean(axis=0)) / np.sqrt(covariances.min(axis=0))
+            start = max(5.0, ABOVE_CRITICAL * float(np.linalg.norm(scaled, 2) ** 2 / len(X)))
+            annealed, t_max = Annealed(start=start, length=0.5, shape="linear"), max(t_max, start)
         settings = dict(
             alpha=np.full(K, 1.0 / K if alpha is None else float(alpha)),
             mean_prior=mean_prior,
@@ -443,9 +445,8 @@ class TemperedGaussianMixture(DensityMixin, BatchFit):
             covariances=covariances,
             covariance_type=self.covariance_type,
         )
-        t_max = max(100.0, start)
         temperatures: dict[str, Temperature] = {
-            "annealed": Annealed(start=start, length=0.5, shape="linear"),
+            "annealed": annealed,
             "variational": Variational(t_max=t_max, start=t_max),
         }
         return settings, temperatures

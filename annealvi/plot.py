@@ -1,4 +1,4 @@
-"""Figures of a fit: the temperature it ran at, and what it reached when.
+"""Figures of a fit: the temperature it ran at, what it reached when, and what it found.
 
 Every function draws into the Axes it is given, or into new ones, and returns them.
 They need matplotlib (``pip install 'annealvi[plot]'``).
@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array
 
 from annealvi._optional import import_optional
 
@@ -96,3 +98,87 @@ def plot_learning_curves(
     )
     ax.legend()
     return ax
+
+
+def plot_components(
+    components: ArrayLike,
+    shape: tuple[int, int],
+    *,
+    n_columns: int = 8,
+    axes: Any = None,
+    titles: Sequence[str] | None = None,
+    limit: float | None = None,
+    cmap: Any = "gray",
+) -> NDArray[Any]:
+    """Draw components as images beside each other, on one scale that is symmetric about 0.
+
+    Parameters
+    ----------
+    components : array-like of shape (n_components, n_features)
+        One image a row, for example ``estimator.components_``.
+    shape : (int, int)
+        Height and width of an image: n_features is their product.
+    n_columns : int, default=8
+        Images beside each other in new Axes.
+    axes : array of matplotlib Axes, optional
+        Where to draw instead, in reading order: at least n_components.  Axes left over are
+        switched off.
+    titles : sequence of str, optional
+        One above each image.
+    limit : float, optional
+        Values from -limit to limit span the colours, and those beyond look like the ends; by
+        default the largest absolute value.  Give the same one to compare several figures.
+    cmap : str or matplotlib Colormap, default="gray"
+        Under ``"gray"`` 0 is a middle gray; ``"RdBu_r"`` shows signs by hue.
+
+    Returns
+    -------
+    ndarray of matplotlib Axes
+        Those given, in their shape, or new ones of shape (n_rows, n_columns).
+
+    Raises
+    ------
+    ValueError
+        If the images do not have n_features pixels, the Axes are too few, the titles are not
+        as many as the images, or `n_columns` or `limit` is not positive.
+    """
+    images = check_array(components, dtype=np.float64, input_name="components")
+    if len(shape) != 2 or min(shape) < 1 or shape[0] * shape[1] != images.shape[1]:
+        raise ValueError(
+            "'shape' must be the height and width of an image, whose product is the number of "
+            f"features. Got shape={tuple(shape)} and {images.shape[1]} features."
+        )
+    if titles is not None and len(titles) != len(images):
+        raise ValueError(
+            f"'titles' must be one for each component. Got {len(titles)} for {len(images)} "
+            "components."
+        )
+    if limit is None:
+        limit = float(np.max(np.abs(images))) or 1.0
+    elif not limit > 0:
+        raise ValueError(f"'limit' must be a float in the range (0, inf). Got {limit!r}.")
+    if axes is None:
+        if n_columns < 1:
+            raise ValueError(f"'n_columns' must be an int in the range [1, inf). Got {n_columns}.")
+        pyplot = import_optional("matplotlib.pyplot", "plot", "annealvi.plot")
+        n_columns = min(n_columns, len(images))
+        n_rows = -(-len(images) // n_columns)
+        size = (n_columns, n_rows * (shape[0] / shape[1] + (0.3 if titles else 0)))
+        axes = pyplot.subplots(
+            n_rows, n_columns, figsize=size, squeeze=False, layout="constrained"
+        )[1]
+    axes = np.asarray(axes, dtype=object)
+    if axes.size < len(images):
+        raise ValueError(
+            f"'axes' must hold an Axes for each component. Got {axes.size} for {len(images)} "
+            "components."
+        )
+    for ax in axes.flat[len(images) :]:
+        ax.set_axis_off()
+    for number, (ax, image) in enumerate(zip(axes.flat, images, strict=False)):
+        ax.imshow(image.reshape(shape), cmap=cmap, vmin=-limit, vmax=limit)
+        ax.set_xticks([])
+        ax.set_yticks([])
+        if titles is not None:
+            ax.set_title(titles[number])
+    return axes

@@ -53,8 +53,9 @@ from annealvi.model import UNTEMPERED, Batch, LocalStep, Tempering
 #: Sweeps of the local step outside training end when no nu moves further than this.
 TOLERANCE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
 MAX_SWEEPS = 500
-#: A learned noise variance stays above this fraction of the mean square of X, a learned
-#: probability this far from 0 and 1: at the limits the objective is infinite.
+#: A learned noise variance stays above this fraction of the variance of X (and of what
+#: its dtype resolves of its mean square), a learned probability this far from 0 and 1: at
+#: the limits the objective is infinite.
 NOISE_FLOOR, PROBABILITY_FLOOR = 1e-10, 1e-10
 
 Covariance = Literal["diag", "full"]
@@ -158,7 +159,7 @@ class FMM:
         self.means = np.zeros((n_components, n_features))
         self.covariance_matrix = np.zeros((n_components, n_components))
         self.n_samples = 0
-        self._square = 0.0
+        self._square = self._least_noise = 0.0
         self._last = Factors(np.empty(0), np.empty(0), 0.0)
 
     def start(self, X: NDArray, means: ArrayLike) -> None:
@@ -166,9 +167,15 @@ class FMM:
         self.means = np.array(means, dtype=np.float64)
         self.covariance_matrix = np.zeros((self.n_components, self.n_components))
         self.n_samples = X.shape[0]
-        self._square = _square(X)
+        self._square = float(np.einsum("nd,nd->", X, X, dtype=np.float64))
+        resolved = np.finfo(self.dtype).eps * self._square / X.size
+        variance = float(np.var(X, dtype=np.float64))
+        self._least_noise = max(NOISE_FLOOR * variance, resolved, np.finfo(self.dtype).tiny)
         self.nu = self._initial_nu(self.n_samples)
         self._projection = self._room(self.n_samples)
+
+    def perturb(self, rng: Any) -> None:
+        """Components updated in sequence do not become equal: there is nothing to break."""
 
     def end_training(self) -> None:
         """Let go of what only training needs."""
@@ -234,8 +241,8 @@ class FMM:
                 self.prior_probability = np.clip(mean, PROBABILITY_FLOOR, 1 - PROBABILITY_FLOOR)
             if self.learn_noise:
                 n_numbers = self.n_samples * self.n_features
-                floor = max(NOISE_FLOOR * self._square / n_numbers, np.finfo(self.dtype).tiny)
-                self.noise_variance = max(self._residual(statistics) / n_numbers, floor)
+                residual = self._residual(statistics) / n_numbers
+                self.noise_variance = max(residual, self._least_noise)
 
     # -------------------------------------------------------------- objectives
 
@@ -316,7 +323,9 @@ class FMM:
         The log of the mean, over draws z ~ q(z | observed), of
         N(x_hidden; z M, (sigma_n + z Q z^T) I).
         """
-        nu = self.restricted(observed).infer(X[:, observed]).astype(np.float64)
+        nu = (
+            self.restricted(observed).infer(np.ascontiguousarray(X[:, observed])).astype(np.float64)
+        )
         hidden = self.restricted(~observed)
         n_hidden = hidden.n_features
         x = X[:, ~observed].astype(np.float64)
@@ -401,8 +410,3 @@ class FMM:
             if np.max(np.abs(nu - before), initial=0.0) <= TOLERANCE[self.dtype]:
                 break
         return nu, projection
-
-
-def _square(X: NDArray) -> float:
-    """The sum of squares of an array, in double."""
-    return float(np.einsum("nd,nd->", X, X, dtype=np.float64))

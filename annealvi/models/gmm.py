@@ -26,7 +26,7 @@ with E lambda = nu/beta and E[lambda (x - mu)^2] = E lambda (x - m)^2 + 1/kappa 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -36,6 +36,12 @@ from scipy.special import entr, gammaln, logsumexp, psi
 
 from annealvi._kernels.layout import single_threaded_blas
 from annealvi.model import UNTEMPERED, Batch, LocalStep, Tempering
+
+#: Heat draws components together until they are equal, and equal components stay equal
+#: when it is gone: the fit of K components ends as a fit of one.  So while T falls, each
+#: step is followed by a small random move (Rose 1998, *Deterministic Annealing for
+#: Clustering, Compression, Classification, Regression*), a fraction of the noise.
+PERTURBATION = 0.01
 
 CovarianceType = Literal["diag", "spherical"]
 
@@ -185,6 +191,14 @@ class GMM:
         variance = self._beta / self._nu + np.var(X, axis=0, dtype=np.float64)
         spread = nu[:, None] * variance + kappa[:, None] * m**2
         self.posterior = Natural(self.prior.alpha + share, kappa, kappa[:, None] * m, nu, spread)
+
+    def perturb(self, rng: np.random.RandomState) -> None:
+        """Move the means by PERTURBATION standard deviations of their components."""
+        q = self.posterior
+        noise = PERTURBATION * rng.standard_normal(q.shift.shape) / np.sqrt(self.precisions)
+        m = self.means_centred
+        square = q.square + q.kappa[:, None] * ((m + noise) ** 2 - m**2)
+        self.posterior = replace(q, shift=q.kappa[:, None] * (m + noise), square=square)
 
     def end_training(self) -> None:
         """There is nothing to let go of."""

@@ -1,0 +1,189 @@
+"""The kernels of the factorial mixture against a few lines of NumPy, on each instruction set."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import entr, expit
+
+from annealvi._kernels import fmm
+
+DTYPES = (np.float32, np.float64)
+COMPONENTS = (1, 2, 3, 8, 17, 40)
+#: Below, at and above a block, and several blocks with a part of one.
+SAMPLES = (1, fmm.BLOCK - 1, fmm.BLOCK, fmm.BLOCK + 1, 2 * fmm.BLOCK + 45)
+
+
+def padded(n_samples):
+    return -(-n_samples // fmm.BLOCK) * fmm.BLOCK
+
+
+def make(n_components, n_samples, dtype, seed=0):
+    """Projection, coupling, offset, scale and nu; what lies in the padding makes no difference."""
+    rng = np.random.RandomState(seed)
+    width = padded(n_samples)
+    coupling = rng.normal(0, 1.5 / np.sqrt(n_components), (n_components, n_components))
+    coupling += coupling.T
+    np.fill_diagonal(coupling, 0)
+    arrays = (
+        rng.normal(0, 2, (n_components, width)),
+        coupling,
+        rng.normal(0, 1, n_components),
+        rng.random_sample((n_components, width)),
+    )
+    projection, coupling, offset, nu = (array.astype(dtype) for array in arrays)
+    return projection, coupling, offset, 0.75, nu
+
+
+def naive_sweep(projection, coupling, offset, scale, b, nu):
+    """One Gauss-Seidel sweep in float64; b is broadcast to nu."""
+    projection, coupling, offset, b, nu = (
+        np.array(array, dtype=np.float64) for array in (projection, coupling, offset, b, nu)
+    )
+    b = np.broadcast_to(b, nu.shape)
+    for k in range(len(nu)):
+        others = np.arange(len(nu)) != k
+        field = coupling[k, others] @ nu[others]
+        nu[k] = expit(b[k] * (offset[k] + scale * projection[k] - field))
+    return nu
+
+
+def naive_energy(projection, coupling, offset, scale, nu):
+    projection, coupling, offset, nu = (
+        array.astype(np.float64) for array in (projection, coupling, offset, nu)
+    )
+    energy = np.zeros(nu.shape[1])
+    for k in range(len(nu)):
+        energy += nu[k] * (offset[k] + scale * projection[k])
+        for j in range(k):
+            energy -= nu[k] * nu[j] * coupling[k, j]
+    return energy
+
+
+def inverse_temperatures(kind, shape, dtype):
+    """b as one number, one a datum, one a component, or one for each element."""
+    K, width = shape
+    shapes = {"one": (1, 1), "datum": (1, width), "component": (K, 1), "element": (K, width)}
+    return np.random.RandomState(1).uniform(0.1, 1, shapes[kind]).astype(dtype)
+
+
+@pytest.mark.parametrize("kind", ["one", "datum", "component", "element"])
+@pytest.mark.parametrize("n_components", COMPONENTS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_sweep(dtype, n_components, kind, instruction_set):
+    for n_samples in SAMPLES:
+        *problem, nu = make(n_components, n_samples, dtype, seed=n_samples)
+        b = inverse_temperatures(kind, nu.shape, dtype)
+        expected = naive_sweep(*problem, b, nu)[:, :n_samples]
+        fmm.sweep(*problem, b, 1, nu)
+        rtol, atol = (1e-12, 1e-15) if dtype is np.float64 else (3e-5, 1e-7)
+        assert_allclose(nu[:, :n_samples], expected, rtol=rtol, atol=atol)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rows_of_b_may_lie_further_apart_than_their_length(dtype, instruction_set):
+    *problem, nu = make(5, 200, dtype)
+    b = inverse_temperatures("element", (10, nu.shape[1]), dtype)[::2]
+    expected = naive_sweep(*problem, b, nu)
+    fmm.sweep(*problem, b, 1, nu)
+    assert_allclose(nu, expected, rtol=1e-12 if dtype is np.float64 else 3e-5)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_repeated_sweeps_reach_the_fixed_point(dtype, instruction_set):
+    *problem, nu = make(6, 150, dtype)
+    b = np.full((1, 1), 0.2, dtype=dtype)
+    for _ in range(100):
+        fmm.sweep(*problem, b, 1, nu)
+    projection, coupling, offset, scale = (np.asarray(p, dtype=np.float64) for p in problem)
+    logit = 0.2 * (offset[:, None] + scale * projection - coupling @ nu.astype(np.float64))
+    assert_allclose(nu, expit(logit), rtol=1e-7 if dtype is np.float32 else 1e-12, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_small_probabilities_keep_their_digits(dtype, instruction_set):
+    """1 - expit(-x) would lose them: nu is relatively exact to the edge of the range."""
+    edge = 700 if dtype is np.float64 else 85
+    width = 2 * fmm.BLOCK
+    projection = np.linspace(-edge, edge, width, dtype=dtype)[None]
+    nu = np.zeros((1, width), dtype=dtype)
+    zero = np.zeros((1, 1), dtype=dtype)
+    fmm.sweep(projection, zero, zero[0], 1.0, zero + 1, 1, nu)
+    rtol = 1e-14 if dtype is np.float64 else 1e-6
+    assert_allclose(nu, expit(projection.astype(np.float64)), rtol=rtol)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_saturating_logits(dtype, instruction_set):
+    huge = np.finfo(dtype).max
+    levels = np.array([huge, 1e30, 1e5, 800, 100, 0, -100, -800, -1e5, -1e30, -huge], dtype=dtype)
+    K, width = 3, fmm.BLOCK
+    projection = np.zeros((K, width), dtype=dtype)
+    for k in range(K):
+        projection[k, : len(levels)] = np.roll(levels, k)
+    coupling = 1e4 * (1 - np.eye(K)).astype(dtype)
+    nu = np.full((K, width), 0.5, dtype=dtype)
+    problem = (projection, coupling, np.zeros(K, dtype=dtype), 1.0)
+    expected = naive_sweep(*problem, 1.0, nu)
+    fmm.sweep(*problem, np.ones((1, 1), dtype=dtype), 1, nu)
+    assert np.all(np.isfinite(nu))
+    assert nu.min() > 0  # as small as can be, never 0
+    assert nu.max() == 1
+    assert_allclose(nu, expected, rtol=1e-6, atol=2 * np.finfo(dtype).tiny)
+    entropy = np.full(width, np.nan)
+    fmm.entropy(nu, 1, entropy)
+    assert_allclose(entropy, (entr(expected) + entr(1 - expected)).sum(axis=0), atol=1e-6)
+
+
+@pytest.mark.parametrize("n_components", COMPONENTS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_energy(dtype, n_components, instruction_set):
+    for n_samples in SAMPLES:
+        *problem, nu = make(n_components, n_samples, dtype, seed=n_samples)
+        energy = np.full(nu.shape[1], np.nan)
+        fmm.energy(*problem, nu, 1, energy)
+        tolerance = 1e-13 if dtype is np.float64 else 1e-5
+        expected = naive_energy(*problem, nu)
+        assert_allclose(energy, expected, rtol=tolerance, atol=tolerance * n_components)
+
+
+@pytest.mark.parametrize("n_components", COMPONENTS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_entropy(dtype, n_components, instruction_set):
+    """Certain factors (nu of 0 or 1) have none; nu next to 0 and 1 has a little."""
+    tiny, eps = np.finfo(dtype).tiny, np.finfo(dtype).eps
+    special = np.array([0, 1, tiny, eps, 1 - eps, 0.5, 1e-10, 0.3], dtype=dtype)
+    for n_samples in SAMPLES:
+        nu = make(n_components, n_samples, dtype)[-1]
+        for k in range(n_components):
+            nu[k, : len(special)] = np.roll(special, k)
+        entropy = np.full(nu.shape[1], np.nan)
+        fmm.entropy(nu, 1, entropy)
+        exact = nu.astype(np.float64)
+        expected = (entr(exact) + entr(1 - exact)).sum(axis=0)
+        assert_allclose(entropy, expected, rtol=4 * eps, atol=n_components * eps)
+
+
+def test_certain_factors_have_no_entropy(instruction_set):
+    for dtype in DTYPES:
+        nu = np.zeros((4, fmm.BLOCK), dtype=dtype)
+        nu[1:3, ::2] = 1
+        entropy = np.full(fmm.BLOCK, np.nan)
+        fmm.entropy(nu, 1, entropy)
+        assert_array_equal(entropy, 0)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_any_number_of_threads_gives_the_same_bits(dtype, instruction_set):
+    results = []
+    for n_threads in (1, 2, 3):
+        *problem, nu = make(13, 7 * fmm.BLOCK - 5, dtype)
+        b = inverse_temperatures("element", nu.shape, dtype)
+        energy, entropy = np.full((2, nu.shape[1]), np.nan)
+        for _ in range(3):
+            fmm.sweep(*problem, b, n_threads, nu)
+        fmm.energy(*problem, nu, n_threads, energy)
+        fmm.entropy(nu, n_threads, entropy)
+        results.append((nu, energy, entropy))
+    for other in results[1:]:
+        for ours, theirs in zip(results[0], other, strict=True):
+            assert_array_equal(ours, theirs)
