@@ -82,6 +82,17 @@ def check_numbers(
     return array.astype(np.float64)
 
 
+def check_squares(X: NDArray) -> float:
+    """The sum of squares of data, which must be finite; in double."""
+    with np.errstate(over="ignore"):
+        square = float(np.einsum("nd,nd->", X, X, dtype=np.float64))
+    if not np.isfinite(square):
+        raise ValueError(
+            f"The squares of X must be finite. Got values up to {np.max(np.abs(X)):.3g}."
+        )
+    return square
+
+
 def check_prior(
     value: ArrayLike | None,
     name: str,

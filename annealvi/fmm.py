@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from annealvi._batch_fit import BatchFit
-from annealvi._validation import FLOATS, check_numbers, n_threads, unchanged_on_error
+from annealvi._validation import FLOATS, check_numbers, check_squares, n_threads, unchanged_on_error
 from annealvi.inference import Monitor
 from annealvi.models.fmm import FMM
 from annealvi.temperature import Annealed, Temperature, Variational
@@ -254,7 +254,7 @@ class TemperedFMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BatchFit):
             temperature = self._wanted_temperature(TEMPERATURES)
             start = self._starting_point(X, temperature)
         self._fit_restarts(X, start, temperature)
-        square = np.einsum("nd,nd->", X, X, dtype=np.float64) / X.size
+        square = check_squares(X) / X.size
         if X.dtype == np.float32 and square > FLOAT32_RANGE * self.noise_variance_:
             warnings.warn(
                 f"X is float32 and its mean square, {square:.3g}, is more than {FLOAT32_RANGE:.0e} "
@@ -274,7 +274,8 @@ class TemperedFMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BatchFit):
         Returns
         -------
         ndarray of shape (n_samples, n_components)
-            :math:`\\nu` at T = 1, each datum started from `prior_probability_`.
+            :math:`\\nu` at T = 1; each datum starts from `prior_probability_` and cools
+            from T = 10 over 10 sweeps, which leads past poor local optima of its own.
         """
         return self._ready().infer(self._check_X(X))
 
@@ -402,7 +403,20 @@ class TemperedFMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BatchFit):
 
     def _check_X(self, X: Any, reset: bool = False) -> NDArray:
         dtype = list(FLOATS) if reset else self._model.dtype
-        return validate_data(self, X, reset=reset, dtype=dtype, order="C")
+        X = validate_data(self, X, reset=reset, dtype=dtype, order="C")
+        if not reset:
+            self._check_range(X, float(np.sum(self.components_**2)), self.noise_variance_)
+        return X
+
+    def _check_range(self, X: NDArray, square: float, noise_variance: float) -> None:
+        """Squares of data and components over the noise must not overflow in the kernels."""
+        largest = (check_squares(X) + square) / noise_variance
+        if largest > 1e-3 * float(np.finfo(X.dtype).max):
+            raise ValueError(
+                f"Squares of X and of the components are {largest:.3g} times the noise variance, "
+                f"{noise_variance:.3g}, which {X.dtype} cannot hold. Scale X or give a larger "
+                "'noise_variance'."
+            )
 
     def _ready(self) -> FMM:
         """The fitted model, with the threads asked for now."""
@@ -425,11 +439,7 @@ class TemperedFMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BatchFit):
                 "temperature='annealed'."
             )
         probability = np.full(K, 0.3) if learn_probability else self._check_probability(K)
-        square = float(np.einsum("nd,nd->", X, X, dtype=np.float64)) / X.size
-        if not np.isfinite(square):
-            raise ValueError(
-                f"The squares of X must be finite. Got values up to {np.max(np.abs(X)):.3g}."
-            )
+        square = check_squares(X) / X.size
         tiny = float(np.finfo(X.dtype).tiny)
         component_variance = self.component_variance
         if component_variance is None:
@@ -445,9 +455,10 @@ class TemperedFMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BatchFit):
         ):
             if not tiny <= value <= float(np.finfo(X.dtype).max):
                 raise ValueError(
-                    f"The {name!r} parameter of {type(self).__name__} must be finite and within "
-                    f"the range of {X.dtype}. Got {value!r} instead."
+                    f"The {name!r} parameter of {type(self).__name__} must be within the range of "
+                    f"{X.dtype}, the dtype of X. Got {value!r} instead."
                 )
+        self._check_range(X, D * component_variance, noise_variance)
         means = None
         if not isinstance(self.init, str):
             means = check_numbers(self.init, "init", type(self).__name__, ((K, D),))

@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from annealvi._batch_fit import BatchFit
-from annealvi._validation import check_numbers, unchanged_on_error
+from annealvi._validation import check_numbers, check_squares, unchanged_on_error
 from annealvi.inference import Monitor
 from annealvi.models.gmm import GMM
 from annealvi.temperature import Annealed, Temperature, Variational
@@ -388,7 +388,9 @@ class TemperedGaussianMixture(DensityMixin, BatchFit):
     # ----------------------------------------------------------------- details
 
     def _check_X(self, X: Any, reset: bool = False) -> NDArray[np.float64]:
-        return validate_data(self, X, reset=reset, dtype=np.float64, ensure_min_samples=1)
+        X = validate_data(self, X, reset=reset, dtype=np.float64)
+        check_squares(X)
+        return X
 
     def _log_joint(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
@@ -399,10 +401,6 @@ class TemperedGaussianMixture(DensityMixin, BatchFit):
         K, D = int(self.n_components), X.shape[1]
         owner, spherical = type(self).__name__, self.covariance_type == "spherical"
         variance = X.var(axis=0)
-        if not np.all(np.isfinite(variance)):
-            raise ValueError(
-                f"The squares of X must be finite. Got values up to {np.max(np.abs(X)):.3g}."
-            )
         weights = covariances = None
         if self.weights is not None:
             weights = check_numbers(self.weights, "weights", owner, ((K,),), positive=True)

@@ -53,6 +53,9 @@ from annealvi.model import UNTEMPERED, Batch, LocalStep, Tempering
 #: Sweeps of the local step outside training end when no nu moves further than this.
 TOLERANCE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
 MAX_SWEEPS = 500
+#: Their first sweeps cool, exponentially, from a T: nu is as full of poor optima for given
+#: components as the whole fit is (docs/evidence.md has what this gains).
+COOLING_START, COOLING_SWEEPS = 10.0, 10
 #: A learned noise variance stays above this fraction of the variance of X (and of what
 #: its dtype resolves of its mean square), a learned probability this far from 0 and 1: at
 #: the limits the objective is infinite.
@@ -168,9 +171,9 @@ class FMM:
         self.covariance_matrix = np.zeros((self.n_components, self.n_components))
         self.n_samples = X.shape[0]
         self._square = float(np.einsum("nd,nd->", X, X, dtype=np.float64))
-        resolved = np.finfo(self.dtype).eps * self._square / X.size
+        resolved = float(np.finfo(self.dtype).eps) * self._square / X.size
         variance = float(np.var(X, dtype=np.float64))
-        self._least_noise = max(NOISE_FLOOR * variance, resolved, np.finfo(self.dtype).tiny)
+        self._least_noise = max(NOISE_FLOOR * variance, resolved, float(np.finfo(self.dtype).tiny))
         self.nu = self._initial_nu(self.n_samples)
         self._projection = self._room(self.n_samples)
 
@@ -282,7 +285,7 @@ class FMM:
     # ---------------------------------------------------------------- new data
 
     def infer(self, X: NDArray) -> NDArray:
-        """E[Z] of data at T = 1: of shape (n_samples, K)."""
+        """E[Z] of data at T = 1, of shape (n_samples, K); each datum's sweeps cool to it."""
         nu, _ = self._converged(X)
         return np.ascontiguousarray(nu[:, : X.shape[0]].T)
 
@@ -398,15 +401,16 @@ class FMM:
         return max(float(residual), 0.0)
 
     def _converged(self, X: NDArray) -> tuple[NDArray, NDArray]:
-        """nu and P of data, nu swept at T = 1 from pi until it stands still."""
+        """nu and P of data: nu swept from pi while T falls to 1, then until it stands still."""
         nu, projection = self._initial_nu(X.shape[0]), self._room(X.shape[0])
         with single_threaded_blas():
             self._project(X, projection)
             coupling, offset, scale = self._field()
-        inverse = np.ones((1, 1), dtype=self.dtype)
-        for _ in range(MAX_SWEEPS):
+        for sweep in range(MAX_SWEEPS):
+            cooling = max(0.0, 1.0 - sweep / COOLING_SWEEPS)
+            inverse = np.full((1, 1), COOLING_START**-cooling, dtype=self.dtype)
             before = nu.copy()
             kernels.sweep(projection, coupling, offset, scale, inverse, self.n_threads, nu)
-            if np.max(np.abs(nu - before), initial=0.0) <= TOLERANCE[self.dtype]:
+            if not cooling and np.max(np.abs(nu - before)) <= TOLERANCE[self.dtype]:
                 break
         return nu, projection

@@ -3,7 +3,7 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from annealvi import Annealed, TemperedLDA
+from annealvi import Annealed, TemperedFMM, TemperedGaussianMixture, TemperedLDA
 
 
 @parametrize_with_checks(
@@ -12,6 +12,18 @@ from annealvi import Annealed, TemperedLDA
         TemperedLDA(temperature=1),
         TemperedLDA(learning_method="online", temperature=Annealed(form="posterior")),
         TemperedLDA(init="documents", n_components=1, evaluate_every=2, perp_tol=1e6),
+        TemperedFMM(),
+        TemperedFMM(
+            2,
+            init="data",
+            covariance="full",
+            noise_variance=0.5,
+            prior_probability="learn",
+            temperature="variational",
+        ),
+        TemperedGaussianMixture(),
+        TemperedGaussianMixture(2, covariance_type="spherical", temperature=1),
+        TemperedGaussianMixture(2, covariances=1.0, temperature="variational"),
     ]
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")

@@ -1,0 +1,230 @@
+"""Bad input to the mixtures gets an error that names the parameter, the value, what is allowed."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+
+from annealvi import Annealed, Fixed, TemperedFMM, TemperedGaussianMixture, Variational
+from annealvi.datasets import make_shape_mixture
+
+X = make_shape_mixture(30, random_state=0).data  # 16 features
+
+
+def spoil(value):
+    Z = X.copy()
+    Z[3, 4] = value
+    return Z
+
+
+COMMON = [
+    (dict(n_components=0), r"'n_components' .* must be an int .* Got 0 instead"),
+    (dict(n_components=2.5), "'n_components' .* must be an int .* Got 2.5"),
+    (dict(max_iter=0), "'max_iter' .* Got 0"),
+    (dict(tol=-1.0), r"'tol' .* \[0.0, inf\). Got -1.0"),
+    (dict(n_init=0), "'n_init' .* Got 0"),
+    (dict(random_state="seed"), "'random_state' .* Got 'seed'"),
+    (dict(callback=3), "'callback' .* Got 3"),
+    (dict(temperature=0.5), r"'temperature' .* \[1.0, inf\).* Got 0.5"),
+    (dict(temperature=math.nan), "'temperature' .* Got nan"),
+    (dict(temperature="local"), "'temperature' .*'variational'.* Got 'local'"),
+    (dict(temperature=Fixed(0.5)), "'value' parameter of Fixed .* Got 0.5"),
+    (dict(temperature=Annealed(passes=1e4)), "'passes' .* Got passes=10000.0, while fit makes 200"),
+    (dict(temperature=Variational(t_max=1)), r"'t_max' .* \(1.0, inf\). Got 1"),
+    (dict(temperature=Variational(damping=0)), r"'damping' .* \(0.0, 1.0\]. Got 0"),
+    (dict(temperature=Variational(prior=[1, 2])), r"'prior' .* shape \(100,\).* Got shape \(2,\)"),
+]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        *COMMON,
+        (dict(prior_probability=0), r"'prior_probability' .* Got 0 instead"),
+        (dict(prior_probability=1.0), r"'prior_probability' .* Got 1.0 instead"),
+        (dict(prior_probability=-0.1), r"'prior_probability' .* Got -0.1 instead"),
+        (dict(prior_probability=math.nan), r"'prior_probability' .* Got nan instead"),
+        (dict(prior_probability="guess"), r"'prior_probability' .* Got 'guess' instead"),
+        (
+            dict(prior_probability=[0.1, 0.2]),
+            r"'prior_probability' .* shape \(3,\). Got \[0.1, 0.2\]",
+        ),
+        (
+            dict(prior_probability=[0.1, 0.2, 1]),
+            r"'prior_probability' .* range \(0.0, 1.0\). Got 1.0 instead",
+        ),
+        (dict(prior_probability=[0.1, 0.2, math.nan]), r"'prior_probability' .* Got nan instead"),
+        (dict(noise_variance=0), r"'noise_variance' .* Got 0 instead"),
+        (dict(noise_variance=-1.0), r"'noise_variance' .* Got -1.0 instead"),
+        (dict(noise_variance=math.inf), r"'noise_variance' .* \(0.0, inf\).* Got inf instead"),
+        (dict(noise_variance=math.nan), r"'noise_variance' .* Got nan instead"),
+        (dict(noise_variance="guess"), r"'noise_variance' .* Got 'guess' instead"),
+        (dict(component_variance=0), r"'component_variance' .* Got 0 instead"),
+        (dict(component_variance=-2.0), r"'component_variance' .* Got -2.0 instead"),
+        (dict(component_variance=math.inf), r"'component_variance' .* \(0.0, inf\). Got inf"),
+        (dict(covariance="tied"), r"'covariance' .* Got 'tied' instead"),
+        (dict(init="kmeans"), r"'init' .* Got 'kmeans'"),
+        (dict(init=np.ones((3, 15))), r"'init' .* shape \(3, 16\). Got shape \(3, 15\)"),
+        (dict(init=np.full((3, 16), math.nan)), r"'init' .* finite. Got nan"),
+        (dict(init="data", n_components=31), "n_components=31 must be at most n_samples=30"),
+        (dict(n_jobs=0), "n_jobs == 0 in Parallel has no meaning"),
+        (dict(n_jobs="all"), "'n_jobs' .* Got 'all'"),
+        (
+            dict(temperature="variational", noise_variance="learn"),
+            "noise_variance='learn' and a variational temperature exclude each other: .* only "
+            "their product is determined",
+        ),
+    ],
+)
+def test_parameters_of_the_factorial_mixture(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        TemperedFMM(**(dict(n_components=3) | parameters)).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        *COMMON,
+        (dict(covariance_type="full"), r"'covariance_type' .* Got 'full' instead"),
+        (dict(init_params="zeros"), r"'init_params' .* Got 'zeros' instead"),
+        (
+            dict(means_init=np.ones((2, 16))),
+            r"'means_init' .* shape \(3, 16\). Got shape \(2, 16\)",
+        ),
+        (dict(means_init=np.full((3, 16), math.inf)), r"'means_init' .* finite. Got inf"),
+        (dict(weights=[0.5, 0.5]), r"'weights' .* shape \(3,\). Got shape \(2,\)"),
+        (dict(weights=[0.5, 0.5, 0.5]), r"'weights' .* must sum to 1. Got a sum of 1.5"),
+        (dict(weights=[0.5, 0.5, 0.0]), r"'weights' .* positive and finite. Got 0.0"),
+        (dict(weights=["a", "b", "c"]), r"'weights' .* Got shape \(3,\) and dtype <U1"),
+        (dict(covariances=0), r"'covariances' .* Got 0 instead"),
+        (dict(covariances=-1.0), r"'covariances' .* Got -1.0 instead"),
+        (dict(covariances=math.inf), r"'covariances' .* \(0.0, inf\) .* Got inf"),
+        (dict(covariances=np.full(16, math.inf)), r"'covariances' .* positive and finite. Got inf"),
+        (
+            dict(covariances=np.ones(3)),
+            r"'covariances' .* \(16,\) or .* \(3, 16\). Got shape \(3,\)",
+        ),
+        (
+            dict(covariances=np.ones(16), covariance_type="spherical"),
+            r"'covariances' .* shape \(3,\). Got shape \(16,\)",
+        ),
+        (dict(weight_concentration_prior=0), r"'weight_concentration_prior' .* Got 0"),
+        (dict(mean_precision_prior=0.0), r"'mean_precision_prior' .* Got 0.0"),
+        (dict(mean_prior=np.ones(3)), r"'mean_prior' .* shape \(16,\). Got shape \(3,\)"),
+        (dict(degrees_of_freedom_prior=-1), r"'degrees_of_freedom_prior' .* Got -1"),
+        (dict(covariance_prior=0.0), r"'covariance_prior' .* Got 0.0"),
+        (
+            dict(covariance_prior=np.ones(16), covariance_type="spherical"),
+            r"'covariance_prior' .* a float. Got shape \(16,\)",
+        ),
+        (dict(n_components=31), "n_components = 31, n_samples = 30 with init_params='kmeans'"),
+        (
+            dict(temperature="variational"),
+            r"needs known 'covariances': .* C\(T\) is infinite at high T",
+        ),
+        (
+            dict(temperature=Annealed(50, form="posterior"), covariance_type="spherical"),
+            "prior of the precisions, .* is improper at T=50",
+        ),
+    ],
+)
+def test_parameters_of_the_gaussian_mixture(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        TemperedGaussianMixture(**(dict(n_components=3) | parameters)).fit(X)
+
+
+@pytest.mark.parametrize("make", [TemperedFMM, TemperedGaussianMixture])
+@pytest.mark.parametrize("method", ["fit", "score_samples"])
+@pytest.mark.parametrize(
+    ("Z", "message"),
+    [
+        (spoil(np.nan), "contains NaN"),
+        (spoil(np.inf), "contains infinity"),
+        (spoil(1e200), "squares of X must be finite"),
+        (sparse.csr_matrix(X), "Sparse data was passed"),
+        (X.astype(complex), "Complex data not supported"),
+        (np.full((3, 16), "word", dtype=object), "could not convert string to float"),
+        (X[0], "Expected 2D array, got 1D array"),
+        (X.reshape(30, 4, 4), r"expected (a )?2D array|Found array with dim 3"),
+        (np.zeros((0, 16)), r"Found array with 0 sample\(s\)"),
+        (np.zeros((3, 0)), r"0 feature\(s\)|has 0 features"),
+    ],
+)
+def test_data(make, method, Z, message):
+    estimator = make(3, tol=0, max_iter=5)
+    if method != "fit":
+        estimator.fit(X)
+    error = TypeError if sparse.issparse(Z) else ValueError
+    with pytest.raises(error, match=message):
+        getattr(estimator, method)(Z)
+
+
+@pytest.mark.parametrize(
+    ("make", "methods"),
+    [
+        (TemperedFMM, ["transform", "score_samples", "score"]),
+        (TemperedGaussianMixture, ["predict", "predict_proba", "score_samples", "score"]),
+    ],
+)
+def test_another_number_of_features_and_not_fitted(make, methods):
+    fitted = make(3, tol=0, max_iter=5).fit(X)
+    for method in methods:
+        with pytest.raises(
+            ValueError, match=f"X has 15 features, but {make.__name__} is expecting 16"
+        ):
+            getattr(fitted, method)(X[:, :15])
+        with pytest.raises(
+            NotFittedError, match=f"This {make.__name__} instance is not fitted yet"
+        ):
+            getattr(make(), method)(X)
+    with pytest.raises(NotFittedError):
+        make().sample()
+    for number in (0, -1, 2.5):
+        with pytest.raises(ValueError, match=f"'n_samples': {number}"):
+            fitted.sample(number)
+
+
+@pytest.mark.parametrize(
+    ("observed", "options", "message"),
+    [
+        (np.ones(15, dtype=bool), {}, r"'observed' .* shape \(16,\).* Got shape \(15,\)"),
+        (np.ones(16), {}, r"'observed' must be an array of bool .* dtype float64"),
+        (np.ones(16, dtype=bool), {}, "True for some features and False for others. Got 16 True"),
+        (np.zeros(16, dtype=bool), {}, "Got 0 True of 16"),
+        (np.arange(16) < 8, dict(n_draws=0), r"'n_draws' .* \[1, inf\). Got 0"),
+    ],
+)
+def test_predictive_score(observed, options, message):
+    estimator = TemperedFMM(3, tol=0, max_iter=5).fit(X)
+    with pytest.raises(ValueError, match=message):
+        estimator.predictive_score(X, observed, **options)
+
+
+def test_inverse_transform():
+    estimator = TemperedFMM(3, tol=0, max_iter=5).fit(X)
+    with pytest.raises(ValueError, match=r"X has 4 features, but inverse_transform .* expecting 3"):
+        estimator.inverse_transform(np.ones((2, 4)))
+    with pytest.raises(NotFittedError):
+        TemperedFMM().inverse_transform(np.ones((2, 4)))
+
+
+def test_lda_has_no_learned_temperature_yet():
+    from annealvi import TemperedLDA
+
+    with pytest.raises(ValueError, match="needs a model with a 'log_partition' method"):
+        TemperedLDA(3, temperature=Variational()).fit(np.abs(X))
+
+
+def test_what_the_dtype_cannot_hold():
+    single = X.astype(np.float32)
+    message = "times the noise variance, .* which float32 cannot hold. Scale X or give a larger"
+    with pytest.raises(ValueError, match=message):
+        TemperedFMM(3, noise_variance=1e-36).fit(single)
+    with pytest.raises(ValueError, match=message):
+        TemperedFMM(3).fit(single).transform(1e19 * single)
+    with pytest.raises(ValueError, match=r"'noise_variance' .* within the range of float32"):
+        TemperedFMM(3, noise_variance=1e-50).fit(single)
+    huge = TemperedFMM(3).fit(1e12 * single)
+    assert np.all(np.isfinite(huge.transform(1e12 * single)))
