@@ -96,7 +96,8 @@ class TemperedGaussianMixture(DensityMixin, BatchFit):
         from 7 times the critical temperature, the largest variance of the data in any
         direction in units of the noise.  While T falls, means are moved by a hundredth
         of their component's standard deviation after each step, because components that
-        heat has made equal would stay so.
+        heat has made equal would stay so; not those of components that known weights or
+        variances tell apart.
 
     random_state : int, RandomState instance or None, default=None
         Seed of the starting points; `sample` draws from it too.

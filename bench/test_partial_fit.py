@@ -14,9 +14,8 @@ import time
 
 import pytest
 from adapters import annealvi_lda, scikit_learn
+from pairs import run
 from problems import PROBLEMS
-
-ROUNDS = 7
 
 
 def load(problem):
@@ -24,22 +23,6 @@ def load(problem):
         return problem.load()
     except FileNotFoundError as error:
         pytest.skip(str(error))
-
-
-def run(benchmark, role, timer, start_baseline, start):
-    """Time passes from fresh starts, each after a pass of the baseline."""
-    baseline = []
-
-    def setup():
-        one_pass = start_baseline()
-        began = timer()
-        one_pass()
-        baseline.append(timer() - began)
-        return (start(),), {}
-
-    benchmark.pedantic(lambda one_pass: one_pass(), setup=setup, rounds=ROUNDS, warmup_rounds=1)
-    benchmark.extra_info["role"] = role
-    benchmark.extra_info["baseline"] = baseline[-ROUNDS:]  # without the warm-up's
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=str)

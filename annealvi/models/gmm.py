@@ -37,10 +37,12 @@ from scipy.special import entr, gammaln, logsumexp, psi
 from annealvi._kernels.layout import single_threaded_blas
 from annealvi.model import UNTEMPERED, Batch, LocalStep, Tempering
 
-#: Heat draws components together until they are equal, and equal components stay equal
-#: when it is gone: the fit of K components ends as a fit of one.  So while T falls, each
-#: step is followed by a small random move (Rose 1998, *Deterministic Annealing for
-#: Clustering, Compression, Classification, Regression*), a fraction of the noise.
+#: Heat draws components together until they are equal, and those that nothing tells apart
+#: stay equal when it is gone: the fit of K components ends as a fit of one.  So while T
+#: falls, each step is followed by a small random move of these (Rose 1998, *Deterministic
+#: Annealing for Clustering, Compression, Classification, Regression*), a fraction of the
+#: noise.  Components told apart by known weights or variances part by themselves, and on
+#: the side of the better optimum, from which random moves would lead away.
 PERTURBATION = 0.01
 
 CovarianceType = Literal["diag", "spherical"]
@@ -193,9 +195,10 @@ class GMM:
         self.posterior = Natural(self.prior.alpha + share, kappa, kappa[:, None] * m, nu, spread)
 
     def perturb(self, rng: np.random.RandomState) -> None:
-        """Move the means by PERTURBATION standard deviations of their components."""
+        """Move means of exchangeable components by PERTURBATION of their standard deviation."""
         q = self.posterior
         noise = PERTURBATION * rng.standard_normal(q.shift.shape) / np.sqrt(self.precisions)
+        noise *= self._exchangeable()[:, None]
         m = self.means_centred
         square = q.square + q.kappa[:, None] * ((m + noise) ** 2 - m**2)
         self.posterior = replace(q, shift=q.kappa[:, None] * (m + noise), square=square)
@@ -347,6 +350,18 @@ class GMM:
         return np.broadcast_to(a / rate, (self.n_components, self.n_features))
 
     # ----------------------------------------------------------------- details
+
+    def _exchangeable(self) -> NDArray[np.bool_]:
+        """Which components share all that is known of them with another one."""
+        known = [np.zeros((self.n_components, 1))]
+        if self.known_weights is not None:
+            known.append(self.known_weights[:, None])
+        if self.known_covariances is not None:
+            known.append(self.known_covariances)
+        _, group, counts = np.unique(
+            np.hstack(known), axis=0, return_inverse=True, return_counts=True
+        )
+        return counts[group.ravel()] > 1
 
     def _prior(self) -> Natural:
         K = self.n_components
