@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 SOURCES := setup.py pyproject.toml $(wildcard annealvi/_kernels/*.pyx annealvi/_kernels/*.pxd \
 	annealvi/_kernels/*.h annealvi/_kernels/kernels.c annealvi/_kernels/dispatch.c)
 
-.PHONY: demo test test-debug bench optima lint clean
+.PHONY: demo test test-debug bench optima examples lint clean
 
 demo: $(VENV)/.demo
 	$(BIN)/annealvi demo
@@ -25,6 +25,14 @@ bench: $(VENV)/.bench
 
 optima: $(VENV)/.bench
 	$(BIN)/python bench/optima.py
+	$(BIN)/python bench/mixtures.py
+
+examples: $(VENV)/.demo
+	$(BIN)/python examples/custom_model.py
+	$(BIN)/python examples/gmm_surface.py
+	$(BIN)/python examples/gmm_surface.py --figure dasvi --output gmm_surface_posterior.png
+	$(BIN)/python examples/toy_factors.py
+	$(BIN)/python examples/yale_faces.py
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

@@ -5,7 +5,13 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from annealvi.datasets import load_arxiv_abstracts, load_corpus, make_topic_corpus
+from annealvi.datasets import (
+    load_arxiv_abstracts,
+    load_corpus,
+    load_shapes,
+    make_shape_mixture,
+    make_topic_corpus,
+)
 
 
 def test_the_bundled_corpus():
@@ -47,3 +53,26 @@ def test_documents_with_known_topics():
     np.testing.assert_allclose(corpus.document_topics.sum(axis=1), 1)
     again = make_topic_corpus(50, 30, 4, document_length=20, random_state=0)
     assert (corpus.data != again.data).nnz == 0
+
+
+def test_the_shapes():
+    shapes = load_shapes()
+    assert shapes.shape == (8, 16)
+    assert set(np.unique(shapes)) == {0.0, 1.0}
+    assert np.linalg.matrix_rank(shapes) == 8
+    assert shapes.sum(axis=1).tolist() == [4, 4, 4, 4, 12, 4, 4, 4]
+    assert_array_equal(shapes[0].reshape(4, 4)[:2, :2], np.ones((2, 2)))
+
+
+def test_images_that_are_sums_of_shapes():
+    toy = make_shape_mixture(20_000, prior_probability=0.2, noise_variance=0.04, random_state=0)
+    assert toy.data.shape == (20_000, 16) and toy.factors.shape == (20_000, 8)
+    weights = toy.components.sum(axis=1) / load_shapes().sum(axis=1)
+    np.testing.assert_allclose(toy.components, weights[:, None] * load_shapes())
+    assert weights.min() >= 0.5 and weights.max() <= 1
+    np.testing.assert_allclose(toy.factors.mean(axis=0), 0.2, atol=0.015)
+    np.testing.assert_allclose(np.var(toy.data - toy.factors @ toy.components), 0.04, rtol=0.02)
+    again = make_shape_mixture(20_000, prior_probability=0.2, noise_variance=0.04, random_state=0)
+    assert_array_equal(toy.data, again.data)
+    mine = make_shape_mixture(30, shapes=np.eye(3), random_state=0)
+    assert mine.data.shape == (30, 3)

@@ -11,7 +11,20 @@ import pytest
 import annealvi
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-MODULES = ["lda", "temperature", "inference", "metrics", "datasets", "plot", "model", "models.lda"]
+MODULES = [
+    "lda",
+    "fmm",
+    "gmm",
+    "temperature",
+    "inference",
+    "metrics",
+    "datasets",
+    "plot",
+    "model",
+    "models.lda",
+    "models.fmm",
+    "models.gmm",
+]
 
 
 def test_readme_snippets(capsys):
@@ -24,7 +37,7 @@ def test_readme_snippets(capsys):
     assert capsys.readouterr().out.count("\n") >= 2
 
 
-@pytest.mark.parametrize("target", ["demo", "test", "bench", "optima", "lint", "clean"])
+@pytest.mark.parametrize("target", ["demo", "test", "bench", "optima", "examples", "lint", "clean"])
 def test_commands_that_the_texts_name_exist(target):
     assert re.search(rf"^{target}:", (CHECKOUT / "Makefile").read_text(), flags=re.MULTILINE)
 
@@ -80,3 +93,17 @@ def test_every_fitted_attribute_is_documented():
     lda = annealvi.TemperedLDA(2).fit(X)
     fitted = {name for name in dir(lda) if name.endswith("_") and not name.startswith("_")}
     assert fitted <= documented(annealvi.TemperedLDA.__doc__)
+
+
+@pytest.mark.parametrize("temperature", ["annealed", "variational"])
+def test_every_fitted_attribute_of_the_mixtures_is_documented(temperature):
+    X = annealvi.datasets.make_shape_mixture(50, random_state=0).data
+    options = dict(temperature=temperature, max_iter=10, tol=0)
+    for estimator in (
+        annealvi.TemperedFMM(3, noise_variance=0.1, **options),
+        annealvi.TemperedGaussianMixture(3, covariances=0.1, **options),
+        annealvi.TemperedGaussianMixture(3, **(options | dict(temperature=1))),
+    ):
+        estimator.fit(X)
+        fitted = {name for name in dir(estimator) if name.endswith("_") and name[0] != "_"}
+        assert fitted <= documented(type(estimator).__doc__), type(estimator)
