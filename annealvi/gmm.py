@@ -92,12 +92,12 @@ class TemperedGaussianMixture(DensityMixin, BatchFit):
         How hot the fit runs: a number T >= 1 (1 is plain variational inference),
         ``"annealed"``, ``"variational"`` (learned from the data, where `covariances` are
         known), or an object of :mod:`annealvi.temperature`.  ``"annealed"`` cools over half
-        of `max_iter`: from 5 where covariances are learned; where they are known, linearly
+        of `max_iter`: from 2 where covariances are learned; where they are known, linearly
         from 7 times the critical temperature, the largest variance of the data in any
         direction in units of the noise.  While T falls, means are moved by a hundredth
         of their component's standard deviation after each step, because components that
-        heat has made equal would stay so; not those of components that known weights or
-        variances tell apart.
+        heat has made equal would stay so; by a ten-thousandth where known weights or
+        variances tell components apart.
 
     random_state : int, RandomState instance or None, default=None
         Seed of the starting points; `sample` draws from it too.
@@ -429,7 +429,7 @@ class TemperedGaussianMixture(DensityMixin, BatchFit):
                 self.covariance_prior, "covariance_prior", owner, shapes, positive=True
             )
         alpha = self.weight_concentration_prior
-        annealed, t_max = Annealed(start=5.0, length=0.5), 100.0
+        annealed, t_max = Annealed(start=2.0, length=0.5), 100.0
         if covariances is not None:
             scaled = (X - X.mean(axis=0)) / np.sqrt(covariances.min(axis=0))
             start = max(5.0, ABOVE_CRITICAL * float(np.linalg.norm(scaled, 2) ** 2 / len(X)))

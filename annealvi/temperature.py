@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import entr, softmax
+from scipy.special import entr, logsumexp, softmax
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -354,9 +354,10 @@ class Variational(Temperature):
         self.temperatures_ = np.geomspace(1.0, self.t_max, int(self.grid))
         self._inverses = 1.0 / self.temperatures_
         prior = np.ones(int(self.grid)) if self.prior is None else np.asarray(self.prior)
-        self._log_prior = np.log(prior / prior.sum())
+        log_prior = np.log(prior.astype(np.float64))
+        self._log_prior = log_prior - logsumexp(log_prior)
         #: q(y = m), of shape (M,).
-        self.posterior_ = prior / prior.sum()
+        self.posterior_ = np.exp(self._log_prior)
         self._b = 1.0 / self.start if self.start else float(self.posterior_ @ self._inverses)
         self._n_learning_steps = math.inf
         if n_steps is not None:
@@ -375,8 +376,13 @@ class Variational(Temperature):
         self._step += 1
         if self.settled(self._step - 1):
             return
-        assert local.energy is not None  # the optimiser asked for moments
-        self.posterior_ = softmax(self._scores(scale * float(np.sum(local.energy))))
+        energy = np.nan if local.energy is None else scale * float(np.sum(local.energy))
+        if not math.isfinite(energy):
+            raise ValueError(
+                f"A Variational temperature needs finite energies of {type(self._model).__name__}. "
+                f"Got {local.energy!r}."
+            )
+        self.posterior_ = softmax(self._scores(energy))
         wanted = math.log(self.posterior_ @ self._inverses)
         self._b = math.exp((1.0 - self.damping) * math.log(self._b) + self.damping * wanted)
 

@@ -37,13 +37,13 @@ from scipy.special import entr, gammaln, logsumexp, psi
 from annealvi._kernels.layout import single_threaded_blas
 from annealvi.model import UNTEMPERED, Batch, LocalStep, Tempering
 
-#: Heat draws components together until they are equal, and those that nothing tells apart
-#: stay equal when it is gone: the fit of K components ends as a fit of one.  So while T
-#: falls, each step is followed by a small random move of these (Rose 1998, *Deterministic
-#: Annealing for Clustering, Compression, Classification, Regression*), a fraction of the
-#: noise.  Components told apart by known weights or variances part by themselves, and on
-#: the side of the better optimum, from which random moves would lead away.
-PERTURBATION = 0.01
+#: Heat draws components together until they are equal, and equal ones stay equal when it
+#: is gone: the fit of K components ends as a fit of one.  So while T falls, each step is
+#: followed by a small random move of the means (Rose 1998, *Deterministic Annealing for
+#: Clustering, Compression, Classification, Regression*), a fraction of the noise.  Known
+#: weights or variances that tell components apart make them part on the side of the better
+#: optimum, from which a move as large would lead away: theirs is the second fraction.
+PERTURBATION, SMALL_PERTURBATION = 1e-2, 1e-4
 
 CovarianceType = Literal["diag", "spherical"]
 
@@ -184,6 +184,7 @@ class GMM:
         self.n_samples = X.shape[0]
         self.offset = X.mean(axis=0, dtype=np.float64)
         self.prior = self._prior()
+        self._normaliser = None
         if responsibilities is not None:
             self.posterior = self.prior + self._collect(self._centred(X), responsibilities)
             return
@@ -195,10 +196,10 @@ class GMM:
         self.posterior = Natural(self.prior.alpha + share, kappa, kappa[:, None] * m, nu, spread)
 
     def perturb(self, rng: np.random.RandomState) -> None:
-        """Move means of exchangeable components by PERTURBATION of their standard deviation."""
+        """Move the means by small fractions of their component's standard deviation."""
         q = self.posterior
-        noise = PERTURBATION * rng.standard_normal(q.shift.shape) / np.sqrt(self.precisions)
-        noise *= self._exchangeable()[:, None]
+        size = np.where(self._exchangeable(), PERTURBATION, SMALL_PERTURBATION)
+        noise = size[:, None] * rng.standard_normal(q.shift.shape) / np.sqrt(self.precisions)
         m = self.means_centred
         square = q.square + q.kappa[:, None] * ((m + noise) ** 2 - m**2)
         self.posterior = replace(q, shift=q.kappa[:, None] * (m + noise), square=square)
@@ -262,8 +263,8 @@ class GMM:
         return self.n_samples * self._log_base()
 
     def elbo(self, tempering: Tempering = UNTEMPERED) -> float:
-        """F(b) of the training data, after at least one step; at T = 1 the ELBO."""
-        b = float(np.mean(tempering.inverse))
+        """F(b) of the training data at one b, after at least one step; at T = 1 the ELBO."""
+        b = float(tempering.inverse)
         likelihood = self.energy() + self.log_base_measure()
         return b * likelihood + self._entropy + self.global_bound(tempering)
 
@@ -282,6 +283,7 @@ class GMM:
         if self.known_covariances is None:
             a, rate = self._gamma(q)
             a0, rate0 = self._gamma(p)
+            a, a0 = np.broadcast_to(a, rate.shape), np.broadcast_to(a0, rate.shape)
             kl += np.sum((a - a0) * psi(a) - gammaln(a) + gammaln(a0))
             kl += np.sum(a0 * (np.log(rate) - np.log(rate0)) + a * (rate0 - rate) / rate)
         return -float(kl)
@@ -372,7 +374,7 @@ class GMM:
         return Natural(self._alpha, kappa, shift, np.full(K, float(self._nu)), square)
 
     def _tempered_prior(self, tempering: Tempering) -> Natural:
-        """The prior, or under the posterior form its power b, of the same family."""
+        """The prior, or under the posterior form its power b (the mean of b), same family."""
         if tempering.form == "likelihood":
             return self.prior
         b = float(np.mean(tempering.inverse))
@@ -448,29 +450,35 @@ def _log_mean_power(
     a distribution over powers, has its mean at n: then no digits are lost by multiplying
     the series by FFT.
     """
+    if len(alpha) == 1:
+        return float(n * log_c[0])
     powers = np.arange(n + 1)
-    series = gammaln(alpha[:, None] + b * powers) - gammaln(alpha[:, None])
-    series += powers * log_c[:, None] - gammaln(powers + 1)
-    low, high = -1.0, 1.0
+    kinds, kind = np.unique(np.stack([alpha, log_c], axis=1), axis=0, return_inverse=True)
+    kind = kind.ravel()
+    series = gammaln(kinds[:, :1] + b * powers) - gammaln(kinds[:, :1])
+    series += powers * kinds[:, 1:] - gammaln(powers + 1)
 
-    def mean(log_t: float) -> float:
+    def tilted(log_t: float) -> tuple[NDArray, NDArray, float]:
+        """Each series as a distribution, its log sum, and the mean of all components."""
         terms = series + log_t * powers
-        return float(np.sum(np.exp(terms - logsumexp(terms, axis=1, keepdims=True)) @ powers))
+        totals = logsumexp(terms, axis=1, keepdims=True)
+        masses = np.exp(terms - totals)
+        return masses, totals[kind, 0], float(np.sum((masses @ powers)[kind]))
 
-    while mean(low) > n:
+    low, high = -1.0, 1.0
+    while tilted(low)[2] > n:
         low *= 2
-    while mean(high) < n and len(alpha) > 1:
+    while tilted(high)[2] < n:
         high *= 2
     for _ in range(60):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if mean(middle) < n else (low, middle)
-    log_t = 0.5 * (low + high)
-    terms = series + log_t * powers
-    totals = logsumexp(terms, axis=1)
-    masses = np.exp(terms - totals[:, None])
-    product = masses[0]
-    for mass in masses[1:]:
-        product = fftconvolve(product, mass)[: n + 1]
+        log_t = 0.5 * (low + high)
+        masses, totals, mean = tilted(log_t)
+        if abs(mean - n) < 1:
+            break
+        low, high = (log_t, high) if mean < n else (low, log_t)
+    product = masses[kind[0]]
+    for k in kind[1:]:
+        product = fftconvolve(product, masses[k])[: n + 1]
     total = alpha.sum()
     outside = gammaln(n + 1) + gammaln(total) - gammaln(total + b * n)
     return float(outside + np.log(product[n]) + totals.sum() - n * log_t)

@@ -3,6 +3,7 @@
 import matplotlib
 import numpy as np
 import pytest
+from matplotlib import pyplot
 from numpy.testing import assert_array_equal
 
 from annealvi import TemperedLDA, plot
@@ -43,7 +44,71 @@ def test_a_value_that_was_not_recorded(fits):
         plot.plot_learning_curves({"both": fits}, value="perplexity")
 
 
+@pytest.fixture
+def images():
+    yield np.arange(-8.0, 22.0).reshape(5, 6)
+    pyplot.close("all")
+
+
+def test_components(images):
+    axes = plot.plot_components(images, (2, 3), n_columns=3, titles=list("abcde"))
+    assert axes.shape == (2, 3)
+    for ax, image, title in zip(axes.flat, images, "abcde", strict=False):
+        (drawn,) = ax.images
+        assert_array_equal(drawn.get_array(), image.reshape(2, 3))
+        assert drawn.get_clim() == (-21, 21)
+        assert ax.get_title() == title
+    assert len(axes[1, 2].images) == 0
+    assert not axes[1, 2].axison
+
+
+def test_components_in_given_axes(images):
+    given = pyplot.subplots(1, 5)[1]
+    axes = plot.plot_components(images, (3, 2), axes=given, limit=4, cmap="RdBu_r")
+    assert_array_equal(axes, given)
+    for ax, image in zip(given, images, strict=True):
+        (drawn,) = ax.images
+        assert_array_equal(drawn.get_array(), image.reshape(3, 2))
+        assert drawn.get_clim() == (-4, 4)
+        assert drawn.get_cmap().name == "RdBu_r"
+
+
+def test_one_component_in_one_axes():
+    ax = pyplot.subplots()[1]
+    assert plot.plot_components([[0.0, 0.0]], (1, 2), axes=ax).item() is ax
+    assert ax.images[0].get_clim() == (-1, 1)  # nothing to see, and nothing to divide by
+    pyplot.close("all")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (dict(shape=(4, 2)), r"Got shape=\(4, 2\) and 6 features"),
+        (dict(shape=(-2, -3)), r"Got shape=\(-2, -3\) and 6 features"),
+        (dict(shape=(6,)), r"Got shape=\(6,\) and 6 features"),
+        (dict(shape=(2, 3), titles=["a"]), "Got 1 for 5 components"),
+        (dict(shape=(2, 3), axes=[None] * 4), "'axes' .* Got 4 for 5 components"),
+        (dict(shape=(2, 3), n_columns=0), r"'n_columns' .* \[1, inf\). Got 0"),
+        (dict(shape=(2, 3), limit=0), r"'limit' .* \(0, inf\). Got 0"),
+    ],
+)
+def test_components_that_cannot_be_drawn(images, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        plot.plot_components(images, **arguments)
+    assert pyplot.get_fignums() == []
+
+
+def test_components_that_are_not_numbers(images):
+    images[1, 1] = np.nan
+    with pytest.raises(ValueError, match="components contains NaN"):
+        plot.plot_components(images, (2, 3))
+    with pytest.raises(ValueError, match="Expected 2D array"):
+        plot.plot_components(images[0], (2, 3))
+
+
 def test_without_matplotlib(fits, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"annealvi\[plot\]"):
         plot.plot_temperature(fits[0])
+    with pytest.raises(ImportError, match=r"annealvi\[plot\]"):
+        plot.plot_components(np.eye(4), (2, 2))
