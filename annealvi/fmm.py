@@ -26,11 +26,12 @@ from annealvi.temperature import Annealed, Temperature, Variational
 
 #: float32 tells residuals from X where its mean square is up to this many times the noise.
 FLOAT32_RANGE = 1e5
-#: What names mean as a temperature of this model.
-TEMPERATURES: dict[str, Temperature] = {
-    "annealed": Annealed(start=10.0, length=0.5, shape="exponential"),
-    "variational": Variational(t_max=100.0),
-}
+#: ``"annealed"`` starts at HOTTEST, or HOTTEST N pi / D if that is less, but at MILDEST at
+#: least: the components' uncertainty costs D / (2 N pi) nats in every logit of nu, at any T,
+#: while what the data say is divided by T, so where there are more dimensions than data a
+#: hot start switches components off for good (docs/evidence.md).
+HOTTEST, MILDEST = 10.0, 1.5
+VARIATIONAL = Variational(t_max=100.0)
 
 
 class TemperedFMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BatchFit):
@@ -67,8 +68,9 @@ class TemperedFMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BatchFit):
 
     temperature : float, "annealed", "variational" or Temperature, default="annealed"
         How hot the fit runs: a number T >= 1 (1 is plain variational inference),
-        ``"annealed"`` (exponentially from 10 over half of `max_iter`), ``"variational"``
-        (learned from the data, on a grid up to 100), or an object of
+        ``"annealed"`` (exponentially over half of `max_iter`, from 10 or, where that is
+        less, 10 times ``n_samples * pi / n_features``, but at least 1.5),
+        ``"variational"`` (learned from the data, on a grid up to 100), or an object of
         :mod:`annealvi.temperature`.
 
     max_iter : int, default=200
@@ -78,10 +80,13 @@ class TemperedFMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BatchFit):
         The fit ends when T has settled and the ELBO of a sample changes by less than
         this in an iteration; 0 makes every fit run to `max_iter`.
 
-    init : {"prior", "data"} or array-like of shape (n_components, n_features), \
-            default="prior"
-        Start of the components' means: draws from N(0, component_variance), random rows
-        of X, or an array.
+    init : {"random", "prior", "data"} or array-like of shape (n_components, n_features), \
+            default="random"
+        Start of the components' means: short random vectors, of twice the noise variance
+        in expected square, or of the prior's if that is less; draws from the prior
+        N(0, component_variance); random rows of X; or an array.  Draws from the prior are
+        so long in many dimensions that the first step may switch every component off for
+        good.
 
     n_init : int, default=1
         Number of starts; the one of the best ELBO is kept.
@@ -182,7 +187,7 @@ class TemperedFMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BatchFit):
         "temperature": "no_validation",  # as_temperature has the message
         "max_iter": [Interval(Integral, 0, None, closed="neither")],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "init": [StrOptions({"prior", "data"}), "array-like"],
+        "init": [StrOptions({"random", "prior", "data"}), "array-like"],
         "n_init": [Interval(Integral, 0, None, closed="neither")],
         "covariance": [StrOptions({"diag", "full"})],
         "random_state": ["random_state"],
@@ -201,7 +206,7 @@ class TemperedFMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BatchFit):
         temperature: float | str | Temperature = "annealed",
         max_iter: int = 200,
         tol: float = 1e-4,
-        init: str | ArrayLike = "prior",
+        init: str | ArrayLike = "random",
         n_init: int = 1,
         covariance: Literal["diag", "full"] = "diag",
         random_state: int | np.random.RandomState | None = None,
@@ -251,9 +256,21 @@ class TemperedFMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BatchFit):
         """
         with unchanged_on_error(self):
             X = self._check_X(X, reset=True)
-            temperature = self._wanted_temperature(TEMPERATURES)
-            start = self._starting_point(X, temperature)
+            K, learn_probability = int(self.n_components), isinstance(self.prior_probability, str)
+            probability = np.full(K, 0.3) if learn_probability else self._check_probability(K)
+            data = len(X) * float(np.mean(probability)) / X.shape[1]
+            hot = Annealed(min(HOTTEST, max(MILDEST, HOTTEST * data)), 0.5, shape="exponential")
+            kinds = {"annealed": hot, "variational": VARIATIONAL}
+            temperature = self._wanted_temperature(kinds)
+            start = self._starting_point(X, probability, temperature)
         self._fit_restarts(X, start, temperature)
+        if not np.any(self.components_**2 > 1e-12 * self.component_variance_) and np.any(X):
+            warnings.warn(
+                f"All {len(self.components_)} components are switched off: no sum of them explains "
+                f"X better than noise of variance {self.noise_variance_:.3g} does. Try "
+                "init='random', a lower temperature, or a smaller 'noise_variance'.",
+                stacklevel=3,  # past scikit-learn's fit context
+            )
         square = check_squares(X) / X.size
         if X.dtype == np.float32 and square > FLOAT32_RANGE * self.noise_variance_:
             warnings.warn(
@@ -425,7 +442,7 @@ class TemperedFMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BatchFit):
         return self._model
 
     def _starting_point(
-        self, X: NDArray, temperature: Temperature
+        self, X: NDArray, probability: NDArray, temperature: Temperature
     ) -> Callable[[np.random.RandomState], FMM]:
         """Check what can be checked before the fit; say how a model starts."""
         K, D = int(self.n_components), X.shape[1]
@@ -438,7 +455,6 @@ class TemperedFMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BatchFit):
                 "so only their product is determined. Give a number as noise_variance, or use "
                 "temperature='annealed'."
             )
-        probability = np.full(K, 0.3) if learn_probability else self._check_probability(K)
         square = check_squares(X) / X.size
         tiny = float(np.finfo(X.dtype).tiny)
         component_variance = self.component_variance
@@ -486,7 +502,10 @@ class TemperedFMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BatchFit):
             elif self.init == "data":
                 model.start(X, X[rng.choice(len(X), K, replace=False)])
             else:
-                model.start(X, rng.normal(0.0, np.sqrt(component_variance), (K, D)))
+                variance = component_variance
+                if self.init == "random":
+                    variance = min(variance, 2.0 * noise_variance / D)
+                model.start(X, rng.normal(0.0, np.sqrt(variance), (K, D)))
             return model
 
         return start

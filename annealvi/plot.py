@@ -92,10 +92,8 @@ def plot_learning_curves(
         shortest = min(len(x) for x, _ in curves)
         mean = np.mean([[x[:shortest], y[:shortest]] for x, y in curves], axis=0)
         ax.plot(*mean, color=colour, lw=2, label=name)
-    ax.set_xlabel({"pass": "passes over the documents", "seconds": "seconds"}.get(over, over))
-    ax.set_ylabel(
-        {"heldout": "held-out log-likelihood a word", "elbo": "ELBO at T = 1"}.get(value, value)
-    )
+    ax.set_xlabel({"pass": "passes over the data", "seconds": "seconds"}.get(over, over))
+    ax.set_ylabel({"heldout": "held-out log-likelihood", "elbo": "ELBO at T = 1"}.get(value, value))
     ax.legend()
     return ax
 

@@ -76,6 +76,7 @@ def factors(n_seeds: int) -> None:
                     prior_probability=0.3,
                     noise_variance=0.1,
                     component_variance=0.35,
+                    init="prior",
                     tol=0,
                     random_state=seed,
                     **options,

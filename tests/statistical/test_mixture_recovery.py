@@ -34,6 +34,7 @@ def test_tempering_finds_the_components_of_the_toy(shapes):
                 prior_probability=0.3,
                 noise_variance=0.1,
                 component_variance=0.35,
+                init="prior",
                 tol=0,
                 random_state=seed,
                 **options,

@@ -1,0 +1,79 @@
+"""The examples run, in small, and show what they say."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+def load(name):
+    specification = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(autouse=True)
+def no_window(monkeypatch):
+    import matplotlib
+
+    matplotlib.use("Agg")
+
+
+def test_a_model_of_ones_own(capsys):
+    found = load("custom_model").main(n_starts=12)
+    assert list(found) == ["VI (T = 1)", "annealed", "variational tempering"]
+    assert found["variational tempering"] > found["VI (T = 1)"]
+    assert capsys.readouterr().out.count("best optimum found") == 3
+
+
+def test_the_elbo_of_the_custom_model_never_falls():
+    module = load("custom_model")
+    from annealvi.model import UNTEMPERED, Batch
+
+    x = np.random.RandomState(0).poisson(np.repeat([3.0, 30.0], 40)).astype(float)
+    model = module.PoissonMixture(np.ones(3), shape=1.0, inverse_scale=0.1)
+    model.initialize(x, np.random.RandomState(1))
+    bounds = []
+    for _ in range(30):
+        local = model.local_step(Batch(x, slice(0, 80)), UNTEMPERED)
+        model.global_step(local.statistics, 1.0, 1.0, UNTEMPERED)
+        bounds.append(model.elbo(x))
+    assert np.min(np.diff(bounds)) > -1e-9
+    assert bounds[-1] > bounds[0] + 0.1
+
+
+@pytest.mark.parametrize(("figure", "optima"), [("vt", [1, 2, 2, 2]), ("dasvi", [1, 1, 2])])
+def test_the_surface_of_two_gaussians(figure, optima, tmp_path, capsys):
+    output = tmp_path / "surface.png"
+    arguments = ["--figure", figure, "--resolution", "21", "--output", str(output)]
+    plain, annealed = load("gmm_surface").main(arguments)
+    assert output.stat().st_size > 10_000
+    assert annealed.lower_bound_ > plain.lower_bound_ + 0.1
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("T = ")]
+    assert [int(line.split(": ")[1].split()[0]) for line in lines] == optima
+
+
+def test_the_toy(tmp_path):
+    output = tmp_path / "toy.png"
+    load("toy_factors").main(["--seeds", "1", "--samples", "300", "--output", str(output)])
+    assert output.stat().st_size > 10_000
+
+
+def test_faces(tmp_path, monkeypatch, capsys):
+    rng = np.random.RandomState(0)
+    faces = (rng.random_sample((2100, 6)) < 0.3) @ rng.random_sample((6, 35)) * 40 + 20
+    images = np.clip(faces + 5 * rng.standard_normal(faces.shape), 0, 255).astype(np.uint8)
+    np.savez(tmp_path / "yaleb_48x42.npz", X=images.reshape(-1, 7, 5))
+    monkeypatch.setenv("ANNEALVI_DATA", str(tmp_path))
+    output = tmp_path / "faces.png"
+    arguments = ["--iterations", "51", "--jobs", "1", "--output", str(output)]
+    module = load("yale_faces")
+    module.main(arguments)
+    assert output.stat().st_size > 10_000
+    assert capsys.readouterr().out.count("\n| ") == 5
+    with pytest.raises(SystemExit, match=r"There is no .*yaleb_96x84.npz.* ANNEALVI_DATA"):
+        module.main(["--full", *arguments])
