@@ -29,12 +29,17 @@ static void FN(bernoulli_sweep)(int K, int64_t stride, /* numbers between rows  
 {
     for (int first = 0; first < ANNEALVI_DATA_BLOCK; first += UNROLL * LANES) {
         REAL *own = nu + first;
+        const int64_t next = first + ANNEALVI_DATA_BLOCK; /* the same place, a block on */
         for (int k = 0; k < K; k++) {
             const REAL *row = coupling + (int64_t)k * K;
             V field[UNROLL];
 #pragma GCC unroll 8
-            for (int u = 0; u < UNROLL; u++)
+            for (int u = 0; u < UNROLL; u++) {
                 field[u] = (V){0};
+                /* rows are read a block at a time, too short for the hardware to foresee */
+                __builtin_prefetch(projection + k * stride + next + u * LANES);
+                __builtin_prefetch(nu + k * stride + next + u * LANES, 1);
+            }
             /* the factors just moved come last, so that most of the sum need not wait */
             for (int j = k + 1; j < K; j++)
 #pragma GCC unroll 8
