@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from numbers import Integral
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from annealvi.inference import Monitor, optimise
 from annealvi.model import Model, Tempering
@@ -35,8 +36,8 @@ class BatchModel(Model, Protocol):
         """Let go of what only training needs."""
 
 
-class BatchFit(BaseEstimator):
-    """The fitting half of a mixture's estimator.
+class BatchFit:
+    """What the mixtures' estimators share: restarts, the record of a fit, scores, draws.
 
     A subclass has the parameters ``temperature``, ``max_iter``, ``tol``, ``n_init``,
     ``random_state``, ``verbose`` and ``callback``, and says in ``_take`` which attributes
@@ -51,6 +52,32 @@ class BatchFit(BaseEstimator):
     verbose: int
     callback: Callable[[Any, Monitor], None] | None
 
+    def score_samples(self, X: Any) -> NDArray[np.float64]:
+        """Each datum's part of the ELBO at T = 1."""
+        raise NotImplementedError
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The mean of `score_samples`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : Ignored
+
+        Returns
+        -------
+        float
+        """
+        return float(np.mean(self.score_samples(X)))
+
+    @property
+    def history_(self) -> dict[str, NDArray]:
+        return self._monitor.history
+
+    @property
+    def temperature_path_(self) -> NDArray[np.float64]:
+        return np.array(self._monitor.temperature_path)
+
     def _take(self, model: Any) -> None:
         """Set the fitted attributes that a model gives."""
         raise NotImplementedError
@@ -58,11 +85,22 @@ class BatchFit(BaseEstimator):
     def _wanted_temperature(self, kinds: Mapping[str, Temperature]) -> Temperature:
         return as_temperature(self.temperature, type(self).__name__, kinds)
 
+    def _generator(self, n_samples: Any) -> np.random.RandomState:
+        """What `sample` draws from, once fitted and asked for a number of data."""
+        check_is_fitted(self)
+        if not isinstance(n_samples, Integral) or n_samples < 1:
+            raise ValueError(
+                f"Invalid value for 'n_samples': {n_samples!r}. The sampling requires at least "
+                "one sample."
+            )
+        return check_random_state(self.random_state)
+
     def _fit_restarts(
         self,
         X: Any,
         start: Callable[[np.random.RandomState], BatchModel],
         temperature: Temperature,
+        keep: Callable[[], None],
     ) -> None:
         """Fit `n_init` models and keep the one of the best ELBO.
 
@@ -73,6 +111,8 @@ class BatchFit(BaseEstimator):
         start : callable
             Gives a model at a starting point drawn from a generator.
         temperature : Temperature
+        keep : callable
+            Called before an interruption that leaves what there is goes on.
         """
         rng = check_random_state(self.random_state)
         best: _Run | None = None
@@ -82,15 +122,21 @@ class BatchFit(BaseEstimator):
             run = _Run(self, model, planned, rng, number)
             try:
                 run.go(X)
-            finally:  # an interrupted fit leaves what it has
-                if best is None or run.lower_bound > best.lower_bound:
-                    best = run
-                self._adopt(best)
+            except BaseException as error:
+                if run.monitor.step and (run.in_callback or isinstance(error, KeyboardInterrupt)):
+                    self._adopt(run.better_than(best))
+                    keep()
+                raise
+            finally:
+                model.end_training()
+            best = run.better_than(best)
+            self._adopt(best)
             if run.stopped:
                 break
         assert best is not None
-        best.model.end_training()
-        if self.tol > 0 and not best.converged and not best.stopped:
+        # without two steps at the last T there is nothing to compare
+        comparable = best.monitor.step > 1 and best.temperature.settled(best.monitor.step - 2)
+        if self.tol > 0 and comparable and not best.converged and not best.stopped:
             warnings.warn(
                 f"The ELBO had not converged to tol={self.tol!r} after max_iter={self.max_iter} "
                 "iterations. Increase max_iter or tol.",
@@ -100,12 +146,11 @@ class BatchFit(BaseEstimator):
 
     def _adopt(self, run: _Run) -> None:
         self._model: Any = run.model
+        self._monitor = run.monitor
         self.n_iter_ = run.monitor.step
         self.converged_ = run.converged
         self.lower_bound_ = run.lower_bound
-        self.history_ = run.monitor.history
         self.temperature_ = run.monitor.temperature
-        self.temperature_path_ = np.array(run.monitor.temperature_path)
         self.__dict__.pop("temperature_posterior_", None)
         if isinstance(run.temperature, Variational):
             self.temperature_posterior_: NDArray[np.float64] = run.temperature.posterior_
@@ -132,6 +177,11 @@ class _Run:
         self.lower_bound = -np.inf  # the ELBO of a datum
         self.converged = False
         self.stopped = False  # by the callback
+        self.in_callback = False
+
+    def better_than(self, other: _Run | None) -> _Run:
+        """The better of two runs."""
+        return self if other is None or self.lower_bound > other.lower_bound else other
 
     def go(self, X: Any) -> None:
         optimise(
@@ -149,6 +199,11 @@ class _Run:
         last = monitor.step - 1
         tempering = self.temperature.tempering(last)
         elbo = model.elbo()
+        if not np.isfinite(elbo):
+            raise ValueError(
+                f"The ELBO is {elbo} after iteration {monitor.step}: parameters of "
+                f"{type(estimator).__name__} are too large or too small for X."
+            )
         annealed = elbo if tempering.inverse == 1 else model.elbo(tempering)
         monitor.record(elbo=elbo, annealed_elbo=annealed)
         learning = not self.temperature.settled(last)
@@ -167,11 +222,13 @@ class _Run:
             )
         if estimator.callback is not None:
             estimator._adopt(self)
+            self.in_callback = True
             try:
                 estimator.callback(estimator, monitor)
             except StopIteration:
                 self.stopped = True
                 raise
+            self.in_callback = False
         if self.converged:
             raise StopIteration
         if learning:

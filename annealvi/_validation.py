@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -33,14 +33,23 @@ def n_threads(n_jobs: int | None) -> int:
 
 
 @contextmanager
-def unchanged_on_error(estimator: Any) -> Iterator[None]:
-    """Leave an estimator as it was if its arguments turn out to be wrong."""
-    before = dict(vars(estimator))
+def unchanged_on_error(estimator: Any) -> Iterator[Callable[[], None]]:
+    """Leave an estimator as it was if its arguments turn out to be wrong.
+
+    Calling what the context gives keeps what was done, whatever happens next.
+    """
+    before: dict[str, Any] | None = dict(vars(estimator))
+
+    def keep() -> None:
+        nonlocal before
+        before = None
+
     try:
-        yield
+        yield keep
     except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
+        if before is not None:
+            vars(estimator).clear()
+            vars(estimator).update(before)
         raise
 
 
@@ -68,12 +77,15 @@ def check_numbers(
     except ValueError:  # rows of different lengths
         array = np.asarray(None)
     if array.dtype.kind not in "fiu" or array.shape not in shapes:
-        allowed = " or ".join(f"an array of shape {s}" if s else "a float" for s in shapes)
+        allowed = " or ".join(
+            f"an array of numbers of shape {s}" if s else "a float" for s in shapes
+        )
         raise ValueError(
             f"The {name!r} parameter of {owner} must be {allowed}. "
             f"Got shape {array.shape} and dtype {array.dtype} instead."
         )
-    wrong = array[~(np.isfinite(array) & ((array > 0) | (not positive)))]
+    least = np.finfo(np.float64).tiny if positive else -np.inf
+    wrong = array[~(np.isfinite(array) & (array >= least))]
     if wrong.size:
         raise ValueError(
             f"The {name!r} parameter of {owner} must be {'positive and ' * positive}finite. "
@@ -82,13 +94,13 @@ def check_numbers(
     return array.astype(np.float64)
 
 
-def check_squares(X: NDArray) -> float:
-    """The sum of squares of data, which must be finite; in double."""
+def check_squares(X: NDArray, name: str = "X") -> float:
+    """The sum of squares of an array, which must be finite; in double."""
     with np.errstate(over="ignore"):
         square = float(np.einsum("nd,nd->", X, X, dtype=np.float64))
     if not np.isfinite(square):
         raise ValueError(
-            f"The squares of X must be finite. Got values up to {np.max(np.abs(X)):.3g}."
+            f"The squares of {name} must be finite. Got values up to {np.max(np.abs(X)):.3g}."
         )
     return square
 

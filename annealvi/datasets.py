@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from importlib import resources
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.utils import Bunch, check_random_state
+from sklearn.utils import Bunch, check_array, check_random_state
+from sklearn.utils._param_validation import Interval, validate_params
 
 #: Names the folder that `load_corpus` reads; by default it is beside the working folder.
 DATA_VARIABLE = "ANNEALVI_DATA"
@@ -173,6 +175,16 @@ def load_shapes() -> NDArray[np.float64]:
     return np.array([[float(pixel == "#") for pixel in image] for image in images])
 
 
+@validate_params(
+    {
+        "n_samples": [Interval(Integral, 1, None, closed="left")],
+        "shapes": [None, "array-like"],
+        "prior_probability": [Interval(Real, 0, 1, closed="both")],
+        "noise_variance": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state"],
+    },
+    prefer_skip_nested_validation=True,
+)
 def make_shape_mixture(
     n_samples: int = 1000,
     *,
@@ -206,7 +218,9 @@ def make_shape_mixture(
         components are in each image.
     """
     rng = check_random_state(random_state)
-    images = load_shapes() if shapes is None else np.asarray(shapes, dtype=np.float64)
+    images = load_shapes()
+    if shapes is not None:
+        images = check_array(shapes, dtype=np.float64, input_name="shapes")
     components = images * rng.uniform(0.5, 1.0, (len(images), 1))
     factors = (rng.random_sample((n_samples, len(images))) < prior_probability).astype(float)
     noise = rng.normal(0.0, np.sqrt(noise_variance), (n_samples, images.shape[1]))

@@ -9,23 +9,17 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import (
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    _fit_context,
-)
-from sklearn.utils import check_array, check_random_state
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from annealvi._batch_fit import BatchFit
-from annealvi._validation import FLOATS, check_numbers, check_squares, n_threads, unchanged_on_error
+from annealvi._fitted_fmm import FittedFMM
+from annealvi._validation import check_numbers, check_squares, n_threads, unchanged_on_error
 from annealvi.inference import Monitor
 from annealvi.models.fmm import FMM
 from annealvi.temperature import Annealed, Temperature, Variational
 
-#: float32 tells residuals from X where its mean square is up to this many times the noise.
-FLOAT32_RANGE = 1e5
+#: Residuals can be told from X where its mean square is up to this many times the noise.
+DYNAMIC_RANGE = {np.dtype(np.float32): 1e5, np.dtype(np.float64): 1e11}
 #: ``"annealed"`` starts at HOTTEST, or HOTTEST N pi / D if that is less, but at MILDEST at
 #: least: the components' uncertainty costs D / (2 N pi) nats in every logit of nu, at any T,
 #: while what the data say is divided by T, so where there are more dimensions than data a
@@ -34,7 +28,7 @@ HOTTEST, MILDEST = 10.0, 1.5
 VARIATIONAL = Variational(t_max=100.0)
 
 
-class TemperedFMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BatchFit):
+class TemperedFMM(FittedFMM):
     r"""Factorial mixture model by annealed variational inference.
 
     Each datum is a sum of some of K components plus Gaussian noise; which of them is a
@@ -146,7 +140,8 @@ class TemperedFMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BatchFit):
         T of each.
 
     temperature_posterior_ : ndarray of shape (grid,)
-        Under a variational temperature: q(y) over its grid when learning ended.
+        Under a variational temperature: q(y) over its grid at the energy of the last
+        learning step; T itself follows it with damping.
 
     history_ : dict of str to ndarray
         A record an iteration: ``pass``, ``step``, ``temperature``, ``seconds`` (spent in
@@ -254,16 +249,17 @@ class TemperedFMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BatchFit):
         ConvergenceWarning
             If `max_iter` came before convergence.
         """
-        with unchanged_on_error(self):
+        with unchanged_on_error(self) as keep:
             X = self._check_X(X, reset=True)
-            K, learn_probability = int(self.n_components), isinstance(self.prior_probability, str)
-            probability = np.full(K, 0.3) if learn_probability else self._check_probability(K)
+            K = int(self.n_components)
+            learned = isinstance(self.prior_probability, str)
+            probability = np.full(K, 0.3) if learned else self._check_probability(K)
             data = len(X) * float(np.mean(probability)) / X.shape[1]
             hot = Annealed(min(HOTTEST, max(MILDEST, HOTTEST * data)), 0.5, shape="exponential")
             kinds = {"annealed": hot, "variational": VARIATIONAL}
             temperature = self._wanted_temperature(kinds)
             start = self._starting_point(X, probability, temperature)
-        self._fit_restarts(X, start, temperature)
+            self._fit_restarts(X, start, temperature, keep)
         if not np.any(self.components_**2 > 1e-12 * self.component_variance_) and np.any(X):
             warnings.warn(
                 f"All {len(self.components_)} components are switched off: no sum of them explains "
@@ -272,174 +268,17 @@ class TemperedFMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BatchFit):
                 stacklevel=3,  # past scikit-learn's fit context
             )
         square = check_squares(X) / X.size
-        if X.dtype == np.float32 and square > FLOAT32_RANGE * self.noise_variance_:
+        most = DYNAMIC_RANGE[X.dtype]
+        if square > most * self.noise_variance_:
             warnings.warn(
-                f"X is float32 and its mean square, {square:.3g}, is more than {FLOAT32_RANGE:.0e} "
-                f"times the noise variance, {self.noise_variance_:.3g}: digits of the residuals "
-                "cancel. Centre X, or give it as float64.",
+                f"The mean square of X, {square:.3g}, is more than {most:.0e} times the noise "
+                f"variance, {self.noise_variance_:.3g}: digits of the residuals cancel in "
+                f"{X.dtype}. Centre X{', or give it as float64' * (X.dtype == np.float32)}.",
                 stacklevel=3,  # past scikit-learn's fit context
             )
         return self
 
-    def transform(self, X: Any) -> NDArray:
-        """Which components are in each datum: E[Z].
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components)
-            :math:`\\nu` at T = 1; each datum starts from `prior_probability_` and cools
-            from T = 10 over 10 sweeps, which leads past poor local optima of its own.
-        """
-        return self._ready().infer(self._check_X(X))
-
-    def inverse_transform(self, X: Any) -> NDArray:
-        """Data from components: :math:`E[Z] E[\\mu]`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_components)
-            As `transform` gives it.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
-        """
-        check_is_fitted(self)
-        X = check_array(X, dtype=FLOATS, input_name="X")
-        if X.shape[1] != len(self.components_):
-            raise ValueError(
-                f"X has {X.shape[1]} features, but inverse_transform of {type(self).__name__} "
-                f"is expecting {len(self.components_)}, the number of components."
-            )
-        return X @ self.components_.astype(X.dtype)
-
-    def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """A lower bound of the log-likelihood of each datum.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            The datum's part of the ELBO at T = 1, in nats.
-        """
-        return self._ready().sample_bound(self._check_X(X))
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """The mean of `score_samples`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : Ignored
-
-        Returns
-        -------
-        float
-        """
-        return float(np.mean(self.score_samples(X)))
-
-    def predictive_score(
-        self,
-        X: Any,
-        observed: ArrayLike,
-        *,
-        n_draws: int = 100,
-        per_sample: bool = False,
-    ) -> float | NDArray[np.float64]:
-        r"""Log-likelihood of hidden dimensions given the observed ones.
-
-        The observed dimensions give q(z); the hidden ones are scored by the log of the mean,
-        over draws z from it, of :math:`N(x; z M, (\sigma_n + z Q z^T) I)`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        observed : array-like of bool, of shape (n_features,)
-            Which dimensions are observed.
-        n_draws : int, default=100
-        per_sample : bool, default=False
-            Whether to return each datum's instead of the mean.
-
-        Returns
-        -------
-        float or ndarray of shape (n_samples,)
-            In nats, of all hidden dimensions together.
-        """
-        model = self._ready()
-        X = self._check_X(X)
-        mask = np.asarray(observed)
-        if mask.shape != (X.shape[1],) or mask.dtype != bool:
-            raise ValueError(
-                f"'observed' must be an array of bool of shape ({X.shape[1]},), one for each "
-                f"feature. Got shape {mask.shape} and dtype {mask.dtype} instead."
-            )
-        if mask.all() or not mask.any():
-            raise ValueError(
-                "'observed' must have True for some features and False for others. "
-                f"Got {int(mask.sum())} True of {len(mask)}."
-            )
-        if not isinstance(n_draws, Integral) or n_draws < 1:
-            raise ValueError(f"'n_draws' must be an int in the range [1, inf). Got {n_draws!r}.")
-        rng = check_random_state(self.random_state)
-        scores = model.predictive(X, mask, int(n_draws), rng)
-        return scores if per_sample else float(np.mean(scores))
-
-    def sample(self, n_samples: int = 1) -> tuple[NDArray, NDArray]:
-        """Draw data from the fitted model, with the components at their means.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-        Z : ndarray of shape (n_samples, n_components), of 0 and 1
-            Which components are in each.
-        """
-        check_is_fitted(self)
-        if not isinstance(n_samples, Integral) or n_samples < 1:
-            raise ValueError(
-                f"Invalid value for 'n_samples': {n_samples!r}. The sampling requires at least "
-                "one sample."
-            )
-        rng = check_random_state(self.random_state)
-        shape = (int(n_samples), len(self.components_))
-        Z = (rng.random_sample(shape) < self.prior_probability_).astype(np.float64)
-        noise = rng.standard_normal((int(n_samples), self.n_features_in_))
-        return Z @ self.components_ + np.sqrt(self.noise_variance_) * noise, Z
-
     # ----------------------------------------------------------------- details
-
-    def _check_X(self, X: Any, reset: bool = False) -> NDArray:
-        dtype = list(FLOATS) if reset else self._model.dtype
-        X = validate_data(self, X, reset=reset, dtype=dtype, order="C")
-        if not reset:
-            self._check_range(X, float(np.sum(self.components_**2)), self.noise_variance_)
-        return X
-
-    def _check_range(self, X: NDArray, square: float, noise_variance: float) -> None:
-        """Squares of data and components over the noise must not overflow in the kernels."""
-        largest = (check_squares(X) + square) / noise_variance
-        if largest > 1e-3 * float(np.finfo(X.dtype).max):
-            raise ValueError(
-                f"Squares of X and of the components are {largest:.3g} times the noise variance, "
-                f"{noise_variance:.3g}, which {X.dtype} cannot hold. Scale X or give a larger "
-                "'noise_variance'."
-            )
-
-    def _ready(self) -> FMM:
-        """The fitted model, with the threads asked for now."""
-        check_is_fitted(self)
-        self._model.n_threads = n_threads(self.n_jobs)
-        return self._model
 
     def _starting_point(
         self, X: NDArray, probability: NDArray, temperature: Temperature
@@ -461,7 +300,7 @@ class TemperedFMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BatchFit):
         if component_variance is None:
             component_variance = square if square > tiny else 1.0
         if isinstance(self.noise_variance, str):
-            variance = max(float(np.var(X, dtype=np.float64)), 1e-10 * square)
+            variance = max(square - float(np.mean(X, dtype=np.float64)) ** 2, 1e-10 * square)
             noise_variance = variance if variance > tiny else 1.0
         else:
             noise_variance = self.noise_variance
@@ -471,13 +310,15 @@ class TemperedFMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BatchFit):
         ):
             if not tiny <= value <= float(np.finfo(X.dtype).max):
                 raise ValueError(
-                    f"The {name!r} parameter of {type(self).__name__} must be within the range of "
-                    f"{X.dtype}, the dtype of X. Got {value!r} instead."
+                    f"The {name!r} parameter of {type(self).__name__} must lie in "
+                    f"[{tiny:.3g}, {np.finfo(X.dtype).max:.3g}], the range of {X.dtype}, the dtype "
+                    f"of X. Got {value!r} instead."
                 )
-        self._check_range(X, D * component_variance, noise_variance)
         means = None
         if not isinstance(self.init, str):
             means = check_numbers(self.init, "init", type(self).__name__, ((K, D),))
+        longest = D * component_variance if means is None else check_squares(means, "init")
+        self._check_range(X, longest, noise_variance)
         if isinstance(self.init, str) and self.init == "data" and X.shape[0] < K:
             raise ValueError(
                 f"n_components={K} must be at most n_samples={X.shape[0]} with init='data'."
@@ -524,20 +365,3 @@ class TemperedFMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BatchFit):
                 f"{name} must lie in the range (0.0, 1.0). Got {wrong.flat[0]} instead."
             )
         return probability
-
-    def _take(self, model: FMM) -> None:
-        self.components_ = model.means
-        self.component_covariance_ = model.covariance_matrix
-        self.component_variances_ = np.diag(model.covariance_matrix).copy()
-        self.noise_variance_ = model.noise_variance
-        self.prior_probability_ = model.prior_probability.copy()
-        self.component_variance_ = model.component_variance
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.components_)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float32", "float64"]
-        return tags

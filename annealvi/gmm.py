@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp, softmax
-from sklearn.base import DensityMixin, _fit_context
+from sklearn.base import BaseEstimator, DensityMixin, _fit_context
 from sklearn.cluster import KMeans, kmeans_plusplus
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from annealvi._batch_fit import BatchFit
@@ -27,7 +27,7 @@ ABOVE_CRITICAL = 7.0
 VARIANCE_FLOOR = 1e-6
 
 
-class TemperedGaussianMixture(DensityMixin, BatchFit):
+class TemperedGaussianMixture(BatchFit, DensityMixin, BaseEstimator):
     r"""Gaussian mixture by annealed variational inference.
 
     .. math::
@@ -133,6 +133,13 @@ class TemperedGaussianMixture(DensityMixin, BatchFit):
     degrees_of_freedom_ : ndarray of shape (n_components,)
         :math:`\nu` of learned precisions.
 
+    mean_prior_, mean_precision_prior_ : ndarray of shape (n_features,), float
+        The priors in use.
+
+    weight_concentration_prior_, degrees_of_freedom_prior_, covariance_prior_ : float
+        Those of learned weights and precisions; the last of shape (n_features,) if
+        ``covariance_type="diag"``.
+
     lower_bound_ : float
         The ELBO of a sample at T = 1, at the end of the best fit.
 
@@ -149,7 +156,8 @@ class TemperedGaussianMixture(DensityMixin, BatchFit):
         T of each.
 
     temperature_posterior_ : ndarray of shape (grid,)
-        Under a variational temperature: q(y) over its grid when learning ended.
+        Under a variational temperature: q(y) over its grid at the energy of the last
+        learning step; T itself follows it with damping.
 
     history_ : dict of str to ndarray
         A record an iteration: ``pass``, ``step``, ``temperature``, ``seconds`` (spent in
@@ -267,30 +275,31 @@ class TemperedGaussianMixture(DensityMixin, BatchFit):
         ConvergenceWarning
             If `max_iter` came before convergence.
         """
-        with unchanged_on_error(self):
+        with unchanged_on_error(self) as keep:
             X = self._check_X(X, reset=True)
-            settings, temperatures = self._settings(X)
-            temperature = self._wanted_temperature(temperatures)
+            settings = self._settings(X)
+            temperature = self._wanted_temperature(self._kinds(X, settings["covariances"]))
             if isinstance(temperature, Variational) and settings["covariances"] is None:
                 raise ValueError(
                     "A variational temperature needs known 'covariances': with learned precisions "
                     "the normaliser C(T) is infinite at high T. Give 'covariances', or use "
                     "temperature='annealed'."
                 )
-            means = self.means_init
+            K, means = int(self.n_components), self.means_init
             if means is not None:
-                shape = (int(self.n_components), X.shape[1])
+                shape = (K, X.shape[1])
                 means = check_numbers(means, "means_init", type(self).__name__, (shape,))
+                check_squares(means, "means_init")
 
-        def start(rng: np.random.RandomState) -> GMM:
-            model = GMM(self.n_components, X.shape[1], **settings)
-            if means is not None:
-                model.start(X, means=means)
-            else:
-                model.start(X, responsibilities=self._initial_responsibilities(X, rng))
-            return model
+            def start(rng: np.random.RandomState) -> GMM:
+                model = GMM(K, X.shape[1], **settings)
+                if means is not None:
+                    model.start(X, means=means)
+                else:
+                    model.start(X, responsibilities=self._initial_responsibilities(X, rng))
+                return model
 
-        self._fit_restarts(X, start, temperature)
+            self._fit_restarts(X, start, temperature, keep)
         return self
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
@@ -347,20 +356,6 @@ class TemperedGaussianMixture(DensityMixin, BatchFit):
         """
         return logsumexp(self._log_joint(X), axis=1)
 
-    def score(self, X: Any, y: Any = None) -> float:
-        """The mean of `score_samples`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : Ignored
-
-        Returns
-        -------
-        float
-        """
-        return float(np.mean(self.score_samples(X)))
-
     def sample(self, n_samples: int = 1) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Draw data from the mixture of `weights_`, `means_` and `covariances_`.
 
@@ -374,17 +369,11 @@ class TemperedGaussianMixture(DensityMixin, BatchFit):
         y : ndarray of shape (n_samples,)
             The component of each, in ascending order.
         """
-        check_is_fitted(self)
-        if not isinstance(n_samples, Integral) or n_samples < 1:
-            raise ValueError(
-                f"Invalid value for 'n_samples': {n_samples!r}. The sampling requires at least "
-                "one sample."
-            )
-        rng = check_random_state(self.random_state)
-        counts = rng.multinomial(n_samples, self.weights_ / self.weights_.sum())
+        rng, model = self._generator(n_samples), self._model
+        counts = rng.multinomial(n_samples, model.weights / model.weights.sum())
         y = np.repeat(np.arange(len(counts)), counts)
-        scale = np.sqrt(1.0 / self._model.precisions[y])
-        return self.means_[y] + scale * rng.standard_normal(scale.shape), y
+        scale = 1.0 / np.sqrt(model.precisions[y])
+        return model.means[y] + scale * rng.standard_normal(scale.shape), y
 
     # ----------------------------------------------------------------- details
 
@@ -397,8 +386,18 @@ class TemperedGaussianMixture(DensityMixin, BatchFit):
         check_is_fitted(self)
         return self._model.log_joint(self._check_X(X))
 
-    def _settings(self, X: NDArray[np.float64]) -> tuple[dict[str, Any], Mapping[str, Temperature]]:
-        """The model's parameters, and what temperatures' names mean, for these data."""
+    def _kinds(self, X: NDArray, covariances: NDArray | None) -> Mapping[str, Temperature]:
+        """What temperatures' names mean for these data."""
+        annealed, t_max = Annealed(start=2.0, length=0.5), 100.0
+        if covariances is not None and isinstance(self.temperature, str):
+            scaled = (X - X.mean(axis=0)) / np.sqrt(covariances.min(axis=0))
+            widest = randomized_svd(scaled, 1, random_state=0)[1][0]
+            start = max(2.0, ABOVE_CRITICAL * float(widest**2) / len(X))
+            annealed, t_max = Annealed(start=start, length=0.5, shape="linear"), max(t_max, start)
+        return {"annealed": annealed, "variational": Variational(t_max=t_max, start=t_max)}
+
+    def _settings(self, X: NDArray[np.float64]) -> dict[str, Any]:
+        """The model's parameters."""
         K, D = int(self.n_components), X.shape[1]
         owner, spherical = type(self).__name__, self.covariance_type == "spherical"
         variance = X.var(axis=0)
@@ -419,6 +418,7 @@ class TemperedGaussianMixture(DensityMixin, BatchFit):
         mean_prior = X.mean(axis=0)
         if self.mean_prior is not None:
             mean_prior = check_numbers(self.mean_prior, "mean_prior", owner, ((D,),))
+            check_squares(mean_prior[None], "mean_prior")
         if self.covariance_prior is None:
             floor = VARIANCE_FLOOR * (variance.mean() or 1.0)
             unbiased = variance * len(X) / max(len(X) - 1, 1)
@@ -429,12 +429,7 @@ class TemperedGaussianMixture(DensityMixin, BatchFit):
                 self.covariance_prior, "covariance_prior", owner, shapes, positive=True
             )
         alpha = self.weight_concentration_prior
-        annealed, t_max = Annealed(start=2.0, length=0.5), 100.0
-        if covariances is not None:
-            scaled = (X - X.mean(axis=0)) / np.sqrt(covariances.min(axis=0))
-            start = max(5.0, ABOVE_CRITICAL * float(np.linalg.norm(scaled, 2) ** 2 / len(X)))
-            annealed, t_max = Annealed(start=start, length=0.5, shape="linear"), max(t_max, start)
-        settings = dict(
+        return dict(
             alpha=np.full(K, 1.0 / K if alpha is None else float(alpha)),
             mean_prior=mean_prior,
             kappa=float(1.0 if self.mean_precision_prior is None else self.mean_precision_prior),
@@ -444,11 +439,6 @@ class TemperedGaussianMixture(DensityMixin, BatchFit):
             covariances=covariances,
             covariance_type=self.covariance_type,
         )
-        temperatures: dict[str, Temperature] = {
-            "annealed": annealed,
-            "variational": Variational(t_max=t_max, start=t_max),
-        }
-        return settings, temperatures
 
     def _initial_responsibilities(
         self, X: NDArray[np.float64], rng: np.random.RandomState
@@ -481,8 +471,12 @@ class TemperedGaussianMixture(DensityMixin, BatchFit):
         self.means_ = model.means
         self.precisions_ = model.precisions[:, 0].copy() if spherical else model.precisions.copy()
         self.covariances_ = 1.0 / self.precisions_
-        self.mean_precision_ = model.posterior.kappa
+        self.mean_prior_, self.mean_precision_prior_ = model.mean_prior, model.kappa
+        self.mean_precision_ = model.posterior.kappa.copy()
         if model.known_weights is None:
-            self.weight_concentration_ = model.posterior.alpha
+            self.weight_concentration_prior_ = float(model.alpha[0])
+            self.weight_concentration_ = model.posterior.alpha.copy()
         if model.known_covariances is None:
-            self.degrees_of_freedom_ = model.posterior.nu
+            self.degrees_of_freedom_prior_ = model.nu
+            self.covariance_prior_ = model.beta[0] if spherical else model.beta
+            self.degrees_of_freedom_ = model.posterior.nu.copy()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -154,6 +155,14 @@ def document_completion(
         return np.where(lengths > 0, totals / lengths, np.nan)
 
 
+@validate_params(
+    {
+        "components": ["array-like"],
+        "truth": ["array-like"],
+        "threshold": [Interval(Real, -1, 1, closed="both")],
+    },
+    prefer_skip_nested_validation=True,
+)
 def component_recovery(
     components: ArrayLike, truth: ArrayLike, *, threshold: float = 0.95
 ) -> tuple[int, NDArray[np.float64]]:

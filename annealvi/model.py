@@ -97,5 +97,6 @@ class Normalised(Protocol):
 
         C(T) normalises the tempered likelihood: h(x, z) p(beta) exp(b (beta t - a(beta)))
         summed and integrated over beta, z and x.  Asked anew at every step, it may follow
-        hyperparameters that the model learns.
+        hyperparameters that the model learns, or take beta at the current q where the
+        integral over its prior is out of reach.
         """

@@ -317,10 +317,6 @@ class Variational(Temperature):
 
     def check(self) -> None:
         super().check()
-        if not math.isfinite(self.t_max):
-            raise ValueError(
-                f"The 't_max' parameter of Variational must be finite. Got {self.t_max!r}."
-            )
         if self.start is not None and self.start > self.t_max:
             raise ValueError(
                 "The 'start' parameter of Variational must be at most its 't_max'. "

@@ -56,7 +56,11 @@ class PoissonMixture:
         self.posterior = (1 - rho) * self.posterior + rho * (self.prior + scale * statistics)
 
     def log_partition(self, inverse: np.ndarray) -> np.ndarray:
-        """log C(T) at the current q: sum over z and x of h(x) exp(b log p(x, z))."""
+        """log C(T): the sum over z and x of h(x) exp(b log p(x, z)), at the current q.
+
+        Integrated over the prior instead it has no closed form here; at the current q, T
+        comes to 1 when the data are as probable as the model's own.
+        """
         log_w, log_rate, rate = self.expectations()
         b = inverse[:, None]
         return self.n_samples * logsumexp(b * (log_w - rate) + np.exp(b * log_rate), axis=1)

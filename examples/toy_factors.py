@@ -21,12 +21,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib import pyplot
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from sklearn.preprocessing import normalize
 
 from annealvi import Annealed, Fixed, TemperedFMM, Variational
-from annealvi._optional import import_optional
 from annealvi.datasets import make_shape_mixture
 from annealvi.metrics import component_recovery
 from annealvi.plot import plot_components, plot_learning_curves, plot_temperature
@@ -82,7 +82,6 @@ def table(fits: dict[str, list[TemperedFMM]], recovered: dict[str, list[int]]) -
 
 def draw(fits: dict[str, list[TemperedFMM]], truth: NDArray) -> Any:
     """Curves over iterations, and the first seed's components under the truth."""
-    pyplot = import_optional("matplotlib.pyplot", "plot", "this example")
     figure = pyplot.figure(figsize=(10, 10), layout="constrained")
     above, below = figure.subfigures(2, 1, height_ratios=[1, 2])
 

@@ -32,10 +32,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from matplotlib import pyplot
 from numpy.typing import NDArray
 
 from annealvi import Annealed, Fixed, TemperedFMM, Variational
-from annealvi._optional import import_optional
 from annealvi.datasets import DATA_VARIABLE, DEFAULT_DATA
 from annealvi.inference import Monitor
 from annealvi.plot import plot_components, plot_learning_curves, plot_temperature
@@ -152,7 +152,6 @@ def _mean_and_sd(values: list[float], digits: int) -> str:
 
 def draw(fits: dict[str, list[TemperedFMM]], shape: tuple[int, int]) -> Any:
     """Held-out curves and temperatures, and the first seed's components."""
-    pyplot = import_optional("matplotlib.pyplot", "plot", "this example")
     n_columns = K // 2
     figure = pyplot.figure(figsize=(11, 3.6 + 1.6 * len(fits)), layout="constrained")
     panels = figure.subfigures(1 + len(fits), 1, height_ratios=[3.6] + [1.6] * len(fits))

@@ -1,7 +1,9 @@
 """How arrays lie in memory for the kernels, and what they ask of BLAS."""
 
+import threading
 from contextlib import AbstractContextManager
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -39,6 +41,30 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="blas")
 
 
-def single_threaded_blas() -> AbstractContextManager:
+class _SingleThreadedBlas:
+    """The limit is of the whole process: the first to come sets it, the last restores it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._users == 0:
+                self._limit = _blas().limit(limits=1)
+            self._users += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                self._limit.restore_original_limits()
+
+
+_single_threaded_blas = _SingleThreadedBlas()
+
+
+def single_threaded_blas() -> AbstractContextManager[None]:
     """Hold BLAS to one thread inside, as the blocked products want it."""
-    return _blas().limit(limits=1)
+    return _single_threaded_blas

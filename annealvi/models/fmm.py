@@ -56,9 +56,10 @@ MAX_SWEEPS = 500
 #: Their first sweeps cool, exponentially, from a T: nu is as full of poor optima for given
 #: components as the whole fit is (docs/evidence.md has what this gains).
 COOLING_START, COOLING_SWEEPS = 10.0, 10
-#: A learned noise variance stays above this fraction of the variance of X (and of what
-#: its dtype resolves of its mean square), a learned probability this far from 0 and 1: at
-#: the limits the objective is infinite.
+#: A learned noise variance stays above this fraction of the variance of X and what can be
+#: told of its mean square, a learned probability this far from 0 and 1: at the limits the
+#: objective is infinite.
+RESOLUTION = {np.dtype(np.float64): 2e-11, np.dtype(np.float32): 1e-6}
 NOISE_FLOOR, PROBABILITY_FLOOR = 1e-10, 1e-10
 
 Covariance = Literal["diag", "full"]
@@ -100,7 +101,7 @@ class FactorStep(LocalStep):
     @property
     def energy(self) -> float:  # type: ignore[override]
         """L of all data."""
-        return self._model.energy()
+        return self._model.expected_energy(self.statistics)
 
 
 class FMM:
@@ -171,8 +172,9 @@ class FMM:
         self.covariance_matrix = np.zeros((self.n_components, self.n_components))
         self.n_samples = X.shape[0]
         self._square = float(np.einsum("nd,nd->", X, X, dtype=np.float64))
-        resolved = float(np.finfo(self.dtype).eps) * self._square / X.size
-        variance = float(np.var(X, dtype=np.float64))
+        mean_square = self._square / X.size
+        variance = mean_square - float(np.mean(X, dtype=np.float64)) ** 2
+        resolved = RESOLUTION[self.dtype] * mean_square
         self._least_noise = max(NOISE_FLOOR * variance, resolved, float(np.finfo(self.dtype).tiny))
         self.nu = self._initial_nu(self.n_samples)
         self._projection = self._room(self.n_samples)
@@ -251,10 +253,14 @@ class FMM:
 
     def energy(self) -> float:
         """L of the training data, at the components as they are and the nu of the last step."""
-        count = np.diag(self._last.pairs)
+        return self.expected_energy(self._last)
+
+    def expected_energy(self, statistics: Factors) -> float:
+        """L, from statistics and the components as they are."""
+        count = np.diag(statistics.pairs)
         pi = self.prior_probability
         prior = count @ np.log(pi) + (self.n_samples - count) @ np.log1p(-pi)
-        return float(prior - self._residual(self._last) / (2 * self.noise_variance))
+        return float(prior - self._residual(statistics) / (2 * self.noise_variance))
 
     def log_base_measure(self) -> float:
         """log h of all data, -(ND/2) log(2 pi sigma_n), which a learned T does not temper."""

@@ -156,9 +156,10 @@ class GMM:
         self.covariance_type = covariance_type
         self.n_samples = 0
         self.offset = np.zeros(n_features)
-        self._mean_prior = mean_prior
-        self._alpha, self._kappa, self._nu = np.asarray(alpha, dtype=np.float64), kappa, nu
-        self._beta = np.ones(n_features) if beta is None else beta
+        self.mean_prior = mean_prior
+        self.alpha, self.kappa, self.nu = np.asarray(alpha, dtype=np.float64), kappa, nu
+        self.beta = np.ones(n_features) if beta is None else beta
+        self._least_beta = self.beta
         self.prior = self.posterior = self._prior()
         self._plain, self._entropy = 0.0 * self.prior, 0.0
         self._normaliser: tuple[bytes, NDArray[np.float64]] | None = None
@@ -184,6 +185,7 @@ class GMM:
         self.n_samples = X.shape[0]
         self.offset = X.mean(axis=0, dtype=np.float64)
         self.prior = self._prior()
+        self._least_beta = self.beta
         self._normaliser = None
         if responsibilities is not None:
             self.posterior = self.prior + self._collect(self._centred(X), responsibilities)
@@ -191,7 +193,7 @@ class GMM:
         m = np.asarray(means, dtype=np.float64) - self.offset
         share = np.full(self.n_components, self.n_samples / self.n_components)
         kappa, nu = self.prior.kappa + share, self.prior.nu + share
-        variance = self._beta / self._nu + np.var(X, axis=0, dtype=np.float64)
+        variance = self.beta / self.nu + np.var(X, axis=0, dtype=np.float64)
         spread = nu[:, None] * variance + kappa[:, None] * m**2
         self.posterior = Natural(self.prior.alpha + share, kappa, kappa[:, None] * m, nu, spread)
 
@@ -221,13 +223,13 @@ class GMM:
             Makes no difference: the energy is worked out when it is asked for.
         """
         X = self._centred(batch.data[batch.rows])  # type: ignore[index]
-        b = np.broadcast_to(np.asarray(tempering.inverse, dtype=np.float64), len(X))
-        log_phi = b[:, None] * self._log_joint(X)
+        b = np.asarray(tempering.inverse, dtype=np.float64)
+        log_phi = b.reshape(-1, 1) * self._log_joint(X)
         log_phi -= logsumexp(log_phi, axis=1, keepdims=True)
         phi = np.exp(log_phi)
         entropy = entr(phi).sum(axis=1)
         self._plain, self._entropy = self._collect(X, phi), float(entropy.sum())
-        weighted = self._plain if np.all(b == 1) else self._collect(X, b[:, None] * phi)
+        weighted = self._collect(X, b[:, None] * phi) if b.ndim else float(b) * self._plain
         return MixtureStep(self, weighted, self._plain, entropy)
 
     def global_step(
@@ -239,7 +241,9 @@ class GMM:
         """
         if tempering.form == "posterior":
             rho = min(1.0, rho / float(np.mean(tempering.inverse)))
-        target = self._tempered_prior(tempering) + scale * statistics
+        prior = self._tempered_prior(tempering)
+        self._least_beta = self._prior_beta(prior)
+        target = prior + scale * statistics
         self.posterior = target if rho == 1 else (1 - rho) * self.posterior + rho * target
 
     # -------------------------------------------------------------- objectives
@@ -281,8 +285,8 @@ class GMM:
         distance = self.means_centred - p.shift / p.kappa[:, None]
         kl += 0.5 * np.sum(p.kappa[:, None] * self.precisions * distance**2)
         if self.known_covariances is None:
-            a, rate = self._gamma(q)
-            a0, rate0 = self._gamma(p)
+            a, rate = self._gamma(q, self._least_beta)
+            a0, rate0 = self._gamma(p, self._prior_beta(p))
             a, a0 = np.broadcast_to(a, rate.shape), np.broadcast_to(a0, rate.shape)
             kl += np.sum((a - a0) * psi(a) - gammaln(a) + gammaln(a0))
             kl += np.sum(a0 * (np.log(rate) - np.log(rate0)) + a * (rate0 - rate) / rate)
@@ -312,7 +316,7 @@ class GMM:
         else:
             total = np.array(
                 [
-                    _log_mean_power(self._alpha, self.n_samples, power, c)
+                    _log_mean_power(self.alpha, self.n_samples, power, c)
                     for power, c in zip(b, log_c, strict=True)
                 ]
             )
@@ -348,7 +352,7 @@ class GMM:
         """E lambda, of shape (K, D)."""
         if self.known_covariances is not None:
             return 1.0 / self.known_covariances
-        a, rate = self._gamma(self.posterior)
+        a, rate = self._gamma(self.posterior, self._least_beta)
         return np.broadcast_to(a / rate, (self.n_components, self.n_features))
 
     # ----------------------------------------------------------------- details
@@ -367,11 +371,11 @@ class GMM:
 
     def _prior(self) -> Natural:
         K = self.n_components
-        m = self._mean_prior - self.offset
-        kappa = np.full(K, float(self._kappa))
+        m = self.mean_prior - self.offset
+        kappa = np.full(K, float(self.kappa))
         shift = kappa[:, None] * m
-        square = np.broadcast_to(self._beta, (K, self.n_features)) + shift * m
-        return Natural(self._alpha, kappa, shift, np.full(K, float(self._nu)), square)
+        square = np.broadcast_to(self.beta, (K, self.n_features)) + shift * m
+        return Natural(self.alpha, kappa, shift, np.full(K, float(self.nu)), square)
 
     def _tempered_prior(self, tempering: Tempering) -> Natural:
         """The prior, or under the posterior form its power b (the mean of b), same family."""
@@ -386,7 +390,7 @@ class GMM:
         if self.known_covariances is None and np.any(nu <= 0):
             raise ValueError(
                 f"Under form='posterior' the prior of the precisions, with "
-                f"degrees_of_freedom_prior={self._nu!r}, is improper at T={1 / b:.4g}. Use a lower "
+                f"degrees_of_freedom_prior={self.nu!r}, is improper at T={1 / b:.4g}. Use a lower "
                 "temperature, more degrees of freedom, or form='likelihood'."
             )
         return Natural(hot.alpha + 1 - b, hot.kappa, hot.shift, nu, hot.square)
@@ -417,7 +421,7 @@ class GMM:
         if self.known_covariances is not None:
             log_precision = -np.log(self.known_covariances)
         else:
-            a, rate = self._gamma(self.posterior)
+            a, rate = self._gamma(self.posterior, self._least_beta)
             log_precision = psi(a) - np.log(rate)
         shape = (self.n_components, self.n_features)
         return np.sum(np.broadcast_to(log_precision, shape) - math.log(2 * math.pi), axis=1)
@@ -428,9 +432,15 @@ class GMM:
             return -0.5 * self.n_features * math.log(2 * math.pi)
         return -0.5 * float(np.sum(np.log(2 * math.pi * self.known_covariances).mean(axis=0)))
 
-    def _gamma(self, q: Natural) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Shape (K, 1) and rate (K, D or 1) of the precisions."""
-        beta = q.square - q.shift**2 / q.kappa[:, None]
+    def _prior_beta(self, prior: Natural) -> NDArray[np.float64]:
+        """beta of a tempered prior, from which no digits are lost beside a far mean."""
+        return self.beta * (prior.kappa[0] / self.prior.kappa[0])
+
+    def _gamma(
+        self, q: Natural, least: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Shape (K, 1) and rate (K, D or 1) of the precisions; beta is at least the prior's."""
+        beta = np.maximum(q.square - q.shift**2 / q.kappa[:, None], least)
         if self.covariance_type == "diag":
             return 0.5 * q.nu[:, None], 0.5 * beta
         return 0.5 * self.n_features * q.nu[:, None], 0.5 * beta.sum(axis=1, keepdims=True)
