@@ -94,7 +94,8 @@ class TemperedFMM(FittedFMM):
 
     n_jobs : int, default=None
         Threads.  None means 1 unless in a :obj:`joblib.parallel_backend` context, -1 means
-        all processors.  Results are bit-identical for every number.
+        all processors.  Results are bit-identical for every number.  A process forked
+        from one that has used threads must use one, as OpenMP's do not survive a fork.
 
     verbose : int, default=0
         Print a line after each iteration.

@@ -15,7 +15,7 @@ def run(
     start_baseline: Callable[[], Callable[[], Any]],
     start: Callable[[], Callable[[], Any]],
 ) -> None:
-    """Time passes from fresh starts, each after a pass of the baseline.
+    """Time passes, prepared anew, each after a pass of the baseline.
 
     Parameters
     ----------

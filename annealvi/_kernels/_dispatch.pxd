@@ -25,11 +25,12 @@ cdef extern from "kernels.h" nogil:
             int, float, float, float, float, const float *, const float *, float *, double *
         ) noexcept nogil
         void (*bernoulli_sweep)(
-            int, int64_t, const float *, const float *, const float *, float, const float *, int64_t, int,
-            float *
+            int, int64_t, const float *, const float *, const float *, float, const float *,
+            int64_t, int, float *
         ) noexcept nogil
         void (*bernoulli_energy)(
-            int, int64_t, const float *, const float *, const float *, float, const float *, double *
+            int, int64_t, const float *, const float *, const float *, float, const float *,
+            double *
         ) noexcept nogil
         void (*bernoulli_entropy)(int, int64_t, const float *, double *) noexcept nogil
         void (*exp)(int64_t, const float *, float *) noexcept nogil
@@ -62,11 +63,12 @@ cdef extern from "kernels.h" nogil:
             double *
         ) noexcept nogil
         void (*bernoulli_sweep)(
-            int, int64_t, const double *, const double *, const double *, double, const double *, int64_t, int,
-            double *
+            int, int64_t, const double *, const double *, const double *, double, const double *,
+            int64_t, int, double *
         ) noexcept nogil
         void (*bernoulli_energy)(
-            int, int64_t, const double *, const double *, const double *, double, const double *, double *
+            int, int64_t, const double *, const double *, const double *, double, const double *,
+            double *
         ) noexcept nogil
         void (*bernoulli_entropy)(int, int64_t, const double *, double *) noexcept nogil
         void (*exp)(int64_t, const double *, double *) noexcept nogil

@@ -6,7 +6,7 @@ number of threads.  Matrices are component-major: K rows of N numbers, padded to
 blocks of DATA_BLOCK data, whose numbers are written too and mean nothing.
 """
 
-from cython cimport floating
+from cython cimport floating, view
 from cython.parallel cimport prange
 from libc.stdint cimport int64_t
 
@@ -20,11 +20,14 @@ def sweep(
     const floating[:, ::1] coupling,    # IN  (K, K), diagonal 0
     const floating[::1] offset,         # IN  (K,)
     floating scale,                     # IN
-    const floating[:, :] b,             # IN  (1 or K, 1 or N_pad) inverse temperatures
+    const floating[::view.strided, ::view.contiguous] b,  # IN  (1 or K, 1 or N_pad)
     int n_threads,                      # IN
     floating[:, ::1] nu,                # IN/OUT (K, N_pad)
 ):
-    """logit nu_kn = b (offset_k + scale projection_kn - sum_j coupling_kj nu_jn), k by k."""
+    """logit nu_kn = b (offset_k + scale projection_kn - sum_j coupling_kj nu_jn), k by k.
+
+    b is the inverse temperature: one, or one for each row, datum or element.
+    """
     cdef:
         Py_ssize_t n_blocks = nu.shape[1] // DATA_BLOCK, block, at
         int K = nu.shape[0]

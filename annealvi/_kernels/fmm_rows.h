@@ -6,7 +6,7 @@
  *     logit nu_nk = b (linear_nk - sum_{j != k} nu_nj coupling_kj),
  * taken k by k in sequence (Gauss-Seidel: each sees those before it already moved).
  * Data are independent: a vector holds the same factor of LANES of them, matrices are
- * component-major (K rows of numbers of data), and DATA_BLOCK data are taken together,
+ * component-major (K rows of numbers of data), and UNROLL vectors are taken together,
  * which hides the latency of the sigmoid.  `linear` is never stored: it is
  *     linear_nk = offset_k + scale * projection_nk.
  */
@@ -66,10 +66,13 @@ static void FN(bernoulli_sweep)(int K, int64_t stride, /* numbers between rows  
 }
 
 /* E_q[E_n(z)] of each datum of a block. */
-static void FN(bernoulli_energy)(int K, int64_t stride, const REAL *projection,
-                                 const REAL *coupling, const REAL *offset, REAL scale,
-                                 const REAL *nu, /* IN                */
-                                 double *energy /* OUT (DATA_BLOCK,) */)
+static void FN(bernoulli_energy)(int K, int64_t stride,  /* numbers between rows          */
+                                 const REAL *projection, /* IN  rows k, the block's start */
+                                 const REAL *coupling,   /* IN  (K, K), diagonal 0        */
+                                 const REAL *offset,     /* IN  (K,)                      */
+                                 REAL scale,             /* IN                            */
+                                 const REAL *nu,         /* IN  rows k, likewise          */
+                                 double *energy          /* OUT (DATA_BLOCK,)             */)
 {
     for (int first = 0; first < ANNEALVI_DATA_BLOCK; first += LANES) {
         const REAL *own = nu + first;
@@ -90,7 +93,9 @@ static void FN(bernoulli_energy)(int K, int64_t stride, const REAL *projection,
 }
 
 /* The entropy of the factors of each datum of a block. */
-static void FN(bernoulli_entropy)(int K, int64_t stride, const REAL *nu, double *entropy)
+static void FN(bernoulli_entropy)(int K, int64_t stride, /* numbers between rows          */
+                                  const REAL *nu,        /* IN  rows k, the block's start */
+                                  double *entropy        /* OUT (DATA_BLOCK,)             */)
 {
     const V tiny = FN(splat)((REAL)TINY); /* 0 log 0 = 0 */
     for (int first = 0; first < ANNEALVI_DATA_BLOCK; first += LANES) {

@@ -1,5 +1,6 @@
 """How arrays lie in memory for the kernels, and what they ask of BLAS."""
 
+import os
 import threading
 from contextlib import AbstractContextManager
 from functools import cache
@@ -36,33 +37,76 @@ def padded_rows(rows: NDArray, dtype: DTypeLike, fill: float = 0.0) -> NDArray:
     return out
 
 
+def _set_threads(library: Any, number: int) -> None:
+    """Set a BLAS's number of threads, from whichever thread this is.
+
+    threadpoolctl 3.6 lets one Python thread set it and ignores the others, which would
+    leave them with products that depend on the number.
+    """
+    getattr(library, "_real_set_num_threads", library.set_num_threads)(number)
+
+
 @cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController().select(user_api="blas")
+def _libraries() -> tuple[list[Any], list[Any]]:
+    found = ThreadpoolController().select(user_api="blas").lib_controllers
+    openmp = [library for library in found if library.info().get("threading_layer") == "openmp"]
+    return [library for library in found if library not in openmp], openmp
+
+
+def _shared() -> list[Any]:
+    return _libraries()[0]
+
+
+def _per_thread() -> list[Any]:
+    return _libraries()[1]
 
 
 class _SingleThreadedBlas:
-    """The limit is of the whole process: the first to come sets it, the last restores it."""
+    """The limit is of the whole process: the first to come sets it, the last restores it.
+
+    An OpenBLAS over OpenMP has one number for each thread, so there everyone does.
+    """
 
     def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget who is inside."""
         self._lock = threading.Lock()
         self._users = 0
-        self._limit: Any = None
+        self._before: list[int] = []
+        self._own = threading.local()
 
     def __enter__(self) -> None:
         with self._lock:
             if self._users == 0:
-                self._limit = _blas().limit(limits=1)
+                self._before = [library.num_threads for library in _shared()]
+                for library in _shared():
+                    _set_threads(library, 1)
             self._users += 1
+        depth = getattr(self._own, "depth", 0)
+        if depth == 0:
+            self._own.before = [library.num_threads for library in _per_thread()]
+            for library in _per_thread():
+                _set_threads(library, 1)
+        self._own.depth = depth + 1
 
     def __exit__(self, *error: object) -> None:
+        self._own.depth -= 1
+        if self._own.depth == 0:
+            for library, number in zip(_per_thread(), self._own.before, strict=True):
+                _set_threads(library, number)
         with self._lock:
             self._users -= 1
             if self._users == 0:
-                self._limit.restore_original_limits()
+                for library, number in zip(_shared(), self._before, strict=True):
+                    _set_threads(library, number)
 
 
 _single_threaded_blas = _SingleThreadedBlas()
+if hasattr(os, "register_at_fork"):
+    # threads that held it, or the lock, do not live on in the child
+    os.register_at_fork(after_in_child=_single_threaded_blas.reset)
 
 
 def single_threaded_blas() -> AbstractContextManager[None]:

@@ -7,8 +7,8 @@
  *     BITS    that width in bits
  *     FN(x)   x with a suffix for the type
  * and is compiled once for each instruction set.  It uses the vector extension
- * of GCC and Clang instead of intrinsics, so one source serves SSE2, AVX2,
- * AVX-512 and NEON; VECTOR_BYTES says how wide a vector is.
+ * of GCC and Clang, so one source serves SSE2, AVX2, AVX-512 and NEON, and
+ * intrinsics for max and min alone; VECTOR_BYTES says how wide a vector is.
  */
 
 #ifndef ANNEALVI_VECTOR_BYTES
@@ -72,7 +72,7 @@ INLINE V FN(max)(V a, V b) { return FN(select)(a > b, a, b); }
 INLINE V FN(min)(V a, V b) { return FN(select)(a < b, a, b); }
 #endif
 INLINE V FN(at_least)(V x, V least) { return FN(max)(least, x); } /* NaN stays */
-INLINE V FN(abs)(V x) { return (V)((VI)x & (((INT)1 << (BITS - 1)) ^ (INT)-1)); }
+INLINE V FN(abs)(V x) { return (V)((VI)x & ((INT)((1ULL << (BITS - 1)) - 1))); }
 
 /* Sums of `n_words` vectors (4 or 8) over their lanes, written to out[0..n_words).
  *

@@ -62,6 +62,8 @@ COOLING_START, COOLING_SWEEPS = 10.0, 10
 RESOLUTION = {np.dtype(np.float64): 2e-11, np.dtype(np.float32): 1e-6}
 NOISE_FLOOR, PROBABILITY_FLOOR = 1e-10, 1e-10
 
+MOST_SAMPLES = 2**31 - kernels.BLOCK
+
 Covariance = Literal["diag", "full"]
 
 
@@ -298,7 +300,8 @@ class FMM:
     def sample_bound(self, X: NDArray) -> NDArray[np.float64]:
         """Each datum's part of the ELBO at T = 1, without the components' KL."""
         nu, projection = self._converged(X)
-        coupling, offset, scale = self._field()
+        with single_threaded_blas():
+            coupling, offset, scale = self._field()
         energy, entropy = np.zeros((2, nu.shape[1]))
         kernels.energy(projection, coupling, offset, scale, nu, self.n_threads, energy)
         kernels.entropy(nu, self.n_threads, entropy)
@@ -359,6 +362,11 @@ class FMM:
     def _room(self, n_samples: int) -> NDArray:
         """A component-major array for so many data, padded to whole blocks by zeros."""
         width = -(-n_samples // kernels.BLOCK) * kernels.BLOCK
+        if width > MOST_SAMPLES:
+            raise ValueError(
+                f"At most {MOST_SAMPLES} samples can be taken at once, as BLAS counts in 32 bits. "
+                f"Got {n_samples}."
+            )
         room = aligned_empty((self.n_components, width), self.dtype)
         room[:, n_samples:] = 0
         return room
@@ -401,7 +409,8 @@ class FMM:
 
     def _residual(self, statistics: Factors) -> float:
         """E_q ||X - z mu||^2, >= 0 but for roundings."""
-        gram = self.means @ self.means.T + self.n_features * self.covariance_matrix
+        with single_threaded_blas():
+            gram = self.means @ self.means.T + self.n_features * self.covariance_matrix
         cross = np.sum(self.means * statistics.data)
         residual = self._square - 2 * cross + np.sum(statistics.pairs * gram)
         return max(float(residual), 0.0)
