@@ -231,5 +231,5 @@ class _Run:
             self.in_callback = False
         if self.converged:
             raise StopIteration
-        if learning:
+        if learning and self.temperature.perturbs and monitor.step < estimator.max_iter:
             model.perturb(self.rng)

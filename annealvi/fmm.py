@@ -65,7 +65,8 @@ class TemperedFMM(FittedFMM):
         ``"annealed"`` (exponentially over half of `max_iter`, from 10 or, where that is
         less, 10 times ``n_samples * pi / n_features``, but at least 1.5),
         ``"variational"`` (learned from the data, on a grid up to 100), or an object of
-        :mod:`annealvi.temperature`.
+        :mod:`annealvi.temperature`.  While T falls, components are moved by a hundredth
+        of the length of a random start after each iteration, lest heat make them vanish.
 
     max_iter : int, default=200
         Most iterations.

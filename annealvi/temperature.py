@@ -44,6 +44,11 @@ class Temperature(BaseEstimator):
     _parameter_constraints: ClassVar[dict] = {}
     form: Form = "likelihood"
 
+    @property
+    def perturbs(self) -> bool:
+        """Whether a model may be moved at random while T falls, as the mixtures are."""
+        return True
+
     def plan(
         self,
         n_steps: int | None,
@@ -309,6 +314,11 @@ class Variational(Temperature):
         self.damping = damping
         self.start = start
         self.final_fraction = final_fraction
+
+    @property
+    def perturbs(self) -> bool:
+        """Not undamped: that is coordinate ascent on Eq. 5, which random moves would lower."""
+        return self.damping < 1
 
     @classmethod
     def as_printed(cls) -> Self:

@@ -62,6 +62,10 @@ COOLING_START, COOLING_SWEEPS = 10.0, 10
 RESOLUTION = {np.dtype(np.float64): 2e-11, np.dtype(np.float32): 1e-6}
 NOISE_FLOOR, PROBABILITY_FLOOR = 1e-10, 1e-10
 
+#: Heat shrinks components towards nothing, or towards each other, from where they grow back
+#: too slowly when it is gone.  So while T falls, each step is followed by a random move, a
+#: fraction of vectors whose expected square is twice the noise variance.
+PERTURBATION = 0.01
 MOST_SAMPLES = 2**31 - kernels.BLOCK
 
 Covariance = Literal["diag", "full"]
@@ -182,7 +186,9 @@ class FMM:
         self._projection = self._room(self.n_samples)
 
     def perturb(self, rng: Any) -> None:
-        """Components updated in sequence do not become equal: there is nothing to break."""
+        """Move the means by PERTURBATION of the length of a short start."""
+        scale = PERTURBATION * math.sqrt(2 * self.noise_variance / self.n_features)
+        self.means = self.means + scale * rng.standard_normal(self.means.shape)
 
     def end_training(self) -> None:
         """Let go of what only training needs."""

@@ -28,6 +28,5 @@ from annealvi import Annealed, TemperedFMM, TemperedGaussianMixture, TemperedLDA
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.filterwarnings("ignore:All 10 components are switched off")
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
