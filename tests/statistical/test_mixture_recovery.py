@@ -20,7 +20,7 @@ METHODS = {
 }
 
 
-# Measured (bench/mixtures.py): 4.4, 7.0, 8.0 and 8.0 of the shapes, 6.2, 7.9, 8.0, 8.0 of the bars.
+# Measured (bench/mixtures.py): 4.4, 7.0, 8.0 and 7.8 of the shapes, 6.2, 7.9, 8.0, 7.9 of the bars.
 @pytest.mark.parametrize("shapes", [load_shapes(), BARS], ids=["shapes", "bars"])
 def test_tempering_finds_the_components_of_the_toy(shapes):
     """Mandt et al. (2016), Fig. 4, with N = 1,000: the same starts, nu = pi, m ~ N(0, sigma_mu)."""
