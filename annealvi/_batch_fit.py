@@ -134,9 +134,7 @@ class BatchFit:
             if run.stopped:
                 break
         assert best is not None
-        # without two steps at the last T there is nothing to compare
-        comparable = best.monitor.step > 1 and best.temperature.settled(best.monitor.step - 2)
-        if self.tol > 0 and comparable and not best.converged and not best.stopped:
+        if self.tol > 0 and best.comparable and not best.converged and not best.stopped:
             warnings.warn(
                 f"The ELBO had not converged to tol={self.tol!r} after max_iter={self.max_iter} "
                 "iterations. Increase max_iter or tol.",
@@ -175,6 +173,7 @@ class _Run:
         self.number = number
         self.monitor = Monitor()
         self.lower_bound = -np.inf  # the ELBO of a datum
+        self.comparable = False  # whether the last two bounds are of the same T
         self.converged = False
         self.stopped = False  # by the callback
         self.in_callback = False
@@ -213,8 +212,8 @@ class _Run:
             monitor.record(tempered_elbo=elbo - energy + tempered)
         before, self.lower_bound = self.lower_bound, elbo / model.n_samples
         change = self.lower_bound - before
-        settled = last > 0 and self.temperature.settled(last - 1)  # so both are comparable
-        self.converged = settled and abs(change) < estimator.tol
+        self.comparable = last > 0 and self.temperature.settled(last - 1)
+        self.converged = self.comparable and abs(change) < estimator.tol
         if estimator.verbose:
             print(
                 f"start {self.number + 1}, iteration {monitor.step}: T {monitor.temperature:.4g}, "

@@ -143,16 +143,17 @@ class FittedFMM(BatchFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         dtype = list(FLOATS) if reset else self._model.dtype
         X = validate_data(self, X, reset=reset, dtype=dtype, order="C")
         if not reset:
-            self._check_range(X, float(np.sum(self.components_**2)), self.noise_variance_)
+            square = check_squares(X) + float(np.sum(self.components_**2))
+            self._check_range(square, self.noise_variance_, X.dtype)
         return X
 
-    def _check_range(self, X: NDArray, square: float, noise_variance: float) -> None:
+    def _check_range(self, square: float, noise_variance: float, dtype: np.dtype) -> None:
         """Squares of data and components over the noise must not overflow in the kernels."""
-        largest = (check_squares(X) + square) / noise_variance
-        if largest > 1e-3 * float(np.finfo(X.dtype).max):
+        largest = square / noise_variance
+        if largest > 1e-3 * float(np.finfo(dtype).max):
             raise ValueError(
                 f"Squares of X and of the components are {largest:.3g} times the noise variance, "
-                f"{noise_variance:.3g}, which {X.dtype} cannot hold. Scale X or give a larger "
+                f"{noise_variance:.3g}, which {dtype} cannot hold. Scale X or give a larger "
                 "'noise_variance'."
             )
 

@@ -53,6 +53,14 @@ def unchanged_on_error(estimator: Any) -> Iterator[Callable[[], None]]:
         raise
 
 
+def as_array(value: Any) -> NDArray:
+    """A parameter as an array; of rows of different lengths, one that no check lets through."""
+    try:
+        return np.asarray(value)
+    except ValueError:
+        return np.asarray(None)
+
+
 def check_numbers(
     value: Any,
     name: str,
@@ -72,10 +80,7 @@ def check_numbers(
         Allowed shapes; ``()`` is a number.
     positive : bool
     """
-    try:
-        array = np.asarray(value)
-    except ValueError:  # rows of different lengths
-        array = np.asarray(None)
+    array = as_array(value)
     if array.dtype.kind not in "fiu" or array.shape not in shapes:
         allowed = " or ".join(
             f"an array of numbers of shape {s}" if s else "a float" for s in shapes
@@ -130,10 +135,7 @@ def check_prior(
     """
     if value is None and default is not None:
         return default
-    try:
-        array = np.asarray(value)
-    except ValueError:  # rows of different lengths
-        array = np.asarray(None)
+    array = as_array(value)
     if array.dtype.kind not in "fiu":
         raise ValueError(
             f"The {name!r} parameter of {owner} must be a float or an array of floats. "

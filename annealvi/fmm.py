@@ -13,7 +13,13 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from annealvi._fitted_fmm import FittedFMM
-from annealvi._validation import check_numbers, check_squares, n_threads, unchanged_on_error
+from annealvi._validation import (
+    as_array,
+    check_numbers,
+    check_squares,
+    n_threads,
+    unchanged_on_error,
+)
 from annealvi.inference import Monitor
 from annealvi.models.fmm import FMM
 from annealvi.temperature import Annealed, Temperature, Variational
@@ -260,7 +266,8 @@ class TemperedFMM(FittedFMM):
             hot = Annealed(min(HOTTEST, max(MILDEST, HOTTEST * data)), 0.5, shape="exponential")
             kinds = {"annealed": hot, "variational": VARIATIONAL}
             temperature = self._wanted_temperature(kinds)
-            start = self._starting_point(X, probability, temperature)
+            square = check_squares(X)
+            start = self._starting_point(X, square, probability, temperature)
             self._fit_restarts(X, start, temperature, keep)
         if not np.any(self.components_**2 > 1e-12 * self.component_variance_) and np.any(X):
             warnings.warn(
@@ -269,11 +276,10 @@ class TemperedFMM(FittedFMM):
                 "init='random', a lower temperature, or a smaller 'noise_variance'.",
                 stacklevel=3,  # past scikit-learn's fit context
             )
-        square = check_squares(X) / X.size
-        most = DYNAMIC_RANGE[X.dtype]
-        if square > most * self.noise_variance_:
+        mean_square, most = square / X.size, DYNAMIC_RANGE[X.dtype]
+        if mean_square > most * self.noise_variance_:
             warnings.warn(
-                f"The mean square of X, {square:.3g}, is more than {most:.0e} times the noise "
+                f"The mean square of X, {mean_square:.3g}, is more than {most:.0e} times the noise "
                 f"variance, {self.noise_variance_:.3g}: digits of the residuals cancel in "
                 f"{X.dtype}. Centre X{', or give it as float64' * (X.dtype == np.float32)}.",
                 stacklevel=3,  # past scikit-learn's fit context
@@ -283,7 +289,7 @@ class TemperedFMM(FittedFMM):
     # ----------------------------------------------------------------- details
 
     def _starting_point(
-        self, X: NDArray, probability: NDArray, temperature: Temperature
+        self, X: NDArray, square: float, probability: NDArray, temperature: Temperature
     ) -> Callable[[np.random.RandomState], FMM]:
         """Check what can be checked before the fit; say how a model starts."""
         K, D = int(self.n_components), X.shape[1]
@@ -296,13 +302,14 @@ class TemperedFMM(FittedFMM):
                 "so only their product is determined. Give a number as noise_variance, or use "
                 "temperature='annealed'."
             )
-        square = check_squares(X) / X.size
+        mean_square = square / X.size
         tiny = float(np.finfo(X.dtype).tiny)
         component_variance = self.component_variance
         if component_variance is None:
-            component_variance = square if square > tiny else 1.0
+            component_variance = mean_square if mean_square > tiny else 1.0
         if isinstance(self.noise_variance, str):
-            variance = max(square - float(np.mean(X, dtype=np.float64)) ** 2, 1e-10 * square)
+            variance = mean_square - float(np.mean(X, dtype=np.float64)) ** 2
+            variance = max(variance, 1e-10 * mean_square)
             noise_variance = variance if variance > tiny else 1.0
         else:
             noise_variance = self.noise_variance
@@ -320,7 +327,7 @@ class TemperedFMM(FittedFMM):
         if not isinstance(self.init, str):
             means = check_numbers(self.init, "init", type(self).__name__, ((K, D),))
         longest = D * component_variance if means is None else check_squares(means, "init")
-        self._check_range(X, longest, noise_variance)
+        self._check_range(square + longest, noise_variance, X.dtype)
         if isinstance(self.init, str) and self.init == "data" and X.shape[0] < K:
             raise ValueError(
                 f"n_components={K} must be at most n_samples={X.shape[0]} with init='data'."
@@ -354,7 +361,7 @@ class TemperedFMM(FittedFMM):
         return start
 
     def _check_probability(self, K: int) -> NDArray:
-        probability = np.asarray(self.prior_probability)
+        probability = as_array(self.prior_probability)
         name = f"The 'prior_probability' parameter of {type(self).__name__}"
         if probability.dtype.kind not in "fiu" or probability.shape not in ((), (K,)):
             raise ValueError(

@@ -40,7 +40,7 @@ def padded_rows(rows: NDArray, dtype: DTypeLike, fill: float = 0.0) -> NDArray:
 def _set_threads(library: Any, number: int) -> None:
     """Set a BLAS's number of threads, from whichever thread this is.
 
-    threadpoolctl 3.6 lets one Python thread set it and ignores the others, which would
+    threadpoolctl 3.8 lets one Python thread set it and ignores the others, which would
     leave them with products that depend on the number.
     """
     getattr(library, "_real_set_num_threads", library.set_num_threads)(number)

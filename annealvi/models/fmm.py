@@ -216,7 +216,7 @@ class FMM:
             )
         with single_threaded_blas():
             self._project(batch.data, self._projection)
-            self._sweep(self._projection, self.nu, float(tempering.inverse))
+            self._sweep(self._field(), self._projection, self.nu, float(tempering.inverse))
             self._last = self._collect(batch.data)
         return FactorStep(self, self._last)
 
@@ -306,8 +306,7 @@ class FMM:
     def sample_bound(self, X: NDArray) -> NDArray[np.float64]:
         """Each datum's part of the ELBO at T = 1, without the components' KL."""
         nu, projection = self._converged(X)
-        with single_threaded_blas():
-            coupling, offset, scale = self._field()
+        coupling, offset, scale = self._field()
         energy, entropy = np.zeros((2, nu.shape[1]))
         kernels.energy(projection, coupling, offset, scale, nu, self.n_threads, energy)
         kernels.entropy(nu, self.n_threads, entropy)
@@ -341,15 +340,13 @@ class FMM:
         The log of the mean, over draws z ~ q(z | observed), of
         N(x_hidden; z M, (sigma_n + z Q z^T) I).
         """
-        nu = (
-            self.restricted(observed).infer(np.ascontiguousarray(X[:, observed])).astype(np.float64)
-        )
-        hidden = self.restricted(~observed)
-        n_hidden = hidden.n_features
-        x = X[:, ~observed].astype(np.float64)
+        seen = np.ascontiguousarray(X[:, observed])
+        nu = self.restricted(observed).infer(seen).astype(np.float64)
+        x, means = X[:, ~observed].astype(np.float64), self.means[:, ~observed]
+        n_hidden = x.shape[1]
         with single_threaded_blas():
-            square, cross = np.sum(x**2, axis=1), x @ hidden.means.T
-            gram = hidden.means @ hidden.means.T
+            square, cross = np.sum(x**2, axis=1), x @ means.T
+            gram = means @ means.T
             scores = np.empty((n_draws, len(x)))
             for score in scores:
                 z = (rng.random_sample(nu.shape) < nu).astype(np.float64)
@@ -386,17 +383,23 @@ class FMM:
         """P, component-major."""
         gemm.outer(np.ascontiguousarray(self.means, dtype=self.dtype), X, self.n_threads, out)
 
+    def _gram(self) -> NDArray[np.float64]:
+        """G = E[mu mu^T]."""
+        with single_threaded_blas():
+            return self.means @ self.means.T + self.n_features * self.covariance_matrix
+
     def _field(self) -> tuple[NDArray, NDArray, float]:
         """The quadratic energy of one datum: coupling, offset, and the scale of P."""
-        gram = self.means @ self.means.T + self.n_features * self.covariance_matrix
-        coupling = gram / self.noise_variance
+        coupling = self._gram() / self.noise_variance
         pi = self.prior_probability
         offset = np.log(pi) - np.log1p(-pi) - 0.5 * np.diag(coupling)
         np.fill_diagonal(coupling, 0.0)
         return coupling.astype(self.dtype), offset.astype(self.dtype), 1.0 / self.noise_variance
 
-    def _sweep(self, projection: NDArray, nu: NDArray, b: float) -> None:
-        coupling, offset, scale = self._field()
+    def _sweep(
+        self, field: tuple[NDArray, NDArray, float], projection: NDArray, nu: NDArray, b: float
+    ) -> None:
+        coupling, offset, scale = field
         inverse = np.full((1, 1), b, dtype=self.dtype)
         kernels.sweep(projection, coupling, offset, scale, inverse, self.n_threads, nu)
 
@@ -415,10 +418,8 @@ class FMM:
 
     def _residual(self, statistics: Factors) -> float:
         """E_q ||X - z mu||^2, >= 0 but for roundings."""
-        with single_threaded_blas():
-            gram = self.means @ self.means.T + self.n_features * self.covariance_matrix
         cross = np.sum(self.means * statistics.data)
-        residual = self._square - 2 * cross + np.sum(statistics.pairs * gram)
+        residual = self._square - 2 * cross + np.sum(statistics.pairs * self._gram())
         return max(float(residual), 0.0)
 
     def _converged(self, X: NDArray) -> tuple[NDArray, NDArray]:
@@ -426,12 +427,11 @@ class FMM:
         nu, projection = self._initial_nu(X.shape[0]), self._room(X.shape[0])
         with single_threaded_blas():
             self._project(X, projection)
-            coupling, offset, scale = self._field()
+        field = self._field()
         for sweep in range(MAX_SWEEPS):
             cooling = max(0.0, 1.0 - sweep / COOLING_SWEEPS)
-            inverse = np.full((1, 1), COOLING_START**-cooling, dtype=self.dtype)
             before = nu.copy()
-            kernels.sweep(projection, coupling, offset, scale, inverse, self.n_threads, nu)
+            self._sweep(field, projection, nu, COOLING_START**-cooling)
             if not cooling and np.max(np.abs(nu - before)) <= TOLERANCE[self.dtype]:
                 break
         return nu, projection
