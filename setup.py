@@ -128,6 +128,7 @@ setup(
             extension("lda"),
             extension("fmm"),
             extension("gemm"),
+            extension("partition"),
         ],
         compiler_directives={
             "language_level": 3,

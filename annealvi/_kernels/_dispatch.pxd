@@ -78,8 +78,13 @@ cdef extern from "kernels.h" nogil:
 
     ctypedef struct kernel_table "annealvi_kernels":
         const char *name
+        int lanes
         table_f32 f32
         table_f64 f64
+        void (*power_sums)(
+            int64_t, int64_t, const double *, double, double, int64_t, const double *, int64_t,
+            double *
+        ) noexcept nogil
 
     const kernel_table *find_kernels "annealvi_find_kernels" (const char *name) noexcept
     int WORD_BLOCK "ANNEALVI_WORD_BLOCK"

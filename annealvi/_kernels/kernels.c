@@ -28,6 +28,7 @@
 #include "lda_rows.h"
 #include "fmm_rows.h"
 #include "arrays.h"
+#include "power_rows.h"
 
 #define QUOTE_(a) #a
 #define QUOTE(a) QUOTE_(a)
@@ -41,4 +42,4 @@
     }
 
 const annealvi_kernels PASTE(annealvi_kernels, KERNELS_NAME) = {
-    QUOTE(KERNELS_NAME), TABLE(f32), TABLE(f64)};
+    QUOTE(KERNELS_NAME), LANES, TABLE(f32), TABLE(f64), power_sums};
