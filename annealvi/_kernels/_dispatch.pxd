@@ -10,16 +10,16 @@ cdef extern from "kernels.h" nogil:
             int64_t, int, const float *, const float *, float, float, float *
         ) noexcept nogil
         double (*energy)(
-            int64_t, int, int, const float **, const float *, const float *, const float *,
-            float, float *
+            int64_t, int, int, const float **, const float **, const float *, const float *,
+            const float *, float *
         ) noexcept nogil
-        void (*raise_row)(int, const float *, float, float *) noexcept nogil
+        void (*raise_row)(int, const float *, float, int, float *) noexcept nogil
         void (*add_statistics)(
             int64_t, int, const int64_t *, const int64_t *, const float *, const float *, const
-            float *, float, const float *, int, double *, float *, float *
+            float *, float, const float *, const float *, int, int, double *, float *, float *
         ) noexcept nogil
         float (*exp_digamma_weights)(
-            int, int, const float *, const float *, float, int, float *, float *
+            int, int, const float *, const float *, float, int, float *, float *, float *
         ) noexcept nogil
         void (*step_row)(
             int, float, float, float, float, const float *, const float *, float *, double *
@@ -47,16 +47,17 @@ cdef extern from "kernels.h" nogil:
             int64_t, int, const double *, const double *, double, double, double *
         ) noexcept nogil
         double (*energy)(
-            int64_t, int, int, const double **, const double *, const double *, const double *,
-            double, double *
+            int64_t, int, int, const double **, const double **, const double *, const double *,
+            const double *, double *
         ) noexcept nogil
-        void (*raise_row)(int, const double *, double, double *) noexcept nogil
+        void (*raise_row)(int, const double *, double, int, double *) noexcept nogil
         void (*add_statistics)(
             int64_t, int, const int64_t *, const int64_t *, const double *, const double *,
-            const double *, double, const double *, int, double *, double *, double *
+            const double *, double, const double *, const double *, int, int, double *, double *,
+            double *
         ) noexcept nogil
         double (*exp_digamma_weights)(
-            int, int, const double *, const double *, double, int, double *, double *
+            int, int, const double *, const double *, double, int, double *, double *, double *
         ) noexcept nogil
         void (*step_row)(
             int, double, double, double, double, const double *, const double *, double *,

@@ -11,14 +11,14 @@
                             REAL, REAL, double, int, int, REAL *, REAL *, REAL *, REAL *, REAL *,\
                             REAL *, double *);                                                   \
         double (*log_normalizer)(int64_t, int, const REAL *, const REAL *, REAL, REAL, REAL *);  \
-        double (*energy)(int64_t, int, int, const REAL *const *, const REAL *, const REAL *,     \
-                         const REAL *, REAL, REAL *);                                            \
-        void (*raise_row)(int, const REAL *, REAL, REAL *);                                      \
+        double (*energy)(int64_t, int, int, const REAL *const *, const REAL *const *,            \
+                         const REAL *, const REAL *, const REAL *, REAL *);                      \
+        void (*raise_row)(int, const REAL *, REAL, int, REAL *);                                 \
         void (*add_statistics)(int64_t, int, const int64_t *, const int64_t *, const REAL *,     \
-                               const REAL *, const REAL *, REAL, const REAL *, int, double *,    \
-                               REAL *, REAL *);                                                  \
+                               const REAL *, const REAL *, REAL, const REAL *, const REAL *, int,\
+                               int, double *, REAL *, REAL *);                                   \
         REAL (*exp_digamma_weights)(int, int, const REAL *, const REAL *, REAL, int, REAL *,     \
-                                    REAL *);                                                     \
+                                    REAL *, REAL *);                                             \
         void (*step_row)(int, REAL, REAL, REAL, REAL, const REAL *, const REAL *, REAL *,        \
                          double *);                                                              \
         void (*bernoulli_sweep)(int, int64_t, const REAL *, const REAL *, const REAL *, REAL,    \

@@ -79,22 +79,27 @@ def refresh_weights(
     uint8_t[::1] fresh,              # IN/OUT (V,) which rows are up to date
     floating[:, ::1] weights,        # IN/OUT (V, K_pad) exp(b (E log beta - log_scale))
     floating[::1] log_scale,         # IN/OUT (V,) about the row's largest, or 0
+    floating[:, ::1] logs,           # IN/OUT (V, K_pad) E log beta - log_scale, or (0, 0)
 ):
     """Bring the rows of topic weights of some words up to date."""
     cdef:
         Py_ssize_t i, v
         int K_pad = lam.shape[1]
+        floating *logs_v = NULL
     for i in prange(n_words, nogil=True, num_threads=n_threads, schedule="static"):
         v = words[i]
         if not fresh[v]:
+            logs_v = NULL
+            if logs.shape[0] > 0:
+                logs_v = &logs[v, 0]
             if floating is float:
                 log_scale[v] = kernels.f32.exp_digamma_weights(
                     K, K_pad, &lam[v, 0], &psi_sums[0], b, normalise, &scratch[threadid(), 0],
-                    &weights[v, 0])
+                    &weights[v, 0], logs_v)
             else:
                 log_scale[v] = kernels.f64.exp_digamma_weights(
                     K, K_pad, &lam[v, 0], &psi_sums[0], b, normalise, &scratch[threadid(), 0],
-                    &weights[v, 0])
+                    &weights[v, 0], logs_v)
             fresh[v] = 1
 
 
@@ -106,6 +111,7 @@ def fit_documents(
     Py_ssize_t stop,                 # IN
     const floating[:, ::1] weights,  # IN  (V, K_pad) topic weights, raised to b0
     const floating[::1] log_scale,   # IN  (V,) from refresh_weights
+    const floating[:, ::1] logs,     # IN  (V, K_pad) likewise, for energies and any b != b0
     floating b0,                     # IN
     const floating[::1] b,           # IN  (n,) inverse temperature of each document
     const floating[::1] alpha,       # IN  (K_pad,)
@@ -122,14 +128,14 @@ def fit_documents(
     double[::1] log_normalizer,      # OUT (n,) sum_v n_v log norm_v, scales put back
     double[::1] energy,              # OUT (n,) sum_v n_v E[log theta + log beta], likewise
     floating[:, ::1] scratch,        # OUT (n_threads, ...) see scratch_size
-    int64_t[:, ::1] rows,            # OUT (n_threads, longest document padded)
+    int64_t[:, ::1] rows,            # OUT (n_threads, 2 * longest document padded)
     floating[:, ::1] raised,         # OUT (n_threads, longest document * K_pad), if any b != b0
 ):
     """The local step of each document of a batch."""
     cdef:
         Py_ssize_t n = stop - start, d, j, n_words, n_padded, origin = indptr[start], at
         int K = gamma.shape[1], K_pad = weights.shape[1], k
-        Py_ssize_t room = rows.shape[1] + SLACK
+        Py_ssize_t longest = rows.shape[1] // 2, room = rows.shape[1] // 2 + SLACK
         bint finish = want_statistics or want_bound or want_energy
         floating *own = NULL
         floating *gamma_d = NULL
@@ -142,6 +148,7 @@ def fit_documents(
         floating *reference = NULL
         double *totals = NULL
         const floating **row_of = NULL
+        const floating **log_of = NULL
         double scale
 
     if n == 0:
@@ -156,6 +163,7 @@ def fit_documents(
         reference = ratio_d + room
         totals = <double *>(reference + SLACK)
         row_of = <const floating **>&rows[threadid(), 0]
+        log_of = row_of + longest
         for d in prange(n, schedule="dynamic", chunksize=4):
             at = indptr[start + d]
             n_words = indptr[start + d + 1] - at
@@ -164,6 +172,9 @@ def fit_documents(
             for j in range(n_words):
                 counts[j] = data[at + j]
                 row_of[j] = &weights[indices[at + j], 0]
+            if want_energy or b[d] != b0:
+                for j in range(n_words):
+                    log_of[j] = &logs[indices[at + j], 0]
             if want_bound or want_energy:
                 for j in range(n_words):
                     scale = scale + <double>counts[j] * <double>log_scale[indices[at + j]]
@@ -171,9 +182,11 @@ def fit_documents(
                 raised_d = &raised[threadid(), 0]
                 for j in range(n_words):
                     if floating is float:
-                        kernels.f32.raise_row(K_pad, row_of[j], b[d] / b0, raised_d + j * K_pad)
+                        kernels.f32.raise_row(
+                            K_pad, log_of[j], b[d], eps == 0, raised_d + j * K_pad)
                     else:
-                        kernels.f64.raise_row(K_pad, row_of[j], b[d] / b0, raised_d + j * K_pad)
+                        kernels.f64.raise_row(
+                            K_pad, log_of[j], b[d], eps == 0, raised_d + j * K_pad)
                     row_of[j] = raised_d + j * K_pad
             for j in range(n_words, n_padded):
                 counts[j] = 0
@@ -192,7 +205,7 @@ def fit_documents(
                     totals)
                 if want_energy:
                     energy[d] = kernels.f32.energy(
-                        n_words, K, K_pad, row_of, gamma_d, t_d, ratio_d, b[d], s) + scale
+                        n_words, K, K_pad, row_of, log_of, gamma_d, t_d, ratio_d, s) + scale
                 if want_bound:
                     log_normalizer[d] = kernels.f32.log_normalizer(
                         n_words, K, counts, gamma_d, reference[0], b[d], norm) + b[d] * scale
@@ -203,7 +216,7 @@ def fit_documents(
                     totals)
                 if want_energy:
                     energy[d] = kernels.f64.energy(
-                        n_words, K, K_pad, row_of, gamma_d, t_d, ratio_d, b[d], s) + scale
+                        n_words, K, K_pad, row_of, log_of, gamma_d, t_d, ratio_d, s) + scale
                 if want_bound:
                     log_normalizer[d] = kernels.f64.log_normalizer(
                         n_words, K, counts, gamma_d, reference[0], b[d], norm) + b[d] * scale
@@ -228,6 +241,8 @@ def accumulate_statistics(
     const floating[::1] b,           # IN  (n,) inverse temperature of each document
     floating b0,                     # IN
     const floating[:, ::1] weights,  # IN  (V, K_pad)
+    const floating[:, ::1] logs,     # IN  (V, K_pad), needed for any b != b0
+    bint normalise,                  # IN  as refresh_weights had it
     int n_threads,                   # IN
     uint8_t[::1] seen,               # IN/OUT (V,) which rows of statistics are in use
     floating[:, ::1] statistics,     # IN/OUT (V, K_pad) sum_d b_d n_dv phi_dvk
@@ -238,19 +253,23 @@ def accumulate_statistics(
     cdef:
         Py_ssize_t i, v, e
         int K_pad = weights.shape[1]
+        const floating *logs_v = NULL
     for i in prange(n_words, nogil=True, num_threads=n_threads, schedule="dynamic", chunksize=16):
         v = words[i]
         e = first[i]
+        logs_v = NULL
+        if logs.shape[0] > 0:
+            logs_v = &logs[v, 0]
         if floating is float:
             kernels.f32.add_statistics(
                 first[i + 1] - e, K_pad, &document[e], &position[e], &ratio[0], &t[0, 0], &b[0],
-                b0, &weights[v, 0], seen[v], &scratch[threadid(), 0], &raised[threadid(), 0],
-                &statistics[v, 0])
+                b0, &weights[v, 0], logs_v, normalise, seen[v], &scratch[threadid(), 0],
+                &raised[threadid(), 0], &statistics[v, 0])
         else:
             kernels.f64.add_statistics(
                 first[i + 1] - e, K_pad, &document[e], &position[e], &ratio[0], &t[0, 0], &b[0],
-                b0, &weights[v, 0], seen[v], &scratch[threadid(), 0], &raised[threadid(), 0],
-                &statistics[v, 0])
+                b0, &weights[v, 0], logs_v, normalise, seen[v], &scratch[threadid(), 0],
+                &raised[threadid(), 0], &statistics[v, 0])
         seen[v] = 1
 
 

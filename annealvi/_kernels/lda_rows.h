@@ -21,6 +21,10 @@
 #undef CLAMP_PLAIN
 #define CLAMP ((REAL)(BITS == 64 ? -300 : -40))
 #define CLAMP_PLAIN ((REAL)(BITS == 64 ? -600 : -60))
+/* In the padding of a row of logarithms, which no lambda reaches: E log beta > -1e38 is
+ * possible in float, but then nothing is to be had of that topic at any b. */
+#undef PADDED_LOG
+#define PADDED_LOG (-1e30)
 
 /* exp(psi(reference)) = scale * exp(-shift), or 1 where reference = 0. */
 INLINE void FN(reference_parts)(REAL reference, V *scale, V *shift)
@@ -304,22 +308,22 @@ static double FN(log_normalizer)(int64_t n_words, int K, const REAL *counts, con
 }
 
 /* The energy of one document at the final phi,
- *     sum_v n_v sum_k phi_vk (E log theta_k + log W_vk / b),
- * where W holds exp(b E log beta) up to a factor a word, which the caller adds. */
+ *     sum_v n_v sum_k phi_vk (E log theta_k + l_vk),
+ * where l is E log beta up to a number a word, which the caller adds. */
 static double FN(energy)(int64_t n_words, int K, int K_pad, const REAL *const *rows,
-                         const REAL *gamma, const REAL *t, const REAL *ratio, REAL b, REAL *s)
+                         const REAL *const *logs, const REAL *gamma, const REAL *t,
+                         const REAL *ratio, REAL *s)
 {
     double topics = 0, words = 0, total = 0;
     for (int k = 0; k < K_pad; k += LANES)
         FN(store)(s + k, (V){0});
-    const V tiny = FN(splat)((REAL)TINY);
     for (int64_t v = 0; v < n_words; v++) {
         const V r = FN(splat)(ratio[v]);
         V sum = {0};
         for (int k = 0; k < K_pad; k += LANES) {
             const V share = r * FN(load)(t + k) * FN(load)(rows[v] + k);
             FN(store)(s + k, FN(load)(s + k) + share);
-            sum += share * FN(log)(FN(max)(FN(load)(rows[v] + k), tiny));
+            sum += share * FN(load)(logs[v] + k);
         }
         for (int l = 0; l < LANES; l++)
             words += (double)sum[l];
@@ -333,23 +337,22 @@ static double FN(energy)(int64_t n_words, int K, int K_pad, const REAL *const *r
         for (int l = 0; l < LANES; l++)
             topics += (double)product[l];
     }
-    return topics + words / (double)b;
+    return topics + words;
 }
 
-/* raised_k = row_k ^ power; zeros stay 0. */
-static void FN(raise_row)(int K_pad, const REAL *row, REAL power, REAL *raised)
+/* raised_k = exp(max(b l_k, clamp)), 0 in the padding. */
+static void FN(raise_row)(int K_pad, const REAL *logs, REAL b, int normalise, REAL *raised)
 {
-    const V tiny = FN(splat)((REAL)TINY);
+    const V floor = FN(splat)(normalise ? CLAMP : CLAMP_PLAIN);
     for (int k = 0; k < K_pad; k += LANES) {
-        const V w = FN(load)(row + k);
-        const V exponent = power * FN(log)(FN(max)(w, tiny));
-        const V raised_k = FN(exp)(exponent);
-        FN(store)(raised + k, FN(select)(w > 0, raised_k, (V){0}));
+        const V l = FN(load)(logs + k);
+        const V power = FN(exp_clamped)(FN(max)(b * l, floor));
+        FN(store)(raised + k, FN(select)(l > (REAL)PADDED_LOG, power, (V){0}));
     }
 }
 
 /* The statistics of one word over the documents that contain it, in their order:
- *     S_vk (+)= sum_d b_d ratio_dv t_dk W_vk^(b_d / b_0). */
+ *     S_vk (+)= sum_d b_d ratio_dv t_dk exp(b_d l_vk). */
 static void FN(add_statistics)(
     int64_t n_entries,
     int K_pad,
@@ -360,6 +363,8 @@ static void FN(add_statistics)(
     const REAL *b,           /* IN  inverse temperature of each document */
     REAL b0,                 /* IN  the inverse temperature that `weights` is raised to */
     const REAL *restrict weights, /* IN  K_pad: the word's row */
+    const REAL *restrict logs,    /* IN  K_pad: l, needed if any b differs from b0 */
+    int normalise,                /* IN  which clamp exponents have */
     int add,                      /* IN  whether s_row holds earlier statistics */
     double *restrict acc,         /* OUT K_pad: scratch */
     REAL *restrict raised,        /* OUT K_pad: scratch */
@@ -385,7 +390,7 @@ static void FN(add_statistics)(
         for (int64_t e = 0; e < n_entries; e++) {
             const REAL *restrict td = t + document[e] * K_pad;
             const double c = (double)b[document[e]] * (double)ratio[position[e]];
-            FN(raise_row)(K_pad, weights, b[document[e]] / b0, raised);
+            FN(raise_row)(K_pad, logs, b[document[e]], normalise, raised);
             for (int k = 0; k < K_pad; k++)
                 acc[k] += c * (double)td[k] * (double)raised[k];
         }
@@ -414,9 +419,11 @@ INLINE REAL FN(weight_exponents)(int near, int K, int K_pad, const REAL *lambda,
 
 /* One row of topic weights, W_k = exp(b (psi(lambda_k) - psi_sums_k - reference)), 0 in
  * the padding.  With `normalise` the reference is about the largest E log beta of the
- * row, else 0.  Returns the reference. */
+ * row, else 0.  Returns the reference.  `logs`, unless NULL, gets the exponents at b = 1,
+ * which no clamp has touched. */
 static REAL FN(exp_digamma_weights)(int K, int K_pad, const REAL *lambda, const REAL *psi_sums,
-                                    REAL b, int normalise, REAL *exponents, REAL *weights)
+                                    REAL b, int normalise, REAL *exponents, REAL *weights,
+                                    REAL *logs)
 {
     REAL reference = FN(largest_of)(K_pad, lambda) < (REAL)FAR
         ? FN(weight_exponents)(1, K, K_pad, lambda, psi_sums, b, weights, exponents)
@@ -424,6 +431,14 @@ static REAL FN(exp_digamma_weights)(int K, int K_pad, const REAL *lambda, const 
     if (!normalise)
         reference = 0;
     const V floor = FN(splat)(normalise ? CLAMP : CLAMP_PLAIN);
+    if (logs) {
+        for (int k = 0; k < K_pad; k += LANES) {
+            const V log = FN(load)(exponents + k) - reference;
+            FN(store)(logs + k, b == 1 ? log + FN(log)(FN(load)(weights + k)) : log);
+        }
+        for (int k = K; k < K_pad; k++)
+            logs[k] = (REAL)PADDED_LOG;
+    }
     for (int k = 0; k < K_pad; k += LANES) {
         const V exponent = b * (FN(load)(exponents + k) - reference);
         const V factor = FN(exp_clamped)(FN(max)(exponent, floor));

@@ -33,6 +33,7 @@ class TopicWeights:
 
     def __init__(self, n_features: int, width: int, dtype: DTypeLike) -> None:
         self.values = aligned_empty((n_features, width), dtype)
+        self.logs = np.empty((0, 0), dtype=dtype)  # E log beta - log_scale, once it is wanted
         self.log_scale = np.empty(n_features, dtype=dtype)
         self.fresh = np.zeros(n_features, dtype=np.uint8)
         self._made_for: tuple[float, bool] | None = None
@@ -49,8 +50,12 @@ class TopicWeights:
         b: float,
         exact: bool,
         n_threads: int,
+        want_logs: bool = False,
     ) -> None:
         """Bring the rows of some words up to date."""
+        if want_logs and not self.logs.size:
+            self.logs = aligned_empty(self.values.shape, self.values.dtype)
+            self.outdate()
         if self._made_for != (b, exact):
             self._made_for = (b, exact)
             self.outdate()
@@ -69,6 +74,7 @@ class TopicWeights:
             self.fresh,
             self.values,
             self.log_scale,
+            self.logs,
         )
 
 
@@ -104,7 +110,7 @@ class Workspace:
         self.t = aligned_empty((n_samples, self._width), self._dtype)
         size = padded_length(kernels.scratch_size(self._width, self._padded), self._dtype)
         self.scratch = aligned_empty((self.n_threads, size), self._dtype)
-        self.rows = np.empty((self.n_threads, self._padded), dtype=np.int64)
+        self.rows = np.empty((self.n_threads, 2 * self._padded), dtype=np.int64)
 
     def raised(self, needed: bool) -> NDArray:
         """Room for one document's rows at a temperature of its own."""
@@ -165,7 +171,7 @@ def fit_block(
     """Fit gamma of a block of documents in place, and write what else is wanted.
 
     `words` are from :func:`index_words` for the same block, `weights` up to date for
-    them at b0, the least of the documents' inverse temperatures.
+    them at b0; with logs where energies are wanted or any b differs from b0.
     """
     dtype = gamma.dtype
     nothing = np.empty(0)
@@ -177,6 +183,7 @@ def fit_block(
         rows.stop,
         weights.values,
         weights.log_scale,
+        weights.logs,
         b0,
         inverse,
         padded_rows(alpha[None, :], dtype, fill=alpha[0])[0],
@@ -208,6 +215,8 @@ def fit_block(
             inverse,
             b0,
             weights.values,
+            weights.logs,
+            not exact,
             work.n_threads,
             wanted.statistics.seen,
             wanted.statistics.values,

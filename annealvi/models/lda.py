@@ -349,10 +349,11 @@ class LDA:
     ) -> None:
         """Fit gamma of a block of documents in place, and write what else is wanted."""
         words = index_words(X, rows, work)
-        # rows of weights are raised to the least b, from which they can be raised further
-        b0 = float(inverse.min())
+        b0 = float(inverse[0])
+        want_logs = wanted.energy is not None or bool(np.any(inverse != b0))
         with self._lock:
-            weights.refresh(words, self.lam, self.topic_sums, b0, exact, work.n_threads)
+            sums = self.topic_sums
+            weights.refresh(words, self.lam, sums, b0, exact, work.n_threads, want_logs)
         fit_block(
             X,
             rows,
