@@ -4,11 +4,12 @@ from annealvi._version import __version__
 from annealvi.fmm import TemperedFMM
 from annealvi.gmm import TemperedGaussianMixture
 from annealvi.lda import TemperedLDA
-from annealvi.temperature import Annealed, Fixed, Variational
+from annealvi.temperature import Annealed, Fixed, LocalVariational, Variational
 
 __all__ = [
     "Annealed",
     "Fixed",
+    "LocalVariational",
     "TemperedFMM",
     "TemperedGaussianMixture",
     "TemperedLDA",

@@ -161,11 +161,17 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         if first:
             self.random_state_ = check_random_state(self.random_state)
             self._monitor, self._planned_for = Monitor(), temperature
-            self._temperature = temperature.plan(None, self.total_samples / self.batch_size)
+            self._temperature = temperature.plan(
+                None,
+                self.total_samples / self.batch_size,
+                model=model,
+                owner=type(self).__name__,
+            )
             self.n_features_in_, self.n_iter_, self.n_batch_iter_ = n_features, 0, 1
             self.doc_topic_prior_, self.topic_word_prior_ = alpha, eta
         elif n_topics != self._model.n_topics:
             self.doc_topic_prior_, self.topic_word_prior_ = alpha, eta
+        self._temperature.attach(model)
         self._model, self._priors_in_use = model, None
         self._resume()
 

@@ -171,7 +171,8 @@ def optimise(
                 rho = step_size(monitor.step + 1)
                 model.global_step(local.statistics, rho, population / n_rows, tempering)
                 temperature.observe(local, population / n_rows)
-            monitor.advance(n_rows / population, float(1.0 / np.mean(tempering.inverse)))
+            inverse = tempering.inverse if local.inverse is None else local.inverse
+            monitor.advance(n_rows / population, float(1.0 / np.mean(inverse)))
             if on_step is not None:
                 try:
                     on_step()

@@ -22,8 +22,21 @@ from annealvi._fitted_lda import FittedLDA
 from annealvi._validation import check_prior, check_topics, n_threads, unchanged_on_error
 from annealvi.inference import Monitor, RobbinsMonro, full_step, optimise
 from annealvi.models.lda import LDA, LocalOptions
-from annealvi.temperature import Fixed, Temperature, as_temperature
+from annealvi.temperature import (
+    Annealed,
+    Fixed,
+    LocalVariational,
+    Temperature,
+    Variational,
+    as_temperature,
+)
 
+#: What the names of kinds of temperature stand for here.
+KINDS: dict[str, Temperature] = {
+    "annealed": Annealed(),
+    "variational": Variational(),
+    "local": LocalVariational(),
+}
 
 class TemperedLDA(FittedLDA):
     r"""Latent Dirichlet allocation by annealed variational inference.
@@ -290,12 +303,14 @@ class TemperedLDA(FittedLDA):
             batch = self.learning_method == "batch"
             batch_size = n_samples if batch else min(int(self.batch_size), n_samples)
             n_steps = self.max_iter * -(-n_samples // batch_size)
-            temperature = self._wanted_temperature().plan(n_steps, n_samples / batch_size)
             step_size: Callable[[int], float] = full_step
             if not batch:
                 step_size = RobbinsMonro(self.learning_decay, self.learning_offset)
+            self._start(X)
+            self._model.n_documents, self._model.n_words = n_samples, float(X.sum())
+            temperature = self._plan(n_steps, n_samples / batch_size)
+            if not batch:
                 self._check_steps(temperature, step_size, 0, n_steps)
-            self._start(X, temperature)
         self._model.start_documents(n_samples)
         evaluation = Evaluation(self, X)
         try:
@@ -353,24 +368,20 @@ class TemperedLDA(FittedLDA):
         step_size = RobbinsMonro(self.learning_decay, self.learning_offset)
         with unchanged_on_error(self):
             X = self._check_X(X, "partial_fit", reset=first)
-            temperature = self._wanted_temperature()
-            if first or temperature != self._planned_for:
-                planned = temperature.plan(None, self.total_samples / batch_size)
-            else:
-                planned = self._temperature
-            done = 0 if first else self.n_batch_iter_ - 1
-            self._check_steps(planned, step_size, done, -(-X.shape[0] // batch_size))
             if first:
-                self._start(X, planned)
-            self._temperature, self._planned_for = planned, temperature
-            self._monitor.step = done
+                self._start(X)
+            self._model.n_documents, self._model.n_words = self.total_samples, None
+            self._monitor.step = done = self.n_batch_iter_ - 1
+            if first or self._wanted_temperature() != self._planned_for:
+                self._plan(None, self.total_samples / batch_size)
+            self._check_steps(self._temperature, step_size, done, -(-X.shape[0] // batch_size))
             self._resume()
         self.__dict__.pop("bound_", None)
         try:
             optimise(
                 self._model,
                 X,
-                planned,
+                self._temperature,
                 self._monitor,
                 n_samples=X.shape[0],
                 batch_size=batch_size,
@@ -402,7 +413,7 @@ class TemperedLDA(FittedLDA):
     # ----------------------------------------------------------------- details
 
     def _wanted_temperature(self) -> Temperature:
-        return as_temperature(self.temperature, type(self).__name__)
+        return as_temperature(self.temperature, type(self).__name__, KINDS)
 
     def _new_model(
         self, n_topics: int, n_features: int, dtype: np.dtype
@@ -426,7 +437,15 @@ class TemperedLDA(FittedLDA):
         )
         return LDA(n_topics, n_features, alpha=alpha, eta=eta, dtype=dtype), alpha, eta
 
-    def _start(self, X: sparse.csr_matrix, temperature: Temperature) -> None:
+    def _plan(self, n_steps: int | None, steps_per_pass: float) -> Temperature:
+        """The temperature of a fit that begins."""
+        self._planned_for = self._wanted_temperature()
+        self._temperature = self._planned_for.plan(
+            n_steps, steps_per_pass, model=self._model, owner=type(self).__name__
+        )
+        return self._temperature
+
+    def _start(self, X: sparse.csr_matrix) -> None:
         """A new model, its topics at their starting point."""
         n_samples, n_features = X.shape
         model, alpha, eta = self._new_model(self.n_components, n_features, X.dtype)
@@ -448,7 +467,6 @@ class TemperedLDA(FittedLDA):
         self.random_state_ = rng
         self.doc_topic_prior_, self.topic_word_prior_ = alpha, eta
         self._model, self._monitor, self._priors_in_use = model, Monitor(), None
-        self._temperature, self._planned_for = temperature, self._wanted_temperature()
         self.n_iter_, self.n_batch_iter_ = 0, 1
         self._resume()
 
@@ -476,7 +494,7 @@ class TemperedLDA(FittedLDA):
     ) -> None:
         """An online step of the posterior form subtracts if rho T reaches 1."""
         for step in range(first, first + n_steps):
-            b, form = temperature.tempering(step)
+            b, form = temperature.tempering(step)[:2]
             if form == "likelihood":
                 return
             rho = step_size(step + 1)

@@ -9,12 +9,41 @@ variational inference and annealing from :mod:`annealvi.inference`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 Form = Literal["likelihood", "posterior"]
+
+
+class LocalRule(Protocol):
+    """How each datum's temperature follows from how well it is explained.
+
+    Attributes
+    ----------
+    rounds : int
+        Most times that local variables and temperatures are fitted in turn.
+    """
+
+    rounds: int
+
+    def __call__(
+        self,
+        energy: NDArray[np.float64],
+        n_units: NDArray[np.float64],
+        log_partition: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """The inverse temperature of each datum.
+
+        Parameters
+        ----------
+        energy, n_units : ndarray of shape (n_samples,)
+            Of each datum, see :class:`LocalStep`.
+        log_partition : ndarray of shape (n_samples, M)
+            log C of each datum at the inverse temperatures of
+            :meth:`LocallyNormalised.normalise_at`.
+        """
 
 
 class Tempering(NamedTuple):
@@ -27,10 +56,13 @@ class Tempering(NamedTuple):
     form : {"likelihood", "posterior"}
         What b multiplies: the likelihood alone (Mandt et al. 2016) or likelihood
         and priors (Abrol et al. 2014).
+    rule : LocalRule or None
+        What finds a temperature for each datum, from `inverse` on.
     """
 
     inverse: float | NDArray = 1.0
     form: Form = "likelihood"
+    rule: LocalRule | None = None
 
 
 #: No tempering: T = 1.
@@ -68,11 +100,23 @@ class LocalStep:
     entropy : ndarray of shape (n_samples,), float or None
         Entropy of each datum's or of all local factors, less what their untempered priors
         contribute: ``b * energy + entropy`` is the datum's share of the annealed ELBO.
+    log_partition : ndarray of shape (M,) or None
+        log C(T) of the batch at the current q, at the inverse temperatures asked for by
+        :meth:`LocallyNormalised.normalise_at`.
+    n_units : float or None
+        What the batch's energy is a sum over, where that is not its data: words.
+    inverse : ndarray of shape (n_samples,) or None
+        The inverse temperatures that a :class:`LocalRule` has found.
     """
 
     statistics: Any
     energy: NDArray[np.float64] | float | None = None
     entropy: NDArray[np.float64] | float | None = None
+    log_partition: NDArray[np.float64] | None = None
+    n_units: float | None = None
+    inverse: NDArray | None = None
+    #: What a unit is called.
+    unit: ClassVar[str] = "datum"
 
 
 class Model(Protocol):
@@ -100,3 +144,17 @@ class Normalised(Protocol):
         hyperparameters that the model learns, or take beta at the current q where the
         integral over its prior is out of reach.
         """
+
+
+@runtime_checkable
+class LocallyNormalised(Protocol):
+    """A model whose log C(T) is worked out from batches, at the current q or over its prior."""
+
+    def normalise_at(self, inverse: NDArray[np.float64]) -> None:
+        """From now on, local steps with energies bring log C at these inverse temperatures."""
+
+    def log_mean_unit(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
+        """log C(T) of one unit over the prior, at each inverse temperature."""
+
+    def hyperparameters(self) -> dict[str, Any]:
+        """What log C(T) depends on, by name; None where it is not known."""

@@ -7,9 +7,10 @@ from cython cimport floating
 from annealvi._kernels._dispatch cimport kernels
 
 
-cdef _apply(str name, x, double b=1.0):
+cdef _apply(str name, x, double b=1.0, out=None):
     x = np.ascontiguousarray(x)
-    out = np.empty_like(x)
+    if out is None:
+        out = np.empty_like(x)
     if x.size:
         if x.dtype == np.float32:
             _apply_typed[float](name, b, x.ravel(), out.reshape(-1))
@@ -49,9 +50,9 @@ def log(x):
     return _apply("log", x)
 
 
-def digamma(x):
-    """The digamma function for x >= 0, NaN below."""
-    return _apply("digamma", x)
+def digamma(x, out=None):
+    """The digamma function for x >= 0, NaN below; `out` may be x, contiguous."""
+    return _apply("digamma", x, 1.0, out)
 
 
 def exp_digamma(x, b=1.0):

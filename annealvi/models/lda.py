@@ -36,7 +36,7 @@ from scipy.special import gammaln, psi
 
 from annealvi._kernels import lda as kernels
 from annealvi._kernels.layout import aligned_empty, padded_length
-from annealvi.model import UNTEMPERED, Batch, LocalStep, Tempering
+from annealvi.model import UNTEMPERED, Batch, LocalRule, LocalStep, Tempering
 from annealvi.models._lda_blocks import (
     Local,
     Statistics,
@@ -45,11 +45,14 @@ from annealvi.models._lda_blocks import (
     fit_block,
     index_words,
 )
+from annealvi.models._lda_partition import DocumentPartition
 
 #: Bytes of unnormalised exp(E log theta) kept at a time, which bounds a block of documents.
 BLOCK_BYTES = 1 << 23
 #: lambda stays above this under the posterior form, whose online step subtracts.
 POSTERIOR_FLOOR = 1e-10
+#: Documents and their temperatures have settled when no log b changes by more.
+SETTLED = 1e-2
 #: Documents a topic, and their weight, where topics start from documents.
 SEED_DOCUMENTS, SEED_WEIGHT = 5, 5.0
 
@@ -78,6 +81,12 @@ class LocalOptions:
     start: Start = "constant"
 
 
+class DocumentStep(LocalStep):
+    """A local step whose units are words."""
+
+    unit = "word"
+
+
 class LDA:
     """q(beta) and the steps that move it; see :class:`annealvi.model.Model`.
 
@@ -104,6 +113,8 @@ class LDA:
         that follows from lambda is kept between calls.
     document_topics : ndarray of shape (D, K) or None
         gamma of the last pass, under ``start="warm"``.
+    n_documents, n_words : float or None
+        Of the whole corpus, where it is known: what log C(T) is of.
     """
 
     def __init__(
@@ -129,8 +140,11 @@ class LDA:
         self.document_topics: NDArray | None = None
         self._sums: NDArray[np.float64] | None = None
         self.exposed = False
+        self.n_documents: float | None = None
+        self.n_words: float | None = None
+        self._partition: DocumentPartition | None = None
         self._training: _Training | None = None
-        self._inference: dict[tuple[float, bool], TopicWeights] = {}
+        self._inference: dict[tuple[float, bool, bool], TopicWeights] = {}
         self._lock = threading.Lock()
 
     # ------------------------------------------------------------------ topics
@@ -170,10 +184,16 @@ class LDA:
 
     def topics_changed(self) -> None:
         """Forget what was derived from lambda."""
+        self._changed(1.0)
+
+    def _changed(self, rho: float) -> None:
+        """The topics have made a step of size rho."""
         self._sums = None
         self._inference = {}  # other threads may be reading the old ones
         if self._training is not None:
             self._training.weights.outdate()
+        if self._partition is not None:
+            self._partition.outdate(rho)
 
     @property
     def topic_sums(self) -> NDArray[np.float64]:
@@ -226,30 +246,42 @@ class LDA:
         statistics.seen[:] = 0
         start = batch.rows.start
         n_samples = batch.rows.stop - start
-        energy, log_normalizer, kl = (np.zeros(n_samples if moments else 0) for _ in range(3))
         inverse = self._per_document(tempering, n_samples)
-        prior = self._effective_alpha(tempering)
+        rule, partition = tempering.rule, self._partition if moments else None
+        if rule is not None:
+            partition = self._partition_at(rule.inverses)
+        if partition is not None:
+            partition.refresh(self)
+        energy, log_normalizer, kl = (np.zeros(n_samples if moments else 0) for _ in range(3))
+        n_words = _lengths(batch.data, batch.rows) if moments or rule else np.empty(0)
+        log_partition: NDArray[np.float64] | None = None
+        calls = _Call(batch.data, weights, work, float(inverse[0]), self._effective_alpha(tempering),
+                      self.options.start == "random")
         for rows in self._blocks(batch.rows):
             local = slice(rows.start - start, rows.stop - start)
             gamma = self._start(rows)
-            self._fit_block(
-                batch.data,
-                rows,
-                gamma,
-                inverse[local],
-                prior,
-                weights,
-                work,
-                Local(statistics, log_normalizer[local], energy[local])
-                if moments
-                else Local(statistics),
-                exact=self.options.start == "random",
-            )
+            if rule is not None:
+                assert partition is not None
+                self._heat(calls, rows, gamma, inverse[local], n_words[local], rule, partition)
+            wanted = Local(statistics)
             if moments:
-                kl[local] = -_negative_kl(prior, gamma)
+                wanted = Local(statistics, log_normalizer[local], energy[local])
+            self._fit_block(calls, rows, gamma, inverse[local], wanted)
+            if moments:
+                kl[local] = -_negative_kl(calls.alpha, gamma)
+                if partition is not None:
+                    log_c = partition(gamma, n_words[local], self.n_threads).sum(axis=0)
+                    log_partition = log_c if log_partition is None else log_partition + log_c
         if not moments:
             return LocalStep(statistics)
-        return LocalStep(statistics, energy, log_normalizer - inverse * energy - kl)
+        return DocumentStep(
+            statistics,
+            energy,
+            log_normalizer - inverse * energy - kl,
+            log_partition,
+            float(n_words.sum()),
+            inverse if rule is not None else None,
+        )
 
     def global_step(
         self, statistics: Statistics, rho: float, scale: float, tempering: Tempering
@@ -266,8 +298,64 @@ class LDA:
         eta = self._eta_rows(self.dtype, tempering)
         if not self.lam.flags.writeable:  # loaded from a memory map
             self.lam = self.lam.copy()
-        self.topics_changed()
+        self._changed(rho)
         self._step(1.0 - rho, rho, scale, floor, eta, statistics)
+
+    # ------------------------------------------------------ learned temperatures
+
+    def normalise_at(self, inverse: NDArray[np.float64]) -> None:
+        """See :class:`annealvi.model.LocallyNormalised`."""
+        self._partition = DocumentPartition(inverse)
+
+    def log_mean_unit(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
+        """log E[sum_k theta_k^b sum_v beta_kv^b] of a word over the prior."""
+        from annealvi.models.lda_prior import LDAPrior
+        prior = LDAPrior(
+            self.n_topics,
+            self.n_features,
+            [1],
+            doc_topic_prior=self.alpha,
+            topic_word_prior=self.eta,
+        )
+        return prior.log_mean_word(inverse)
+
+    def hyperparameters(self) -> dict[str, Any]:
+        """What log C(T) depends on."""
+        return {
+            "n_documents": self.n_documents,
+            "n_words": self.n_words,
+            "n_components": self.n_topics,
+            "n_features": self.n_features,
+            "doc_topic_prior": self.alpha,
+            "topic_word_prior": self.eta,
+        }
+
+    def _partition_at(self, inverses: NDArray[np.float64]) -> DocumentPartition:
+        """The training's, or one of one's own."""
+        kept = self._partition
+        if kept is None or not np.array_equal(kept.grid.inverses, inverses):
+            kept = DocumentPartition(inverses)
+        return kept
+
+    def _heat(
+        self,
+        call: _Call,
+        rows: slice,
+        gamma: NDArray,
+        inverse: NDArray,
+        n_words: NDArray[np.float64],
+        rule: LocalRule,
+        partition: DocumentPartition,
+    ) -> None:
+        """Fit documents and their temperatures in turn, in place."""
+        energy = np.zeros(len(gamma))
+        for _ in range(rule.rounds):
+            self._fit_block(call, rows, gamma, inverse, Local(energy=energy))
+            log_c = partition(gamma, n_words, call.work.n_threads)
+            old = np.log(inverse)
+            inverse[:] = rule(energy, n_words, log_c)
+            if np.max(np.abs(np.log(inverse) - old)) < SETTLED:
+                return
 
     # -------------------------------------------------------------- evaluation
 
@@ -279,6 +367,29 @@ class LDA:
         exact = self.options.start == "random"
         self._over_blocks(X, gamma, tempering, n_threads, exact=exact)
         return gamma
+
+    def document_energies(
+        self, X: Any, gamma: NDArray, tempering: Tempering, *, n_threads: int | None = None
+    ) -> NDArray[np.float64]:
+        """L_d of documents at a given gamma and its best phi."""
+        gamma = np.array(gamma, dtype=self.dtype, order="C")
+        energy = np.zeros(X.shape[0])
+        self._over_blocks(X, gamma, tempering, n_threads, exact=False, max_iter=0, energy=energy)
+        return energy
+
+    def document_log_partition(
+        self,
+        X: Any,
+        gamma: NDArray,
+        inverse: NDArray[np.float64],
+        *,
+        n_threads: int | None = None,
+    ) -> NDArray[np.float64]:
+        """log C_d(b) of documents at a given gamma, of shape (n_samples, M)."""
+        partition = DocumentPartition(inverse)
+        partition.refresh(self)
+        n_words = _lengths(X, slice(0, X.shape[0]))
+        return partition(gamma, n_words, self.n_threads if n_threads is None else n_threads)
 
     def document_bound(
         self,
@@ -335,21 +446,16 @@ class LDA:
 
     def _fit_block(
         self,
-        X: Any,
+        call: _Call,
         rows: slice,
         gamma: NDArray,
         inverse: NDArray,
-        alpha: NDArray[np.float64],
-        weights: TopicWeights,
-        work: Workspace,
         wanted: Local,
-        *,
-        exact: bool,
         max_iter: int | None = None,
     ) -> None:
         """Fit gamma of a block of documents in place, and write what else is wanted."""
+        X, weights, work, b0, alpha, exact = call
         words = index_words(X, rows, work)
-        b0 = float(inverse[0])
         want_logs = wanted.energy is not None or bool(np.any(inverse != b0))
         with self._lock:
             sums = self.topic_sums
@@ -380,28 +486,33 @@ class LDA:
         exact: bool,
         max_iter: int | None = None,
         bound: NDArray[np.float64] | None = None,
+        energy: NDArray[np.float64] | None = None,
     ) -> None:
         """Fit gamma of documents in place, block by block, outside of training."""
+        if X.shape[0] == 0:
+            return
         self._mind_exposure()
         inverse = self._per_document(tempering, X.shape[0])
+        rule = tempering.rule
+        want_logs = energy is not None or rule is not None or bool(np.any(inverse != inverse[0]))
+        weights, work = self._for_inference(float(inverse[0]), exact, want_logs, n_threads)
         prior = self._effective_alpha(tempering)
-        weights, work = self._for_inference(inverse, exact, n_threads)
+        call = _Call(X, weights, work, float(inverse[0]), prior, exact)
+        if rule is not None:
+            partition = DocumentPartition(rule.inverses)
+            partition.refresh(self)
         for rows in self._blocks(slice(0, X.shape[0])):
-            self._fit_block(
-                X,
-                rows,
-                gamma[rows],
-                inverse[rows],
-                prior,
-                weights,
-                work,
-                Local(log_normalizer=None if bound is None else bound[rows]),
-                exact=exact,
-                max_iter=max_iter,
+            if rule is not None:
+                lengths = _lengths(X, rows)
+                self._heat(call, rows, gamma[rows], inverse[rows], lengths, rule, partition)
+            wanted = Local(
+                log_normalizer=None if bound is None else bound[rows],
+                energy=None if energy is None else energy[rows],
             )
+            self._fit_block(call, rows, gamma[rows], inverse[rows], wanted, max_iter)
 
     def _for_inference(
-        self, inverse: NDArray, exact: bool, n_threads: int | None
+        self, b: float, exact: bool, want_logs: bool, n_threads: int | None
     ) -> tuple[TopicWeights, Workspace]:
         """Weights that calls at the same temperature share, and a workspace of one's own.
 
@@ -409,21 +520,20 @@ class LDA:
         others fill in more.
         """
         shape = (self.n_features, self.width, self.dtype)
-        key = (float(inverse.min(initial=1.0)), exact)
-        one_temperature = bool(np.all(inverse == key[0]))
+        key = (b, exact, want_logs)
         with self._lock:
-            weights = self._inference.get(key) if one_temperature else None
+            weights = self._inference.get(key)
             if weights is None:
                 weights = TopicWeights(*shape)
-                if one_temperature:
+                if not want_logs:
                     # at most the weights of transform and those of score
-                    kept = {k: w for k, w in self._inference.items() if k[0] == key[0]}
+                    kept = {k: w for k, w in self._inference.items() if k[0] == b}
                     self._inference = kept | {key: weights}
         return weights, Workspace(*shape, self.n_threads if n_threads is None else n_threads)
 
     def _mind_exposure(self) -> None:
         if self.exposed:
-            self.topics_changed()
+            self._changed(0.0)
 
     def _step(
         self,
@@ -475,7 +585,7 @@ class LDA:
 
     def _per_document(self, tempering: Tempering, n_samples: int) -> NDArray:
         inverse = np.asarray(tempering.inverse, dtype=self.dtype)
-        return np.ascontiguousarray(np.broadcast_to(inverse, (n_samples,)))
+        return np.array(np.broadcast_to(inverse, (n_samples,)), order="C")
 
     def _effective_alpha(self, tempering: Tempering) -> NDArray[np.float64]:
         if tempering.form == "likelihood":
@@ -501,6 +611,8 @@ class LDA:
         """Let go of what only training needs."""
         self.document_topics = None
         self._training = None
+        if self._partition is not None:
+            self._partition.outdate(1.0)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name not in _NOT_PICKLED}
@@ -514,6 +626,17 @@ class LDA:
 
 #: What a copy works out again.
 _NOT_PICKLED = ("document_topics", "exposed", "_sums", "_training", "_inference", "_lock")
+
+
+class _Call(NamedTuple):
+    """What the blocks of one call have in common."""
+
+    X: Any
+    weights: TopicWeights
+    work: Workspace
+    b0: float  # what the weights are raised to
+    alpha: NDArray[np.float64]
+    exact: bool
 
 
 class _Training(NamedTuple):
@@ -530,3 +653,9 @@ def _negative_kl(prior: NDArray[np.float64], gamma: NDArray) -> NDArray[np.float
     sums = gamma.sum(axis=1, keepdims=True)
     inner = (prior - gamma) * (psi(gamma) - psi(sums)) + gammaln(gamma) - gammaln(prior)
     return inner.sum(axis=1) + gammaln(prior.sum()) - gammaln(sums[:, 0])
+
+
+def _lengths(X: Any, rows: slice) -> NDArray[np.float64]:
+    """Words of each document."""
+    sums = X[rows].sum(axis=1, dtype=np.float64)
+    return np.asarray(sums).ravel()

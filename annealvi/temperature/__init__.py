@@ -1,0 +1,17 @@
+"""How hot: the temperature T of each step of a fit, planned or learned from the data."""
+
+from annealvi.temperature.base import Temperature
+from annealvi.temperature.kinds import KINDS, as_temperature
+from annealvi.temperature.local import LocalVariational
+from annealvi.temperature.schedules import Annealed, Fixed
+from annealvi.temperature.variational import Variational
+
+__all__ = [
+    "KINDS",
+    "Annealed",
+    "Fixed",
+    "LocalVariational",
+    "Temperature",
+    "Variational",
+    "as_temperature",
+]

@@ -1,0 +1,47 @@
+"""What stands for a temperature where an estimator asks for one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any
+
+from sklearn.base import clone
+
+from annealvi.temperature.base import Temperature
+from annealvi.temperature.schedules import Annealed, Fixed
+
+#: What a string stands for as a `temperature` where the model has no kinds of its own.
+KINDS: dict[str, Temperature] = {"annealed": Annealed()}
+
+
+def as_temperature(value: Any, owner: str, kinds: Mapping[str, Temperature] = KINDS) -> Temperature:
+    """The temperature object that a `temperature` parameter stands for, checked.
+
+    Parameters
+    ----------
+    value : float, str or Temperature
+        A number >= 1, the name of a kind, or an object.
+    owner : str
+        The estimator's name, for the messages.
+    kinds : dict of str to Temperature
+        What names stand for.
+    """
+    if isinstance(value, Temperature):
+        value.check()
+        return value
+    if isinstance(value, str) and value in kinds:
+        return clone(kinds[value])
+    if isinstance(value, Real) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if 1 <= number < math.inf:
+            return Fixed(number)
+    raise ValueError(
+        f"The 'temperature' parameter of {owner} must be a finite float in the range "
+        f"[1.0, inf), a str among {set(kinds)} or an instance of "
+        f"'annealvi.temperature.Temperature'. Got {value!r} instead."
+    )

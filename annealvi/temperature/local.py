@@ -1,0 +1,248 @@
+r"""A temperature for each document, learned from how well it is explained."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp, softmax
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from annealvi.model import UNTEMPERED, LocallyNormalised, LocalStep, Tempering
+from annealvi.temperature.variational import Learned, Running, check_prior_weights
+
+Normaliser = Literal["document", "corpus"]
+
+#: Inverse temperatures that outlier scores are read from, m / 100 for m = 1, ..., 100.
+SCORE_GRID = np.arange(1, 101) / 100
+
+
+class DocumentRule:
+    r"""The temperatures of documents from their energies.
+
+    .. math::
+       r_{md} \propto \pi_m \exp(b_m L_d - \log C_d(b_m)), \quad b^*_d = \sum_m r_{md} b_m
+
+    Parameters
+    ----------
+    inverses : ndarray of shape (M,)
+        b_m.
+    log_prior : ndarray of shape (M,)
+        log pi, not necessarily normalised.
+    rounds : int
+        Most times that a document and its temperature are fitted in turn.
+    corpus : ndarray of shape (M,), optional
+        log C of a word of the corpus, which then stands for each document's own.
+    level : float, optional
+        What b_d is scaled to on the geometric mean of the batch, within [floor, 1].
+    floor : float, default=0.02
+        Where `level` is given.
+    """
+
+    def __init__(
+        self,
+        inverses: NDArray[np.float64],
+        log_prior: NDArray[np.float64],
+        rounds: int,
+        *,
+        corpus: NDArray[np.float64] | None = None,
+        level: float | None = None,
+        floor: float = 0.02,
+    ) -> None:
+        self.inverses = inverses
+        self.log_prior = log_prior
+        self.rounds = rounds
+        self.corpus = corpus
+        self.level = level
+        self.floor = floor
+
+    def __call__(
+        self,
+        energy: NDArray[np.float64],
+        n_units: NDArray[np.float64],
+        log_partition: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        log_c = log_partition
+        if self.corpus is not None:
+            log_c = n_units[:, None] * self.corpus
+        scores = self.log_prior + energy[:, None] * self.inverses - log_c
+        b = softmax(scores, axis=1) @ self.inverses
+        if self.level is None:
+            return b
+        b *= self.level / np.exp(np.mean(np.log(b)))
+        return np.clip(b, self.floor, 1.0)
+
+
+class LocalVariational(Learned):
+    r"""A temperature for each document, learned from the data.
+
+    Each document has a latent temperature of its own: with :math:`b_m = m/M` and prior
+    :math:`\pi`,
+
+    .. math::
+       r_{md} \propto \pi_m \exp(b_m L_d - \log C_d(b_m)), \quad b^*_d = \sum_m r_{md} b_m,
+
+    in turn with the document's topics, L_d being the energy
+    :math:`\sum_v n_{dv} \sum_k \phi_{dvk} (E \log\theta_{dk} + E \log\beta_{kv})` and
+
+    .. math::
+       \log C_d(b) = N_d \log \sum_k \exp(b E \log\theta_{dk}) \sum_v \exp(b E \log\beta_{kv})
+
+    the normaliser at the current q.  Documents that are explained badly run hot and so
+    count less: the topics take :math:`\lambda = \eta + \sum_d b_d n_d \phi_d`.  Left alone
+    the temperatures fall to 1 within a fraction of a pass.  So by default they are scaled
+    to a level that cools over the fit,
+
+    .. math::
+       b_d = \mathrm{clip}(b^*_d \bar B / \mathrm{geomean}(b^*), 0.02, 1),
+
+    :math:`\log \bar B` relaxing from :math:`-\log` `start` to 0, and a last phase runs at
+    T = 1.
+
+    Temperatures may be continuous: with the prior :math:`b_d \sim \mathrm{Beta}(a, c)` the
+    optimal q is the free form
+
+    .. math::
+       q(b_d) \propto b_d^{a-1} (1 - b_d)^{c-1} \exp(b_d L_d - \log C_d(b_d)).
+
+    It is Beta itself only where log C_d is linear in log b and log(1 - b), which it is not;
+    but the other updates need no more of it than its mean, an integral over (0, 1) that the
+    midpoint rule gives on `grid` points.  No Beta distribution for q could do better.
+
+    Parameters
+    ----------
+    grid : int, default=100
+        M >= 2.
+    prior : array-like of shape (grid,), or (2,) if `continuous`, or None, default=None
+        :math:`\pi`, positive, or (a, c); None means uniform.
+    continuous : bool, default=False
+        Whether the temperatures are continuous, as above.
+    normaliser : {"document", "corpus"}, default="document"
+        Whether C_d is of the document's own topics, as in the paper, or of :math:`N_d` words
+        of an average document (then a temperature says how odd a document is).
+    undamped : bool, default=False
+        Whether documents run at :math:`b^*_d` itself, as in the paper.
+    damping : float or None, default=None
+        :math:`\log \bar B` moves by this fraction of the way to 0 at each step, in (0, 1];
+        None means 1 - exp(-12 / S) for S planned steps.
+    start : float, default=3.9
+        First :math:`1 / \bar B` >= 1.
+    rounds : int, default=2
+        Most times a step fits documents and temperatures in turn, before topics step.
+    energy_average : float, default=0.1
+        Weight, in (0, 1], of the newest minibatch in the average document of
+        ``normaliser="corpus"``.
+    final_fraction : float, default=0.25
+        The last part of the planned steps, in [0, 1), that runs at exactly T = 1.
+
+    Examples
+    --------
+    >>> from annealvi import LocalVariational
+    >>> LocalVariational(continuous=True, prior=[2, 1], normaliser="corpus").start
+    3.9
+
+    References
+    ----------
+    Mandt, McInerney, Abrol, Ranganath, Blei (2016), *Variational Tempering*, AISTATS.
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "grid": [Interval(Integral, 2, None, closed="left")],
+        "prior": [None, "array-like"],
+        "continuous": ["boolean"],
+        "normaliser": [StrOptions({"document", "corpus"})],
+        "undamped": ["boolean"],
+        "damping": [None, Interval(Real, 0, 1, closed="right")],
+        "start": [Interval(Real, 1, None, closed="left")],
+        "rounds": [Interval(Integral, 1, None, closed="left")],
+        "energy_average": [Interval(Real, 0, 1, closed="right")],
+        "final_fraction": [Interval(Real, 0, 1, closed="left")],
+    }
+
+    def __init__(
+        self,
+        grid: int = 100,
+        *,
+        prior: ArrayLike | None = None,
+        continuous: bool = False,
+        normaliser: Normaliser = "document",
+        undamped: bool = False,
+        damping: float | None = None,
+        start: float = 3.9,
+        rounds: int = 2,
+        energy_average: float = 0.1,
+        final_fraction: float = 0.25,
+    ) -> None:
+        self.grid = grid
+        self.prior = prior
+        self.continuous = continuous
+        self.normaliser = normaliser
+        self.undamped = undamped
+        self.damping = damping
+        self.start = start
+        self.rounds = rounds
+        self.energy_average = energy_average
+        self.final_fraction = final_fraction
+
+    def check(self) -> None:
+        super().check()
+        check_prior_weights(
+            self.prior, 2 if self.continuous else int(self.grid), type(self).__name__
+        )
+
+    def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any, owner: str) -> None:
+        size = int(self.grid)
+        if self.continuous:
+            self._inverses = (np.arange(size) + 0.5) / size
+            a, c = np.ones(2) if self.prior is None else np.asarray(self.prior, dtype=np.float64)
+            self._log_prior = (a - 1) * np.log(self._inverses)
+            self._log_prior += (c - 1) * np.log1p(-self._inverses)
+        else:
+            self._inverses = np.arange(1, size + 1) / size
+            prior = np.ones(size) if self.prior is None else np.asarray(self.prior)
+            self._log_prior = np.log(prior.astype(np.float64))
+        self._log_prior = self._log_prior - logsumexp(self._log_prior)
+        self._level = 1.0 / self.start
+        self._corpus: NDArray[np.float64] | None = None
+        self._running = Running(self.energy_average)
+        self._prepare_learning(n_steps, steps_per_pass)
+        self._owner = owner
+        self.attach(model)
+
+    def attach(self, model: Any) -> None:
+        if not isinstance(model, LocallyNormalised):
+            raise ValueError(
+                "A LocalVariational temperature needs a model whose data have temperatures of "
+                f"their own, as the documents of TemperedLDA have. {self._owner} fits one that "
+                "has not: use 'annealed' or 'variational' as the temperature."
+            )
+        model.normalise_at(self._inverses)
+
+    def inverse(self, step: int) -> float:
+        return 1.0 if self.settled(step) else self._level
+
+    def tempering(self, step: int) -> Tempering:
+        if self.settled(step):
+            return UNTEMPERED
+        return Tempering(self._level, rule=self._rule(None if self.undamped else self._level))
+
+    def observe(self, local: LocalStep, scale: float) -> None:
+        if not self._learns():
+            return
+        log_c, n_units = self._running.add(local.log_partition, local.n_units, scale=scale)
+        if n_units > 0:
+            self._corpus = log_c / n_units
+        self._level = math.exp((1.0 - self._damping) * math.log(self._level))
+
+    def learned(self) -> Tempering:
+        """The rule of the last learning step, without scaling: each document for itself."""
+        return Tempering(1.0, rule=self._rule(None))
+
+    def _rule(self, level: float | None) -> DocumentRule:
+        corpus = self._corpus if self.normaliser == "corpus" else None
+        return DocumentRule(
+            self._inverses, self._log_prior, int(self.rounds), corpus=corpus, level=level
+        )

@@ -1,0 +1,149 @@
+"""Temperatures that follow a plan: fixed, and annealed."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any, ClassVar
+
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from annealvi.model import Form
+from annealvi.temperature.base import Temperature, whole_steps
+
+#: Fraction of the fit that is annealed where neither `length` nor `passes` is given.
+DEFAULT_LENGTH = 1 / 3
+
+
+class Fixed(Temperature):
+    """The same temperature at every step.
+
+    Parameters
+    ----------
+    value : float, default=1.0
+        T >= 1; at 1 the fit is ordinary variational inference.
+    form : {"likelihood", "posterior"}, default="likelihood"
+        See :class:`Annealed`.
+
+    Examples
+    --------
+    >>> from annealvi import Fixed
+    >>> Fixed(2.0).inverse(0)
+    0.5
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "value": [Interval(Real, 1, None, closed="left")],
+        "form": [StrOptions({"likelihood", "posterior"})],
+    }
+
+    def __init__(self, value: float = 1.0, *, form: Form = "likelihood") -> None:
+        self.value = value
+        self.form = form
+
+    def inverse(self, step: int) -> float:
+        return 1.0 / self.value
+
+    def settled(self, step: int) -> bool:
+        return True
+
+
+class Annealed(Temperature):
+    r"""A temperature that falls from `start` to 1 and stays there.
+
+    With L annealing steps, step t = 0, ..., L - 1 runs at
+
+    - ``"linear"``: :math:`T = T_0 + (1 - T_0) t / L`,
+    - ``"exponential"``: :math:`T = T_0^{1 - t/L}`,
+    - ``"relax"``: :math:`T = T_0^{\exp(-4 t / L)}`, whose logarithm decays with
+      time constant L/4,
+
+    and every later step at exactly T = 1.  At least one step does: L is at most the
+    planned number of steps less one, so a fit of a single step is not annealed.
+
+    Parameters
+    ----------
+    start : float, default=3.9
+        The first temperature T0 >= 1.  It must exceed the critical temperature below
+        which the objective breaks into several optima, or nothing is gained.
+    length : float or None, default=None
+        The annealed fraction of the fit, in (0, 1]: L = ceil(length * steps).  None
+        means 1/3, unless `passes` is given.
+    passes : float or None, default=None
+        The length in effective passes over the data (steps * batch size / documents)
+        instead, as the papers give it; at most the passes of the fit.
+        ``partial_fit`` does not know how long the fit will be: it anneals only where
+        `passes` is given, counted over ``total_samples`` documents.
+    shape : {"relax", "exponential", "linear"}, default="relax"
+        See above.
+    form : {"likelihood", "posterior"}, default="likelihood"
+        ``"likelihood"`` tempers the likelihood (annealed variational inference, Mandt
+        et al. 2016); ``"posterior"`` tempers likelihood and priors together
+        (deterministic annealing, Abrol et al. 2014).
+
+    Examples
+    --------
+    >>> from annealvi import Annealed
+    >>> schedule = Annealed(start=4.0, length=0.5, shape="exponential").plan(8, 4)
+    >>> [round(1 / schedule.inverse(t), 3) for t in range(6)]
+    [4.0, 2.828, 2.0, 1.414, 1.0, 1.0]
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "start": [Interval(Real, 1, None, closed="left")],
+        "length": [None, Interval(Real, 0, 1, closed="right")],
+        "passes": [None, Interval(Real, 0, None, closed="neither")],
+        "shape": [StrOptions({"relax", "exponential", "linear"})],
+        "form": [StrOptions({"likelihood", "posterior"})],
+    }
+
+    def __init__(
+        self,
+        start: float = 3.9,
+        length: float | None = None,
+        passes: float | None = None,
+        shape: str = "relax",
+        form: Form = "likelihood",
+    ) -> None:
+        self.start = start
+        self.length = length
+        self.passes = passes
+        self.shape = shape
+        self.form = form
+
+    def check(self) -> None:
+        super().check()
+        if self.length is not None and self.passes is not None:
+            raise ValueError(
+                "Only one of the 'length' and 'passes' parameters of Annealed can be given. "
+                f"Got length={self.length!r} and passes={self.passes!r}."
+            )
+
+    def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any, owner: str) -> None:
+        passes = 0.0 if self.passes is None else self.passes
+        if n_steps is None:
+            self.n_annealing_steps_ = whole_steps(passes * steps_per_pass)
+            return
+        n_passes = n_steps / max(1, whole_steps(steps_per_pass))
+        if passes > n_passes > 0:
+            raise ValueError(
+                "The 'passes' parameter of Annealed must be at most the passes of the fit. "
+                f"Got passes={self.passes!r}, while {owner} makes {n_passes:g}."
+            )
+        if self.passes is None:
+            wanted = (DEFAULT_LENGTH if self.length is None else self.length) * n_steps
+        else:
+            wanted = passes * steps_per_pass
+        self.n_annealing_steps_ = max(0, min(whole_steps(wanted), n_steps - 1))
+
+    def inverse(self, step: int) -> float:
+        if self.settled(step):
+            return 1.0
+        done = step / self.n_annealing_steps_
+        if self.shape == "linear":
+            return 1.0 / (self.start + (1.0 - self.start) * done)
+        fraction = 1.0 - done if self.shape == "exponential" else math.exp(-4.0 * done)
+        return self.start**-fraction
+
+    def settled(self, step: int) -> bool:
+        return step >= self.n_annealing_steps_

@@ -1,0 +1,397 @@
+r"""Temperatures that are learned from the data: what they share, and one for all data."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import entr, logsumexp, softmax
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from annealvi.model import LocallyNormalised, LocalStep, Normalised, Tempering
+try:
+    from annealvi.partition import LogPartition
+except ImportError:
+    class LogPartition: pass
+from annealvi.temperature.base import Temperature, whole_steps
+
+#: log T relaxes by exp(-12) over the planned steps, unless another damping is given.
+DEFAULT_RELAXATION = 12.0
+#: A temperature that at the end of its learning is hotter than this has not cooled.
+COLD = 1.1
+
+
+class Learned(Temperature):
+    """What temperatures learned from the data have in common: they learn, then T is 1.
+
+    A subclass has the parameters `damping` and `final_fraction`.
+    """
+
+    observes = True
+    damping: float | None
+    final_fraction: float
+
+    def _prepare_learning(self, n_steps: int | None, steps_per_pass: float) -> None:
+        self._n_learning_steps = math.inf
+        if n_steps is not None:
+            self._n_learning_steps = n_steps - whole_steps(self.final_fraction * n_steps)
+        #: The step after which T must have cooled, or the user is told.
+        self._check_after = min(self._n_learning_steps, max(1, whole_steps(steps_per_pass)))
+        if n_steps is not None:
+            self._check_after = self._n_learning_steps
+        self._step = 0
+        planned = max(1, whole_steps(steps_per_pass)) if n_steps is None else max(1, n_steps)
+        self._damping = (
+            -math.expm1(-DEFAULT_RELAXATION / planned) if self.damping is None else self.damping
+        )
+
+    def settled(self, step: int) -> bool:
+        return step >= self._n_learning_steps
+
+    def _learns(self) -> bool:
+        """Whether the step just made is one to learn from; counts it."""
+        self._step += 1
+        return not self.settled(self._step - 1)
+
+
+class Running:
+    """Exponential averages of what minibatches say; of all data, what the last step said.
+
+    Parameters
+    ----------
+    weight : float
+        Of the newest minibatch.
+    """
+
+    def __init__(self, weight: float) -> None:
+        self.weight = weight
+        self.values: list[Any] = []
+
+    def add(self, *values: Any, scale: float) -> list[Any]:
+        """Average in sums over a batch, `scale` being the data it stands for over its own."""
+        scaled = [scale * value for value in values]
+        if not self.values or scale == 1:
+            self.values = scaled
+        else:
+            pairs = zip(self.values, scaled, strict=True)
+            self.values = [old + self.weight * (new - old) for old, new in pairs]
+        return self.values
+
+
+class Variational(Learned):
+    r"""A temperature learned from the data: T is a latent variable on a grid.
+
+    With T_1 = 1 < ... < T_M spaced evenly in log T, prior :math:`\pi` and q(y) = r over the
+    grid, each step takes
+
+    .. math::
+       r_m &\propto \pi_m \exp(b_m L - \log C(T_m)) \\
+       \log b &\leftarrow (1 - d) \log b + d \log \sum_m r_m b_m,
+
+    d being the damping, L the energy E_q[log p(x, z | globals)] of all data without the
+    base measure and C(T) the normaliser of the tempered likelihood.  The worse the fit, the
+    hotter it runs, and it cools as it explains the data.
+
+    Where C(T) depends on the globals, as for topic models, it matters at which they are
+    taken.  Averaged over their prior, as the paper has it, T comes to 1 only if the data
+    are as probable as what the *prior* would generate, :math:`-L \le H(1)` with
+    :math:`H(T) = -d \log C / db`: with sparse priors text never is, and T stays hot;
+    with others it drops to 1 at once.  At the current q (the default) T comes to 1 as the
+    model comes to explain the data as well as its own.
+
+    Parameters
+    ----------
+    t_max : float, default=10.0
+        T_M > 1.  For Gaussian noise it should lie above the variance of the data over that
+        of the noise.
+    grid : int or array-like of shape (M,), default=100
+        M >= 2, or the temperatures themselves, which start at 1 and increase (`t_max` is
+        then not used).
+    prior : array-like of shape (M,) or None, default=None
+        :math:`\pi`, positive; None means uniform.
+    partition : {"posterior", "prior"}, LogPartition or array-like of shape (M,), \
+            default="posterior"
+        log C(T): at the current q, over the prior, or worked out before on the same grid,
+        see :func:`annealvi.partition.log_partition`.  A model that has one exact form, as
+        the mixtures have, uses that for both names.
+    damping : float or None, default=None
+        log T moves by this fraction of the way at each step, in (0, 1].  None means
+        1 - exp(-12 / S) for S planned steps (of ``partial_fit``: steps in a pass over
+        ``total_samples``).  Undamped (1), T follows the energy at once and the fit cools
+        before it gains anything.
+    start : float or None, default=None
+        T of the first step, in [1, T_M]; None means the mean of T under :math:`\pi`.
+    monotone : bool, default=True
+        Whether T may only fall.
+    energy_average : float, default=0.1
+        Weight, in (0, 1], of the newest minibatch in the averages of L and log C(T).  Steps
+        that see all data are not averaged.
+    final_fraction : float, default=0.25
+        The last part of the planned steps, in [0, 1), that runs at exactly T = 1, so
+        that the result is comparable with any other fit.
+
+    Examples
+    --------
+    >>> from annealvi.temperature import Variational
+    >>> Variational.as_printed().damping
+    1.0
+
+    References
+    ----------
+    Mandt, McInerney, Abrol, Ranganath, Blei (2016), *Variational Tempering*, AISTATS.
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "t_max": [Interval(Real, 1, None, closed="neither")],
+        "grid": [Interval(Integral, 2, None, closed="left"), "array-like"],
+        "prior": [None, "array-like"],
+        "partition": [StrOptions({"posterior", "prior"}), LogPartition, "array-like"],
+        "damping": [None, Interval(Real, 0, 1, closed="right")],
+        "start": [None, Interval(Real, 1, None, closed="left")],
+        "monotone": ["boolean"],
+        "energy_average": [Interval(Real, 0, 1, closed="right")],
+        "final_fraction": [Interval(Real, 0, 1, closed="left")],
+    }
+
+    def __init__(
+        self,
+        t_max: float = 10.0,
+        grid: int | ArrayLike = 100,
+        *,
+        prior: ArrayLike | None = None,
+        partition: str | LogPartition | ArrayLike = "posterior",
+        damping: float | None = None,
+        start: float | None = None,
+        monotone: bool = True,
+        energy_average: float = 0.1,
+        final_fraction: float = 0.25,
+    ) -> None:
+        self.t_max = t_max
+        self.grid = grid
+        self.prior = prior
+        self.partition = partition
+        self.damping = damping
+        self.start = start
+        self.monotone = monotone
+        self.energy_average = energy_average
+        self.final_fraction = final_fraction
+
+    @property
+    def perturbs(self) -> bool:
+        """Not undamped: that is coordinate ascent on Eq. 5, which random moves would lower."""
+        return self.damping is None or self.damping < 1
+
+    @classmethod
+    def as_printed(cls) -> Self:
+        """As in the paper: C(T) over the prior, q(y) uniform at first, undamped to the end."""
+        uniform = 1 / float(np.mean(1 / np.geomspace(1, 10, 100)))
+        return cls(
+            partition="prior",
+            damping=1.0,
+            start=uniform,
+            monotone=False,
+            energy_average=1.0,
+            final_fraction=0.0,
+        )
+
+    def check(self) -> None:
+        super().check()
+        temperatures = self._grid()
+        if self.start is not None and self.start > temperatures[-1]:
+            raise ValueError(
+                "The 'start' parameter of Variational must be at most its 't_max'. "
+                f"Got start={self.start!r} and t_max={float(temperatures[-1])!r}."
+            )
+        check_prior_weights(self.prior, len(temperatures), "Variational")
+        if not isinstance(self.partition, str | LogPartition):
+            self._check_array(np.asarray(self.partition), len(temperatures))
+
+    def _grid(self) -> NDArray[np.float64]:
+        """1 = T_1 < ... < T_M."""
+        if isinstance(self.grid, Integral):
+            return np.geomspace(1.0, self.t_max, int(self.grid))
+        grid = np.asarray(self.grid)
+        if grid.dtype.kind not in "fiu" or grid.ndim != 1 or len(grid) < 2:
+            raise ValueError(
+                "The 'grid' parameter of Variational must be an int in the range [2, inf) or an "
+                f"array of at least 2 temperatures. Got {self.grid!r} instead."
+            )
+        if grid[0] != 1 or not np.all(np.isfinite(grid)) or np.any(np.diff(grid) <= 0):
+            raise ValueError(
+                "The temperatures in the 'grid' parameter of Variational must start at 1, "
+                f"increase and be finite. Got {self.grid!r} instead."
+            )
+        return grid.astype(np.float64)
+
+    @staticmethod
+    def _check_array(values: NDArray, size: int) -> None:
+        if values.dtype.kind not in "fiu" or values.shape != (size,):
+            raise ValueError(
+                "The 'partition' parameter of Variational must be 'posterior', 'prior', a "
+                f"LogPartition or an array of numbers of shape ({size},), log C at each "
+                f"temperature of the grid. Got shape {values.shape} and dtype {values.dtype} "
+                "instead."
+            )
+        if not np.all(np.isfinite(values)):
+            raise ValueError(
+                "The 'partition' parameter of Variational must be finite. "
+                f"Got {values[~np.isfinite(values)][0]} instead."
+            )
+
+    def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any, owner: str) -> None:
+        #: The grid 1 = T_1 < ... < T_M.
+        self.temperatures_ = self._grid()
+        self._inverses = 1.0 / self.temperatures_
+        size = len(self.temperatures_)
+        prior = np.ones(size) if self.prior is None else np.asarray(self.prior)
+        log_prior = np.log(prior.astype(np.float64))
+        self._log_prior = log_prior - logsumexp(log_prior)
+        #: q(y = m), of shape (M,), and what it was after each step.
+        self.posterior_ = np.exp(self._log_prior)
+        self.posterior_path_: list[NDArray[np.float32]] = []
+        start = self.posterior_ @ self.temperatures_ if self.start is None else self.start
+        self._b = 1.0 / float(start)
+        self._prepare_learning(n_steps, steps_per_pass)
+        self._running = Running(self.energy_average)
+        self.attach(model)
+
+    def attach(self, model: Any) -> None:
+        self._model = model
+        self._log_c: NDArray[np.float64] | None = None  # where it is known beforehand
+        self._log_c_unit: NDArray[np.float64] | None = None  # of a word, likewise
+        if isinstance(self.partition, LogPartition):
+            known = model.hyperparameters() if hasattr(model, "hyperparameters") else {}
+            self.partition.check(self._inverses, known, type(self).__name__)
+            self._log_c = np.asarray(self.partition.values, dtype=np.float64)
+        elif not isinstance(self.partition, str):
+            self._log_c = np.asarray(self.partition, dtype=np.float64)
+        elif isinstance(model, LocallyNormalised):
+            if self.partition == "prior":
+                self._log_c_unit = model.log_mean_unit(self._inverses)
+            else:
+                model.normalise_at(self._inverses)
+        elif not isinstance(model, Normalised):
+            raise ValueError(
+                "A Variational temperature needs a model with a 'log_partition' method, the "
+                "normaliser log C(T) of its tempered likelihood. This model has none: use "
+                "'annealed' or a number as the temperature, or give 'partition'."
+            )
+
+    def inverse(self, step: int) -> float:
+        if self.settled(step):
+            return 1.0
+        return min(1.0, self._b)
+
+    def observe(self, local: LocalStep, scale: float) -> None:
+        if not self._learns():
+            return
+        energy = np.nan if local.energy is None else float(np.sum(local.energy))
+        if not math.isfinite(energy):
+            raise ValueError(
+                f"A Variational temperature needs finite energies of {type(self._model).__name__}. "
+                f"Got {local.energy!r}."
+            )
+        n_units = np.size(local.energy) if local.n_units is None else local.n_units
+        log_c = self._log_partition(local)
+        total = self._running.add(energy, n_units, *([] if log_c is None else [log_c]), scale=scale)
+        self._energy, self._n_units = total[:2]
+        if log_c is not None:
+            self._average_log_c = total[2]
+        self.posterior_ = softmax(self._scores(self._energy, self._current_log_c()))
+        self.posterior_path_.append(self.posterior_.astype(np.float32))
+        wanted = math.log(self.posterior_ @ self._inverses)
+        b = math.exp((1.0 - self._damping) * math.log(self._b) + self._damping * wanted)
+        self._b = max(self._b, b) if self.monotone else b
+        if self._step == self._check_after:
+            self._warn_if_hot(math.exp(-wanted), local.unit)
+
+    def tempered_energy(
+        self, energy: float, log_partition: NDArray[np.float64] | None = None
+    ) -> float:
+        """E_q(y)[b_m L - log C(T_m)] - KL(q(y) || pi): the first terms of Eq. 5.
+
+        Parameters
+        ----------
+        energy : float
+            L, of all data.
+        log_partition : ndarray of shape (M,), optional
+            log C(T) of all data; by default as the temperature last saw it.
+        """
+        log_c = self._current_log_c() if log_partition is None else log_partition
+        return float(self.posterior_ @ self._scores(energy, log_c) + entr(self.posterior_).sum())
+
+    def learned(self) -> Tempering:
+        """The last temperature before the final phase at T = 1."""
+        return Tempering(min(1.0, self._b))
+
+    def _log_partition(self, local: LocalStep) -> NDArray[np.float64] | None:
+        """log C of the batch where that is what the model gives."""
+        if self._log_c is not None:
+            return None
+        if self._log_c_unit is not None:
+            assert local.n_units is not None
+            return local.n_units * self._log_c_unit
+        return local.log_partition
+
+    def _current_log_c(self) -> NDArray[np.float64]:
+        """log C(T_m) of all data."""
+        if self._log_c is not None:
+            return self._log_c
+        if isinstance(self._model, LocallyNormalised):
+            return self._average_log_c
+        log_c = np.asarray(self._model.log_partition(self._inverses), dtype=np.float64)
+        if log_c.shape != self._inverses.shape or not np.all(np.isfinite(log_c)):
+            raise ValueError(
+                f"'log_partition' of {type(self._model).__name__} must give one finite number "
+                f"for each of {len(self._inverses)} inverse temperatures. Got {log_c!r}."
+            )
+        return log_c
+
+    def _scores(self, energy: float, log_c: NDArray[np.float64]) -> NDArray[np.float64]:
+        # relative to T = 1, where a normaliser at the current q need not be 1
+        return self._log_prior + self._inverses * energy - (log_c - log_c[0])
+
+    def _warn_if_hot(self, wanted: float, unit: str) -> None:
+        """Say so if the data's energy keeps T from coming to 1."""
+        if min(wanted, 1 / self._b) <= COLD:
+            return
+        log_c = self._current_log_c()
+        # T_1 is preferred to T_m where -L (1 - b_m) <= log C(T_m) - log C(T_1)
+        threshold = np.min((log_c[1:] - log_c[0]) / (1 - self._inverses[1:])) / self._n_units
+        source = self.partition if isinstance(self.partition, str) else "given"
+        warnings.warn(
+            f"The learned temperature did not cool to 1: at T = {1 / self._b:.3g} the energy is "
+            f"{-self._energy / self._n_units:.4g} nats a {unit}, and T = 1 is preferred up to "
+            f"{threshold:.4g} with log C(T) of partition={source!r}. "
+            + (
+                "Use partition='posterior', a less sparse prior or an annealed temperature."
+                if source != "posterior"
+                else "Make more steps, or use an annealed temperature."
+            ),
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+
+
+def check_prior_weights(value: ArrayLike | None, size: int, owner: str) -> None:
+    """Raise unless a prior over temperatures is None or positive numbers, one for each."""
+    if value is None:
+        return
+    prior = np.asarray(value)
+    if prior.dtype.kind not in "fiu" or prior.shape != (size,):
+        raise ValueError(
+            f"The 'prior' parameter of {owner} must be None or an array of numbers of "
+            f"shape ({size},), one for each temperature of the grid. Got shape "
+            f"{prior.shape} and dtype {prior.dtype} instead."
+        )
+    wrong = prior[~(np.isfinite(prior) & (prior > 0))]
+    if wrong.size:
+        raise ValueError(
+            f"The 'prior' parameter of {owner} must be positive and finite. "
+            f"Got {wrong[0]} instead."
+        )
