@@ -20,17 +20,17 @@ from scipy import sparse
 
 from annealvi._kernels import partition as kernels
 
-#: Points of an even grid of exponents for each doubling of b, and how many of them an
-#: interpolated value takes.  The error at b of interpolating p^b, n points h apart, is
-#: about (h log(1/p) / 2)^n p^b; at h = b/24 and n = 16 that is 3e-15 for the worst p.
-_DENSITY, _ORDER = 24, 16
+#: How many points an interpolated value takes, and how many of their distances make b.  The
+#: error at b of interpolating p^b, n points h apart, is about (h log(1/p) / 2)^n p^b; at
+#: n = 16 and h = b/24 that is 3e-15 for the worst p, at n = 8 and h = b/8 it is 4e-7.
+_PRECISE, _FAST = (16, 24), (8, 8)
 #: A panel of even points reaches from b to at most this much of it: fewer panels need more
 #: points, more of them more exponentials.
 _PANEL_RATIO = 3.3
 
 
 class PowerGrid:
-    """Sums of powers at any inverse temperatures b_1, ..., b_M, as accurate as doubles are.
+    """Sums of powers at any inverse temperatures b_1, ..., b_M.
 
     On an even grid powers follow from one another by multiplication.  Another grid is
     covered by panels of even ones, from which sums are interpolated.
@@ -39,6 +39,8 @@ class PowerGrid:
     ----------
     inverses : array-like of shape (M,)
         Positive.
+    precise : bool, default=True
+        Whether interpolated sums are as accurate as doubles are, or to 4e-7 at less cost.
 
     Attributes
     ----------
@@ -46,7 +48,7 @@ class PowerGrid:
         Numbers that a sum has before it is interpolated.
     """
 
-    def __init__(self, inverses: ArrayLike) -> None:
+    def __init__(self, inverses: ArrayLike, *, precise: bool = True) -> None:
         b = np.array(inverses, dtype=np.float64)
         self.inverses = b
         step = (b[-1] - b[0]) / max(1, len(b) - 1)
@@ -58,30 +60,30 @@ class PowerGrid:
             self._starts, self._steps, self._size = b[-1:], np.array([-step]), len(b)
             self._interpolation = sparse.csr_matrix(np.eye(len(b))[::-1])
         else:
-            self._cover(b)
+            self._cover(b, *(_PRECISE if precise else _FAST))
         self.n_points = self._size * len(self._starts)
 
-    def _cover(self, b: NDArray[np.float64]) -> None:
+    def _cover(self, b: NDArray[np.float64], order: int, density: int) -> None:
         """Panels of even points, and how to interpolate from them."""
         low, high = float(b.min()), float(b.max())
         n_panels = max(1, math.ceil(math.log(high / low, _PANEL_RATIO)))
         ratio = max((high / low) ** (1 / n_panels), 1 + 1e-3)
-        n_inside = max(1, math.ceil(_DENSITY * (ratio - 1)))
+        n_inside = max(1, math.ceil(density * (ratio - 1)))
         floors = low * ratio ** np.arange(n_panels)
         self._steps = floors * (ratio - 1) / n_inside
-        margin = _ORDER // 2
+        margin = order // 2
         self._starts = floors - margin * self._steps
         self._size = n_inside + 1 + 2 * margin
         panel = np.clip(np.searchsorted(floors, b, side="right") - 1, 0, n_panels - 1)
         place = (b - self._starts[panel]) / self._steps[panel]
-        first = np.clip(np.floor(place).astype(int) - margin + 1, 0, self._size - _ORDER)
-        nodes = np.arange(_ORDER)
+        first = np.clip(np.floor(place).astype(int) - margin + 1, 0, self._size - order)
+        nodes = np.arange(order)
         interpolation = np.zeros((len(b), n_panels * self._size))
         for m in range(len(b)):
             at = place[m] - first[m]
             # Lagrange's polynomials of the points nearest to b_m
-            others = np.where(np.eye(_ORDER, dtype=bool), 1.0, nodes[:, None] - nodes)
-            distances = np.where(np.eye(_ORDER, dtype=bool), 1.0, at - nodes)
+            others = np.where(np.eye(order, dtype=bool), 1.0, nodes[:, None] - nodes)
+            distances = np.where(np.eye(order, dtype=bool), 1.0, at - nodes)
             rows = panel[m] * self._size + first[m] + nodes
             interpolation[m, rows] = np.prod(distances / others, axis=1)
         self._interpolation = sparse.csr_matrix(interpolation)
@@ -127,8 +129,19 @@ class PowerGrid:
         )
         return out
 
+    def at_inverses(self, at_points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Values at b_1, ..., b_M of what is given at the points, along the last axis.
+
+        Parameters
+        ----------
+        at_points : ndarray of shape (..., n_points)
+            Sums of powers, or logarithms of them.
+        """
+        if self._interpolation is None:
+            return at_points
+        return (self._interpolation @ at_points.T).T
+
     def log_at_inverses(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
         """Logarithms, at b_1, ..., b_M, of sums at the points along their last axis."""
-        if self._interpolation is not None:
-            sums = (self._interpolation @ sums.T).T
-        return np.log(np.maximum(sums, np.finfo(np.float64).tiny))
+        return np.log(np.maximum(self.at_inverses(sums), np.finfo(np.float64).tiny))
+

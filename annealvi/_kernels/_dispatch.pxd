@@ -18,6 +18,7 @@ cdef extern from "kernels.h" nogil:
             int64_t, int, const int64_t *, const int64_t *, const float *, const float *, const
             float *, float, const float *, const float *, int, int, double *, float *, float *
         ) noexcept nogil
+        double (*log_dot)(int, const float *, const float *, double *) noexcept nogil
         float (*exp_digamma_weights)(
             int, int, const float *, const float *, float, int, float *, float *, float *
         ) noexcept nogil
@@ -56,6 +57,7 @@ cdef extern from "kernels.h" nogil:
             const double *, double, const double *, const double *, int, int, double *, double *,
             double *
         ) noexcept nogil
+        double (*log_dot)(int, const double *, const double *, double *) noexcept nogil
         double (*exp_digamma_weights)(
             int, int, const double *, const double *, double, int, double *, double *, double *
         ) noexcept nogil

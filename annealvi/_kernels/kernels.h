@@ -17,6 +17,7 @@
         void (*add_statistics)(int64_t, int, const int64_t *, const int64_t *, const REAL *,     \
                                const REAL *, const REAL *, REAL, const REAL *, const REAL *, int,\
                                int, double *, REAL *, REAL *);                                   \
+        double (*log_dot)(int, const REAL *, const REAL *, double *);                            \
         REAL (*exp_digamma_weights)(int, int, const REAL *, const REAL *, REAL, int, REAL *,     \
                                     REAL *, REAL *);                                             \
         void (*step_row)(int, REAL, REAL, REAL, REAL, const REAL *, const REAL *, REAL *,        \

@@ -191,6 +191,7 @@ def fit_documents(
             for j in range(n_words, n_padded):
                 counts[j] = 0
                 row_of[j] = row_of[0]
+                log_of[j] = log_of[0]
             memcpy(gamma_d, &gamma[d, 0], K * sizeof(floating))
             for k in range(K, K_pad):
                 gamma_d[k] = alpha[K]
@@ -271,6 +272,30 @@ def accumulate_statistics(
                 b0, &weights[v, 0], logs_v, normalise, seen[v], &scratch[threadid(), 0],
                 &raised[threadid(), 0], &statistics[v, 0])
         seen[v] = 1
+
+
+def word_energies(
+    const int64_t[::1] words,           # IN  words in use
+    const floating[:, ::1] statistics,  # IN  (V, K_pad) b sum_d n_dv phi_dvk
+    const floating[:, ::1] weights,     # IN  (V, K_pad) raised to b
+    const floating[::1] log_scale,      # IN  (V,)
+    double b,                           # IN  one for all documents
+    int n_threads,                      # IN
+    double[::1] energy,                 # OUT (words,) sum_dk n_dv phi_dvk E log beta_kv
+):
+    """What the topics' words contribute to the energy of a batch, from its statistics."""
+    cdef:
+        Py_ssize_t n_words = words.shape[0], i, v
+        int K_pad = weights.shape[1]
+        double total, dot
+    for i in prange(n_words, nogil=True, num_threads=n_threads, schedule="static"):
+        v = words[i]
+        total = 0
+        if floating is float:
+            dot = kernels.f32.log_dot(K_pad, &statistics[v, 0], &weights[v, 0], &total)
+        else:
+            dot = kernels.f64.log_dot(K_pad, &statistics[v, 0], &weights[v, 0], &total)
+        energy[i] = (dot / b + total * <double>log_scale[v]) / b
 
 
 def step_topics(

@@ -307,9 +307,45 @@ static double FN(log_normalizer)(int64_t n_words, int K, const REAL *counts, con
     return total + (double)b * n_tokens * (double)moved[0];
 }
 
+/* A block of `n` (4 or 8) words' part of the energy below: s_k gets sum_j phi_jk, what is
+ * returned is sum_jk phi_jk l_jk. */
+INLINE double FN(block_energy)(int n, int K_pad, const REAL *const *rows,
+                               const REAL *const *logs, const REAL *t, const REAL *ratio, REAL *s)
+{
+    V r[WORD_BLOCK], even = {0}, odd = {0};
+    const REAL *row[WORD_BLOCK], *log[WORD_BLOCK];
+    double total = 0;
+#pragma GCC unroll 8
+    for (int j = 0; j < n; j++) {
+        r[j] = FN(splat)(ratio[j]);
+        row[j] = rows[j];
+        log[j] = logs[j];
+    }
+    for (int k = 0; k < K_pad; k += LANES) {
+        const V tk = FN(load)(t + k);
+        V sum = {0}, dot = {0};
+#pragma GCC unroll 8
+        for (int j = 0; j < n; j++) {
+            const V share = r[j] * FN(load)(row[j] + k);
+            sum += share;
+            dot += share * FN(load)(log[j] + k);
+        }
+        FN(store)(s + k, FN(load)(s + k) + tk * sum);
+        if (k & LANES)
+            odd += tk * dot;
+        else
+            even += tk * dot;
+    }
+    even += odd;
+    for (int l = 0; l < LANES; l++)
+        total += (double)even[l];
+    return total;
+}
+
 /* The energy of one document at the final phi,
  *     sum_v n_v sum_k phi_vk (E log theta_k + l_vk),
- * where l is E log beta up to a number a word, which the caller adds. */
+ * where l is E log beta up to a number a word, which the caller adds.  Rows, logarithms and
+ * ratios are padded to whole blocks with words of ratio 0. */
 static double FN(energy)(int64_t n_words, int K, int K_pad, const REAL *const *rows,
                          const REAL *const *logs, const REAL *gamma, const REAL *t,
                          const REAL *ratio, REAL *s)
@@ -317,17 +353,11 @@ static double FN(energy)(int64_t n_words, int K, int K_pad, const REAL *const *r
     double topics = 0, words = 0, total = 0;
     for (int k = 0; k < K_pad; k += LANES)
         FN(store)(s + k, (V){0});
-    for (int64_t v = 0; v < n_words; v++) {
-        const V r = FN(splat)(ratio[v]);
-        V sum = {0};
-        for (int k = 0; k < K_pad; k += LANES) {
-            const V share = r * FN(load)(t + k) * FN(load)(rows[v] + k);
-            FN(store)(s + k, FN(load)(s + k) + share);
-            sum += share * FN(load)(logs[v] + k);
-        }
-        for (int l = 0; l < LANES; l++)
-            words += (double)sum[l];
-    }
+    for (int64_t v = 0; v < n_words; v += WORD_BLOCK)
+        if (FN(block_size)(n_words, v) == WORD_BLOCK)
+            words += FN(block_energy)(WORD_BLOCK, K_pad, rows + v, logs + v, t, ratio + v, s);
+        else
+            words += FN(block_energy)(WORD_BLOCK / 2, K_pad, rows + v, logs + v, t, ratio + v, s);
     for (int k = 0; k < K; k++)
         total += (double)gamma[k];
     const double psi_total = FN(digamma)(FN(splat)((REAL)total))[0];
@@ -397,6 +427,25 @@ static void FN(add_statistics)(
     }
     for (int k = 0; k < K_pad; k++)
         s_row[k] = (REAL)acc[k];
+}
+
+/* sum_k s_k log W_k, and sum_k s_k. */
+static double FN(log_dot)(int K_pad, const REAL *s, const REAL *weights, double *sum)
+{
+    const V tiny = FN(splat)((REAL)TINY);
+    V dot = {0}, all = {0};
+    double total = 0;
+    for (int k = 0; k < K_pad; k += LANES) {
+        const V share = FN(load)(s + k);
+        dot += share * FN(log)(FN(max)(FN(load)(weights + k), tiny));
+        all += share;
+    }
+    *sum = 0;
+    for (int l = 0; l < LANES; l++) {
+        total += (double)dot[l];
+        *sum += (double)all[l];
+    }
+    return total;
 }
 
 /* The exponents of a row of topic weights: at b = 1 they come apart into a scale and

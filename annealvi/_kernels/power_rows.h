@@ -50,16 +50,15 @@ static void power_sums(
     double *acc)           /* IN/OUT n_points vectors */
 {
     int64_t i = 0;
-    for (; i + POWER_GROUP <= n_vectors; i += POWER_GROUP)
-        if (weights)
-            power_group(POWER_GROUP, stride, logs + i * stride, b0, h, n_points,
-                        weights + i * stride, weight_stride, acc);
-        else
-            power_group(POWER_GROUP, stride, logs + i * stride, b0, h, n_points, NULL, 0, acc);
-    for (; i < n_vectors; i++)
-        if (weights)
-            power_group(1, stride, logs + i * stride, b0, h, n_points, weights + i * stride,
-                        weight_stride, acc);
-        else
-            power_group(1, stride, logs + i * stride, b0, h, n_points, NULL, 0, acc);
+#define POWER_GROUPS(group)                                                                      \
+    for (; i + (group) <= n_vectors; i += (group))                                               \
+        if (weights)                                                                             \
+            power_group(group, stride, logs + i * stride, b0, h, n_points, weights + i * stride, \
+                        weight_stride, acc);                                                     \
+        else                                                                                     \
+            power_group(group, stride, logs + i * stride, b0, h, n_points, NULL, 0, acc);
+    POWER_GROUPS(POWER_GROUP)
+    POWER_GROUPS(POWER_GROUP / 2)
+    POWER_GROUPS(1)
+#undef POWER_GROUPS
 }

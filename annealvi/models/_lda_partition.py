@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annealvi._kernels import special
-from annealvi._kernels.layout import padded_rows
+from annealvi._kernels.layout import aligned_empty, padded_length, padded_rows
 from annealvi.partition import PowerGrid
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 #: Steps of minibatches for which the topics' sums are kept: they change slowly, and at each
 #: step they would cost as much as the step.
 REFRESH = 20
+TINY = np.finfo(np.float64).tiny
 
 
 class DocumentPartition:
@@ -38,8 +39,9 @@ class DocumentPartition:
     """
 
     def __init__(self, inverses: NDArray[np.float64]) -> None:
-        self.grid = PowerGrid(inverses)
+        self.grid = PowerGrid(inverses, precise=False)
         self._topics: NDArray[np.float64] | None = None
+        self._logs = np.empty((0, 0))  # room for E log beta
         self._age = 0
 
     def outdate(self, rho: float) -> None:
@@ -48,14 +50,21 @@ class DocumentPartition:
         if rho == 1 or self._age >= REFRESH:
             self._topics = None
 
+    def let_go(self) -> None:
+        """Keep only what follows from the inverse temperatures."""
+        self._topics, self._logs = None, np.empty((0, 0))
+
     def refresh(self, model: LDA) -> None:
         """Bring the topics' sums, over the vocabulary, up to date."""
         if self._topics is not None:
             return
-        lam = model.lam[:, : model.n_topics]
-        logs = padded_rows(lam, np.float64)
+        K = model.n_topics
+        if not self._logs.size:
+            self._logs = aligned_empty((len(model.lam), padded_length(K, np.float64)), np.float64)
+        logs = self._logs
+        logs[:, :K], logs[:, K:] = model.lam[:, :K], 0
         special.digamma(logs, out=logs)
-        logs[:, : model.n_topics] -= special.digamma(model.topic_sums)
+        logs[:, :K] -= special.digamma(model.topic_sums)
         self._topics = self.grid.column_sums(logs, n_threads=model.n_threads)
         self._age = 0
 
@@ -70,8 +79,29 @@ class DocumentPartition:
         n_words : ndarray of shape (n_samples,)
         n_threads : int
         """
-        gamma = gamma.astype(np.float64)
-        logs = special.digamma(gamma) - special.digamma(gamma.sum(axis=1))[:, None]
-        rows = padded_rows(logs, np.float64, fill=-np.inf)
+        rows = self._e_log_theta(gamma)
         sums = self.grid.row_sums(rows, self._topics, n_threads=n_threads)
-        return n_words[:, None] * self.grid.log_at_inverses(sums)
+        return n_words[:, None] * np.log(np.maximum(self.grid.at_inverses(sums), TINY))
+
+    def of_batch(
+        self, gamma: NDArray, alpha: NDArray, n_words: NDArray[np.float64], n_threads: int
+    ) -> tuple[NDArray[np.float64], float]:
+        """The sum of log C_d over documents, of shape (M,), and what theta adds to b L.
+
+        Cheaper than the parts: sum_v b n_dv phi_dvk = gamma_dk - alpha_k where a local step
+        has converged, so b sum_k E log theta_k sum_v n_v phi_vk needs no phi.
+        """
+        e_log_theta = self._e_log_theta(gamma)
+        sums = self.grid.row_sums(e_log_theta, self._topics, n_threads=n_threads)
+        log_c = self.grid.at_inverses(n_words @ special.log(np.maximum(sums, TINY)))
+        energy = np.einsum("nk,nk->", gamma - alpha, e_log_theta[:, : gamma.shape[1]])
+        return log_c, float(energy)
+
+    @staticmethod
+    def _e_log_theta(gamma: NDArray) -> NDArray[np.float64]:
+        """E log theta, in padded rows."""
+        logs = padded_rows(gamma, np.float64)
+        totals = logs.sum(axis=1)
+        special.digamma(logs, out=logs)  # -infinity in the padding
+        logs -= special.digamma(totals)[:, None]
+        return logs

@@ -26,6 +26,7 @@ eta -> eta/T and rho -> rho T.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -82,9 +83,42 @@ class LocalOptions:
 
 
 class DocumentStep(LocalStep):
-    """A local step whose units are words."""
+    """A local step whose units are words, and whose entropy is worked out when it is asked for.
+
+    Parameters
+    ----------
+    statistics : Statistics
+    n_units : float
+    energy : ndarray of shape (n_samples,), optional
+    inverse_used : ndarray of shape (n_samples,), optional
+        b of each document.
+    bound : callable, optional
+        Gives b * energy + entropy of each document, at the topics as they are then.
+    """
 
     unit = "word"
+
+    def __init__(
+        self,
+        statistics: Statistics,
+        n_units: float,
+        energy: NDArray[np.float64] | None = None,
+        inverse_used: NDArray | None = None,
+        bound: Callable[[], NDArray[np.float64]] | None = None,
+    ) -> None:
+        self.statistics = statistics
+        self.n_units = n_units
+        self.energy = energy
+        self.log_partition = None
+        self.inverse = None
+        self._inverse_used, self._bound = inverse_used, bound
+
+    @property
+    def entropy(self) -> NDArray[np.float64] | None:  # type: ignore[override]
+        """Of phi, less KL(theta), of each document."""
+        if self._bound is None:
+            return None
+        return self._bound() - self._inverse_used * self.energy
 
 
 class LDA:
@@ -227,9 +261,10 @@ class LDA:
             ``data`` is a CSR matrix of counts.
         tempering : Tempering
         moments : bool
-            Whether energies and entropies of the documents are wanted: the energy is
-            sum_v n_v sum_k phi_vk (E log theta_k + E log beta_kv), the entropy that of
-            phi less KL(theta).
+            Whether energies are wanted: of a document
+            sum_v n_v sum_k phi_vk (E log theta_k + E log beta_kv).  After
+            :meth:`normalise_at` the batch's energy and log C(T) instead; under a
+            :class:`annealvi.model.LocalRule`, which has used energies already, the latter.
 
         Returns
         -------
@@ -252,36 +287,61 @@ class LDA:
             partition = self._partition_at(rule.inverses)
         if partition is not None:
             partition.refresh(self)
-        energy, log_normalizer, kl = (np.zeros(n_samples if moments else 0) for _ in range(3))
+        # with log C, the energy of the batch is enough, which is cheaper than the documents'
+        wanted = moments and partition is None
+        energy = np.zeros(n_samples if wanted else 0)
+        log_partition, from_theta = 0.0, 0.0
         n_words = _lengths(batch.data, batch.rows) if moments or rule else np.empty(0)
-        log_partition: NDArray[np.float64] | None = None
-        calls = _Call(batch.data, weights, work, float(inverse[0]), self._effective_alpha(tempering),
-                      self.options.start == "random")
+        exact = self.options.start == "random"
+        prior = self._effective_alpha(tempering)
+        call = _Call(batch.data, weights, work, float(inverse[0]), prior, exact)
+        gammas = []
         for rows in self._blocks(batch.rows):
             local = slice(rows.start - start, rows.stop - start)
             gamma = self._start(rows)
             if rule is not None:
                 assert partition is not None
-                self._heat(calls, rows, gamma, inverse[local], n_words[local], rule, partition)
-            wanted = Local(statistics)
-            if moments:
-                wanted = Local(statistics, log_normalizer[local], energy[local])
-            self._fit_block(calls, rows, gamma, inverse[local], wanted)
-            if moments:
-                kl[local] = -_negative_kl(calls.alpha, gamma)
-                if partition is not None:
-                    log_c = partition(gamma, n_words[local], self.n_threads).sum(axis=0)
-                    log_partition = log_c if log_partition is None else log_partition + log_c
+                self._heat(call, rows, gamma, inverse[local], n_words[local], rule, partition)
+            block = Local(statistics, energy=energy[local] if wanted else None)
+            self._fit_block(call, rows, gamma, inverse[local], block)
+            if partition is not None:
+                of_block = partition.of_batch(gamma, prior, n_words[local], self.n_threads)
+                log_partition, from_theta = log_partition + of_block[0], from_theta + of_block[1]
+            gammas.append(gamma)
         if not moments:
             return LocalStep(statistics)
-        return DocumentStep(
-            statistics,
+        total = float(n_words.sum())
+        if partition is None:
+            same = Tempering(inverse, tempering.form)
+
+            def bound() -> NDArray[np.float64]:
+                return self.document_bound(batch.data[batch.rows], np.concatenate(gammas), same)
+
+            return DocumentStep(statistics, total, energy, inverse, bound)
+        of_all = DocumentStep(statistics, total)
+        of_all.log_partition = np.asarray(log_partition)
+        if rule is None:
+            of_all.energy = from_theta / call.b0 + self._word_energy(call.b0)
+        else:
+            of_all.inverse = inverse
+        return of_all
+
+    def _word_energy(self, b: float) -> float:
+        """What E log beta adds to the energy of the last local step, at one b."""
+        assert self._training is not None
+        weights, _, statistics = self._training
+        words = np.flatnonzero(statistics.seen)
+        energy = np.empty(len(words))
+        kernels.word_energies(
+            words,
+            statistics.values,
+            weights.values,
+            weights.log_scale,
+            b,
+            self.n_threads,
             energy,
-            log_normalizer - inverse * energy - kl,
-            log_partition,
-            float(n_words.sum()),
-            inverse if rule is not None else None,
         )
+        return float(energy.sum())
 
     def global_step(
         self, statistics: Statistics, rho: float, scale: float, tempering: Tempering
@@ -612,7 +672,7 @@ class LDA:
         self.document_topics = None
         self._training = None
         if self._partition is not None:
-            self._partition.outdate(1.0)
+            self._partition.let_go()
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name not in _NOT_PICKLED}
@@ -657,5 +717,7 @@ def _negative_kl(prior: NDArray[np.float64], gamma: NDArray) -> NDArray[np.float
 
 def _lengths(X: Any, rows: slice) -> NDArray[np.float64]:
     """Words of each document."""
-    sums = X[rows].sum(axis=1, dtype=np.float64)
-    return np.asarray(sums).ravel()
+    ends = X.indptr[rows.start : rows.stop + 1]
+    sums = np.zeros(ends[-1] - ends[0] + 1)
+    np.cumsum(X.data[ends[0] : ends[-1]], dtype=np.float64, out=sums[1:])
+    return np.diff(sums[ends - ends[0]])

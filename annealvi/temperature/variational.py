@@ -264,6 +264,7 @@ class Variational(Learned):
         self._model = model
         self._log_c: NDArray[np.float64] | None = None  # where it is known beforehand
         self._log_c_unit: NDArray[np.float64] | None = None  # of a word, likewise
+        self._asks = False  # whether the model is asked for it at each step
         if isinstance(self.partition, LogPartition):
             known = model.hyperparameters() if hasattr(model, "hyperparameters") else {}
             self.partition.check(self._inverses, known, type(self).__name__)
@@ -275,7 +276,9 @@ class Variational(Learned):
                 self._log_c_unit = model.log_mean_unit(self._inverses)
             else:
                 model.normalise_at(self._inverses)
-        elif not isinstance(model, Normalised):
+        elif isinstance(model, Normalised):
+            self._asks = True
+        else:
             raise ValueError(
                 "A Variational temperature needs a model with a 'log_partition' method, the "
                 "normaliser log C(T) of its tempered likelihood. This model has none: use "
@@ -342,7 +345,7 @@ class Variational(Learned):
         """log C(T_m) of all data."""
         if self._log_c is not None:
             return self._log_c
-        if isinstance(self._model, LocallyNormalised):
+        if not self._asks:
             return self._average_log_c
         log_c = np.asarray(self._model.log_partition(self._inverses), dtype=np.float64)
         if log_c.shape != self._inverses.shape or not np.all(np.isfinite(log_c)):
