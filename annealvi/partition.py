@@ -13,135 +13,443 @@ is what a temperature learned from the data weighs the likelihood against (Mandt
 from __future__ import annotations
 
 import math
+import os
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import (
+    Interval,
+    StrOptions,
+    validate_parameter_constraints,
+)
 
-from annealvi._kernels import partition as kernels
+from annealvi._draws import Draws as Draws
+from annealvi._draws import PlateOfData, log_mean_exp
+from annealvi._power_grid import PowerGrid as PowerGrid
+from annealvi._validation import as_array, check_numbers, n_threads
 
-#: How many points an interpolated value takes, and how many of their distances make b.  The
-#: error at b of interpolating p^b, n points h apart, is about (h log(1/p) / 2)^n p^b; at
-#: n = 16 and h = b/24 that is 3e-15 for the worst p, at n = 8 and h = b/8 it is 4e-7.
-_PRECISE, _FAST = (16, 24), (8, 8)
-#: A panel of even points reaches from b to at most this much of it: fewer panels need more
-#: points, more of them more exponentials.
-_PANEL_RATIO = 3.3
+#: What each method asks of a model.
+_NEEDS = {
+    "exact": "log_partition",
+    "monte-carlo": "draw_log_partition",
+    "jensen": "jensen_log_partition",
+    "map": "map_log_partition",
+    "posterior": "posterior_log_partition",
+}
+_MADE_FOR = "made_for."
+#: Fewer effective samples than this are one sample with company.
+_LEAST_EFFECTIVE = 2.0
 
 
-class PowerGrid:
-    """Sums of powers at any inverse temperatures b_1, ..., b_M.
-
-    On an even grid powers follow from one another by multiplication.  Another grid is
-    covered by panels of even ones, from which sums are interpolated.
+def exponential_grid(t_max: float, size: int) -> NDArray[np.float64]:
+    """Inverse temperatures of an exponential grid of T, T_m = t_max^((m - 1) / (M - 1)).
 
     Parameters
     ----------
-    inverses : array-like of shape (M,)
-        Positive.
-    precise : bool, default=True
-        Whether interpolated sums are as accurate as doubles are, or to 4e-7 at less cost.
+    t_max : float
+        The highest temperature, above 1.
+    size : int
+        M, at least 2.
+
+    Returns
+    -------
+    ndarray of shape (M,)
+        b_1 = 1 > ... > b_M = 1 / t_max.
+
+    Examples
+    --------
+    >>> exponential_grid(4, 3)
+    array([1.  , 0.5 , 0.25])
+    """
+    _check_grid_shape(t_max, size, "exponential_grid")
+    return float(t_max) ** -np.linspace(0.0, 1.0, size)
+
+
+def even_grid(t_max: float, size: int) -> NDArray[np.float64]:
+    """Inverse temperatures at even distances, from 1 down to 1 / t_max.
+
+    Parameters
+    ----------
+    t_max : float
+        The highest temperature, above 1.
+    size : int
+        M, at least 2.
+
+    Returns
+    -------
+    ndarray of shape (M,)
+    """
+    _check_grid_shape(t_max, size, "even_grid")
+    return np.linspace(1.0, 1.0 / t_max, size)
+
+
+def _check_grid_shape(t_max: float, size: int, caller: str) -> None:
+    constraints = {
+        "t_max": [Interval(Real, 1, None, closed="neither")],
+        "size": [Interval(Integral, 2, None, closed="left")],
+    }
+    validate_parameter_constraints(constraints, {"t_max": t_max, "size": size}, caller)
+
+
+def check_inverse_temperatures(value: ArrayLike, name: str, owner: str) -> NDArray[np.float64]:
+    """A grid of inverse temperatures, from T = 1 on and increasing in T.
+
+    Parameters
+    ----------
+    value : array-like of shape (M,)
+    name, owner : str
+        The parameter and what it belongs to, for the message.
+
+    Returns
+    -------
+    ndarray of shape (M,)
+    """
+    b = as_array(value)
+    what = f"The {name!r} parameter of {owner}"
+    if b.dtype.kind not in "fiu" or b.ndim != 1 or len(b) < 2:
+        raise ValueError(
+            f"{what} must be a one-dimensional array of at least 2 numbers. "
+            f"Got shape {b.shape} and dtype {b.dtype} instead."
+        )
+    b = b.astype(np.float64)
+    wrong = b[~(np.isfinite(b) & (b > 0))]
+    if wrong.size:
+        raise ValueError(f"{what} must be positive and finite. Got {wrong[0]} instead.")
+    if b[0] != 1:
+        raise ValueError(f"{what} must start at 1, which is T=1. Got {b[0]} first instead.")
+    rising = np.flatnonzero(np.diff(b) >= 0)
+    if rising.size:
+        m = int(rising[0])
+        raise ValueError(
+            f"{what} must be strictly decreasing, so that T increases. "
+            f"Got {b[m]} followed by {b[m + 1]} instead."
+        )
+    return b
+
+
+@dataclass(frozen=True, eq=False)
+class LogPartition:
+    """log C(T) over a grid, and what it was made for.
+
+    Parameters
+    ----------
+    inverse_temperatures : ndarray of shape (M,)
+        1 = b_1 > ... > b_M.
+    values : ndarray of shape (M,)
+        log C at each of them.
+    method : str, default="given"
+        How they were found.
+    standard_error : ndarray of shape (M,), optional
+        Of the values, where they are a Monte Carlo estimate.
+    effective_sample_size : ndarray of shape (M,), optional
+        (sum w)^2 / sum w^2 of the terms w of that estimate.
+    bounds : ndarray of shape (2, M), optional
+        Jensen's two lower bounds, the looser one first.
+    made_for : dict, optional
+        Hyperparameters that the values hold for: numbers, strings and arrays by name.
+    """
+
+    inverse_temperatures: NDArray[np.float64]
+    values: NDArray[np.float64]
+    method: str = "given"
+    standard_error: NDArray[np.float64] | None = None
+    effective_sample_size: NDArray[np.float64] | None = None
+    bounds: NDArray[np.float64] | None = None
+    made_for: dict[str, Any] = field(default_factory=dict)
+
+    def check(
+        self,
+        inverse_temperatures: ArrayLike | None = None,
+        hyperparameters: Mapping[str, Any] | None = None,
+        owner: str = "LogPartition",
+    ) -> None:
+        """Refuse to be used for another grid or other hyperparameters.
+
+        Parameters
+        ----------
+        inverse_temperatures : array-like of shape (M,), optional
+            The grid that log C is wanted on.
+        hyperparameters : mapping, optional
+            What it is wanted for.  Names that either side lacks are not compared.
+        owner : str
+            Who wants it, for the message.
+
+        Raises
+        ------
+        ValueError
+            Naming what differs; also if the values are no finite number a temperature.
+        """
+        own = check_inverse_temperatures(
+            self.inverse_temperatures, "inverse_temperatures", "LogPartition"
+        )
+        check_numbers(self.values, "values", "LogPartition", (own.shape,))
+        if inverse_temperatures is not None:
+            wanted = np.asarray(inverse_temperatures, dtype=np.float64)
+            if wanted.shape != own.shape:
+                raise ValueError(
+                    f"log C was made for another grid than that of {owner}: "
+                    f"'inverse_temperatures' has {len(own)} points, expected {wanted.size}."
+                )
+            differ = np.flatnonzero(np.abs(wanted - own) > 1e-12 * own)
+            if differ.size:
+                m = int(differ[0])
+                raise ValueError(
+                    f"log C was made for another grid than that of {owner}: "
+                    f"'inverse_temperatures'[{m}] is {own[m]}, expected {wanted[m]}."
+                )
+        for name, wanted in (hyperparameters or {}).items():
+            given = self.made_for.get(name)
+            if given is not None and wanted is not None and not _same(given, wanted):
+                raise ValueError(
+                    f"log C was made for other hyperparameters than those of {owner}: "
+                    f"{name!r} is {_shown(given)}, expected {_shown(wanted)}."
+                )
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write to a file, for :meth:`load`."""
+        arrays = {
+            name: np.asarray(value)
+            for name, value in vars(self).items()
+            if name != "made_for" and value is not None
+        }
+        for name, value in self.made_for.items():
+            if value is not None:
+                arrays[_MADE_FOR + name] = np.asarray(value)
+        wrong = [name for name, array in arrays.items() if array.dtype.kind not in "fiubU"]
+        if wrong:
+            raise ValueError(
+                f"LogPartition can be saved if it holds numbers and strings. Got {wrong[0]!r} "
+                f"of dtype {arrays[wrong[0]].dtype} instead."
+            )
+        with open(path, "wb") as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> LogPartition:
+        """Read what :meth:`save` wrote."""
+        fields: dict[str, Any] = {}
+        made_for: dict[str, Any] = {}
+        with np.load(path, allow_pickle=False) as file:
+            for name in file.files:
+                value = file[name] if file[name].ndim else file[name].item()
+                if name.startswith(_MADE_FOR):
+                    made_for[name.removeprefix(_MADE_FOR)] = value
+                else:
+                    fields[name] = value
+        known = {"inverse_temperatures", "values"}
+        if not known <= set(fields) <= known | set(cls.__dataclass_fields__):
+            raise ValueError(
+                f"{os.fspath(path)!r} holds no LogPartition: its arrays are {sorted(fields)}."
+            )
+        return cls(**fields, made_for=made_for)
+
+
+def _same(given: Any, wanted: Any) -> bool:
+    given, wanted = np.asarray(given), np.asarray(wanted)
+    if given.dtype.kind in "biuf" and wanted.dtype.kind in "biuf":
+        try:
+            return bool(np.all(np.isclose(given, wanted, rtol=1e-12, atol=0)))
+        except ValueError:  # shapes that do not go together
+            return False
+    return bool(np.array_equal(given, wanted))
+
+
+def _shown(value: Any) -> str:
+    array = np.asarray(value)
+    return f"an array of shape {array.shape}" if array.ndim else repr(array.item())
+
+
+class OutOfReach(ValueError):  # noqa: N818 - what happened is no mistake of the user's
+    """An exact log C would cost too much; method="auto" then takes Monte Carlo."""
+
+
+class Conjugate(Protocol):
+    """What :func:`log_partition` needs of a conditionally conjugate model.
+
+    Besides, a model may have ``prior_centre()``, parameters at which the prior is centred
+    (for "map"); ``log_partition(inverse)``, log C in closed form (for "exact");
+    ``posterior_log_partition(inverse, data)``, log C at the current q (for "posterior");
+    and ``hyperparameters()``, a dict that results remember.
 
     Attributes
     ----------
-    n_points : int
-        Numbers that a sum has before it is interpolated.
+    n_samples : int
+        N.
     """
 
-    def __init__(self, inverses: ArrayLike, *, precise: bool = True) -> None:
-        b = np.array(inverses, dtype=np.float64)
-        self.inverses = b
-        step = (b[-1] - b[0]) / max(1, len(b) - 1)
-        even = b[0] + step * np.arange(len(b))
-        self._interpolation: sparse.csr_matrix | None = None
-        if step > 0 and np.allclose(b, even, rtol=1e-13, atol=0):
-            self._starts, self._steps, self._size = b[:1], np.array([step]), len(b)
-        elif step < 0 and np.allclose(b, even, rtol=1e-13, atol=0):
-            self._starts, self._steps, self._size = b[-1:], np.array([-step]), len(b)
-            self._interpolation = sparse.csr_matrix(np.eye(len(b))[::-1])
-        else:
-            self._cover(b, *(_PRECISE if precise else _FAST))
-        self.n_points = self._size * len(self._starts)
+    n_samples: int
 
-    def _cover(self, b: NDArray[np.float64], order: int, density: int) -> None:
-        """Panels of even points, and how to interpolate from them."""
-        low, high = float(b.min()), float(b.max())
-        n_panels = max(1, math.ceil(math.log(high / low, _PANEL_RATIO)))
-        ratio = max((high / low) ** (1 / n_panels), 1 + 1e-3)
-        n_inside = max(1, math.ceil(density * (ratio - 1)))
-        floors = low * ratio ** np.arange(n_panels)
-        self._steps = floors * (ratio - 1) / n_inside
-        margin = order // 2
-        self._starts = floors - margin * self._steps
-        self._size = n_inside + 1 + 2 * margin
-        panel = np.clip(np.searchsorted(floors, b, side="right") - 1, 0, n_panels - 1)
-        place = (b - self._starts[panel]) / self._steps[panel]
-        first = np.clip(np.floor(place).astype(int) - margin + 1, 0, self._size - order)
-        nodes = np.arange(order)
-        interpolation = np.zeros((len(b), n_panels * self._size))
-        for m in range(len(b)):
-            at = place[m] - first[m]
-            # Lagrange's polynomials of the points nearest to b_m
-            others = np.where(np.eye(order, dtype=bool), 1.0, nodes[:, None] - nodes)
-            distances = np.where(np.eye(order, dtype=bool), 1.0, at - nodes)
-            rows = panel[m] * self._size + first[m] + nodes
-            interpolation[m, rows] = np.prod(distances / others, axis=1)
-        self._interpolation = sparse.csr_matrix(interpolation)
+    def sample_prior(self, rng: np.random.Generator) -> Any:
+        """Global parameters beta, drawn from their prior."""
 
-    def row_sums(
-        self, logs: NDArray[np.float64], weights: NDArray | None = None, *, n_threads: int = 1
+    def local_log_partition(
+        self, parameters: Any, inverse: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """sum_i w_ji exp(b_j l_ri) at the points, of shape (R, n_points).
+        """a_l(b beta) - b a_l(beta) at each b: the log normaliser of one tempered datum."""
 
-        Parameters
-        ----------
-        logs : ndarray of shape (R, n padded)
-            From :func:`annealvi._kernels.layout.padded_rows`, filled with -infinity.
-        weights : ndarray of shape (n_points, n padded), optional
-        n_threads : int, default=1
-        """
-        out = np.empty((len(logs), self.n_points))
-        kernels.row_power_sums(
-            logs,
-            self._starts,
-            self._steps,
-            np.empty((0, 0)) if weights is None else weights,
-            n_threads,
-            np.empty((n_threads, kernels.scratch_size(self._size))),
-            out,
-        )
-        return out
 
-    def column_sums(
-        self, logs: NDArray[np.float64], *, n_threads: int = 1
+class Nested(Protocol):
+    """What a model offers instead where C is no power of one datum's normaliser.
+
+    As in latent Dirichlet allocation, whose documents have lengths and parameters of
+    their own.
+    """
+
+    def draw_log_partition(self, inverse: NDArray[np.float64], draws: Draws) -> NDArray[np.float64]:
+        """Logs of one estimate of C for each draw from the prior, of shape (n_samples, M)."""
+
+    def jensen_log_partition(
+        self, inverse: NDArray[np.float64], draws: Draws
     ) -> NDArray[np.float64]:
-        """sum_v exp(b_j l_vk) at the points, of shape (n_points, n padded)."""
-        out = np.empty((self.n_points, logs.shape[1]))
-        blocks = kernels.n_vocabulary_blocks(len(logs))
-        kernels.column_power_sums(
-            logs,
-            self._starts,
-            self._steps,
-            n_threads,
-            np.empty((n_threads, kernels.scratch_size(self._size))),
-            np.empty((blocks, *out.shape)),
-            out,
+        """N E log S and N log E S, of shape (2, M)."""
+
+
+def log_partition(
+    model: Any,
+    inverse_temperatures: ArrayLike,
+    method: str = "auto",
+    *,
+    n_samples: int = 100,
+    n_theta: int = 100,
+    data: Any = None,
+    random_state: int | np.random.RandomState | None = None,
+    n_jobs: int | None = None,
+    callback: Callable[[int, int], Any] | None = None,
+) -> LogPartition:
+    r"""log C(T) of a model over a grid of inverse temperatures b = 1/T.
+
+    With S(beta, b) = exp(a_l(b beta) - b a_l(beta)), what one datum's tempered likelihood
+    sums to, log C = log E[S^N] over the prior of beta (Mandt et al. 2016, A.1).
+
+    Parameters
+    ----------
+    model : object
+        :class:`annealvi.models.lda_prior.LDAPrior`, the factorial or Gaussian mixture of
+        :mod:`annealvi.models`, or one of your own with the methods of :class:`Conjugate`.
+    inverse_temperatures : array-like of shape (M,)
+        Decreasing from 1; :func:`exponential_grid` and :func:`even_grid` make some.
+    method : {"auto", "exact", "monte-carlo", "jensen", "map", "posterior"}, default="auto"
+        "exact": the model's own closed form or enumeration.  "monte-carlo": the log of the
+        mean of S^N over draws from the prior.  "jensen": as x^N is convex, N E log S <=
+        N log E S <= log C, both lower bounds; the values are the tighter one.  "map":
+        S^N at the centre of the prior, log C ~ N(a_l(b beta*) - b a_l(beta*)); crude, as
+        the mean of S^N is made by beta that lie elsewhere.  "posterior": log C at the
+        model's current q, less its value at T = 1.  "auto": exact where the model has
+        it and it is within reach, else Monte Carlo.
+    n_samples : int, default=100
+        Draws of the global parameters, for "monte-carlo" and "jensen".
+    n_theta : int, default=100
+        Draws of local parameters for each of those, where a model has any.
+    data : object, optional
+        Handed to the model for "posterior".
+    random_state : int, RandomState instance or None, default=None
+        Seeds the draws.
+    n_jobs : int, default=None
+        Threads that draw; results do not depend on it.
+    callback : callable, optional
+        ``callback(done, total)`` after each draw.
+
+    Returns
+    -------
+    LogPartition
+
+    Warns
+    -----
+    UserWarning
+        If one draw dominates the mean over draws, as is the rule for large N: the
+        estimate and its standard error are then unreliable.
+
+    Examples
+    --------
+    >>> from annealvi.models.lda_prior import LDAPrior
+    >>> prior = LDAPrior(2, 3, [3, 3], doc_topic_prior=1.0, topic_word_prior=1.0)
+    >>> log_partition(prior, [1.0, 0.5, 0.25]).values.round(3)
+    array([ 0.   , 4.756, 7.486])
+    """
+    constraints = {
+        "method": [StrOptions({"auto", *_NEEDS})],
+        "n_samples": [Interval(Integral, 2, None, closed="left")],
+        "n_theta": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "callback": [callable, None],
+    }
+    given = dict(method=method, n_samples=n_samples, n_theta=n_theta)
+    given |= dict(random_state=random_state, n_jobs=n_jobs, callback=callback)
+    validate_parameter_constraints(constraints, given, "log_partition")
+    b = check_inverse_temperatures(inverse_temperatures, "inverse_temperatures", "log_partition")
+    own = type(model).__name__
+    if all(hasattr(model, name) for name in ("sample_prior", "local_log_partition", "n_samples")):
+        source: Any = PlateOfData(model)
+    else:
+        source = model
+    offered = [name for name, needed in _NEEDS.items() if hasattr(source, needed)]
+    if not offered or (method != "auto" and method not in offered):
+        raise ValueError(
+            f"The 'method' parameter of log_partition must be one that {own} offers: "
+            f"{', '.join(map(repr, offered)) or 'none, see annealvi.partition.Conjugate'}. "
+            f"Got {method!r} instead."
         )
-        return out
+    if getattr(model, "n_samples", 1) < 1:
+        raise ValueError(
+            f"C(T) is of at least one datum. Got n_samples={model.n_samples} of {own} instead."
+        )
+    words = check_random_state(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
+    seed = np.random.SeedSequence([int(word) for word in words])
+    draws = Draws(n_samples, n_theta, seed, n_threads(n_jobs), callback)
+    details: dict[str, Any] = {}
+    if method in ("auto", "exact") and "exact" in offered:
+        try:
+            values, method = source.log_partition(b), "exact"
+        except OutOfReach:
+            if method == "exact" or "monte-carlo" not in offered:
+                raise
+            method = "monte-carlo"
+    elif method == "auto":
+        method = "monte-carlo" if "monte-carlo" in offered else offered[0]
+    if method == "monte-carlo":
+        values, details = _monte_carlo(source.draw_log_partition(b, draws), b)
+    elif method == "jensen":
+        details["bounds"] = source.jensen_log_partition(b, draws)
+        values = details["bounds"][1]
+    elif method == "map":
+        values = source.map_log_partition(b)
+    elif method == "posterior":
+        values = source.posterior_log_partition(b, data)
+        values = np.asarray(values) - np.asarray(values)[..., :1]
+    values = np.asarray(values, dtype=np.float64)
+    if values.shape != b.shape or not np.all(np.isfinite(values)):
+        raise ValueError(
+            f"log C of {own}, method={method!r}, must be one finite number for each of {len(b)} "
+            f"temperatures. Got {_shown(values) if values.shape != b.shape else values} instead."
+        )
+    made_for = dict(model.hyperparameters()) if hasattr(model, "hyperparameters") else {}
+    return LogPartition(b, values, method, made_for=made_for, **details)
 
-    def at_inverses(self, at_points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Values at b_1, ..., b_M of what is given at the points, along the last axis.
 
-        Parameters
-        ----------
-        at_points : ndarray of shape (..., n_points)
-            Sums of powers, or logarithms of them.
-        """
-        if self._interpolation is None:
-            return at_points
-        return (self._interpolation @ at_points.T).T
-
-    def log_at_inverses(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Logarithms, at b_1, ..., b_M, of sums at the points along their last axis."""
-        return np.log(np.maximum(self.at_inverses(sums), np.finfo(np.float64).tiny))
-
+def _monte_carlo(
+    logs: NDArray[np.float64], b: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
+    """log of the mean of exp(logs), its standard error by the delta method, and warnings."""
+    n = len(logs)
+    values = log_mean_exp(logs)
+    weights = np.exp(logs - values)  # of mean 1
+    effective = n**2 / np.sum(weights**2, axis=0)
+    error = weights.std(axis=0, ddof=1) / math.sqrt(n)
+    worst = int(np.argmin(effective))
+    if effective[worst] < _LEAST_EFFECTIVE:
+        warnings.warn(
+            f"One draw dominates the mean that estimates C(T): at T={1 / b[worst]:.4g} the "
+            f"effective sample size is {effective[worst]:.3g} of {n}. log C there is likely too "
+            "low and its standard error means little; more draws hardly help where there are "
+            "many data.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return values, {"standard_error": error, "effective_sample_size": effective}

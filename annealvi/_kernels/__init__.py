@@ -1,7 +1,13 @@
 """The compiled kernels: the only place that knows about SIMD, threads and dtypes."""
 
 try:
-    from annealvi._kernels import fmm, gemm, lda, special  # type: ignore[attr-defined]  # compiled
+    from annealvi._kernels import (  # type: ignore[attr-defined]  # compiled
+        fmm,
+        gemm,
+        lda,
+        partition,
+        special,
+    )
     from annealvi._kernels._dispatch import (
         available_instruction_sets,
         instruction_set,
@@ -23,6 +29,7 @@ __all__ = [
     "instruction_set",
     "lda",
     "openmp_enabled",
+    "partition",
     "special",
     "use_instruction_set",
 ]

@@ -18,12 +18,15 @@ cdef enum:
 
 
 def row_power_sums(
-    const double[:, ::1] logs,  # IN  (R, n_pad) whole cache lines, -infinity in the padding
+    const double[:, ::1] logs,  # IN  (R, n_pad) whole cache lines, -infinity in the padding;
+                                #     or the numbers themselves, 0 in the padding
+    bint plain,                 # IN  whether they are the numbers themselves
     const double[::1] starts,   # IN  (panels,) positive
     const double[::1] steps,    # IN  (panels,) positive
     const double[:, ::1] weights,  # IN  (panels * n_points, n_pad), or (0, 0) for ones
     int n_threads,              # IN
     double[:, ::1] scratch,     # OUT (n_threads, n_points * MOST_LANES), see scratch_size
+    double[:, ::1] row,         # OUT (n_threads, n_pad) scratch for the logarithms of numbers
     double[:, ::1] out,         # OUT (R, panels * n_points)
 ):
     """out[r, j] = sum_i weights[j, i] exp(b_j logs[r, i])."""
@@ -33,18 +36,23 @@ def row_power_sums(
         int lanes = kernels.lanes
         double *acc = NULL
         const double *w = NULL
+        const double *l = NULL
         double total
     if n_rows == 0 or n_panels == 0:
         return
     n_points = out.shape[1] // n_panels
     for r in prange(n_rows, nogil=True, num_threads=n_threads, schedule="static"):
         acc = &scratch[threadid(), 0]
+        l = &logs[r, 0]
+        if plain:
+            kernels.f64.log(width, l, &row[threadid(), 0])
+            l = &row[threadid(), 0]
         for panel in range(n_panels):
             memset(acc, 0, n_points * lanes * sizeof(double))
             w = NULL
             if weights.shape[0] > 0:
                 w = &weights[panel * n_points, 0]
-            kernels.power_sums(width // lanes, lanes, &logs[r, 0], starts[panel], steps[panel],
+            kernels.power_sums(width // lanes, lanes, l, starts[panel], steps[panel],
                                n_points, w, width, acc)
             for j in range(n_points):
                 total = 0

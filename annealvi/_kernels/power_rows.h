@@ -3,34 +3,90 @@
  * log C(T) is made of sum_i w_i(b) p_i^b at many b, and errors in it are multiplied by the
  * number of words, so all of this is in double.  On an even grid b_j = b_0 + j h the powers
  * follow by repeated multiplication, p^(b_0 + (j+1) h) = p^(b_0 + j h) p^h: a number costs
- * two exponentials and then one multiplication and one addition a grid point, at a
- * relative error of about j roundings.
+ * two exponentials (one where b_0 is a multiple of h) and then one multiplication and one
+ * addition a grid point, at a relative error of about j roundings.
  */
 
-enum { POWER_GROUP = VECTOR_BYTES == 64 ? 8 : 4 }; /* vectors whose powers stay in registers */
+enum {
+    POWER_GROUP = VECTOR_BYTES == 64 ? 8 : 4, /* vectors whose powers stay in registers */
+    MOST_STEPS = 256,                         /* multiplications that lose about as many roundings */
+};
+
+/* The whole number k <= MOST_STEPS with b_0 = k h, or 0. */
+static int64_t whole_steps(double b0, double h)
+{
+    const double steps = b0 / h;
+    const int64_t k = steps < MOST_STEPS ? (int64_t)(steps + 0.5) : 0;
+    return __builtin_fabs(steps - (double)k) < 1e-13 ? k : 0;
+}
+
+/* x^k for k > 0. */
+INLINE vec_f64 whole_power(vec_f64 x, int64_t k)
+{
+    vec_f64 out = splat_f64(1);
+    for (; k > 1; k >>= 1) {
+        if (k & 1)
+            out *= x;
+        x *= x;
+    }
+    return out * x;
+}
 
 /* Add the powers of `group` vectors to acc, one vector a grid point. */
 INLINE void power_group(int group, int64_t stride, const double *logs, double b0, double h,
-                        int64_t n_points, const double *weights, int64_t weight_stride,
-                        double *acc)
+                        int64_t whole, int64_t n_points, double *acc)
+{
+    vec_f64 power[POWER_GROUP], ratio[POWER_GROUP], square[POWER_GROUP];
+#pragma GCC unroll 8
+    for (int u = 0; u < group; u++) {
+        const vec_f64 l = load_f64(logs + u * stride);
+        ratio[u] = exp_f64(h * l);
+        power[u] = whole ? whole_power(ratio[u], whole) : exp_f64(b0 * l);
+        square[u] = ratio[u] * ratio[u];
+    }
+    /* two points at a time: the second one's products are fused with its sum */
+    int64_t j = 0;
+    for (; j + 2 <= n_points; j += 2) {
+        vec_f64 first = load_f64(acc + j * LANES), second = load_f64(acc + (j + 1) * LANES);
+#pragma GCC unroll 8
+        for (int u = 0; u < group; u++) {
+            first += power[u];
+            second += power[u] * ratio[u];
+            power[u] *= square[u];
+        }
+        store_f64(acc + j * LANES, first);
+        store_f64(acc + (j + 1) * LANES, second);
+    }
+    if (j < n_points) {
+        vec_f64 last = load_f64(acc + j * LANES);
+#pragma GCC unroll 8
+        for (int u = 0; u < group; u++)
+            last += power[u];
+        store_f64(acc + j * LANES, last);
+    }
+}
+
+/* The same with a weight for each power. */
+INLINE void weighted_group(int group, int64_t stride, const double *logs, double b0, double h,
+                           int64_t whole, int64_t n_points, const double *weights,
+                           int64_t weight_stride, double *acc)
 {
     vec_f64 power[POWER_GROUP], ratio[POWER_GROUP];
 #pragma GCC unroll 8
     for (int u = 0; u < group; u++) {
         const vec_f64 l = load_f64(logs + u * stride);
-        power[u] = exp_f64(b0 * l);
         ratio[u] = exp_f64(h * l);
+        power[u] = whole ? whole_power(ratio[u], whole) : exp_f64(b0 * l);
     }
     for (int64_t j = 0; j < n_points; j++) {
         vec_f64 even = load_f64(acc + j * LANES), odd = {0};
 #pragma GCC unroll 8
         for (int u = 0; u < group; u++) {
-            const vec_f64 term =
-                weights ? power[u] * load_f64(weights + j * weight_stride + u * stride) : power[u];
+            const vec_f64 w = load_f64(weights + j * weight_stride + u * stride);
             if (u & 1)
-                odd += term;
+                odd += power[u] * w;
             else
-                even += term;
+                even += power[u] * w;
             power[u] *= ratio[u];
         }
         store_f64(acc + j * LANES, even + odd);
@@ -49,14 +105,15 @@ static void power_sums(
     int64_t weight_stride, /* IN  numbers from one row of weights to the next */
     double *acc)           /* IN/OUT n_points vectors */
 {
+    const int64_t whole = whole_steps(b0, h);
     int64_t i = 0;
 #define POWER_GROUPS(group)                                                                      \
     for (; i + (group) <= n_vectors; i += (group))                                               \
         if (weights)                                                                             \
-            power_group(group, stride, logs + i * stride, b0, h, n_points, weights + i * stride, \
-                        weight_stride, acc);                                                     \
+            weighted_group(group, stride, logs + i * stride, b0, h, whole, n_points,             \
+                           weights + i * stride, weight_stride, acc);                            \
         else                                                                                     \
-            power_group(group, stride, logs + i * stride, b0, h, n_points, NULL, 0, acc);
+            power_group(group, stride, logs + i * stride, b0, h, whole, n_points, acc);
     POWER_GROUPS(POWER_GROUP)
     POWER_GROUPS(POWER_GROUP / 2)
     POWER_GROUPS(1)

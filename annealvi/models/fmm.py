@@ -130,6 +130,8 @@ class FMM:
     dtype : dtype
         float32 or float64, of the products with X and the sweeps; q(mu) is float64.
     n_threads : int
+    n_samples : int
+        N, which :meth:`start` sets to that of the training data.
 
     Attributes
     ----------
@@ -154,6 +156,7 @@ class FMM:
         learn_noise: bool = False,
         dtype: Any = np.float64,
         n_threads: int = 1,
+        n_samples: int = 0,
     ) -> None:
         self.n_components = n_components
         self.n_features = n_features
@@ -168,7 +171,7 @@ class FMM:
         self.n_threads = n_threads
         self.means = np.zeros((n_components, n_features))
         self.covariance_matrix = np.zeros((n_components, n_components))
-        self.n_samples = 0
+        self.n_samples = n_samples
         self._square = self._least_noise = 0.0
         self._last = Factors(np.empty(0), np.empty(0), 0.0)
 
@@ -281,6 +284,28 @@ class FMM:
         pi = self.prior_probability
         factors = np.logaddexp(b * np.log(pi), b * np.log1p(-pi)).sum(axis=-1)
         return self.n_samples * (factors - 0.5 * self.n_features * np.log(b[..., 0]))
+
+    def posterior_log_partition(
+        self, inverse: NDArray[np.float64], data: Any = None
+    ) -> NDArray[np.float64]:
+        """log C(T) at the current q: the same, as it does not depend on the components.
+
+        Parameters
+        ----------
+        inverse : ndarray of shape (M,)
+        data : object
+            Not used.
+        """
+        return self.log_partition(inverse)
+
+    def hyperparameters(self) -> dict[str, Any]:
+        """What log C(T) depends on."""
+        return {
+            "n_samples": self.n_samples,
+            "n_components": self.n_components,
+            "n_features": self.n_features,
+            "prior_probability": self.prior_probability,
+        }
 
     def component_bound(self, tempering: Tempering = UNTEMPERED) -> float:
         """-KL(q(mu) || p(mu)); under the posterior form p(mu) has variance T sigma_mu."""

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,6 +36,7 @@ from scipy.special import entr, gammaln, logsumexp, psi
 
 from annealvi._kernels.layout import single_threaded_blas
 from annealvi.model import UNTEMPERED, Batch, LocalStep, Tempering
+from annealvi.models._dirichlet import centre, log_gamma_variates
 
 #: Heat draws components together until they are equal, and equal ones stay equal when it
 #: is gone: the fit of K components ends as a fit of one.  So while T falls, each step is
@@ -133,6 +134,8 @@ class GMM:
     covariances : ndarray of shape (K, D), optional
         Known variances.
     covariance_type : {"diag", "spherical"}
+    n_samples : int
+        N, which :meth:`start` sets to that of the training data.
     """
 
     def __init__(
@@ -148,13 +151,14 @@ class GMM:
         weights: NDArray[np.float64] | None = None,
         covariances: NDArray[np.float64] | None = None,
         covariance_type: CovarianceType = "diag",
+        n_samples: int = 0,
     ) -> None:
         self.n_components = n_components
         self.n_features = n_features
         self.known_weights = weights
         self.known_covariances = covariances
         self.covariance_type = covariance_type
-        self.n_samples = 0
+        self.n_samples = n_samples
         self.offset = np.zeros(n_features)
         self.mean_prior = mean_prior
         self.alpha, self.kappa, self.nu = np.asarray(alpha, dtype=np.float64), kappa, nu
@@ -299,17 +303,10 @@ class GMM:
         the geometric mean over components; where weights are learned, the expectation of
         (sum_k w_k^b c_k)^N under their Dirichlet prior in place of the power.
         """
-        if self.known_covariances is None:
-            raise ValueError(
-                "C(T) of a Gaussian mixture with learned precisions is infinite at high T, so "
-                "its temperature cannot be learned. Give 'covariances', or use "
-                "temperature='annealed'."
-            )
         b = np.asarray(inverse, dtype=np.float64)
+        log_c = self._log_distortions(b)
         if self._normaliser is not None and self._normaliser[0] == b.tobytes():
             return self._normaliser[1]
-        log_sigma = 0.5 * np.log(self.known_covariances)
-        log_c = np.sum(log_sigma - log_sigma.mean(axis=0), axis=1) * (1 - b[:, None])
         if self.known_weights is not None:
             log_sums = logsumexp(b[:, None] * np.log(self.known_weights) + log_c, axis=1)
             total = self.n_samples * log_sums
@@ -323,6 +320,67 @@ class GMM:
         total = total - 0.5 * self.n_samples * self.n_features * np.log(b)
         self._normaliser = (b.tobytes(), total)
         return total
+
+    def posterior_log_partition(
+        self, inverse: NDArray[np.float64], data: Any = None
+    ) -> NDArray[np.float64]:
+        """log C(T) with the weights' expected logarithms at the current q.
+
+        Parameters
+        ----------
+        inverse : ndarray of shape (M,)
+        data : object
+            Not used.
+        """
+        return self.n_samples * self.local_log_partition(self._expected_log_weights(), inverse)
+
+    def sample_prior(self, rng: np.random.Generator) -> NDArray[np.float64]:
+        """log w, drawn from its prior where it is learned: the rest does not matter to C(T)."""
+        if self.known_weights is not None:
+            return np.log(self.known_weights)
+        logs = log_gamma_variates(rng, self.alpha, self.alpha.shape)
+        return logs - logsumexp(logs)
+
+    def prior_centre(self) -> NDArray[np.float64]:
+        """log w at the prior's mode where it is inside the simplex, else its mean."""
+        return np.log(centre(self.alpha) if self.known_weights is None else self.known_weights)
+
+    def local_log_partition(
+        self, parameters: NDArray[np.float64], inverse: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """What one datum's tempered likelihood sums to, as a logarithm.
+
+        Parameters
+        ----------
+        parameters : ndarray of shape (K,)
+            log w.
+        inverse : ndarray of shape (M,)
+        """
+        b = np.asarray(inverse, dtype=np.float64)
+        log_sums = logsumexp(b[:, None] * parameters + self._log_distortions(b), axis=1)
+        return log_sums - 0.5 * self.n_features * np.log(b)
+
+    def hyperparameters(self) -> dict[str, Any]:
+        """What log C(T) depends on."""
+        return {
+            "n_samples": self.n_samples,
+            "n_components": self.n_components,
+            "n_features": self.n_features,
+            "alpha": self.alpha if self.known_weights is None else None,
+            "weights": self.known_weights,
+            "covariances": self.known_covariances,
+        }
+
+    def _log_distortions(self, b: NDArray[np.float64]) -> NDArray[np.float64]:
+        """log c_k at each b: how variances that differ between components weigh them."""
+        if self.known_covariances is None:
+            raise ValueError(
+                "C(T) of a Gaussian mixture with learned precisions is infinite at high T, so "
+                "its temperature cannot be learned. Give 'covariances', or use "
+                "temperature='annealed'."
+            )
+        log_sigma = 0.5 * np.log(self.known_covariances)
+        return np.sum(log_sigma - log_sigma.mean(axis=0), axis=1) * (1 - b[:, None])
 
     # ---------------------------------------------------------------- new data
 
