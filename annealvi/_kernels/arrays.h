@@ -1,7 +1,6 @@
 /* The special functions over whole arrays, with the limits that the kernels
  * never meet (0, infinity, NaN, subnormals) given as SciPy gives them.  A
- * template: see vector.h.  They exist so that the tests can hold the inlined
- * functions against SciPy and mpmath. */
+ * template: see vector.h. */
 
 /* Replace `y` where x is one of the points the series does not serve. */
 INLINE V FN(at_limits)(V x, V y, REAL at_zero, REAL at_infinity)
@@ -51,7 +50,12 @@ INLINE V FN(exp_digamma_anywhere)(V x, REAL b)
 #define OVER_ARRAY(name, args, call)                                                             \
     static void FN(name) args                                                                    \
     {                                                                                            \
-        for (int64_t i = 0; i < n; i += LANES) {                                                 \
+        int64_t i = 0;                                                                           \
+        for (; i + LANES <= n; i += LANES) {                                                     \
+            const V block = FN(load)(x + i);                                                     \
+            FN(store)(out + i, call);                                                            \
+        }                                                                                        \
+        for (; i < n; i += LANES) {                                                              \
             V block = FN(splat)(1);                                                              \
             const int filled = n - i < LANES ? (int)(n - i) : LANES;                             \
             for (int l = 0; l < filled; l++)                                                     \

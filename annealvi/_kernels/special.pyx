@@ -1,4 +1,4 @@
-"""The vectorised special functions over arrays, so that tests can hold them to SciPy."""
+"""The vectorised special functions over arrays."""
 
 import numpy as np
 

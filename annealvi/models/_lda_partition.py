@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annealvi._kernels import special
-from annealvi._kernels.layout import aligned_empty, padded_length, padded_rows
+from annealvi._kernels.layout import aligned_empty, padded_rows
 from annealvi.partition import PowerGrid
 
 if TYPE_CHECKING:
@@ -58,13 +58,13 @@ class DocumentPartition:
         """Bring the topics' sums, over the vocabulary, up to date."""
         if self._topics is not None:
             return
-        K = model.n_topics
-        if not self._logs.size:
-            self._logs = aligned_empty((len(model.lam), padded_length(K, np.float64)), np.float64)
+        if self._logs.shape != model.lam.shape:
+            self._logs = aligned_empty(model.lam.shape, np.float64)
         logs = self._logs
-        logs[:, :K], logs[:, K:] = model.lam[:, :K], 0
-        special.digamma(logs, out=logs)
-        logs[:, :K] -= special.digamma(model.topic_sums)
+        special.digamma(model.lam.astype(np.float64, copy=False), out=logs)  # -inf in the padding
+        totals = np.zeros(logs.shape[1])
+        totals[: model.n_topics] = special.digamma(model.topic_sums)
+        logs -= totals
         self._topics = self.grid.column_sums(logs, n_threads=model.n_threads)
         self._age = 0
 
