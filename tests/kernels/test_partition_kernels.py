@@ -1,0 +1,146 @@
+"""Sums of powers over grids against plain NumPy, on each instruction set."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from annealvi import _kernels
+from annealvi._kernels.layout import padded_rows
+from annealvi.partition import PowerGrid, even_grid, exponential_grid
+
+GRIDS = {
+    "even": even_grid(10, 100),
+    "even, upwards": even_grid(10, 100)[::-1],
+    "even, from no multiple of its step": np.linspace(1, 0.137, 50),
+    "even, of more points than a panel": even_grid(50, 700),
+    "exponential": exponential_grid(10, 100),
+    "exponential, wide": exponential_grid(1000, 30),
+    "narrow": exponential_grid(1.001, 5),
+    "in no order": np.array([0.9, 0.2, 1.0, 0.35]),
+    "one point": np.array([0.4]),
+    "two points": np.array([1.0, 0.3]),
+}
+grids = pytest.mark.parametrize("b", GRIDS.values(), ids=GRIDS)
+#: Below, at and above whole vectors and groups of them, on each instruction set.
+SIZES = (1, 2, 7, 8, 9, 31, 32, 33, 63, 64, 65, 200)
+
+
+def logs_of(n_rows, size, seed=0):
+    """Logarithms from 0 to where powers underflow, some of -infinity; each row has a 0."""
+    rng = np.random.RandomState(seed)
+    logs = -rng.exponential(10.0 ** rng.randint(-2, 4, (n_rows, size)))
+    logs[rng.random_sample(logs.shape) < 0.1] = -np.inf
+    logs[:, 0] = 0
+    return logs
+
+
+def naive(logs, b, weights=None):
+    """sum_i w_i exp(b l_i), one b after the other."""
+    weights = np.ones((len(b), logs.shape[1])) if weights is None else weights
+    return np.stack([np.exp(x * logs) @ w for x, w in zip(b, weights, strict=True)], axis=1)
+
+
+@grids
+def test_row_sums(b, instruction_set):
+    grid = PowerGrid(b)
+    for size in SIZES:
+        logs = logs_of(3, size, seed=size)
+        sums = grid.row_sums(padded_rows(logs, np.float64, -np.inf))
+        assert sums.shape == (3, grid.n_points)
+        assert_allclose(sums, naive(logs, grid.points), rtol=1e-12)
+        assert_allclose(grid.at_inverses(sums), naive(logs, b), rtol=1e-12)
+        assert_allclose(grid.log_at_inverses(sums), np.log(naive(logs, b)), atol=1e-12)
+
+
+@grids
+def test_row_sums_of_numbers(b, instruction_set):
+    """Given as they are instead of as logarithms; the smallest are not normal."""
+    grid = PowerGrid(b)
+    for size in SIZES:
+        numbers = np.exp(logs_of(3, size, seed=size))
+        numbers[numbers < np.finfo(float).tiny] = 0
+        sums = grid.row_sums(padded_rows(numbers, np.float64), plain=True)
+        with np.errstate(divide="ignore"):
+            expected = naive(np.log(numbers), b)
+        assert_allclose(grid.at_inverses(sums), expected, rtol=1e-12)
+
+
+@grids
+def test_weighted_row_sums(b, instruction_set):
+    """Weights that are sums of powers themselves, as those of topics are."""
+    grid = PowerGrid(b)
+    for size in SIZES:
+        logs, other = logs_of(2, size, seed=size), logs_of(4, size, seed=1)
+        weights, expected = (np.exp(x[:, None, None] * other).sum(1) for x in (grid.points, b))
+        padded = padded_rows(weights, np.float64)
+        sums = grid.row_sums(padded_rows(logs, np.float64, -np.inf), padded)
+        assert_allclose(grid.at_inverses(sums), naive(logs, b, expected), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_rows", [1, 5, 1023, 1024, 1025, 2100])
+@pytest.mark.parametrize("size", [1, 8, 19])
+def test_column_sums(n_rows, size, instruction_set):
+    grid = PowerGrid(exponential_grid(10, 7))
+    logs = logs_of(size, n_rows).T
+    sums = grid.column_sums(padded_rows(logs, np.float64, -np.inf))
+    assert_allclose(sums[:, :size], naive(logs.T, grid.points).T, rtol=1e-12)
+    assert_array_equal(sums[:, size:], 0)
+
+
+@pytest.mark.parametrize("name", _kernels.available_instruction_sets())
+@given(
+    st.lists(
+        st.one_of(st.just(-np.inf), st.just(0.0), st.floats(-2e4, 0), st.floats(-1e-3, 0)),
+        max_size=70,
+    ),
+    st.floats(1.0001, 200),
+    st.integers(2, 40),
+    st.booleans(),
+)
+@settings(max_examples=60, deadline=None)
+def test_any_numbers_and_grids(name, values, t_max, size, even):
+    before = _kernels.instruction_set()
+    _kernels.use_instruction_set(name)
+    try:
+        b = (even_grid if even else exponential_grid)(t_max, size)
+        grid, logs = PowerGrid(b), np.array([[0.0, *values]])
+        sums = grid.row_sums(padded_rows(logs, np.float64, -np.inf))
+        assert_allclose(grid.at_inverses(sums), naive(logs, b), rtol=1e-12)
+    finally:
+        _kernels.use_instruction_set(before)
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_any_number_of_threads_gives_the_same_bits(plain):
+    logs = logs_of(37, 2500)
+    rows = padded_rows(np.exp(logs) if plain else logs, np.float64, 0 if plain else -np.inf)
+    columns = padded_rows(logs.T, np.float64, -np.inf)
+    for b in GRIDS.values():
+        grid = PowerGrid(b)
+        expected = grid.row_sums(rows, plain=plain), grid.column_sums(columns)
+        for n_threads in (2, 3):
+            assert_array_equal(grid.row_sums(rows, plain=plain, n_threads=n_threads), expected[0])
+            assert_array_equal(grid.column_sums(columns, n_threads=n_threads), expected[1])
+
+
+def test_a_row_does_not_depend_on_its_neighbours():
+    grid, logs = PowerGrid(exponential_grid(10, 20)), logs_of(5, 77)
+    rows = padded_rows(logs, np.float64, -np.inf)
+    whole = grid.row_sums(rows)
+    for r in range(5):
+        assert_array_equal(grid.row_sums(rows[r : r + 1]), whole[r : r + 1])
+
+
+def test_no_rows():
+    grid = PowerGrid(exponential_grid(10, 20))
+    assert grid.row_sums(np.empty((0, 8))).shape == (0, grid.n_points)
+
+
+def test_a_fast_grid_is_as_accurate_as_it_says():
+    b, logs = exponential_grid(10, 100), logs_of(20, 100)
+    grid = PowerGrid(b, precise=False)
+    assert grid.n_points < PowerGrid(b).n_points
+    values = grid.at_inverses(grid.row_sums(padded_rows(logs, np.float64, -np.inf)))
+    assert 1e-12 < np.max(np.abs(values / naive(logs, b) - 1)) < 40 * 4e-7
