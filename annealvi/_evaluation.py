@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from annealvi.model import Tempering
+from annealvi.temperature import Variational
 
 
 class Evaluation:
@@ -16,7 +18,7 @@ class Evaluation:
         self.estimator = estimator
         self.X = X
         self.last: float | None = None  # at T settled, so comparable with the next
-        self.latest: tuple[int, float] | None = None  # step and value of the last evaluation
+        self.latest: tuple[int, float, NDArray] | None = None  # step, value, gamma
         self.budget_ended = False  # whether the last pass came before convergence
 
     def after_pass(self, index: int) -> bool:
@@ -53,11 +55,34 @@ class Evaluation:
         else:
             annealed = model.elbo(X, kept, tempering)
         estimator._monitor.record(elbo=elbo, annealed_elbo=annealed, perplexity=perplexity)
-        self.latest = (estimator._monitor.step, perplexity)
+        learning = not estimator._temperature.settled(estimator._monitor.step - 1)
+        if learning and isinstance(estimator._temperature, Variational):
+            tempered = self._tempered_elbo(estimator._temperature, tempering)
+            estimator._monitor.record(tempered_elbo=tempered)
+        self.latest = (estimator._monitor.step, perplexity, gamma)
         return perplexity
 
-    def final_perplexity(self) -> float:
-        """Perplexity at the end of the fit, evaluated again only if there was a step since."""
+    def _tempered_elbo(self, temperature: Variational, tempering: Tempering) -> float:
+        """Eq. 5, which has E_q(y)[b L - log C] in place of the annealed bound's b L."""
+        model, X = self.estimator._model, self.X
+        gamma = model.infer(X, tempering)
+        energy = float(np.sum(model.document_energies(X, gamma, tempering)))
+        log_c = None
+        if temperature.partition == "posterior":
+            log_c = model.document_log_partition(X, gamma, 1 / temperature.temperatures_)
+            log_c = log_c.sum(axis=0)
+        rest = model.elbo(X, gamma, tempering) - tempering.inverse * energy
+        return rest + temperature.tempered_energy(energy, log_c)
+
+    def final(self) -> tuple[float, NDArray]:
+        """Perplexity at the end of the fit, evaluated again only if there was a step since.
+
+        Returns
+        -------
+        perplexity : float
+        gamma : ndarray of shape (n_samples, K)
+        """
         if self.latest is not None and self.latest[0] == self.estimator._monitor.step:
-            return self.latest[1]
-        return self.estimator._perplexity(self.X, self.estimator._infer(self.X), False)
+            return self.latest[1:]
+        gamma = self.estimator._infer(self.X)
+        return self.estimator._perplexity(self.X, gamma, False), gamma

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from annealvi._validation import FLOATS, canonical_csr, check_prior, check_topics, n_threads
 from annealvi.inference import Monitor
+from annealvi.model import UNTEMPERED, Tempering
 from annealvi.models.lda import LDA
-from annealvi.temperature import Temperature
+from annealvi.temperature import Temperature, Variational
+from annealvi.temperature.local import SCORE_GRID
+
+#: Documents that the log partition function of a word is averaged over.
+CORPUS_SAMPLE = 512
 
 
 class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -30,6 +36,7 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     _temperature: Temperature
     _planned_for: Temperature  # what _temperature is the plan of
     _priors_in_use: tuple[Any, Any] | None
+    _corpus_log_c: NDArray[np.float64] | None  # of a word, at SCORE_GRID
     n_batch_iter_: int
 
     # the subclass's parameters that are needed here
@@ -52,40 +59,56 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     # --------------------------------------------------------------- inference
 
-    def transform(self, X: Any, *, normalize: bool = True) -> NDArray:
-        """Topics of documents at T = 1.  Each row depends on its document alone.
+    def transform(
+        self, X: Any, *, normalize: bool = True, temperature: float | str = 1.0
+    ) -> NDArray:
+        """Topics of documents.  Each row depends on its document alone.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         normalize : bool, default=True
             Whether to return E[theta], whose rows sum to 1, or gamma.
+        temperature : float or "learned", default=1.0
+            T >= 1 that documents are fitted at.  ``"learned"`` is the temperature at the
+            end of the fit's learning, before its last phase at T = 1: of a
+            :class:`Variational` one number, of a :class:`LocalVariational` one a document.
 
         Returns
         -------
         ndarray of shape (n_samples, n_components)
+
+        Raises
+        ------
+        ValueError
+            If X or the temperature is out of range, or ``"learned"`` and the fit's was not.
         """
         check_is_fitted(self)
-        gamma = self._infer(self._check_X(X, "transform"))
+        tempering = self._prediction_tempering(temperature, "transform")
+        gamma = self._infer(self._check_X(X, "transform"), tempering)
         if normalize:
             gamma /= gamma.sum(axis=1)[:, np.newaxis]
         return gamma
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, *, temperature: float | str = 1.0) -> float:
         """The ELBO of documents at T = 1, in nats, the topics' KL included.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : Ignored
+        temperature : float or "learned", default=1.0
+            What the documents' topics are fitted at, see `transform`; the ELBO stays that
+            of T = 1, so that scores can be compared.
 
         Returns
         -------
         float
         """
         check_is_fitted(self)
+        tempering = self._prediction_tempering(temperature, "score")
         X = self._check_X(X, "score")
-        return self._bound(X, self._infer(X))
+        return self._bound(X, self._infer(X, tempering))
 
     def perplexity(self, X: Any, sub_sampling: bool = False) -> float:
         """exp(-ELBO per word) of documents at T = 1.
@@ -103,6 +126,38 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         check_is_fitted(self)
         X = self._check_X(X, "perplexity")
         return self._perplexity(X, self._infer(X), sub_sampling)
+
+    def document_temperatures(self, X: Any) -> NDArray[np.float64]:
+        r"""How odd documents are: the temperature that each would choose for itself.
+
+        With the energy :math:`L_d = \sum_v n_{dv} \sum_k \phi_{dvk} (E \log\theta_{dk} +
+        E \log\beta_{kv})` of a document of :math:`N_d` words at T = 1, and :math:`c(b)` the
+        log partition function of a word of the training documents,
+
+        .. math::
+           1 / \sum_m r_m b_m, \quad r_m \propto \exp(b_m L_d - N_d c(b_m)),
+           \quad b_m = m / 100.
+
+        Ordinary documents lie a little above 1, documents of words that do not belong
+        together higher.  Any fit can be asked, whatever its temperature was.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            NaN for documents without words.
+
+        Notes
+        -----
+        c(b) is averaged over at most 512 training documents at the end of `fit`.  After
+        `partial_fit`, or where `components_` was assigned, it is averaged over X.
+        """
+        check_is_fitted(self)
+        X = self._check_X(X, "document_temperatures")
+        return self._document_temperatures(X, self._infer(X))
 
     def top_words(self, n: int = 10, feature_names: ArrayLike | None = None) -> list[list[Any]]:
         """The n most probable words of each topic, most probable first.
@@ -153,6 +208,7 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         value = check_topics(value, "components_", owner, (n_topics, n_features), dtype)
         if not first and self._model.in_training and value.shape == self._model.topics.shape:
             self._model.set_topics(value)  # a callback edits the topics of a running fit
+            self._corpus_log_c = None
             return
         temperature = self._wanted_temperature()
         # another model, so that views of the old one and copies of the estimator keep theirs
@@ -172,7 +228,7 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         elif n_topics != self._model.n_topics:
             self.doc_topic_prior_, self.topic_word_prior_ = alpha, eta
         self._temperature.attach(model)
-        self._model, self._priors_in_use = model, None
+        self._model, self._priors_in_use, self._corpus_log_c = model, None, None
         self._resume()
 
     @property
@@ -197,6 +253,15 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     @property
     def temperature_path_(self) -> NDArray[np.float64]:
         return np.array(self._fitted("_monitor").temperature_path)
+
+    @property
+    def temperature_posterior_(self) -> NDArray[np.float64]:
+        return self._variational("temperature_posterior_").posterior_
+
+    @property
+    def temperature_posterior_path_(self) -> NDArray[np.float32]:
+        learned = self._variational("temperature_posterior_path_")
+        return np.array(learned.posterior_path_).reshape(-1, len(learned.posterior_))
 
     @property
     def history_(self) -> dict[str, NDArray]:
@@ -244,9 +309,56 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             )
             self._priors_in_use = priors
 
-    def _infer(self, X: sparse.csr_matrix) -> NDArray:
+    def _variational(self, name: str) -> Variational:
+        """The temperature of the fit, where it has a q(y)."""
+        if not isinstance(self._fitted("_temperature"), Variational):
+            raise AttributeError(
+                f"{name!r} is only there after a fit with a Variational temperature."
+            )
+        return self._temperature
+
+    def _prediction_tempering(self, temperature: Any, method: str) -> Tempering:
+        """What the `temperature` of `transform` and the like stands for."""
+        if isinstance(temperature, str) and temperature == "learned":
+            learned = self._temperature.learned()
+            if learned is None:
+                raise ValueError(
+                    "temperature='learned' needs a fit whose temperature was learned, "
+                    "'variational' or 'local'. Got a fit with "
+                    f"temperature={self._planned_for!r}."
+                )
+            return learned
+        if isinstance(temperature, Real) and not isinstance(temperature, bool):
+            if 1 <= temperature < np.inf:
+                return Tempering(1.0 / float(temperature))
+        raise ValueError(
+            f"The 'temperature' parameter of {type(self).__name__}.{method} must be a float in "
+            f"the range [1.0, inf) or 'learned'. Got {temperature!r} instead."
+        )
+
+    def _document_temperatures(self, X: sparse.csr_matrix, gamma: NDArray) -> NDArray[np.float64]:
+        model, threads = self._model, n_threads(self.n_jobs)
+        corpus = self._corpus_log_c
+        if corpus is None:
+            corpus = self._mean_log_partition(X, gamma)
+        energy = model.document_energies(X, gamma, n_threads=threads)
+        n_words = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
+        scores = energy[:, None] * SCORE_GRID - n_words[:, None] * corpus
+        temperatures = 1.0 / (softmax(scores, axis=1) @ SCORE_GRID)
+        return np.where(n_words > 0, temperatures, np.nan)
+
+    def _mean_log_partition(self, X: sparse.csr_matrix, gamma: NDArray) -> NDArray[np.float64]:
+        """log C(b) a word, averaged over some of the documents."""
+        rows = slice(None, None, -(-X.shape[0] // CORPUS_SAMPLE))
+        some = X[rows]
+        log_c = self._model.document_log_partition(
+            some, gamma[rows], SCORE_GRID, n_threads=n_threads(self.n_jobs)
+        )
+        return log_c.sum(axis=0) / max(1.0, some.sum(dtype=np.float64))
+
+    def _infer(self, X: sparse.csr_matrix, tempering: Tempering = UNTEMPERED) -> NDArray:
         self._use_priors()
-        return self._model.infer(X, n_threads=n_threads(self.n_jobs))
+        return self._model.infer(X, tempering, n_threads=n_threads(self.n_jobs))
 
     def _bound(self, X: sparse.csr_matrix, gamma: NDArray, sub_sampling: bool = False) -> float:
         by_document = self._model.document_bound(X, gamma, n_threads=n_threads(self.n_jobs))

@@ -336,7 +336,10 @@ class TemperedLDA(FittedLDA):
                 ConvergenceWarning,
                 stacklevel=3,  # past scikit-learn's fit context
             )
-        self.bound_ = evaluation.final_perplexity()
+        self.bound_, gamma = evaluation.final()
+        self._corpus_log_c = self._mean_log_partition(X, gamma)
+        if isinstance(self._temperature, LocalVariational):
+            self.document_temperatures_ = self._document_temperatures(X, gamma)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -376,7 +379,9 @@ class TemperedLDA(FittedLDA):
                 self._plan(None, self.total_samples / batch_size)
             self._check_steps(self._temperature, step_size, done, -(-X.shape[0] // batch_size))
             self._resume()
-        self.__dict__.pop("bound_", None)
+        for name in ("bound_", "document_temperatures_"):
+            self.__dict__.pop(name, None)
+        self._corpus_log_c = None
         try:
             optimise(
                 self._model,
@@ -463,7 +468,9 @@ class TemperedLDA(FittedLDA):
             shape = (self.n_components, n_features)
             owner = type(self).__name__
             model.set_topics(check_topics(self.init, "init", owner, shape, model.dtype))
-        self.__dict__.pop("bound_", None)
+        for name in ("bound_", "document_temperatures_"):
+            self.__dict__.pop(name, None)
+        self._corpus_log_c = None
         self.random_state_ = rng
         self.doc_topic_prior_, self.topic_word_prior_ = alpha, eta
         self._model, self._monitor, self._priors_in_use = model, Monitor(), None

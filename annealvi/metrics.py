@@ -93,6 +93,7 @@ def document_completion(
     observed: float = 0.5,
     random_state: Any = 0,
     per_document: bool = False,
+    temperature: float | str | None = None,
 ) -> float | NDArray[np.float64]:
     r"""Held-out log-likelihood a word: the hidden half of documents given the other half.
 
@@ -115,6 +116,8 @@ def document_completion(
     per_document : bool, default=False
         Whether to return each document's log-likelihood a word instead of the mean
         over all hidden words; NaN for documents without any.
+    temperature : float or "learned", default=None
+        What :meth:`annealvi.TemperedLDA.transform` takes; None for its default, T = 1.
 
     Returns
     -------
@@ -130,7 +133,8 @@ def document_completion(
     seen, hidden = split_tokens(X, observed=observed, random_state=random_state)
     if hasattr(X, "iloc"):  # a DataFrame: transform wants to see its column names
         seen = type(X)(seen.toarray(), index=X.index, columns=X.columns)
-    theta = np.asarray(estimator.transform(seen), dtype=np.float64)
+    options = {} if temperature is None else {"temperature": temperature}
+    theta = np.asarray(estimator.transform(seen, **options), dtype=np.float64)
     components = np.asarray(estimator.components_, dtype=np.float64)
     beta = (components / components.sum(axis=1, keepdims=True)).T.copy()
     rows = np.repeat(np.arange(hidden.shape[0]), np.diff(hidden.indptr))

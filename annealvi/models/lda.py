@@ -429,7 +429,12 @@ class LDA:
         return gamma
 
     def document_energies(
-        self, X: Any, gamma: NDArray, tempering: Tempering, *, n_threads: int | None = None
+        self,
+        X: Any,
+        gamma: NDArray,
+        tempering: Tempering = UNTEMPERED,
+        *,
+        n_threads: int | None = None,
     ) -> NDArray[np.float64]:
         """L_d of documents at a given gamma and its best phi."""
         gamma = np.array(gamma, dtype=self.dtype, order="C")

@@ -22,8 +22,10 @@ from annealvi.temperature.base import Temperature, whole_steps
 
 #: log T relaxes by exp(-12) over the planned steps, unless another damping is given.
 DEFAULT_RELAXATION = 12.0
-#: A temperature that at the end of its learning is hotter than this has not cooled.
-COLD = 1.1
+#: A temperature that at the end of its learning is hotter than this has not cooled.  Where
+#: log C(T) is exact, T also says how much more noise there is than assumed, so a little more
+#: is no failure.
+COLD, COLD_IF_EXACT = 1.1, 1.5
 
 
 class Learned(Temperature):
@@ -299,7 +301,9 @@ class Variational(Learned):
                 f"A Variational temperature needs finite energies of {type(self._model).__name__}. "
                 f"Got {local.energy!r}."
             )
-        n_units = np.size(local.energy) if local.n_units is None else local.n_units
+        n_units = local.n_units
+        if n_units is None:
+            n_units = getattr(self._model, "n_samples", np.size(local.energy))
         log_c = self._log_partition(local)
         total = self._running.add(energy, n_units, *([] if log_c is None else [log_c]), scale=scale)
         self._energy, self._n_units = total[:2]
@@ -361,7 +365,7 @@ class Variational(Learned):
 
     def _warn_if_hot(self, wanted: float, unit: str) -> None:
         """Say so if the data's energy keeps T from coming to 1."""
-        if min(wanted, 1 / self._b) <= COLD:
+        if min(wanted, 1 / self._b) <= (COLD_IF_EXACT if self._asks else COLD):
             return
         log_c = self._current_log_c()
         # T_1 is preferred to T_m where -L (1 - b_m) <= log C(T_m) - log C(T_1)

@@ -25,7 +25,7 @@ def objective(X, nu, M, Q, pi, noise, variance, tempering=UNTEMPERED):
 
     nu is (N, K) here; under the posterior form p(mu) has variance T sigma_mu.
     """
-    b, form = tempering
+    b, form = tempering[:2]
     prior = variance / b if form == "posterior" else variance
     K, D = M.shape
     total = 0.0
@@ -209,7 +209,7 @@ def log_joint(X, Z, mu, pi, noise):
 
 def enumerated(model, X, tempering):
     """F(b) by all Z and Gauss-Hermite quadrature over mu, exact as log p is quadratic in it."""
-    b, form = tempering
+    b, form = tempering[:2]
     K, D = model.means.shape
     nu, Q = model.nu[:, : len(X)].T, model.covariance_matrix
     prior = model.component_variance / (b if form == "posterior" else 1)

@@ -70,7 +70,7 @@ def objective(problem, phi, q, tempering):
     Under the posterior form b multiplies E log p(w, mu, lambda) too, so F is that of the
     normalised p^b up to the logarithm of its normaliser.
     """
-    b, form = tempering
+    b, form = tempering[:2]
     power = b if form == "posterior" else 1.0
     prior, entropy = 0.0, entr(phi).sum()
     if problem.weights is None:
@@ -366,7 +366,7 @@ def log_prior_normaliser(problem, power):
 @pytest.mark.parametrize("precisions", [True, False])
 def test_elbo_by_enumeration(precisions, tempering):
     """All z, and quadrature over the weights, means and precisions of two components."""
-    b, form = tempering
+    b, form = tempering[:2]
     problem = make_problem("diag", (False, precisions), shape=(3, 2, 1), seed=1)
     model = in_some_state(problem)
     phi = responsibilities(model, problem, tempering)
