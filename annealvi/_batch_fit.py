@@ -149,9 +149,11 @@ class BatchFit:
         self.converged_ = run.converged
         self.lower_bound_ = run.lower_bound
         self.temperature_ = run.monitor.temperature
-        self.__dict__.pop("temperature_posterior_", None)
+        for name in ("temperature_posterior_", "temperature_posterior_path_"):
+            self.__dict__.pop(name, None)
         if isinstance(run.temperature, Variational):
             self.temperature_posterior_: NDArray[np.float64] = run.temperature.posterior_
+            self.temperature_posterior_path_: NDArray[np.float32] = run.temperature.path()
         self._take(run.model)
 
 

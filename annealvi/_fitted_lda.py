@@ -218,10 +218,7 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             self.random_state_ = check_random_state(self.random_state)
             self._monitor, self._planned_for = Monitor(), temperature
             self._temperature = temperature.plan(
-                None,
-                self.total_samples / self.batch_size,
-                model=model,
-                owner=type(self).__name__,
+                None, self.total_samples / self.batch_size, model=model
             )
             self.n_features_in_, self.n_iter_, self.n_batch_iter_ = n_features, 0, 1
             self.doc_topic_prior_, self.topic_word_prior_ = alpha, eta
@@ -260,8 +257,7 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     @property
     def temperature_posterior_path_(self) -> NDArray[np.float32]:
-        learned = self._variational("temperature_posterior_path_")
-        return np.array(learned.posterior_path_).reshape(-1, len(learned.posterior_))
+        return self._variational("temperature_posterior_path_").path()
 
     @property
     def history_(self) -> dict[str, NDArray]:
@@ -328,9 +324,9 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                     f"temperature={self._planned_for!r}."
                 )
             return learned
-        if isinstance(temperature, Real) and not isinstance(temperature, bool):
-            if 1 <= temperature < np.inf:
-                return Tempering(1.0 / float(temperature))
+        number = isinstance(temperature, Real) and not isinstance(temperature, bool)
+        if number and 1 <= temperature < np.inf:
+            return Tempering(1.0 / float(temperature))
         raise ValueError(
             f"The 'temperature' parameter of {type(self).__name__}.{method} must be a float in "
             f"the range [1.0, inf) or 'learned'. Got {temperature!r} instead."

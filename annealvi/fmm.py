@@ -151,6 +151,9 @@ class TemperedFMM(FittedFMM):
         Under a variational temperature: q(y) over its grid at the energy of the last
         learning step; T itself follows it with damping.
 
+    temperature_posterior_path_ : ndarray of shape (n_learning_steps, grid)
+        The same after each step that learned, float32.
+
     history_ : dict of str to ndarray
         A record an iteration: ``pass``, ``step``, ``temperature``, ``seconds`` (spent in
         iterations), ``elbo`` (at T = 1, of all training data), ``annealed_elbo`` (the

@@ -38,6 +38,7 @@ KINDS: dict[str, Temperature] = {
     "local": LocalVariational(),
 }
 
+
 class TemperedLDA(FittedLDA):
     r"""Latent Dirichlet allocation by annealed variational inference.
 
@@ -105,10 +106,13 @@ class TemperedLDA(FittedLDA):
     random_state : int, RandomState instance or None, default=None
         Seed of the starting point (and, under ``document_init="random"``, of each step).
 
-    temperature : float, "annealed" or Temperature, default="annealed"
+    temperature : float, {"annealed", "variational", "local"} or Temperature, \
+            default="annealed"
         How hot the fit runs: a number T >= 1 (1 is plain variational inference),
-        ``"annealed"``, or a :class:`Fixed` or :class:`Annealed` object with parameters
-        of its own, which a grid search reaches as ``temperature__start``.
+        ``"annealed"``; ``"variational"``, a temperature learned from the data;
+        ``"local"``, one learned for each document; or an object with parameters of its own
+        (:class:`Fixed`, :class:`Annealed`, :class:`Variational`,
+        :class:`LocalVariational`), which a grid search reaches as ``temperature__start``.
 
     init : {"random", "documents"} or array-like of shape (n_components, n_features), \
             default="random"
@@ -161,15 +165,26 @@ class TemperedLDA(FittedLDA):
         T of the last step.
 
     temperature_path_ : ndarray of shape (n_steps,)
-        T of each step.
+        T of each step; where documents have their own, one over their mean 1/T.
+
+    temperature_posterior_ : ndarray of shape (M,)
+        q(y) over the grid of a :class:`Variational` temperature, as last learned.
+
+    temperature_posterior_path_ : ndarray of shape (n_learning_steps, M)
+        The same after each step that learned, float32.
+
+    document_temperatures_ : ndarray of shape (n_samples,)
+        `document_temperatures` of the training documents, after `fit` with a
+        :class:`LocalVariational` temperature.
 
     history_ : dict of str to ndarray
         Records of the fit, one a pass or wherever the callback recorded something:
         ``pass``, ``step``, ``temperature``, ``seconds`` (spent in steps), and where
         evaluated ``elbo`` (at T = 1, comparable between methods), ``annealed_elbo`` (the
         objective at the last step's T, which a batch fit from ``document_init="warm"``
-        never lowers while T stays) and ``perplexity``; NaN elsewhere.  `partial_fit` adds
-        a record a call.
+        never lowers while T stays), ``tempered_elbo`` (Eq. 5 of Mandt et al. 2016, while a
+        :class:`Variational` temperature learns) and ``perplexity``; NaN elsewhere.
+        `partial_fit` adds a record a call.
 
     n_features_in_ : int
         Number of words.
@@ -348,7 +363,9 @@ class TemperedLDA(FittedLDA):
 
         How long the whole fit will be is not known here, so it is annealed only where
         the temperature is given in passes, ``Annealed(passes=...)``, counted over
-        `total_samples` documents; otherwise ``"annealed"`` means T = 1.
+        `total_samples` documents; otherwise ``"annealed"`` means T = 1.  A learned
+        temperature goes on from call to call, at the pace of a fit of one pass over
+        `total_samples` documents, and has no last phase at T = 1.
 
         Parameters
         ----------
@@ -445,9 +462,7 @@ class TemperedLDA(FittedLDA):
     def _plan(self, n_steps: int | None, steps_per_pass: float) -> Temperature:
         """The temperature of a fit that begins."""
         self._planned_for = self._wanted_temperature()
-        self._temperature = self._planned_for.plan(
-            n_steps, steps_per_pass, model=self._model, owner=type(self).__name__
-        )
+        self._temperature = self._planned_for.plan(n_steps, steps_per_pass, model=self._model)
         return self._temperature
 
     def _start(self, X: sparse.csr_matrix) -> None:

@@ -22,10 +22,13 @@ class LocalRule(Protocol):
 
     Attributes
     ----------
+    inverses : ndarray of shape (M,)
+        Inverse temperatures at which it wants to know log C.
     rounds : int
         Most times that local variables and temperatures are fitted in turn.
     """
 
+    inverses: NDArray[np.float64]
     rounds: int
 
     def __call__(
@@ -41,8 +44,7 @@ class LocalRule(Protocol):
         energy, n_units : ndarray of shape (n_samples,)
             Of each datum, see :class:`LocalStep`.
         log_partition : ndarray of shape (n_samples, M)
-            log C of each datum at the inverse temperatures of
-            :meth:`LocallyNormalised.normalise_at`.
+            log C of each datum.
         """
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from annealvi._kernels import special
 from annealvi._kernels.layout import aligned_empty, padded_rows
-from annealvi.partition import PowerGrid
+from annealvi._power_grid import PowerGrid
 
 if TYPE_CHECKING:
     from annealvi.models.lda import LDA

@@ -47,6 +47,7 @@ from annealvi.models._lda_blocks import (
     index_words,
 )
 from annealvi.models._lda_partition import DocumentPartition
+from annealvi.models.lda_prior import LDAPrior
 
 #: Bytes of unnormalised exp(E log theta) kept at a time, which bounds a block of documents.
 BLOCK_BYTES = 1 << 23
@@ -116,7 +117,7 @@ class DocumentStep(LocalStep):
     @property
     def entropy(self) -> NDArray[np.float64] | None:  # type: ignore[override]
         """Of phi, less KL(theta), of each document."""
-        if self._bound is None:
+        if self._bound is None or self._inverse_used is None or self.energy is None:
             return None
         return self._bound() - self._inverse_used * self.energy
 
@@ -290,7 +291,8 @@ class LDA:
         # with log C, the energy of the batch is enough, which is cheaper than the documents'
         wanted = moments and partition is None
         energy = np.zeros(n_samples if wanted else 0)
-        log_partition, from_theta = 0.0, 0.0
+        log_partition: Any = 0.0
+        from_theta = 0.0
         n_words = _lengths(batch.data, batch.rows) if moments or rule else np.empty(0)
         exact = self.options.start == "random"
         prior = self._effective_alpha(tempering)
@@ -369,7 +371,6 @@ class LDA:
 
     def log_mean_unit(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
         """log E[sum_k theta_k^b sum_v beta_kv^b] of a word over the prior."""
-        from annealvi.models.lda_prior import LDAPrior
         prior = LDAPrior(
             self.n_topics,
             self.n_features,
@@ -386,7 +387,7 @@ class LDA:
             "n_words": self.n_words,
             "n_components": self.n_topics,
             "n_features": self.n_features,
-            "doc_topic_prior": self.alpha,
+            "doc_topic_prior": self.alpha if np.ptp(self.alpha) else float(self.alpha[0]),
             "topic_word_prior": self.eta,
         }
 

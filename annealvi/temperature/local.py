@@ -209,15 +209,14 @@ class LocalVariational(Learned):
         self._corpus: NDArray[np.float64] | None = None
         self._running = Running(self.energy_average)
         self._prepare_learning(n_steps, steps_per_pass)
-        self._owner = owner
         self.attach(model)
 
     def attach(self, model: Any) -> None:
         if not isinstance(model, LocallyNormalised):
             raise ValueError(
                 "A LocalVariational temperature needs a model whose data have temperatures of "
-                f"their own, as the documents of TemperedLDA have. {self._owner} fits one that "
-                "has not: use 'annealed' or 'variational' as the temperature."
+                f"their own, as the documents of TemperedLDA have. {type(model).__name__} has "
+                "none: use 'annealed' or 'variational' as the temperature."
             )
         model.normalise_at(self._inverses)
 

@@ -14,10 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from annealvi.model import LocallyNormalised, LocalStep, Normalised, Tempering
-try:
-    from annealvi.partition import LogPartition
-except ImportError:
-    class LogPartition: pass
+from annealvi.partition import LogPartition
 from annealvi.temperature.base import Temperature, whole_steps
 
 #: log T relaxes by exp(-12) over the planned steps, unless another damping is given.
@@ -253,9 +250,9 @@ class Variational(Learned):
         prior = np.ones(size) if self.prior is None else np.asarray(self.prior)
         log_prior = np.log(prior.astype(np.float64))
         self._log_prior = log_prior - logsumexp(log_prior)
-        #: q(y = m), of shape (M,), and what it was after each step.
+        #: q(y = m), of shape (M,).
         self.posterior_ = np.exp(self._log_prior)
-        self.posterior_path_: list[NDArray[np.float32]] = []
+        self._path: list[NDArray[np.float32]] = []
         start = self.posterior_ @ self.temperatures_ if self.start is None else self.start
         self._b = 1.0 / float(start)
         self._prepare_learning(n_steps, steps_per_pass)
@@ -310,12 +307,16 @@ class Variational(Learned):
         if log_c is not None:
             self._average_log_c = total[2]
         self.posterior_ = softmax(self._scores(self._energy, self._current_log_c()))
-        self.posterior_path_.append(self.posterior_.astype(np.float32))
+        self._path.append(self.posterior_.astype(np.float32))
         wanted = math.log(self.posterior_ @ self._inverses)
         b = math.exp((1.0 - self._damping) * math.log(self._b) + self._damping * wanted)
         self._b = max(self._b, b) if self.monotone else b
         if self._step == self._check_after:
             self._warn_if_hot(math.exp(-wanted), local.unit)
+
+    def path(self) -> NDArray[np.float32]:
+        """q(y) after each step that learned, of shape (n_steps, M)."""
+        return np.array(self._path, dtype=np.float32).reshape(-1, len(self.posterior_))
 
     def tempered_energy(
         self, energy: float, log_partition: NDArray[np.float64] | None = None
@@ -399,6 +400,5 @@ def check_prior_weights(value: ArrayLike | None, size: int, owner: str) -> None:
     wrong = prior[~(np.isfinite(prior) & (prior > 0))]
     if wrong.size:
         raise ValueError(
-            f"The 'prior' parameter of {owner} must be positive and finite. "
-            f"Got {wrong[0]} instead."
+            f"The 'prior' parameter of {owner} must be positive and finite. Got {wrong[0]} instead."
         )
