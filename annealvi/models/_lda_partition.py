@@ -11,6 +11,7 @@ are explicit.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +20,8 @@ from numpy.typing import NDArray
 from annealvi._kernels import special
 from annealvi._kernels.layout import aligned_empty, padded_rows
 from annealvi._power_grid import PowerGrid
+from annealvi.model import LocalStep
+from annealvi.models._lda_blocks import Statistics
 
 if TYPE_CHECKING:
     from annealvi.models.lda import LDA
@@ -105,3 +108,42 @@ class DocumentPartition:
         special.digamma(logs, out=logs)  # -infinity in the padding
         logs -= special.digamma(totals)[:, None]
         return logs
+
+
+class DocumentStep(LocalStep):
+    """A local step whose units are words, and whose entropy is worked out when it is asked for.
+
+    Parameters
+    ----------
+    statistics : Statistics
+    n_units : float
+    energy : ndarray of shape (n_samples,), optional
+    inverse_used : ndarray of shape (n_samples,), optional
+        b of each document.
+    bound : callable, optional
+        Gives b * energy + entropy of each document, at the topics as they are then.
+    """
+
+    unit = "word"
+
+    def __init__(
+        self,
+        statistics: Statistics,
+        n_units: float,
+        energy: NDArray[np.float64] | None = None,
+        inverse_used: NDArray | None = None,
+        bound: Callable[[], NDArray[np.float64]] | None = None,
+    ) -> None:
+        self.statistics = statistics
+        self.n_units = n_units
+        self.energy = energy
+        self.log_partition = None
+        self.inverse = None
+        self._inverse_used, self._bound = inverse_used, bound
+
+    @property
+    def entropy(self) -> NDArray[np.float64] | None:  # type: ignore[override]
+        """Of phi, less KL(theta), of each document."""
+        if self._bound is None or self._inverse_used is None or self.energy is None:
+            return None
+        return self._bound() - self._inverse_used * self.energy

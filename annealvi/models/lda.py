@@ -26,17 +26,14 @@ eta -> eta/T and rho -> rho T.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, psi
 
 from annealvi._kernels import lda as kernels
-from annealvi._kernels.layout import aligned_empty, padded_length
 from annealvi.model import UNTEMPERED, Batch, LocalRule, LocalStep, Tempering
 from annealvi.models._lda_blocks import (
     Local,
@@ -46,7 +43,8 @@ from annealvi.models._lda_blocks import (
     fit_block,
     index_words,
 )
-from annealvi.models._lda_partition import DocumentPartition
+from annealvi.models._lda_partition import DocumentPartition, DocumentStep
+from annealvi.models._lda_topics import Topics
 from annealvi.models.lda_prior import LDAPrior
 
 #: Bytes of unnormalised exp(E log theta) kept at a time, which bounds a block of documents.
@@ -55,8 +53,6 @@ BLOCK_BYTES = 1 << 23
 POSTERIOR_FLOOR = 1e-10
 #: Documents and their temperatures have settled when no log b changes by more.
 SETTLED = 1e-2
-#: Documents a topic, and their weight, where topics start from documents.
-SEED_DOCUMENTS, SEED_WEIGHT = 5, 5.0
 
 Start = Literal["random", "warm", "constant"]
 
@@ -83,46 +79,7 @@ class LocalOptions:
     start: Start = "constant"
 
 
-class DocumentStep(LocalStep):
-    """A local step whose units are words, and whose entropy is worked out when it is asked for.
-
-    Parameters
-    ----------
-    statistics : Statistics
-    n_units : float
-    energy : ndarray of shape (n_samples,), optional
-    inverse_used : ndarray of shape (n_samples,), optional
-        b of each document.
-    bound : callable, optional
-        Gives b * energy + entropy of each document, at the topics as they are then.
-    """
-
-    unit = "word"
-
-    def __init__(
-        self,
-        statistics: Statistics,
-        n_units: float,
-        energy: NDArray[np.float64] | None = None,
-        inverse_used: NDArray | None = None,
-        bound: Callable[[], NDArray[np.float64]] | None = None,
-    ) -> None:
-        self.statistics = statistics
-        self.n_units = n_units
-        self.energy = energy
-        self.log_partition = None
-        self.inverse = None
-        self._inverse_used, self._bound = inverse_used, bound
-
-    @property
-    def entropy(self) -> NDArray[np.float64] | None:  # type: ignore[override]
-        """Of phi, less KL(theta), of each document."""
-        if self._bound is None or self._inverse_used is None or self.energy is None:
-            return None
-        return self._bound() - self._inverse_used * self.energy
-
-
-class LDA:
+class LDA(Topics):
     """q(beta) and the steps that move it; see :class:`annealvi.model.Model`.
 
     Parameters
@@ -163,18 +120,10 @@ class LDA:
         options: LocalOptions | None = None,
         n_threads: int = 1,
     ) -> None:
-        self.n_topics = n_topics
-        self.n_features = n_features
-        self.dtype = np.dtype(dtype)
-        self.options = LocalOptions() if options is None else options
-        self.n_threads = n_threads
+        super().__init__(n_topics, n_features, eta, dtype, n_threads)
         self.set_priors(alpha, eta)
-        self.width = padded_length(n_topics, self.dtype)
-        self.lam = aligned_empty((n_features, self.width), self.dtype)
-        self.rng: RandomState | None = None
+        self.options = LocalOptions() if options is None else options
         self.document_topics: NDArray | None = None
-        self._sums: NDArray[np.float64] | None = None
-        self.exposed = False
         self.n_documents: float | None = None
         self.n_words: float | None = None
         self._partition: DocumentPartition | None = None
@@ -182,69 +131,18 @@ class LDA:
         self._inference: dict[tuple[float, bool, bool], TopicWeights] = {}
         self._lock = threading.Lock()
 
-    # ------------------------------------------------------------------ topics
-
     def set_priors(self, alpha: ArrayLike, eta: ArrayLike) -> None:
         """Take other priors from the next step on."""
         self.alpha = np.broadcast_to(np.asarray(alpha, dtype=np.float64), (self.n_topics,))
         self.eta = np.asarray(eta, dtype=np.float64)
 
-    def initialize(self, rng: RandomState) -> None:
-        """lambda ~ Gamma(100, 0.01), as scikit-learn draws it."""
-        self.rng = rng
-        self.set_topics(rng.gamma(100.0, 0.01, (self.n_topics, self.n_features)))
-
-    def initialize_from_documents(self, X: Any, rng: RandomState) -> None:
-        """lambda_k = eta_k + 5 x the counts of 5 random documents."""
-        self.rng = rng
-        n_samples = X.shape[0]
-        size = min(SEED_DOCUMENTS, n_samples)
-        topics = np.broadcast_to(self._eta_rows(np.float64).T, (self.n_topics, self.n_features))
-        topics = topics.copy()
-        for topic in topics:
-            chosen = rng.choice(n_samples, size, replace=False)
-            topic += SEED_WEIGHT * np.asarray(X[chosen].sum(axis=0)).ravel()
-        self.set_topics(topics)
-
-    def set_topics(self, topics: ArrayLike) -> None:
-        """Take lambda as a (K, V) array."""
-        self.lam[:, : self.n_topics] = np.asarray(topics).T
-        self.lam[:, self.n_topics :] = 0
-        self.topics_changed()
-
-    @property
-    def topics(self) -> NDArray:
-        """lambda as a (K, V) view."""
-        return self.lam[:, : self.n_topics].T
-
-    def topics_changed(self) -> None:
-        """Forget what was derived from lambda."""
-        self._changed(1.0)
-
     def _changed(self, rho: float) -> None:
-        """The topics have made a step of size rho."""
-        self._sums = None
+        super()._changed(rho)
         self._inference = {}  # other threads may be reading the old ones
         if self._training is not None:
             self._training.weights.outdate()
         if self._partition is not None:
             self._partition.outdate(rho)
-
-    @property
-    def topic_sums(self) -> NDArray[np.float64]:
-        """sum_v lambda_kv, of shape (K,)."""
-        if self._sums is None:
-            sums = np.empty(self.n_topics)
-            kernels.sum_topics(self.lam, self.n_threads, self._partial_sums(), sums)
-            self._sums = sums
-        return self._sums
-
-    def exp_e_log_topics(self) -> NDArray:
-        """exp(E log beta) as a (K, V) array."""
-        weights = TopicWeights(self.n_features, self.width, self.dtype)
-        words = np.arange(self.n_features)
-        weights.refresh(words, self.lam, self.topic_sums, 1.0, True, self.n_threads)
-        return weights.values[:, : self.n_topics].T
 
     # ------------------------------------------------------------- Algorithm 1
 
@@ -474,23 +372,6 @@ class LDA:
             bound[rows] += _negative_kl(prior, gamma[rows])
         return bound
 
-    def topic_bound(self, tempering: Tempering = UNTEMPERED) -> float:
-        """-KL(q(beta) || p(beta)), the topics' part of the ELBO."""
-        self._mind_exposure()
-        eta = self._eta_rows(np.float64, tempering)
-        sums = self.topic_sums
-        psi_sums = psi(sums)
-        eta_sums = np.zeros(self.n_topics)
-        total = np.zeros(self.n_topics)
-        step = max(1, BLOCK_BYTES // (8 * self.n_topics))
-        for start in range(0, self.n_features, step):
-            words = slice(start, start + step)
-            lam = self.lam[words, : self.n_topics].astype(np.float64)
-            total += np.sum((eta[words] - lam) * (psi(lam) - psi_sums), axis=0)
-            total += np.sum(gammaln(lam) - gammaln(eta[words]), axis=0)
-            eta_sums += np.sum(eta[words], axis=0)
-        return float(np.sum(total + gammaln(eta_sums) - gammaln(sums)))
-
     def elbo(
         self, X: Any, gamma: NDArray | None = None, tempering: Tempering = UNTEMPERED
     ) -> float:
@@ -597,39 +478,7 @@ class LDA:
                     self._inference = kept | {key: weights}
         return weights, Workspace(*shape, self.n_threads if n_threads is None else n_threads)
 
-    def _mind_exposure(self) -> None:
-        if self.exposed:
-            self._changed(0.0)
-
-    def _step(
-        self,
-        keep: float,
-        gain: float,
-        scale: float,
-        floor: float,
-        eta: NDArray,
-        statistics: Statistics,
-    ) -> None:
-        sums = np.empty(self.n_topics)
-        kernels.step_topics(
-            self.lam,
-            eta,
-            statistics.values,
-            statistics.seen,
-            keep,
-            gain,
-            scale,
-            floor,
-            self.n_threads,
-            self._partial_sums(),
-            sums,
-        )
-        self._sums = sums
-
     # ----------------------------------------------------------------- details
-
-    def _partial_sums(self) -> NDArray[np.float64]:
-        return np.empty((kernels.n_vocabulary_blocks(self.n_features), self.n_topics))
 
     def _blocks(self, rows: slice) -> list[slice]:
         """Rows in blocks whose exp(E log theta) fits into BLOCK_BYTES, whatever n_threads is."""
@@ -658,15 +507,6 @@ class LDA:
             return self.alpha
         b = float(np.mean(tempering.inverse))
         return b * self.alpha + (1.0 - b)
-
-    def _eta_rows(self, dtype: Any, tempering: Tempering = UNTEMPERED) -> NDArray:
-        """eta as a (V, K) array with contiguous rows; a scalar is one row seen V times."""
-        b = float(np.mean(tempering.inverse)) if tempering.form == "posterior" else 1.0
-        shape = (self.n_features, self.n_topics)
-        if self.eta.ndim == 0:
-            return np.broadcast_to(np.full(self.n_topics, b * self.eta, dtype=dtype), shape)
-        rows = (self.eta[:, None] if self.eta.ndim == 1 else self.eta.T) * b
-        return np.ascontiguousarray(np.broadcast_to(rows, shape), dtype=dtype)
 
     @property
     def in_training(self) -> bool:

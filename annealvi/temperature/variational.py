@@ -300,7 +300,7 @@ class Variational(Learned):
             )
         n_units = local.n_units
         if n_units is None:
-            n_units = getattr(self._model, "n_samples", np.size(local.energy))
+            n_units = float(getattr(self._model, "n_samples", 1))
         log_c = self._log_partition(local)
         total = self._running.add(energy, n_units, *([] if log_c is None else [log_c]), scale=scale)
         self._energy, self._n_units = total[:2]
