@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 #: Concentrations below this are drawn by rejection from exponentials.
 SMALL = 0.45
+#: Stands for logarithms out of the range of doubles.
+LEAST_LOG = -1.7e308
 #: exp(-exp(x)) is 1 below this.
 NEVER_REJECTED = -37.0
 
@@ -33,7 +35,7 @@ def log_gamma_variates(
         out = np.log(rng.standard_gamma(np.broadcast_to(shape + 1.0, size)))
         out -= rng.standard_exponential(size) / np.broadcast_to(shape, size)
     if np.min(shape) < 1e-290:
-        np.maximum(out, -1e300, out=out)
+        np.maximum(out, LEAST_LOG, out=out)
     return out
 
 

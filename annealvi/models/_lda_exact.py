@@ -25,19 +25,19 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
+from scipy.special import gammaln, logsumexp
 
 from annealvi.partition import OutOfReach
 
 #: Terms that are summed at most, and powers that are taken.
-MOST_TERMS, MOST_POWERS = 2e7, 6e8
+MOST_TERMS, MOST_POWERS = 2e7, 2.5e8
 #: Steps of the quadrature, and the relative change between two at which it ends: what is
-#: left then is less by a factor of about 10.
-STEPS, CHANGE = (0.6, 0.5, 0.42, 0.36, 0.31, 0.27), 3e-9
+#: left then is less by a factor of 5 and more.
+STEPS, CHANGE = (0.8, 0.6, 0.48, 0.4, 0.34, 0.29), 8e-9
 #: Prior mass that may be left out, over the largest value of the integrand.
 LEFT_OUT, LEAST_LEFT_OUT = 1e-11, 1e-19
-#: Powers that are held at a time.
-CHUNK = 1 << 20
+#: Nodes of a simplex at most, and powers that are held at a time, in the cache.
+MOST_NODES, CHUNK = 1 << 20, 1 << 16
 
 
 class Problem(NamedTuple):
@@ -68,14 +68,13 @@ def explicit(problem: Problem) -> NDArray[np.float64]:
     """log C of the explicit form."""
     b, K = problem.inverse, len(problem.alpha)
     N = int(problem.lengths @ problem.copies)
-    # in floats, as these numbers may be astronomical
-    table = float(N + 1) ** (K - 1)
-    splits = sum(
-        float(c) * math.exp(_log_choose(n + K - 1.0, K - 1.0))
-        for n, c in zip(problem.lengths, problem.copies, strict=True)
-    )
     rows = 1 if np.all(problem.eta == problem.eta[0]) else K
-    n_terms = len(b) * (table * splits + rows * problem.eta.shape[1] * float(N) ** 2)
+    # as a logarithm first: these numbers may be astronomical
+    log_splits = _log_choose(problem.lengths + K - 1.0, K - 1.0)
+    log_table = (K - 1) * math.log(N + 1) + logsumexp(log_splits, b=problem.copies)
+    n_terms = len(b) * (
+        math.exp(min(log_table, 600.0)) + rows * problem.eta.shape[1] * float(N) ** 2
+    )
     if n_terms > MOST_TERMS:
         raise OutOfReach(
             f"The exact log C of an LDA with {K} topics, {problem.n_features} features and {N} "
@@ -96,7 +95,7 @@ def explicit(problem: Problem) -> NDArray[np.float64]:
                 to = longer[tuple(slice(n, None) for n in part)]
                 np.logaddexp(to, sums[tuple(slice(N + 1 - n) for n in part)] + log_part, out=to)
             sums = longer
-    counts = np.indices((N + 1,) * (K - 1)).reshape(K - 1, -1)
+    counts = np.indices((N + 1,) * (K - 1)).reshape(K - 1, (N + 1) ** (K - 1))
     last = N - counts.sum(axis=0)
     possible = last >= 0
     terms = sums.reshape(-1, len(b))[possible] + words[-1][last[possible]]
@@ -105,8 +104,8 @@ def explicit(problem: Problem) -> NDArray[np.float64]:
     return np.logaddexp.reduce(terms, axis=0)
 
 
-def _log_choose(n: float, k: float) -> float:
-    return float(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
+def _log_choose(n: NDArray[np.float64], k: float) -> NDArray[np.float64]:
+    return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
 
 
 def _splits(n: int, parts: int):
@@ -237,7 +236,7 @@ def _simplex(prior: NDArray[np.float64], step: float, left_out: float) -> Nodes 
     logs, rest, weights = np.zeros((1, 0)), np.zeros(1), np.ones(1)
     for i in range(len(prior) - 1):
         log_x, log_y, weight = _beta_rule(prior[i], prior[i + 1 :].sum(), step)
-        if len(weights) * len(weight) > CHUNK:
+        if len(weights) * len(weight) > MOST_NODES:
             return None
         stick = np.add.outer(rest, log_x).reshape(-1, 1)
         logs = np.hstack([np.repeat(logs, len(log_x), axis=0), stick])
@@ -254,7 +253,7 @@ def _topics(eta: NDArray[np.float64], step: float, left_out: float) -> Nodes | N
     nodes, weights = np.zeros((1, 0, eta.shape[1])), np.ones(1)
     for row in eta:
         simplex = _simplex(row, step, left_out)
-        if simplex is None or len(weights) * len(simplex[1]) > 4 * CHUNK:
+        if simplex is None or len(weights) * len(simplex[1]) > 4 * MOST_NODES:
             return None
         own = np.tile(simplex[0], (len(weights), 1))[:, None]
         nodes = np.concatenate([np.repeat(nodes, len(simplex[1]), axis=0), own], axis=1)

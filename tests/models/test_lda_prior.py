@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse, stats
-from scipy.special import expit, gammaln, logsumexp, psi
+from scipy.special import gammaln, logsumexp, psi
 
 from annealvi.models._dirichlet import centre, log_gamma_variates
 from annealvi.models.lda_prior import LDAPrior
@@ -104,8 +104,8 @@ def test_exact_collapsed_is_the_integral(alpha, eta):
     """V = K = 2: one coordinate for theta and one for each topic, by another rule."""
     exact = log_partition(prior_of(alpha, eta, (3, 2), "collapsed", V=2), B, "exact").values
     a, e = arrays(alpha, eta, V=2)
-    x, _, theta_weight = beta_nodes(*a, step=0.9)
-    (y1, _, weight1), (y2, _, weight2) = (beta_nodes(*row, step=0.9) for row in e)
+    x, _, theta_weight = beta_nodes(*a, step=0.7)
+    (y1, _, weight1), (y2, _, weight2) = (beta_nodes(*row, step=0.7) for row in e)
     theta = np.exp(x)[:, None, None]
     first = theta * np.exp(y1)[:, None] + (1 - theta) * np.exp(y2)
     second = theta * -np.expm1(y1)[:, None] + (1 - theta) * -np.expm1(y2)
@@ -115,7 +115,7 @@ def test_exact_collapsed_is_the_integral(alpha, eta):
         assert_allclose(value, np.log(weight1 @ documents @ weight2), atol=1e-8)
 
 
-@pytest.mark.parametrize("eta", [[0.5, 0.5, 0.5], [0.4, 0.7, 1.0]])
+@pytest.mark.parametrize("eta", [[0.7, 0.7, 0.7], [0.8, 0.9, 1.3]])
 def test_exact_collapsed_where_mixtures_of_topics_are_dirichlet(eta):
     """If alpha_k = sum_v eta_kv, then sum_k theta_k beta_k ~ Dir(sum_k eta_k)."""
     exact = log_partition(prior_of(np.sum(eta), eta, (3,), "collapsed"), B, "exact").values
@@ -128,11 +128,9 @@ def test_exact_collapsed_where_mixtures_of_topics_are_dirichlet(eta):
 @pytest.mark.parametrize("form", FORMS)
 def test_monte_carlo_and_bounds(alpha, eta, form):
     prior = prior_of(alpha, eta, (3, 3), form)
-    try:
+    exact = None
+    if form == "explicit" or (alpha, eta) == (1.0, 1.0):  # others are out of reach, or slow
         exact = log_partition(prior, B, "exact").values
-    except OutOfReach:
-        assert form == "collapsed"
-        exact = None
     estimate = log_partition(
         prior, B, "monte-carlo", n_samples=400, n_theta=200, random_state=0, n_jobs=2
     )
@@ -438,17 +436,15 @@ def test_hyperparameters_are_remembered():
 
 
 def test_estimates_of_draws_written_out():
-    """One draw of beta with its theta, as Eq. 18 has it, from the model's own draws."""
-    prior = prior_of(0.8, 0.7, (3, 1, 3, 0))
-    rng = np.random.RandomState(0).randn(50, len(B)).cumsum(axis=1)
+    """The estimate of one draw of beta, as Eq. 18 has it, from given sums over words."""
+    words = np.random.RandomState(0).randn(50, len(B)).cumsum(axis=1)
 
     class Drawn(LDAPrior):
         def _log_words(self, grid, generator, n_theta):
-            return rng
+            return words
 
     drawn = Drawn(2, 3, (3, 1, 3, 0), doc_topic_prior=0.8, topic_word_prior=0.7)
     result = log_partition(drawn, B, "monte-carlo", n_samples=2)
-    expected = sum(logsumexp(n * rng, axis=0) - np.log(50) for n in (3, 1, 3, 0))
+    expected = sum(logsumexp(n * words, axis=0) - np.log(50) for n in (3, 1, 3, 0))
     assert_allclose(result.values, expected)
-    assert prior.n_words == drawn.n_words == 7
-    assert expit(0) == 0.5
+    assert_allclose(result.standard_error, 0, atol=1e-14)
