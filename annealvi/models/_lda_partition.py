@@ -54,8 +54,8 @@ class DocumentPartition:
             self._topics = None
 
     def let_go(self) -> None:
-        """Keep only what follows from the inverse temperatures."""
-        self._topics, self._logs = None, np.empty((0, 0))
+        """Keep only what the next steps of a stream can use."""
+        self._logs = np.empty((0, 0))
 
     def refresh(self, model: LDA) -> None:
         """Bring the topics' sums, over the vocabulary, up to date."""
