@@ -369,8 +369,8 @@ def log_partition(
     --------
     >>> from annealvi.models.lda_prior import LDAPrior
     >>> prior = LDAPrior(2, 3, [3, 3], doc_topic_prior=1.0, topic_word_prior=1.0)
-    >>> log_partition(prior, [1.0, 0.5, 0.25]).values.round(3)
-    array([ 0.   , 4.756, 7.486])
+    >>> log_partition(prior, [1.0, 0.5, 0.25]).values[1:].round(3)
+    array([4.602, 7.412])
     """
     constraints = {
         "method": [StrOptions({"auto", *_NEEDS})],

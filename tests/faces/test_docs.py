@@ -21,7 +21,9 @@ MODULES = [
     "datasets",
     "plot",
     "model",
+    "partition",
     "models.lda",
+    "models.lda_prior",
     "models.fmm",
     "models.gmm",
 ]
