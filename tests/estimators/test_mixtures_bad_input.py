@@ -7,7 +7,14 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from annealvi import Annealed, Fixed, TemperedFMM, TemperedGaussianMixture, Variational
+from annealvi import (
+    Annealed,
+    Fixed,
+    LocalVariational,
+    TemperedFMM,
+    TemperedGaussianMixture,
+    Variational,
+)
 from annealvi.datasets import make_shape_mixture
 
 X = make_shape_mixture(30, random_state=0).data  # 16 features
@@ -210,11 +217,11 @@ def test_inverse_transform():
         TemperedFMM().inverse_transform(np.ones((2, 4)))
 
 
-def test_lda_has_no_learned_temperature_yet():
-    from annealvi import TemperedLDA
-
-    with pytest.raises(ValueError, match="needs a model with a 'log_partition' method"):
-        TemperedLDA(3, temperature=Variational()).fit(np.abs(X))
+@pytest.mark.parametrize("make", [TemperedFMM, TemperedGaussianMixture])
+def test_the_mixtures_have_no_local_temperatures(make):
+    message = "LocalVariational .* as the documents of TemperedLDA have. .* use 'annealed' or"
+    with pytest.raises(ValueError, match=message):
+        make(3, temperature=LocalVariational()).fit(X)
 
 
 def test_what_the_dtype_cannot_hold():

@@ -336,7 +336,15 @@ def test_the_posterior_form_is_a_wider_prior(covariance):
 @pytest.mark.parametrize("weights", [None, np.geomspace(1, 1e-9, 100)])
 def test_an_undamped_variational_temperature_ascends_its_objective(weights, covariance):
     """Eq. 5 of Mandt et al., the temperature's own step included."""
-    temperature = Variational(t_max=100.0, prior=weights, damping=1.0, final_fraction=0.0)
+    mean_b = np.average(np.geomspace(1, 0.01, 100), weights=weights)
+    temperature = Variational(
+        t_max=100.0,
+        prior=weights,
+        damping=1.0,
+        start=1 / mean_b,
+        monotone=False,
+        final_fraction=0.0,
+    )
     X = make_shape_mixture(200, random_state=0).data
     for seed in range(3):
         fmm = TemperedFMM(
