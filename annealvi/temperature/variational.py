@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import entr, logsumexp, softmax
+from scipy.special import entr, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -306,7 +306,9 @@ class Variational(Learned):
         self._energy, self._n_units = total[:2]
         if log_c is not None:
             self._average_log_c = total[2]
-        self.posterior_ = softmax(self._scores(self._energy, self._current_log_c()))
+        scores = self._scores(self._energy, self._current_log_c())
+        weights = np.exp(scores - scores.max())  # softmax, without a general one's overhead
+        self.posterior_ = weights / weights.sum()
         self._path.append(self.posterior_.astype(np.float32))
         wanted = math.log(self.posterior_ @ self._inverses)
         b = math.exp((1.0 - self._damping) * math.log(self._b) + self._damping * wanted)
