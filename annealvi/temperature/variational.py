@@ -31,9 +31,15 @@ class Learned(Temperature):
     A subclass has the parameters `damping` and `final_fraction`.
     """
 
-    observes = True
     damping: float | None
     final_fraction: float
+    _step = 0
+    _n_learning_steps = math.inf
+
+    @property
+    def observes(self) -> bool:  # type: ignore[override]
+        """As long as it learns."""
+        return not self.settled(self._step)
 
     def _prepare_learning(self, n_steps: int | None, steps_per_pass: float) -> None:
         self._n_learning_steps = math.inf
@@ -115,9 +121,10 @@ class Variational(Learned):
         :math:`\pi`, positive; None means uniform.
     partition : {"posterior", "prior"}, LogPartition or array-like of shape (M,), \
             default="posterior"
-        log C(T): at the current q, over the prior, or worked out before on the same grid,
-        see :func:`annealvi.partition.log_partition`.  A model that has one exact form, as
-        the mixtures have, uses that for both names.
+        log C(T): at the current q; over the prior (for topic models N log E S, Jensen's
+        tighter bound, which has a closed form and is exact in slope at T = 1); or worked out
+        before on the same grid, see :func:`annealvi.partition.log_partition`.  A model that
+        has one exact form, as the mixtures have, uses that for both names.
     damping : float or None, default=None
         log T moves by this fraction of the way at each step, in (0, 1].  None means
         1 - exp(-12 / S) for S planned steps (of ``partial_fit``: steps in a pass over
