@@ -32,6 +32,9 @@ examples: $(VENV)/.demo
 	$(BIN)/python examples/gmm_surface.py
 	$(BIN)/python examples/gmm_surface.py --figure dasvi --output gmm_surface_posterior.png
 	$(BIN)/python examples/toy_factors.py
+	$(BIN)/python examples/learning_curves.py
+	$(BIN)/python examples/annealing_lengths.py
+	$(BIN)/python examples/hot_documents.py
 	-$(BIN)/python examples/yale_faces.py  # needs the faces, see the script
 
 lint: $(VENV)/.lint

@@ -77,3 +77,75 @@ def test_faces(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out.count("\n| ") == 5
     with pytest.raises(SystemExit, match=r"There is no .*yaleb_96x84.npz.* ANNEALVI_DATA"):
         module.main(["--full", *arguments])
+
+
+def rows(table):
+    """Cells of the rows of a Markdown table, by their first."""
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+    return {line[0]: line[1:] for line in lines if len(line) > 2 and "---" not in line[0]}
+
+
+def test_learning_curves(tmp_path, monkeypatch, capsys):
+    output = tmp_path / "curves.png"
+    arguments = ["--passes", "1", "--topics", "5", "--jobs", "1", "--output", str(output)]
+    module = load("learning_curves")
+    monkeypatch.setattr(module, "POINTS", 4)
+    module.main(["--seeds", "2", *arguments])
+    assert output.stat().st_size > 10_000
+    table = rows(capsys.readouterr().out)
+    assert list(table)[1:] == list(module.METHODS)
+    for method in module.METHODS:
+        elbo, held_out = (float(cell.split(" ± ")[0]) for cell in table[method][:2])
+        assert -np.log(3000) < elbo < held_out < -5
+    monkeypatch.setenv("ANNEALVI_DATA", str(tmp_path))
+    with pytest.raises(SystemExit, match=r"no corpus 'arxiv_100k'.* ANNEALVI_DATA"):
+        module.main(["--full", *arguments])
+    with pytest.raises(SystemExit, match="2"):
+        module.main(["--seeds", "0"])
+    assert "--seeds must be at least 1" in capsys.readouterr().err
+
+
+def test_annealing_lengths(tmp_path, monkeypatch, capsys):
+    output = tmp_path / "lengths.png"
+    arguments = ["--seeds", "1", "--topics", "4", "--jobs", "1", "--output", str(output)]
+    module = load("annealing_lengths")
+    monkeypatch.setattr(module, "POINTS", 4)
+    module.main(["--passes", "2", *arguments])
+    assert output.stat().st_size > 10_000
+    table = rows(capsys.readouterr().out)
+    assert {"SVI", "tA = 0.02", "tA = 1.2", "T0 = 1.5", "T0 = 5"} < set(table)
+    assert len(table) == 2 + 1 + len(module.LENGTHS) + len(module.STARTS)  # two heads, one SVI
+    with pytest.raises(SystemExit, match="2"):
+        module.main(["--offset", "8", *arguments])
+    assert "--offset must be larger" in capsys.readouterr().err
+    monkeypatch.setenv("ANNEALVI_DATA", str(tmp_path))
+    with pytest.raises(SystemExit, match=r"no corpus 'arxiv_100k'.* ANNEALVI_DATA"):
+        module.main(["--full", *arguments])
+
+
+def test_hot_documents(tmp_path, monkeypatch, capsys):
+    output = tmp_path / "hot.png"
+    arguments = ["--jobs", "1", "--show", "3", "--output", str(output)]
+    module = load("hot_documents")
+    module.main(["--passes", "4", *arguments])
+    assert output.stat().st_size > 10_000
+    said = capsys.readouterr().out
+    assert said.startswith("150 of 3000 documents are random words: AUC ")
+    assert float(said.split("AUC ")[1].split()[0]) > 0.9
+    hottest, coolest = (part.splitlines()[1:4] for part in said.split("\nThe ")[1:])
+    assert min(float(line.split()[0]) for line in hottest) > 1.3
+    assert max(float(line.split()[0]) for line in coolest) < 1.1
+    monkeypatch.setenv("ANNEALVI_DATA", str(tmp_path))
+    with pytest.raises(SystemExit, match=r"no corpus 'reuters21578'.* ANNEALVI_DATA"):
+        module.main(["--full", *arguments])
+
+
+def test_planted_documents_keep_their_lengths():
+    from annealvi.datasets import load_arxiv_abstracts
+
+    X = load_arxiv_abstracts().data[:200]
+    redrawn, planted = load("hot_documents").plant(X, np.random.RandomState(0))
+    assert np.count_nonzero(planted) == 10
+    assert np.array_equal(redrawn.sum(axis=1), X.sum(axis=1))
+    assert (redrawn[~planted] != X[~planted]).nnz == 0
+    assert all((redrawn[[row]] != X[[row]]).nnz > 0 for row in np.flatnonzero(planted))
