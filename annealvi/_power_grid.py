@@ -12,8 +12,8 @@ from annealvi._kernels import partition as kernels
 
 #: How many points an interpolated value takes, and how many of their distances make b.  The
 #: error at b of interpolating p^b, n points h apart, is about (h log(1/p) / 2)^n p^b; at
-#: n = 16 and h = b/24 that is 3e-15 for the worst p, at n = 8 and h = b/8 it is 4e-7.
-_PRECISE, _FAST = (16, 24), (8, 8)
+#: n = 24 and h = b/17 that is 1e-14 for the worst p, at n = 8 and h = b/8 it is 4e-7.
+_PRECISE, _FAST = (24, 17), (8, 8)
 #: A panel of even points reaches from b to at most this much of it: fewer panels need more
 #: points, more of them more exponentials.
 _PANEL_RATIO = 3.3

@@ -5,7 +5,7 @@
 At V = 8,000, K = 500, 100 temperatures and 100 theta for each beta, against NumPy: the
 sums of P**b, from the same word probabilities P, of which the kernel takes the logarithms
 itself; and the estimate of log C written plainly, with alpha = 0.1 and several eta.
-Draws of beta cost the same each, so that the estimates are of three, not a hundred.
+Draws of beta cost the same each, so that the estimates are of four, not a hundred.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from annealvi.models.lda_prior import LDAPrior
 from annealvi.partition import PowerGrid, even_grid, exponential_grid, log_partition
 
 V, K, N_THETA, N_TEMPERATURES = 8_000, 500, 100, 100
-N_BETA = 3
+N_BETA = 4
 GRIDS = {"even in 1/T": even_grid, "exponential": exponential_grid}
 ALPHA = 0.1
 DOCUMENTS, WORDS = 1_000, 80

@@ -262,11 +262,11 @@ def test_learned_weights_by_every_method():
     local = np.stack([model.local_log_partition(w, B) for w in log_w.T])
     expected = logsumexp(6 * local, axis=0, b=(weight / weight.sum())[:, None])
     assert_allclose(log_partition(model, B).values, expected, atol=1e-8)
-    estimate = log_partition(model, B, "monte-carlo", n_samples=2000, random_state=0)
+    estimate = log_partition(model, B, "monte-carlo", n_samples=1500, random_state=0)
     error = np.abs(estimate.values - expected)[1:]
     assert np.all(error < 3 * estimate.standard_error[1:])
     assert np.all(estimate.standard_error[1:] < 0.03)
-    lower = log_partition(model, B, "jensen", n_samples=2000, random_state=0).bounds
+    lower = log_partition(model, B, "jensen", n_samples=1500, random_state=0).bounds
     assert np.all(lower[0, 1:] < lower[1, 1:])
     assert np.all(lower[1, 1:] < expected[1:])
     centre = np.log(alpha / alpha.sum())
@@ -377,10 +377,10 @@ def test_a_users_model_by_enumeration():
 
 def test_bounds_of_a_users_model():
     model = users_mixture()
-    estimate = log_partition(model, B, n_samples=3000, random_state=0)
+    estimate = log_partition(model, B, n_samples=1500, random_state=0)
     assert estimate.method == "monte-carlo"
     assert estimate.made_for == {}
-    lower = log_partition(model, B, "jensen", n_samples=3000, random_state=0)
+    lower = log_partition(model, B, "jensen", n_samples=1500, random_state=0)
     assert_array_equal(lower.values, lower.bounds[1])
     gap = np.diff([*lower.bounds, estimate.values], axis=0)[:, 1:]
     assert np.all(gap > 0)

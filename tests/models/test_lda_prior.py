@@ -104,20 +104,20 @@ def test_exact_collapsed_is_the_integral(alpha, eta):
     """V = K = 2: one coordinate for theta and one for each topic, by another rule."""
     exact = log_partition(prior_of(alpha, eta, (3, 2), "collapsed", V=2), B, "exact").values
     a, e = arrays(alpha, eta, V=2)
-    x, _, theta_weight = beta_nodes(*a, step=0.7)
-    (y1, _, weight1), (y2, _, weight2) = (beta_nodes(*row, step=0.7) for row in e)
+    x, _, theta_weight = beta_nodes(*a, step=0.8)
+    (y1, _, weight1), (y2, _, weight2) = (beta_nodes(*row, step=0.8) for row in e)
     theta = np.exp(x)[:, None, None]
     first = theta * np.exp(y1)[:, None] + (1 - theta) * np.exp(y2)
     second = theta * -np.expm1(y1)[:, None] + (1 - theta) * -np.expm1(y2)
-    for b, value in zip(B, exact, strict=True):
+    for b, value in zip(B[::2], exact[::2], strict=True):
         words = first**b + second**b
         documents = np.prod([np.tensordot(theta_weight, words**n, 1) for n in (3, 2)], axis=0)
         assert_allclose(value, np.log(weight1 @ documents @ weight2), atol=1e-8)
 
 
-@pytest.mark.parametrize("eta", [[0.7, 0.7, 0.7], [0.8, 0.9, 1.3]])
-def test_exact_collapsed_where_mixtures_of_topics_are_dirichlet(eta):
+def test_exact_collapsed_where_mixtures_of_topics_are_dirichlet():
     """If alpha_k = sum_v eta_kv, then sum_k theta_k beta_k ~ Dir(sum_k eta_k)."""
+    eta = [0.8, 0.9, 1.3]
     exact = log_partition(prior_of(np.sum(eta), eta, (3,), "collapsed"), B, "exact").values
     # one topic of that prior: both forms are the same, and the explicit one is tested above
     alone = prior_of(1.0, 2 * np.array(eta), (3,), K=1)
