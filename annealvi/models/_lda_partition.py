@@ -26,9 +26,10 @@ from annealvi.models._lda_blocks import Statistics
 if TYPE_CHECKING:
     from annealvi.models.lda import LDA
 
-#: Steps of minibatches for which the topics' sums are kept: they change slowly, and at each
-#: step they would cost as much as the step.
-REFRESH = 20
+#: The topics' sums over the vocabulary cost as much as a step, so they are kept until the
+#: topics have moved by this much, the step sizes summed.  Sums of topics that were flatter
+#: make the model look less sure of itself than it is, and T fall too early.
+MOVED = 0.5
 TINY = np.finfo(np.float64).tiny
 
 
@@ -45,12 +46,12 @@ class DocumentPartition:
         self.grid = PowerGrid(inverses, precise=False)
         self._topics: NDArray[np.float64] | None = None
         self._logs = np.empty((0, 0))  # room for E log beta
-        self._age = 0
+        self._moved = 0.0
 
     def outdate(self, rho: float) -> None:
         """The topics have made a step of size rho."""
-        self._age += 1
-        if rho == 1 or self._age >= REFRESH:
+        self._moved += rho
+        if self._moved >= MOVED:
             self._topics = None
 
     def let_go(self) -> None:
@@ -69,7 +70,7 @@ class DocumentPartition:
         totals[: model.n_topics] = special.digamma(model.topic_sums)
         logs -= totals
         self._topics = self.grid.column_sums(logs, n_threads=model.n_threads)
-        self._age = 0
+        self._moved = 0.0
 
     def __call__(
         self, gamma: NDArray, n_words: NDArray[np.float64], n_threads: int
