@@ -1,6 +1,7 @@
 """Temperatures learned from the data against planned ones: T = 1 ELBO and held-out likelihood.
 
     python bench/learned.py [--corpus arxiv_100k] [--seeds 3] [--sparse] [--jobs 2]
+                            [--minibatch 100] [--offset 64] [--decay .7] [--passes 4] [--topics 100]
 
 Five families of methods: plain inference (SVI), annealed likelihood (AVI), annealed
 posterior (DASVI), one learned temperature (VT) and one a document (LVT), the last four in
@@ -8,19 +9,21 @@ several variants.  The variant that a family is shown by is the one with the bes
 log-likelihood on validation documents, on the mean over seeds; it is reported on test
 documents, which chose nothing.  A second table has every variant.
 
-K = 100, alpha = .1, eta = .01 (with --sparse both 1/K).  Every fit of a corpus and a seed
+K = 100, alpha = .1, eta = .01 (with --sparse both 1/K), kappa = .7.  Every fit of a seed
 starts from the same draws, sees the same minibatches and makes as many steps.  Training,
 validation and test documents, steps (SETTINGS below):
 
 - ``arxiv_100k``: rows 0 to 30,000; 30,000 to 31,500; 31,500 to 33,000.  4 passes in
-  minibatches of 100, tau = 64, kappa = .7.
+  minibatches of 100, tau = 64.
 - ``debian_desc``: all but the last 2,000 rows; the last 2,000 to 1,000; the last 1,000.
   The same steps.
-- ``bbc_news``: all but the last 500 rows (1,725); the last 500 to 250; the last 250.  It
-  has a fifteenth of the words of the first, so it makes {bbc_passes} passes.
+- ``bbc_news``: all but the last 500 rows (1,725); the last 500 to 250; the last 250.  40
+  passes, which is as many words as 4 over the first; minibatches of 32 and tau = 256, the
+  steps that ``annealvi demo`` makes on a corpus of this size.
 
-"Warned" counts the fits whose learned temperature did not come near 1 before the end of its
-learning.  Seconds are those of the steps.
+On a corpus as small as the last the step sizes decide as much as the temperature does, so
+look at it under others too, with the options.  "Warned" counts the fits whose learned
+temperature did not come near 1 by the end of its learning.  Seconds are those of the steps.
 """
 
 from __future__ import annotations
@@ -40,15 +43,21 @@ from annealvi.datasets import load_corpus
 from annealvi.metrics import document_completion
 from annealvi.temperature import Temperature
 
-K = 100
 COMMON = dict(
-    n_components=K, learning_method="online", learning_decay=0.7, document_init="constant"
+    n_components=100, learning_method="online", learning_decay=0.7, document_init="constant"
 )
-#: Minibatch, tau, passes.
 SETTINGS = {
-    "arxiv_100k": dict(batch_size=100, learning_offset=64, max_iter=4),
-    "debian_desc": dict(batch_size=100, learning_offset=64, max_iter=4),
-    "bbc_news": dict(batch_size=32, learning_offset=256, max_iter=40),
+    "arxiv_100k": COMMON | dict(batch_size=100, learning_offset=64, max_iter=4),
+    "debian_desc": COMMON | dict(batch_size=100, learning_offset=64, max_iter=4),
+    "bbc_news": COMMON | dict(batch_size=32, learning_offset=256, max_iter=40),
+}
+#: Options that change them, and the least they may be.
+OPTIONS = {
+    "minibatch": ("batch_size", 1),
+    "offset": ("learning_offset", 1.0),
+    "decay": ("learning_decay", 0.0),
+    "passes": ("max_iter", 1),
+    "topics": ("n_components", 1),
 }
 #: Documents: training before the first row, validation before the second, test before the third.
 SPLITS = {
@@ -82,11 +91,14 @@ class Fit(NamedTuple):
     warned: bool
 
 
-def load(corpus: str) -> Problem:
+def load(corpus: str, changes: dict) -> Problem:
     """Read and split a corpus."""
-    X = load_corpus(corpus).data
+    try:
+        X = load_corpus(corpus).data
+    except FileNotFoundError as error:
+        raise SystemExit(str(error)) from None
     first, second, third = SPLITS[corpus]
-    return Problem(X[:first], X[first:second], X[second:third], SETTINGS[corpus])
+    return Problem(X[:first], X[first:second], X[second:third], SETTINGS[corpus] | changes)
 
 
 def families(n_steps: int) -> dict[str, dict[str, Temperature]]:
@@ -130,7 +142,6 @@ def families(n_steps: int) -> dict[str, dict[str, Temperature]]:
 def fit(problem: Problem, temperature: Temperature, seed: int, prior: dict, jobs: int) -> Fit:
     """One fit and its scores."""
     lda = TemperedLDA(
-        **COMMON,
         **problem.settings,
         **prior,
         temperature=temperature,
@@ -219,13 +230,20 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--sparse", action="store_true", help="alpha = eta = 1/K")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    for option, (name, least) in OPTIONS.items():
+        parser.add_argument(f"--{option}", type=type(least), help=f"{name} of all corpora")
     arguments = parser.parse_args()
-    if arguments.seeds < 1:
-        parser.error("--seeds must be at least 1")
+    changes = {}
+    for option, (name, least) in {"seeds": ("", 1), **OPTIONS}.items():
+        value = getattr(arguments, option)
+        if value is not None and value < least:
+            parser.error(f"--{option} must be at least {least}")
+        if value is not None and name:
+            changes[name] = value
     prior = {} if arguments.sparse else dict(doc_topic_prior=0.1, topic_word_prior=0.01)
     results: Results = {}
     for corpus in arguments.corpus or SETTINGS:
-        problem = load(corpus)
+        problem = load(corpus, changes)
         results[corpus] = {}
         for family, variants in families(problem.n_steps).items():
             results[corpus][family] = {}
