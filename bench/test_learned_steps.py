@@ -2,7 +2,7 @@
 
     make bench
 
-CPU seconds of one thread, minibatches of 256, K = 100.  The three cool alike, from 3.9
+CPU seconds of one thread, minibatches of 256, K = 100, tau = 64.  The three cool alike, from 3.9
 with a time constant of about a quarter of the pass, and take turns; the ratio is that of
 the annealed pass to the other.
 """
@@ -29,6 +29,7 @@ def start(problem, X, temperature):
         problem.n_topics,
         total_samples=X.shape[0],
         batch_size=BATCH_SIZE,
+        learning_offset=64,
         random_state=0,
         n_jobs=1,
         temperature=temperature,
