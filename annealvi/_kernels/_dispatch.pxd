@@ -1,4 +1,4 @@
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 
 cdef extern from "kernels.h" nogil:
     ctypedef struct table_f32 "annealvi_table_f32":
@@ -88,6 +88,7 @@ cdef extern from "kernels.h" nogil:
             int64_t, int64_t, const double *, double, double, int64_t, const double *, int64_t,
             double *
         ) noexcept nogil
+        void (*log_gamma_draws)(uint64_t *, double, int64_t, double *) noexcept nogil
 
     const kernel_table *find_kernels "annealvi_find_kernels" (const char *name) noexcept
     int WORD_BLOCK "ANNEALVI_WORD_BLOCK"

@@ -29,6 +29,7 @@
 #include "fmm_rows.h"
 #include "arrays.h"
 #include "power_rows.h"
+#include "draw_rows.h"
 
 #define QUOTE_(a) #a
 #define QUOTE(a) QUOTE_(a)
@@ -43,4 +44,4 @@
     }
 
 const annealvi_kernels PASTE(annealvi_kernels, KERNELS_NAME) = {
-    QUOTE(KERNELS_NAME), LANES, TABLE(f32), TABLE(f64), power_sums};
+    QUOTE(KERNELS_NAME), LANES, TABLE(f32), TABLE(f64), power_sums, log_gamma_draws};

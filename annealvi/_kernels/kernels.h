@@ -43,6 +43,7 @@ typedef struct {
     annealvi_table_f64 f64;
     void (*power_sums)(int64_t, int64_t, const double *, double, double, int64_t, const double *,
                        int64_t, double *);
+    void (*log_gamma_draws)(uint64_t *, double, int64_t, double *);
 } annealvi_kernels;
 
 /* How many rows' worth of words one sweep takes: buffers are padded to it. */

@@ -1,4 +1,4 @@
-"""Sums of powers over grids of inverse temperatures, of which log C(T) is made.
+"""Sums of powers over grids of inverse temperatures, of which log C(T) is made, and draws.
 
 A grid is several panels of `n_points` evenly spaced exponents, panel i from ``starts[i]``
 in steps of ``steps[i]``; results stand panel by panel.  Everything is double.  Rows and
@@ -7,7 +7,7 @@ are bit-identical for any number of threads.
 """
 
 from cython.parallel cimport prange, threadid
-from libc.stdint cimport int64_t
+from libc.stdint cimport uint64_t
 from libc.string cimport memset
 
 from annealvi._kernels._dispatch cimport kernels
@@ -36,23 +36,23 @@ def row_power_sums(
         int lanes = kernels.lanes
         double *acc = NULL
         const double *w = NULL
-        const double *l = NULL
+        const double *row_logs = NULL
         double total
     if n_rows == 0 or n_panels == 0:
         return
     n_points = out.shape[1] // n_panels
     for r in prange(n_rows, nogil=True, num_threads=n_threads, schedule="static"):
         acc = &scratch[threadid(), 0]
-        l = &logs[r, 0]
+        row_logs = &logs[r, 0]
         if plain:
-            kernels.f64.log(width, l, &row[threadid(), 0])
-            l = &row[threadid(), 0]
+            kernels.f64.log(width, row_logs, &row[threadid(), 0])
+            row_logs = &row[threadid(), 0]
         for panel in range(n_panels):
             memset(acc, 0, n_points * lanes * sizeof(double))
             w = NULL
             if weights.shape[0] > 0:
                 w = &weights[panel * n_points, 0]
-            kernels.power_sums(width // lanes, lanes, l, starts[panel], steps[panel],
+            kernels.power_sums(width // lanes, lanes, row_logs, starts[panel], steps[panel],
                                n_points, w, width, acc)
             for j in range(n_points):
                 total = 0
@@ -97,6 +97,18 @@ def column_power_sums(
         for block in range(n_blocks):
             for k in range(width):
                 out[j, k] += partial[block, j, k]
+
+
+def log_gamma_draws(
+    uint64_t[:, ::1] state,  # IN/OUT (4, 8) of the generators, no column of zeros
+    double a,                # IN  0 < a < 1
+    double[::1] out,         # OUT logarithms of Gamma(a, 1) variates
+):
+    """Draw variates whose smallness would underflow."""
+    if out.shape[0] == 0:
+        return
+    with nogil:
+        kernels.log_gamma_draws(&state[0, 0], a, out.shape[0], &out[0])
 
 
 def scratch_size(n_points):

@@ -104,7 +104,7 @@ def explicit(problem: Problem) -> NDArray[np.float64]:
     return np.logaddexp.reduce(terms, axis=0)
 
 
-def _log_choose(n: NDArray[np.float64], k: float) -> NDArray[np.float64]:
+def _log_choose(n: NDArray, k: float) -> NDArray[np.float64]:
     return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
 
 
