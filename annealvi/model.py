@@ -25,7 +25,7 @@ class LocalRule(Protocol):
     inverses : ndarray of shape (M,)
         Inverse temperatures at which it wants to know log C.
     rounds : int
-        Most times that local variables and temperatures are fitted in turn.
+        How often local variables and temperatures are fitted in turn.
     """
 
     inverses: NDArray[np.float64]

@@ -245,8 +245,11 @@ def accumulate_statistics(
     const floating[:, ::1] logs,     # IN  (V, K_pad), needed for any b != b0
     bint normalise,                  # IN  as refresh_weights had it
     int n_threads,                   # IN
+    const floating[::1] log_scale,   # IN  (V,) from refresh_weights
     uint8_t[::1] seen,               # IN/OUT (V,) which rows of statistics are in use
     floating[:, ::1] statistics,     # IN/OUT (V, K_pad) sum_d b_d n_dv phi_dvk
+    double[::1] word_energy,         # OUT (V,) sum_dk n_dv phi_dvk E log beta_kv if all b are
+                                     #      b0, or (0,)
     double[:, ::1] scratch,          # OUT (n_threads, K_pad)
     floating[:, ::1] raised,         # OUT (n_threads, K_pad)
 ):
@@ -255,6 +258,7 @@ def accumulate_statistics(
         Py_ssize_t i, v, e
         int K_pad = weights.shape[1]
         const floating *logs_v = NULL
+        double dot, total
     for i in prange(n_words, nogil=True, num_threads=n_threads, schedule="dynamic", chunksize=16):
         v = words[i]
         e = first[i]
@@ -272,30 +276,13 @@ def accumulate_statistics(
                 b0, &weights[v, 0], logs_v, normalise, seen[v], &scratch[threadid(), 0],
                 &raised[threadid(), 0], &statistics[v, 0])
         seen[v] = 1
-
-
-def word_energies(
-    const int64_t[::1] words,           # IN  words in use
-    const floating[:, ::1] statistics,  # IN  (V, K_pad) b sum_d n_dv phi_dvk
-    const floating[:, ::1] weights,     # IN  (V, K_pad) raised to b
-    const floating[::1] log_scale,      # IN  (V,)
-    double b,                           # IN  one for all documents
-    int n_threads,                      # IN
-    double[::1] energy,                 # OUT (words,) sum_dk n_dv phi_dvk E log beta_kv
-):
-    """What the topics' words contribute to the energy of a batch, from its statistics."""
-    cdef:
-        Py_ssize_t n_words = words.shape[0], i, v
-        int K_pad = weights.shape[1]
-        double total, dot
-    for i in prange(n_words, nogil=True, num_threads=n_threads, schedule="static"):
-        v = words[i]
-        total = 0
-        if floating is float:
-            dot = kernels.f32.log_dot(K_pad, &statistics[v, 0], &weights[v, 0], &total)
-        else:
-            dot = kernels.f64.log_dot(K_pad, &statistics[v, 0], &weights[v, 0], &total)
-        energy[i] = (dot / b + total * <double>log_scale[v]) / b
+        if word_energy.shape[0] > 0:  # while the rows are in the cache
+            total = 0
+            if floating is float:
+                dot = kernels.f32.log_dot(K_pad, &statistics[v, 0], &weights[v, 0], &total)
+            else:
+                dot = kernels.f64.log_dot(K_pad, &statistics[v, 0], &weights[v, 0], &total)
+            word_energy[v] = (dot / <double>b0 + total * <double>log_scale[v]) / <double>b0
 
 
 def step_topics(

@@ -128,11 +128,15 @@ class Local(NamedTuple):
     log_normalizer, energy : ndarray of shape (n_samples,) or None
         Written: sum_v n_v log sum_k exp b (E log theta + E log beta), and
         sum_v n_v E[log theta + log beta].
+    word_energy : ndarray of shape (V,) or None
+        Written with statistics that all have one b: sum_d n_dv E[log beta] of the words in
+        them.
     """
 
     statistics: Statistics | None = None
     log_normalizer: NDArray[np.float64] | None = None
     energy: NDArray[np.float64] | None = None
+    word_energy: NDArray[np.float64] | None = None
 
 
 def index_words(X: Any, rows: slice, work: Workspace) -> NDArray[np.int64]:
@@ -218,8 +222,10 @@ def fit_block(
             weights.logs,
             not exact,
             work.n_threads,
+            weights.log_scale,
             wanted.statistics.seen,
             wanted.statistics.values,
+            nothing if wanted.word_energy is None else wanted.word_energy,
             work.sums,
             work.scratch,
         )

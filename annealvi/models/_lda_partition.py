@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annealvi._kernels import special
-from annealvi._kernels.layout import aligned_empty, padded_rows
+from annealvi._kernels.layout import aligned_empty, padded_length, padded_rows
 from annealvi._power_grid import PowerGrid
 from annealvi.model import LocalStep
 from annealvi.models._lda_blocks import Statistics
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 #: The topics' sums over the vocabulary cost as much as a step, so they are kept until the
 #: topics have moved by this much, the step sizes summed.  Sums of topics that were flatter
 #: make the model look less sure of itself than it is, and T fall too early.
-MOVED = 0.5
+MOVED = 1.0
 TINY = np.finfo(np.float64).tiny
 
 
@@ -62,10 +62,12 @@ class DocumentPartition:
         """Bring the topics' sums, over the vocabulary, up to date."""
         if self._topics is not None:
             return
-        if self._logs.shape != model.lam.shape:
-            self._logs = aligned_empty(model.lam.shape, np.float64)
+        shape = (model.n_features, padded_length(model.n_topics, np.float64))
+        if self._logs.shape != shape:
+            self._logs = aligned_empty(shape, np.float64)
         logs = self._logs
-        special.digamma(model.lam.astype(np.float64, copy=False), out=logs)  # -inf in the padding
+        lam = model.lam[:, : shape[1]].astype(np.float64, copy=False)
+        special.digamma(lam, out=logs)  # -infinity in the padding
         totals = np.zeros(logs.shape[1])
         totals[: model.n_topics] = special.digamma(model.topic_sums)
         logs -= totals
@@ -118,33 +120,27 @@ class DocumentStep(LocalStep):
     ----------
     statistics : Statistics
     n_units : float
-    energy : ndarray of shape (n_samples,), optional
-    inverse_used : ndarray of shape (n_samples,), optional
-        b of each document.
-    bound : callable, optional
+
+    Attributes
+    ----------
+    bound : callable or None
         Gives b * energy + entropy of each document, at the topics as they are then.
+    inverse_used : ndarray of shape (n_samples,) or None
+        b of each document.
     """
 
     unit = "word"
 
-    def __init__(
-        self,
-        statistics: Statistics,
-        n_units: float,
-        energy: NDArray[np.float64] | None = None,
-        inverse_used: NDArray | None = None,
-        bound: Callable[[], NDArray[np.float64]] | None = None,
-    ) -> None:
+    def __init__(self, statistics: Statistics, n_units: float) -> None:
         self.statistics = statistics
         self.n_units = n_units
-        self.energy = energy
-        self.log_partition = None
-        self.inverse = None
-        self._inverse_used, self._bound = inverse_used, bound
+        self.energy = self.log_partition = self.inverse = None
+        self.bound: Callable[[], NDArray[np.float64]] | None = None
+        self.inverse_used: NDArray | None = None
 
     @property
     def entropy(self) -> NDArray[np.float64] | None:  # type: ignore[override]
         """Of phi, less KL(theta), of each document."""
-        if self._bound is None or self._inverse_used is None or self.energy is None:
+        if self.bound is None or self.inverse_used is None or self.energy is None:
             return None
-        return self._bound() - self._inverse_used * self.energy
+        return self.bound() - self.inverse_used * self.energy

@@ -33,7 +33,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, psi
 
-from annealvi._kernels import lda as kernels
 from annealvi.model import UNTEMPERED, Batch, LocalRule, LocalStep, Tempering
 from annealvi.models._lda_blocks import (
     Local,
@@ -51,8 +50,6 @@ from annealvi.models.lda_prior import LDAPrior
 BLOCK_BYTES = 1 << 23
 #: lambda stays above this under the posterior form, whose online step subtracts.
 POSTERIOR_FLOOR = 1e-10
-#: Documents and their temperatures have settled when no log b changes by more.
-SETTLED = 1e-2
 
 Start = Literal["random", "warm", "constant"]
 
@@ -187,8 +184,10 @@ class LDA(Topics):
         if partition is not None:
             partition.refresh(self)
         # with log C, the energy of the batch is enough, which is cheaper than the documents'
-        wanted = moments and partition is None
-        energy = np.zeros(n_samples if wanted else 0)
+        in_all = partition is not None and rule is None and bool(np.all(inverse == inverse[0]))
+        apart = moments and rule is None and not in_all
+        energy = np.zeros(n_samples if apart else 0)
+        word_energy = np.empty(self.n_features) if in_all else None
         log_partition: Any = 0.0
         from_theta = 0.0
         n_words = _lengths(batch.data, batch.rows) if moments or rule else np.empty(0)
@@ -202,46 +201,30 @@ class LDA(Topics):
             if rule is not None:
                 assert partition is not None
                 self._heat(call, rows, gamma, inverse[local], n_words[local], rule, partition)
-            block = Local(statistics, energy=energy[local] if wanted else None)
-            self._fit_block(call, rows, gamma, inverse[local], block)
+            wanted = Local(statistics, None, energy[local] if apart else None, word_energy)
+            self._fit_block(call, rows, gamma, inverse[local], wanted)
             if partition is not None:
                 of_block = partition.of_batch(gamma, prior, n_words[local], self.n_threads)
                 log_partition, from_theta = log_partition + of_block[0], from_theta + of_block[1]
             gammas.append(gamma)
         if not moments:
             return LocalStep(statistics)
-        total = float(n_words.sum())
-        if partition is None:
+        step = DocumentStep(statistics, float(n_words.sum()))
+        if partition is not None:
+            step.log_partition = log_partition
+        if word_energy is not None:
+            of_words = float(word_energy[statistics.seen != 0].sum())
+            step.energy = from_theta / call.b0 + of_words
+        elif apart:
             same = Tempering(inverse, tempering.form)
-
-            def bound() -> NDArray[np.float64]:
-                return self.document_bound(batch.data[batch.rows], np.concatenate(gammas), same)
-
-            return DocumentStep(statistics, total, energy, inverse, bound)
-        of_all = DocumentStep(statistics, total)
-        of_all.log_partition = np.asarray(log_partition)
-        if rule is None:
-            of_all.energy = from_theta / call.b0 + self._word_energy(call.b0)
+            step.energy = energy
+            step.bound = lambda: self.document_bound(
+                batch.data[batch.rows], np.concatenate(gammas), same
+            )
+            step.inverse_used = inverse
         else:
-            of_all.inverse = inverse
-        return of_all
-
-    def _word_energy(self, b: float) -> float:
-        """What E log beta adds to the energy of the last local step, at one b."""
-        assert self._training is not None
-        weights, _, statistics = self._training
-        words = np.flatnonzero(statistics.seen)
-        energy = np.empty(len(words))
-        kernels.word_energies(
-            words,
-            statistics.values,
-            weights.values,
-            weights.log_scale,
-            b,
-            self.n_threads,
-            energy,
-        )
-        return float(energy.sum())
+            step.inverse = inverse
+        return step
 
     def global_step(
         self, statistics: Statistics, rho: float, scale: float, tempering: Tempering
@@ -306,15 +289,15 @@ class LDA(Topics):
         rule: LocalRule,
         partition: DocumentPartition,
     ) -> None:
-        """Fit documents and their temperatures in turn, in place."""
+        """Fit documents and their temperatures in turn, in place.
+
+        As often for every document: one must not depend on when its neighbours settle.
+        """
         energy = np.zeros(len(gamma))
         for _ in range(rule.rounds):
             self._fit_block(call, rows, gamma, inverse, Local(energy=energy))
             log_c = partition(gamma, n_words, call.work.n_threads)
-            old = np.log(inverse)
             inverse[:] = rule(energy, n_words, log_c)
-            if np.max(np.abs(np.log(inverse) - old)) < SETTLED:
-                return
 
     # -------------------------------------------------------------- evaluation
 

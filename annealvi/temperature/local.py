@@ -33,11 +33,12 @@ class DocumentRule:
     log_prior : ndarray of shape (M,)
         log pi, not necessarily normalised.
     rounds : int
-        Most times that a document and its temperature are fitted in turn.
+        How often a document and its temperature are fitted in turn.
     corpus : ndarray of shape (M,), optional
         log C of a word of the corpus, which then stands for each document's own.
     level : float, optional
-        What b_d is scaled to on the geometric mean of the batch, within [floor, 1].
+        What the geometric mean of b_d is scaled to, within [floor, 1], over documents that are
+        handed in together.
     floor : float, default=0.02
         Where `level` is given.
     """
@@ -99,7 +100,8 @@ class LocalVariational(Learned):
     .. math::
        b_d = \mathrm{clip}(b^*_d \bar B / \mathrm{geomean}(b^*), 0.02, 1),
 
-    :math:`\log \bar B` relaxing from :math:`-\log` `start` to 0, and a last phase runs at
+    :math:`\log \bar B` relaxing from :math:`-\log` `start` to 0 (the mean is over a
+    minibatch, or a block of some thousand documents of a batch), and a last phase runs at
     T = 1.
 
     Temperatures may be continuous: with the prior :math:`b_d \sim \mathrm{Beta}(a, c)` the
@@ -131,7 +133,7 @@ class LocalVariational(Learned):
     start : float, default=3.9
         First :math:`1 / \bar B` >= 1.
     rounds : int, default=2
-        Most times a step fits documents and temperatures in turn, before topics step.
+        How often a step fits documents and temperatures in turn, before topics step.
     energy_average : float, default=0.1
         Weight, in (0, 1], of the newest minibatch in the average document of
         ``normaliser="corpus"``.
