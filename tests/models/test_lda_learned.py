@@ -345,10 +345,11 @@ def test_inference_under_a_rule(counts, dtype):
     assert_allclose(gamma[words == 0], 0.1, rtol=1e-6)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("tempering", ["one", "rule", "corpus"])
+@pytest.mark.parametrize(
+    ("tempering", "dtype"), [("one", np.float32), ("rule", np.float64), ("corpus", np.float32)]
+)
 def test_any_number_of_threads_gives_the_same_bits(dtype, tempering, instruction_set):
-    X = sparse.random(400, 233, 0.1, "csr", random_state=3, dtype=np.float64)
+    X = sparse.random(150, 233, 0.1, "csr", random_state=3, dtype=np.float64)
     X.data = np.ceil(X.data * 4)
     X = X.astype(dtype)
     rules = {
@@ -361,9 +362,9 @@ def test_any_number_of_threads_gives_the_same_bits(dtype, tempering, instruction
         model = make(13, dtype, n_iterations=10, n_threads=n_threads, V=233)
         model.normalise_at(EVEN if rules[tempering] else GRIDS["exponential"])
         found = []
-        for _ in range(3):
+        for _ in range(2):
             asked = Tempering(0.6, rule=rules[tempering])
-            local = model.local_step(Batch(X, slice(0, 400)), asked, moments=True)
+            local = model.local_step(Batch(X, slice(0, 150)), asked, moments=True)
             model.global_step(local.statistics, 0.5, 1.0, asked)
             found += [model.topics.copy(), local.log_partition]
             found += [local.energy] if rules[tempering] is None else [local.inverse]
@@ -493,7 +494,7 @@ def ascent_problem(seed):
 
 
 @pytest.mark.filterwarnings("ignore:The learned temperature did not cool")
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(30))
 def test_undamped_steps_ascend_the_tempered_elbo(seed):
     """Where log C does not depend on q, no step lowers Eq. 5, that of q(y) included."""
     X, lda = ascent_problem(seed)
@@ -508,3 +509,14 @@ def test_undamped_steps_ascend_the_tempered_elbo(seed):
     assert bounds[-1] > bounds[0]
     assert len(np.unique(lda.temperature_path_)) > 1
     assert lda.temperature_posterior_path_.shape == (30, len(lda.temperature_posterior_))
+
+
+@pytest.mark.filterwarnings("ignore:The learned temperature did not cool")
+@pytest.mark.filterwarnings("ignore:The training perplexity had not converged")
+@pytest.mark.parametrize("seed", range(20))
+def test_the_history_of_the_tempered_elbo_never_falls(seed):
+    X, lda = ascent_problem(seed)
+    lda.set_params(evaluate_every=1, perp_tol=0).fit(X)
+    bounds = lda.history_["tempered_elbo"]
+    assert np.all(np.isfinite(bounds))
+    assert np.min(np.diff(bounds) / np.abs(bounds[1:])) >= -1e-9
