@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annealvi._kernels import special
-from annealvi._kernels.layout import aligned_empty, padded_length, padded_rows
+from annealvi._kernels.layout import aligned_empty, padded_length
 from annealvi._power_grid import PowerGrid
 from annealvi.model import LocalStep
 from annealvi.models._lda_blocks import Statistics
@@ -46,6 +46,7 @@ class DocumentPartition:
         self.grid = PowerGrid(inverses, precise=False)
         self._topics: NDArray[np.float64] | None = None
         self._logs = np.empty((0, 0))  # room for E log beta
+        self._rows = np.empty((0, 0))  # and for E log theta
         self._moved = 0.0
 
     def outdate(self, rho: float) -> None:
@@ -56,7 +57,7 @@ class DocumentPartition:
 
     def let_go(self) -> None:
         """Keep only what the next steps of a stream can use."""
-        self._logs = np.empty((0, 0))
+        self._logs = self._rows = np.empty((0, 0))
 
     def refresh(self, model: LDA) -> None:
         """Bring the topics' sums, over the vocabulary, up to date."""
@@ -103,10 +104,14 @@ class DocumentPartition:
         energy = np.einsum("nk,nk->", gamma - alpha, e_log_theta[:, : gamma.shape[1]])
         return log_c, float(energy)
 
-    @staticmethod
-    def _e_log_theta(gamma: NDArray) -> NDArray[np.float64]:
-        """E log theta, in padded rows."""
-        logs = padded_rows(gamma, np.float64)
+    def _e_log_theta(self, gamma: NDArray) -> NDArray[np.float64]:
+        """E log theta, in padded rows, valid until the next call."""
+        n, K = gamma.shape
+        width = padded_length(K, np.float64)
+        if len(self._rows) < n or self._rows.shape[1] != width:
+            self._rows = aligned_empty((n, width), np.float64)
+        logs = self._rows[:n]
+        logs[:, :K], logs[:, K:] = gamma, 0
         totals = logs.sum(axis=1)
         special.digamma(logs, out=logs)  # -infinity in the padding
         logs -= special.digamma(totals)[:, None]
