@@ -28,6 +28,7 @@ from sklearn.utils._param_validation import (
 )
 
 from annealvi._draws import Draws, log_mean_exp
+from annealvi._kernels import gemm
 from annealvi._kernels.layout import padded_length, padded_rows
 from annealvi._power_grid import PowerGrid
 from annealvi._validation import as_array, check_prior
@@ -37,7 +38,7 @@ from annealvi.models._dirichlet import centre, log_gamma_variates
 #: Numbers that are drawn at a time, which stay in the cache.
 DRAW_BLOCK = 1 << 15
 #: Numbers of topics that one product takes.
-PRODUCT_BLOCK = 1 << 20
+PRODUCT_BLOCK = 1 << 18
 #: Word probabilities below this may have underflowed.
 LEAST_WORD = 1e-280
 
@@ -305,27 +306,26 @@ class LDAPrior:
         self, grid: PowerGrid, rng: np.random.Generator, log_theta: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """sum_v (sum_k theta_k beta_kv)^b at the grid's points, up to a constant's power."""
-        V = self.n_features
-        words = np.zeros((len(log_theta), padded_length(V, np.float64)))
+        V, width = self.n_features, padded_length(self.n_features, np.float64)
+        words = np.zeros((len(log_theta), width))
         # where b is so small that what underflows would be heard, logarithms are kept
         audible = LEAST_WORD ** grid.inverses.min() * V > 1e-14
         kept = []
         blocks = self._topic_blocks(PRODUCT_BLOCK)
-        beta, totals = np.empty((blocks[0][1], V)), np.empty((blocks[0][1], 1))
-        product = np.empty((len(words), V))
+        beta, totals = np.zeros((blocks[0][1], width)), np.empty((blocks[0][1], 1))
         for start, end in blocks:
             step = max(1, DRAW_BLOCK // V)
             for first in range(start, end, step):
                 last = min(first + step, end)
                 rows = slice(first - start, last - start)
                 logs = self._draw_topics(rng, first, last)
-                np.exp(logs, out=beta[rows])
+                np.exp(logs, out=beta[rows, :V])
                 totals[rows] = beta[rows].sum(axis=1, keepdims=True)
                 if audible:
                     kept.append(logs - np.log(totals[rows]))
             size = end - start
             shares = np.exp(log_theta[:, start:end]) / totals[:size, 0]
-            words[:, :V] += np.matmul(shares, beta[:size], out=product)
+            gemm.add_product(shares, beta[:size], words)
         if not audible:
             return grid.row_sums(words, plain=True)
         with np.errstate(divide="ignore"):
