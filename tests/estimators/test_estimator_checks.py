@@ -3,7 +3,14 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from annealvi import Annealed, TemperedFMM, TemperedGaussianMixture, TemperedLDA
+from annealvi import (
+    Annealed,
+    LocalVariational,
+    TemperedFMM,
+    TemperedGaussianMixture,
+    TemperedLDA,
+    Variational,
+)
 
 
 @parametrize_with_checks(
@@ -12,6 +19,12 @@ from annealvi import Annealed, TemperedFMM, TemperedGaussianMixture, TemperedLDA
         TemperedLDA(temperature=1),
         TemperedLDA(learning_method="online", temperature=Annealed(form="posterior")),
         TemperedLDA(init="documents", n_components=1, evaluate_every=2, perp_tol=1e6),
+        TemperedLDA(temperature="variational"),
+        TemperedLDA(temperature="local", learning_method="online"),
+        TemperedLDA(
+            temperature=Variational(partition="prior", damping=1), learning_method="online"
+        ),
+        TemperedLDA(temperature=LocalVariational(continuous=True, normaliser="corpus")),
         TemperedFMM(),
         TemperedFMM(
             2,
