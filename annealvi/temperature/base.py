@@ -118,5 +118,10 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def whole_steps(steps: float) -> int:
-    """The next whole number, but 7.000000000000001 steps are 7."""
+    """The next whole number, but 7.000000000000001 steps are 7.
+
+    Parameters
+    ----------
+    steps : float
+    """
     return math.ceil(round(steps, 9))

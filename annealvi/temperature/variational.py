@@ -396,7 +396,16 @@ class Variational(Learned):
 
 
 def check_prior_weights(value: ArrayLike | None, size: int, owner: str) -> None:
-    """Raise unless a prior over temperatures is None or positive numbers, one for each."""
+    """Raise unless a prior over temperatures is None or positive numbers, one for each.
+
+    Parameters
+    ----------
+    value : array-like or None
+    size : int
+        How many there must be.
+    owner : str
+        Whose parameter it is, for the message.
+    """
     if value is None:
         return
     prior = np.asarray(value)
