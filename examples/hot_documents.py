@@ -18,6 +18,10 @@ elsewhere) and what the corpus says of them.
 By default on the 3,000 abstracts that come with the package; with --full on a corpus that is
 read from the folder that the environment variable ANNEALVI_DATA names (default
 ``../shared/data``): its last --documents.
+
+The AUC by temperature and by likelihood was .986 and .978 on the abstracts, .951 and .908 on
+``--full --corpus arxiv_100k --documents 4000 --topics 50``, .854 and .784 on the short texts of
+``--full --corpus debian_desc --documents 6000``.
 """
 
 from __future__ import annotations
