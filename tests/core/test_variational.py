@@ -22,14 +22,15 @@ class Stub:
     def __init__(self, energies=()):
         self.energies = iter(energies)
         self.temperings = []
+        self.asked = []
 
     def log_partition(self, inverse):
         return -15.0 * np.log(inverse)
 
     def local_step(self, batch, tempering, moments=False):
-        assert moments  # a learned temperature needs energies
         self.temperings.append(tempering)
-        return LocalStep(None, energy=next(self.energies))
+        self.asked.append(moments)
+        return LocalStep(None, energy=next(self.energies) if moments else None)
 
     def global_step(self, statistics, rho, scale, tempering):
         pass
@@ -168,6 +169,7 @@ def test_the_last_part_runs_at_one(final_fraction, n_learning):
     assert_array_equal(path[n_learning:], 1.0)
     assert [planned.settled(t) for t in range(20)] == [t >= n_learning for t in range(20)]
     assert [1 / t.inverse for t in model.temperings] == pytest.approx(path)
+    assert model.asked == [t < n_learning for t in range(20)]  # for energies, as long as it learns
     if n_learning:  # q(y) is that of when learning ended
         last = scores(energies[n_learning - 1], planned.temperatures_)
         assert_allclose(planned.posterior_, softmax(last), rtol=1e-10)
