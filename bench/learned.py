@@ -114,7 +114,6 @@ def families() -> dict[str, dict[str, Temperature]]:
             "relax over 1/3 (default)": Annealed(),
             "relax over 1/10": Annealed(length=0.1),
             "linear over 1/4": Annealed(shape="linear", length=0.25),
-            "exponential from 2.5 over 1/4": Annealed(2.5, shape="exponential", length=0.25),
         },
         "DASVI": {
             "from 2 over 1/40": Annealed(2, length=1 / 40, form="posterior"),
@@ -124,7 +123,6 @@ def families() -> dict[str, dict[str, Temperature]]:
         "VT": {
             "posterior (default)": Variational(),
             "posterior from 2.5": Variational(start=2.5),
-            "prior, damped": Variational(partition="prior"),
             "as printed": Variational.as_printed(),
         },
         "LVT": {
