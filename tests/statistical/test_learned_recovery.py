@@ -22,8 +22,8 @@ def found_topics(lda, planted):
     return np.sum(similarity[linear_sum_assignment(-similarity)] > 0.95)
 
 
-# Measured over 10 seeds: of 15 topics 12.4 (T = 1), 13.6 (variational) and 13.5 (local) in
-# batch; of 20 topics 9.5, 13.8 and 14.9 online.
+# Measured over 10 seeds: of 15 topics 12.4 (T = 1) and 13.6 (variational) in batch; of 20 topics
+# 9.5, 13.8 and 14.9 (local) online.
 @pytest.mark.parametrize(
     ("method", "shape", "more_topics", "most"),
     [
@@ -36,7 +36,8 @@ def test_planted_topics_are_found(method, shape, more_topics, most):
     length, seed = (40, 1) if method == "batch" else (30, 3)
     planted = make_topic_corpus(*shape, document_length=length, random_state=seed, **PRIORS)
     found = {}
-    for temperature in (1, "variational", "local"):
+    learned = ["variational"] if method == "batch" else ["variational", "local"]
+    for temperature in [1, *learned]:
         found[temperature] = []
         for start in range(6):
             lda = TemperedLDA(
@@ -58,7 +59,7 @@ def test_planted_topics_are_found(method, shape, more_topics, most):
                 assert path[n_learning - 1] <= 1.1
                 assert np.all(path[n_learning:] == 1)
     means = {temperature: np.mean(topics) for temperature, topics in found.items()}
-    for temperature in ("variational", "local"):
+    for temperature in learned:
         assert means[temperature] >= max(most, means[1] + more_topics)
 
 
