@@ -198,7 +198,8 @@ class _Run:
     def _on_step(self) -> None:
         estimator, model, monitor = self.estimator, self.model, self.monitor
         last = monitor.step - 1
-        tempering = self.temperature.tempering(last)
+        # of the step just made: a learned temperature has answered it already
+        tempering = Tempering(1.0 / monitor.temperature, self.temperature.form)
         elbo = model.elbo()
         if not np.isfinite(elbo):
             raise ValueError(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annealvi.model import Tempering
-from annealvi.temperature import Variational
+from annealvi.temperature import LocalVariational, Variational
 
 
 class Evaluation:
@@ -48,27 +48,33 @@ class Evaluation:
         elbo = estimator._bound(X, gamma)
         n_words = X.sum(dtype=np.float64)
         perplexity = float(np.exp(-np.float64(elbo) / n_words))
-        tempering = estimator._temperature.tempering(estimator._monitor.step - 1)
+        estimator._monitor.record(elbo=elbo, perplexity=perplexity)
+        temperature, done = estimator._temperature, estimator._monitor.step
+        form = temperature.tempering(done - 1).form
+        tempering = Tempering(1.0 / estimator._monitor.temperature, form)
         kept = model.document_topics  # the gamma that the fit itself has come to
-        if kept is None and tempering == Tempering():
-            annealed = elbo
+        if isinstance(temperature, LocalVariational) and tempering != Tempering():
+            pass  # documents had temperatures of their own
+        elif kept is None and tempering == Tempering():
+            estimator._monitor.record(annealed_elbo=elbo)
         else:
-            annealed = model.elbo(X, kept, tempering)
-        estimator._monitor.record(elbo=elbo, annealed_elbo=annealed, perplexity=perplexity)
-        learning = not estimator._temperature.settled(estimator._monitor.step - 1)
-        if learning and isinstance(estimator._temperature, Variational):
-            tempered = self._tempered_elbo(estimator._temperature, tempering)
+            estimator._monitor.record(annealed_elbo=model.elbo(X, kept, tempering))
+        if isinstance(temperature, Variational) and not temperature.settled(done - 1):
+            tempered = self._tempered_elbo(temperature, tempering, kept)
             estimator._monitor.record(tempered_elbo=tempered)
-        self.latest = (estimator._monitor.step, perplexity, gamma)
+        self.latest = (done, perplexity, gamma)
         return perplexity
 
-    def _tempered_elbo(self, temperature: Variational, tempering: Tempering) -> float:
+    def _tempered_elbo(
+        self, temperature: Variational, tempering: Tempering, gamma: NDArray | None
+    ) -> float:
         """Eq. 5, which has E_q(y)[b L - log C] in place of the annealed bound's b L."""
         model, X = self.estimator._model, self.X
-        gamma = model.infer(X, tempering)
+        if gamma is None:
+            gamma = model.infer(X, tempering)
         energy = float(np.sum(model.document_energies(X, gamma, tempering)))
         log_c = None
-        if temperature.partition == "posterior":
+        if isinstance(temperature.partition, str) and temperature.partition == "posterior":
             log_c = model.document_log_partition(X, gamma, 1 / temperature.temperatures_)
             log_c = log_c.sum(axis=0)
         rest = model.elbo(X, gamma, tempering) - tempering.inverse * energy

@@ -340,7 +340,8 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         energy = model.document_energies(X, gamma, n_threads=threads)
         n_words = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
         scores = energy[:, None] * SCORE_GRID - n_words[:, None] * corpus
-        temperatures = 1.0 / (softmax(scores, axis=1) @ SCORE_GRID)
+        # no matrix product: its roundings depend on how many documents there are
+        temperatures = 1.0 / np.sum(softmax(scores, axis=1) * SCORE_GRID, axis=1)
         return np.where(n_words > 0, temperatures, np.nan)
 
     def _mean_log_partition(self, X: sparse.csr_matrix, gamma: NDArray) -> NDArray[np.float64]:

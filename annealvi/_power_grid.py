@@ -32,7 +32,7 @@ class PowerGrid:
     inverses : array-like of shape (M,)
         Positive.
     precise : bool, default=True
-        Whether interpolated sums are as accurate as doubles are, or to about 1e-6 at less cost.
+        Whether interpolated sums are as accurate as doubles are, or to about 1e-5 at less cost.
 
     Attributes
     ----------

@@ -505,6 +505,8 @@ class TemperedLDA(FittedLDA):
         )
         self._model.n_threads = n_threads(self.n_jobs)
         self._model.rng = self.random_state_
+        if self._model.exposed:  # topics may have been written to since
+            self._model.topics_changed()
         self._use_priors()
 
     def _check_steps(

@@ -163,6 +163,20 @@ class LogPartition:
     bounds: NDArray[np.float64] | None = None
     made_for: dict[str, Any] = field(default_factory=dict)
 
+    def __eq__(self, other: object) -> bool:
+        """Whether another holds the same numbers, made for the same."""
+        if not isinstance(other, LogPartition):
+            return NotImplemented
+        mine, theirs = vars(self) | self.made_for, vars(other) | other.made_for
+        return mine.keys() == theirs.keys() and all(
+            np.array_equal(value, theirs[name])  # type: ignore[arg-type]
+            for name, value in mine.items()
+            if name != "made_for"
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.method, len(self.values)))
+
     def check(
         self,
         inverse_temperatures: ArrayLike | None = None,

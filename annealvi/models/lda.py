@@ -121,6 +121,7 @@ class LDA(Topics):
         self.set_priors(alpha, eta)
         self.options = LocalOptions() if options is None else options
         self.document_topics: NDArray | None = None
+        self._full_steps = 0
         self.n_documents: float | None = None
         self.n_words: float | None = None
         self._partition: DocumentPartition | None = None
@@ -183,11 +184,11 @@ class LDA(Topics):
             partition = self._partition_at(rule.inverses)
         if partition is not None:
             partition.refresh(self)
+        uniform = moments and rule is None and bool(np.all(inverse == inverse[0]))
         # with log C, the energy of the batch is enough, which is cheaper than the documents'
-        in_all = partition is not None and rule is None and bool(np.all(inverse == inverse[0]))
-        apart = moments and rule is None and not in_all
+        apart = moments and rule is None and not (uniform and partition is not None)
         energy = np.zeros(n_samples if apart else 0)
-        word_energy = np.empty(self.n_features) if in_all else None
+        word_energy = np.empty(self.n_features) if uniform else None
         log_partition: Any = 0.0
         from_theta = 0.0
         n_words = _lengths(batch.data, batch.rows) if moments or rule else np.empty(0)
@@ -210,21 +211,38 @@ class LDA(Topics):
         if not moments:
             return LocalStep(statistics)
         step = DocumentStep(statistics, float(n_words.sum()))
+        of_words = 0.0 if word_energy is None else float(word_energy[statistics.seen != 0].sum())
         if partition is not None:
             step.log_partition = log_partition
-        if word_energy is not None:
-            of_words = float(word_energy[statistics.seen != 0].sum())
-            step.energy = from_theta / call.b0 + of_words
-        elif apart:
+        if apart:
             same = Tempering(inverse, tempering.form)
             step.energy = energy
+            step.inverse_used = inverse
             step.bound = lambda: self.document_bound(
                 batch.data[batch.rows], np.concatenate(gammas), same
             )
-            step.inverse_used = inverse
+            if uniform:
+                made = self._full_steps
+                step.moved = lambda: (
+                    None
+                    if self._full_steps == made
+                    else self._word_energy(statistics, call.b0) - of_words
+                )
+        elif rule is None:
+            step.energy = from_theta / call.b0 + of_words
         else:
             step.inverse = inverse
         return step
+
+    def _word_energy(self, statistics: Statistics, b: float) -> float:
+        """sum_dkv n_dv phi_dvk E log beta_kv of statistics at one b, at the topics as they are."""
+        K, total = self.n_topics, 0.0
+        psi_sums = psi(self.topic_sums)
+        words = np.flatnonzero(statistics.seen)
+        for some in np.array_split(words, max(1, 8 * K * len(words) // BLOCK_BYTES)):
+            e_log_beta = psi(self.lam[some, :K].astype(np.float64)) - psi_sums
+            total += float(np.einsum("vk,vk->", statistics.values[some, :K], e_log_beta))
+        return total / b
 
     def global_step(
         self, statistics: Statistics, rho: float, scale: float, tempering: Tempering
@@ -241,6 +259,7 @@ class LDA(Topics):
         eta = self._eta_rows(self.dtype, tempering)
         if not self.lam.flags.writeable:  # loaded from a memory map
             self.lam = self.lam.copy()
+        self._full_steps += rho == 1
         self._changed(rho)
         self._step(1.0 - rho, rho, scale, floor, eta, statistics)
 

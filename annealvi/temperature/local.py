@@ -70,10 +70,11 @@ class DocumentRule:
         if self.corpus is not None:
             log_c = n_units[:, None] * self.corpus
         scores = self.log_prior + energy[:, None] * self.inverses - log_c
-        b = softmax(scores, axis=1) @ self.inverses
-        if self.level is None:
+        # no matrix product: its roundings depend on how many documents there are
+        b = np.sum(softmax(scores, axis=1) * self.inverses, axis=1)
+        if self.level is None or not np.any(n_units):
             return b
-        b *= self.level / np.exp(np.mean(np.log(b)))
+        b *= self.level / np.exp(np.mean(np.log(b[n_units > 0])))
         return np.clip(b, self.floor, 1.0)
 
 

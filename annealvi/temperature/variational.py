@@ -13,6 +13,7 @@ from scipy.special import entr, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from annealvi._validation import as_array
 from annealvi.model import LocallyNormalised, LocalStep, Normalised, Tempering
 from annealvi.partition import LogPartition
 from annealvi.temperature.base import Temperature, whole_steps
@@ -215,13 +216,13 @@ class Variational(Learned):
             )
         check_prior_weights(self.prior, len(temperatures), "Variational")
         if not isinstance(self.partition, str | LogPartition):
-            self._check_array(np.asarray(self.partition), len(temperatures))
+            self._check_array(as_array(self.partition), len(temperatures))
 
     def _grid(self) -> NDArray[np.float64]:
         """1 = T_1 < ... < T_M."""
         if isinstance(self.grid, Integral):
             return np.geomspace(1.0, self.t_max, int(self.grid))
-        grid = np.asarray(self.grid)
+        grid = as_array(self.grid)
         if grid.dtype.kind not in "fiu" or grid.ndim != 1 or len(grid) < 2:
             raise ValueError(
                 "The 'grid' parameter of Variational must be an int in the range [2, inf) or an "
@@ -377,6 +378,8 @@ class Variational(Learned):
         """Say so if the data's energy keeps T from coming to 1."""
         if min(wanted, 1 / self._b) <= (COLD_IF_EXACT if self._asks else COLD):
             return
+        if not self._n_units:
+            return  # there was nothing to learn from
         log_c = self._current_log_c()
         # T_1 is preferred to T_m where -L (1 - b_m) <= log C(T_m) - log C(T_1)
         threshold = np.min((log_c[1:] - log_c[0]) / (1 - self._inverses[1:])) / self._n_units
@@ -408,7 +411,7 @@ def check_prior_weights(value: ArrayLike | None, size: int, owner: str) -> None:
     """
     if value is None:
         return
-    prior = np.asarray(value)
+    prior = as_array(value)
     if prior.dtype.kind not in "fiu" or prior.shape != (size,):
         raise ValueError(
             f"The 'prior' parameter of {owner} must be None or an array of numbers of "
