@@ -6,9 +6,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import gen_batches
 
 from annealvi.model import Tempering
 from annealvi.temperature import LocalVariational, Variational
+
+#: Documents whose log C is worked out at a time.
+BLOCK = 4096
 
 
 class Evaluation:
@@ -75,8 +79,12 @@ class Evaluation:
         energy = float(np.sum(model.document_energies(X, gamma, tempering)))
         log_c = None
         if isinstance(temperature.partition, str) and temperature.partition == "posterior":
-            log_c = model.document_log_partition(X, gamma, 1 / temperature.temperatures_)
-            log_c = log_c.sum(axis=0)
+            log_c = sum(
+                model.document_log_partition(
+                    X[rows], gamma[rows], 1 / temperature.temperatures_
+                ).sum(axis=0)
+                for rows in gen_batches(X.shape[0], BLOCK)
+            )
         rest = model.elbo(X, gamma, tempering) - tempering.inverse * energy
         return rest + temperature.tempered_energy(energy, log_c)
 

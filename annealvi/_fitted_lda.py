@@ -9,11 +9,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
-from annealvi._validation import FLOATS, canonical_csr, check_prior, check_topics, n_threads
+from annealvi._validation import (
+    FLOATS,
+    canonical_csr,
+    check_prior,
+    check_topics,
+    n_threads,
+    unchanged_on_error,
+)
 from annealvi.inference import Monitor
 from annealvi.model import UNTEMPERED, Tempering
 from annealvi.models.lda import LDA
@@ -22,6 +29,8 @@ from annealvi.temperature.local import SCORE_GRID
 
 #: Documents that the log partition function of a word is averaged over.
 CORPUS_SAMPLE = 512
+#: Documents that are scored at a time.
+SCORE_BLOCK = 4096
 
 
 class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -36,7 +45,9 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     _temperature: Temperature
     _planned_for: Temperature  # what _temperature is the plan of
     _priors_in_use: tuple[Any, Any] | None
-    _corpus_log_c: NDArray[np.float64] | None  # of a word, at SCORE_GRID
+    _priors_tempered: tuple[Any, Any] | None  # what the temperature was attached with
+    # some training documents and their gamma; what the average document is taken from
+    _sample: tuple[sparse.csr_matrix, NDArray] | None
     n_batch_iter_: int
 
     # the subclass's parameters that are needed here
@@ -208,9 +219,16 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         value = check_topics(value, "components_", owner, (n_topics, n_features), dtype)
         if not first and self._model.in_training and value.shape == self._model.topics.shape:
             self._model.set_topics(value)  # a callback edits the topics of a running fit
-            self._corpus_log_c = None
+            self._sample = None
             return
-        temperature = self._wanted_temperature()
+        with unchanged_on_error(self):
+            self._take_topics(value, n_topics, n_features, dtype, first)
+
+    def _take_topics(
+        self, value: NDArray, n_topics: int, n_features: int, dtype: np.dtype, first: bool
+    ) -> None:
+        """Go on from given topics."""
+        temperature = clone(self._wanted_temperature())
         # another model, so that views of the old one and copies of the estimator keep theirs
         model, alpha, eta = self._new_model(n_topics, n_features, dtype)
         model.set_topics(value)
@@ -225,7 +243,8 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         elif n_topics != self._model.n_topics:
             self.doc_topic_prior_, self.topic_word_prior_ = alpha, eta
         self._temperature.attach(model)
-        self._model, self._priors_in_use, self._corpus_log_c = model, None, None
+        self._model, self._sample = model, None
+        self._priors_in_use = self._priors_tempered = None
         self._resume()
 
     @property
@@ -333,25 +352,34 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         )
 
     def _document_temperatures(self, X: sparse.csr_matrix, gamma: NDArray) -> NDArray[np.float64]:
-        model, threads = self._model, n_threads(self.n_jobs)
-        corpus = self._corpus_log_c
-        if corpus is None:
-            corpus = self._mean_log_partition(X, gamma)
-        energy = model.document_energies(X, gamma, n_threads=threads)
-        n_words = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
-        scores = energy[:, None] * SCORE_GRID - n_words[:, None] * corpus
-        # no matrix product: its roundings depend on how many documents there are
-        temperatures = 1.0 / np.sum(softmax(scores, axis=1) * SCORE_GRID, axis=1)
-        return np.where(n_words > 0, temperatures, np.nan)
+        corpus = self._mean_log_partition(
+            *(self._some(X, gamma) if self._sample is None else self._sample)
+        )
+        temperatures = np.empty(X.shape[0])
+        for rows in gen_batches(X.shape[0], SCORE_BLOCK):
+            some = X[rows]
+            energy = self._model.document_energies(
+                some, gamma[rows], n_threads=n_threads(self.n_jobs)
+            )
+            n_words = np.asarray(some.sum(axis=1, dtype=np.float64)).ravel()
+            scores = energy[:, None] * SCORE_GRID - n_words[:, None] * corpus
+            # no matrix product: its roundings depend on how many documents there are
+            mean = np.sum(softmax(scores, axis=1) * SCORE_GRID, axis=1)
+            temperatures[rows] = np.where(n_words > 0, 1.0 / mean, np.nan)
+        return temperatures
+
+    @staticmethod
+    def _some(X: sparse.csr_matrix, gamma: NDArray) -> tuple[sparse.csr_matrix, NDArray]:
+        """Every so many documents, at most CORPUS_SAMPLE."""
+        rows = slice(None, None, -(-X.shape[0] // CORPUS_SAMPLE))
+        return X[rows], gamma[rows].copy()
 
     def _mean_log_partition(self, X: sparse.csr_matrix, gamma: NDArray) -> NDArray[np.float64]:
-        """log C(b) a word, averaged over some of the documents."""
-        rows = slice(None, None, -(-X.shape[0] // CORPUS_SAMPLE))
-        some = X[rows]
+        """log C(b) a word, averaged over documents."""
         log_c = self._model.document_log_partition(
-            some, gamma[rows], SCORE_GRID, n_threads=n_threads(self.n_jobs)
+            X, gamma, SCORE_GRID, n_threads=n_threads(self.n_jobs)
         )
-        return log_c.sum(axis=0) / max(1.0, some.sum(dtype=np.float64))
+        return log_c.sum(axis=0) / (X.sum(dtype=np.float64) or 1.0)
 
     def _infer(self, X: sparse.csr_matrix, tempering: Tempering = UNTEMPERED) -> NDArray:
         self._use_priors()

@@ -10,9 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import (
-    _fit_context,
-)
+from sklearn.base import _fit_context, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -322,7 +320,8 @@ class TemperedLDA(FittedLDA):
             if not batch:
                 step_size = RobbinsMonro(self.learning_decay, self.learning_offset)
             self._start(X)
-            self._model.n_documents, self._model.n_words = n_samples, float(X.sum())
+            self._model.n_documents = n_samples
+            self._model.n_words = float(X.sum(dtype=np.float64))
             temperature = self._plan(n_steps, n_samples / batch_size)
             if not batch:
                 self._check_steps(temperature, step_size, 0, n_steps)
@@ -352,7 +351,7 @@ class TemperedLDA(FittedLDA):
                 stacklevel=3,  # past scikit-learn's fit context
             )
         self.bound_, gamma = evaluation.final()
-        self._corpus_log_c = self._mean_log_partition(X, gamma)
+        self._sample = self._some(X, gamma)
         if isinstance(self._temperature, LocalVariational):
             self.document_temperatures_ = self._document_temperatures(X, gamma)
         return self
@@ -398,7 +397,7 @@ class TemperedLDA(FittedLDA):
             self._resume()
         for name in ("bound_", "document_temperatures_"):
             self.__dict__.pop(name, None)
-        self._corpus_log_c = None
+        self._sample = None
         try:
             optimise(
                 self._model,
@@ -461,7 +460,8 @@ class TemperedLDA(FittedLDA):
 
     def _plan(self, n_steps: int | None, steps_per_pass: float) -> Temperature:
         """The temperature of a fit that begins."""
-        self._planned_for = self._wanted_temperature()
+        # a copy: parameters of the user's object may be set between calls
+        self._planned_for = clone(self._wanted_temperature())
         self._temperature = self._planned_for.plan(n_steps, steps_per_pass, model=self._model)
         return self._temperature
 
@@ -485,10 +485,11 @@ class TemperedLDA(FittedLDA):
             model.set_topics(check_topics(self.init, "init", owner, shape, model.dtype))
         for name in ("bound_", "document_temperatures_"):
             self.__dict__.pop(name, None)
-        self._corpus_log_c = None
+        self._sample = None
         self.random_state_ = rng
         self.doc_topic_prior_, self.topic_word_prior_ = alpha, eta
-        self._model, self._monitor, self._priors_in_use = model, Monitor(), None
+        self._model, self._monitor = model, Monitor()
+        self._priors_in_use = self._priors_tempered = None
         self.n_iter_, self.n_batch_iter_ = 0, 1
         self._resume()
 
@@ -508,6 +509,10 @@ class TemperedLDA(FittedLDA):
         if self._model.exposed:  # topics may have been written to since
             self._model.topics_changed()
         self._use_priors()
+        priors, before = (self.doc_topic_prior_, self.topic_word_prior_), self._priors_tempered
+        if before is not None and any(p is not q for p, q in zip(priors, before, strict=True)):
+            self._temperature.attach(self._model)  # log C was of other priors
+        self._priors_tempered = priors
 
     def _check_steps(
         self,

@@ -152,8 +152,8 @@ class Normalised(Protocol):
 class LocallyNormalised(Protocol):
     """A model whose log C(T) is worked out from batches, at the current q or over its prior."""
 
-    def normalise_at(self, inverse: NDArray[np.float64]) -> None:
-        """From now on, local steps with energies bring log C at these inverse temperatures."""
+    def normalise_at(self, inverse: NDArray[np.float64] | None) -> None:
+        """From now on, local steps with energies bring log C at these b, or none any more."""
 
     def log_mean_unit(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
         """log C(T) of one unit over the prior, at each inverse temperature."""

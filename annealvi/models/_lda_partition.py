@@ -100,7 +100,9 @@ class DocumentPartition:
         """
         e_log_theta = self._e_log_theta(gamma)
         sums = self.grid.row_sums(e_log_theta, self._topics, n_threads=n_threads)
-        log_c = self.grid.at_inverses(n_words @ special.log(np.maximum(sums, TINY)))
+        # no matrix product: its roundings depend on BLAS's threads
+        total = np.einsum("n,np->p", n_words, special.log(np.maximum(sums, TINY)))
+        log_c = self.grid.at_inverses(total)
         energy = np.einsum("nk,nk->", gamma - alpha, e_log_theta[:, : gamma.shape[1]])
         return log_c, float(energy)
 
@@ -153,7 +155,9 @@ class DocumentStep(LocalStep):
     @property
     def energy(self) -> NDArray[np.float64] | float | None:  # type: ignore[override]
         added = None if self.moved is None else self.moved()
-        return self._energy if added is None else float(np.sum(self._energy)) + added
+        if added is None or self._energy is None:
+            return self._energy
+        return float(np.sum(self._energy)) + added
 
     @energy.setter
     def energy(self, value: NDArray[np.float64] | float | None) -> None:

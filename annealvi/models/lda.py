@@ -186,7 +186,9 @@ class LDA(Topics):
             partition.refresh(self)
         uniform = moments and rule is None and bool(np.all(inverse == inverse[0]))
         # with log C, the energy of the batch is enough, which is cheaper than the documents'
-        apart = moments and rule is None and not (uniform and partition is not None)
+        # where documents are fitted, that is: gamma - alpha tells of phi only then
+        together = uniform and partition is not None and self.options.max_iter > 0
+        apart = moments and rule is None and not together
         energy = np.zeros(n_samples if apart else 0)
         word_energy = np.empty(self.n_features) if uniform else None
         log_partition: Any = 0.0
@@ -265,9 +267,9 @@ class LDA(Topics):
 
     # ------------------------------------------------------ learned temperatures
 
-    def normalise_at(self, inverse: NDArray[np.float64]) -> None:
+    def normalise_at(self, inverse: NDArray[np.float64] | None) -> None:
         """See :class:`annealvi.model.LocallyNormalised`."""
-        self._partition = DocumentPartition(inverse)
+        self._partition = None if inverse is None else DocumentPartition(inverse)
 
     def log_mean_unit(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
         """log E[sum_k theta_k^b sum_v beta_kv^b] of a word over the prior."""

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp, softmax
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from annealvi._validation import check_numbers
 from annealvi.model import UNTEMPERED, LocallyNormalised, LocalStep, Tempering
 from annealvi.temperature.variational import Learned, Running, check_prior_weights
 
@@ -127,7 +128,8 @@ class LocalVariational(Learned):
         Whether C_d is of the document's own topics, as in the paper, or of :math:`N_d` words
         of an average document (then a temperature says how odd a document is).
     undamped : bool, default=False
-        Whether documents run at :math:`b^*_d` itself, as in the paper.
+        Whether documents run at :math:`b^*_d` itself, as in the paper; `damping` and `start`
+        then only say at which temperature the first round of a step runs.
     damping : float or None, default=None
         :math:`\log \bar B` moves by this fraction of the way to 0 at each step, in (0, 1];
         None means 1 - exp(-12 / S) for S planned steps.
@@ -192,9 +194,10 @@ class LocalVariational(Learned):
 
     def check(self) -> None:
         super().check()
-        check_prior_weights(
-            self.prior, 2 if self.continuous else int(self.grid), type(self).__name__
-        )
+        if not self.continuous:
+            check_prior_weights(self.prior, int(self.grid), type(self).__name__)
+        elif self.prior is not None:
+            check_numbers(self.prior, "prior", type(self).__name__, ((2,),), positive=True)
 
     def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any, owner: str) -> None:
         size = int(self.grid)
@@ -241,7 +244,7 @@ class LocalVariational(Learned):
 
     def learned(self) -> Tempering:
         """The rule of the last learning step, without scaling: each document for itself."""
-        return Tempering(1.0, rule=self._rule(None))
+        return Tempering(1.0, rule=self._rule(None)) if self._step else UNTEMPERED
 
     def _rule(self, level: float | None) -> DocumentRule:
         corpus = self._corpus if self.normaliser == "corpus" else None

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from annealvi._validation import as_array
-from annealvi.model import LocallyNormalised, LocalStep, Normalised, Tempering
+from annealvi.model import UNTEMPERED, LocallyNormalised, LocalStep, Normalised, Tempering
 from annealvi.partition import LogPartition
 from annealvi.temperature.base import Temperature, whole_steps
 
@@ -268,29 +268,29 @@ class Variational(Learned):
         self.attach(model)
 
     def attach(self, model: Any) -> None:
-        self._model = model
-        self._log_c: NDArray[np.float64] | None = None  # where it is known beforehand
-        self._log_c_unit: NDArray[np.float64] | None = None  # of a word, likewise
-        self._asks = False  # whether the model is asked for it at each step
+        known: NDArray[np.float64] | None = None  # log C, where it is known beforehand
+        of_unit: NDArray[np.float64] | None = None  # of a word, likewise
+        asks = wanted = False  # whether the model is asked at each step, or told to bring it
         if isinstance(self.partition, LogPartition):
-            known = model.hyperparameters() if hasattr(model, "hyperparameters") else {}
-            self.partition.check(self._inverses, known, type(self).__name__)
-            self._log_c = np.asarray(self.partition.values, dtype=np.float64)
+            facts = model.hyperparameters() if hasattr(model, "hyperparameters") else {}
+            self.partition.check(self._inverses, facts, type(self).__name__)
+            known = np.asarray(self.partition.values, dtype=np.float64)
         elif not isinstance(self.partition, str):
-            self._log_c = np.asarray(self.partition, dtype=np.float64)
+            known = np.asarray(self.partition, dtype=np.float64)
         elif isinstance(model, LocallyNormalised):
-            if self.partition == "prior":
-                self._log_c_unit = model.log_mean_unit(self._inverses)
-            else:
-                model.normalise_at(self._inverses)
+            wanted = self.partition == "posterior"
+            of_unit = None if wanted else model.log_mean_unit(self._inverses)
         elif isinstance(model, Normalised):
-            self._asks = True
+            asks = True
         else:
             raise ValueError(
                 "A Variational temperature needs a model with a 'log_partition' method, the "
                 "normaliser log C(T) of its tempered likelihood. This model has none: use "
                 "'annealed' or a number as the temperature, or give 'partition'."
             )
+        if isinstance(model, LocallyNormalised):
+            model.normalise_at(self._inverses if wanted else None)
+        self._model, self._log_c, self._log_c_unit, self._asks = model, known, of_unit, asks
 
     def inverse(self, step: int) -> float:
         if self.settled(step):
@@ -309,6 +309,8 @@ class Variational(Learned):
         n_units = local.n_units
         if n_units is None:
             n_units = float(getattr(self._model, "n_samples", 1))
+        if n_units == 0:
+            return  # a batch without words says nothing
         log_c = self._log_partition(local)
         total = self._running.add(energy, n_units, *([] if log_c is None else [log_c]), scale=scale)
         self._energy, self._n_units = total[:2]
@@ -344,8 +346,8 @@ class Variational(Learned):
         return float(self.posterior_ @ self._scores(energy, log_c) + entr(self.posterior_).sum())
 
     def learned(self) -> Tempering:
-        """The last temperature before the final phase at T = 1."""
-        return Tempering(min(1.0, self._b))
+        """The last temperature before the final phase at T = 1; 1 if no step has learned."""
+        return Tempering(min(1.0, self._b)) if self._path else UNTEMPERED
 
     def _log_partition(self, local: LocalStep) -> NDArray[np.float64] | None:
         """log C of the batch where that is what the model gives."""
@@ -383,14 +385,18 @@ class Variational(Learned):
         log_c = self._current_log_c()
         # T_1 is preferred to T_m where -L (1 - b_m) <= log C(T_m) - log C(T_1)
         threshold = np.min((log_c[1:] - log_c[0]) / (1 - self._inverses[1:])) / self._n_units
-        source = self.partition if isinstance(self.partition, str) else "given"
+        if -self._energy / self._n_units <= threshold:
+            return  # it is on its way
+        source = "the log C(T) that was given"
+        if isinstance(self.partition, str):
+            source = f"partition={self.partition!r}"
         warnings.warn(
             f"The learned temperature did not cool to 1: at T = {1 / self._b:.3g} the energy is "
             f"{-self._energy / self._n_units:.4g} nats a {unit}, and T = 1 is preferred up to "
-            f"{threshold:.4g} with log C(T) of partition={source!r}. "
+            f"{threshold:.4g} with {source}. "
             + (
                 "Use partition='posterior', a less sparse prior or an annealed temperature."
-                if source != "posterior"
+                if source != "partition='posterior'"
                 else "Make more steps, or use an annealed temperature."
             ),
             ConvergenceWarning,
