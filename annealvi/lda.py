@@ -506,11 +506,10 @@ class TemperedLDA(FittedLDA):
         )
         self._model.n_threads = n_threads(self.n_jobs)
         self._model.rng = self.random_state_
-        if self._model.exposed:  # topics may have been written to since
-            self._model.topics_changed()
+        self._model.notice_writes()
         self._use_priors()
         priors, before = (self.doc_topic_prior_, self.topic_word_prior_), self._priors_tempered
-        if before is not None and any(p is not q for p, q in zip(priors, before, strict=True)):
+        if before is not None and not all(map(np.array_equal, priors, before)):
             self._temperature.attach(self._model)  # log C was of other priors
         self._priors_tempered = priors
 

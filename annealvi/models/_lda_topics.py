@@ -53,10 +53,18 @@ class Topics:
         self.rng: RandomState | None = None
         self.exposed = False
         self._sums: NDArray[np.float64] | None = None
+        self._sums_then = np.empty(0)
 
     def _changed(self, rho: float) -> None:
         """The topics have made a step of size rho."""
         self._sums = None
+
+    def notice_writes(self) -> None:
+        """Forget what was derived from lambda if it was written to since the last fit."""
+        if self.exposed:
+            self._sums = None
+            if not np.array_equal(self.topic_sums, self._sums_then):
+                self.topics_changed()
 
     def _mind_exposure(self) -> None:
         if self.exposed:

@@ -519,6 +519,7 @@ class LDA(Topics):
 
     def end_fit(self) -> None:
         """Let go of what only training needs."""
+        self._sums_then = self.topic_sums.copy()
         self.document_topics = None
         self._training = None
         if self._partition is not None:

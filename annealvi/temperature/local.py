@@ -73,9 +73,10 @@ class DocumentRule:
         scores = self.log_prior + energy[:, None] * self.inverses - log_c
         # no matrix product: its roundings depend on how many documents there are
         b = np.sum(softmax(scores, axis=1) * self.inverses, axis=1)
-        if self.level is None or not np.any(n_units):
+        if self.level is None:
             return b
-        b *= self.level / np.exp(np.mean(np.log(b[n_units > 0])))
+        counted = n_units > 0 if np.any(n_units) else slice(None)
+        b *= self.level / np.exp(np.mean(np.log(b[counted])))
         return np.clip(b, self.floor, 1.0)
 
 

@@ -387,16 +387,16 @@ class Variational(Learned):
         threshold = np.min((log_c[1:] - log_c[0]) / (1 - self._inverses[1:])) / self._n_units
         if -self._energy / self._n_units <= threshold:
             return  # it is on its way
-        source = "the log C(T) that was given"
+        source = "as given"
         if isinstance(self.partition, str):
-            source = f"partition={self.partition!r}"
+            source = f"of partition={self.partition!r}"
         warnings.warn(
             f"The learned temperature did not cool to 1: at T = {1 / self._b:.3g} the energy is "
             f"{-self._energy / self._n_units:.4g} nats a {unit}, and T = 1 is preferred up to "
-            f"{threshold:.4g} with {source}. "
+            f"{threshold:.4g} with log C(T) {source}. "
             + (
                 "Use partition='posterior', a less sparse prior or an annealed temperature."
-                if source != "partition='posterior'"
+                if not source.endswith("'posterior'")
                 else "Make more steps, or use an annealed temperature."
             ),
             ConvergenceWarning,
