@@ -33,14 +33,22 @@ MODULES = [
 ]
 
 
-def test_readme_snippets(capsys):
-    text = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+def run_snippets(name):
+    text = (CHECKOUT / name).read_text(encoding="utf-8")
     snippets = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     assert len(snippets) >= 2
     namespace = {}
     for snippet in snippets:
-        exec(compile(snippet, "README.md", "exec"), namespace)
+        exec(compile(snippet, name, "exec"), namespace)
+
+
+def test_readme_snippets(capsys):
+    run_snippets("README.md")
     assert capsys.readouterr().out.count("\n") >= 2
+
+
+def test_snippets_of_the_docs():
+    run_snippets("docs/temperatures.md")
 
 
 @pytest.mark.parametrize("target", ["demo", "test", "bench", "optima", "examples", "lint", "clean"])
@@ -49,10 +57,16 @@ def test_commands_that_the_texts_name_exist(target):
 
 
 def test_links_in_the_texts_lead_somewhere():
-    for name in ("README.md", "CONTRIBUTING.md", "docs/evidence.md"):
+    for name in ("README.md", "CONTRIBUTING.md", "docs/evidence.md", "docs/temperatures.md"):
         path = CHECKOUT / name
-        for link in re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text(encoding="utf-8")):
+        text = path.read_text(encoding="utf-8")
+        for link, anchor in re.findall(r"\]\(([^)#]+)(?:#([^)]*))?\)", text):
             assert (path.parent / link).exists(), (name, link)
+            if anchor:
+                lines = (path.parent / link).read_text(encoding="utf-8").splitlines()
+                headings = [line.lstrip("# ").lower() for line in lines if line.startswith("#")]
+                anchors = [re.sub(r"[^\w\- ]", "", h).replace(" ", "-") for h in headings]
+                assert anchor in anchors, (name, link, anchor)
 
 
 @pytest.mark.parametrize("name", MODULES)
