@@ -108,7 +108,8 @@ class TemperedLDA(FittedLDA):
             default="annealed"
         How hot the fit runs: a number T >= 1 (1 is plain variational inference),
         ``"annealed"``; ``"variational"``, a temperature learned from the data;
-        ``"local"``, one learned for each document; or an object with parameters of its own
+        ``"local"``, one learned for each document (in a stream of `partial_fit` both cool at
+        the pace that `total_samples` sets); or an object with parameters of its own
         (:class:`Fixed`, :class:`Annealed`, :class:`Variational`,
         :class:`LocalVariational`), which a grid search reaches as ``temperature__start``.
 
@@ -169,7 +170,8 @@ class TemperedLDA(FittedLDA):
         q(y) over the grid of a :class:`Variational` temperature, as last learned.
 
     temperature_posterior_path_ : ndarray of shape (n_learning_steps, M)
-        The same after each step that learned, float32.
+        The same after each step that learned, float32; in a stream of `partial_fit` it grows
+        by M numbers a step.
 
     document_temperatures_ : ndarray of shape (n_samples,)
         `document_temperatures` of the training documents, after `fit` with a

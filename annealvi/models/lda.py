@@ -95,11 +95,8 @@ class LDA(Topics):
 
     Attributes
     ----------
-    lam : ndarray of shape (V, K padded)
-        lambda, word-major.  After writing to it call :meth:`topics_changed`.
-    exposed : bool
-        Whether somebody may hold a view of lambda and write to it unseen: then nothing
-        that follows from lambda is kept between calls.
+    lam, exposed
+        See :class:`Topics`.
     document_topics : ndarray of shape (D, K) or None
         gamma of the last pass, under ``start="warm"``.
     n_documents, n_words : float or None
