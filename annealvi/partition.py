@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
+import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from numbers import Integral, Real
@@ -45,6 +46,9 @@ _NEEDS = {
 _MADE_FOR = "made_for."
 #: Fewer effective samples than this are one sample with company.
 _LEAST_EFFECTIVE = 2.0
+#: What is let pass as an exact log C(1) = 0; as much for each datum beyond a thousand, whose
+#: roundings add up.
+_LOST = 1e-8
 
 
 def exponential_grid(t_max: float, size: int) -> NDArray[np.float64]:
@@ -210,7 +214,7 @@ class LogPartition:
                     f"log C was made for another grid than that of {owner}: "
                     f"'inverse_temperatures' has {len(own)} points, expected {wanted.size}."
                 )
-            differ = np.flatnonzero(np.abs(wanted - own) > 1e-12 * own)
+            differ = np.flatnonzero(~(np.abs(wanted - own) <= 1e-12 * own))  # nan differs
             if differ.size:
                 m = int(differ[0])
                 raise ValueError(
@@ -246,21 +250,32 @@ class LogPartition:
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> LogPartition:
-        """Read what :meth:`save` wrote."""
+        """Read what :meth:`save` wrote.
+
+        Raises
+        ------
+        ValueError
+            If the file holds something else.
+        """
         fields: dict[str, Any] = {}
         made_for: dict[str, Any] = {}
-        with np.load(path, allow_pickle=False) as file:
+        none = f"{os.fspath(path)!r} holds no LogPartition"
+        try:
+            opened = np.load(path, allow_pickle=False)
+        except (ValueError, EOFError, zipfile.BadZipFile) as error:
+            raise ValueError(f"{none}: it is no archive of arrays.") from error
+        if not isinstance(opened, np.lib.npyio.NpzFile):
+            raise ValueError(f"{none}: it is a single array.")
+        with opened as file:
             for name in file.files:
                 value = file[name] if file[name].ndim else file[name].item()
                 if name.startswith(_MADE_FOR):
                     made_for[name.removeprefix(_MADE_FOR)] = value
                 else:
                     fields[name] = value
-        known = {"inverse_temperatures", "values"}
-        if not known <= set(fields) <= known | set(cls.__dataclass_fields__):
-            raise ValueError(
-                f"{os.fspath(path)!r} holds no LogPartition: its arrays are {sorted(fields)}."
-            )
+        possible = set(cls.__dataclass_fields__) - {"made_for"}
+        if not {"inverse_temperatures", "values"} <= set(fields) <= possible:
+            raise ValueError(f"{none}: its arrays are {sorted(fields)}.")
         return cls(**fields, made_for=made_for)
 
 
@@ -281,6 +296,18 @@ def _shown(value: Any) -> str:
 
 class OutOfReach(ValueError):  # noqa: N818 - what happened is no mistake of the user's
     """An exact log C would cost too much; method="auto" then takes Monte Carlo."""
+
+
+def check_log_c_at_1(
+    values: NDArray[np.float64], inverse: NDArray[np.float64], n_data: int
+) -> None:
+    """Raise OutOfReach where log C(1) = 0 is lost to rounding, which also tells of the rest."""
+    at_1 = values[inverse == 1]
+    if not np.all(np.abs(at_1) <= _LOST * max(1.0, n_data / 1e3)):
+        raise OutOfReach(
+            f"The exact log C has lost its digits: at T=1 it is {at_1[0]:.2g} instead of 0. "
+            "Use priors that are less extreme, or another method."
+        )
 
 
 class Conjugate(Protocol):
@@ -359,7 +386,9 @@ def log_partition(
     n_samples : int, default=100
         Draws of the global parameters, for "monte-carlo" and "jensen".
     n_theta : int, default=100
-        Draws of local parameters for each of those, where a model has any.
+        Draws of local parameters for each of those, where a model has any; of
+        :class:`~annealvi.models.lda_prior.LDAPrior`, so many for each document or group of
+        documents, see Notes.
     data : object, optional
         Handed to the model for "posterior".
     random_state : int, RandomState instance or None, default=None
@@ -378,6 +407,15 @@ def log_partition(
     UserWarning
         If one draw dominates the mean over draws, as is the rule for large N: the
         estimate and its standard error are then unreliable.
+
+    Notes
+    -----
+    Monte Carlo estimates of C by an LDAPrior are unbiased as long as each document has draws
+    of its own, as about 5e5 numbers allow: D n_theta K <= 5e5 in the explicit form,
+    D n_theta K V in the collapsed one, and no more than a few hundred documents of many
+    temperatures.  Beyond that documents share draws in G groups, and log C is biased upwards
+    by about D (D / G - 1) / (2 n_theta) times the relative variance over theta of a
+    document's S^n, as long as that is small.  The standard error does not contain this bias.
 
     Examples
     --------
@@ -453,16 +491,16 @@ def _monte_carlo(
     """log of the mean of exp(logs), its standard error by the delta method, and warnings."""
     n = len(logs)
     values = log_mean_exp(logs)
-    weights = np.exp(logs - values)  # of mean 1
-    effective = n**2 / np.sum(weights**2, axis=0)
-    error = weights.std(axis=0, ddof=1) / math.sqrt(n)
+    # the largest is 1: the mean, of huge logarithms, is known to their rounding only
+    weights = np.exp(logs - logs.max(axis=0))
+    effective = weights.sum(axis=0) ** 2 / np.sum(weights**2, axis=0)
+    error = weights.std(axis=0, ddof=1) / weights.mean(axis=0) / math.sqrt(n)
     worst = int(np.argmin(effective))
     if effective[worst] < _LEAST_EFFECTIVE:
         warnings.warn(
             f"One draw dominates the mean that estimates C(T): at T={1 / b[worst]:.4g} the "
-            f"effective sample size is {effective[worst]:.3g} of {n}. log C there is likely too "
-            "low and its standard error means little; more draws hardly help where there are "
-            "many data.",
+            f"effective sample size is {effective[worst]:.3g} of {n}. Neither log C there nor its "
+            "standard error can be trusted; more draws hardly help where there are many data.",
             UserWarning,
             stacklevel=3,
         )

@@ -73,7 +73,7 @@ def plant(
 ) -> tuple[sparse.csr_matrix, NDArray[np.bool_]]:
     """Redraw some documents from the word frequencies, at their own lengths."""
     planted = np.zeros(X.shape[0], dtype=bool)
-    planted[rng.permutation(X.shape[0])[: round(PLANTED * X.shape[0])]] = True
+    planted[rng.permutation(X.shape[0])[: max(1, round(PLANTED * X.shape[0]))]] = True
     lengths = np.asarray(X.sum(axis=1)).ravel().astype(int)
     frequencies = np.asarray(X.sum(axis=0)).ravel()
     frequencies /= frequencies.sum()

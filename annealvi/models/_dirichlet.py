@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln
 
 from annealvi._kernels import partition as kernels
 
@@ -11,6 +12,8 @@ from annealvi._kernels import partition as kernels
 SMALL = 0.5
 #: Stands for logarithms out of the range of doubles.
 LEAST_LOG = -1.7e308
+#: Stirling's series is good from here on.
+STIRLING = 16.0
 
 
 def log_gamma_variates(
@@ -37,6 +40,26 @@ def log_gamma_variates(
     if np.min(shape) < 1e-290:
         np.maximum(out, LEAST_LOG, out=out)
     return out
+
+
+def log_rising(a: ArrayLike, x: ArrayLike) -> NDArray[np.float64]:
+    """log Gamma(a + x) / Gamma(a) for a > 0 and x >= 0, to the last digits for any a.
+
+    Logarithms of two large Gamma functions would cancel, so that Stirling's series are
+    subtracted term by term; they are cut off where a is not small.
+    """
+    a, x = np.asarray(a, dtype=np.float64), np.asarray(x, dtype=np.float64)
+    large = np.maximum(a, STIRLING)
+    out = (large - 0.5) * np.log1p(x / large) + x * (np.log(large + x) - 1)
+    out += _stirling_rest(large + x) - _stirling_rest(large)
+    small = np.minimum(a, STIRLING)
+    return np.where(a >= STIRLING, out, gammaln(small + x) - gammaln(small))
+
+
+def _stirling_rest(a: NDArray[np.float64]) -> NDArray[np.float64]:
+    """log Gamma(a) less (a - 1/2) log a - a + log(2 pi) / 2, to 1e-14."""
+    y = 1 / a
+    return y * (1 / 12 - y * y * (1 / 360 - y * y * (1 / 1260 - y * y / 1680)))
 
 
 def centre(prior: NDArray[np.float64], size: int | None = None) -> NDArray[np.float64]:

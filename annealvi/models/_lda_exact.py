@@ -27,7 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
-from annealvi.partition import OutOfReach
+from annealvi.models._dirichlet import log_rising
+from annealvi.partition import OutOfReach, check_log_c_at_1
 
 #: Terms that are summed at most, and powers that are taken.
 MOST_TERMS, MOST_POWERS = 2e7, 2.5e8
@@ -88,7 +89,7 @@ def explicit(problem: Problem) -> NDArray[np.float64]:
     for length, copies in zip(problem.lengths, problem.copies, strict=True):
         parts = np.array(list(_splits(int(length), K)))
         log_parts = _log_moments(parts, problem.alpha, b)
-        log_parts += gammaln(length + 1) + gammaln(A) - gammaln(A + b * length)
+        log_parts += gammaln(length + 1) - log_rising(A, b * length)
         for _ in range(copies):
             longer = np.full_like(sums, -np.inf)
             for part, log_part in zip(parts[:, :-1], log_parts, strict=True):
@@ -101,7 +102,9 @@ def explicit(problem: Problem) -> NDArray[np.float64]:
     terms = sums.reshape(-1, len(b))[possible] + words[-1][last[possible]]
     for count, word in zip(counts[:, possible], words[:-1], strict=True):
         terms += word[count]
-    return np.logaddexp.reduce(terms, axis=0)
+    values = np.logaddexp.reduce(terms, axis=0)
+    check_log_c_at_1(values, b, N)
+    return values
 
 
 def _log_choose(n: NDArray, k: float) -> NDArray[np.float64]:
@@ -119,7 +122,7 @@ def _log_moments(
     counts: NDArray[np.int64], prior: NDArray[np.float64], b: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """log prod_i Gamma(a_i + b n_i) / (Gamma(a_i) n_i!) for rows of counts."""
-    raised = gammaln(prior[:, None] + b * counts[..., None]) - gammaln(prior)[:, None]
+    raised = log_rising(prior[:, None], b * counts[..., None])
     return np.sum(raised - gammaln(counts + 1)[..., None], axis=1)
 
 
@@ -136,7 +139,7 @@ def _log_topic_moments(
         product, total = series[0], eta.sum()
         for other in series[1:]:
             product = _log_product(product, other)
-    outside = gammaln(n + 1)[:, None] + gammaln(total) - gammaln(total + b * n[:, None])
+    outside = gammaln(n + 1)[:, None] - log_rising(total, b * n[:, None])
     return product + outside
 
 
@@ -171,10 +174,10 @@ def collapsed(problem: Problem) -> NDArray[np.float64]:
     log_most = N * (1 - problem.inverse.min()) * math.log(V)
     left_out = LEFT_OUT * math.exp(-min(log_most, 700.0))
     before, change = None, math.inf
-    for step in STEPS:
+    for step in STEPS if left_out >= LEAST_LEFT_OUT else ():
         theta = _simplex(problem.alpha, step, left_out)
         topics = _topics(eta, step, left_out)
-        if theta is None or topics is None or left_out < LEAST_LEFT_OUT:
+        if theta is None or topics is None:
             break
         if len(theta[1]) * float(len(topics[1])) * V * len(problem.inverse) > MOST_POWERS:
             break

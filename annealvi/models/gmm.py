@@ -36,7 +36,8 @@ from scipy.special import entr, gammaln, logsumexp, psi
 
 from annealvi._kernels.layout import single_threaded_blas
 from annealvi.model import UNTEMPERED, Batch, LocalStep, Tempering
-from annealvi.models._dirichlet import centre, log_gamma_variates
+from annealvi.models._dirichlet import centre, log_gamma_variates, log_rising
+from annealvi.partition import check_log_c_at_1
 
 #: Heat draws components together until they are equal, and equal ones stay equal when it
 #: is gone: the fit of K components ends as a fit of one.  So while T falls, each step is
@@ -166,7 +167,7 @@ class GMM:
         self._least_beta = self.beta
         self.prior = self.posterior = self._prior()
         self._plain, self._entropy = 0.0 * self.prior, 0.0
-        self._normaliser: tuple[bytes, NDArray[np.float64]] | None = None
+        self._normaliser: tuple[tuple[Any, ...], NDArray[np.float64]] | None = None
 
     def start(
         self,
@@ -305,8 +306,9 @@ class GMM:
         """
         b = np.asarray(inverse, dtype=np.float64)
         log_c = self._log_distortions(b)
-        if self._normaliser is not None and self._normaliser[0] == b.tobytes():
-            return self._normaliser[1]
+        key = b.tobytes(), self.n_samples, np.asarray(self.alpha).tobytes()
+        if self._normaliser is not None and self._normaliser[0] == key:
+            return self._normaliser[1].copy()
         if self.known_weights is not None:
             log_sums = logsumexp(b[:, None] * np.log(self.known_weights) + log_c, axis=1)
             total = self.n_samples * log_sums
@@ -318,8 +320,10 @@ class GMM:
                 ]
             )
         total = total - 0.5 * self.n_samples * self.n_features * np.log(b)
-        self._normaliser = (b.tobytes(), total)
-        return total
+        if self.known_weights is None:
+            check_log_c_at_1(total, b, self.n_samples)
+        self._normaliser = key, total
+        return total.copy()
 
     def posterior_log_partition(
         self, inverse: NDArray[np.float64], data: Any = None
@@ -367,7 +371,7 @@ class GMM:
             "n_components": self.n_components,
             "n_features": self.n_features,
             "alpha": self.alpha if self.known_weights is None else None,
-            "weights": self.known_weights,
+            "weights": "learned" if self.known_weights is None else self.known_weights,
             "covariances": self.known_covariances,
         }
 
@@ -523,7 +527,7 @@ def _log_mean_power(
     powers = np.arange(n + 1)
     kinds, kind = np.unique(np.stack([alpha, log_c], axis=1), axis=0, return_inverse=True)
     kind = kind.ravel()
-    series = gammaln(kinds[:, :1] + b * powers) - gammaln(kinds[:, :1])
+    series = log_rising(kinds[:, :1], b * powers)
     series += powers * kinds[:, 1:] - gammaln(powers + 1)
 
     def tilted(log_t: float) -> tuple[NDArray, NDArray, float]:
@@ -547,6 +551,5 @@ def _log_mean_power(
     product = masses[kind[0]]
     for k in kind[1:]:
         product = fftconvolve(product, masses[k])[: n + 1]
-    total = alpha.sum()
-    outside = gammaln(n + 1) + gammaln(total) - gammaln(total + b * n)
+    outside = gammaln(n + 1) - log_rising(alpha.sum(), b * n)
     return float(outside + np.log(product[n]) + totals.sum() - n * log_t)
