@@ -83,7 +83,9 @@ class PowerGrid:
 
         def panels(size: int) -> tuple[int, list[float], list[int]]:
             """What panels of so many steps cost, where they begin, and in which step of theirs."""
-            floors, places, end = [], [], low
+            floors: list[float] = []
+            places: list[int] = []
+            end = low
             while not floors or end < high:
                 floors.append(end)
                 places.append(max(density, math.ceil(most * end)))

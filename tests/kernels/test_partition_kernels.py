@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
-from scipy.special import gammainc, gammaln
+from scipy.special import gammainc, gammaln, logsumexp
 
 from annealvi import _kernels
 from annealvi._kernels import partition
@@ -147,6 +147,26 @@ def test_a_fast_grid_is_as_accurate_as_it_says():
     assert grid.n_points < PowerGrid(b).n_points
     values = grid.at_inverses(grid.row_sums(padded_rows(logs, np.float64, -np.inf)))
     assert 1e-12 < np.max(np.abs(values / naive(logs, b) - 1)) < 1e-3
+
+
+@pytest.mark.parametrize("t_max", [1.001, 1.01, 1.2, 1.5, 3.4, 5, 10, 100])
+@pytest.mark.parametrize("size", [2, 100, 10**4, 10**6])
+def test_interpolated_sums_are_as_accurate_as_they_say(t_max, size):
+    """Of even probabilities, all of them small where there are many, and of Dirichlet ones."""
+    b, rng = exponential_grid(t_max, 9), np.random.RandomState(0)
+    rows, expected = np.full((1, 8), -np.inf), [np.exp((1 - b) * np.log(size))]
+    rows[0, 0] = -np.log(size)
+    factors = [size]
+    for prior in (0.01, 1.0, 100.0) if size < 10**6 else (0.01,):
+        logs = np.log(rng.standard_gamma(prior + 1, size)) + np.log(rng.random_sample(size)) / prior
+        rows = [*rows, logs - logsumexp(logs)]
+        expected.append(naive(rows[-1][None], b)[0])
+        factors.append(1)
+    for precise, error in ((True, 1e-12), (False, 2e-5)):
+        grid = PowerGrid(b, precise=precise)
+        for row, factor, sums in zip(rows, factors, expected, strict=True):
+            found = grid.row_sums(padded_rows(np.atleast_2d(row), np.float64, -np.inf))
+            assert_allclose(factor * grid.at_inverses(found)[0], sums, rtol=error)
 
 
 def generators(seed):
