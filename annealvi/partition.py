@@ -260,13 +260,13 @@ class LogPartition:
         fields: dict[str, Any] = {}
         made_for: dict[str, Any] = {}
         none = f"{os.fspath(path)!r} holds no LogPartition"
-        try:
-            opened = np.load(path, allow_pickle=False)
-        except (ValueError, EOFError, zipfile.BadZipFile) as error:
-            raise ValueError(f"{none}: it is no archive of arrays.") from error
-        if not isinstance(opened, np.lib.npyio.NpzFile):
-            raise ValueError(f"{none}: it is a single array.")
-        with opened as file:
+        with open(path, "rb") as stream:
+            try:
+                file = np.load(stream, allow_pickle=False)
+            except (ValueError, EOFError, zipfile.BadZipFile) as error:
+                raise ValueError(f"{none}: it is no archive of arrays.") from error
+            if not isinstance(file, np.lib.npyio.NpzFile):
+                raise ValueError(f"{none}: it is a single array.")
             for name in file.files:
                 value = file[name] if file[name].ndim else file[name].item()
                 if name.startswith(_MADE_FOR):

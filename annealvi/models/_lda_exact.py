@@ -65,6 +65,7 @@ class Problem(NamedTuple):
 # ---------------------------------------------------------------- explicit form
 
 
+@np.errstate(over="ignore", invalid="ignore")  # of priors at the end of the range
 def explicit(problem: Problem) -> NDArray[np.float64]:
     """log C of the explicit form."""
     b, K = problem.inverse, len(problem.alpha)

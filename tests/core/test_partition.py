@@ -3,6 +3,7 @@
 import importlib.util
 import itertools
 import warnings
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -163,6 +164,17 @@ def test_a_file_of_something_else(tmp_path):
     np.savez(tmp_path / "objects.npz", values=np.array([{}]), inverse_temperatures=1)
     with pytest.raises(ValueError, match="allow_pickle"):
         LogPartition.load(tmp_path / "objects.npz")
+    exact = dict(inverse_temperatures=[1.0, 0.5], values=[0.0, 1.0])
+    np.savez(tmp_path / "named.npz", **exact, made_for=1)
+    np.save(tmp_path / "array.npy", np.ones(3))
+    (tmp_path / "text.npz").write_text("log C")
+    (tmp_path / "empty.npz").write_bytes(b"")
+    (tmp_path / "cut.npz").write_bytes((tmp_path / "named.npz").read_bytes()[:50])
+    for name in ("named.npz", "array.npy", "text.npz", "empty.npz", "cut.npz"):
+        with pytest.raises(ValueError, match=f"{name}' holds no LogPartition: "):
+            LogPartition.load(tmp_path / name)
+    with pytest.raises(FileNotFoundError):
+        LogPartition.load(tmp_path / "none.npz")
     with pytest.raises(ValueError, match=r"'made_for\.model' of dtype object"):
         result(made_for={"model": object()}).save(tmp_path / "log_c.npz")
 
@@ -180,6 +192,7 @@ def test_check_lets_pass_what_agrees():
     [
         ({}, [1, 0.5], {}, "grid than that of VT.*has 3 points, expected 2"),
         ({}, [1, 0.5, 0.2], {}, r"grid than that of VT.*\[2\] is 0.25, expected 0.2"),
+        ({}, [1, np.nan, 0.25], {}, r"grid than that of VT.*\[1\] is 0.5, expected nan"),
         ({}, None, {"n": 8}, "hyperparameters than those of VT: 'n' is 7, expected 8"),
         ({}, None, {"alpha": 0.2}, "'alpha' is 0.1, expected 0.2"),
         ({}, None, {"eta": np.ones(3)}, r"'eta' is an array of shape \(2,\), expected an array"),
@@ -206,6 +219,16 @@ def test_results_of_models_remember_what_they_were_made_for():
         made.check(B, model.hyperparameters())
         with pytest.raises(ValueError, match=f"'{name}' is"):
             made.check(B, {name: other})
+
+
+def test_known_and_learned_weights_do_not_pass_for_one_another(tmp_path):
+    known, learned = known_mixture(), known_mixture(weights=None)
+    for one, other in [(known, learned), (learned, known)]:
+        log_partition(one, B).save(tmp_path / "log_c.npz")
+        made = LogPartition.load(tmp_path / "log_c.npz")
+        made.check(B, one.hyperparameters())
+        with pytest.raises(ValueError, match=r"'weights' is .*expected"):
+            made.check(B, other.hyperparameters())
 
 
 # --------------------------------------------------------- the mixtures, by brute force
@@ -399,7 +422,36 @@ def test_standard_error_and_effective_sample_size():
     assert np.all(np.diff(results[0].effective_sample_size) != 0)
 
 
+def test_estimates_of_the_very_draws():
+    """Both bounds, the error and the sizes, as defined, from what each draw gives."""
+    draws = []
+
+    class Remembers(UsersMixture):
+        def sample_prior(self, rng):
+            draws.append(super().sample_prior(rng))
+            return draws[-1]
+
+    model = Remembers(np.array([1.5, 2.0]), shape=2.0, inverse_scale=1.0)
+    lower = log_partition(model, B, "jensen", n_samples=40, random_state=0).bounds
+    sums = np.exp([model.local_log_partition(draw, B) for draw in draws])
+    assert_allclose(lower[0], 3 * np.log(sums).mean(axis=0), rtol=1e-12, atol=1e-13)
+    assert_allclose(lower[1], 3 * np.log(sums.mean(axis=0)), rtol=1e-12, atol=1e-13)
+    draws.clear()
+    estimate = log_partition(model, B, "monte-carlo", n_samples=40, random_state=1)
+    w = np.exp([3 * model.local_log_partition(draw, B) for draw in draws])
+    size = w.sum(axis=0) ** 2 / (w**2).sum(axis=0)
+    assert_allclose(estimate.values, np.log(w.mean(axis=0)), rtol=1e-12, atol=1e-13)
+    assert_allclose(estimate.effective_sample_size, size, rtol=1e-10)
+    error = w.std(axis=0, ddof=1) / w.mean(axis=0) / np.sqrt(40)
+    assert_allclose(estimate.standard_error, error, rtol=1e-10, atol=1e-13)
+
+
 def test_one_draw_that_dominates_is_told():
+    for n_samples in (1, 2**53):  # whose logarithms are known to whole numbers only
+        prior = LDAPrior(2, 3, [n_samples])
+        with pytest.warns(UserWarning, match="can be trusted") if n_samples > 1 else nullcontext():
+            result = log_partition(prior, B, "monte-carlo", n_samples=20, random_state=0)
+        assert np.all(result.effective_sample_size >= 1)
     with pytest.warns(UserWarning, match=r"at T=\S+ the effective sample size is 1.* of 20"):
         result = log_partition(users_mixture(10**6), B, n_samples=20, random_state=0)
     assert np.min(result.effective_sample_size) < 2

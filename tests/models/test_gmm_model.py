@@ -479,7 +479,14 @@ def test_log_partition_follows_the_temperatures_and_the_data(weights):
     assert_allclose(model.log_partition(INVERSE[2:]), first[2:], rtol=1e-14)
     assert_array_equal(model.log_partition(INVERSE), first)
     model.start(problem.X[:3], responsibilities=np.full((3, 2), 0.5))
-    assert_array_equal(model.log_partition(INVERSE), fresh(problem.X[:3]).log_partition(INVERSE))
+    third = fresh(problem.X[:3]).log_partition(INVERSE)
+    assert_array_equal(model.log_partition(INVERSE), third)
+    model.log_partition(INVERSE)[:] = 7  # what it gives is a copy
+    assert_array_equal(model.log_partition(INVERSE), third)
+    model.n_samples = 6
+    assert_array_equal(model.log_partition(INVERSE), first)
+    model.alpha = model.alpha + 2
+    assert np.all(model.log_partition(INVERSE) == first) == (weights is not None)
 
 
 @pytest.mark.parametrize("weights", [True, False])
@@ -522,6 +529,14 @@ def test_mean_power_of_many_data():
         expected = outside + logsumexp(terms.sum(axis=1))
         found = _log_mean_power(alpha, n, b, np.array(log_c, dtype=float))
         assert found == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("value", [1e6, 1e10, 1e15])
+def test_mean_power_of_large_priors(value):
+    """Certain to be even: sum_k w_k^b = K^(1 - b), to 1 / alpha."""
+    for n in (1, 50, 1000):
+        found = [_log_mean_power(np.full(3, value), n, b, np.zeros(3)) for b in (1.0, 0.5)]
+        assert_allclose(found, [0, 0.5 * n * np.log(3)], atol=max(1e-8, n**2 / value))
 
 
 @pytest.mark.parametrize("n", [1, 300, 10_000])

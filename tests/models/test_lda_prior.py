@@ -8,7 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse, stats
 from scipy.special import gammaln, logsumexp, psi
 
-from annealvi.models._dirichlet import centre, log_gamma_variates
+from annealvi.models import lda_prior
+from annealvi.models._dirichlet import centre, log_gamma_variates, log_rising
 from annealvi.models.lda_prior import LDAPrior
 from annealvi.partition import OutOfReach, even_grid, exponential_grid, log_partition
 
@@ -153,6 +154,48 @@ def test_monte_carlo_and_bounds(alpha, eta, form):
 @priors
 def test_log_c_is_0_at_1(alpha, eta):
     assert abs(log_partition(prior_of(alpha, eta), B, "exact").values[0]) <= 1e-12
+
+
+@pytest.mark.parametrize("value", [1e6, 1e10, 1e15, 1e300])
+def test_exact_of_large_priors(value):
+    """Certain to be even: S = (KV)^(1 - b), K^(1 - b) or V^(1 - b), to 1 / a."""
+    for alpha, eta, size in [(value, value, 6), (value, 1e15, 6), ([value, value], value, 6)]:
+        values = log_partition(prior_of(alpha, eta, (40, 1)), B, "exact").values
+        assert abs(values[0]) <= 1e-8
+        assert_allclose(values, 41 * (1 - B) * np.log(size), atol=max(1e-8, 1e4 / value))
+    with pytest.raises(OutOfReach, match="at T=1 it is nan instead of 0"):
+        log_partition(prior_of(1e308, 1e308), B, "exact")
+
+
+def test_ratios_of_gamma_functions():
+    """Gamma(a + n) / Gamma(a) = a (a + 1) ... (a + n - 1)."""
+    for a in (1e-300, 1e-3, 0.5, 15.9, 16.0, 16.1, 1e3, 1e10, 1e200):
+        for n in (0, 1, 2, 30):
+            assert_allclose(log_rising(a, n), np.sum(np.log(a + np.arange(n))), rtol=2e-14)
+    assert_array_equal(log_rising([1e-3, 1e300], 0.0), 0)
+
+
+@pytest.mark.parametrize(("D", "n_theta"), [(20, 10), (60, 20)])
+def test_documents_have_theta_of_their_own(D, n_theta):
+    """C would be too high by 5 standard errors and more if they shared theta."""
+    prior = prior_of(0.3, 0.5, [2] * D, V=2)
+    estimate = log_partition(
+        prior, B, "monte-carlo", n_samples=1500, n_theta=n_theta, random_state=0, n_jobs=2
+    )
+    exact = log_partition(prior, B, "exact").values
+    assert np.all(np.abs(estimate.values - exact)[1:] < 3 * estimate.standard_error[1:])
+
+
+@pytest.mark.parametrize("budget", [100, 1000, 10**6])
+def test_documents_are_shared_out_evenly(budget, monkeypatch):
+    monkeypatch.setattr(lda_prior, "GROUPS_BLOCK", budget)
+    prior = prior_of(0.3, 0.5, [3] * 17 + [0] * 4 + [2] * 5 + [9])
+    lengths, shares = prior._groups(lda_prior.PowerGrid(B), 10)
+    assert shares.shape[1] == min(23, budget // 20)
+    assert_array_equal(lengths, [2, 3, 9])
+    assert_array_equal(shares.sum(axis=1), [5, 17, 1])
+    for counts in (*shares, shares.sum(axis=0)):
+        assert np.ptp(counts) <= 1
 
 
 def test_log_c_is_0_at_1_in_the_collapsed_form():
@@ -387,6 +430,8 @@ def test_exact_refuses_what_is_too_large():
         (dict(document_lengths=[3, -1]), r"'document_lengths'.*whole numbers.*Got -1"),
         (dict(document_lengths=[3, 2.5]), r"'document_lengths'.*whole numbers.*Got 2.5"),
         (dict(document_lengths=[3, np.nan]), r"'document_lengths'.*whole numbers.*Got nan"),
+        (dict(document_lengths=[2**53, 1]), "of at most 9007199254740992 words in all. Got 9007"),
+        (dict(document_lengths=[2**53] * 2000), "in all. Got 18014398509481984000 instead"),
         (dict(document_lengths=[]), r"'document_lengths'.*one-dimensional.*Got shape \(0,\)"),
         (dict(document_lengths=7), r"'document_lengths'.*one-dimensional.*Got shape \(\)"),
         (dict(document_lengths=[0, 0]), r"at least one word.*Got 2 documents of length 0"),
@@ -437,14 +482,16 @@ def test_hyperparameters_are_remembered():
 
 def test_estimates_of_draws_written_out():
     """The estimate of one draw of beta, as Eq. 18 has it, from given sums over words."""
-    words = np.random.RandomState(0).randn(50, len(B)).cumsum(axis=1)
+    words = np.random.RandomState(0).randn(3, 50, len(B)).cumsum(axis=2)
 
     class Drawn(LDAPrior):
         def _log_words(self, grid, generator, n_theta):
-            return words
+            assert n_theta == 150
+            return words.reshape(150, -1).copy()
 
     drawn = Drawn(2, 3, (3, 1, 3, 0), doc_topic_prior=0.8, topic_word_prior=0.7)
-    result = log_partition(drawn, B, "monte-carlo", n_samples=2)
-    expected = sum(logsumexp(n * words, axis=0) - np.log(50) for n in (3, 1, 3, 0))
+    result = log_partition(drawn, B, "monte-carlo", n_samples=2, n_theta=50)
+    own = zip((1, 3, 3), words, strict=True)  # in order of length
+    expected = sum(logsumexp(n * logs, axis=0) - np.log(50) for n, logs in own)
     assert_allclose(result.values, expected)
     assert_allclose(result.standard_error, 0, atol=1e-14)
