@@ -301,7 +301,15 @@ class OutOfReach(ValueError):  # noqa: N818 - what happened is no mistake of the
 def check_log_c_at_1(
     values: NDArray[np.float64], inverse: NDArray[np.float64], n_data: int
 ) -> None:
-    """Raise OutOfReach where log C(1) = 0 is lost to rounding, which also tells of the rest."""
+    """Raise OutOfReach where log C(1) = 0 is lost to rounding, which also tells of the rest.
+
+    Parameters
+    ----------
+    values, inverse : ndarrays of shape (M,)
+        log C, and where; nothing is raised if no `inverse` is 1.
+    n_data : int
+        The more there are, the more roundings add up.
+    """
     at_1 = values[inverse == 1]
     if not np.all(np.abs(at_1) <= _LOST * max(1.0, n_data / 1e3)):
         raise OutOfReach(
