@@ -31,7 +31,7 @@ DYNAMIC_RANGE = {np.dtype(np.float32): 1e5, np.dtype(np.float64): 1e11}
 #: while what the data say is divided by T, so where there are more dimensions than data a
 #: hot start switches components off for good (docs/evidence.md).
 HOTTEST, MILDEST = 10.0, 1.5
-VARIATIONAL = Variational(t_max=100.0, damping=0.03)
+VARIATIONAL = Variational(t_max=100.0)
 
 
 class TemperedFMM(FittedFMM):

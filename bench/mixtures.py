@@ -38,7 +38,7 @@ FMM_METHODS: dict[str, dict[str, Any]] = {
     "AVI posterior form, 100": dict(
         temperature=Annealed(10, 0.5, shape="exponential", form="posterior"), max_iter=200
     ),
-    "VT to 100, damped .03": dict(temperature=Variational(t_max=100, damping=0.03), max_iter=200),
+    "VT to 100, damped .03": dict(temperature=Variational(t_max=100), max_iter=200),
     "VT to 10, undamped": dict(temperature=Variational.as_printed(), max_iter=200),
 }
 GMM_METHODS: dict[str, Any] = {

@@ -86,7 +86,7 @@ def main(n_starts: int = 20, n_steps: int = 100) -> dict[str, float]:
     kinds = {
         "VI (T = 1)": Fixed(1),
         "annealed": Annealed(start=30, length=0.5),
-        "variational tempering": Variational(t_max=30, start=30, damping=0.03),
+        "variational tempering": Variational(t_max=30, start=30),
     }
     reached: dict[str, list[float]] = {name: [] for name in kinds}
     for start in range(n_starts):

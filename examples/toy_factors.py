@@ -39,7 +39,7 @@ METHODS: dict[str, Temperature] = {
     "VI": Fixed(1),
     "AVI, 10 iterations": Annealed(10, passes=10, shape="exponential"),
     "AVI, 100 iterations": Annealed(10, passes=100, shape="exponential"),
-    "VT": Variational(t_max=100, damping=0.03),
+    "VT": Variational(t_max=100),
     "VT as printed": Variational.as_printed(),
 }
 

@@ -81,7 +81,7 @@ def methods(t_max: float) -> dict[str, Temperature]:
         "VI": Fixed(1),
         "AVI, 5 iterations": Annealed(6, passes=5, shape="exponential"),
         f"AVI, {LONGEST} iterations": Annealed(6, passes=LONGEST, shape="exponential"),
-        "VT": Variational(t_max=t_max, damping=0.03),
+        "VT": Variational(t_max=t_max),
         "VT as printed": Variational.as_printed(),
     }
 

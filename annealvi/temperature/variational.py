@@ -20,6 +20,7 @@ from annealvi.temperature.base import Temperature, whole_steps
 
 #: log T relaxes by exp(-12) over the planned steps, unless another damping is given.
 DEFAULT_RELAXATION = 12.0
+DAMPING_IF_EXACT = 0.03
 #: A temperature that at the end of its learning is hotter than this has not cooled.  Where
 #: log C(T) is exact, T also says how much more noise there is than assumed, so a little more
 #: is no failure.
@@ -129,12 +130,15 @@ class Variational(Learned):
     damping : float or None, default=None
         log T moves by this fraction of the way at each step, in (0, 1].  None means
         1 - exp(-12 / S) for S planned steps (of ``partial_fit``: steps in a pass over
-        ``total_samples``).  Undamped (1), T follows the energy at once and the fit cools
-        before it gains anything.
+        ``total_samples``) of a topic model, and 0.03 where log C(T) is exact.  Undamped
+        (1), T follows the energy at once and the fit cools before it gains anything.
     start : float or None, default=None
-        T of the first step, in [1, T_M]; None means the mean of T under :math:`\pi`.
-    monotone : bool, default=True
-        Whether T may only fall.
+        T of the first step, in [1, T_M].  None means the mean of T under :math:`\pi` for a
+        topic model, and that of q(y) = :math:`\pi`, the inverse of the mean of 1/T, where
+        log C(T) is exact.
+    monotone : bool or None, default=None
+        Whether T may only fall.  None means that it may where log C(T) is exact, and then
+        follows the fit both ways.
     energy_average : float, default=0.1
         Weight, in (0, 1], of the newest minibatch in the averages of L and log C(T).  Steps
         that see all data are not averaged.
@@ -160,7 +164,7 @@ class Variational(Learned):
         "partition": [StrOptions({"posterior", "prior"}), LogPartition, "array-like"],
         "damping": [None, Interval(Real, 0, 1, closed="right")],
         "start": [None, Interval(Real, 1, None, closed="left")],
-        "monotone": ["boolean"],
+        "monotone": [None, "boolean"],
         "energy_average": [Interval(Real, 0, 1, closed="right")],
         "final_fraction": [Interval(Real, 0, 1, closed="left")],
     }
@@ -174,7 +178,7 @@ class Variational(Learned):
         partition: str | LogPartition | ArrayLike = "posterior",
         damping: float | None = None,
         start: float | None = None,
-        monotone: bool = True,
+        monotone: bool | None = None,
         energy_average: float = 0.1,
         final_fraction: float = 0.25,
     ) -> None:
@@ -261,9 +265,19 @@ class Variational(Learned):
         #: q(y = m), of shape (M,).
         self.posterior_ = np.exp(self._log_prior)
         self._path: list[NDArray[np.float32]] = []
-        start = self.posterior_ @ self.temperatures_ if self.start is None else self.start
-        self._b = 1.0 / float(start)
+        # what works for topic models and for mixtures, where a hot start switches components
+        # off, differs (docs/evidence.md)
+        topics = isinstance(model, LocallyNormalised)
+        if self.start is not None:
+            self._b = 1.0 / self.start
+        elif topics:
+            self._b = 1.0 / float(self.posterior_ @ self.temperatures_)
+        else:
+            self._b = float(self.posterior_ @ self._inverses)
+        self._falls = topics if self.monotone is None else self.monotone
         self._prepare_learning(n_steps, steps_per_pass)
+        if self.damping is None and not topics:
+            self._damping = DAMPING_IF_EXACT
         self._running = Running(self.energy_average)
         self.attach(model)
 
@@ -322,7 +336,7 @@ class Variational(Learned):
         self._path.append(self.posterior_.astype(np.float32))
         wanted = math.log(self.posterior_ @ self._inverses)
         b = math.exp((1.0 - self._damping) * math.log(self._b) + self._damping * wanted)
-        self._b = max(self._b, b) if self.monotone else b
+        self._b = max(self._b, b) if self._falls else b
         if self._step == self._check_after:
             self._warn_if_hot(math.exp(-wanted), local.unit)
 
