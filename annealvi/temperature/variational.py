@@ -21,10 +21,8 @@ from annealvi.temperature.base import Temperature, whole_steps
 #: log T relaxes by exp(-12) over the planned steps, unless another damping is given.
 DEFAULT_RELAXATION = 12.0
 DAMPING_IF_EXACT = 0.03
-#: A temperature that at the end of its learning is hotter than this has not cooled.  Where
-#: log C(T) is exact, T also says how much more noise there is than assumed, so a little more
-#: is no failure.
-COLD, COLD_IF_EXACT = 1.1, 1.5
+#: A temperature that at the end of its learning is hotter than this has not cooled.
+COLD = 1.1
 
 
 class Learned(Temperature):
@@ -392,10 +390,10 @@ class Variational(Learned):
 
     def _warn_if_hot(self, wanted: float, unit: str) -> None:
         """Say so if the data's energy keeps T from coming to 1."""
-        if min(wanted, 1 / self._b) <= (COLD_IF_EXACT if self._asks else COLD):
+        if self._asks:
+            return  # where log C is exact T tells how much more noise there is than assumed
+        if min(wanted, 1 / self._b) <= COLD or not self._n_units:
             return
-        if not self._n_units:
-            return  # there was nothing to learn from
         log_c = self._current_log_c()
         # T_1 is preferred to T_m where -L (1 - b_m) <= log C(T_m) - log C(T_1)
         threshold = np.min((log_c[1:] - log_c[0]) / (1 - self._inverses[1:])) / self._n_units

@@ -145,13 +145,16 @@ def test_T_may_only_fall():
 def test_default_damping(n_steps, steps_per_pass, S):
     """log T relaxes by exp(-12) over the planned steps, or over a pass of a stream."""
     temperature = vt(damping=None, start=16.0, final_fraction=0)
-    planned = temperature.plan(n_steps, steps_per_pass, model=Gauss())
-    wanted = posterior(-1.0, -15 * np.log(B)) @ B
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        show(planned, -1.0)
-    left = math.log(planned.inverse(1) / wanted) / math.log(1 / 16 / wanted)
-    assert left == pytest.approx(math.exp(-12 / S), rel=1e-9)
+    # where log C is exact it is slow whatever S is
+    for model, left in ((Words(), math.exp(-12 / S)), (Gauss(), 0.97)):
+        planned = temperature.plan(n_steps, steps_per_pass, model=model)
+        log_c = -15 * np.log(B)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            show(planned, -1.0, log_c if isinstance(model, Words) else None)
+        wanted = posterior(-1.0, log_c) @ B
+        found = math.log(planned.inverse(1) / wanted) / math.log(1 / 16 / wanted)
+        assert found == pytest.approx(left, rel=1e-9)
     level = LocalVariational(final_fraction=0).plan(n_steps, steps_per_pass, model=Words())
     show(level, -1.0, np.zeros(100))
     assert level.inverse(1) == pytest.approx(3.9 ** -math.exp(-12 / S), rel=1e-12)
@@ -401,12 +404,10 @@ def test_the_warning_where_log_c_is_given_or_exact():
     planned = vt(partition=20 * np.log(GRID), final_fraction=0.5).plan(2, model=Gauss())
     with pytest.warns(ConvergenceWarning, match=r"energy is 2 nats a word.*log C.T. as given"):
         show(planned, -40.0, n_units=20)
+    # exact: T tells how much more noise there is than was assumed, which is no failure
     planned = vt(final_fraction=0.5).plan(2, model=Gauss())
-    with pytest.warns(ConvergenceWarning, match="nats a datum") as record:
-        planned.observe(LocalStep(None, np.full(30, -4.0)), 1.0)
-    energy, threshold = numbers(str(record[0].message))
-    assert energy == 4.0  # of each of the model's data
-    assert threshold == pytest.approx(min(15 * np.log(GRID[1:]) / (1 - B[1:])) / 30, rel=1e-3)
+    planned.observe(LocalStep(None, np.full(30, -4.0)), 1.0)
+    assert planned.inverse(0) < 0.5
 
 
 def test_no_warning_where_it_cools_or_may_still_cool():
@@ -532,7 +533,7 @@ def test_clear_errors_of_both(make, settings, words):
     [
         (Variational(t_max=1.0), ["'t_max'", "Variational", "(1.0, inf)", "Got 1.0"]),
         (Variational(monotone="yes"), ["'monotone'", "Variational", "bool", "Got 'yes'"]),
-        (Variational(monotone=None), ["'monotone'", "Got None"]),
+        (Variational(monotone=2), ["'monotone'", "Got 2"]),
         (LocalVariational(grid=[1, 2]), ["'grid'", "[2, inf)", "Got [1, 2]"]),
         (LocalVariational(start=None), ["'start'", "[1.0, inf)", "Got None"]),
         (LocalVariational(continuous="beta"), ["'continuous'", "bool", "Got 'beta'"]),

@@ -96,8 +96,8 @@ def test_damping_interpolates_log_b(damping):
         ({"start": 3.0}, 3.0),
         ({"start": 1}, 1.0),
         ({"start": 4.0}, 4.0),
-        ({}, (1 + 2 + 4) / 3),
-        ({"prior": [6, 1, 1]}, (6 + 2 + 4) / 8),
+        ({}, 3 / (1 + 1 / 2 + 1 / 4)),
+        ({"prior": [6, 1, 1]}, 8 / (6 + 1 / 2 + 1 / 4)),
     ],
 )
 def test_the_first_step(settings, T):
