@@ -182,8 +182,8 @@ class LDA(Topics):
         if partition is not None:
             partition.refresh(self)
         uniform = moments and rule is None and bool(np.all(inverse == inverse[0]))
-        # with log C, the energy of the batch is enough, which is cheaper than the documents'
-        # where documents are fitted, that is: gamma - alpha tells of phi only then
+        # With log C the energy of the batch is enough, which is cheaper than the documents'.
+        # It takes b sum_v n_v phi_v from gamma - alpha, so documents must have been fitted.
         together = uniform and partition is not None and self.options.max_iter > 0
         apart = moments and rule is None and not together
         energy = np.zeros(n_samples if apart else 0)
