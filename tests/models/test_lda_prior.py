@@ -86,7 +86,7 @@ def prior_of(alpha, eta, lengths=(3, 3), form="explicit", K=2, V=3):
 def test_exact_is_the_sum_over_all_words_and_topics(alpha, eta):
     """V = 3, K = 2, two documents of 3 words: 46,656 terms, each an integral."""
     exact = log_partition(prior_of(alpha, eta), B, "exact").values
-    for b, value in zip(B[1::2], exact[1::2], strict=True):
+    for b, value in zip(B, exact, strict=True):
         expected = np.log(enumerate_words_and_topics(*arrays(alpha, eta), (3, 3), b))
         assert_allclose(value, expected, atol=1e-8)
 
