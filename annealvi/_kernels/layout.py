@@ -1,5 +1,6 @@
 """How arrays lie in memory for the kernels, and what they ask of BLAS."""
 
+import math
 import os
 import threading
 from contextlib import AbstractContextManager
@@ -22,7 +23,7 @@ def padded_length(n: int, dtype: DTypeLike) -> int:
 def aligned_empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray:
     """An uninitialised C-ordered array that starts on a cache line."""
     dtype = np.dtype(dtype)
-    n_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    n_bytes = math.prod(shape) * dtype.itemsize
     raw = np.empty(n_bytes + CACHE_LINE, dtype=np.uint8)
     offset = -raw.ctypes.data % CACHE_LINE
     return raw[offset : offset + n_bytes].view(dtype).reshape(shape)

@@ -566,6 +566,9 @@ def _negative_kl(prior: NDArray[np.float64], gamma: NDArray) -> NDArray[np.float
 def _lengths(X: Any, rows: slice) -> NDArray[np.float64]:
     """Words of each document."""
     ends = X.indptr[rows.start : rows.stop + 1]
-    sums = np.zeros(ends[-1] - ends[0] + 1)
-    np.cumsum(X.data[ends[0] : ends[-1]], dtype=np.float64, out=sums[1:])
-    return np.diff(sums[ends - ends[0]])
+    written = ends[1:] > ends[:-1]
+    sums = np.zeros(len(written))
+    if written.any():  # reduceat takes an empty stretch for its first number
+        counts = X.data[ends[0] : ends[-1]]
+        sums[written] = np.add.reduceat(counts, ends[:-1][written] - ends[0], dtype=np.float64)
+    return sums
