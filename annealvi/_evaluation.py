@@ -6,13 +6,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import gen_batches
 
 from annealvi.model import Tempering
 from annealvi.temperature import LocalVariational, Variational
-
-#: Documents whose log C is worked out at a time.
-BLOCK = 4096
 
 
 class Evaluation:
@@ -57,36 +53,32 @@ class Evaluation:
         form = temperature.tempering(done - 1).form
         tempering = Tempering(1.0 / estimator._monitor.temperature, form)
         kept = model.document_topics  # the gamma that the fit itself has come to
+        learning = isinstance(temperature, Variational) and not temperature.settled(done - 1)
         if isinstance(temperature, LocalVariational) and tempering != Tempering():
             pass  # documents had temperatures of their own
-        elif kept is None and tempering == Tempering():
+        elif kept is None and tempering == Tempering() and not learning:
             estimator._monitor.record(annealed_elbo=elbo)
         else:
-            estimator._monitor.record(annealed_elbo=model.elbo(X, kept, tempering))
-        if isinstance(temperature, Variational) and not temperature.settled(done - 1):
-            tempered = self._tempered_elbo(temperature, tempering, kept)
-            estimator._monitor.record(tempered_elbo=tempered)
+            hot = model.infer(X, tempering) if kept is None else kept
+            annealed = model.elbo(X, hot, tempering)
+            estimator._monitor.record(annealed_elbo=annealed)
+            if learning:
+                tempered = annealed + self._tempered_change(temperature, tempering, hot)
+                estimator._monitor.record(tempered_elbo=tempered)
         self.latest = (done, perplexity, gamma)
         return perplexity
 
-    def _tempered_elbo(
-        self, temperature: Variational, tempering: Tempering, gamma: NDArray | None
+    def _tempered_change(
+        self, temperature: Variational, tempering: Tempering, gamma: NDArray
     ) -> float:
-        """Eq. 5, which has E_q(y)[b L - log C] in place of the annealed bound's b L."""
+        """What makes Eq. 5 of the annealed bound: E_q(y)[b L - log C] in place of b L."""
         model, X = self.estimator._model, self.X
-        if gamma is None:
-            gamma = model.infer(X, tempering)
         energy = float(np.sum(model.document_energies(X, gamma, tempering)))
         log_c = None
         if isinstance(temperature.partition, str) and temperature.partition == "posterior":
-            log_c = sum(
-                model.document_log_partition(
-                    X[rows], gamma[rows], 1 / temperature.temperatures_
-                ).sum(axis=0)
-                for rows in gen_batches(X.shape[0], BLOCK)
-            )
-        rest = model.elbo(X, gamma, tempering) - tempering.inverse * energy
-        return rest + temperature.tempered_energy(energy, log_c)
+            log_c = model.posterior_log_partition(1 / temperature.temperatures_, X, gamma)
+        b = 1.0 / self.estimator._monitor.temperature
+        return temperature.tempered_energy(energy, log_c) - b * energy
 
     def final(self) -> tuple[float, NDArray]:
         """Perplexity at the end of the fit, evaluated again only if there was a step since.

@@ -227,6 +227,11 @@ class LocalVariational(Learned):
             )
         model.normalise_at(self._inverses)
 
+    @property
+    def observes(self) -> bool:  # type: ignore[override]
+        """As long as it learns what an average document is."""
+        return self.normaliser == "corpus" and super().observes
+
     def inverse(self, step: int) -> float:
         return 1.0 if self.settled(step) else self._level
 
@@ -238,9 +243,10 @@ class LocalVariational(Learned):
     def observe(self, local: LocalStep, scale: float) -> None:
         if not self._learns():
             return
-        log_c, n_units = self._running.add(local.log_partition, local.n_units, scale=scale)
-        if n_units > 0:
-            self._corpus = log_c / n_units
+        if self.normaliser == "corpus":
+            log_c, n_units = self._running.add(local.log_partition, local.n_units, scale=scale)
+            if n_units > 0:
+                self._corpus = log_c / n_units
         self._level = math.exp((1.0 - self._damping) * math.log(self._level))
 
     def learned(self) -> Tempering:
@@ -248,7 +254,6 @@ class LocalVariational(Learned):
         return Tempering(1.0, rule=self._rule(None)) if self._step else UNTEMPERED
 
     def _rule(self, level: float | None) -> DocumentRule:
-        corpus = self._corpus if self.normaliser == "corpus" else None
         return DocumentRule(
-            self._inverses, self._log_prior, int(self.rounds), corpus=corpus, level=level
+            self._inverses, self._log_prior, int(self.rounds), corpus=self._corpus, level=level
         )

@@ -41,19 +41,21 @@ class Learned(Temperature):
         """As long as it learns."""
         return not self.settled(self._step)
 
-    def _prepare_learning(self, n_steps: int | None, steps_per_pass: float) -> None:
+    def _prepare_learning(
+        self, n_steps: int | None, steps_per_pass: float, damping: float | None = None
+    ) -> None:
+        """Count steps and choose `damping`, unless one is given here or by the user."""
+        planned = max(1, whole_steps(steps_per_pass) if n_steps is None else n_steps)
         self._n_learning_steps = math.inf
+        #: The step after which T must have cooled, or the user is told.
+        self._check_after: float = planned
         if n_steps is not None:
             self._n_learning_steps = n_steps - whole_steps(self.final_fraction * n_steps)
-        #: The step after which T must have cooled, or the user is told.
-        self._check_after = min(self._n_learning_steps, max(1, whole_steps(steps_per_pass)))
-        if n_steps is not None:
             self._check_after = self._n_learning_steps
         self._step = 0
-        planned = max(1, whole_steps(steps_per_pass)) if n_steps is None else max(1, n_steps)
-        self._damping = (
-            -math.expm1(-DEFAULT_RELAXATION / planned) if self.damping is None else self.damping
-        )
+        if damping is None:
+            damping = -math.expm1(-DEFAULT_RELAXATION / planned)
+        self._damping = damping if self.damping is None else self.damping
 
     def settled(self, step: int) -> bool:
         return step >= self._n_learning_steps
@@ -273,9 +275,7 @@ class Variational(Learned):
         else:
             self._b = float(self.posterior_ @ self._inverses)
         self._falls = topics if self.monotone is None else self.monotone
-        self._prepare_learning(n_steps, steps_per_pass)
-        if self.damping is None and not topics:
-            self._damping = DAMPING_IF_EXACT
+        self._prepare_learning(n_steps, steps_per_pass, None if topics else DAMPING_IF_EXACT)
         self._running = Running(self.energy_average)
         self.attach(model)
 
