@@ -170,6 +170,32 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         X = self._check_X(X, "document_temperatures")
         return self._document_temperatures(X, self._infer(X))
 
+    def posterior_log_partition(self, inverse: ArrayLike, data: Any) -> NDArray[np.float64]:
+        """log C(T) of documents at the fitted q; what `log_partition` calls for "posterior".
+
+        Parameters
+        ----------
+        inverse : array-like of shape (M,)
+            Inverse temperatures.
+        data : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Word counts.
+
+        Returns
+        -------
+        ndarray of shape (M,)
+            In nats, of all documents together.
+
+        See Also
+        --------
+        annealvi.partition.log_partition
+        """
+        check_is_fitted(self)
+        X = self._check_X(data, "posterior_log_partition")
+        self._use_priors()
+        return self._model.posterior_log_partition(
+            np.asarray(inverse, dtype=np.float64), X, n_threads=n_threads(self.n_jobs)
+        )
+
     def top_words(self, n: int = 10, feature_names: ArrayLike | None = None) -> list[list[Any]]:
         """The n most probable words of each topic, most probable first.
 
@@ -376,10 +402,10 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _mean_log_partition(self, X: sparse.csr_matrix, gamma: NDArray) -> NDArray[np.float64]:
         """log C(b) a word, averaged over documents."""
-        log_c = self._model.document_log_partition(
-            X, gamma, SCORE_GRID, n_threads=n_threads(self.n_jobs)
+        log_c = self._model.posterior_log_partition(
+            SCORE_GRID, X, gamma, n_threads=n_threads(self.n_jobs)
         )
-        return log_c.sum(axis=0) / (X.sum(dtype=np.float64) or 1.0)
+        return log_c / (X.sum(dtype=np.float64) or 1.0)
 
     def _infer(self, X: sparse.csr_matrix, tempering: Tempering = UNTEMPERED) -> NDArray:
         self._use_priors()

@@ -380,7 +380,8 @@ def log_partition(
     ----------
     model : object
         :class:`annealvi.models.lda_prior.LDAPrior`, the factorial or Gaussian mixture of
-        :mod:`annealvi.models`, or one of your own with the methods of :class:`Conjugate`.
+        :mod:`annealvi.models`, a fitted :class:`annealvi.TemperedLDA` (for "posterior", with
+        its documents as `data`), or one of your own with the methods of :class:`Conjugate`.
     inverse_temperatures : array-like of shape (M,)
         Decreasing from 1; :func:`exponential_grid` and :func:`even_grid` make some.
     method : {"auto", "exact", "monte-carlo", "jensen", "map", "posterior"}, default="auto"

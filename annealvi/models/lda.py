@@ -26,6 +26,7 @@ eta -> eta/T and rho -> rho T.
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -203,15 +204,15 @@ class LDA(Topics):
                 self._heat(call, rows, gamma, inverse[local], n_words[local], rule, partition)
             wanted = Local(statistics, None, energy[local] if apart else None, word_energy)
             self._fit_block(call, rows, gamma, inverse[local], wanted)
-            if partition is not None:
+            if moments and partition is not None:
                 of_block = partition.of_batch(gamma, prior, n_words[local], self.n_threads)
                 log_partition, from_theta = log_partition + of_block[0], from_theta + of_block[1]
             gammas.append(gamma)
-        if not moments:
+        if not moments and rule is None:
             return LocalStep(statistics)
         step = DocumentStep(statistics, float(n_words.sum()))
         of_words = 0.0 if word_energy is None else float(word_energy[statistics.seen != 0].sum())
-        if partition is not None:
+        if moments and partition is not None:
             step.log_partition = log_partition
         if apart:
             same = Tempering(inverse, tempering.form)
@@ -351,10 +352,43 @@ class LDA(Topics):
         n_threads: int | None = None,
     ) -> NDArray[np.float64]:
         """log C_d(b) of documents at a given gamma, of shape (n_samples, M)."""
+        blocks = self._log_partition_blocks(X, gamma, inverse, n_threads)
+        return np.concatenate([np.empty((0, len(inverse))), *blocks])
+
+    def posterior_log_partition(
+        self,
+        inverse: NDArray[np.float64],
+        data: Any,
+        gamma: NDArray | None = None,
+        *,
+        n_threads: int | None = None,
+    ) -> NDArray[np.float64]:
+        """log C(b) of all documents together at the current q, of shape (M,).
+
+        Parameters
+        ----------
+        inverse : ndarray of shape (M,)
+        data : CSR matrix of shape (n_samples, V)
+        gamma : ndarray of shape (n_samples, K), optional
+            Inferred at T = 1 if not given.
+        n_threads : int, optional
+        """
+        if gamma is None:
+            gamma = self.infer(data, n_threads=n_threads)
+        total = np.zeros(len(inverse))
+        for log_c in self._log_partition_blocks(data, gamma, inverse, n_threads):
+            total += log_c.sum(axis=0)
+        return total
+
+    def _log_partition_blocks(
+        self, X: Any, gamma: NDArray, inverse: NDArray[np.float64], n_threads: int | None
+    ) -> Iterator[NDArray[np.float64]]:
+        """log C_d(b) of documents, block by block."""
         partition = DocumentPartition(inverse)
         partition.refresh(self)
-        n_words = _lengths(X, slice(0, X.shape[0]))
-        return partition(gamma, n_words, self.n_threads if n_threads is None else n_threads)
+        threads = self.n_threads if n_threads is None else n_threads
+        for rows in self._blocks(slice(0, X.shape[0])):
+            yield partition(gamma[rows], _lengths(X, rows), threads)
 
     def document_bound(
         self,

@@ -13,7 +13,7 @@ from annealvi.datasets import make_topic_corpus
 from annealvi.model import Batch, LocallyNormalised, Tempering
 from annealvi.models._lda_partition import DocumentPartition
 from annealvi.models.lda import LDA, LocalOptions
-from annealvi.partition import LogPartition
+from annealvi.partition import LogPartition, log_partition
 from annealvi.temperature.local import DocumentRule
 
 DTYPES = (np.float32, np.float64)
@@ -382,6 +382,24 @@ def test_float32_follows_float64(counts):
         found[dtype] = one.energy, one.log_partition, ruled.inverse, ruled.log_partition
     for single, double in zip(*found.values(), strict=True):
         assert_allclose(single, double, rtol=1e-3, atol=0.01)
+
+
+def test_log_partition_at_the_current_q(counts):
+    """annealvi.partition's "posterior", of the model and of a fitted estimator."""
+    inverses = 1 / np.geomspace(1, 10, 30)
+    model = make(5)
+    gamma = model.infer(counts)
+    expected = naive_log_c(gamma, model.topics, lengths(counts), inverses).sum(axis=0)
+    found = log_partition(model, inverses, "posterior", data=counts)
+    assert_allclose(found.values, expected - expected[0], rtol=1e-5, atol=1e-2)
+    assert found.values[0] == 0
+    lda = TemperedLDA(5, doc_topic_prior=0.1, random_state=0).fit(counts)
+    of_fit = log_partition(lda, inverses, "posterior", data=counts.toarray()).values
+    model = lda._model
+    expected = naive_log_c(model.infer(counts), model.topics, lengths(counts), inverses).sum(axis=0)
+    assert_allclose(of_fit, expected - expected[0], rtol=1e-5, atol=1e-2)
+    with pytest.raises(ValueError, match=r"one that TemperedLDA offers: 'posterior'\. Got"):
+        log_partition(lda, inverses, "exact")
 
 
 def test_documents_without_words(counts):
