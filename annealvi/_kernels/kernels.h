@@ -8,15 +8,18 @@
 #define ANNEALVI_TABLE(REAL, NAME)                                                               \
     typedef struct {                                                                             \
         int (*fit_document)(int64_t, int, int, const REAL *const *, const REAL *, const REAL *,  \
-                            REAL, REAL, double, int, int, REAL *, REAL *, REAL *, REAL *, REAL *,\
-                            REAL *, double *);                                                   \
+                            REAL, REAL, double, int, int, int64_t, REAL *, REAL *, int32_t *,    \
+                            int32_t *, REAL *, REAL *, REAL *, REAL *, double *, REAL *,         \
+                            const REAL **, int32_t *, REAL *);                                   \
+        void (*spread)(int, const int32_t *, const REAL *, int, const REAL *, REAL *);           \
         double (*log_normalizer)(int64_t, int, const REAL *, const REAL *, REAL, REAL, REAL *);  \
         double (*energy)(int64_t, int, int, const REAL *const *, const REAL *const *,            \
                          const REAL *, const REAL *, const REAL *, REAL *);                      \
         void (*raise_row)(int, const REAL *, REAL, int, REAL *);                                 \
         void (*add_statistics)(int64_t, int, const int64_t *, const int64_t *, const REAL *,     \
-                               const REAL *, const REAL *, REAL, const REAL *, const REAL *, int,\
-                               int, double *, REAL *, REAL *);                                   \
+                               const REAL *, const int32_t *, const int32_t *, const REAL *,     \
+                               REAL, const REAL *, const REAL *, int, int, double *, REAL *,     \
+                               REAL *);                                                          \
         double (*log_dot)(int, const REAL *, const REAL *, double *);                            \
         REAL (*exp_digamma_weights)(int, int, const REAL *, const REAL *, REAL, int, REAL *,     \
                                     REAL *, REAL *);                                             \

@@ -116,26 +116,32 @@ def fit_documents(
     const floating[::1] b,           # IN  (n,) inverse temperature of each document
     const floating[::1] alpha,       # IN  (K_pad,)
     floating eps,                    # IN  added to each norm; 0 to normalise instead
-    double tolerance,                # IN
+    double tolerance,                # IN  on sum_k |change of gamma_dk|, as a share
+    bint by_topic,                   # IN  of K, or else of the document's tokens
     int max_iter,                    # IN
+    bint prune,                      # IN  whether negligible topics may be dropped
     bint want_statistics,            # IN  whether t and ratio are wanted
     bint want_bound,                 # IN  whether log_normalizer is wanted
     bint want_energy,                # IN  whether energy is wanted
     int n_threads,                   # IN
     floating[:, ::1] gamma,          # IN/OUT (n, K)
-    floating[:, ::1] t,              # OUT (n, K_pad) unnormalised exp(b E log theta)
+    floating[:, ::1] t,              # OUT (n, K_pad) unnormalised exp(b E log theta), packed
+    int32_t[:, ::1] active,          # OUT (n, K_pad) the topics that t is of, if not all
+    int32_t[::1] n_active,           # OUT (n,) how many, K_pad if all
     floating[::1] ratio,             # OUT (nnz,) count over normalizer
     double[::1] log_normalizer,      # OUT (n,) sum_v n_v log norm_v, scales put back
     double[::1] energy,              # OUT (n,) sum_v n_v E[log theta + log beta], likewise
     floating[:, ::1] scratch,        # OUT (n_threads, ...) see scratch_size
-    int64_t[:, ::1] rows,            # OUT (n_threads, 2 * longest document padded)
+    int64_t[:, ::1] rows,            # OUT (n_threads, ...) see pointers_size
+    floating[:, ::1] packed,         # OUT (n_threads, room), if negligible topics are dropped
     floating[:, ::1] raised,         # OUT (n_threads, longest document * K_pad), if any b != b0
 ):
     """The local step of each document of a batch."""
     cdef:
         Py_ssize_t n = stop - start, d, j, n_words, n_padded, origin = indptr[start], at
         int K = gamma.shape[1], K_pad = weights.shape[1], k
-        Py_ssize_t longest = rows.shape[1] // 2, room = rows.shape[1] // 2 + SLACK
+        Py_ssize_t longest = (rows.shape[1] - K_pad - 1) // 3, stride = longest + SLACK
+        int64_t room = packed.shape[1] if prune else 0
         bint finish = want_statistics or want_bound or want_energy
         floating *own = NULL
         floating *gamma_d = NULL
@@ -146,10 +152,16 @@ def fit_documents(
         floating *ratio_d = NULL
         floating *raised_d = NULL
         floating *reference = NULL
+        floating *own_alpha = NULL
+        floating *own_packed = NULL
+        int32_t *active_d = NULL
+        int32_t *chosen = NULL
+        int32_t *n_active_d = NULL
         double *totals = NULL
         const floating **row_of = NULL
         const floating **log_of = NULL
-        double scale
+        const floating **own_rows = NULL
+        double scale, enough
 
     if n == 0:
         return
@@ -157,20 +169,26 @@ def fit_documents(
         own = &scratch[threadid(), 0]
         gamma_d = own
         s = own + K_pad
-        counts = own + 3 * K_pad
-        norm = counts + room
-        ratio_d = norm + room
-        reference = ratio_d + room
+        own_alpha = own + 3 * K_pad
+        counts = own + 4 * K_pad
+        norm = counts + stride
+        ratio_d = norm + stride
+        reference = ratio_d + stride
         totals = <double *>(reference + SLACK)
         row_of = <const floating **>&rows[threadid(), 0]
         log_of = row_of + longest
+        own_rows = log_of + longest
+        chosen = <int32_t *>(own_rows + longest)
+        own_packed = &packed[threadid(), 0]
         for d in prange(n, schedule="dynamic", chunksize=4):
             at = indptr[start + d]
             n_words = indptr[start + d + 1] - at
             n_padded = (n_words + WORD_BLOCK - 1) // WORD_BLOCK * WORD_BLOCK
             scale = 0
+            enough = 0
             for j in range(n_words):
                 counts[j] = data[at + j]
+                enough = enough + counts[j]
                 row_of[j] = &weights[indices[at + j], 0]
             if want_energy or b[d] != b0:
                 for j in range(n_words):
@@ -192,19 +210,27 @@ def fit_documents(
                 counts[j] = 0
                 row_of[j] = row_of[0]
                 log_of[j] = log_of[0]
+            enough = tolerance * (K if by_topic else enough)
             memcpy(gamma_d, &gamma[d, 0], K * sizeof(floating))
             for k in range(K, K_pad):
                 gamma_d[k] = alpha[K]
             if want_statistics:
                 t_d = &t[d, 0]
+                active_d = &active[d, 0]
+                n_active_d = &n_active[d]
             else:
                 t_d = own + 2 * K_pad
+                active_d = chosen + K_pad
+                n_active_d = chosen + 2 * K_pad
             if floating is float:
                 kernels.f32.fit_document(
-                    n_words, K, K_pad, row_of, counts, &alpha[0], b[d], eps, tolerance, max_iter,
-                    finish, gamma_d, t_d, s, norm, ratio_d, reference,
-                    totals)
+                    n_words, K, K_pad, row_of, counts, &alpha[0], b[d], eps, enough, max_iter,
+                    finish, room, gamma_d, t_d, active_d, n_active_d, s, norm, ratio_d, reference,
+                    totals, own_alpha, own_rows, chosen, own_packed)
                 if want_energy:
+                    if n_active_d[0] < K_pad:
+                        kernels.f32.spread(n_active_d[0], active_d, t_d, K_pad, NULL, own_alpha)
+                        t_d = own_alpha
                     energy[d] = kernels.f32.energy(
                         n_words, K, K_pad, row_of, log_of, gamma_d, t_d, ratio_d, s) + scale
                 if want_bound:
@@ -212,10 +238,13 @@ def fit_documents(
                         n_words, K, counts, gamma_d, reference[0], b[d], norm) + b[d] * scale
             else:
                 kernels.f64.fit_document(
-                    n_words, K, K_pad, row_of, counts, &alpha[0], b[d], eps, tolerance, max_iter,
-                    finish, gamma_d, t_d, s, norm, ratio_d, reference,
-                    totals)
+                    n_words, K, K_pad, row_of, counts, &alpha[0], b[d], eps, enough, max_iter,
+                    finish, room, gamma_d, t_d, active_d, n_active_d, s, norm, ratio_d, reference,
+                    totals, own_alpha, own_rows, chosen, own_packed)
                 if want_energy:
+                    if n_active_d[0] < K_pad:
+                        kernels.f64.spread(n_active_d[0], active_d, t_d, K_pad, NULL, own_alpha)
+                        t_d = own_alpha
                     energy[d] = kernels.f64.energy(
                         n_words, K, K_pad, row_of, log_of, gamma_d, t_d, ratio_d, s) + scale
                 if want_bound:
@@ -228,7 +257,12 @@ def fit_documents(
 
 def scratch_size(K_pad, longest):
     """Numbers of scratch that fit_documents needs for each thread."""
-    return 3 * K_pad + 3 * (longest + SLACK) + SLACK + 2 * K_pad
+    return 4 * K_pad + 3 * (longest + SLACK) + SLACK + 2 * K_pad
+
+
+def pointers_size(K_pad, longest):
+    """int64s of pointers and indices that fit_documents needs for each thread."""
+    return 3 * longest + K_pad + 1
 
 
 def accumulate_statistics(
@@ -239,6 +273,8 @@ def accumulate_statistics(
     Py_ssize_t n_words,              # IN
     const floating[::1] ratio,       # IN  from fit_documents
     const floating[:, ::1] t,        # IN
+    const int32_t[:, ::1] active,    # IN
+    const int32_t[::1] n_active,     # IN
     const floating[::1] b,           # IN  (n,) inverse temperature of each document
     floating b0,                     # IN
     const floating[:, ::1] weights,  # IN  (V, K_pad)
@@ -267,14 +303,14 @@ def accumulate_statistics(
             logs_v = &logs[v, 0]
         if floating is float:
             kernels.f32.add_statistics(
-                first[i + 1] - e, K_pad, &document[e], &position[e], &ratio[0], &t[0, 0], &b[0],
-                b0, &weights[v, 0], logs_v, normalise, seen[v], &scratch[threadid(), 0],
-                &raised[threadid(), 0], &statistics[v, 0])
+                first[i + 1] - e, K_pad, &document[e], &position[e], &ratio[0], &t[0, 0],
+                &active[0, 0], &n_active[0], &b[0], b0, &weights[v, 0], logs_v, normalise,
+                seen[v], &scratch[threadid(), 0], &raised[threadid(), 0], &statistics[v, 0])
         else:
             kernels.f64.add_statistics(
-                first[i + 1] - e, K_pad, &document[e], &position[e], &ratio[0], &t[0, 0], &b[0],
-                b0, &weights[v, 0], logs_v, normalise, seen[v], &scratch[threadid(), 0],
-                &raised[threadid(), 0], &statistics[v, 0])
+                first[i + 1] - e, K_pad, &document[e], &position[e], &ratio[0], &t[0, 0],
+                &active[0, 0], &n_active[0], &b[0], b0, &weights[v, 0], logs_v, normalise,
+                seen[v], &scratch[threadid(), 0], &raised[threadid(), 0], &statistics[v, 0])
         seen[v] = 1
         if word_energy.shape[0] > 0:  # while the rows are in the cache
             total = 0

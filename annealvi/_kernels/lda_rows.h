@@ -144,10 +144,13 @@ static void FN(sweep)(int backwards, int64_t n_words, int K_pad, const REAL *con
     const int64_t n_blocks = (n_words + WORD_BLOCK - 1) / WORD_BLOCK;
     const int64_t step = backwards ? -WORD_BLOCK : WORD_BLOCK;
     int64_t j = backwards ? (n_blocks - 1) * WORD_BLOCK : 0;
-    if (n_blocks > 0)
+    const int ahead = 2 * WORD_BLOCK * K_pad * (int)sizeof(REAL) <= FIRST_CACHE;
+    if (n_blocks > 0 && ahead)
         FN(block_normalizers)(n_words, j, K_pad, rows, counts, t, eps, norm, ratio[0]);
     for (int64_t i = 0; i < n_blocks; i++, j += step) {
-        if (i + 1 < n_blocks)
+        if (!ahead)
+            FN(block_normalizers)(n_words, j, K_pad, rows, counts, t, eps, norm, ratio[i & 1]);
+        else if (i + 1 < n_blocks)
             FN(block_normalizers)(n_words, j + step, K_pad, rows, counts, t, eps, norm,
                                   ratio[(i + 1) & 1]);
         if (FN(block_size)(n_words, j) == WORD_BLOCK)
@@ -197,6 +200,106 @@ INLINE REAL FN(total_of)(int K, int K_pad, const REAL *x)
     return FN(add_lanes)(K, K_pad, x, sum);
 }
 
+/* The share of a word that a topic may have at most, relative to the document's largest topic
+ * and for equal weights, to be dropped from the document's sweeps.  Such a topic has
+ * gamma < .1, where exp(psi(gamma)) falls like exp(-1/gamma): it is on its way to alpha. */
+#define NEGLIGIBLE ((REAL)1e-8)
+/* What copying a number into a shorter row costs, in numbers swept over. */
+#define PACKING_COST 3
+
+/* The topics of a document that are still swept over.  Once some have been dropped the rest
+ * is packed together: `active` lists them, in ascending order, gamma and t hold theirs first,
+ * alpha is `own_alpha` and rows are `own_rows`, with padding as rows have it. */
+typedef struct {
+    int n;                 /* how many topics are left, K_pad as long as all are */
+    int K_pad;             /* numbers in a row */
+    const REAL *const *rows;
+    const REAL *alpha;
+    int32_t *active;       /* OUT n */
+    int32_t *chosen;       /* OUT K_pad: scratch */
+    REAL *own_alpha;       /* OUT K_pad */
+    const REAL **own_rows; /* OUT n_words, padded */
+    REAL *packed;          /* OUT `room` numbers */
+    int64_t room;          /* 0: nothing is dropped */
+} FN(topics);
+
+/* How many t_k are not negligible, padding included. */
+INLINE int FN(count_active)(int K_pad, const REAL *t)
+{
+    VI count = {0};
+    int n = 0;
+    for (int k = 0; k < K_pad; k += LANES)
+        count -= FN(load)(t + k) >= NEGLIGIBLE;
+    for (int l = 0; l < LANES; l++)
+        n += (int)count[l];
+    return n;
+}
+
+/* Drop negligible topics, if that pays: a document is expected to need as many iterations
+ * again as it has had, `it`, each with shorter rows, once these have been copied.  What was
+ * dropped gets gamma = alpha; returns how much that changes gamma. */
+static double FN(drop_topics)(int it, int64_t n_words, int K, REAL *gamma, REAL *t,
+                              FN(topics) *topics)
+{
+    const int K_pad = topics->K_pad, line = 64 / (int)sizeof(REAL);
+    const int all = topics->rows != topics->own_rows; /* nothing was dropped so far */
+    const int end = all ? K : topics->n;
+    const int about = FN(count_active)(K_pad, t);
+    int64_t n_padded = (n_words + WORD_BLOCK - 1) / WORD_BLOCK * WORD_BLOCK;
+    double moved = 0;
+    if ((int64_t)it * (K_pad - about) < (int64_t)PACKING_COST * about)
+        return 0;
+    int n = 0;
+    for (int k = 0; k < end; k++)
+        if (t[k] >= NEGLIGIBLE)
+            topics->chosen[n++] = k;
+    const int width = (n + line - 1) / line * line;
+    if (n == 0 || width == K_pad || n_words * width > topics->room)
+        return 0;
+    for (int k = 0; k < end; k++)
+        if (!(t[k] >= NEGLIGIBLE))
+            moved += (double)(gamma[k] < topics->alpha[k] ? topics->alpha[k] - gamma[k]
+                                                          : gamma[k] - topics->alpha[k]);
+    /* all of what follows may be in place: numbers move towards the front */
+    for (int64_t v = 0; v < n_words; v++) {
+        const REAL *from = topics->rows[v];
+        REAL *to = topics->packed + v * width;
+        for (int j = 0; j < n; j++)
+            to[j] = from[topics->chosen[j]];
+        for (int j = n; j < width; j++)
+            to[j] = 0;
+        topics->own_rows[v] = to;
+    }
+    for (int64_t v = n_words; v < n_padded; v++)
+        topics->own_rows[v] = topics->own_rows[0];
+    for (int j = 0; j < n; j++) {
+        const int k = topics->chosen[j];
+        topics->active[j] = all ? k : topics->active[k];
+        topics->own_alpha[j] = topics->alpha[k];
+        gamma[j] = gamma[k];
+        t[j] = t[k];
+    }
+    for (int j = n; j < width; j++) {
+        topics->own_alpha[j] = gamma[j] = topics->own_alpha[0];
+        t[j] = 0;
+    }
+    topics->n = n;
+    topics->K_pad = width;
+    topics->rows = topics->own_rows;
+    topics->alpha = topics->own_alpha;
+    return moved;
+}
+
+/* Numbers of the topics that are left, put in their places among others. */
+static void FN(spread)(int n, const int32_t *active, const REAL *packed, int K_pad,
+                       const REAL *others, REAL *out)
+{
+    for (int k = 0; k < K_pad; k++)
+        out[k] = others ? others[k] : 0;
+    for (int j = 0; j < n; j++)
+        out[active[j]] = packed[j];
+}
+
 /* The local step of one document: coordinate ascent between phi and gamma.
  *
  * With eps > 0 t is exp(b E log theta), as scikit-learn has it, and eps is added to
@@ -213,69 +316,88 @@ static int FN(fit_document)(
     const REAL *alpha,       /* IN  K_pad */
     REAL b,                  /* IN  inverse temperature */
     REAL eps,                /* IN */
-    double tolerance,        /* IN  on mean_k |change of gamma_k| */
+    double tolerance,        /* IN  on sum_k |change of gamma_k| */
     int max_iter,            /* IN */
     int finish,              /* IN  whether norm and ratio are wanted at the final gamma */
+    int64_t room,            /* IN  numbers in `packed`; 0 to drop no topics */
     REAL *gamma,             /* IN/OUT K_pad: the start, the result */
-    REAL *t,                 /* OUT K_pad: exp(b (psi(gamma) - psi(reference))) */
+    REAL *t,                 /* OUT K_pad: exp(b (psi(gamma) - psi(reference))), packed */
+    int32_t *active,         /* OUT K_pad: the topics that t is of, if some were dropped */
+    int32_t *n_active,        /* OUT how many, or K_pad if none was dropped */
     REAL *s,                 /* OUT K_pad: scratch */
     REAL *norm,              /* OUT n_words, padded */
     REAL *ratio,             /* OUT n_words, padded */
     REAL *reference,         /* OUT what psi(gamma) was taken relative to */
-    double *totals)          /* OUT K_pad: scratch */
+    double *totals,          /* OUT K_pad: scratch */
+    REAL *own_alpha,         /* OUT K_pad: scratch */
+    const REAL **own_rows,   /* OUT n_words, padded: scratch */
+    int32_t *chosen,         /* OUT K_pad: scratch */
+    REAL *packed)            /* OUT room: scratch */
 {
     const REAL clamp = eps > 0 ? CLAMP_PLAIN : CLAMP;
+    FN(topics) topics = {K_pad, K_pad, rows, alpha, active, chosen, own_alpha, own_rows, packed,
+                         room};
     int it = 0;
+    double dropped = 0;
     V ref_scale, ref_shift;
     REAL now = eps > 0 ? FN(total_of)(K, K_pad, gamma) : FN(largest_of)(K_pad, gamma);
     *reference = now;
     FN(reference_parts)(now, &ref_scale, &ref_shift);
     FN(exp_digamma_row)(K_pad, gamma, now, ref_scale, ref_shift, b, clamp, t);
     while (it < max_iter) {
+        const int width = topics.K_pad;
         it++;
-        for (int k = 0; k < K_pad; k += LANES)
+        for (int k = 0; k < width; k += LANES)
             FN(store)(s + k, (V){0});
         if (BITS == 64 || n_words <= LONG_DOCUMENT) {
-            FN(sweep)(it & 1, n_words, K_pad, rows, counts, t, eps, s);
+            FN(sweep)(it & 1, n_words, width, topics.rows, counts, t, eps, s);
         } else { /* sums of very many words are kept in double */
-            for (int k = 0; k < K_pad; k++)
+            for (int k = 0; k < width; k++)
                 totals[k] = 0;
             for (int64_t first = 0; first < n_words; first += LONG_DOCUMENT) {
                 const int64_t n = n_words - first < LONG_DOCUMENT ? n_words - first : LONG_DOCUMENT;
-                FN(sweep)(it & 1, n, K_pad, rows + first, counts + first, t, eps, s);
-                for (int k = 0; k < K_pad; k++) {
+                FN(sweep)(it & 1, n, width, topics.rows + first, counts + first, t, eps, s);
+                for (int k = 0; k < width; k++) {
                     totals[k] += (double)s[k];
                     s[k] = 0;
                 }
             }
-            for (int k = 0; k < K_pad; k++)
+            for (int k = 0; k < width; k++)
                 s[k] = (REAL)totals[k];
         }
 
         V change = {0}, total = {0};
-        for (int k = 0; k < K_pad; k += LANES) {
+        for (int k = 0; k < width; k += LANES) {
             const V old = FN(load)(gamma + k);
-            const V new = FN(load)(alpha + k) + b * FN(load)(t + k) * FN(load)(s + k);
+            const V new = FN(load)(topics.alpha + k) + b * FN(load)(t + k) * FN(load)(s + k);
             change += FN(abs)(new - old);
             total += new;
             FN(store)(gamma + k, new);
         }
-        double moved = 0;
+        double moved = dropped;
         for (int l = 0; l < LANES; l++)
             moved += (double)change[l];
-        now = eps > 0 ? FN(add_lanes)(K, K_pad, gamma, total) : FN(largest_of)(K_pad, gamma);
+        now = eps > 0 ? FN(add_lanes)(K, K_pad, gamma, total) : FN(largest_of)(width, gamma);
         /* below 1 psi falls steeply: there half as much again is another number */
         const REAL slack = eps > 0 ? 4 * (REAL)EPSILON : now < 1 ? 0 : (REAL)0.5;
         if (now > *reference * (1 + slack) || now < *reference * (1 - slack)) {
             *reference = now;
             FN(reference_parts)(now, &ref_scale, &ref_shift);
         }
-        FN(exp_digamma_row)(K_pad, gamma, now, ref_scale, ref_shift, b, clamp, t);
-        if (moved / K < tolerance)
+        FN(exp_digamma_row)(width, gamma, now, ref_scale, ref_shift, b, clamp, t);
+        if (moved < tolerance)
             break;
+        if (room && it < max_iter)
+            dropped = FN(drop_topics)(it, n_words, K, gamma, t, &topics);
     }
     if (finish)
-        FN(all_normalizers)(n_words, K_pad, rows, counts, t, eps, norm, ratio);
+        FN(all_normalizers)(n_words, topics.K_pad, topics.rows, counts, t, eps, norm, ratio);
+    if (topics.n < K_pad) {
+        for (int j = 0; j < topics.n; j++)
+            s[j] = gamma[j];
+        FN(spread)(topics.n, active, s, K_pad, alpha, gamma);
+    }
+    *n_active = topics.n;
     return it;
 }
 
@@ -389,7 +511,9 @@ static void FN(add_statistics)(
     const int64_t *document, /* IN  n_entries: the document of each entry */
     const int64_t *position, /* IN  n_entries: where its ratio stands */
     const REAL *ratio,       /* IN */
-    const REAL *t,           /* IN  K_pad a document */
+    const REAL *t,           /* IN  K_pad a document: of its active topics, or all */
+    const int32_t *active,   /* IN  K_pad a document */
+    const int32_t *n_active, /* IN  how many topics, K_pad if all */
     const REAL *b,           /* IN  inverse temperature of each document */
     REAL b0,                 /* IN  the inverse temperature that `weights` is raised to */
     const REAL *restrict weights, /* IN  K_pad: the word's row */
@@ -409,8 +533,15 @@ static void FN(add_statistics)(
         for (int64_t e = 0; e < n_entries; e++) {
             const REAL *restrict td = t + document[e] * K_pad;
             const double c = (double)b[document[e]] * (double)ratio[position[e]];
-            for (int k = 0; k < K_pad; k++)
-                acc[k] += c * (double)td[k];
+            const int n = n_active[document[e]];
+            if (n == K_pad) {
+                for (int k = 0; k < K_pad; k++)
+                    acc[k] += c * (double)td[k];
+            } else {
+                const int32_t *restrict topics = active + document[e] * K_pad;
+                for (int j = 0; j < n; j++)
+                    acc[topics[j]] += c * (double)td[j];
+            }
         }
         for (int k = 0; k < K_pad; k++)
             acc[k] = acc[k] * (double)weights[k] + (add ? (double)s_row[k] : 0);
@@ -420,9 +551,16 @@ static void FN(add_statistics)(
         for (int64_t e = 0; e < n_entries; e++) {
             const REAL *restrict td = t + document[e] * K_pad;
             const double c = (double)b[document[e]] * (double)ratio[position[e]];
+            const int n = n_active[document[e]];
             FN(raise_row)(K_pad, logs, b[document[e]], normalise, raised);
-            for (int k = 0; k < K_pad; k++)
-                acc[k] += c * (double)td[k] * (double)raised[k];
+            if (n == K_pad) {
+                for (int k = 0; k < K_pad; k++)
+                    acc[k] += c * (double)td[k] * (double)raised[k];
+            } else {
+                const int32_t *restrict topics = active + document[e] * K_pad;
+                for (int j = 0; j < n; j++)
+                    acc[topics[j]] += c * (double)td[j] * (double)raised[topics[j]];
+            }
         }
     }
     for (int k = 0; k < K_pad; k++)

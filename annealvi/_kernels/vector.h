@@ -25,6 +25,7 @@
 #endif
 #define INLINE static inline __attribute__((always_inline))
 #define WORD_BLOCK 8      /* words that one sweep takes together */
+#define FIRST_CACHE 32768   /* bytes that two blocks of rows may fill of the first cache */
 #define LONG_DOCUMENT 512 /* words that are summed in float; whole blocks */
 #endif
 

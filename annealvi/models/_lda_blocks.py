@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -10,6 +11,44 @@ from scipy.special import psi
 
 from annealvi._kernels import lda as kernels
 from annealvi._kernels.layout import aligned_empty, padded_length, padded_rows
+
+
+#: Bytes of a document's rows without its negligible topics: about the second cache.
+PACKED_BYTES = 1 << 19
+
+Start = Literal["random", "warm", "constant"]
+
+
+@dataclass(frozen=True)
+class LocalOptions:
+    """How the local step of a document runs.
+
+    Attributes
+    ----------
+    max_iter : int
+        Most iterations a document.
+    tolerance : float
+        A document stops when mean_k |change of gamma_dk| falls below it, which is a looser
+        test the more topics there are.
+    start : {"random", "warm", "constant"}
+        Where gamma starts in training.  ``"random"`` is scikit-learn's local step in
+        full: fresh Gamma(100, 0.01) draws, and the dtype's eps added to phi's
+        normaliser.  The others add nothing and take exponents relative to their
+        maximum, so float32 does not underflow.
+    token_tolerance : float or None
+        If given, a document stops instead when sum_k |change of gamma_dk| falls below this
+        share of its tokens, whatever K.
+    prune : bool
+        Whether topics that a document does not have are left out of its later iterations,
+        where that pays.  It changes gamma by less than 1e-6.  Never under
+        ``start="random"``.
+    """
+
+    max_iter: int = 100
+    tolerance: float = 1e-3
+    start: Start = "constant"
+    token_tolerance: float | None = None
+    prune: bool = True
 
 
 class Statistics(NamedTuple):
@@ -110,7 +149,12 @@ class Workspace:
         self.t = aligned_empty((n_samples, self._width), self._dtype)
         size = padded_length(kernels.scratch_size(self._width, self._padded), self._dtype)
         self.scratch = aligned_empty((self.n_threads, size), self._dtype)
-        self.rows = np.empty((self.n_threads, 2 * self._padded), dtype=np.int64)
+        size = kernels.pointers_size(self._width, self._padded)
+        self.rows = np.empty((self.n_threads, size), dtype=np.int64)
+        self.active = np.empty((n_samples, self._width), dtype=np.int32)
+        self.n_active = np.empty(n_samples, dtype=np.int32)
+        room = min(self._padded * self._width, PACKED_BYTES // np.dtype(self._dtype).itemsize)
+        self.packed = aligned_empty((self.n_threads, room), self._dtype)
 
     def raised(self, needed: bool) -> NDArray:
         """Room for one document's rows at a temperature of its own."""
@@ -167,10 +211,10 @@ def fit_block(
     weights: TopicWeights,
     work: Workspace,
     wanted: Local,
+    options: LocalOptions,
     *,
     exact: bool,
-    tolerance: float,
-    max_iter: int,
+    max_iter: int | None = None,
 ) -> None:
     """Fit gamma of a block of documents in place, and write what else is wanted.
 
@@ -178,6 +222,7 @@ def fit_block(
     them at b0; with logs where energies are wanted or any b differs from b0.
     """
     dtype = gamma.dtype
+    by_topic = options.token_tolerance is None
     nothing = np.empty(0)
     kernels.fit_documents(
         X.data,
@@ -192,19 +237,24 @@ def fit_block(
         inverse,
         padded_rows(alpha[None, :], dtype, fill=alpha[0])[0],
         np.finfo(dtype).eps if exact else 0.0,
-        tolerance,
-        max_iter,
+        options.tolerance if by_topic else options.token_tolerance,
+        by_topic,
+        options.max_iter if max_iter is None else max_iter,
+        options.prune and not exact,
         wanted.statistics is not None,
         wanted.log_normalizer is not None,
         wanted.energy is not None,
         work.n_threads,
         gamma,
         work.t,
+        work.active,
+        work.n_active,
         work.ratio,
         nothing if wanted.log_normalizer is None else wanted.log_normalizer,
         nothing if wanted.energy is None else wanted.energy,
         work.scratch,
         work.rows,
+        work.packed,
         work.raised(bool(np.any(inverse != b0))),
     )
     if wanted.statistics is not None:
@@ -216,6 +266,8 @@ def fit_block(
             len(words),
             work.ratio,
             work.t,
+            work.active,
+            work.n_active,
             inverse,
             b0,
             weights.values,

@@ -27,8 +27,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,6 +36,7 @@ from scipy.special import gammaln, psi
 from annealvi.model import UNTEMPERED, Batch, LocalRule, LocalStep, Tempering
 from annealvi.models._lda_blocks import (
     Local,
+    LocalOptions,
     Statistics,
     TopicWeights,
     Workspace,
@@ -51,31 +51,6 @@ from annealvi.models.lda_prior import LDAPrior
 BLOCK_BYTES = 1 << 23
 #: lambda stays above this under the posterior form, whose online step subtracts.
 POSTERIOR_FLOOR = 1e-10
-
-Start = Literal["random", "warm", "constant"]
-
-
-@dataclass(frozen=True)
-class LocalOptions:
-    """How the local step of a document runs.
-
-    Attributes
-    ----------
-    max_iter : int
-        Most iterations a document.
-    tolerance : float
-        A document stops when mean_k |change of gamma_dk| falls below it.
-    start : {"random", "warm", "constant"}
-        Where gamma starts in training.  ``"random"`` is scikit-learn's local step in
-        full: fresh Gamma(100, 0.01) draws, and the dtype's eps added to phi's
-        normaliser.  The others add nothing and take exponents relative to their
-        maximum, so float32 does not underflow.
-    """
-
-    max_iter: int = 100
-    tolerance: float = 1e-3
-    start: Start = "constant"
-
 
 class LDA(Topics):
     """q(beta) and the steps that move it; see :class:`annealvi.model.Model`.
@@ -453,9 +428,9 @@ class LDA(Topics):
             weights,
             work,
             wanted,
+            self.options,
             exact=exact,
-            tolerance=self.options.tolerance,
-            max_iter=self.options.max_iter if max_iter is None else max_iter,
+            max_iter=max_iter,
         )
 
     def _over_blocks(

@@ -44,14 +44,24 @@ def dense(statistics):
     return np.where(statistics.seen[:, None], statistics.values, 0)
 
 
-def make(n_topics, n_features, dtype, *, alpha=0.1, start="constant", n_iterations=7, n_threads=1):
+def make(
+    n_topics,
+    n_features,
+    dtype,
+    *,
+    alpha=0.1,
+    start="constant",
+    n_iterations=7,
+    n_threads=1,
+    prune=False,
+):
     model = LDA(
         n_topics,
         n_features,
         alpha=alpha,
         eta=0.05,
         dtype=dtype,
-        options=LocalOptions(max_iter=n_iterations, tolerance=0.0, start=start),
+        options=LocalOptions(n_iterations, 0.0, start, prune=prune),
         n_threads=n_threads,
     )
     rng = np.random.RandomState(1)
