@@ -5,7 +5,7 @@ cdef extern from "kernels.h" nogil:
         int (*fit_document)(
             int64_t, int, int, const float **, const float *, const float *, float, float, double, int,
             int, int64_t, float *, float *, int32_t *, int32_t *, float *, float *, float *, float *,
-            double *, float *, const float **, int32_t *, float *
+            double *, float *, const float **, int32_t *, float *, float *
         ) noexcept nogil
         void (*spread)(
             int, const int32_t *, const float *, int, const float *, float *
@@ -48,7 +48,7 @@ cdef extern from "kernels.h" nogil:
         int (*fit_document)(
             int64_t, int, int, const double **, const double *, const double *, double, double, double, int,
             int, int64_t, double *, double *, int32_t *, int32_t *, double *, double *, double *, double *,
-            double *, double *, const double **, int32_t *, double *
+            double *, double *, const double **, int32_t *, double *, double *
         ) noexcept nogil
         void (*spread)(
             int, const int32_t *, const double *, int, const double *, double *
@@ -101,6 +101,7 @@ cdef extern from "kernels.h" nogil:
 
     const kernel_table *find_kernels "annealvi_find_kernels" (const char *name) noexcept
     int WORD_BLOCK "ANNEALVI_WORD_BLOCK"
+    int NARROW "ANNEALVI_NARROW"
     int DATA_BLOCK "ANNEALVI_DATA_BLOCK"
 
 # The table in use.  Other modules cimport the pointer, so all of them follow a

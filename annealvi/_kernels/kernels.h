@@ -10,7 +10,7 @@
         int (*fit_document)(int64_t, int, int, const REAL *const *, const REAL *, const REAL *,  \
                             REAL, REAL, double, int, int, int64_t, REAL *, REAL *, int32_t *,    \
                             int32_t *, REAL *, REAL *, REAL *, REAL *, double *, REAL *,         \
-                            const REAL **, int32_t *, REAL *);                                   \
+                            const REAL **, int32_t *, REAL *, REAL *);                           \
         void (*spread)(int, const int32_t *, const REAL *, int, const REAL *, REAL *);           \
         double (*log_normalizer)(int64_t, int, const REAL *, const REAL *, REAL, REAL, REAL *);  \
         double (*energy)(int64_t, int, int, const REAL *const *, const REAL *const *,            \
@@ -51,6 +51,9 @@ typedef struct {
 
 /* How many rows' worth of words one sweep takes: buffers are padded to it. */
 enum { ANNEALVI_WORD_BLOCK = 8 };
+
+/* The most topics that a document is swept over by columns with. */
+enum { ANNEALVI_NARROW = 24 };
 
 /* Data that one Bernoulli sweep takes together: rows of numbers of data are padded to it. */
 enum { ANNEALVI_DATA_BLOCK = 128 };

@@ -14,7 +14,7 @@ from cython.parallel cimport parallel, prange, threadid
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
-from annealvi._kernels._dispatch cimport WORD_BLOCK, kernels
+from annealvi._kernels._dispatch cimport NARROW, WORD_BLOCK, kernels
 
 ctypedef fused index_t:
     int32_t
@@ -134,6 +134,7 @@ def fit_documents(
     floating[:, ::1] scratch,        # OUT (n_threads, ...) see scratch_size
     int64_t[:, ::1] rows,            # OUT (n_threads, ...) see pointers_size
     floating[:, ::1] packed,         # OUT (n_threads, room), if negligible topics are dropped
+    floating[:, ::1] columns,        # OUT (n_threads, ...) see columns_size
     floating[:, ::1] raised,         # OUT (n_threads, longest document * K_pad), if any b != b0
 ):
     """The local step of each document of a batch."""
@@ -154,6 +155,7 @@ def fit_documents(
         floating *reference = NULL
         floating *own_alpha = NULL
         floating *own_packed = NULL
+        floating *own_columns = NULL
         int32_t *active_d = NULL
         int32_t *chosen = NULL
         int32_t *n_active_d = NULL
@@ -180,6 +182,7 @@ def fit_documents(
         own_rows = log_of + longest
         chosen = <int32_t *>(own_rows + longest)
         own_packed = &packed[threadid(), 0]
+        own_columns = &columns[threadid(), 0]
         for d in prange(n, schedule="dynamic", chunksize=4):
             at = indptr[start + d]
             n_words = indptr[start + d + 1] - at
@@ -206,8 +209,9 @@ def fit_documents(
                         kernels.f64.raise_row(
                             K_pad, log_of[j], b[d], eps == 0, raised_d + j * K_pad)
                     row_of[j] = raised_d + j * K_pad
-            for j in range(n_words, n_padded):
+            for j in range(n_words, n_words + SLACK):
                 counts[j] = 0
+            for j in range(n_words, n_padded):
                 row_of[j] = row_of[0]
                 log_of[j] = log_of[0]
             enough = tolerance * (K if by_topic else enough)
@@ -226,7 +230,8 @@ def fit_documents(
                 kernels.f32.fit_document(
                     n_words, K, K_pad, row_of, counts, &alpha[0], b[d], eps, enough, max_iter,
                     finish, room, gamma_d, t_d, active_d, n_active_d, s, norm, ratio_d, reference,
-                    totals, own_alpha, own_rows, chosen, own_packed)
+                    totals, own_alpha, own_rows, chosen, own_packed,
+                    own_columns)
                 if want_energy:
                     if n_active_d[0] < K_pad:
                         kernels.f32.spread(n_active_d[0], active_d, t_d, K_pad, NULL, own_alpha)
@@ -240,7 +245,8 @@ def fit_documents(
                 kernels.f64.fit_document(
                     n_words, K, K_pad, row_of, counts, &alpha[0], b[d], eps, enough, max_iter,
                     finish, room, gamma_d, t_d, active_d, n_active_d, s, norm, ratio_d, reference,
-                    totals, own_alpha, own_rows, chosen, own_packed)
+                    totals, own_alpha, own_rows, chosen, own_packed,
+                    own_columns)
                 if want_energy:
                     if n_active_d[0] < K_pad:
                         kernels.f64.spread(n_active_d[0], active_d, t_d, K_pad, NULL, own_alpha)
@@ -258,6 +264,11 @@ def fit_documents(
 def scratch_size(K_pad, longest):
     """Numbers of scratch that fit_documents needs for each thread."""
     return 4 * K_pad + 3 * (longest + SLACK) + SLACK + 2 * K_pad
+
+
+def columns_size(longest):
+    """Numbers for the few topics of a document by columns that it needs for each thread."""
+    return NARROW * (longest + SLACK)
 
 
 def pointers_size(K_pad, longest):

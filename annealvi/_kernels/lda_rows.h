@@ -200,81 +200,183 @@ INLINE REAL FN(total_of)(int K, int K_pad, const REAL *x)
     return FN(add_lanes)(K, K_pad, x, sum);
 }
 
-/* The share of a word that a topic may have at most, relative to the document's largest topic
- * and for equal weights, to be dropped from the document's sweeps.  Such a topic has
- * gamma < .1, where exp(psi(gamma)) falls like exp(-1/gamma): it is on its way to alpha. */
-#define NEGLIGIBLE ((REAL)1e-8)
-/* What copying a number into a shorter row costs, in numbers swept over. */
-#define PACKING_COST 3
+/* A document with few topics is swept over by columns: NARROW topics at most, each with the
+ * weights of all words side by side, n_columns of them after padding.  Lanes are words then,
+ * so no norm has to be summed over lanes, and the s_k stay in registers until the end. */
+#define NARROW 24 /* ANNEALVI_NARROW */
+#define NARROW_STEP 4
 
-/* The topics of a document that are still swept over.  Once some have been dropped the rest
- * is packed together: `active` lists them, in ascending order, gamma and t hold theirs first,
- * alpha is `own_alpha` and rows are `own_rows`, with padding as rows have it. */
-typedef struct {
-    int n;                 /* how many topics are left, K_pad as long as all are */
-    int K_pad;             /* numbers in a row */
-    const REAL *const *rows;
-    const REAL *alpha;
-    int32_t *active;       /* OUT n */
-    int32_t *chosen;       /* OUT K_pad: scratch */
-    REAL *own_alpha;       /* OUT K_pad */
-    const REAL **own_rows; /* OUT n_words, padded */
-    REAL *packed;          /* OUT `room` numbers */
-    int64_t room;          /* 0: nothing is dropped */
-} FN(topics);
-
-/* How many t_k are not negligible, padding included. */
-INLINE int FN(count_active)(int K_pad, const REAL *t)
+INLINE void FN(sweep_columns_of)(const int n, int64_t n_words, int64_t n_columns,
+                                 const REAL *columns, const REAL *counts, const REAL *t,
+                                 REAL eps, REAL *norm, REAL *ratio, REAL *s)
 {
-    VI count = {0};
-    int n = 0;
-    for (int k = 0; k < K_pad; k += LANES)
-        count -= FN(load)(t + k) >= NEGLIGIBLE;
-    for (int l = 0; l < LANES; l++)
-        n += (int)count[l];
-    return n;
+    V sum[NARROW];
+    REAL sums[WORD_BLOCK + LANES];
+#pragma GCC unroll 24
+    for (int k = 0; k < n; k++)
+        sum[k] = (V){0};
+    for (int64_t v = 0; v < n_words; v += LANES) {
+        V part[NARROW_STEP];
+#pragma GCC unroll 4
+        for (int k = 0; k < NARROW_STEP; k++)
+            part[k] = t[k] * FN(load)(columns + k * n_columns + v);
+#pragma GCC unroll 24
+        for (int k = NARROW_STEP; k < n; k++)
+            part[k % NARROW_STEP] += t[k] * FN(load)(columns + k * n_columns + v);
+        const V total = (part[0] + part[1]) + (part[2] + part[3]);
+        const V r = FN(load)(counts + v) / (total + eps);
+        if (norm) {
+            FN(store)(norm + v, total);
+            FN(store)(ratio + v, r);
+        } else {
+#pragma GCC unroll 24
+            for (int k = 0; k < n; k++)
+                sum[k] += r * FN(load)(columns + k * n_columns + v);
+        }
+    }
+    if (!norm)
+#pragma GCC unroll 6
+        for (int k = 0; k < n; k += NARROW_STEP) {
+            FN(sum_lanes)(sum + k, NARROW_STEP, sums);
+            for (int j = 0; j < NARROW_STEP; j++)
+                s[k + j] = sums[j];
+        }
 }
 
-/* Drop negligible topics, if that pays: a document is expected to need as many iterations
- * again as it has had, `it`, each with shorter rows, once these have been copied.  What was
- * dropped gets gamma = alpha; returns how much that changes gamma. */
-static double FN(drop_topics)(int it, int64_t n_words, int K, REAL *gamma, REAL *t,
-                              FN(topics) *topics)
+/* With `norm` the norms and ratios, otherwise s. */
+static void FN(sweep_columns)(int n, int64_t n_words, int64_t n_columns, const REAL *columns,
+                              const REAL *counts, const REAL *t, REAL eps, REAL *norm,
+                              REAL *ratio, REAL *s)
 {
-    const int K_pad = topics->K_pad, line = 64 / (int)sizeof(REAL);
-    const int all = topics->rows != topics->own_rows; /* nothing was dropped so far */
-    const int end = all ? K : topics->n;
-    const int about = FN(count_active)(K_pad, t);
-    int64_t n_padded = (n_words + WORD_BLOCK - 1) / WORD_BLOCK * WORD_BLOCK;
-    double moved = 0;
-    if ((int64_t)it * (K_pad - about) < (int64_t)PACKING_COST * about)
-        return 0;
-    int n = 0;
-    for (int k = 0; k < end; k++)
-        if (t[k] >= NEGLIGIBLE)
-            topics->chosen[n++] = k;
-    const int width = (n + line - 1) / line * line;
-    if (n == 0 || width == K_pad || n_words * width > topics->room)
-        return 0;
-    for (int k = 0; k < end; k++)
-        if (!(t[k] >= NEGLIGIBLE))
-            moved += (double)(gamma[k] < topics->alpha[k] ? topics->alpha[k] - gamma[k]
-                                                          : gamma[k] - topics->alpha[k]);
-    /* all of what follows may be in place: numbers move towards the front */
-    for (int64_t v = 0; v < n_words; v++) {
+#define SWEEP(n) FN(sweep_columns_of)(n, n_words, n_columns, columns, counts, t, eps, norm, ratio, s)
+    switch (n) {
+    case 4: SWEEP(4); break;
+    case 8: SWEEP(8); break;
+    case 12: SWEEP(12); break;
+    case 16: SWEEP(16); break;
+    case 20: SWEEP(20); break;
+    default: SWEEP(24);
+    }
+#undef SWEEP
+}
+
+/* A topic may be dropped from a document's sweeps when its t_k is below this share of about
+ * the largest.  Its gamma is then below .1, where exp(psi(gamma)) falls like exp(-1/gamma):
+ * it is on its way to alpha. */
+#define NEGLIGIBLE ((REAL)1e-8)
+/* What copying a number takes, in numbers swept over. */
+#define COPY_COST (3 * LANES)
+
+/* The topics of a document that are swept over: all, or those in `active`, in ascending
+ * order, which gamma and t then hold first.  Rows and alpha are then `packed`, padded as rows
+ * are, or their `columns` are. */
+typedef struct {
+    int n;                 /* how many topics */
+    int packed;            /* whether they are in `active` */
+    int width;             /* numbers that gamma, t and alpha have, padding included */
+    int narrow;            /* columns, a multiple of NARROW_STEP; 0 where there are rows */
+    const REAL *const *rows;
+    const REAL *alpha;
+    int64_t n_words, n_columns;
+    int64_t room;          /* numbers in own_packed; 0: nothing is dropped */
+    int32_t *active;       /* OUT n */
+    int32_t *chosen;       /* OUT scratch */
+    REAL *own_alpha;       /* OUT */
+    const REAL **own_rows; /* OUT n_words, padded */
+    REAL *own_packed;      /* OUT room */
+    REAL *own_columns;     /* OUT NARROW * n_columns */
+} FN(topics);
+
+/* What a sweep takes for each word, in numbers: rows have lanes to sum besides. */
+INLINE int FN(sweep_cost)(const FN(topics) *topics)
+{
+    return topics->narrow ? topics->narrow : topics->width + LANES;
+}
+
+/* The rows of the topics in `chosen`, as columns; n is how many. */
+static void FN(to_columns)(int n, FN(topics) *topics)
+{
+    const int64_t stride = topics->n_columns;
+    const int narrow = (n + NARROW_STEP - 1) / NARROW_STEP * NARROW_STEP;
+    if (topics->narrow) {
+        for (int j = 0; j < n; j++)
+            if (topics->chosen[j] != j)
+                for (int64_t v = 0; v < stride; v++)
+                    topics->own_columns[j * stride + v] =
+                        topics->own_columns[topics->chosen[j] * stride + v];
+    } else {
+        for (int64_t v = 0; v < topics->n_words; v++)
+            for (int j = 0; j < n; j++)
+                topics->own_columns[j * stride + v] = topics->rows[v][topics->chosen[j]];
+        for (int j = 0; j < n; j++) /* words of count 0, whose norm must not be */
+            for (int64_t v = topics->n_words; v < stride; v++)
+                topics->own_columns[j * stride + v] = topics->own_columns[j * stride];
+    }
+    for (int64_t v = n * stride; v < narrow * stride; v++)
+        topics->own_columns[v] = 0;
+    topics->narrow = narrow;
+}
+
+/* Shorter rows of the topics in `chosen`; in place where they have been shortened before. */
+static void FN(to_short_rows)(int n, int width, FN(topics) *topics)
+{
+    const int64_t n_padded = (topics->n_words + WORD_BLOCK - 1) / WORD_BLOCK * WORD_BLOCK;
+    for (int64_t v = 0; v < topics->n_words; v++) {
         const REAL *from = topics->rows[v];
-        REAL *to = topics->packed + v * width;
+        REAL *to = topics->own_packed + v * width;
         for (int j = 0; j < n; j++)
             to[j] = from[topics->chosen[j]];
         for (int j = n; j < width; j++)
             to[j] = 0;
         topics->own_rows[v] = to;
     }
-    for (int64_t v = n_words; v < n_padded; v++)
+    for (int64_t v = topics->n_words; v < n_padded; v++)
         topics->own_rows[v] = topics->own_rows[0];
+    topics->rows = topics->own_rows;
+}
+
+/* Drop the negligible topics after `it` iterations, if that pays: a document is expected to
+ * need as many again, each with a cheaper sweep once the weights have been copied.  What is
+ * dropped gets gamma = alpha; returns how much that changes gamma. */
+static double FN(drop_topics)(int it, REAL *gamma, REAL *t, FN(topics) *topics)
+{
+    const int line = 64 / (int)sizeof(REAL), before = FN(sweep_cost)(topics);
+    const int copy = topics->narrow ? 1 : COPY_COST;
+    double moved = 0;
+    int n = 0;
+    if (it * (int64_t)before < copy) /* not even for one topic */
+        return 0;
+    VI count = {0};
+    for (int k = 0; k < topics->width; k += LANES)
+        count -= FN(load)(t + k) >= NEGLIGIBLE;
+    for (int l = 0; l < LANES; l++)
+        n += (int)count[l]; /* padding counts */
+    if (it * (int64_t)(before - n) < (int64_t)copy * n)
+        return 0;
+    n = 0;
+    for (int k = 0; k < topics->n; k++)
+        if (t[k] >= NEGLIGIBLE)
+            topics->chosen[n++] = k;
+    const int width = (n + line - 1) / line * line;
+    const int narrow = (n + NARROW_STEP - 1) / NARROW_STEP * NARROW_STEP;
+    if (n == 0)
+        return 0;
+    if (n <= NARROW && topics->n_columns > 0) {
+        if (narrow == topics->narrow)
+            return 0;
+        FN(to_columns)(n, topics);
+    } else {
+        if (width == topics->width || topics->n_words * width > topics->room)
+            return 0;
+        FN(to_short_rows)(n, width, topics);
+    }
+    for (int k = 0; k < topics->n; k++)
+        if (!(t[k] >= NEGLIGIBLE))
+            moved += (double)(gamma[k] < topics->alpha[k] ? topics->alpha[k] - gamma[k]
+                                                          : gamma[k] - topics->alpha[k]);
     for (int j = 0; j < n; j++) {
         const int k = topics->chosen[j];
-        topics->active[j] = all ? k : topics->active[k];
+        topics->active[j] = topics->packed ? topics->active[k] : k;
         topics->own_alpha[j] = topics->alpha[k];
         gamma[j] = gamma[k];
         t[j] = t[k];
@@ -283,11 +385,25 @@ static double FN(drop_topics)(int it, int64_t n_words, int K, REAL *gamma, REAL 
         topics->own_alpha[j] = gamma[j] = topics->own_alpha[0];
         t[j] = 0;
     }
-    topics->n = n;
-    topics->K_pad = width;
-    topics->rows = topics->own_rows;
     topics->alpha = topics->own_alpha;
+    topics->n = n;
+    topics->width = width;
+    topics->packed = 1;
     return moved;
+}
+
+/* s_k = sum_v ratio_v W_vk over some of the words. */
+INLINE void FN(sweep_topics)(int backwards, int64_t first, int64_t n_words, const REAL *counts,
+                             const REAL *t, REAL eps, const FN(topics) *topics, REAL *s)
+{
+    for (int k = 0; k < topics->width; k += LANES)
+        FN(store)(s + k, (V){0});
+    if (topics->narrow)
+        FN(sweep_columns)(topics->narrow, n_words, topics->n_columns, topics->own_columns + first,
+                          counts + first, t, eps, NULL, NULL, s);
+    else
+        FN(sweep)(backwards, n_words, topics->width, topics->rows + first, counts + first, t, eps,
+                  s);
 }
 
 /* Numbers of the topics that are left, put in their places among others. */
@@ -319,7 +435,7 @@ static int FN(fit_document)(
     double tolerance,        /* IN  on sum_k |change of gamma_k| */
     int max_iter,            /* IN */
     int finish,              /* IN  whether norm and ratio are wanted at the final gamma */
-    int64_t room,            /* IN  numbers in `packed`; 0 to drop no topics */
+    int64_t room,            /* IN  numbers in own_packed; 0 to drop no topics */
     REAL *gamma,             /* IN/OUT K_pad: the start, the result */
     REAL *t,                 /* OUT K_pad: exp(b (psi(gamma) - psi(reference))), packed */
     int32_t *active,         /* OUT K_pad: the topics that t is of, if some were dropped */
@@ -332,35 +448,40 @@ static int FN(fit_document)(
     REAL *own_alpha,         /* OUT K_pad: scratch */
     const REAL **own_rows,   /* OUT n_words, padded: scratch */
     int32_t *chosen,         /* OUT K_pad: scratch */
-    REAL *packed)            /* OUT room: scratch */
+    REAL *own_packed,        /* OUT room: scratch */
+    REAL *own_columns)       /* OUT NARROW * (n_words, padded): scratch */
 {
     const REAL clamp = eps > 0 ? CLAMP_PLAIN : CLAMP;
-    FN(topics) topics = {K_pad, K_pad, rows, alpha, active, chosen, own_alpha, own_rows, packed,
-                         room};
+    FN(topics) topics = {
+        .n = K, .width = K_pad, .rows = rows, .alpha = alpha, .n_words = n_words,
+        .n_columns = (n_words + LANES - 1) / LANES * LANES, .room = room, .active = active,
+        .chosen = chosen, .own_alpha = own_alpha, .own_rows = own_rows, .own_packed = own_packed,
+        .own_columns = own_columns};
     int it = 0;
     double dropped = 0;
     V ref_scale, ref_shift;
     REAL now = eps > 0 ? FN(total_of)(K, K_pad, gamma) : FN(largest_of)(K_pad, gamma);
+    if (K <= NARROW && max_iter > 2) {
+        for (int k = 0; k < K; k++)
+            chosen[k] = k;
+        FN(to_columns)(K, &topics);
+    }
     *reference = now;
     FN(reference_parts)(now, &ref_scale, &ref_shift);
     FN(exp_digamma_row)(K_pad, gamma, now, ref_scale, ref_shift, b, clamp, t);
     while (it < max_iter) {
-        const int width = topics.K_pad;
+        const int width = topics.width;
         it++;
-        for (int k = 0; k < width; k += LANES)
-            FN(store)(s + k, (V){0});
         if (BITS == 64 || n_words <= LONG_DOCUMENT) {
-            FN(sweep)(it & 1, n_words, width, topics.rows, counts, t, eps, s);
+            FN(sweep_topics)(it & 1, 0, n_words, counts, t, eps, &topics, s);
         } else { /* sums of very many words are kept in double */
             for (int k = 0; k < width; k++)
                 totals[k] = 0;
             for (int64_t first = 0; first < n_words; first += LONG_DOCUMENT) {
                 const int64_t n = n_words - first < LONG_DOCUMENT ? n_words - first : LONG_DOCUMENT;
-                FN(sweep)(it & 1, n, width, topics.rows + first, counts + first, t, eps, s);
-                for (int k = 0; k < width; k++) {
+                FN(sweep_topics)(it & 1, first, n, counts, t, eps, &topics, s);
+                for (int k = 0; k < width; k++)
                     totals[k] += (double)s[k];
-                    s[k] = 0;
-                }
             }
             for (int k = 0; k < width; k++)
                 s[k] = (REAL)totals[k];
@@ -387,17 +508,21 @@ static int FN(fit_document)(
         FN(exp_digamma_row)(width, gamma, now, ref_scale, ref_shift, b, clamp, t);
         if (moved < tolerance)
             break;
-        if (room && it < max_iter)
-            dropped = FN(drop_topics)(it, n_words, K, gamma, t, &topics);
+        dropped = room && it < max_iter ? FN(drop_topics)(it, gamma, t, &topics) : 0;
     }
-    if (finish)
-        FN(all_normalizers)(n_words, topics.K_pad, topics.rows, counts, t, eps, norm, ratio);
-    if (topics.n < K_pad) {
+    if (finish && topics.narrow) {
+        FN(sweep_columns)(topics.narrow, n_words, topics.n_columns, own_columns, counts, t, eps,
+                          norm, ratio, s);
+        for (int64_t v = topics.n_columns; v % WORD_BLOCK; v++)
+            ratio[v] = 0;
+    } else if (finish)
+        FN(all_normalizers)(n_words, topics.width, topics.rows, counts, t, eps, norm, ratio);
+    *n_active = topics.packed ? topics.n : K_pad;
+    if (topics.packed) {
         for (int j = 0; j < topics.n; j++)
             s[j] = gamma[j];
         FN(spread)(topics.n, active, s, K_pad, alpha, gamma);
     }
-    *n_active = topics.n;
     return it;
 }
 

@@ -154,6 +154,8 @@ class Workspace:
         self.active = np.empty((n_samples, self._width), dtype=np.int32)
         self.n_active = np.empty(n_samples, dtype=np.int32)
         room = min(self._padded * self._width, PACKED_BYTES // np.dtype(self._dtype).itemsize)
+        size = kernels.columns_size(self._padded)
+        self.columns = aligned_empty((self.n_threads, size), self._dtype)
         self.packed = aligned_empty((self.n_threads, room), self._dtype)
 
     def raised(self, needed: bool) -> NDArray:
@@ -255,6 +257,7 @@ def fit_block(
         work.scratch,
         work.rows,
         work.packed,
+        work.columns,
         work.raised(bool(np.any(inverse != b0))),
     )
     if wanted.statistics is not None:
