@@ -25,10 +25,11 @@ cdef extern from "kernels.h" nogil:
         ) noexcept nogil
         double (*log_dot)(int, const float *, const float *, double *) noexcept nogil
         float (*exp_digamma_weights)(
-            int, int, const float *, const float *, float, int, float *, float *, float *
+            int, int, const float *, const float *, float, const float *, float, int, float *, float *,
+            float *
         ) noexcept nogil
         void (*step_row)(
-            int, float, float, float, float, const float *, const float *, float *, double *
+            int, float, float, float, int, const float *, const float *, float *, double *
         ) noexcept nogil
         void (*bernoulli_sweep)(
             int, int64_t, const float *, const float *, const float *, float, const float *,
@@ -68,11 +69,11 @@ cdef extern from "kernels.h" nogil:
         ) noexcept nogil
         double (*log_dot)(int, const double *, const double *, double *) noexcept nogil
         double (*exp_digamma_weights)(
-            int, int, const double *, const double *, double, int, double *, double *, double *
+            int, int, const double *, const double *, double, const double *, double, int, double *, double *,
+            double *
         ) noexcept nogil
         void (*step_row)(
-            int, double, double, double, double, const double *, const double *, double *,
-            double *
+            int, double, double, double, int, const double *, const double *, double *, double *
         ) noexcept nogil
         void (*bernoulli_sweep)(
             int, int64_t, const double *, const double *, const double *, double, const double *,

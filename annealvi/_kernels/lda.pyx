@@ -70,12 +70,15 @@ def refresh_weights(
     const int64_t[::1] words,        # IN  the words wanted
     Py_ssize_t n_words,              # IN
     const floating[:, ::1] lam,      # IN  (V, K_pad)
+    const floating[:, :] eta,        # IN  (V, K), see step_topics
+    const double[::1] decay,         # IN  (V,) likewise
+    double now,                      # IN  likewise
     const floating[::1] psi_sums,    # IN  (K_pad,) psi(sum_v lam)
     int K,                           # IN
     floating b,                      # IN  inverse temperature
     bint normalise,                  # IN  relative to each row's largest E log beta
     int n_threads,                   # IN
-    floating[:, ::1] scratch,        # OUT (n_threads, K_pad)
+    floating[:, ::1] scratch,        # OUT (n_threads, 2 K_pad)
     uint8_t[::1] fresh,              # IN/OUT (V,) which rows are up to date
     floating[:, ::1] weights,        # IN/OUT (V, K_pad) exp(b (E log beta - log_scale))
     floating[::1] log_scale,         # IN/OUT (V,) about the row's largest, or 0
@@ -94,12 +97,12 @@ def refresh_weights(
                 logs_v = &logs[v, 0]
             if floating is float:
                 log_scale[v] = kernels.f32.exp_digamma_weights(
-                    K, K_pad, &lam[v, 0], &psi_sums[0], b, normalise, &scratch[threadid(), 0],
-                    &weights[v, 0], logs_v)
+                    K, K_pad, &lam[v, 0], &eta[v, 0], <float>(now / decay[v]), &psi_sums[0], b,
+                    normalise, &scratch[threadid(), 0], &weights[v, 0], logs_v)
             else:
                 log_scale[v] = kernels.f64.exp_digamma_weights(
-                    K, K_pad, &lam[v, 0], &psi_sums[0], b, normalise, &scratch[threadid(), 0],
-                    &weights[v, 0], logs_v)
+                    K, K_pad, &lam[v, 0], &eta[v, 0], <double>(now / decay[v]), &psi_sums[0], b,
+                    normalise, &scratch[threadid(), 0], &weights[v, 0], logs_v)
             fresh[v] = 1
 
 
@@ -333,36 +336,46 @@ def accumulate_statistics(
 
 
 def step_topics(
+    const int64_t[::1] words,           # IN  the rows that are to move, ascending
     floating[:, ::1] lam,               # IN/OUT (V, K_pad)
     const floating[:, :] eta,           # IN  (V, K), rows contiguous, strides between them free
+    double[::1] decay,                  # IN/OUT (V,) what `now` was when the row last moved
+    double now,                         # IN  the product of 1 - rho over all steps
     const floating[:, ::1] statistics,  # IN  (V, K_pad)
     const uint8_t[::1] seen,            # IN  (V,) rows of statistics in use; others count as 0
-    floating keep,                      # IN
-    floating gain,                      # IN
-    floating scale,                     # IN
+    floating amount,                    # IN  of the statistics
     floating floor,                     # IN
+    bint whole,                         # IN  whether sums are of lam, or else of the statistics
     int n_threads,                      # IN
-    double[:, ::1] partial,             # OUT (blocks, K) scratch, see n_vocabulary_blocks
-    double[::1] sums,                   # OUT (K,) sum_v lam
+    double[:, ::1] partial,             # OUT (blocks, K) scratch, see n_blocks
+    double[::1] sums,                   # OUT (K,) sum over the rows that move
 ):
-    """lam = max(keep * lam + gain * (eta + scale * statistics), floor), and its sums."""
+    """lam_v = max(eta_v + now / decay_v (lam_v - eta_v) + amount statistics_v, floor).
+
+    A row without statistics only returns to the prior, lam - eta <- (1 - rho) (lam - eta), so
+    it can make up for all the steps that it has missed whenever it is wanted.
+    """
     cdef:
-        Py_ssize_t n_features = lam.shape[0], n_blocks = partial.shape[0], block, v, k
+        Py_ssize_t n_words = words.shape[0], n_parts = partial.shape[0], block, i, v, k
         int K = sums.shape[0]
         const floating *s_row
-    for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
+        double factor
+    for block in prange(n_parts, nogil=True, num_threads=n_threads, schedule="static"):
         for k in range(K):
             partial[block, k] = 0
-        for v in range(block * VOCABULARY_BLOCK, min((block + 1) * VOCABULARY_BLOCK, n_features)):
+        for i in range(block * VOCABULARY_BLOCK, min((block + 1) * VOCABULARY_BLOCK, n_words)):
+            v = words[i]
             s_row = NULL
             if seen[v]:
                 s_row = &statistics[v, 0]
+            factor = now / decay[v]
             if floating is float:
-                kernels.f32.step_row(K, keep, gain, scale, floor, &eta[v, 0], s_row, &lam[v, 0],
-                                     &partial[block, 0])
+                kernels.f32.step_row(K, <float>factor, amount, floor, whole, &eta[v, 0], s_row,
+                                     &lam[v, 0], &partial[block, 0])
             else:
-                kernels.f64.step_row(K, keep, gain, scale, floor, &eta[v, 0], s_row, &lam[v, 0],
-                                     &partial[block, 0])
+                kernels.f64.step_row(K, factor, amount, floor, whole, &eta[v, 0], s_row,
+                                     &lam[v, 0], &partial[block, 0])
+            decay[v] = now
     add_blocks(partial, sums)
 
 
@@ -394,6 +407,6 @@ cdef void add_blocks(const double[:, ::1] partial, double[::1] sums) noexcept no
             sums[k] += partial[block, k]
 
 
-def n_vocabulary_blocks(n_features):
-    """Rows of ``partial`` that step_topics needs."""
-    return (n_features + VOCABULARY_BLOCK - 1) // VOCABULARY_BLOCK
+def n_blocks(n_words):
+    """Rows of ``partial`` that the sums over words need."""
+    return (n_words + VOCABULARY_BLOCK - 1) // VOCABULARY_BLOCK

@@ -732,11 +732,21 @@ INLINE REAL FN(weight_exponents)(int near, int K, int K_pad, const REAL *lambda,
 /* One row of topic weights, W_k = exp(b (psi(lambda_k) - psi_sums_k - reference)), 0 in
  * the padding.  With `normalise` the reference is about the largest E log beta of the
  * row, else 0.  Returns the reference.  `logs`, unless NULL, gets the exponents at b = 1,
- * which no clamp has touched. */
-static REAL FN(exp_digamma_weights)(int K, int K_pad, const REAL *lambda, const REAL *psi_sums,
-                                    REAL b, int normalise, REAL *exponents, REAL *weights,
-                                    REAL *logs)
+ * which no clamp has touched.  A `factor` other than 1 first takes lambda on its way back to
+ * eta, as step_row has it.  `scratch` is 2 K_pad long. */
+static REAL FN(exp_digamma_weights)(int K, int K_pad, const REAL *lambda, const REAL *eta,
+                                    REAL factor, const REAL *psi_sums, REAL b, int normalise,
+                                    REAL *scratch, REAL *weights, REAL *logs)
 {
+    REAL *exponents = scratch;
+    if (factor != 1) { /* the row has steps to make up for */
+        REAL *row = scratch + K_pad;
+        for (int k = 0; k < K; k++)
+            row[k] = eta[k] + factor * (lambda[k] - eta[k]);
+        for (int k = K; k < K_pad; k++)
+            row[k] = lambda[k];
+        lambda = row;
+    }
     REAL reference = FN(largest_of)(K_pad, lambda) < (REAL)FAR
         ? FN(weight_exponents)(1, K, K_pad, lambda, psi_sums, b, weights, exponents)
         : FN(weight_exponents)(0, K, K_pad, lambda, psi_sums, b, weights, exponents);
@@ -761,22 +771,24 @@ static REAL FN(exp_digamma_weights)(int K, int K_pad, const REAL *lambda, const 
     return reference;
 }
 
-/* One row of the natural-gradient step, and what it adds to the topics' sums:
- *     lambda = max(keep * lambda + gain * (eta + scale * S), floor). */
-static void FN(step_row)(int K, REAL keep, REAL gain, REAL scale, REAL floor,
+/* One row of the natural-gradient step, which takes a share of the way back to the prior and
+ * adds some of the statistics:
+ *     lambda = max(eta + factor * (lambda - eta) + amount * S, floor).
+ * `sums` gets S or, if `whole`, the new lambda. */
+static void FN(step_row)(int K, REAL factor, REAL amount, REAL floor, int whole,
                          const REAL *restrict eta, const REAL *restrict s_row,
                          REAL *restrict lambda, double *restrict sums)
 {
     if (s_row)
         for (int k = 0; k < K; k++) {
-            const REAL new = keep * lambda[k] + gain * (eta[k] + scale * s_row[k]);
+            const REAL new = eta[k] + factor * (lambda[k] - eta[k]) + amount * s_row[k];
             lambda[k] = new < floor ? floor : new; /* NaN stays NaN */
-            sums[k] += (double)lambda[k];
+            sums[k] += (double)(whole ? lambda[k] : s_row[k]);
         }
     else
         for (int k = 0; k < K; k++) {
-            const REAL new = keep * lambda[k] + gain * eta[k];
+            const REAL new = eta[k] + factor * (lambda[k] - eta[k]);
             lambda[k] = new < floor ? floor : new;
-            sums[k] += (double)lambda[k];
+            sums[k] += (double)(whole ? lambda[k] : 0);
         }
 }

@@ -63,6 +63,26 @@ class Statistics(NamedTuple):
         return cls(values, np.zeros(n_features, dtype=np.uint8))
 
 
+class Rows(NamedTuple):
+    """lambda, of which some rows may have steps to make up for.
+
+    Attributes
+    ----------
+    values : ndarray of shape (V, K padded)
+    eta : ndarray of shape (V, K)
+    decay : ndarray of shape (V,)
+        What `now` was when the row last moved.
+    now : float
+        The product of 1 - rho over all steps, so that at present row v is
+        eta_v + now / decay_v (values_v - eta_v).
+    """
+
+    values: NDArray
+    eta: NDArray
+    decay: NDArray[np.float64]
+    now: float
+
+
 class TopicWeights:
     """exp(b E log beta), word-major, each row worked out when a document needs it.
 
@@ -84,7 +104,7 @@ class TopicWeights:
     def refresh(
         self,
         words: NDArray[np.int64],
-        lam: NDArray,
+        topics: Rows,
         topic_sums: NDArray[np.float64],
         b: float,
         exact: bool,
@@ -98,18 +118,22 @@ class TopicWeights:
         if self._made_for != (b, exact):
             self._made_for = (b, exact)
             self.outdate()
-        psi_sums = np.zeros(lam.shape[1], dtype=lam.dtype)
+        width, dtype = self.values.shape[1], self.values.dtype
+        psi_sums = np.zeros(width, dtype=dtype)
         psi_sums[: len(topic_sums)] = psi(topic_sums)
         kernels.refresh_weights(
             words,
             len(words),
-            lam,
+            topics.values,
+            topics.eta,
+            topics.decay,
+            topics.now,
             psi_sums,
             len(topic_sums),
             b,
             not exact,
             n_threads,
-            np.empty((n_threads, lam.shape[1]), dtype=lam.dtype),
+            np.empty((n_threads, 2 * width), dtype=dtype),
             self.fresh,
             self.values,
             self.log_scale,

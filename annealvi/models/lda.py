@@ -105,10 +105,12 @@ class LDA(Topics):
     def set_priors(self, alpha: ArrayLike, eta: ArrayLike) -> None:
         """Take other priors from the next step on."""
         self.alpha = np.broadcast_to(np.asarray(alpha, dtype=np.float64), (self.n_topics,))
-        self.eta = np.asarray(eta, dtype=np.float64)
+        if not np.array_equal(self.eta, eta):
+            _ = self.lam  # up to date under the prior that it has had
+            self.eta = np.asarray(eta, dtype=np.float64)
+            self._eta_kept = None
 
     def _changed(self, rho: float) -> None:
-        super()._changed(rho)
         self._inference = {}  # other threads may be reading the old ones
         if self._training is not None:
             self._training.weights.outdate()
@@ -231,12 +233,12 @@ class LDA(Topics):
         if tempering.form == "posterior":
             rho = min(1.0, rho / float(np.mean(tempering.inverse)))
             floor = POSTERIOR_FLOOR
-        eta = self._eta_rows(self.dtype, tempering)
-        if not self.lam.flags.writeable:  # loaded from a memory map
-            self.lam = self.lam.copy()
+        eta = self._rows().eta
+        if tempering.form == "posterior":
+            eta = self._eta_rows(self.dtype, tempering)
         self._full_steps += rho == 1
         self._changed(rho)
-        self._step(1.0 - rho, rho, scale, floor, eta, statistics)
+        self._step(rho, scale, floor, eta, statistics)
 
     # ------------------------------------------------------ learned temperatures
 
@@ -416,7 +418,7 @@ class LDA(Topics):
         want_logs = wanted.energy is not None or bool(np.any(inverse != b0))
         with self._lock:
             sums = self.topic_sums
-            weights.refresh(words, self.lam, sums, b0, exact, work.n_threads, want_logs)
+            weights.refresh(words, self._rows(), sums, b0, exact, work.n_threads, want_logs)
         fit_block(
             X,
             rows,
@@ -532,7 +534,10 @@ class LDA(Topics):
             self._partition.let_go()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in _NOT_PICKLED}
+        state = {name: value for name, value in vars(self).items() if name not in _NOT_PICKLED}
+        if self.exposed:
+            state["_sums"] = None
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, **dict.fromkeys(_NOT_PICKLED))
@@ -542,7 +547,7 @@ class LDA(Topics):
 
 
 #: What a copy works out again.
-_NOT_PICKLED = ("document_topics", "exposed", "_sums", "_training", "_inference", "_lock")
+_NOT_PICKLED = ("document_topics", "exposed", "_eta_kept", "_training", "_inference", "_lock")
 
 
 class _Call(NamedTuple):
