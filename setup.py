@@ -126,6 +126,7 @@ setup(
             extension("special"),
             extension("build_info"),
             extension("lda"),
+            extension("bounds"),
             extension("fmm"),
             extension("gemm"),
             extension("partition"),

@@ -2,6 +2,7 @@
 
 try:
     from annealvi._kernels import (  # type: ignore[attr-defined]  # compiled
+        bounds,
         fmm,
         gemm,
         lda,
@@ -23,6 +24,7 @@ except ModuleNotFoundError as error:
 
 __all__ = [
     "available_instruction_sets",
+    "bounds",
     "debug_build",
     "fmm",
     "gemm",

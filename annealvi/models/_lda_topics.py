@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, DTypeLike, NDArray
-from scipy.special import gammaln, psi
 
+from annealvi._kernels import bounds, special
 from annealvi._kernels import lda as kernels
 from annealvi._kernels.layout import aligned_empty, padded_length
 from annealvi.model import UNTEMPERED, Tempering
@@ -16,8 +16,6 @@ from annealvi.models._lda_blocks import Statistics, TopicWeights
 
 #: Documents a topic, and their weight, where topics start from documents.
 SEED_DOCUMENTS, SEED_WEIGHT = 5, 5.0
-#: Bytes of lambda that the bound takes at a time.
-BOUND_BYTES = 1 << 23
 
 
 class Topics:
@@ -121,19 +119,26 @@ class Topics:
     def topic_bound(self, tempering: Tempering = UNTEMPERED) -> float:
         """-KL(q(beta) || p(beta)), the topics' part of the ELBO."""
         self._mind_exposure()
-        eta = self._eta_rows(np.float64, tempering)
-        sums = self.topic_sums
-        psi_sums = psi(sums)
-        eta_sums = np.zeros(self.n_topics)
-        total = np.zeros(self.n_topics)
-        step = max(1, BOUND_BYTES // (8 * self.n_topics))
-        for start in range(0, self.n_features, step):
-            words = slice(start, start + step)
-            lam = self.lam[words, : self.n_topics].astype(np.float64)
-            total += np.sum((eta[words] - lam) * (psi(lam) - psi_sums), axis=0)
-            total += np.sum(gammaln(lam) - gammaln(eta[words]), axis=0)
-            eta_sums += np.sum(eta[words], axis=0)
-        return float(np.sum(total + gammaln(eta_sums) - gammaln(sums)))
+        K, V = self.n_topics, self.n_features
+        b = float(np.mean(tempering.inverse)) if tempering.form == "posterior" else 1.0
+        # (1, 1), (V, 1) or (V, K): what is the same for all words or topics is summed once
+        rows = self.eta.reshape(-1, 1) if self.eta.ndim < 2 else self.eta.T
+        eta = np.ascontiguousarray(rows * b)
+        of_words, of_topics = V // eta.shape[0], K // eta.shape[1]
+        sums, total = self.topic_sums, np.empty(K)
+        bounds.column_terms(
+            self.lam,
+            eta,
+            special.digamma(sums),
+            self.n_threads,
+            np.empty((self.n_threads, K)),
+            np.empty((bounds.n_vocabulary_blocks(V), K)),
+            total,
+        )
+        of_prior = special.lgamma(of_words * eta.sum(axis=0)) - of_words * np.sum(
+            special.lgamma(eta), axis=0
+        )
+        return float(np.sum(total - special.lgamma(sums)) + of_topics * np.sum(of_prior))
 
     def _step(
         self,

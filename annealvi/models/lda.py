@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, psi
 
+from annealvi._kernels import bounds, special
 from annealvi.model import UNTEMPERED, Batch, LocalRule, LocalStep, Tempering
 from annealvi.models._lda_blocks import (
     Local,
@@ -403,8 +404,7 @@ class LDA(Topics):
         bound = np.zeros(X.shape[0])
         self._over_blocks(X, gamma, tempering, n_threads, exact=False, max_iter=0, bound=bound)
         prior = self._effective_alpha(tempering)
-        for rows in self._blocks(slice(0, X.shape[0])):
-            bound[rows] += _negative_kl(prior, gamma[rows])
+        bound += _negative_kl(prior, gamma, self.n_threads if n_threads is None else n_threads)
         return bound
 
     def elbo(
@@ -589,12 +589,16 @@ class _Training(NamedTuple):
     statistics: Statistics
 
 
-def _negative_kl(prior: NDArray[np.float64], gamma: NDArray) -> NDArray[np.float64]:
+def _negative_kl(
+    prior: NDArray[np.float64], gamma: NDArray, n_threads: int = 1
+) -> NDArray[np.float64]:
     """-KL(Dir(gamma_d) || Dir(prior)) of each row."""
-    gamma = gamma.astype(np.float64)
-    sums = gamma.sum(axis=1, keepdims=True)
-    inner = (prior - gamma) * (psi(gamma) - psi(sums)) + gammaln(gamma) - gammaln(prior)
-    return inner.sum(axis=1) + gammaln(prior.sum()) - gammaln(sums[:, 0])
+    out = np.empty(len(gamma))
+    prior = np.ascontiguousarray(prior)
+    sums = gamma.sum(axis=1, dtype=np.float64)
+    scratch = np.empty((n_threads, 2, len(prior)))
+    bounds.row_terms(gamma, prior, special.digamma(sums), n_threads, scratch, out)
+    return out + (gammaln(prior.sum()) - gammaln(prior).sum() - special.lgamma(sums))
 
 
 def _lengths(X: Any, rows: slice) -> NDArray[np.float64]:
