@@ -1,5 +1,7 @@
 """The compiled kernels: the only place that knows about SIMD, threads and dtypes."""
 
+import os
+
 try:
     from annealvi._kernels import (  # type: ignore[attr-defined]  # compiled
         bounds,
@@ -8,6 +10,7 @@ try:
         lda,
         partition,
         special,
+        threads,
     )
     from annealvi._kernels._dispatch import (
         available_instruction_sets,
@@ -22,6 +25,9 @@ except ModuleNotFoundError as error:
         f"installed annealvi. ({error})"
     ) from error
 
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=threads.release)
+
 __all__ = [
     "available_instruction_sets",
     "bounds",
@@ -33,5 +39,6 @@ __all__ = [
     "openmp_enabled",
     "partition",
     "special",
+    "threads",
     "use_instruction_set",
 ]
