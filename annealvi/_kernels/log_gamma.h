@@ -23,7 +23,8 @@ INLINE vec_f64 log_gamma_and_psi(vec_f64 x, vec_f64 *psi)
     const vec_f64 a = select_f64(near, x, splat_f64(1));
     const vec_f64 g = ((((a + 15) * a + 85) * a + 225) * a + 274) * a + 120;
     const vec_f64 y = x + select_f64(near, splat_f64(LOG_GAMMA_SHIFT - 0.5), splat_f64(-0.5));
-    const vec_f64 log_y = log_f64(y);
+    vec_f64 high;
+    const vec_f64 low = log_parts_f64(y, &high);
     const vec_f64 w = 1 / y;
     const vec_f64 z = w * w;
     vec_f64 q = z * -0.0040179508984101177712 + 0.0018206241180459700744;
@@ -42,10 +43,11 @@ INLINE vec_f64 log_gamma_and_psi(vec_f64 x, vec_f64 *psi)
         p = p * z + 0.041666666666665477703;
         const vec_f64 ratio = select_f64(near, slope / g, (vec_f64){0});
         const vec_f64 first = select_f64(near, 1 / x, (vec_f64){0});
-        *psi = (log_y + (z * p - ratio)) - first;
+        *psi = ((high + low) + (z * p - ratio)) - first;
     }
     const vec_f64 product = select_f64(near, a * g, splat_f64(1));
-    return y * (log_y - 1) + (w * q + 0.91893853320467274178) - log_f64(product);
+    /* log y - 1 is rounded once, not log y and then the difference */
+    return y * ((high - 1) + low) + (w * q + 0.91893853320467274178) - log_f64(product);
 }
 
 INLINE vec_f64 log_gamma_anywhere(vec_f64 x)

@@ -101,8 +101,9 @@ INLINE V FN(exp)(V x)
     return FN(select)(x != x, x, FN(select)(underflow | overflow, limits, y));
 }
 
-/* log of a positive normal number; others are the caller's business. */
-INLINE V FN(log)(V x)
+/* log x = *high + the result, the first exact, the second rounded to its own size, of a
+ * positive normal number; others are the caller's business. */
+INLINE V FN(log_parts)(V x, V *high)
 {
     const VI bits = (VI)x - (INT)SQRT_HALF_BITS;
     const VI k = bits >> MANTISSA_BITS;
@@ -124,7 +125,15 @@ INLINE V FN(log)(V x)
     p = p * z + 0.666666665545f;
 #endif
     /* 2s = f - s f exactly enough that log 1 = 0 and small results keep their digits */
-    return n * (REAL)LN2_HI + (n * (REAL)LN2_LO + (s * (z * p - f) + f));
+    *high = n * (REAL)LN2_HI;
+    return n * (REAL)LN2_LO + (s * (z * p - f) + f);
+}
+
+INLINE V FN(log)(V x)
+{
+    V high;
+    const V low = FN(log_parts)(x, &high);
+    return high + low;
 }
 
 /* exp(psi(x)) = *scale * exp(-(*one + *rest) * *inverse) for normal x > 0, where
