@@ -12,9 +12,9 @@ from annealvi._kernels._dispatch cimport kernels
 
 cdef enum:
     VOCABULARY_BLOCK = 64  # words whose terms are summed by one thread
-    # Terms below which a second thread is not worth waking.  A term takes about 2 ns, and
-    # waking takes 5 to 20 us where a processor is free for it, and milliseconds where none is.
-    LEAST_SHARED = 1 << 17
+    # Terms below which a second thread is not worth waking: they take one about 0.6 ms.  Waking
+    # takes 5 to 20 us where a processor is free for it, 50 us and up to some ms where none is.
+    LEAST_SHARED = 1 << 18
 
 
 def row_terms(

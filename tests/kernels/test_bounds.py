@@ -74,9 +74,9 @@ def test_columns(kind, width, dtype, instruction_set):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_any_number_of_threads_gives_the_same_bits(dtype):
     rng = np.random.RandomState(0)
-    x = positive(rng, (3001, 67), dtype)  # enough terms that they are shared out
+    x = positive(rng, (5001, 67), dtype)  # enough terms that they are shared out
     prior = rng.uniform(0.01, 2, 67)
-    row_sums, column_sums = rng.uniform(0, 9, 3001), rng.uniform(0, 9, 67)
+    row_sums, column_sums = rng.uniform(0, 9, 5001), rng.uniform(0, 9, 67)
     rows, columns = row_terms(x, prior, row_sums), column_terms(x, prior[None, :1], column_sums)
     for n_threads in (2, 3, 7):
         assert_array_equal(row_terms(x, prior, row_sums, n_threads), rows)
