@@ -46,7 +46,7 @@ int main(void) {
     int n = 0;
     #pragma omp parallel reduction(+:n)
     n += 1;
-    return n < 1 || omp_get_max_threads() < 1;
+    return n < 1 || omp_pause_resource_all(omp_pause_soft) != 0; /* for threads.pyx: GCC 9 */
 }
 """
 X86_PROBE = """
@@ -84,7 +84,9 @@ class BuildKernels(build_ext):
             openmp = ["-fopenmp"]
             print("annealvi: building with OpenMP")
         else:
-            self.warn("annealvi: OpenMP not found; building for one thread, n_jobs has no effect")
+            self.warn(
+                "annealvi: no OpenMP (GCC 9's or later); building for one thread, n_jobs idle"
+            )
         builds = {"baseline": []}
         macros = [("ANNEALVI_DEBUG", str(int(DEBUG)))]
         if all(self.compiles(X86_PROBE, flags) for flags in X86_BUILDS.values()):
@@ -125,7 +127,9 @@ setup(
             extension("_dispatch", f"{KERNELS}/dispatch.c"),
             extension("special"),
             extension("build_info"),
+            extension("threads"),
             extension("lda"),
+            extension("bounds"),
             extension("fmm"),
             extension("gemm"),
             extension("partition"),

@@ -228,9 +228,7 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     @property
     def components_(self) -> NDArray:
-        model = self._fitted("_model")
-        model.exposed = True
-        return model.topics
+        return self._fitted("_model").show()
 
     @components_.setter
     def components_(self, value: ArrayLike) -> None:

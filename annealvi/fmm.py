@@ -101,8 +101,8 @@ class TemperedFMM(FittedFMM):
 
     n_jobs : int, default=None
         Threads.  None means 1 unless in a :obj:`joblib.parallel_backend` context, -1 means
-        all processors.  Results are bit-identical for every number.  A process forked
-        from one that has used threads must use one, as OpenMP's do not survive a fork.
+        all processors.  Results are bit-identical for every number.  A forked process
+        may use threads too, whatever its parent did before.
 
     verbose : int, default=0
         Print a line after each iteration.

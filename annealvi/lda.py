@@ -95,8 +95,8 @@ class TemperedLDA(FittedLDA):
 
     n_jobs : int, default=None
         Threads.  None means 1 unless in a :obj:`joblib.parallel_backend` context, -1 means
-        all processors.  Results are bit-identical for every number.  A process forked
-        from one that has used threads must use one, as OpenMP's do not survive a fork.
+        all processors.  Results are bit-identical for every number.  A forked process
+        may use threads too, whatever its parent did before.
 
     verbose : int, default=0
         Print a line after each pass.
@@ -345,6 +345,7 @@ class TemperedLDA(FittedLDA):
             )
         finally:
             self._finish()
+            self._model.settle()
         if evaluation.budget_ended:
             warnings.warn(
                 f"The training perplexity had not converged to perp_tol={self.perp_tol!r} after "

@@ -1,12 +1,16 @@
 """The compiled kernels: the only place that knows about SIMD, threads and dtypes."""
 
+import os
+
 try:
     from annealvi._kernels import (  # type: ignore[attr-defined]  # compiled
+        bounds,
         fmm,
         gemm,
         lda,
         partition,
         special,
+        threads,
     )
     from annealvi._kernels._dispatch import (
         available_instruction_sets,
@@ -21,8 +25,12 @@ except ModuleNotFoundError as error:
         f"installed annealvi. ({error})"
     ) from error
 
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=threads.release)
+
 __all__ = [
     "available_instruction_sets",
+    "bounds",
     "debug_build",
     "fmm",
     "gemm",
@@ -31,5 +39,6 @@ __all__ = [
     "openmp_enabled",
     "partition",
     "special",
+    "threads",
     "use_instruction_set",
 ]

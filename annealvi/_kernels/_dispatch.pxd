@@ -44,6 +44,10 @@ cdef extern from "kernels.h" nogil:
         void (*log)(int64_t, const float *, float *) noexcept nogil
         void (*digamma)(int64_t, const float *, float *) noexcept nogil
         void (*exp_digamma)(int64_t, float, const float *, float *) noexcept nogil
+        void (*lgamma)(int64_t, const float *, float *) noexcept nogil
+        void (*dirichlet_row)(
+            int, const float *, const double *, const double *, double *
+        ) noexcept nogil
 
     ctypedef struct table_f64 "annealvi_table_f64":
         int (*fit_document)(
@@ -88,6 +92,10 @@ cdef extern from "kernels.h" nogil:
         void (*log)(int64_t, const double *, double *) noexcept nogil
         void (*digamma)(int64_t, const double *, double *) noexcept nogil
         void (*exp_digamma)(int64_t, double, const double *, double *) noexcept nogil
+        void (*lgamma)(int64_t, const double *, double *) noexcept nogil
+        void (*dirichlet_row)(
+            int, const double *, const double *, const double *, double *
+        ) noexcept nogil
 
     ctypedef struct kernel_table "annealvi_kernels":
         const char *name

@@ -41,7 +41,7 @@ INLINE V FN(exp_digamma_anywhere)(V x, REAL b)
     FN(digamma_parts)(a, 0, &scale, &shift);
     /* e^8 to and fro: exp(-shift) may underflow where its product with scale does not */
     V y = b == 1 ? scale * (REAL)3.3546262790251185e-4 * FN(exp)(8 - shift)
-                 : FN(exp)(b * (FN(log)(scale) - shift));
+                 : FN(exp)(b * FN(digamma)(a));
     y = FN(select)(y < (REAL)TINY, (V){0}, y);
     return FN(at_limits)(x, y, 0, (REAL)__builtin_inf());
 }

@@ -30,6 +30,8 @@
 #include "arrays.h"
 #include "power_rows.h"
 #include "draw_rows.h"
+#include "log_gamma.h"
+#include "bound_rows.h"
 
 #define QUOTE_(a) #a
 #define QUOTE(a) QUOTE_(a)
@@ -40,7 +42,7 @@
             step_row_##suffix,                                                                   \
             bernoulli_sweep_##suffix, bernoulli_energy_##suffix, bernoulli_entropy_##suffix,     \
             exp_array_##suffix, log_array_##suffix, digamma_array_##suffix,                      \
-            exp_digamma_array_##suffix                                                           \
+            exp_digamma_array_##suffix, log_gamma_array_##suffix, dirichlet_row_##suffix         \
     }
 
 const annealvi_kernels PASTE(annealvi_kernels, KERNELS_NAME) = {

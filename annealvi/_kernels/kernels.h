@@ -34,6 +34,8 @@
         void (*log)(int64_t, const REAL *, REAL *);                                              \
         void (*digamma)(int64_t, const REAL *, REAL *);                                          \
         void (*exp_digamma)(int64_t, REAL, const REAL *, REAL *);                                \
+        void (*lgamma)(int64_t, const REAL *, REAL *);                                           \
+        void (*dirichlet_row)(int, const REAL *, const double *, const double *, double *);      \
     } NAME
 
 ANNEALVI_TABLE(float, annealvi_table_f32);

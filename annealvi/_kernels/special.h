@@ -28,8 +28,8 @@
 #undef LN2_HI
 #undef LN2_LO
 #undef SQRT_HALF_BITS
-#undef EXP_LOWEST
-#undef EXP_HIGHEST
+#undef LOG_TINY
+#undef LOG_HUGE
 #undef FAR
 #undef SHIFT
 #undef TINY
@@ -42,8 +42,8 @@
 #define LN2_HI 0x1.62e42feep-1 /* trailing zeros: n * LN2_HI is exact without an FMA */
 #define LN2_LO 0x1.a39ef35793c76p-33
 #define SQRT_HALF_BITS 0x3fe6a09e667f3bcdLL
-#define EXP_LOWEST -708.39
-#define EXP_HIGHEST 709.78
+#define LOG_TINY -0x1.6232bdd7abcd2p9
+#define LOG_HUGE 0x1.62e42fefa39efp9
 #define FAR 1e8
 #define SHIFT 6
 #define TINY 0x1p-1022
@@ -55,15 +55,16 @@
 #define LN2_HI 0x1.62ep-1f
 #define LN2_LO 0x1.0bfbe8p-15f
 #define SQRT_HALF_BITS 0x3f3504f3
-#define EXP_LOWEST -87.33f
-#define EXP_HIGHEST 88.72f
+#define LOG_TINY -0x1.5d589ep6f
+#define LOG_HUGE 0x1.62e42ep6f
 #define FAR 1e4f
 #define SHIFT 3
 #define TINY 0x1p-126f
 #define EPSILON 0x1p-23f
 #endif
 
-/* exp(x) for EXP_LOWEST <= x <= EXP_HIGHEST; the kernels clamp their exponents. */
+/* exp(x) for LOG_TINY <= x <= LOG_HUGE, the least and the largest x whose exponential is
+ * normal and finite; the kernels clamp their exponents well inside. */
 INLINE V FN(exp_clamped)(V x)
 {
     const V rounded = x * (REAL)1.4426950408889634 + (REAL)ROUND_MAGIC;
@@ -93,15 +94,16 @@ INLINE V FN(exp_clamped)(V x)
 /* exp(x) for any x; results below the normal range are 0. */
 INLINE V FN(exp)(V x)
 {
-    const VI underflow = x < (REAL)EXP_LOWEST;
-    const VI overflow = x > (REAL)EXP_HIGHEST;
+    const VI underflow = x < (REAL)LOG_TINY;
+    const VI overflow = x > (REAL)LOG_HUGE;
     const V y = FN(exp_clamped)(FN(select)(underflow | overflow, (V){0}, x));
     const V limits = FN(select)(overflow, FN(splat)((REAL)__builtin_inf()), (V){0});
     return FN(select)(x != x, x, FN(select)(underflow | overflow, limits, y));
 }
 
-/* log of a positive normal number; others are the caller's business. */
-INLINE V FN(log)(V x)
+/* log x = *high + the result, the first exact, the second rounded to its own size, of a
+ * positive normal number; others are the caller's business. */
+INLINE V FN(log_parts)(V x, V *high)
 {
     const VI bits = (VI)x - (INT)SQRT_HALF_BITS;
     const VI k = bits >> MANTISSA_BITS;
@@ -123,12 +125,21 @@ INLINE V FN(log)(V x)
     p = p * z + 0.666666665545f;
 #endif
     /* 2s = f - s f exactly enough that log 1 = 0 and small results keep their digits */
-    return n * (REAL)LN2_HI + (n * (REAL)LN2_LO + (s * (z * p - f) + f));
+    *high = n * (REAL)LN2_HI;
+    return n * (REAL)LN2_LO + (s * (z * p - f) + f);
 }
 
-/* exp(psi(x)) = *scale * exp(-*shift) for normal x > 0; see the head of the file.
+INLINE V FN(log)(V x)
+{
+    V high;
+    const V low = FN(log_parts)(x, &high);
+    return high + low;
+}
+
+/* exp(psi(x)) = *scale * exp(-(*one + *rest) * *inverse) for normal x > 0, where
+ * *one * *inverse = 1 / x up to x = FAR and *inverse = 0 beyond; see the head of the file.
  * `near`: x < FAR is known. */
-INLINE void FN(digamma_parts)(V x, int near, V *scale, V *shift)
+INLINE void FN(digamma_fraction)(V x, int near, V *scale, V *one, V *rest, V *inverse)
 {
     const VI is_near = x < (REAL)FAR;
     const V a = near ? x : FN(select)(is_near, x, FN(splat)(1));
@@ -141,15 +152,18 @@ INLINE void FN(digamma_parts)(V x, int near, V *scale, V *shift)
 #endif
     const V y_near = a + (REAL)(SHIFT - 0.5);
     const V square = y_near * y_near;
-    const V inverse = 1 / (a * g * square);
+    const V part = g * square;
+    const V fraction = 1 / (a * part);
     V y = y_near;
-    V z = a * g * inverse;
-    V r = (g + a * slope) * square * inverse;
+    V z = a * g * fraction;
+    *one = part;
+    *rest = a * slope * square;
+    *inverse = fraction;
     if (!near) {
         const V y_far = x - (REAL)0.5;
         y = FN(select)(is_near, y_near, y_far);
         z = FN(select)(is_near, z, 1 / (y_far * y_far));
-        r = FN(select)(is_near, r, (V){0});
+        *inverse = FN(select)(is_near, fraction, (V){0});
     }
 #if BITS == 64
     const V zz = z * z;
@@ -164,12 +178,22 @@ INLINE void FN(digamma_parts)(V x, int near, V *scale, V *shift)
     p = p * z + 0.0416666475266f;
 #endif
     *scale = y + y * (z * p);
-    *shift = r;
 }
 
+/* exp(psi(x)) = *scale * exp(-*shift).  G y^2 is rounded once for both sides of the fraction,
+ * of which it is nearly all where x is tiny: that keeps the error of R below 4 roundings. */
+INLINE void FN(digamma_parts)(V x, int near, V *scale, V *shift)
+{
+    V one, rest, inverse;
+    FN(digamma_fraction)(x, near, scale, &one, &rest, &inverse);
+    *shift = (rest + one) * inverse;
+}
+
+/* psi(x) itself is worth a second division: 1 / x, the largest term of R, is then rounded
+ * once, and so is its sum with all others. */
 INLINE V FN(digamma)(V x)
 {
-    V scale, shift;
-    FN(digamma_parts)(x, 0, &scale, &shift);
-    return FN(log)(scale) - shift;
+    V scale, one, rest, inverse;
+    FN(digamma_fraction)(x, 0, &scale, &one, &rest, &inverse);
+    return (FN(log)(scale) - rest * inverse) - FN(select)(x < (REAL)FAR, 1 / x, (V){0});
 }

@@ -27,6 +27,8 @@ cdef _apply_typed(str name, double b, const floating[::1] x, floating[::1] out):
             kernels.f32.log(x.shape[0], &x[0], &out[0])
         elif name == "digamma":
             kernels.f32.digamma(x.shape[0], &x[0], &out[0])
+        elif name == "lgamma":
+            kernels.f32.lgamma(x.shape[0], &x[0], &out[0])
         else:
             kernels.f32.exp_digamma(x.shape[0], <float>b, &x[0], &out[0])
     else:
@@ -36,6 +38,8 @@ cdef _apply_typed(str name, double b, const floating[::1] x, floating[::1] out):
             kernels.f64.log(x.shape[0], &x[0], &out[0])
         elif name == "digamma":
             kernels.f64.digamma(x.shape[0], &x[0], &out[0])
+        elif name == "lgamma":
+            kernels.f64.lgamma(x.shape[0], &x[0], &out[0])
         else:
             kernels.f64.exp_digamma(x.shape[0], b, &x[0], &out[0])
 
@@ -53,6 +57,11 @@ def log(x):
 def digamma(x, out=None):
     """The digamma function for x >= 0, NaN below; `out` may be x, contiguous."""
     return _apply("digamma", x, 1.0, out)
+
+
+def lgamma(x):
+    """log Gamma(x) for x >= 0, NaN below; its error is absolute at its zeros, 1 and 2."""
+    return _apply("lgamma", x)
 
 
 def exp_digamma(x, b=1.0):

@@ -12,7 +12,6 @@ from scipy.special import psi
 from annealvi._kernels import lda as kernels
 from annealvi._kernels.layout import aligned_empty, padded_length, padded_rows
 
-
 #: Bytes of a document's rows without its negligible topics: about the second cache.
 PACKED_BYTES = 1 << 19
 

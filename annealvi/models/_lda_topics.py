@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, DTypeLike, NDArray
-from scipy.special import gammaln, psi
 
+from annealvi._kernels import bounds, special
 from annealvi._kernels import lda as kernels
 from annealvi._kernels.layout import aligned_empty, padded_length
 from annealvi.model import UNTEMPERED, Tempering
@@ -17,12 +17,10 @@ from annealvi.models._lda_blocks import Rows, Statistics, TopicWeights
 #: Documents a topic, and their weight, where topics start from documents.
 SEED_DOCUMENTS, SEED_WEIGHT = 5, 5.0
 #: Share of the vocabulary from which on a step moves all rows: nearly all would be wanted
-#: again by the next minibatch, and the sums over words are then exact.
+#: again by the next minibatch.
 DENSE_SHARE = 0.7
 #: A row that has gone this far back to the prior has forgotten where it was.
 FORGOTTEN = 1e-200
-#: Bytes of lambda that the bound takes at a time.
-BOUND_BYTES = 1 << 23
 
 
 class Topics:
@@ -39,11 +37,8 @@ class Topics:
     Attributes
     ----------
     lam : ndarray of shape (V, K padded)
-        lambda.  Reading it brings all rows up to date, see :meth:`_step`.  After writing to
-        it call :meth:`topics_changed`.
-    exposed : bool
-        Whether somebody may hold a view of lambda and write to it unseen: then nothing
-        that follows from lambda is kept between calls.
+        lambda: the model's own array or, where rows have steps to make up for (see
+        :meth:`_step`), a copy with these made.
     """
 
     def __init__(
@@ -56,19 +51,37 @@ class Topics:
         self.n_threads = n_threads
         self.width = padded_length(n_topics, self.dtype)
         self._lam = aligned_empty((n_features, self.width), self.dtype)
-        self._decay = np.ones(n_features)
-        self._now = 1.0
+        self._decay, self._now = np.ones(n_features), 1.0
         self._eta_kept: NDArray | None = None
         self.rng: RandomState | None = None
-        self.exposed = False
         self._sums: NDArray[np.float64] | None = None
-        self._sums_then = np.empty(0)
+        #: What a user holds a view of and may write to unseen, and its sums when last seen.
+        self._shown: NDArray | None = None
+        self._shown_sums = np.empty(0)
+
+    def _changed(self, rho: float) -> None:
+        """The topics have made a step of size rho, or have been written to."""
+
+    def topics_changed(self) -> None:
+        """Forget what was derived from lambda."""
+        self._sums = None
+        self._changed(1.0)
+
+    # ------------------------------------------------------------------- lambda
 
     @property
     def lam(self) -> NDArray:
-        if self._now != 1:
-            self._move(np.arange(self.n_features), self._now, self._rows().eta, whole=True)
-        return self._lam
+        if self._now == 1:
+            return self._lam
+        lam = aligned_empty(self._lam.shape, self.dtype)
+        lam[:] = self._lam
+        self._move_rows(lam, np.arange(self.n_features), self._decay.copy(), self._now)
+        return lam
+
+    @property
+    def topics(self) -> NDArray:
+        """lambda as a (K, V) view."""
+        return self.lam[:, : self.n_topics].T
 
     def _rows(self) -> Rows:
         """lambda as it is stored."""
@@ -76,20 +89,65 @@ class Topics:
             self._eta_kept = self._eta_rows(self.dtype)
         return Rows(self._lam, self._eta_kept, self._decay, self._now)
 
-    def _changed(self, rho: float) -> None:
-        """The topics have made a step of size rho, or have been written to."""
+    def settle(self) -> None:
+        """Let all rows make up for the steps that they have missed."""
+        if self._now != 1:
+            words = np.arange(self.n_features)
+            self._sums = self._move_rows(self._lam, words, self._decay, self._now, whole=True)
+            self._decay[:] = self._now = 1.0
+            self._changed(0.0)  # by rounding
+
+    def show(self) -> NDArray:
+        """`topics` for somebody who may keep them and write to them.
+
+        What is written is honoured until the next step of the topics; it may also be seen by
+        the steps after it, or not.
+        """
+        if self._shown is None:
+            self._shown = self.lam
+            self._shown_sums = self._sum(self._shown)
+        return self._shown[:, : self.n_topics].T
 
     def notice_writes(self) -> None:
-        """Forget what was derived from lambda if it was written to since the last fit."""
-        if self.exposed:
-            self._sums = None
-            if not np.array_equal(self.topic_sums, self._sums_then):
-                self.topics_changed()
+        """Take over what was written to the topics that were shown."""
+        if self._shown is None:
+            return
+        sums = self._sum(self._shown)
+        if not np.array_equal(sums, self._shown_sums):
+            self._lam, self._shown_sums = self._shown, sums
+            self._decay[:] = self._now = 1.0
+            self.topics_changed()
 
-    def _mind_exposure(self) -> None:
-        if self.exposed:
-            self._sums = None
-            self._changed(0.0)
+    def set_topics(self, topics: ArrayLike) -> None:
+        """Take lambda as a (K, V) array."""
+        self._lam[:, : self.n_topics] = np.asarray(topics).T
+        self._lam[:, self.n_topics :] = 0
+        self._decay[:] = self._now = 1.0
+        self._was_moved(None)
+        self.topics_changed()
+
+    def _was_moved(self, sums: NDArray[np.float64] | None) -> None:
+        """All rows are new; `sums` are theirs if known."""
+        if self._shown is self._lam:
+            self._shown_sums = self._sum(self._lam) if sums is None else sums
+        else:
+            self._shown = None
+
+    def _sum(self, lam: NDArray) -> NDArray[np.float64]:
+        sums = np.empty(self.n_topics)
+        partial = np.empty((kernels.n_blocks(self.n_features), self.n_topics))
+        kernels.sum_topics(lam, self.n_threads, partial, sums)
+        return sums
+
+    @property
+    def topic_sums(self) -> NDArray[np.float64]:
+        """sum_v lambda_kv, of shape (K,)."""
+        if self._sums is None:
+            self.settle()
+            self._sums = self._sum(self._lam)
+        return self._sums
+
+    # -------------------------------------------------------------------- start
 
     def initialize(self, rng: RandomState) -> None:
         """lambda ~ Gamma(100, 0.01), as scikit-learn draws it."""
@@ -108,31 +166,7 @@ class Topics:
             topic += SEED_WEIGHT * np.asarray(X[chosen].sum(axis=0)).ravel()
         self.set_topics(topics)
 
-    def set_topics(self, topics: ArrayLike) -> None:
-        """Take lambda as a (K, V) array."""
-        self._lam[:, : self.n_topics] = np.asarray(topics).T
-        self._lam[:, self.n_topics :] = 0
-        self._decay[:] = self._now = 1.0
-        self.topics_changed()
-
-    @property
-    def topics(self) -> NDArray:
-        """lambda as a (K, V) view."""
-        return self.lam[:, : self.n_topics].T
-
-    def topics_changed(self) -> None:
-        """Forget what was derived from lambda."""
-        self._sums = None
-        self._changed(1.0)
-
-    @property
-    def topic_sums(self) -> NDArray[np.float64]:
-        """sum_v lambda_kv, of shape (K,)."""
-        if self._sums is None:
-            sums = np.empty(self.n_topics)
-            kernels.sum_topics(self.lam, self.n_threads, self._partial_sums(), sums)
-            self._sums = sums
-        return self._sums
+    # ------------------------------------------------------ what follows from lambda
 
     def exp_e_log_topics(self) -> NDArray:
         """exp(E log beta) as a (K, V) array."""
@@ -143,20 +177,29 @@ class Topics:
 
     def topic_bound(self, tempering: Tempering = UNTEMPERED) -> float:
         """-KL(q(beta) || p(beta)), the topics' part of the ELBO."""
-        self._mind_exposure()
-        eta = self._eta_rows(np.float64, tempering)
-        sums = self.topic_sums
-        psi_sums = psi(sums)
-        eta_sums = np.zeros(self.n_topics)
-        total = np.zeros(self.n_topics)
-        step = max(1, BOUND_BYTES // (8 * self.n_topics))
-        for start in range(0, self.n_features, step):
-            words = slice(start, start + step)
-            lam = self.lam[words, : self.n_topics].astype(np.float64)
-            total += np.sum((eta[words] - lam) * (psi(lam) - psi_sums), axis=0)
-            total += np.sum(gammaln(lam) - gammaln(eta[words]), axis=0)
-            eta_sums += np.sum(eta[words], axis=0)
-        return float(np.sum(total + gammaln(eta_sums) - gammaln(sums)))
+        self.notice_writes()
+        K, V = self.n_topics, self.n_features
+        b = float(np.mean(tempering.inverse)) if tempering.form == "posterior" else 1.0
+        # (1, 1), (V, 1) or (V, K): what is the same for all words or topics is summed once
+        rows = self.eta.reshape(-1, 1) if self.eta.ndim < 2 else self.eta.T
+        eta = np.ascontiguousarray(rows * b)
+        of_words, of_topics = V // eta.shape[0], K // eta.shape[1]
+        sums, total = self.topic_sums, np.empty(K)
+        bounds.column_terms(
+            self.lam,
+            eta,
+            special.digamma(sums),
+            self.n_threads,
+            np.empty((self.n_threads, K)),
+            np.empty((bounds.n_vocabulary_blocks(V), K)),
+            total,
+        )
+        of_prior = special.lgamma(of_words * eta.sum(axis=0)) - of_words * np.sum(
+            special.lgamma(eta), axis=0
+        )
+        return float(np.sum(total - special.lgamma(sums)) + of_topics * np.sum(of_prior))
+
+    # --------------------------------------------------------------------- steps
 
     def _step(
         self, rho: float, scale: float, floor: float, eta: NDArray, statistics: Statistics
@@ -166,49 +209,71 @@ class Topics:
         Only words in the statistics have to move: the others return to the prior,
         lambda - eta <- (1 - rho) (lambda - eta), and make up for all such steps at once when
         they are wanted.  The sums over words follow from those of the statistics.  All rows
-        move where that is nearly as cheap, where somebody may be looking at lambda, and where
-        the step is another (a full one; one towards another prior).
+        move where that is nearly as cheap, and in a step that goes all the way or towards
+        another prior.
         """
         words = np.flatnonzero(statistics.seen)
-        now, amount = self._now * (1.0 - rho), rho * scale
-        lazily = len(words) < DENSE_SHARE * self.n_features and not self.exposed
-        if lazily and eta is self._eta_kept and floor == 0 and rho < 1:
-            before = self.topic_sums
-            sums = self._move(words, now, eta, statistics, amount)
-            eta_sums = self._eta_sums()
+        amount = rho * scale
+        lazily = len(words) < DENSE_SHARE * self.n_features and rho < 1
+        if lazily and eta is self._eta_kept and floor == 0:
+            if self._shown is self._lam:  # it is to stay as it is
+                self._lam = aligned_empty(self._shown.shape, self.dtype)
+                self._lam[:] = self._shown
+            self._shown = None
+            before, eta_sums = self.topic_sums, self._eta_sums()
+            self._now *= 1.0 - rho
+            sums = self._move_rows(self._lam, words, self._decay, self._now, statistics, amount)
             self._sums = eta_sums + (1.0 - rho) * (before - eta_sums) + amount * sums
-            if now < FORGOTTEN:
-                self._move(np.arange(self.n_features), now, eta, whole=True)
+            if self._now < FORGOTTEN:
+                self.settle()
         else:
-            every = np.arange(self.n_features)
-            self._move(every, now, eta, statistics, amount, floor=floor, whole=True)
+            self._sums = self._move_rows(
+                self._lam,
+                np.arange(self.n_features),
+                self._decay,
+                self._now * (1.0 - rho),
+                statistics,
+                amount,
+                eta=eta,
+                floor=floor,
+                whole=True,
+            )
+            self._decay[:] = self._now = 1.0
+            self._was_moved(self._sums)
 
-    def _move(
+    def _move_rows(
         self,
+        lam: NDArray,
         words: NDArray[np.int64],
+        decay: NDArray[np.float64],
         now: float,
-        eta: NDArray,
         statistics: Statistics | None = None,
         amount: float = 0.0,
         *,
+        eta: NDArray | None = None,
         floor: float = 0.0,
         whole: bool = False,
     ) -> NDArray[np.float64]:
-        """Bring the rows of some words to where they are now; return the sums of the statistics.
+        """Bring the rows of some words to where they are at `now`.
 
-        With `whole` all rows are, and the sums over words are taken of them.
+        Returns
+        -------
+        ndarray of shape (K,)
+            Sums over these words of their statistics or, with `whole`, of their rows.
         """
-        if not self._lam.flags.writeable:  # loaded from a memory map
-            self._lam = self._lam.copy()
+        if not lam.flags.writeable:  # loaded from a memory map
+            self._lam, self._decay = self._lam.copy(), self._decay.copy()
+            lam, decay = self._lam, self._decay
+        none = np.zeros(0 if statistics else self.n_features, dtype=np.uint8)
         sums = np.empty(self.n_topics)
         kernels.step_topics(
             words,
-            self._lam,
-            eta,
-            self._decay,
+            lam,
+            self._rows().eta if eta is None else eta,
+            decay,
             now,
-            self._lam if statistics is None else statistics.values,
-            np.zeros(self.n_features, np.uint8) if statistics is None else statistics.seen,
+            statistics.values if statistics else lam,
+            statistics.seen if statistics else none,
             amount,
             floor,
             whole,
@@ -216,14 +281,7 @@ class Topics:
             np.empty((kernels.n_blocks(len(words)), self.n_topics)),
             sums,
         )
-        self._now = now
-        if whole:
-            self._decay[:] = self._now = 1.0
-            self._sums = sums
         return sums
-
-    def _partial_sums(self) -> NDArray[np.float64]:
-        return np.empty((kernels.n_blocks(self.n_features), self.n_topics))
 
     def _eta_sums(self) -> NDArray[np.float64] | float:
         """sum_v eta_kv."""

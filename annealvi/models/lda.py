@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, psi
 
+from annealvi._kernels import bounds, special
 from annealvi.model import UNTEMPERED, Batch, LocalRule, LocalStep, Tempering
 from annealvi.models._lda_blocks import (
     Local,
@@ -51,6 +52,7 @@ from annealvi.models.lda_prior import LDAPrior
 BLOCK_BYTES = 1 << 23
 #: lambda stays above this under the posterior form, whose online step subtracts.
 POSTERIOR_FLOOR = 1e-10
+
 
 class LDA(Topics):
     """q(beta) and the steps that move it; see :class:`annealvi.model.Model`.
@@ -71,7 +73,7 @@ class LDA(Topics):
 
     Attributes
     ----------
-    lam, exposed
+    lam
         See :class:`Topics`.
     document_topics : ndarray of shape (D, K) or None
         gamma of the last pass, under ``start="warm"``.
@@ -106,7 +108,7 @@ class LDA(Topics):
         """Take other priors from the next step on."""
         self.alpha = np.broadcast_to(np.asarray(alpha, dtype=np.float64), (self.n_topics,))
         if not np.array_equal(self.eta, eta):
-            _ = self.lam  # up to date under the prior that it has had
+            self.settle()  # under the prior that it has had
             self.eta = np.asarray(eta, dtype=np.float64)
             self._eta_kept = None
 
@@ -143,7 +145,7 @@ class LDA(Topics):
         LocalStep
             Its statistics are a :class:`Statistics`, valid until the next call.
         """
-        self._mind_exposure()
+        self.notice_writes()
         shape = (self.n_features, self.width, self.dtype)
         if self._training is None or self._training.work.n_threads != self.n_threads:
             self._training = _Training(
@@ -380,8 +382,7 @@ class LDA(Topics):
         bound = np.zeros(X.shape[0])
         self._over_blocks(X, gamma, tempering, n_threads, exact=False, max_iter=0, bound=bound)
         prior = self._effective_alpha(tempering)
-        for rows in self._blocks(slice(0, X.shape[0])):
-            bound[rows] += _negative_kl(prior, gamma[rows])
+        bound += _negative_kl(prior, gamma, self.n_threads if n_threads is None else n_threads)
         return bound
 
     def elbo(
@@ -450,7 +451,7 @@ class LDA(Topics):
         """Fit gamma of documents in place, block by block, outside of training."""
         if X.shape[0] == 0:
             return
-        self._mind_exposure()
+        self.notice_writes()
         inverse = self._per_document(tempering, X.shape[0])
         rule = tempering.rule
         want_logs = energy is not None or rule is not None or bool(np.any(inverse != inverse[0]))
@@ -527,27 +528,23 @@ class LDA(Topics):
 
     def end_fit(self) -> None:
         """Let go of what only training needs."""
-        self._sums_then = self.topic_sums.copy()
         self.document_topics = None
         self._training = None
         if self._partition is not None:
             self._partition.let_go()
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {name: value for name, value in vars(self).items() if name not in _NOT_PICKLED}
-        if self.exposed:
-            state["_sums"] = None
-        return state
+        self.notice_writes()
+        return {name: value for name, value in vars(self).items() if name not in _NOT_PICKLED}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, **dict.fromkeys(_NOT_PICKLED))
-        self.exposed = False
         self._inference = {}
         self._lock = threading.Lock()
 
 
 #: What a copy works out again.
-_NOT_PICKLED = ("document_topics", "exposed", "_eta_kept", "_training", "_inference", "_lock")
+_NOT_PICKLED = ("document_topics", "_shown", "_eta_kept", "_training", "_inference", "_lock")
 
 
 class _Call(NamedTuple):
@@ -569,12 +566,16 @@ class _Training(NamedTuple):
     statistics: Statistics
 
 
-def _negative_kl(prior: NDArray[np.float64], gamma: NDArray) -> NDArray[np.float64]:
+def _negative_kl(
+    prior: NDArray[np.float64], gamma: NDArray, n_threads: int = 1
+) -> NDArray[np.float64]:
     """-KL(Dir(gamma_d) || Dir(prior)) of each row."""
-    gamma = gamma.astype(np.float64)
-    sums = gamma.sum(axis=1, keepdims=True)
-    inner = (prior - gamma) * (psi(gamma) - psi(sums)) + gammaln(gamma) - gammaln(prior)
-    return inner.sum(axis=1) + gammaln(prior.sum()) - gammaln(sums[:, 0])
+    out = np.empty(len(gamma))
+    prior = np.ascontiguousarray(prior)
+    sums = gamma.sum(axis=1, dtype=np.float64)
+    scratch = np.empty((n_threads, 2, len(prior)))
+    bounds.row_terms(gamma, prior, special.digamma(sums), n_threads, scratch, out)
+    return out + (gammaln(prior.sum()) - gammaln(prior).sum() - special.lgamma(sums))
 
 
 def _lengths(X: Any, rows: slice) -> NDArray[np.float64]:

@@ -1,0 +1,46 @@
+/* Terms of the divergence between Dirichlet distributions, in double for both floating types.
+ *
+ *     -KL(Dir(x) || Dir(a)) = sum_k [(a_k - x_k) (psi(x_k) - psi(s)) + log Gamma(x_k)]
+ *                             - log Gamma(s) + log Gamma(sum_k a_k) - sum_k log Gamma(a_k),
+ *
+ * s = sum_k x_k.  A row of numbers may be one Dirichlet's, or belong to as many of them: the
+ * sums are then over rows.  So terms are added place by place.
+ */
+
+/* acc_k += (a_k - x_k) (psi(x_k) - psi_sums_k) + log Gamma(x_k), of normal x_k > 0. */
+#define DIRICHLET_ROW(suffix, type)                                                              \
+    static void dirichlet_row_##suffix(int n,                  /* IN */                          \
+                                       const type *x,          /* IN */                          \
+                                       const double *a,        /* IN */                          \
+                                       const double *psi_sums, /* IN */                          \
+                                       double *acc)            /* IN/OUT */                      \
+    {                                                                                            \
+        int k = 0;                                                                               \
+        for (; k + LANES <= n; k += LANES)                                                       \
+            store_f64(acc + k,                                                                   \
+                      load_f64(acc + k) + dirichlet_terms(load_wide_##suffix(x + k),             \
+                                                          load_f64(a + k),                       \
+                                                          load_f64(psi_sums + k)));              \
+        if (k < n) {                                                                             \
+            vec_f64 own = splat_f64(1), prior = own, psi = own;                                  \
+            for (int l = 0; l < n - k; l++) {                                                    \
+                own[l] = x[k + l];                                                               \
+                prior[l] = a[k + l];                                                             \
+                psi[l] = psi_sums[k + l];                                                        \
+            }                                                                                    \
+            own = dirichlet_terms(own, prior, psi);                                              \
+            for (int l = 0; l < n - k; l++)                                                      \
+                acc[k + l] += own[l];                                                            \
+        }                                                                                        \
+    }
+
+INLINE vec_f64 dirichlet_terms(vec_f64 x, vec_f64 a, vec_f64 psi_sums)
+{
+    vec_f64 psi;
+    const vec_f64 log_gamma = log_gamma_and_psi(x, &psi);
+    return (a - x) * (psi - psi_sums) + log_gamma;
+}
+
+DIRICHLET_ROW(f32, float)
+DIRICHLET_ROW(f64, double)
+#undef DIRICHLET_ROW

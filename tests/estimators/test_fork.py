@@ -1,0 +1,136 @@
+"""A forked child may fit, whatever the parent did with threads before."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from annealvi import _kernels
+
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork"),
+    pytest.mark.skipif(not _kernels.openmp_enabled(), reason="built for one thread"),
+]
+
+# Enough work that two threads share it.  A child that hangs is ended by its alarm.
+PREAMBLE = """
+import os, signal, threading
+import numpy as np
+from annealvi import TemperedFMM, TemperedLDA
+
+rng = np.random.RandomState(0)
+X = rng.poisson(0.5, (400, 300)).astype(float)
+Y = rng.standard_normal((3000, 20))
+
+def lda():
+    return TemperedLDA(40, max_iter=3, n_jobs=2, random_state=0)
+
+def fmm():
+    return TemperedFMM(5, max_iter=3, n_jobs=2, random_state=0)
+
+def in_child(work):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        code = 1
+        try:
+            work()
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0, "the child failed, or hung and was ended"
+
+def same(a, b):
+    np.testing.assert_array_equal(a, b)
+"""
+
+
+def run(script):
+    """Run a script in a process of its own: what it has forked before is known."""
+    script = PREAMBLE + textwrap.dedent(script)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", ["lda", "fmm"])
+def test_a_fit(name):
+    data = "X" if name == "lda" else "Y"
+    run(f"""
+        expected = {name}().fit({data}).components_
+        in_child(lambda: same({name}().fit({data}).components_, expected))
+        same({name}().fit({data}).components_, expected)  # and the parent goes on
+    """)
+
+
+def test_what_was_fitted_in_the_parent():
+    run("""
+        model = lda().fit(X)
+        theta, score, next_ = model.transform(X), model.score(X), lda().fit(X).partial_fit(X)
+
+        def work():
+            same(model.transform(X), theta)
+            assert model.score(X) == score
+            same(model.partial_fit(X).components_, next_.components_)
+
+        in_child(work)
+        codes = fmm().fit(Y)
+        nu = codes.transform(Y)
+        in_child(lambda: same(codes.transform(Y), nu))
+    """)
+
+
+def test_a_child_of_a_child_and_a_fork_from_another_thread():
+    run("""
+        expected = lda().fit(X).components_
+
+        def fit():
+            same(lda().fit(X).components_, expected)
+
+        def fit_and_fork():
+            fit()
+            in_child(fit)
+
+        in_child(fit_and_fork)
+        failures = []
+
+        def in_thread():
+            try:
+                fit_and_fork()
+            except BaseException as error:
+                failures.append(error)
+
+        thread = threading.Thread(target=in_thread)
+        thread.start()
+        thread.join()
+        assert not failures, failures
+    """)
+
+
+def test_processes_of_multiprocessing():
+    run("""
+        import multiprocessing
+
+        lda().fit(X)
+        with multiprocessing.get_context("fork").Pool(2) as pool:
+            results = [pool.apply_async(lda().fit, (X,)) for _ in range(3)]
+            for result in results:
+                same(result.get(timeout=90).components_, lda().fit(X).components_)
+    """)
+
+
+def test_after_another_user_of_openmp():
+    run("""
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        HistGradientBoostingClassifier(max_iter=3).fit(X, np.arange(400) % 2)
+        expected = lda().fit(X).components_
+        in_child(lambda: same(lda().fit(X).components_, expected))
+    """)

@@ -1,0 +1,102 @@
+"""The C kernels compile, and compute, where this machine's own build does not show it.
+
+With a cross compiler and an emulator for aarch64, and with clang, where they are found.
+"""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from annealvi import _kernels
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+SOURCES = CHECKOUT / "annealvi" / "_kernels"
+CHECK = Path(__file__).with_name("portable_check.c")
+# as setup.py has them, and warnings
+FLAGS = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi", "-Wall", "-Werror"]
+X86_FLAGS = {
+    "baseline": [],
+    "avx2": ["-mavx2", "-mfma"],
+    "avx512": ["-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl", "-mfma"],
+}
+
+
+def found(*names):
+    """The first of some programs that is here, or skip the test."""
+    for name in names:
+        path = shutil.which(name)
+        if path:
+            return path
+    pytest.skip(f"none of {', '.join(names)} is installed")
+
+
+def run(*command):
+    done = subprocess.run(
+        [str(word) for word in command], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def compile_kernels(compiler, folder, build="baseline", flags=()):
+    """The object of one build."""
+    out = folder / f"{build}.o"
+    name = f"-DKERNELS_NAME={build}"
+    run(compiler, *FLAGS, *flags, name, "-I", SOURCES, "-c", SOURCES / "kernels.c", "-o", out)
+    return out
+
+
+def link_check(compiler, folder, objects, flags=()):
+    """The program that checks special functions."""
+    out = folder / "check"
+    sources = [CHECK, SOURCES / "dispatch.c"]
+    run(compiler, *FLAGS, *flags, "-I", SOURCES, *sources, *objects, "-lm", "-o", out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def arm_kernels(tmp_path_factory):
+    """The kernels for aarch64, and what compiled them."""
+    compiler = found("aarch64-linux-gnu-gcc")
+    return compiler, compile_kernels(compiler, tmp_path_factory.mktemp("arm"))
+
+
+def test_arm_build_uses_neon(arm_kernels):
+    listing = run(found("aarch64-linux-gnu-objdump"), "-d", arm_kernels[1])
+    for lanes in ("2d", "4s"):
+        assert len(re.findall(rf"\bfmla\s+v\d+\.{lanes}", listing)) > 100
+
+
+def test_arm_build_computes(arm_kernels, tmp_path):
+    emulator = found("qemu-aarch64-static", "qemu-aarch64")
+    compiler, kernels = arm_kernels
+    program = link_check(compiler, tmp_path, [kernels], ["-static"])
+    assert len(run(emulator, program).splitlines()) == 10
+
+
+def test_clang_for_arm(tmp_path):
+    compile_kernels(found("clang"), tmp_path, flags=["--target=aarch64-linux-gnu"])
+
+
+def test_clang_without_x86_builds(tmp_path):
+    """As setup.py builds where the processor is another: one table, dispatched to alone."""
+    clang = found("clang")
+    program = link_check(clang, tmp_path, [compile_kernels(clang, tmp_path)])
+    assert len(run(program, "baseline").splitlines()) == 10
+
+
+@pytest.mark.skipif(
+    "avx2" not in _kernels.available_instruction_sets(), reason="this processor has no AVX2"
+)
+def test_clang_for_x86(tmp_path):
+    clang = found("clang")
+    macro = ["-DANNEALVI_X86"]
+    objects = [
+        compile_kernels(clang, tmp_path, build, macro + flags) for build, flags in X86_FLAGS.items()
+    ]
+    program = link_check(clang, tmp_path, objects, macro)
+    for build in _kernels.available_instruction_sets():
+        assert len(run(program, build).splitlines()) == 10
