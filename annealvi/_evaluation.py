@@ -12,13 +12,24 @@ from annealvi.temperature import LocalVariational, Variational
 
 
 class Evaluation:
-    """Evaluates an estimator on its training documents every so many passes."""
+    """Evaluates an estimator on its training documents every so many passes.
 
-    def __init__(self, estimator: Any, X: Any) -> None:
+    Parameters
+    ----------
+    estimator : TemperedLDA
+    X : CSR matrix of shape (n_samples, V)
+    keep_topics : bool
+        Whether the documents' topics are wanted at the end.
+    """
+
+    def __init__(self, estimator: Any, X: Any, keep_topics: bool) -> None:
         self.estimator = estimator
         self.X = X
+        self.gamma: NDArray | None = None
+        if keep_topics:
+            self.gamma = np.empty((X.shape[0], estimator._model.n_topics), estimator._model.dtype)
         self.last: float | None = None  # at T settled, so comparable with the next
-        self.latest: tuple[int, float, NDArray] | None = None  # step, value, gamma
+        self.latest: tuple[int, float] | None = None  # step, value
         self.budget_ended = False  # whether the last pass came before convergence
 
     def after_pass(self, index: int) -> bool:
@@ -44,10 +55,7 @@ class Evaluation:
 
     def evaluate(self) -> float:
         estimator, model, X = self.estimator, self.estimator._model, self.X
-        gamma = estimator._infer(X)
-        elbo = estimator._bound(X, gamma)
-        n_words = X.sum(dtype=np.float64)
-        perplexity = float(np.exp(-np.float64(elbo) / n_words))
+        elbo, perplexity = self._evaluate()
         estimator._monitor.record(elbo=elbo, perplexity=perplexity)
         temperature, done = estimator._temperature, estimator._monitor.step
         form = temperature.tempering(done - 1).form
@@ -59,14 +67,18 @@ class Evaluation:
         elif kept is None and tempering == Tempering() and not learning:
             estimator._monitor.record(annealed_elbo=elbo)
         else:
-            hot = model.infer(X, tempering) if kept is None else kept
+            hot = model.infer(X, tempering) if kept is None and learning else kept
             annealed = model.elbo(X, hot, tempering)
             estimator._monitor.record(annealed_elbo=annealed)
             if learning:
                 tempered = annealed + self._tempered_change(temperature, tempering, hot)
                 estimator._monitor.record(tempered_elbo=tempered)
-        self.latest = (done, perplexity, gamma)
+        self.latest = (done, perplexity)
         return perplexity
+
+    def _evaluate(self) -> tuple[float, float]:
+        elbo = self.estimator._elbo(self.X, out=self.gamma)
+        return elbo, self.estimator._perplexity_of(elbo, self.X, False)
 
     def _tempered_change(
         self, temperature: Variational, tempering: Tempering, gamma: NDArray
@@ -80,15 +92,8 @@ class Evaluation:
         b = 1.0 / self.estimator._monitor.temperature
         return temperature.tempered_energy(energy, log_c) - b * energy
 
-    def final(self) -> tuple[float, NDArray]:
-        """Perplexity at the end of the fit, evaluated again only if there was a step since.
-
-        Returns
-        -------
-        perplexity : float
-        gamma : ndarray of shape (n_samples, K)
-        """
-        if self.latest is not None and self.latest[0] == self.estimator._monitor.step:
-            return self.latest[1:]
-        gamma = self.estimator._infer(self.X)
-        return self.estimator._perplexity(self.X, gamma, False), gamma
+    def final(self) -> float:
+        """Perplexity at the end of the fit, evaluated again only if there was a step since."""
+        if self.latest is None or self.latest[0] != self.estimator._monitor.step:
+            return self._evaluate()[1]
+        return self.latest[1]

@@ -46,8 +46,8 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     _planned_for: Temperature  # what _temperature is the plan of
     _priors_in_use: tuple[Any, Any] | None
     _priors_tempered: tuple[Any, Any] | None  # what the temperature was attached with
-    # some training documents and their gamma; what the average document is taken from
-    _sample: tuple[sparse.csr_matrix, NDArray] | None
+    # some training documents, what the average document is taken from
+    _sample: sparse.csr_matrix | None
     n_batch_iter_: int
 
     # the subclass's parameters that are needed here
@@ -96,7 +96,10 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """
         check_is_fitted(self)
         tempering = self._prediction_tempering(temperature, "transform")
-        gamma = self._infer(self._check_X(X, "transform"), tempering)
+        return self._topics(self._infer(self._check_X(X, "transform"), tempering), normalize)
+
+    @staticmethod
+    def _topics(gamma: NDArray, normalize: bool) -> NDArray:
         if normalize:
             gamma /= gamma.sum(axis=1)[:, np.newaxis]
         return gamma
@@ -118,8 +121,7 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """
         check_is_fitted(self)
         tempering = self._prediction_tempering(temperature, "score")
-        X = self._check_X(X, "score")
-        return self._bound(X, self._infer(X, tempering))
+        return self._elbo(self._check_X(X, "score"), tempering)
 
     def perplexity(self, X: Any, sub_sampling: bool = False) -> float:
         """exp(-ELBO per word) of documents at T = 1.
@@ -135,8 +137,7 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         float
         """
         check_is_fitted(self)
-        X = self._check_X(X, "perplexity")
-        return self._perplexity(X, self._infer(X), sub_sampling)
+        return self._perplexity(self._check_X(X, "perplexity"), None, sub_sampling)
 
     def document_temperatures(self, X: Any) -> NDArray[np.float64]:
         r"""How odd documents are: the temperature that each would choose for itself.
@@ -167,8 +168,7 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         `partial_fit`, or where `components_` was assigned, it is averaged over X.
         """
         check_is_fitted(self)
-        X = self._check_X(X, "document_temperatures")
-        return self._document_temperatures(X, self._infer(X))
+        return self._document_temperatures(self._check_X(X, "document_temperatures"))
 
     def posterior_log_partition(self, inverse: ArrayLike, data: Any) -> NDArray[np.float64]:
         """log C(T) of documents at the fitted q; what `log_partition` calls for "posterior".
@@ -375,15 +375,13 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             f"the range [1.0, inf) or 'learned'. Got {temperature!r} instead."
         )
 
-    def _document_temperatures(self, X: sparse.csr_matrix, gamma: NDArray) -> NDArray[np.float64]:
-        corpus = self._mean_log_partition(
-            *(self._some(X, gamma) if self._sample is None else self._sample)
-        )
+    def _document_temperatures(self, X: sparse.csr_matrix) -> NDArray[np.float64]:
+        corpus = self._mean_log_partition(self._some(X) if self._sample is None else self._sample)
         temperatures = np.empty(X.shape[0])
         for rows in gen_batches(X.shape[0], SCORE_BLOCK):
             some = X[rows]
             energy = self._model.document_energies(
-                some, gamma[rows], n_threads=n_threads(self.n_jobs)
+                some, self._infer(some), n_threads=n_threads(self.n_jobs)
             )
             n_words = np.asarray(some.sum(axis=1, dtype=np.float64)).ravel()
             scores = energy[:, None] * SCORE_GRID - n_words[:, None] * corpus
@@ -393,15 +391,14 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return temperatures
 
     @staticmethod
-    def _some(X: sparse.csr_matrix, gamma: NDArray) -> tuple[sparse.csr_matrix, NDArray]:
+    def _some(X: sparse.csr_matrix) -> sparse.csr_matrix:
         """Every so many documents, at most CORPUS_SAMPLE."""
-        rows = slice(None, None, -(-X.shape[0] // CORPUS_SAMPLE))
-        return X[rows], gamma[rows].copy()
+        return X[:: -(-X.shape[0] // CORPUS_SAMPLE)]
 
-    def _mean_log_partition(self, X: sparse.csr_matrix, gamma: NDArray) -> NDArray[np.float64]:
+    def _mean_log_partition(self, X: sparse.csr_matrix) -> NDArray[np.float64]:
         """log C(b) a word, averaged over documents."""
         log_c = self._model.posterior_log_partition(
-            SCORE_GRID, X, gamma, n_threads=n_threads(self.n_jobs)
+            SCORE_GRID, X, self._infer(X), n_threads=n_threads(self.n_jobs)
         )
         return log_c / (X.sum(dtype=np.float64) or 1.0)
 
@@ -409,18 +406,38 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self._use_priors()
         return self._model.infer(X, tempering, n_threads=n_threads(self.n_jobs))
 
-    def _bound(self, X: sparse.csr_matrix, gamma: NDArray, sub_sampling: bool = False) -> float:
-        by_document = self._model.document_bound(X, gamma, n_threads=n_threads(self.n_jobs))
+    def _elbo(
+        self,
+        X: sparse.csr_matrix,
+        tempering: Tempering = UNTEMPERED,
+        *,
+        given: NDArray | None = None,
+        out: NDArray | None = None,
+        sub_sampling: bool = False,
+    ) -> float:
+        """The ELBO at T = 1 at a given gamma, or one that is inferred and written to `out`."""
+        self._use_priors()
+        threads = n_threads(self.n_jobs)
+        if given is None:
+            by_document = self._model.inferred_bound(X, tempering, n_threads=threads, gamma=out)
+        else:
+            by_document = self._model.document_bound(X, given, n_threads=threads)
         documents = float(np.sum(by_document))
         if sub_sampling:
             documents *= self.total_samples / X.shape[0]
         return documents + self._model.topic_bound()
 
-    def _perplexity(self, X: sparse.csr_matrix, gamma: NDArray, sub_sampling: bool) -> float:
+    def _perplexity(
+        self, X: sparse.csr_matrix, given: NDArray | None = None, sub_sampling: bool = False
+    ) -> float:
+        elbo = self._elbo(X, given=given, sub_sampling=sub_sampling)
+        return self._perplexity_of(elbo, X, sub_sampling)
+
+    def _perplexity_of(self, elbo: float, X: sparse.csr_matrix, sub_sampling: bool) -> float:
         n_words = X.sum(dtype=np.float64)
         if sub_sampling:
             n_words *= self.total_samples / X.shape[0]
-        return float(np.exp(-np.float64(self._bound(X, gamma, sub_sampling)) / n_words))
+        return float(np.exp(-np.float64(elbo) / n_words))
 
     def _perplexity_precomp_distr(
         self, X: Any, doc_topic_distr: NDArray | None = None, sub_sampling: bool = False
@@ -429,7 +446,7 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         check_is_fitted(self)
         X = self._check_X(X, "perplexity")
         if doc_topic_distr is None:
-            doc_topic_distr = self._infer(X)
+            return self._perplexity(X, None, sub_sampling)
         n_samples, n_topics = doc_topic_distr.shape
         if n_samples != X.shape[0]:
             raise ValueError("Number of samples in X and doc_topic_distr do not match.")

@@ -312,6 +312,11 @@ class TemperedLDA(FittedLDA):
         ConvergenceWarning
             If there is a stopping test (`evaluate_every`) and `max_iter` came first.
         """
+        self._fit(X)
+        return self
+
+    def _fit(self, X: Any, keep_topics: bool = False) -> NDArray | None:
+        """Fit; return gamma of the documents if it is to be kept."""
         with unchanged_on_error(self):
             X = self._check_X(X, "fit", reset=True)
             n_samples = X.shape[0]
@@ -328,7 +333,7 @@ class TemperedLDA(FittedLDA):
             if not batch:
                 self._check_steps(temperature, step_size, 0, n_steps)
         self._model.start_documents(n_samples)
-        evaluation = Evaluation(self, X)
+        evaluation = Evaluation(self, X, keep_topics)
         try:
             optimise(
                 self._model,
@@ -351,13 +356,13 @@ class TemperedLDA(FittedLDA):
                 f"The training perplexity had not converged to perp_tol={self.perp_tol!r} after "
                 f"max_iter={self.max_iter} passes. Increase max_iter or perp_tol.",
                 ConvergenceWarning,
-                stacklevel=3,  # past scikit-learn's fit context
+                stacklevel=4,  # past `fit` and scikit-learn's context of it
             )
-        self.bound_, gamma = evaluation.final()
-        self._sample = self._some(X, gamma)
+        self.bound_ = evaluation.final()
+        self._sample = self._some(X)
         if isinstance(self._temperature, LocalVariational):
-            self.document_temperatures_ = self._document_temperatures(X, gamma)
-        return self
+            self.document_temperatures_ = self._document_temperatures(X)
+        return evaluation.gamma
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -418,6 +423,7 @@ class TemperedLDA(FittedLDA):
             self._finish()
         return self
 
+    @_fit_context(prefer_skip_nested_validation=True)
     def fit_transform(self, X: Any, y: Any = None, *, normalize: bool = True) -> NDArray:
         """Fit, then `transform` the same documents.
 
@@ -432,7 +438,9 @@ class TemperedLDA(FittedLDA):
         -------
         ndarray of shape (n_samples, n_components)
         """
-        return self.fit(X, y).transform(X, normalize=normalize)
+        gamma = self._fit(X, keep_topics=True)
+        assert gamma is not None
+        return self._topics(gamma, normalize)
 
     # ----------------------------------------------------------------- details
 

@@ -385,6 +385,47 @@ class LDA(Topics):
         bound += _negative_kl(prior, gamma, self.n_threads if n_threads is None else n_threads)
         return bound
 
+    def inferred_bound(
+        self,
+        X: Any,
+        tempering: Tempering = UNTEMPERED,
+        at: Tempering = UNTEMPERED,
+        *,
+        n_threads: int | None = None,
+        gamma: NDArray | None = None,
+    ) -> NDArray[np.float64]:
+        """:meth:`document_bound` of documents whose topics are inferred, block by block.
+
+        Parameters
+        ----------
+        X : CSR matrix of shape (n_samples, V)
+        tempering : Tempering
+            What documents are fitted at.
+        at : Tempering
+            What the bound is of.
+        n_threads : int, optional
+        gamma : ndarray of shape (n_samples, K), optional
+            Written if given; otherwise no more than a block's is ever held.
+        """
+        bound = np.empty(X.shape[0])
+        exact = self.options.start == "random"
+        # the norms that a fit ends with are those of its bound, but for scikit-learn's eps
+        at_once = not exact and tempering.rule is None and tempering == at
+        threads = self.n_threads if n_threads is None else n_threads
+        for rows in self._blocks(slice(0, X.shape[0])):
+            some = X[rows]
+            if at_once:
+                fitted = np.ones((some.shape[0], self.n_topics), dtype=self.dtype)
+                part = bound[rows]
+                self._over_blocks(some, fitted, at, n_threads, exact=False, bound=part)
+                part += _negative_kl(self._effective_alpha(at), fitted, threads)
+            else:
+                fitted = self.infer(some, tempering, n_threads=n_threads)
+                bound[rows] = self.document_bound(some, fitted, at, n_threads=n_threads)
+            if gamma is not None:
+                gamma[rows] = fitted
+        return bound
+
     def elbo(
         self, X: Any, gamma: NDArray | None = None, tempering: Tempering = UNTEMPERED
     ) -> float:
@@ -399,8 +440,10 @@ class LDA(Topics):
             Under the posterior form, the objective with the priors it amounts to.
         """
         if gamma is None:
-            gamma = self.infer(X, tempering)
-        return float(np.sum(self.document_bound(X, gamma, tempering))) + self.topic_bound(tempering)
+            documents = self.inferred_bound(X, tempering, tempering)
+        else:
+            documents = self.document_bound(X, gamma, tempering)
+        return float(np.sum(documents)) + self.topic_bound(tempering)
 
     # ----------------------------------------------------------------- kernels
 
