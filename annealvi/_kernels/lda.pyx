@@ -24,7 +24,16 @@ SWEEP_BLOCK = WORD_BLOCK
 # Words a block: the topics' sums are added block by block in this fixed order.
 cdef enum:
     VOCABULARY_BLOCK = 64
+    # Numbers (words or entries times topics) below which a second thread is not worth waking:
+    # a local step takes 2 to 3 ns for each, and waking 5 us to some ms, depending on whether
+    # a processor is free.
+    LEAST_SHARED = 1 << 18
     SLACK = 16  # lanes of the longest vector: the kernels read and write whole ones
+
+
+cdef inline int shared_among(int n_threads, Py_ssize_t n, Py_ssize_t K) noexcept nogil:
+    """Threads for n rows of K numbers."""
+    return n_threads if n * K >= LEAST_SHARED else 1
 
 
 def index_words(
@@ -89,6 +98,7 @@ def refresh_weights(
         Py_ssize_t i, v
         int K_pad = lam.shape[1]
         floating *logs_v = NULL
+    n_threads = shared_among(n_threads, n_words, K)
     for i in prange(n_words, nogil=True, num_threads=n_threads, schedule="static"):
         v = words[i]
         if not fresh[v]:
@@ -112,6 +122,7 @@ def fit_documents(
     const index_t[::1] indptr,       # IN  CSR row pointers
     Py_ssize_t start,                # IN
     Py_ssize_t stop,                 # IN
+    const int64_t[::1] order,        # IN  (n,) the documents, from 0, as they are shared out
     const floating[:, ::1] weights,  # IN  (V, K_pad) topic weights, raised to b0
     const floating[::1] log_scale,   # IN  (V,) from refresh_weights
     const floating[:, ::1] logs,     # IN  (V, K_pad) likewise, for energies and any b != b0
@@ -142,7 +153,7 @@ def fit_documents(
 ):
     """The local step of each document of a batch."""
     cdef:
-        Py_ssize_t n = stop - start, d, j, n_words, n_padded, origin = indptr[start], at
+        Py_ssize_t n = stop - start, i, d, j, n_words, n_padded, origin = indptr[start], at
         int K = gamma.shape[1], K_pad = weights.shape[1], k
         Py_ssize_t longest = (rows.shape[1] - K_pad - 1) // 3, stride = longest + SLACK
         int64_t room = packed.shape[1] if prune else 0
@@ -170,6 +181,7 @@ def fit_documents(
 
     if n == 0:
         return
+    n_threads = shared_among(n_threads, indptr[stop] - origin, K)
     with nogil, parallel(num_threads=n_threads):
         own = &scratch[threadid(), 0]
         gamma_d = own
@@ -186,7 +198,8 @@ def fit_documents(
         chosen = <int32_t *>(own_rows + longest)
         own_packed = &packed[threadid(), 0]
         own_columns = &columns[threadid(), 0]
-        for d in prange(n, schedule="dynamic", chunksize=4):
+        for i in prange(n, schedule="dynamic", chunksize=4):
+            d = order[i]
             at = indptr[start + d]
             n_words = indptr[start + d + 1] - at
             n_padded = (n_words + WORD_BLOCK - 1) // WORD_BLOCK * WORD_BLOCK
@@ -309,6 +322,7 @@ def accumulate_statistics(
         int K_pad = weights.shape[1]
         const floating *logs_v = NULL
         double dot, total
+    n_threads = shared_among(n_threads, first[n_words], K_pad)
     for i in prange(n_words, nogil=True, num_threads=n_threads, schedule="dynamic", chunksize=16):
         v = words[i]
         e = first[i]
@@ -360,6 +374,7 @@ def step_topics(
         int K = sums.shape[0]
         const floating *s_row
         double factor
+    n_threads = shared_among(n_threads, n_words, K)
     for block in prange(n_parts, nogil=True, num_threads=n_threads, schedule="static"):
         for k in range(K):
             partial[block, k] = 0
@@ -389,6 +404,7 @@ def sum_topics(
     cdef:
         Py_ssize_t n_features = lam.shape[0], n_blocks = partial.shape[0], block, v, k
         Py_ssize_t K = sums.shape[0]
+    n_threads = shared_among(n_threads, n_features, K)
     for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
         for k in range(K):
             partial[block, k] = 0

@@ -181,6 +181,13 @@ class Workspace:
         self.columns = aligned_empty((self.n_threads, size), self._dtype)
         self.packed = aligned_empty((self.n_threads, room), self._dtype)
 
+    def order(self, indptr: NDArray, rows: slice) -> NDArray[np.int64]:
+        """Documents in the order in which threads take them: the longest first."""
+        if self.n_threads == 1:
+            return np.arange(rows.stop - rows.start)
+        lengths = np.diff(indptr[rows.start : rows.stop + 1])
+        return np.argsort(-lengths, kind="stable")
+
     def raised(self, needed: bool) -> NDArray:
         """Room for one document's rows at a temperature of its own."""
         shape = (self.n_threads, self._padded * self._width) if needed else (1, 1)
@@ -255,6 +262,7 @@ def fit_block(
         X.indptr,
         rows.start,
         rows.stop,
+        work.order(X.indptr, rows),
         weights.values,
         weights.log_scale,
         weights.logs,
