@@ -90,6 +90,13 @@ class TemperedLDA(FittedLDA):
         The local step of a document stops when its mean absolute change of
         :math:`\gamma` falls below this.
 
+    token_change_tol : float, default=None
+        If given, takes the place of `mean_change_tol`: a document stops when less than this
+        share of its words changes topic in an iteration,
+        :math:`\sum_k |\Delta\gamma_{dk}|` below `token_change_tol` times its length.  It
+        means the same for every `n_components`; a mean over topics is a looser test the more
+        there are.
+
     max_doc_update_iter : int, default=100
         Most iterations of a document's local step.
 
@@ -226,6 +233,7 @@ class TemperedLDA(FittedLDA):
         "total_samples": [Interval(Real, 0, None, closed="neither")],
         "perp_tol": [Interval(Real, 0, None, closed="left")],
         "mean_change_tol": [Interval(Real, 0, None, closed="left")],
+        "token_change_tol": [None, Interval(Real, 0, None, closed="left")],
         "max_doc_update_iter": [Interval(Integral, 0, None, closed="left")],
         "n_jobs": [None, Integral],
         "verbose": ["verbose"],
@@ -256,6 +264,7 @@ class TemperedLDA(FittedLDA):
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
         temperature: float | str | Temperature = "annealed",
+        token_change_tol: float | None = None,
         init: str | ArrayLike = "random",
         document_init: Literal["auto", "random", "warm", "constant"] = "auto",
         callback: Callable[[Any, Monitor], None] | None = None,
@@ -277,6 +286,7 @@ class TemperedLDA(FittedLDA):
         self.verbose = verbose
         self.random_state = random_state
         self.temperature = temperature
+        self.token_change_tol = token_change_tol
         self.init = init
         self.document_init = document_init
         self.callback = callback
@@ -513,7 +523,10 @@ class TemperedLDA(FittedLDA):
             as_theirs = untempered and isinstance(self.init, str) and self.init == "random"
             document_init = "random" if as_theirs else "constant"
         self._model.options = LocalOptions(
-            int(self.max_doc_update_iter), float(self.mean_change_tol), document_init
+            int(self.max_doc_update_iter),
+            float(self.mean_change_tol),
+            document_init,
+            self.token_change_tol,
         )
         self._model.n_threads = n_threads(self.n_jobs)
         self._model.rng = self.random_state_
