@@ -260,10 +260,13 @@ static void FN(sweep_columns)(int n, int64_t n_words, int64_t n_columns, const R
 #undef SWEEP
 }
 
-/* A topic may be dropped from a document's sweeps when its t_k is below this share of about
- * the largest.  Its gamma is then below .1, where exp(psi(gamma)) falls like exp(-1/gamma):
- * it is on its way to alpha. */
+/* A topic may be dropped from a document's sweeps when its t_k is below NEGLIGIBLE of about
+ * the largest and the last sweep has given it less than HARDLY_ANY of a word.  The first alone
+ * does not do: topics that are all small may share a word that no other wants.  With the second,
+ * what all dropped topics hold together is below K * HARDLY_ANY, and so is any word that only
+ * they want. */
 #define NEGLIGIBLE ((REAL)1e-8)
+#define HARDLY_ANY ((REAL)1e-9)
 /* What copying a number takes, in numbers swept over. */
 #define COPY_COST (3 * LANES)
 
@@ -348,15 +351,19 @@ static double FN(drop_topics)(int it, REAL *gamma, REAL *t, FN(topics) *topics)
         return 0;
     VI count = {0};
     for (int k = 0; k < topics->width; k += LANES)
-        count -= FN(load)(t + k) >= NEGLIGIBLE;
+        count -= (FN(load)(t + k) >= NEGLIGIBLE) |
+                 (FN(load)(gamma + k) - FN(load)(topics->alpha + k) >= HARDLY_ANY);
     for (int l = 0; l < LANES; l++)
         n += (int)count[l]; /* padding counts */
     if (it * (int64_t)(before - n) < (int64_t)copy * n)
         return 0;
     n = 0;
-    for (int k = 0; k < topics->n; k++)
-        if (t[k] >= NEGLIGIBLE)
+    for (int k = 0; k < topics->n; k++) {
+        if (t[k] >= NEGLIGIBLE || gamma[k] - topics->alpha[k] >= HARDLY_ANY)
             topics->chosen[n++] = k;
+        else
+            moved += (double)(gamma[k] - topics->alpha[k]);
+    }
     const int width = (n + line - 1) / line * line;
     const int narrow = (n + NARROW_STEP - 1) / NARROW_STEP * NARROW_STEP;
     if (n == 0)
@@ -370,10 +377,6 @@ static double FN(drop_topics)(int it, REAL *gamma, REAL *t, FN(topics) *topics)
             return 0;
         FN(to_short_rows)(n, width, topics);
     }
-    for (int k = 0; k < topics->n; k++)
-        if (!(t[k] >= NEGLIGIBLE))
-            moved += (double)(gamma[k] < topics->alpha[k] ? topics->alpha[k] - gamma[k]
-                                                          : gamma[k] - topics->alpha[k]);
     for (int j = 0; j < n; j++) {
         const int k = topics->chosen[j];
         topics->active[j] = topics->packed ? topics->active[k] : k;

@@ -81,6 +81,7 @@ class Topics:
     @property
     def topics(self) -> NDArray:
         """lambda as a (K, V) view."""
+        self.notice_writes()
         return self.lam[:, : self.n_topics].T
 
     def _rows(self) -> Rows:
@@ -94,7 +95,7 @@ class Topics:
         if self._now != 1:
             words = np.arange(self.n_features)
             self._sums = self._move_rows(self._lam, words, self._decay, self._now, whole=True)
-            self._decay[:] = self._now = 1.0
+            self._all_current()
             self._changed(0.0)  # by rounding
 
     def show(self) -> NDArray:
@@ -105,33 +106,43 @@ class Topics:
         """
         if self._shown is None:
             self._shown = self.lam
-            self._shown_sums = self._sum(self._shown)
+            self._shown_sums = self._fingerprint(self._shown)
         return self._shown[:, : self.n_topics].T
 
     def notice_writes(self) -> None:
         """Take over what was written to the topics that were shown."""
         if self._shown is None:
             return
-        sums = self._sum(self._shown)
+        sums = self._fingerprint(self._shown)
         if not np.array_equal(sums, self._shown_sums):
             self._lam, self._shown_sums = self._shown, sums
-            self._decay[:] = self._now = 1.0
+            self._all_current()
             self.topics_changed()
 
     def set_topics(self, topics: ArrayLike) -> None:
         """Take lambda as a (K, V) array."""
+        if not self._lam.flags.writeable:  # loaded from a memory map
+            self._lam, self._shown = aligned_empty(self._lam.shape, self.dtype), None
         self._lam[:, : self.n_topics] = np.asarray(topics).T
         self._lam[:, self.n_topics :] = 0
-        self._decay[:] = self._now = 1.0
-        self._was_moved(None)
+        self._all_current()
+        self._was_moved()
         self.topics_changed()
 
-    def _was_moved(self, sums: NDArray[np.float64] | None) -> None:
-        """All rows are new; `sums` are theirs if known."""
+    def _all_current(self) -> None:
+        """No row has steps to make up for."""
+        self._decay, self._now = np.ones(self.n_features), 1.0
+
+    def _was_moved(self) -> None:
+        """All rows are new."""
         if self._shown is self._lam:
-            self._shown_sums = self._sum(self._lam) if sums is None else sums
+            self._shown_sums = self._fingerprint(self._lam)
         else:
             self._shown = None
+
+    def _fingerprint(self, lam: NDArray) -> NDArray[np.float64]:
+        """What is unlikely to stay when topics are written to: sums over words, and topics."""
+        return np.concatenate([self._sum(lam), lam.sum(axis=1, dtype=np.float64)])
 
     def _sum(self, lam: NDArray) -> NDArray[np.float64]:
         sums = np.empty(self.n_topics)
@@ -170,6 +181,7 @@ class Topics:
 
     def exp_e_log_topics(self) -> NDArray:
         """exp(E log beta) as a (K, V) array."""
+        self.notice_writes()
         weights = TopicWeights(self.n_features, self.width, self.dtype)
         words = np.arange(self.n_features)
         weights.refresh(words, self._rows(), self.topic_sums, 1.0, True, self.n_threads)
@@ -227,6 +239,8 @@ class Topics:
             if self._now < FORGOTTEN:
                 self.settle()
         else:
+            if eta is not self._eta_kept or floor > 0:
+                self.settle()  # under the prior that it has had
             self._sums = self._move_rows(
                 self._lam,
                 np.arange(self.n_features),
@@ -238,8 +252,8 @@ class Topics:
                 floor=floor,
                 whole=True,
             )
-            self._decay[:] = self._now = 1.0
-            self._was_moved(self._sums)
+            self._all_current()
+            self._was_moved()
 
     def _move_rows(
         self,
