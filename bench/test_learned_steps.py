@@ -36,7 +36,7 @@ def start(problem, X, temperature):
         n_jobs=1,
         temperature=temperature,
     )
-    lda.partial_fit(X[:problem.batch_size])
+    lda.partial_fit(X[: problem.batch_size])
     return lambda: lda.partial_fit(X)
 
 

@@ -27,11 +27,11 @@ HELD_OUT = 0.1
 PRIORS = {"bbc_news": [(0.1, 0.01), (0.1, 0.25)], "debian_desc": [(0.1, 0.01), (0.1, 0.1)]}
 #: Passes, and passes between two looks.
 PASSES = {
-    "scikit-learn": (8, 1),
-    "gensim": (6, 1),
+    "scikit-learn": (6, 1),
+    "gensim": (5, 1),
     "Vowpal Wabbit": (10, 1),
-    "BigARTM": (30, 2),
-    "tomotopy": (200, 10),
+    "BigARTM": (20, 2),
+    "tomotopy": (200, 20),
 }
 #: What our fits run with: hot enough for the corpus, cooled linearly.
 STARTS = {"bbc_news": 1.4, "debian_desc": 2.5}
@@ -130,8 +130,6 @@ def test_annealvi(benchmark, load, problem, dtype):
     temperature = Annealed(STARTS[problem.corpus], shape="linear", length=LENGTH)
 
     def fit(train):
-        return annealvi_lda.fit(
-            problem, train, np.dtype(dtype), temperature=temperature, **OPTIONS
-        )
+        return annealvi_lda.fit(problem, train, np.dtype(dtype), temperature=temperature, **OPTIONS)
 
     keep(benchmark, problem, f"annealvi, {dtype}", fit, load(problem))

@@ -14,7 +14,8 @@ from annealvi.models._lda_blocks import Statistics, TopicWeights
 from annealvi.models.lda import LDA
 
 
-def _estimator(problem, X, n_threads=1, same_trajectory=False, **options: Any) -> TemperedLDA:
+def estimator(problem, X, n_threads=1, same_trajectory=False, **options: Any) -> TemperedLDA:
+    """An estimator of online steps at T = 1, unless `options` want another."""
     return TemperedLDA(
         problem.n_topics,
         doc_topic_prior=problem.alpha,
@@ -35,7 +36,7 @@ def _mean_topics(lda):
 def start(problem, X, *, n_threads=1, dtype=np.float64, same_trajectory=False, repeats=1):
     """Online passes of `partial_fit` at T = 1, from a model that has seen one minibatch."""
     X = X.astype(dtype)
-    lda = _estimator(problem, X, n_threads, same_trajectory)
+    lda = estimator(problem, X, n_threads, same_trajectory)
     lda.partial_fit(X[: problem.batch_size])
 
     def one_pass():
@@ -48,7 +49,7 @@ def start(problem, X, *, n_threads=1, dtype=np.float64, same_trajectory=False, r
 def start_transform(problem, X, new, *, n_threads=1, dtype=np.float64, repeats=1):
     """`transform` of documents that the model was not fitted to."""
     X, new = X.astype(dtype), new.astype(dtype)
-    lda = _estimator(problem, X, n_threads).partial_fit(X)
+    lda = estimator(problem, X, n_threads).partial_fit(X)
 
     def transform():
         for _ in range(repeats):
@@ -84,7 +85,7 @@ def fit(problem, X, dtype=np.float64, **options: Any):
             began = time.process_time()
 
     X = X.astype(dtype)
-    lda = _estimator(problem, X, callback=record, **options)
+    lda = estimator(problem, X, callback=record, **options)
     began = time.process_time()
     lda.fit(X)
     return path

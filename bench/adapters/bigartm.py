@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import uuid
 import warnings
 
@@ -15,7 +16,11 @@ from adapters import Fit
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import artm
+    from artm.wrapper import LibArtm
     from artm.wrapper import messages_pb2 as messages
+
+# its logs would be written into the current folder
+LibArtm().ArtmConfigureLogging(messages.ConfigureLoggingArgs(log_dir=tempfile.gettempdir()))
 
 ITERATIONS = 10
 
