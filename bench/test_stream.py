@@ -6,6 +6,7 @@ make bench
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -14,14 +15,14 @@ from pathlib import Path
 import pytest
 from problems import STREAM_PROBLEM
 
-from annealvi import datasets
+from annealvi.datasets import DATA_VARIABLE
 
 HERE = Path(__file__).resolve().parent
 
 
 @pytest.mark.benchmark(timer=time.perf_counter, group="stream")
 def test_stream(benchmark):
-    home = Path(datasets.os.environ[datasets.DATA_VARIABLE])
+    home = Path(os.environ[DATA_VARIABLE])
     if not (home / f"{STREAM_PROBLEM.corpus}.npz").is_file():
         pytest.skip(f"there is no corpus {STREAM_PROBLEM.corpus!r} in {home}")
     if not Path("/proc/self/status").exists():

@@ -6,8 +6,8 @@ import time
 from typing import Any
 
 import numpy as np
-from adapters import Fit
 
+from adapters import Fit
 from annealvi import TemperedLDA
 from annealvi.model import UNTEMPERED
 from annealvi.models._lda_blocks import Statistics, TopicWeights

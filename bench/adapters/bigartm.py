@@ -11,6 +11,7 @@ import warnings
 os.environ.setdefault("PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION", "python")
 
 import numpy as np
+
 from adapters import Fit
 
 with warnings.catch_warnings():

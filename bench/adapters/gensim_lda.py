@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
-from adapters import Fit
 from gensim.models import LdaModel
+
+from adapters import Fit
 
 
 def start(problem, X):
     """Online passes of `update`, from a model that has seen one minibatch."""
-    ends = X.indptr
     documents = [
         list(zip(X.indices[a:b].tolist(), X.data[a:b].tolist(), strict=True))
-        for a, b in zip(ends[:-1], ends[1:], strict=True)
+        for a, b in pairwise(X.indptr)
     ]
     model = LdaModel(
         id2word={word: str(word) for word in range(X.shape[1])},

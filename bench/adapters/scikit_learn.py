@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from adapters import Fit
 from sklearn.decomposition import LatentDirichletAllocation
+
+from adapters import Fit
 
 
 def _estimator(problem, X, n_threads=1):

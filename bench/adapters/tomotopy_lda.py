@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from itertools import pairwise
 
 import numpy as np
+
 from adapters import Fit
 
 with warnings.catch_warnings():
@@ -17,7 +19,7 @@ def start(problem, X, *, n_threads=1):
     model = tomotopy.LDAModel(
         k=problem.n_topics, alpha=problem.doc_topic_prior, eta=problem.topic_word_prior, seed=0
     )
-    for begin, end in zip(X.indptr[:-1], X.indptr[1:], strict=True):
+    for begin, end in pairwise(X.indptr):
         words = np.repeat(X.indices[begin:end], X.data[begin:end].astype(int))
         model.add_doc(words.astype(str).tolist())
     model.train(0, workers=n_threads)

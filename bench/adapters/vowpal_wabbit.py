@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
-from adapters import Fit
 from vowpalwabbit import LabelType, Workspace
+
+from adapters import Fit
 
 
 def start(problem, X):
@@ -18,7 +21,7 @@ def start(problem, X):
         f"-b {bits} --noconstant --random_seed 1 --quiet"
     )
     examples = []
-    for begin, end in zip(X.indptr[:-1], X.indptr[1:], strict=True):
+    for begin, end in pairwise(X.indptr):
         entries = zip(X.indices[begin:end], X.data[begin:end], strict=True)
         line = "| " + " ".join(f"{word}:{count:g}" for word, count in entries)
         examples.append(workspace.parse(line, LabelType.SIMPLE))
