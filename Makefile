@@ -20,7 +20,7 @@ test-debug: $(VENV)-debug/.test
 	cd tests && ../$(VENV)-debug/bin/python -c "from annealvi import _kernels; assert _kernels.debug_build()"
 	$(VENV)-debug/bin/pytest tests/kernels tests/models tests/estimators
 
-# Two threads come before what fills the heap; then the tables of docs/benchmarks.md.
+# Ends with the tables of docs/benchmarks.md.
 bench: $(VENV)/.rivals
 	mkdir -p build
 	OMP_NUM_THREADS=1 $(BIN)/pytest bench --benchmark-only --benchmark-sort=fullname \

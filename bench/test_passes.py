@@ -5,7 +5,8 @@
 One thread is timed in CPU seconds of the process, two threads against one in wall
 seconds.  Baseline and methods take turns, and the ratios that the table at the end of
 the output gives are medians over rounds: machines drift.  Two threads come first,
-before another library has filled the process's heap.
+before another library has filled the process's heap; on a machine that is busy with other
+work they wait for each other, and their figures mean nothing.
 """
 
 from __future__ import annotations
