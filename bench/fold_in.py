@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import product
 from typing import NamedTuple
 
@@ -49,8 +48,5 @@ class FoldIn(NamedTuple):
 
 def choose(topics: NDArray[np.float64], X: sparse.csr_matrix) -> FoldIn:
     """The fold-in that scores validation documents best."""
-    return max((FoldIn(*pair) for pair in product(ALPHAS, NOISE)), key=_scorer(topics, X))
-
-
-def _scorer(topics: NDArray[np.float64], X: sparse.csr_matrix) -> Callable[[FoldIn], float]:
-    return lambda fold_in: fold_in.score(topics, X)
+    candidates = (FoldIn(*pair) for pair in product(ALPHAS, NOISE))
+    return max(candidates, key=lambda fold_in: fold_in.score(topics, X))

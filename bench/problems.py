@@ -75,4 +75,4 @@ QUALITY_PROBLEMS = [
 #: The M-step alone, and memory: V = 8,000.
 WIDE_PROBLEM = Problem("arxiv_100k", 2_048, 500)
 TRANSFORM_PROBLEM = Problem("arxiv_100k", 10_000, 100)
-STREAM_PROBLEM = Problem("arxiv_big", 543_055, 100)
+STREAM_PROBLEM = Problem("arxiv_big", 543_055, 100, alpha=0.1, eta=0.01)

@@ -2,9 +2,9 @@
 
     python bench/stream.py [--every 100000] [--held-out 2000] [--jobs 1]
 
-K = 100, minibatches of 256, both priors 1/K, float64.  The last documents are held out and
-scored by document completion every so many; seconds are those of partial_fit.  A line of
-JSON at the end.
+K = 100, alpha = .1, eta = .01, minibatches of 256, tau = 64, annealed over the first fifth,
+float64.  The last documents are held out and scored by document completion every so many;
+seconds are those of partial_fit.  A line of JSON at the end.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ from adapters import annealvi_lda  # noqa: E402
 from memory import resident  # noqa: E402
 from problems import STREAM_PROBLEM  # noqa: E402
 
-from annealvi import datasets  # noqa: E402
+from annealvi import Annealed, datasets  # noqa: E402
 from annealvi.metrics import document_completion  # noqa: E402
 
 #: Documents a call of partial_fit.
 PORTION = 2_560
+#: The share of the documents over which T falls.
+COOLING = 0.2
 
 
 def stream(every: int, n_held_out: int, n_jobs: int) -> list[dict[str, float]]:
@@ -36,7 +38,8 @@ def stream(every: int, n_held_out: int, n_jobs: int) -> list[dict[str, float]]:
     X = STREAM_PROBLEM.load()
     held_out, X = X[-n_held_out:], X[:-n_held_out]
     problem = replace(STREAM_PROBLEM, n_documents=X.shape[0])
-    lda = annealvi_lda.estimator(problem, X, n_jobs)
+    cooling = Annealed(passes=COOLING)
+    lda = annealvi_lda.estimator(problem, X, n_jobs, temperature=cooling, learning_offset=64)
     records = []
     for first in range(0, X.shape[0], every):
         last = min(first + every, X.shape[0])

@@ -40,14 +40,15 @@ def test_two_threads_with_little_to_do(benchmark, load, problem, call):
         start = partial(annealvi_lda.start, problem, X, repeats=repeats)
     else:
         start = partial(annealvi_lda.start_transform, problem, X, X, repeats=repeats)
+    size = f"{X.shape[0]:,} document{'s' if X.shape[0] > 1 else ''}"
     run(
         benchmark,
-        f"{call}, {X.shape[0]} document(s), K={problem.n_topics}: two threads",
+        f"{call}, {size}, K={problem.n_topics}: two threads",
         time.perf_counter,
         start,
         partial(start, n_threads=2),
         rounds=9,
-        row=f"{call}, {X.shape[0]:,} document(s), K = {problem.n_topics}",
+        row=f"`{call}`, {size}, K = {problem.n_topics}",
     )
 
 

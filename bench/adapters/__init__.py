@@ -46,14 +46,11 @@ class Library(NamedTuple):
         The adapter.
     distribution : str
         What pip calls it.
-    one_pass : str
-        What its pass is, where it is not online variational inference in float64.
     """
 
     name: str
     module: str
     distribution: str
-    one_pass: str = ""
 
     def adapter(self) -> ModuleType:
         """Import it; ImportError, with the reason, where the library does not work here."""
@@ -74,13 +71,8 @@ class Library(NamedTuple):
 
 SCIKIT_LEARN = Library("scikit-learn", "scikit_learn", "scikit-learn")
 RIVALS = [
-    Library("gensim", "gensim_lda", "gensim", "online variational inference, float32"),
-    Library(
-        "Vowpal Wabbit",
-        "vowpal_wabbit",
-        "vowpalwabbit",
-        "online variational inference, float32, approximate special functions",
-    ),
-    Library("BigARTM", "bigartm", "bigartm", "PLSA, 10 iterations a document, float32"),
-    Library("tomotopy", "tomotopy_lda", "tomotopy", "one sweep of collapsed Gibbs sampling"),
+    Library("gensim", "gensim_lda", "gensim"),
+    Library("Vowpal Wabbit", "vowpal_wabbit", "vowpalwabbit"),
+    Library("BigARTM", "bigartm", "bigartm"),
+    Library("tomotopy", "tomotopy_lda", "tomotopy"),
 ]
