@@ -20,8 +20,12 @@ test-debug: $(VENV)-debug/.test
 	cd tests && ../$(VENV)-debug/bin/python -c "from annealvi import _kernels; assert _kernels.debug_build()"
 	$(VENV)-debug/bin/pytest tests/kernels tests/models tests/estimators
 
-bench: $(VENV)/.bench
-	$(BIN)/pytest bench --benchmark-only --benchmark-sort=fullname
+# Ends with the tables of docs/benchmarks.md.
+bench: $(VENV)/.rivals
+	mkdir -p build
+	OMP_NUM_THREADS=1 $(BIN)/pytest bench --benchmark-only --benchmark-sort=fullname \
+		--benchmark-json=build/bench.json
+	$(BIN)/python bench/report.py build/bench.json
 
 optima: $(VENV)/.bench
 	$(BIN)/python bench/optima.py
@@ -53,6 +57,13 @@ $(VENV)/bin/pip:
 # from this folder find the compiled kernels.
 $(VENV)/.demo $(VENV)/.test $(VENV)/.bench: $(VENV)/.%: $(VENV)/bin/pip $(SOURCES)
 	$(BIN)/pip install --disable-pip-version-check --quiet -e '.[$*]'
+	touch $@
+
+# Libraries to compare with, each where it has a wheel; what is missing is skipped.
+$(VENV)/.rivals: $(VENV)/.bench
+	for rival in gensim tomotopy vowpalwabbit bigartm; do \
+		$(BIN)/pip install --disable-pip-version-check --quiet --only-binary :all: $$rival \
+			|| echo "$$rival does not install here and will be skipped"; done
 	touch $@
 
 $(VENV)/.lint: $(VENV)/.test

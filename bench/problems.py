@@ -9,13 +9,10 @@ from scipy import sparse
 
 from annealvi.datasets import load_corpus
 
-#: Documents a minibatch.
-BATCH_SIZE = 256
-
 
 @dataclass(frozen=True)
 class Problem:
-    """One pass of online LDA with alpha = eta = 1/K over the first documents of a corpus.
+    """Online LDA over the first documents of a corpus.
 
     Attributes
     ----------
@@ -23,14 +20,34 @@ class Problem:
         A name that :func:`annealvi.datasets.load_corpus` finds.
     n_documents : int
     n_topics : int
+    alpha, eta : float or None
+        Priors of the documents' topics and of the topics' words; None means 1/K.
+    batch_size : int
+        Documents a minibatch.
     """
 
     corpus: str
     n_documents: int
     n_topics: int
+    alpha: float | None = None
+    eta: float | None = None
+    batch_size: int = 256
 
     def __str__(self) -> str:
         return f"{self.corpus}-K{self.n_topics}"
+
+    @property
+    def doc_topic_prior(self) -> float:
+        return 1 / self.n_topics if self.alpha is None else self.alpha
+
+    @property
+    def topic_word_prior(self) -> float:
+        return 1 / self.n_topics if self.eta is None else self.eta
+
+    @property
+    def rounds(self) -> int:
+        """How often passes are timed: less often where they are long."""
+        return 3 if self.n_topics >= 500 or self.corpus == "arxiv_100k" else 5
 
     def load(self) -> sparse.csr_matrix:
         """The documents, float64; raises FileNotFoundError where the corpus is absent."""
@@ -42,8 +59,20 @@ def _load(corpus: str) -> sparse.csr_matrix:
     return load_corpus(corpus).data
 
 
-PROBLEMS = [
-    Problem(corpus, 10_000, n_topics)
-    for corpus in ("bbc_news", "debian_desc")
-    for n_topics in (20, 100)
+CORPORA = ("bbc_news", "debian_desc", "arxiv_100k")
+SIZES = (20, 100, 500)
+PROBLEMS = [Problem(corpus, 10_000, n_topics) for corpus in CORPORA for n_topics in SIZES]
+#: Where two threads have little to share.
+SMALL_PROBLEMS = [
+    Problem("bbc_news", n_documents, n_topics)
+    for n_documents, n_topics in ((1, 100), (10, 100), (1, 2), (10, 2), (2225, 2))
 ]
+#: What libraries are left to learn until they stop gaining.
+QUALITY_PROBLEMS = [
+    Problem("bbc_news", 2_225, 100),
+    Problem("debian_desc", 10_000, 100),
+]
+#: The M-step alone, and memory: V = 8,000.
+WIDE_PROBLEM = Problem("arxiv_100k", 2_048, 500)
+TRANSFORM_PROBLEM = Problem("arxiv_100k", 10_000, 100)
+STREAM_PROBLEM = Problem("arxiv_big", 543_055, 100, alpha=0.1, eta=0.01)

@@ -1,17 +1,45 @@
 """scikit-learn's LatentDirichletAllocation."""
 
-from problems import BATCH_SIZE
+from __future__ import annotations
+
+import numpy as np
 from sklearn.decomposition import LatentDirichletAllocation
+
+from adapters import Fit
+
+
+def _estimator(problem, X, n_threads=1):
+    return LatentDirichletAllocation(
+        problem.n_topics,
+        doc_topic_prior=problem.alpha,
+        topic_word_prior=problem.eta,
+        total_samples=X.shape[0],
+        batch_size=problem.batch_size,
+        learning_method="online",
+        random_state=0,
+        n_jobs=n_threads,
+    )
 
 
 def start(problem, X, *, n_threads=1):
     """Online passes of `partial_fit`, from a model that has seen one minibatch."""
-    lda = LatentDirichletAllocation(
-        problem.n_topics,
-        total_samples=X.shape[0],
-        batch_size=BATCH_SIZE,
-        random_state=0,
-        n_jobs=n_threads,
-    )
-    lda.partial_fit(X[:BATCH_SIZE])
-    return lambda: lda.partial_fit(X)
+    lda = _estimator(problem, X, n_threads).partial_fit(X[: problem.batch_size])
+
+    def topics():
+        return lda.components_ / lda.components_.sum(axis=1, keepdims=True)
+
+    return Fit(lambda: lda.partial_fit(X), topics)
+
+
+def start_transform(problem, X, new, *, n_threads=1):
+    """`transform` of documents that the model was not fitted to."""
+    lda = _estimator(problem, X, n_threads).partial_fit(X)
+    return lambda: lda.transform(new)
+
+
+def start_m_step(problem, X):
+    """Its `_em_step` with statistics that are there already."""
+    lda = _estimator(problem, X).partial_fit(X[: problem.batch_size])
+    statistics = np.random.RandomState(0).random_sample(lda.components_.shape)
+    lda._e_step = lambda *args, **kwargs: (None, statistics)
+    return lambda: lda._em_step(X[: problem.batch_size], X.shape[0], batch_update=False)

@@ -57,7 +57,13 @@ def test_commands_that_the_texts_name_exist(target):
 
 
 def test_links_in_the_texts_lead_somewhere():
-    for name in ("README.md", "CONTRIBUTING.md", "docs/evidence.md", "docs/temperatures.md"):
+    for name in (
+        "README.md",
+        "CONTRIBUTING.md",
+        "docs/benchmarks.md",
+        "docs/evidence.md",
+        "docs/temperatures.md",
+    ):
         path = CHECKOUT / name
         text = path.read_text(encoding="utf-8")
         for link, anchor in re.findall(r"\]\(([^)#]+)(?:#([^)]*))?\)", text):
@@ -67,6 +73,12 @@ def test_links_in_the_texts_lead_somewhere():
                 headings = [line.lstrip("# ").lower() for line in lines if line.startswith("#")]
                 anchors = [re.sub(r"[^\w\- ]", "", h).replace(" ", "-") for h in headings]
                 assert anchor in anchors, (name, link, anchor)
+
+
+def test_the_benchmarks_have_room_for_what_is_measured():
+    text = (CHECKOUT / "docs/benchmarks.md").read_text(encoding="utf-8")
+    begin, end = (f"<!-- measured: {word} -->" for word in ("begin", "end"))
+    assert text.count(begin) == text.count(end) == 1 and text.index(begin) < text.index(end)
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -1,0 +1,36 @@
+"""gensim's LdaModel."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from gensim.models import LdaModel
+
+from adapters import Fit
+
+
+def start(problem, X):
+    """Online passes of `update`, from a model that has seen one minibatch."""
+    documents = [
+        list(zip(X.indices[a:b].tolist(), X.data[a:b].tolist(), strict=True))
+        for a, b in pairwise(X.indptr)
+    ]
+    model = LdaModel(
+        id2word={word: str(word) for word in range(X.shape[1])},
+        num_topics=problem.n_topics,
+        alpha=np.full(problem.n_topics, problem.doc_topic_prior, dtype=np.float32),
+        eta=problem.topic_word_prior,
+        chunksize=problem.batch_size,
+        passes=1,
+        update_every=1,
+        decay=0.7,
+        offset=10,
+        iterations=100,
+        gamma_threshold=1e-3,
+        eval_every=None,
+        random_state=0,
+        dtype=np.float32,
+    )
+    model.update(documents[: problem.batch_size])
+    return Fit(lambda: model.update(documents), model.get_topics)

@@ -1,0 +1,34 @@
+"""tomotopy's LDAModel: collapsed Gibbs sampling."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import pairwise
+
+import numpy as np
+
+from adapters import Fit
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import tomotopy
+
+
+def start(problem, X, *, n_threads=1):
+    """Sweeps over documents that have been added, after the first draws of topics."""
+    model = tomotopy.LDAModel(
+        k=problem.n_topics, alpha=problem.doc_topic_prior, eta=problem.topic_word_prior, seed=0
+    )
+    for begin, end in pairwise(X.indptr):
+        words = np.repeat(X.indices[begin:end], X.data[begin:end].astype(int))
+        model.add_doc(words.astype(str).tolist())
+    model.train(0, workers=n_threads)
+    columns = np.array([int(word) for word in model.used_vocabs])
+
+    def topics():
+        beta = np.zeros((problem.n_topics, X.shape[1]))
+        for k in range(problem.n_topics):
+            beta[k, columns] = model.get_topic_word_dist(k)
+        return beta
+
+    return Fit(lambda: model.train(1, workers=n_threads), topics)

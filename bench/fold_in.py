@@ -1,0 +1,52 @@
+"""One evaluator for the topics of every library: held-out log-likelihood a word."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from annealvi import TemperedLDA
+from annealvi.metrics import document_completion
+
+#: Pseudo-counts that E[beta] stands for: so many that q(beta) is a point.
+CERTAINTY = 1e12
+#: Priors of theta and shares of uniform noise in the topics, of which validation chooses.
+ALPHAS = (0.01, 0.03, 0.1, 0.3, 1.0)
+NOISE = (1e-6, 1e-3)
+
+
+class FoldIn(NamedTuple):
+    """How documents that were not fitted are given topics."""
+
+    alpha: float
+    noise: float
+
+    def score(self, topics: NDArray[np.float64], X: sparse.csr_matrix) -> float:
+        """Document completion of X, in nats a hidden word.
+
+        Half of each document's tokens give E[theta] by variational inference with E[beta]
+        held; the other half is scored.
+        """
+        n_topics, n_features = topics.shape
+        smooth = (1 - self.noise) * topics + self.noise / n_features
+        lda = TemperedLDA(
+            n_topics,
+            init=CERTAINTY * smooth,
+            doc_topic_prior=self.alpha,
+            topic_word_prior=1.0,
+            max_iter=0,
+            temperature=1,
+        )
+        with np.errstate(over="ignore"):  # of bound_: such topics lie far from their prior
+            lda.fit(X[:1])
+        return document_completion(lda, X)
+
+
+def choose(topics: NDArray[np.float64], X: sparse.csr_matrix) -> FoldIn:
+    """The fold-in that scores validation documents best."""
+    candidates = (FoldIn(*pair) for pair in product(ALPHAS, NOISE))
+    return max(candidates, key=lambda fold_in: fold_in.score(topics, X))
