@@ -10,13 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 from sklearn.preprocessing import normalize
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_array, check_random_state, gen_batches
 from sklearn.utils._param_validation import Interval, RealNotInt, validate_params
 from sklearn.utils.validation import check_non_negative
 
+from annealvi._kernels import lda as kernels
+from annealvi._kernels.layout import padded_rows
 from annealvi.inference import Monitor
 
-#: Bytes of gathered topic weights at a time.
+#: Bytes of E[theta] that are padded at a time.
 _BLOCK_BYTES = 1 << 24
 _MOST_TOKENS = 1e9
 
@@ -136,15 +138,7 @@ def document_completion(
     options = {} if temperature is None else {"temperature": temperature}
     theta = np.asarray(estimator.transform(seen, **options), dtype=np.float64)
     components = np.asarray(estimator.components_, dtype=np.float64)
-    beta = (components / components.sum(axis=1, keepdims=True)).T.copy()
-    rows = np.repeat(np.arange(hidden.shape[0]), np.diff(hidden.indptr))
-    log_likelihood = np.zeros(hidden.nnz)
-    step = max(1, _BLOCK_BYTES // (16 * beta.shape[1]))
-    for start in range(0, hidden.nnz, step):
-        entries = slice(start, start + step)
-        share = np.einsum("ek,ek->e", theta[rows[entries]], beta[hidden.indices[entries]])
-        log_likelihood[entries] = np.log(share)
-    log_likelihood *= hidden.data
+    log_likelihood = np.log(_word_probabilities(hidden, theta, components)) * hidden.data
     if not per_document:
         n_words = hidden.data.sum(dtype=np.float64)
         if n_words == 0:
@@ -153,10 +147,35 @@ def document_completion(
                 "at least two words."
             )
         return float(log_likelihood.sum() / n_words)
+    rows = np.repeat(np.arange(hidden.shape[0]), np.diff(hidden.indptr))
     totals = np.bincount(rows, weights=log_likelihood, minlength=hidden.shape[0])
     lengths = np.asarray(hidden.sum(axis=1), dtype=np.float64).ravel()
     with np.errstate(invalid="ignore"):
         return np.where(lengths > 0, totals / lengths, np.nan)
+
+
+def _word_probabilities(
+    X: sparse.csr_matrix, theta: NDArray[np.float64], components: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """sum_k E[theta_dk] E[beta_kv] of each entry of X."""
+    beta = padded_rows((components / components.sum(axis=1, keepdims=True)).T, np.float64)
+    probabilities = np.empty(X.nnz)
+    longest = int(np.diff(X.indptr).max(initial=0)) + kernels.SWEEP_BLOCK
+    pointers, room = np.empty(longest, np.int64), np.empty(longest + kernels.SCRATCH_SLACK)
+    for rows in gen_batches(X.shape[0], max(1, _BLOCK_BYTES // beta[:1].nbytes)):
+        entries = slice(X.indptr[rows.start], X.indptr[rows.stop])
+        kernels.word_probabilities(
+            X.indices,
+            X.indptr,
+            rows.start,
+            rows.stop,
+            padded_rows(theta[rows], np.float64),
+            beta,
+            pointers,
+            room,
+            probabilities[entries],
+        )
+    return probabilities
 
 
 @validate_params(

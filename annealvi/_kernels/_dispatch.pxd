@@ -10,6 +10,7 @@ cdef extern from "kernels.h" nogil:
         void (*spread)(
             int, const int32_t *, const float *, int, const float *, float *
         ) noexcept nogil
+        void (*mixture)(int64_t, int, const float **, const float *, float *) noexcept nogil
         double (*log_normalizer)(
             int64_t, int, const float *, const float *, float, float, float *
         ) noexcept nogil
@@ -58,6 +59,7 @@ cdef extern from "kernels.h" nogil:
         void (*spread)(
             int, const int32_t *, const double *, int, const double *, double *
         ) noexcept nogil
+        void (*mixture)(int64_t, int, const double **, const double *, double *) noexcept nogil
         double (*log_normalizer)(
             int64_t, int, const double *, const double *, double, double, double *
         ) noexcept nogil

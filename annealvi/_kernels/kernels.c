@@ -37,7 +37,7 @@
 #define QUOTE(a) QUOTE_(a)
 #define TABLE(suffix)                                                                            \
     {                                                                                            \
-        fit_document_##suffix, spread_##suffix, log_normalizer_##suffix, energy_##suffix, raise_row_##suffix,     \
+        fit_document_##suffix, spread_##suffix, mixture_##suffix, log_normalizer_##suffix, energy_##suffix, raise_row_##suffix,     \
             add_statistics_##suffix, log_dot_##suffix, exp_digamma_weights_##suffix,             \
             step_row_##suffix,                                                                   \
             bernoulli_sweep_##suffix, bernoulli_energy_##suffix, bernoulli_entropy_##suffix,     \

@@ -12,6 +12,7 @@
                             int32_t *, REAL *, REAL *, REAL *, REAL *, double *, REAL *,         \
                             const REAL **, int32_t *, REAL *, REAL *);                           \
         void (*spread)(int, const int32_t *, const REAL *, int, const REAL *, REAL *);           \
+        void (*mixture)(int64_t, int, const REAL *const *, const REAL *, REAL *);                \
         double (*log_normalizer)(int64_t, int, const REAL *, const REAL *, REAL, REAL, REAL *);  \
         double (*energy)(int64_t, int, int, const REAL *const *, const REAL *const *,            \
                          const REAL *, const REAL *, const REAL *, REAL *);                      \

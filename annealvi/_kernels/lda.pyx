@@ -426,3 +426,36 @@ cdef void add_blocks(const double[:, ::1] partial, double[::1] sums) noexcept no
 def n_blocks(n_words):
     """Rows of ``partial`` that the sums over words need."""
     return (n_words + VOCABULARY_BLOCK - 1) // VOCABULARY_BLOCK
+
+
+def word_probabilities(
+    const index_t[::1] indices,    # IN  CSR column indices
+    const index_t[::1] indptr,     # IN  CSR row pointers
+    Py_ssize_t start,              # IN
+    Py_ssize_t stop,               # IN
+    const double[:, ::1] theta,    # IN  (n, K_pad) E[theta], 0 in the padding
+    const double[:, ::1] beta,     # IN  (V, K_pad) E[beta], likewise
+    int64_t[::1] rows,             # OUT (longest document padded) scratch
+    double[::1] norm,              # OUT (longest document padded + SLACK) scratch
+    double[::1] out,               # OUT (nnz,) of each entry, from indptr[start]
+):
+    """sum_k E[theta_dk] E[beta_vk] of the entries of a batch."""
+    cdef:
+        Py_ssize_t d, j, at, n_words
+        int K_pad = beta.shape[1]
+        const double **row_of = <const double **>&rows[0]
+    with nogil:
+        for d in range(start, stop):
+            at = indptr[d]
+            n_words = indptr[d + 1] - at
+            if n_words == 0:
+                continue
+            for j in range(n_words):
+                row_of[j] = &beta[indices[at + j], 0]
+            for j in range(n_words, n_words + WORD_BLOCK - 1):
+                row_of[j] = row_of[0]
+            kernels.f64.mixture(n_words, K_pad, row_of, &theta[d - start, 0], &norm[0])
+            memcpy(&out[at - indptr[start]], &norm[0], n_words * sizeof(double))
+
+
+SCRATCH_SLACK = SLACK

@@ -69,10 +69,8 @@ INLINE void FN(exp_digamma_row)(int K_pad, const REAL *x, REAL largest, V ref_sc
         FN(exp_digamma_row_at)(0, K_pad, x, ref_scale, ref_shift, b, clamp, out);
 }
 
-/* norm_j = sum_k t_k W_jk for `n` (4 or 8) words, then ratio_j = n_j / (norm_j + eps).
- * Whole vectors are read and written, up to LANES numbers from the first. */
-INLINE void FN(normalizers)(int n, int K_pad, const REAL *const *rows, const REAL *counts,
-                            const REAL *t, REAL eps, REAL *norm, REAL *ratio)
+/* norm_j = sum_k t_k W_jk for `n` (4 or 8) words.  Whole vectors are written. */
+INLINE void FN(norms)(int n, int K_pad, const REAL *const *rows, const REAL *t, REAL *norm)
 {
     V acc[WORD_BLOCK];
     const REAL *row[WORD_BLOCK];
@@ -88,6 +86,13 @@ INLINE void FN(normalizers)(int n, int K_pad, const REAL *const *rows, const REA
             acc[j] += tk * FN(load)(row[j] + k);
     }
     FN(sum_lanes)(acc, n, norm);
+}
+
+/* The same, and ratio_j = n_j / (norm_j + eps). */
+INLINE void FN(normalizers)(int n, int K_pad, const REAL *const *rows, const REAL *counts,
+                            const REAL *t, REAL eps, REAL *norm, REAL *ratio)
+{
+    FN(norms)(n, K_pad, rows, t, norm);
 #pragma GCC unroll 4
     for (int j = 0; j < n; j += LANES)
         FN(store)(ratio + j, FN(load)(counts + j) / (FN(load)(norm + j) + eps));
@@ -167,6 +172,15 @@ static void FN(all_normalizers)(int64_t n_words, int K_pad, const REAL *const *r
 {
     for (int64_t j = 0; j < n_words; j += WORD_BLOCK)
         FN(block_normalizers)(n_words, j, K_pad, rows, counts, t, eps, norm + j, ratio + j);
+}
+
+/* The norms of all words of a document: with E[theta] for t and E[beta] for W, how probable
+ * each word is. */
+static void FN(mixture)(int64_t n_words, int K_pad, const REAL *const *rows, const REAL *t,
+                        REAL *norm)
+{
+    for (int64_t j = 0; j < n_words; j += WORD_BLOCK)
+        FN(norms)(WORD_BLOCK, K_pad, rows + j, t, norm + j);
 }
 
 /* About the largest of a row: padding counts, which is harmless, for it holds a prior. */
