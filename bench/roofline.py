@@ -89,7 +89,7 @@ def kernel_rate(corpus: str, n_topics: int, dtype: str) -> float:
         alpha=0.1,
         eta=1 / n_topics,
         dtype=dtype,
-        options=LocalOptions(N_ITERATIONS, 0.0, "constant"),
+        options=LocalOptions(N_ITERATIONS, 0.0, "constant", prune=False),
     )
     model.initialize(np.random.RandomState(0))
     seconds = []
