@@ -147,7 +147,8 @@ class TemperedLDA(FittedLDA):
         :math:`\lambda`, the variational parameters of the topics' words.  Divided by
         its row sums it is E[beta].  Assigning another array, or writing to this one, is
         honoured by `transform`, `score` and `partial_fit`.  The array is a view of the
-        model, not a copy.
+        model, or a copy where words have steps to make up for (after an online step of
+        `partial_fit`); an array from before a step may stay as it was.
 
     exp_dirichlet_component_ : ndarray of shape (n_components, n_features)
         :math:`\exp E[\log\beta]`, worked out of `components_`.

@@ -101,8 +101,8 @@ class Topics:
     def show(self) -> NDArray:
         """`topics` for somebody who may keep them and write to them.
 
-        What is written is honoured until the next step of the topics; it may also be seen by
-        the steps after it, or not.
+        What is written is honoured until the topics' next step, which may leave the array
+        behind as they were.
         """
         if self._shown is None:
             self._shown = self.lam
