@@ -335,7 +335,7 @@ def test_writing_in_a_callback(method):
     assert_allclose(written.components_, assigned.components_, rtol=1e-10)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     st.lists(
         st.sampled_from(["show", "few", "all", "full step", "settle", "topics", "write", "infer"]),
@@ -378,6 +378,7 @@ def test_views_of_any_age_may_be_written_to(sequence, seed):
     gamma = model.infer(X)
     fresh = make()
     fresh.set_topics(model.topics)
+    assert_allclose(model.show(), model.topics, rtol=1e-12)
     assert_allclose(model.topic_sums, model.topics.sum(axis=1), rtol=1e-10)
     assert_allclose(gamma, fresh.infer(X), rtol=1e-9)
 
