@@ -245,3 +245,60 @@ def test_tiny_counts_and_priors(dtype, instruction_set):
         X.toarray(), model.topics.astype(float), np.full(2, 1e-3), np.ones(1), np.ones((1, 2)), 5
     )[0]
     assert_allclose(gamma, expected, rtol=1e-6 if dtype is np.float64 else 2e-2)
+
+
+LENGTHS = (0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64, 511, 512, 513, 527, 1030)
+
+
+@pytest.mark.parametrize("n_topics", [1, 2, 3, 4, 5, 8, 9, 12, 13, 16, 17, 20, 21, 23, 24, 25, 26])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_few_topics_and_any_number_of_words(dtype, n_topics, instruction_set):
+    """Lanes are words there: document i has LENGTHS[i] of them, counts that are not whole."""
+    rng = np.random.RandomState(n_topics)
+    X = np.zeros((len(LENGTHS), 1030))
+    for row, n_words in zip(X, LENGTHS, strict=True):
+        row[rng.choice(1030, n_words, replace=False)] = rng.gamma(1.0, 2.0, n_words) + 0.1
+    X = sparse.csr_matrix(X.astype(dtype))
+    alpha = np.linspace(0.3, 0.8, n_topics)
+    topics = rng.gamma(0.5, 1.0, (n_topics, 1030)) + 0.2
+    for n_iterations, b, start in (
+        (0, 1.0, "constant"),
+        (1, 1.0, "constant"),
+        (2, 0.5, "constant"),
+        (3, 1.0, "constant"),
+        (6, 0.5, "constant"),
+        (2, 1.0, "random"),
+        (3, 1.0, "random"),
+        (6, 0.5, "random"),
+    ):
+        model = make(n_topics, 1030, dtype, alpha=alpha, start=start, n_iterations=n_iterations)
+        model.set_topics(topics)
+        at = np.full(len(LENGTHS), b)
+        begin = np.ones((len(LENGTHS), n_topics))
+        lam = model.topics.astype(np.float64)
+        eps = np.finfo(dtype).eps if start == "random" else 0.0
+        expected = naive_local_step(X.toarray(), lam, alpha, at, begin, n_iterations, eps)
+        rtol = 1e-9 if dtype is np.float64 else 2e-3
+        assert_allclose(model.infer(X, Tempering(b)), expected[0], rtol=rtol)
+        if start == "random":
+            continue
+        local = model.local_step(Batch(X, slice(0, len(LENGTHS))), Tempering(b), moments=True)
+        statistics = dense(local.statistics)[:, :n_topics]
+        assert_allclose(statistics.T, expected[1], rtol=rtol, atol=rtol / 100)
+        assert_allclose(local.energy, expected[2], rtol=rtol)
+        normalizer = np.zeros(len(LENGTHS))
+        again = np.ones_like(expected[0], dtype=dtype)
+        model._over_blocks(X, again, Tempering(b), 1, exact=False, bound=normalizer)
+        assert_allclose(normalizer, expected[3], rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_document_of_few_topics_alone_and_among_others(dtype, instruction_set):
+    rng = np.random.RandomState(0)
+    X = rng.poisson(0.5, (20, 700)) * (rng.rand(20, 1) < 0.5) + np.eye(20, 700) * 2
+    X = sparse.csr_matrix(X.astype(dtype))
+    for n_topics in (3, 12, 24):
+        model = make(n_topics, 700, dtype)
+        many = model.infer(X)
+        alone = np.vstack([model.infer(X[d]) for d in range(20)])
+        assert_array_equal(alone, many)
