@@ -139,6 +139,18 @@ def test_rows_are_made_shorter_again_and_again(instruction_set):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+def test_padding_of_short_rows_has_no_words(dtype, instruction_set):
+    """Padding repeats the prior of the first topic that is left, which is large here."""
+    X, lam = problem(600, seed=1, dtype=dtype)
+    alpha = np.full(600, 0.01)
+    alpha[0] = 2
+    options = dict(alpha=alpha, n_iterations=12)
+    dropped, kept = (fit(X[3:], lam, prune=prune, **options) for prune in (True, False))
+    assert np.any((dropped.n_active > 24) & (dropped.n_active < 600))
+    assert_allclose(dropped.gamma, kept.gamma, rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_documents_too_long_to_be_packed(dtype, instruction_set):
     """Longer than the room for packed rows, beside others that fit into it."""
     rng = np.random.RandomState(0)
