@@ -46,7 +46,7 @@ class Topics:
     ) -> None:
         self.n_topics = n_topics
         self.n_features = n_features
-        self.eta = np.asarray(eta, dtype=np.float64)
+        self.eta = np.array(eta, dtype=np.float64)
         self.dtype = np.dtype(dtype)
         self.n_threads = n_threads
         self.width = padded_length(n_topics, self.dtype)

@@ -106,10 +106,10 @@ class LDA(Topics):
 
     def set_priors(self, alpha: ArrayLike, eta: ArrayLike) -> None:
         """Take other priors from the next step on."""
-        self.alpha = np.broadcast_to(np.asarray(alpha, dtype=np.float64), (self.n_topics,))
+        self.alpha = np.broadcast_to(np.array(alpha, dtype=np.float64), (self.n_topics,))
         if not np.array_equal(self.eta, eta):
             self.settle()  # under the prior that it has had
-            self.eta = np.asarray(eta, dtype=np.float64)
+            self.eta = np.array(eta, dtype=np.float64)
             self._eta_kept = None
 
     def _changed(self, rho: float) -> None:

@@ -427,7 +427,6 @@ def test_what_follows_from_topics_that_were_written_to(answer):
     assert_array_equal(one, other)
 
 
-@pytest.mark.xfail(strict=True, reason="the sums take the prior as it is, rows as it was")
 def test_a_prior_that_was_written_to_in_place():
     """Honoured or not, rows and their sums go together."""
     lda = estimator(topic_word_prior=np.full(V, 0.3)).partial_fit(stream(30))
