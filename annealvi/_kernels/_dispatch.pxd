@@ -113,6 +113,7 @@ cdef extern from "kernels.h" nogil:
     const kernel_table *find_kernels "annealvi_find_kernels" (const char *name) noexcept
     int WORD_BLOCK "ANNEALVI_WORD_BLOCK"
     int NARROW "ANNEALVI_NARROW"
+    double NEGLIGIBLE "ANNEALVI_NEGLIGIBLE"
     int DATA_BLOCK "ANNEALVI_DATA_BLOCK"
 
 # The table in use.  Other modules cimport the pointer, so all of them follow a

@@ -55,6 +55,9 @@ typedef struct {
 /* How many rows' worth of words one sweep takes: buffers are padded to it. */
 enum { ANNEALVI_WORD_BLOCK = 8 };
 
+/* The share of the largest t_k below which a topic may be dropped from a document's sweeps. */
+#define ANNEALVI_NEGLIGIBLE 1e-13
+
 /* The most topics that a document is swept over by columns with. */
 enum { ANNEALVI_NARROW = 24 };
 

@@ -11,10 +11,11 @@ K_pad.  ``start:stop`` are the rows of the CSR matrix that the batch takes.
 
 from cython cimport floating
 from cython.parallel cimport parallel, prange, threadid
+from libc.math cimport log
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
-from annealvi._kernels._dispatch cimport NARROW, WORD_BLOCK, kernels
+from annealvi._kernels._dispatch cimport NARROW, NEGLIGIBLE, WORD_BLOCK, kernels
 
 ctypedef fused index_t:
     int32_t
@@ -156,7 +157,7 @@ def fit_documents(
         Py_ssize_t n = stop - start, i, d, j, n_words, n_padded, origin = indptr[start], at
         int K = gamma.shape[1], K_pad = weights.shape[1], k
         Py_ssize_t longest = (rows.shape[1] - K_pad - 1) // 3, stride = longest + SLACK
-        int64_t room = packed.shape[1] if prune else 0
+        int64_t room = packed.shape[1], room_d
         bint finish = want_statistics or want_bound or want_energy
         floating *own = NULL
         floating *gamma_d = NULL
@@ -177,10 +178,13 @@ def fit_documents(
         const floating **row_of = NULL
         const floating **log_of = NULL
         const floating **own_rows = NULL
-        double scale, enough
+        double scale, enough, tokens, least = alpha[0], psi_least
 
     if n == 0:
         return
+    for k in range(K):
+        least = min(least, alpha[k])
+    kernels.f64.digamma(1, &least, &psi_least)
     n_threads = shared_among(n_threads, indptr[stop] - origin, K)
     with nogil, parallel(num_threads=n_threads):
         own = &scratch[threadid(), 0]
@@ -204,10 +208,10 @@ def fit_documents(
             n_words = indptr[start + d + 1] - at
             n_padded = (n_words + WORD_BLOCK - 1) // WORD_BLOCK * WORD_BLOCK
             scale = 0
-            enough = 0
+            tokens = 0
             for j in range(n_words):
                 counts[j] = data[at + j]
-                enough = enough + counts[j]
+                tokens = tokens + counts[j]
                 row_of[j] = &weights[indices[at + j], 0]
             if want_energy or b[d] != b0:
                 for j in range(n_words):
@@ -230,7 +234,10 @@ def fit_documents(
             for j in range(n_words, n_padded):
                 row_of[j] = row_of[0]
                 log_of[j] = log_of[0]
-            enough = tolerance * (K if by_topic else enough)
+            enough = tolerance * (K if by_topic else tokens)
+            room_d = 0  # no t_k is small enough where alpha is large
+            if prune and b[d] * (psi_least - log(tokens + 1)) < log(NEGLIGIBLE):
+                room_d = room
             memcpy(gamma_d, &gamma[d, 0], K * sizeof(floating))
             for k in range(K, K_pad):
                 gamma_d[k] = alpha[K]
@@ -245,7 +252,7 @@ def fit_documents(
             if floating is float:
                 kernels.f32.fit_document(
                     n_words, K, K_pad, row_of, counts, &alpha[0], b[d], eps, enough, max_iter,
-                    finish, room, gamma_d, t_d, active_d, n_active_d, s, norm, ratio_d, reference,
+                    finish, room_d, gamma_d, t_d, active_d, n_active_d, s, norm, ratio_d, reference,
                     totals, own_alpha, own_rows, chosen, own_packed,
                     own_columns)
                 if want_energy:
@@ -260,7 +267,7 @@ def fit_documents(
             else:
                 kernels.f64.fit_document(
                     n_words, K, K_pad, row_of, counts, &alpha[0], b[d], eps, enough, max_iter,
-                    finish, room, gamma_d, t_d, active_d, n_active_d, s, norm, ratio_d, reference,
+                    finish, room_d, gamma_d, t_d, active_d, n_active_d, s, norm, ratio_d, reference,
                     totals, own_alpha, own_rows, chosen, own_packed,
                     own_columns)
                 if want_energy:

@@ -275,11 +275,12 @@ static void FN(sweep_columns)(int n, int64_t n_words, int64_t n_columns, const R
 }
 
 /* A topic may be dropped from a document's sweeps when its t_k is below NEGLIGIBLE of about
- * the largest and the last sweep has given it less than HARDLY_ANY of a word.  The first alone
- * does not do: topics that are all small may share a word that no other wants.  With the second,
- * what all dropped topics hold together is below K * HARDLY_ANY, and so is any word that only
+ * the largest and the last sweep has given it less than HARDLY_ANY of a word.  The second alone
+ * does not do: a topic at alpha = .05 has t = 1e-9 and comes back where others leave its words.
+ * Nor does the first: topics that are all small may share a word that no other wants.  With both,
+ * what the dropped topics hold together is below K * HARDLY_ANY, and so is any word that only
  * they want. */
-#define NEGLIGIBLE ((REAL)1e-8)
+#define NEGLIGIBLE ((REAL)ANNEALVI_NEGLIGIBLE)
 #define HARDLY_ANY ((REAL)1e-9)
 /* What copying a number takes, in numbers swept over. */
 #define COPY_COST (3 * LANES)

@@ -51,7 +51,8 @@ class Topics:
         self.n_threads = n_threads
         self.width = padded_length(n_topics, self.dtype)
         self._lam = aligned_empty((n_features, self.width), self.dtype)
-        self._decay, self._now = np.ones(n_features), 1.0
+        #: See :class:`Rows`; one attribute, so that an interrupt finds both or neither changed.
+        self._steps = (np.ones(n_features), 1.0)
         self._eta_kept: NDArray | None = None
         self.rng: RandomState | None = None
         self._sums: NDArray[np.float64] | None = None
@@ -71,11 +72,12 @@ class Topics:
 
     @property
     def lam(self) -> NDArray:
-        if self._now == 1:
+        decay, now = self._steps
+        if now == 1:
             return self._lam
         lam = aligned_empty(self._lam.shape, self.dtype)
         lam[:] = self._lam
-        self._move_rows(lam, np.arange(self.n_features), self._decay.copy(), self._now)
+        self._move_rows(lam, decay.copy(), now, np.arange(self.n_features))
         return lam
 
     @property
@@ -88,13 +90,14 @@ class Topics:
         """lambda as it is stored."""
         if self._eta_kept is None:
             self._eta_kept = self._eta_rows(self.dtype)
-        return Rows(self._lam, self._eta_kept, self._decay, self._now)
+        return Rows(self._lam, self._eta_kept, *self._steps)
 
     def settle(self) -> None:
         """Let all rows make up for the steps that they have missed."""
-        if self._now != 1:
+        if self._steps[1] != 1:
+            self._own_arrays()
             words = np.arange(self.n_features)
-            self._sums = self._move_rows(self._lam, words, self._decay, self._now, whole=True)
+            self._sums = self._move_rows(self._lam, *self._steps, words, whole=True)
             self._all_current()
             self._changed(0.0)  # by rounding
 
@@ -115,9 +118,10 @@ class Topics:
             return
         sums = self._fingerprint(self._shown)
         if not np.array_equal(sums, self._shown_sums):
-            self._lam, self._shown_sums = self._shown, sums
+            self._lam = self._shown
             self._all_current()
             self.topics_changed()
+            self._shown_sums = sums  # last: another thread may be asking
 
     def set_topics(self, topics: ArrayLike) -> None:
         """Take lambda as a (K, V) array."""
@@ -131,7 +135,7 @@ class Topics:
 
     def _all_current(self) -> None:
         """No row has steps to make up for."""
-        self._decay, self._now = np.ones(self.n_features), 1.0
+        self._steps = (np.ones(self.n_features), 1.0)
 
     def _was_moved(self) -> None:
         """All rows are new."""
@@ -233,19 +237,19 @@ class Topics:
                 self._lam[:] = self._shown
             self._shown = None
             before, eta_sums = self.topic_sums, self._eta_sums()
-            self._now *= 1.0 - rho
-            sums = self._move_rows(self._lam, words, self._decay, self._now, statistics, amount)
+            steps = self._begin_step(rho)
+            sums = self._move_rows(self._lam, *steps, words, statistics, amount)
             self._sums = eta_sums + (1.0 - rho) * (before - eta_sums) + amount * sums
-            if self._now < FORGOTTEN:
+            if steps[1] < FORGOTTEN:
                 self.settle()
         else:
             if eta is not self._eta_kept or floor > 0:
                 self.settle()  # under the prior that it has had
+            steps = self._begin_step(rho)
             self._sums = self._move_rows(
                 self._lam,
+                *steps,
                 np.arange(self.n_features),
-                self._decay,
-                self._now * (1.0 - rho),
                 statistics,
                 amount,
                 eta=eta,
@@ -255,12 +259,27 @@ class Topics:
             self._all_current()
             self._was_moved()
 
+    def _begin_step(self, rho: float) -> tuple[NDArray[np.float64], float]:
+        """A step that all rows have yet to make; interrupted, it is one without statistics."""
+        self._own_arrays()
+        decay, now = self._steps
+        self._sums = None
+        self._steps = (decay, now * (1.0 - rho))
+        return self._steps
+
+    def _own_arrays(self) -> None:
+        """Copy what was loaded from a memory map that one may not write to."""
+        if not self._lam.flags.writeable:
+            self._lam = self._lam.copy()
+        if not self._steps[0].flags.writeable:
+            self._steps = (self._steps[0].copy(), self._steps[1])
+
     def _move_rows(
         self,
         lam: NDArray,
-        words: NDArray[np.int64],
         decay: NDArray[np.float64],
         now: float,
+        words: NDArray[np.int64],
         statistics: Statistics | None = None,
         amount: float = 0.0,
         *,
@@ -275,9 +294,6 @@ class Topics:
         ndarray of shape (K,)
             Sums over these words of their statistics or, with `whole`, of their rows.
         """
-        if not lam.flags.writeable:  # loaded from a memory map
-            self._lam, self._decay = self._lam.copy(), self._decay.copy()
-            lam, decay = self._lam, self._decay
         none = np.zeros(0 if statistics else self.n_features, dtype=np.uint8)
         sums = np.empty(self.n_topics)
         kernels.step_topics(

@@ -215,11 +215,11 @@ class LDA(Topics):
 
     def _word_energy(self, statistics: Statistics, b: float) -> float:
         """sum_dkv n_dv phi_dvk E log beta_kv of statistics at one b, at the topics as they are."""
-        K, total = self.n_topics, 0.0
-        psi_sums = psi(self.topic_sums)
+        K, total, lam = self.n_topics, 0.0, self.lam
+        psi_sums = special.digamma(self.topic_sums)
         words = np.flatnonzero(statistics.seen)
         for some in np.array_split(words, max(1, 8 * K * len(words) // BLOCK_BYTES)):
-            e_log_beta = psi(self.lam[some, :K].astype(np.float64)) - psi_sums
+            e_log_beta = special.digamma(lam[some, :K].astype(np.float64)) - psi_sums
             total += float(np.einsum("vk,vk->", statistics.values[some, :K], e_log_beta))
         return total / b
 

@@ -14,8 +14,8 @@ from annealvi.model import Batch, Tempering
 from annealvi.models.lda import LDA, LocalOptions
 
 DTYPES = (np.float32, np.float64)
-#: How far gamma may move, in words.  1e-6 is what is promised, see below.
-ATOL = 1e-5
+#: How far gamma may move, in words.
+ATOL = 1e-6
 
 
 class Fitted(NamedTuple):
@@ -115,7 +115,7 @@ def test_as_with_all_topics(n_topics, dtype, instruction_set):
 
 def test_once_it_has_converged(instruction_set):
     X, lam = problem(130, seed=4)
-    options = dict(alpha=0.0625, n_iterations=200)
+    options = dict(alpha=0.02, n_iterations=200)
     dropped, kept = (fit(X, lam, prune=prune, **options) for prune in (True, False))
     assert np.any(dropped.n_active < 130)
     assert_allclose(dropped.gamma, kept.gamma, rtol=1e-9, atol=1e-6)
@@ -172,7 +172,7 @@ def test_counts_tiny_and_huge(dtype, scale, instruction_set):
     """Topics that want each other's words a little; up to 1e-5 of the document's words then."""
     X, lam = problem(70, dtype=dtype)
     X.data *= dtype(scale)
-    options = dict(alpha=0.0625, n_iterations=20)
+    options = dict(alpha=0.02, n_iterations=20)
     dropped, kept = (fit(X, lam + 2, prune=prune, **options) for prune in (True, False))
     expected = naive(X, lam + 2, **options)
     n_words = np.maximum(10, np.asarray(X.sum(axis=1)).ravel())[:, None]
@@ -203,7 +203,7 @@ def test_any_problem(n_topics, n_features, n_iterations, b, least, seed):
 def test_going_on_from_where_topics_were_dropped():
     X, lam = problem(60)
     dropped, kept = (
-        fit(X, lam, alpha=0.05, n_iterations=8, prune=prune, passes=4) for prune in (True, False)
+        fit(X, lam, alpha=0.02, n_iterations=8, prune=prune, passes=4) for prune in (True, False)
     )
     assert np.any(dropped.n_active < kept.n_active)
     assert_close(dropped, kept, 1e-9)
@@ -217,16 +217,16 @@ def test_the_same_bits(dtype, index, instruction_set):
     X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
     each = np.random.RandomState(2).choice([0.25, 1.0], 40).astype(dtype)
     for b in (1.0, each):
-        one = fit(X, lam, b, alpha=0.05)
+        one = fit(X, lam, b, alpha=0.02)
         assert np.any(one.n_active < one.n_active.max())
         Y = X.copy()
         Y.indices, Y.indptr = X.indices.astype(index), X.indptr.astype(index)
-        for other in (fit(Y, lam, b, alpha=0.05, n_threads=n) for n in (1, 3)):
+        for other in (fit(Y, lam, b, alpha=0.02, n_threads=n) for n in (1, 3)):
             for ours, theirs in zip(one, other, strict=True):
                 assert_array_equal(ours, theirs)
     for order in (np.arange(40)[::-1], np.array([3]), np.array([9, 3, 5])):
-        some = fit(X[order], lam, alpha=0.05)
-        many = fit(X, lam, alpha=0.05)
+        some = fit(X[order], lam, alpha=0.02)
+        many = fit(X, lam, alpha=0.02)
         assert_array_equal(some.gamma, many.gamma[order])
         assert_array_equal(some.energy, many.energy[order])
         assert_array_equal(some.normalizer, many.normalizer[order])
@@ -256,7 +256,7 @@ def test_nothing_is_dropped_under_a_random_start(dtype, instruction_set):
     results = []
     for prune in (True, False):
         options = LocalOptions(30, 0.0, "random", prune=prune)
-        model = LDA(60, 150, alpha=0.05, eta=0.1, dtype=dtype, options=options)
+        model = LDA(60, 150, alpha=0.02, eta=0.1, dtype=dtype, options=options)
         model.set_topics(lam)
         model.rng = np.random.RandomState(0)
         local = model.local_step(Batch(X, slice(0, 40)), Tempering())

@@ -263,7 +263,7 @@ COPIES = {
 def test_a_copy_continues_as_the_original(way, looked_at, dtype, tmp_path):
     X = stream(60).astype(dtype)
     lda = estimator().partial_fit(X[:30])
-    assert lda._model._now != 1
+    assert lda._model._steps[1] != 1
     again = COPIES[way](lda, tmp_path)
     for each, look in ((lda, False), (again, looked_at)):
         view = each.components_ if look else None
