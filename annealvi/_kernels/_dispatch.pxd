@@ -3,9 +3,9 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 cdef extern from "kernels.h" nogil:
     ctypedef struct table_f32 "annealvi_table_f32":
         int (*fit_document)(
-            int64_t, int, int, const float **, const float *, const float *, float, float, double, int,
-            int, int64_t, float *, float *, int32_t *, int32_t *, float *, float *, float *, float *,
-            double *, float *, const float **, int32_t *, float *, float *
+            int64_t, int, int, const float **, const float *, const float *, float, float, double,
+            int, int, int64_t, float *, float *, int32_t *, int32_t *, float *, float *, float *,
+            float *, double *, float *, const float **, int32_t *, float *, float *
         ) noexcept nogil
         void (*spread)(
             int, const int32_t *, const float *, int, const float *, float *
@@ -15,19 +15,19 @@ cdef extern from "kernels.h" nogil:
             int64_t, int, const float *, const float *, float, float, float *
         ) noexcept nogil
         double (*energy)(
-            int64_t, int, int, const float **, const float **, const float *, const float *,
-            const float *, float *
+            int64_t, int, int, const float **, const float **, const float *, const float *, const
+            float *, float *
         ) noexcept nogil
         void (*raise_row)(int, const float *, float, int, float *) noexcept nogil
         void (*add_statistics)(
-            int64_t, int, const int64_t *, const int64_t *, const float *, const float *,
-            const int32_t *, const int32_t *, const float *, float, const float *, const float *, int,
+            int64_t, int, const int64_t *, const int64_t *, const float *, const float *, const
+            int32_t *, const int32_t *, const float *, float, const float *, const float *, int,
             int, double *, float *, float *
         ) noexcept nogil
         double (*log_dot)(int, const float *, const float *, double *) noexcept nogil
         float (*exp_digamma_weights)(
-            int, int, const float *, const float *, float, const float *, float, int, float *, float *,
-            float *
+            int, int, const float *, const float *, float, const float *, float, int, float *,
+            float *, float *
         ) noexcept nogil
         void (*step_row)(
             int, float, float, float, int, const float *, const float *, float *, double *
@@ -37,8 +37,8 @@ cdef extern from "kernels.h" nogil:
             int64_t, int, float *
         ) noexcept nogil
         void (*bernoulli_energy)(
-            int, int64_t, const float *, const float *, const float *, float, const float *,
-            double *
+            int, int64_t, const float *, const float *, const float *, float, const float *, double
+            *
         ) noexcept nogil
         void (*bernoulli_entropy)(int, int64_t, const float *, double *) noexcept nogil
         void (*exp)(int64_t, const float *, float *) noexcept nogil
@@ -52,9 +52,10 @@ cdef extern from "kernels.h" nogil:
 
     ctypedef struct table_f64 "annealvi_table_f64":
         int (*fit_document)(
-            int64_t, int, int, const double **, const double *, const double *, double, double, double, int,
-            int, int64_t, double *, double *, int32_t *, int32_t *, double *, double *, double *, double *,
-            double *, double *, const double **, int32_t *, double *, double *
+            int64_t, int, int, const double **, const double *, const double *, double, double,
+            double, int, int, int64_t, double *, double *, int32_t *, int32_t *, double *, double
+            *, double *, double *, double *, double *, const double **, int32_t *, double *, double
+            *
         ) noexcept nogil
         void (*spread)(
             int, const int32_t *, const double *, int, const double *, double *
@@ -69,14 +70,14 @@ cdef extern from "kernels.h" nogil:
         ) noexcept nogil
         void (*raise_row)(int, const double *, double, int, double *) noexcept nogil
         void (*add_statistics)(
-            int64_t, int, const int64_t *, const int64_t *, const double *, const double *,
-            const int32_t *, const int32_t *, const double *, double, const double *, const double *, int,
-            int, double *, double *, double *
+            int64_t, int, const int64_t *, const int64_t *, const double *, const double *, const
+            int32_t *, const int32_t *, const double *, double, const double *, const double *,
+            int, int, double *, double *, double *
         ) noexcept nogil
         double (*log_dot)(int, const double *, const double *, double *) noexcept nogil
         double (*exp_digamma_weights)(
-            int, int, const double *, const double *, double, const double *, double, int, double *, double *,
-            double *
+            int, int, const double *, const double *, double, const double *, double, int, double
+            *, double *, double *
         ) noexcept nogil
         void (*step_row)(
             int, double, double, double, int, const double *, const double *, double *, double *

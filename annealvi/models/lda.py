@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln, psi
+from scipy.special import gammaln
 
 from annealvi._kernels import bounds, special
 from annealvi.model import UNTEMPERED, Batch, LocalRule, LocalStep, Tempering

@@ -57,6 +57,7 @@ def spoil(value):
         ),
         (dict(learning_method="stochastic"), "'learning_method' .* Got 'stochastic' instead"),
         (dict(learning_decay=1.5), r"'learning_decay' .* \[0.0, 1.0\]. Got 1.5"),
+        (dict(token_change_tol=-1), r"'token_change_tol' .* Got -1"),
         (dict(learning_offset=0.5), r"'learning_offset' .* \[1.0, inf\). Got 0.5"),
         (dict(max_iter=-1), r"'max_iter' .* \[0, inf\). Got -1"),
         (dict(batch_size=0), r"'batch_size' .* \(0, inf\). Got 0"),
@@ -180,7 +181,8 @@ def test_not_fitted(method):
 def test_perplexity_at_a_given_gamma():
     lda = TemperedLDA(3, random_state=0).fit(X)
     gamma = lda.transform(X, normalize=False)
-    assert lda._perplexity_precomp_distr(X, gamma) == lda.perplexity(X)
+    expected = pytest.approx(lda.perplexity(X), rel=1e-12)
+    assert lda._perplexity_precomp_distr(X, gamma) == expected
     with pytest.raises(
         ValueError, match=r"Number of samples in X and doc_topic_distr do not match."
     ):

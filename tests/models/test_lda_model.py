@@ -133,3 +133,23 @@ def test_a_copy_by_pickle_infers_the_same(counts):
     model.initialize(np.random.RandomState(0))
     again = pickle.loads(pickle.dumps(model))
     assert_array_equal(model.infer(counts), again.infer(counts))
+
+
+def test_a_share_of_tokens_stops_documents_alike_at_any_number_of_topics(counts):
+    n_words = np.asarray(counts.sum(axis=1)).ravel()
+    for n_topics in (2, 50):
+        for share in (0.03, 0.001):
+            model = LDA(n_topics, 41, alpha=0.1, eta=0.1)
+            model.set_topics(np.random.RandomState(1).gamma(0.3, 1.0, (n_topics, 41)) + 0.02)
+            gammas = [np.ones((60, n_topics))]
+            for n in range(1, 200):
+                model.options = LocalOptions(n, 0.0)
+                gammas.append(model.infer(counts))
+            model.options = LocalOptions(199, np.inf, token_tolerance=share)
+            stopped = model.infer(counts)
+            enough = np.abs(np.diff(gammas, axis=0)).sum(axis=2) < share * n_words
+            n_iterations = np.argmax(enough, axis=0) + 1
+            assert enough[:, n_words > 0].any(axis=0).all()
+            assert len(set(n_iterations[n_words > 0])) > 1
+            for d in np.flatnonzero(n_words > 0):
+                assert_array_equal(stopped[d], gammas[n_iterations[d]][d])
