@@ -1,6 +1,6 @@
 """LDA over a batch: what is shared among threads, and in which order it is summed.
 
-The arithmetic of one document and of one word is in ``lda_rows.h``; here it is
+The arithmetic of one document and of one word is in the ``lda_*.h``; here it is
 spread over documents and over words.  Statistics are summed word by word, each
 word by one thread and over its documents in their order, so every result is
 bit-identical for any number of threads and no thread holds a copy of them.

@@ -1,0 +1,178 @@
+/* What belongs to one word: statistics, topic weights and the step of lambda.  A template: see
+ * vector.h and lda_rows.h. */
+
+/* raised_k = exp(max(b l_k, clamp)), 0 in the padding. */
+static void FN(raise_row)(int K_pad, const REAL *logs, REAL b, int normalise, REAL *raised)
+{
+    const V floor = FN(splat)(normalise ? CLAMP : CLAMP_PLAIN);
+    for (int k = 0; k < K_pad; k += LANES) {
+        const V l = FN(load)(logs + k);
+        const V power = FN(exp_clamped)(FN(max)(b * l, floor));
+        FN(store)(raised + k, FN(select)(l > (REAL)PADDED_LOG, power, (V){0}));
+    }
+}
+
+/* The statistics of one word over the documents that contain it, in their order:
+ *     S_vk (+)= sum_d b_d ratio_dv t_dk exp(b_d l_vk). */
+static void FN(add_statistics)(
+    int64_t n_entries,
+    int K_pad,
+    const int64_t *document, /* IN  n_entries: the document of each entry */
+    const int64_t *position, /* IN  n_entries: where its ratio stands */
+    const REAL *ratio,       /* IN */
+    const REAL *t,           /* IN  K_pad a document: of its active topics, or all */
+    const int32_t *active,   /* IN  K_pad a document */
+    const int32_t *n_active, /* IN  how many topics, K_pad if all */
+    const REAL *b,           /* IN  inverse temperature of each document */
+    REAL b0,                 /* IN  the inverse temperature that `weights` is raised to */
+    const REAL *restrict weights, /* IN  K_pad: the word's row */
+    const REAL *restrict logs,    /* IN  K_pad: l, needed if any b differs from b0 */
+    int normalise,                /* IN  which clamp exponents have */
+    int add,                      /* IN  whether s_row holds earlier statistics */
+    double *restrict acc,         /* OUT K_pad: scratch */
+    REAL *restrict raised,        /* OUT K_pad: scratch */
+    REAL *restrict s_row)         /* IN/OUT K_pad */
+{
+    int at_b0 = 1;
+    for (int64_t e = 0; e < n_entries; e++)
+        at_b0 &= b[document[e]] == b0;
+    if (at_b0) { /* W is common to all */
+        for (int k = 0; k < K_pad; k++)
+            acc[k] = 0;
+        for (int64_t e = 0; e < n_entries; e++) {
+            const REAL *restrict td = t + document[e] * K_pad;
+            const double c = (double)b[document[e]] * (double)ratio[position[e]];
+            const int n = n_active[document[e]];
+            if (n == K_pad) {
+                for (int k = 0; k < K_pad; k++)
+                    acc[k] += c * (double)td[k];
+            } else {
+                const int32_t *restrict topics = active + document[e] * K_pad;
+                for (int j = 0; j < n; j++)
+                    acc[topics[j]] += c * (double)td[j];
+            }
+        }
+        for (int k = 0; k < K_pad; k++)
+            acc[k] = acc[k] * (double)weights[k] + (add ? (double)s_row[k] : 0);
+    } else {
+        for (int k = 0; k < K_pad; k++)
+            acc[k] = add ? (double)s_row[k] : 0;
+        for (int64_t e = 0; e < n_entries; e++) {
+            const REAL *restrict td = t + document[e] * K_pad;
+            const double c = (double)b[document[e]] * (double)ratio[position[e]];
+            const int n = n_active[document[e]];
+            FN(raise_row)(K_pad, logs, b[document[e]], normalise, raised);
+            if (n == K_pad) {
+                for (int k = 0; k < K_pad; k++)
+                    acc[k] += c * (double)td[k] * (double)raised[k];
+            } else {
+                const int32_t *restrict topics = active + document[e] * K_pad;
+                for (int j = 0; j < n; j++)
+                    acc[topics[j]] += c * (double)td[j] * (double)raised[topics[j]];
+            }
+        }
+    }
+    for (int k = 0; k < K_pad; k++)
+        s_row[k] = (REAL)acc[k];
+}
+
+/* sum_k s_k log W_k, and sum_k s_k. */
+static double FN(log_dot)(int K_pad, const REAL *s, const REAL *weights, double *sum)
+{
+    const V tiny = FN(splat)((REAL)TINY);
+    V dot = {0}, all = {0};
+    double total = 0;
+    for (int k = 0; k < K_pad; k += LANES) {
+        const V share = FN(load)(s + k);
+        dot += share * FN(log)(FN(max)(FN(load)(weights + k), tiny));
+        all += share;
+    }
+    *sum = 0;
+    for (int l = 0; l < LANES; l++) {
+        total += (double)dot[l];
+        *sum += (double)all[l];
+    }
+    return total;
+}
+
+/* The exponents of a row of topic weights: at b = 1 they come apart into a scale and
+ * the rest, otherwise the scale is 1.  Returns the largest. */
+INLINE REAL FN(weight_exponents)(int near, int K, int K_pad, const REAL *lambda,
+                                 const REAL *psi_sums, REAL b, REAL *scales, REAL *exponents)
+{
+    for (int k = 0; k < K_pad; k += LANES) {
+        V scale, shift;
+        FN(digamma_parts)(FN(load)(lambda + k), near, &scale, &shift);
+        const V rest = -shift - FN(load)(psi_sums + k);
+        FN(store)(scales + k, b == 1 ? scale : FN(splat)(1));
+        FN(store)(exponents + k, b == 1 ? rest : rest + FN(log)(scale));
+    }
+    REAL largest = exponents[0];
+    for (int k = K; k < K_pad; k++)
+        exponents[k] = largest;
+    return FN(largest_of)(K_pad, exponents);
+}
+
+/* One row of topic weights, W_k = exp(b (psi(lambda_k) - psi_sums_k - reference)), 0 in
+ * the padding.  With `normalise` the reference is about the largest E log beta of the
+ * row, else 0.  Returns the reference.  `logs`, unless NULL, gets the exponents at b = 1,
+ * which no clamp has touched.  A `factor` other than 1 first takes lambda on its way back to
+ * eta, as step_row has it.  `scratch` is 2 K_pad long. */
+static REAL FN(exp_digamma_weights)(int K, int K_pad, const REAL *lambda, const REAL *eta,
+                                    REAL factor, const REAL *psi_sums, REAL b, int normalise,
+                                    REAL *scratch, REAL *weights, REAL *logs)
+{
+    REAL *exponents = scratch;
+    if (factor != 1) { /* the row has steps to make up for */
+        REAL *row = scratch + K_pad;
+        for (int k = 0; k < K; k++)
+            row[k] = eta[k] + factor * (lambda[k] - eta[k]);
+        for (int k = K; k < K_pad; k++)
+            row[k] = lambda[k];
+        lambda = row;
+    }
+    REAL reference = FN(largest_of)(K_pad, lambda) < (REAL)FAR
+        ? FN(weight_exponents)(1, K, K_pad, lambda, psi_sums, b, weights, exponents)
+        : FN(weight_exponents)(0, K, K_pad, lambda, psi_sums, b, weights, exponents);
+    if (!normalise)
+        reference = 0;
+    const V floor = FN(splat)(normalise ? CLAMP : CLAMP_PLAIN);
+    if (logs) {
+        for (int k = 0; k < K_pad; k += LANES) {
+            const V log = FN(load)(exponents + k) - reference;
+            FN(store)(logs + k, b == 1 ? log + FN(log)(FN(load)(weights + k)) : log);
+        }
+        for (int k = K; k < K_pad; k++)
+            logs[k] = (REAL)PADDED_LOG;
+    }
+    for (int k = 0; k < K_pad; k += LANES) {
+        const V exponent = b * (FN(load)(exponents + k) - reference);
+        const V factor = FN(exp_clamped)(FN(max)(exponent, floor));
+        FN(store)(weights + k, FN(load)(weights + k) * factor);
+    }
+    for (int k = K; k < K_pad; k++)
+        weights[k] = 0;
+    return reference;
+}
+
+/* One row of the natural-gradient step, which takes a share of the way back to the prior and
+ * adds some of the statistics:
+ *     lambda = max(eta + factor * (lambda - eta) + amount * S, floor).
+ * `sums` gets S or, if `whole`, the new lambda. */
+static void FN(step_row)(int K, REAL factor, REAL amount, REAL floor, int whole,
+                         const REAL *restrict eta, const REAL *restrict s_row,
+                         REAL *restrict lambda, double *restrict sums)
+{
+    if (s_row)
+        for (int k = 0; k < K; k++) {
+            const REAL new = eta[k] + factor * (lambda[k] - eta[k]) + amount * s_row[k];
+            lambda[k] = new < floor ? floor : new; /* NaN stays NaN */
+            sums[k] += (double)(whole ? lambda[k] : s_row[k]);
+        }
+    else
+        for (int k = 0; k < K; k++) {
+            const REAL new = eta[k] + factor * (lambda[k] - eta[k]);
+            lambda[k] = new < floor ? floor : new;
+            sums[k] += (double)(whole ? lambda[k] : 0);
+        }
+}
