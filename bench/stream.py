@@ -1,9 +1,9 @@
 """One online pass over half a million abstracts, through partial_fit.
 
-    python bench/stream.py [--every 100000] [--held-out 2000] [--jobs 1]
+    python bench/stream.py [--every 100000] [--held-out 2000] [--jobs 1] [--plain]
 
-K = 100, alpha = .1, eta = .01, minibatches of 256, tau = 64, annealed over the first fifth,
-float64.  The last documents are held out and scored by document completion every so many;
+K = 100, alpha = .1, eta = .01, minibatches of 256, tau = 64, annealed over the first fifth
+(or at T = 1, `--plain`), float64.  The last documents are held out and scored by document completion every so many;
 seconds are those of partial_fit.  A line of JSON at the end.
 """
 
@@ -33,12 +33,12 @@ PORTION = 2_560
 COOLING = 0.2
 
 
-def stream(every: int, n_held_out: int, n_jobs: int) -> list[dict[str, float]]:
+def stream(every: int, n_held_out: int, n_jobs: int, plain: bool) -> list[dict[str, float]]:
     """What was measured after each stretch of documents."""
     X = STREAM_PROBLEM.load()
     held_out, X = X[-n_held_out:], X[:-n_held_out]
     problem = replace(STREAM_PROBLEM, n_documents=X.shape[0])
-    cooling = Annealed(passes=COOLING)
+    cooling = 1 if plain else Annealed(passes=COOLING)
     lda = annealvi_lda.estimator(problem, X, n_jobs, temperature=cooling, learning_offset=64)
     records = []
     for first in range(0, X.shape[0], every):
@@ -71,10 +71,11 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=100_000)
     parser.add_argument("--held-out", type=int, default=2_000)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--plain", action="store_true", help="T = 1 all the way")
     arguments = parser.parse_args()
     os.environ.setdefault(datasets.DATA_VARIABLE, str(HERE.parent / datasets.DEFAULT_DATA))
     try:
-        records = stream(arguments.every, arguments.held_out, arguments.jobs)
+        records = stream(arguments.every, arguments.held_out, arguments.jobs, arguments.plain)
     except FileNotFoundError as error:
         raise SystemExit(str(error)) from None
     print(json.dumps(records))
