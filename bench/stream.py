@@ -3,8 +3,8 @@
     python bench/stream.py [--every 100000] [--held-out 2000] [--jobs 1] [--plain]
 
 K = 100, alpha = .1, eta = .01, minibatches of 256, tau = 64, annealed over the first fifth
-(or at T = 1, `--plain`), float64.  The last documents are held out and scored by document completion every so many;
-seconds are those of partial_fit.  A line of JSON at the end.
+(or at T = 1, `--plain`), float64.  The last documents are held out and scored by document
+completion every so many; seconds are those of partial_fit.  A line of JSON at the end.
 """
 
 from __future__ import annotations
