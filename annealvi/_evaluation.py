@@ -55,6 +55,7 @@ class Evaluation:
 
     def evaluate(self) -> float:
         estimator, model, X = self.estimator, self.estimator._model, self.X
+        model.settle()  # as at the end of the fit
         elbo, perplexity = self._evaluate()
         estimator._monitor.record(elbo=elbo, perplexity=perplexity)
         temperature, done = estimator._temperature, estimator._monitor.step

@@ -241,7 +241,15 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         dtype = value.dtype if value.dtype in FLOATS else np.dtype(np.float64)
         dtype = dtype if first else self._model.dtype
         value = check_topics(value, "components_", owner, (n_topics, n_features), dtype)
-        if not first and self._model.in_training and value.shape == self._model.topics.shape:
+        if (
+            not first
+            and self._model.in_training
+            and value.shape
+            == (
+                self._model.n_topics,
+                self._model.n_features,
+            )
+        ):
             self._model.set_topics(value)  # a callback edits the topics of a running fit
             self._sample = None
             return
@@ -375,13 +383,17 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             f"the range [1.0, inf) or 'learned'. Got {temperature!r} instead."
         )
 
-    def _document_temperatures(self, X: sparse.csr_matrix) -> NDArray[np.float64]:
+    def _document_temperatures(
+        self, X: sparse.csr_matrix, gamma: NDArray | None = None
+    ) -> NDArray[np.float64]:
         corpus = self._mean_log_partition(self._some(X) if self._sample is None else self._sample)
         temperatures = np.empty(X.shape[0])
         for rows in gen_batches(X.shape[0], SCORE_BLOCK):
             some = X[rows]
             energy = self._model.document_energies(
-                some, self._infer(some), n_threads=n_threads(self.n_jobs)
+                some,
+                self._infer(some) if gamma is None else gamma[rows],
+                n_threads=n_threads(self.n_jobs),
             )
             n_words = np.asarray(some.sum(axis=1, dtype=np.float64)).ravel()
             scores = energy[:, None] * SCORE_GRID - n_words[:, None] * corpus

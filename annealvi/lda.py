@@ -91,11 +91,10 @@ class TemperedLDA(FittedLDA):
         :math:`\gamma` falls below this.
 
     token_change_tol : float, default=None
-        If given, takes the place of `mean_change_tol`: a document stops when less than this
-        share of its words changes topic in an iteration,
-        :math:`\sum_k |\Delta\gamma_{dk}|` below `token_change_tol` times its length.  It
-        means the same for every `n_components`; a mean over topics is a looser test the more
-        there are.
+        If given, takes the place of `mean_change_tol`: a document stops when
+        :math:`\sum_k |\Delta\gamma_{dk}|`, to which a word that changes topic adds 2, falls
+        below this times its number of words.  It means the same for every `n_components`; a
+        mean over topics is a looser test the more there are.
 
     max_doc_update_iter : int, default=100
         Most iterations of a document's local step.
@@ -344,7 +343,8 @@ class TemperedLDA(FittedLDA):
             if not batch:
                 self._check_steps(temperature, step_size, 0, n_steps)
         self._model.start_documents(n_samples)
-        evaluation = Evaluation(self, X, keep_topics)
+        local = isinstance(temperature, LocalVariational)
+        evaluation = Evaluation(self, X, keep_topics or local)
         try:
             optimise(
                 self._model,
@@ -367,12 +367,13 @@ class TemperedLDA(FittedLDA):
                 f"The training perplexity had not converged to perp_tol={self.perp_tol!r} after "
                 f"max_iter={self.max_iter} passes. Increase max_iter or perp_tol.",
                 ConvergenceWarning,
-                stacklevel=4,  # past `fit` and scikit-learn's context of it
+                # past the method and what scikit-learn wraps it in
+                stacklevel=4 + keep_topics,
             )
         self.bound_ = evaluation.final()
         self._sample = self._some(X)
-        if isinstance(self._temperature, LocalVariational):
-            self.document_temperatures_ = self._document_temperatures(X)
+        if local:
+            self.document_temperatures_ = self._document_temperatures(X, evaluation.gamma)
         return evaluation.gamma
 
     @_fit_context(prefer_skip_nested_validation=True)

@@ -243,6 +243,7 @@ static int FN(fit_document)(
         double moved = dropped;
         for (int l = 0; l < LANES; l++)
             moved += (double)change[l];
+        /* with eps > 0 nothing is dropped, so K_pad is still the width */
         now = eps > 0 ? FN(add_lanes)(K, K_pad, gamma, total) : FN(largest_of)(width, gamma);
         /* below 1 psi falls steeply: there half as much again is another number */
         const REAL slack = eps > 0 ? 4 * (REAL)EPSILON : now < 1 ? 0 : (REAL)0.5;
@@ -251,7 +252,7 @@ static int FN(fit_document)(
             FN(reference_parts)(now, &ref_scale, &ref_shift);
         }
         FN(exp_digamma_row)(width, gamma, now, ref_scale, ref_shift, b, clamp, t);
-        if (moved < tolerance)
+        if (moved < tolerance || n_words == 0)
             break;
         dropped = room && it < max_iter ? FN(drop_topics)(it, gamma, t, &topics) : 0;
     }

@@ -36,10 +36,10 @@ class LocalOptions:
         maximum, so float32 does not underflow.
     token_tolerance : float or None
         If given, a document stops instead when sum_k |change of gamma_dk| falls below this
-        share of its tokens, whatever K.
+        times its tokens, whatever K.
     prune : bool
         Whether topics that a document does not have are left out of its later iterations,
-        where that pays.  It changes gamma by less than 1e-6.  Never under
+        where that pays.  In float64 it changes gamma by less than 1e-6.  Never under
         ``start="random"``.
     """
 

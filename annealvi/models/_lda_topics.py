@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,7 @@ class Topics:
     def __init__(
         self, n_topics: int, n_features: int, eta: ArrayLike, dtype: DTypeLike, n_threads: int
     ) -> None:
+        self._lock = threading.RLock()  # several threads may transform
         self.n_topics = n_topics
         self.n_features = n_features
         self.eta = np.array(eta, dtype=np.float64)
@@ -54,6 +56,7 @@ class Topics:
         #: See :class:`Rows`; one attribute, so that an interrupt finds both or neither changed.
         self._steps = (np.ones(n_features), 1.0)
         self._eta_kept: NDArray | None = None
+        self._eta_sums = np.empty(0)  # over words, of shape (K,) or (1,)
         self.rng: RandomState | None = None
         self._sums: NDArray[np.float64] | None = None
         #: What a user holds a view of and may write to unseen, and its sums when last seen.
@@ -90,16 +93,20 @@ class Topics:
         """lambda as it is stored."""
         if self._eta_kept is None:
             self._eta_kept = self._eta_rows(self.dtype)
+            topics = self.eta if self.eta.ndim == 2 else self.eta.reshape(1, -1)
+            of_words = self.n_features if self.eta.ndim == 0 else 1
+            self._eta_sums = of_words * topics.sum(axis=1)
         return Rows(self._lam, self._eta_kept, *self._steps)
 
     def settle(self) -> None:
         """Let all rows make up for the steps that they have missed."""
-        if self._steps[1] != 1:
-            self._own_arrays()
-            words = np.arange(self.n_features)
-            self._sums = self._move_rows(self._lam, *self._steps, words, whole=True)
-            self._all_current()
-            self._changed(0.0)  # by rounding
+        with self._lock:
+            if self._steps[1] != 1:
+                self._own_arrays()
+                words = np.arange(self.n_features)
+                self._sums = self._move_rows(self._lam, *self._steps, words, whole=True)
+                self._all_current()
+                self._changed(0.0)  # by rounding
 
     def show(self) -> NDArray:
         """`topics` for somebody who may keep them and write to them.
@@ -116,12 +123,13 @@ class Topics:
         """Take over what was written to the topics that were shown."""
         if self._shown is None:
             return
-        sums = self._fingerprint(self._shown)
-        if not np.array_equal(sums, self._shown_sums):
-            self._lam = self._shown
-            self._all_current()
-            self.topics_changed()
-            self._shown_sums = sums  # last: another thread may be asking
+        with self._lock:
+            sums = self._fingerprint(self._shown)
+            if not np.array_equal(sums, self._shown_sums):
+                self._lam = self._shown
+                self._all_current()
+                self.topics_changed()
+                self._shown_sums = sums
 
     def set_topics(self, topics: ArrayLike) -> None:
         """Take lambda as a (K, V) array."""
@@ -157,10 +165,11 @@ class Topics:
     @property
     def topic_sums(self) -> NDArray[np.float64]:
         """sum_v lambda_kv, of shape (K,)."""
-        if self._sums is None:
-            self.settle()
-            self._sums = self._sum(self._lam)
-        return self._sums
+        with self._lock:
+            if self._sums is None:
+                self.settle()
+                self._sums = self._sum(self._lam)
+            return self._sums
 
     # -------------------------------------------------------------------- start
 
@@ -236,19 +245,25 @@ class Topics:
                 self._lam = aligned_empty(self._shown.shape, self.dtype)
                 self._lam[:] = self._shown
             self._shown = None
-            before, eta_sums = self.topic_sums, self._eta_sums()
-            steps = self._begin_step(rho)
+            before, eta_sums = self.topic_sums, self._eta_sums
+            self._own_arrays()
+            steps = (self._steps[0], self._steps[1] * (1.0 - rho))
+            # interrupted, it is a step without statistics
+            self._sums, self._steps = None, steps
             sums = self._move_rows(self._lam, *steps, words, statistics, amount)
             self._sums = eta_sums + (1.0 - rho) * (before - eta_sums) + amount * sums
             if steps[1] < FORGOTTEN:
                 self.settle()
         else:
-            if eta is not self._eta_kept or floor > 0:
-                self.settle()  # under the prior that it has had
-            steps = self._begin_step(rho)
+            self.settle()  # under the prior that rows have had
+            self._own_arrays()
+            if self._shown is not self._lam:
+                self._shown = None
+            self._sums = None
             self._sums = self._move_rows(
                 self._lam,
-                *steps,
+                np.ones(self.n_features),  # `_steps` stay, so an interrupt does no harm
+                1.0 - rho,
                 np.arange(self.n_features),
                 statistics,
                 amount,
@@ -256,16 +271,7 @@ class Topics:
                 floor=floor,
                 whole=True,
             )
-            self._all_current()
             self._was_moved()
-
-    def _begin_step(self, rho: float) -> tuple[NDArray[np.float64], float]:
-        """A step that all rows have yet to make; interrupted, it is one without statistics."""
-        self._own_arrays()
-        decay, now = self._steps
-        self._sums = None
-        self._steps = (decay, now * (1.0 - rho))
-        return self._steps
 
     def _own_arrays(self) -> None:
         """Copy what was loaded from a memory map that one may not write to."""
@@ -312,12 +318,6 @@ class Topics:
             sums,
         )
         return sums
-
-    def _eta_sums(self) -> NDArray[np.float64] | float:
-        """sum_v eta_kv."""
-        if self.eta.ndim == 0:
-            return self.n_features * float(self.eta)
-        return float(self.eta.sum()) if self.eta.ndim == 1 else self.eta.sum(axis=1)
 
     def _eta_rows(self, dtype: Any, tempering: Tempering = UNTEMPERED) -> NDArray:
         """eta as a (V, K) array with contiguous rows; a scalar is one row seen V times."""

@@ -102,15 +102,15 @@ class LDA(Topics):
         self._partition: DocumentPartition | None = None
         self._training: _Training | None = None
         self._inference: dict[tuple[float, bool, bool], TopicWeights] = {}
-        self._lock = threading.Lock()
 
     def set_priors(self, alpha: ArrayLike, eta: ArrayLike) -> None:
         """Take other priors from the next step on."""
         self.alpha = np.broadcast_to(np.array(alpha, dtype=np.float64), (self.n_topics,))
-        if not np.array_equal(self.eta, eta):
-            self.settle()  # under the prior that it has had
-            self.eta = np.array(eta, dtype=np.float64)
-            self._eta_kept = None
+        with self._lock:
+            if not np.array_equal(self.eta, eta):
+                self.settle()  # under the prior that it has had
+                self.eta = np.array(eta, dtype=np.float64)
+                self._eta_kept = None
 
     def _changed(self, rho: float) -> None:
         self._inference = {}  # other threads may be reading the old ones
@@ -410,18 +410,19 @@ class LDA(Topics):
         bound = np.empty(X.shape[0])
         exact = self.options.start == "random"
         # the norms that a fit ends with are those of its bound, but for scikit-learn's eps
-        at_once = not exact and tempering.rule is None and tempering == at
+        same = tempering.form == at.form and np.array_equal(tempering.inverse, at.inverse)
+        at_once = not exact and tempering.rule is None and same
         threads = self.n_threads if n_threads is None else n_threads
         for rows in self._blocks(slice(0, X.shape[0])):
-            some = X[rows]
+            some, own = X[rows], _of_rows(at, rows)
             if at_once:
                 fitted = np.ones((some.shape[0], self.n_topics), dtype=self.dtype)
                 part = bound[rows]
-                self._over_blocks(some, fitted, at, n_threads, exact=False, bound=part)
+                self._over_blocks(some, fitted, own, n_threads, exact=False, bound=part)
                 part += _negative_kl(self._effective_alpha(at), fitted, threads)
             else:
-                fitted = self.infer(some, tempering, n_threads=n_threads)
-                bound[rows] = self.document_bound(some, fitted, at, n_threads=n_threads)
+                fitted = self.infer(some, _of_rows(tempering, rows), n_threads=n_threads)
+                bound[rows] = self.document_bound(some, fitted, own, n_threads=n_threads)
             if gamma is not None:
                 gamma[rows] = fitted
         return bound
@@ -583,11 +584,19 @@ class LDA(Topics):
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, **dict.fromkeys(_NOT_PICKLED))
         self._inference = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
 
 #: What a copy works out again.
-_NOT_PICKLED = ("document_topics", "_shown", "_eta_kept", "_training", "_inference", "_lock")
+_NOT_PICKLED = (
+    "document_topics",
+    "_shown",
+    "_shown_sums",
+    "_eta_kept",
+    "_training",
+    "_inference",
+    "_lock",
+)
 
 
 class _Call(NamedTuple):
@@ -619,6 +628,13 @@ def _negative_kl(
     scratch = np.empty((n_threads, 2, len(prior)))
     bounds.row_terms(gamma, prior, special.digamma(sums), n_threads, scratch, out)
     return out + (gammaln(prior.sum()) - gammaln(prior).sum() - special.lgamma(sums))
+
+
+def _of_rows(tempering: Tempering, rows: slice) -> Tempering:
+    """The same for some of the documents."""
+    if np.ndim(tempering.inverse) == 0:
+        return tempering
+    return tempering._replace(inverse=np.asarray(tempering.inverse)[rows])
 
 
 def _lengths(X: Any, rows: slice) -> NDArray[np.float64]:

@@ -79,13 +79,14 @@ def fit(problem, X, dtype=np.float64, **options: Any):
 
     def record(lda, monitor):
         nonlocal spent, began
-        if monitor.step % interval == 0:
+        if monitor.step % interval == 0 or monitor.step == last:
             spent += time.process_time() - began
             path.append((spent, _mean_topics(lda)))
             began = time.process_time()
 
     X = X.astype(dtype)
     lda = estimator(problem, X, callback=record, **options)
+    last = lda.max_iter * -(-X.shape[0] // problem.batch_size)
     began = time.process_time()
     lda.fit(X)
     return path

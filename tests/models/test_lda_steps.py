@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import joblib
 import numpy as np
@@ -13,6 +14,7 @@ from scipy import sparse
 from scipy.special import psi
 
 from annealvi import TemperedLDA
+from annealvi._kernels import lda as kernels
 from annealvi.model import UNTEMPERED, Tempering
 from annealvi.models._lda_blocks import Statistics
 from annealvi.models.lda import LDA
@@ -433,3 +435,57 @@ def test_a_prior_that_was_written_to_in_place():
     lda.topic_word_prior_[:] = 2.0
     model = lda.partial_fit(stream(30))._model
     assert_allclose(model.topic_sums, model.topics.sum(axis=1), rtol=1e-10)
+
+
+@pytest.mark.parametrize("after", [True, False], ids=["after", "before"])
+@pytest.mark.parametrize("rho", [1.0, 0.3])
+@pytest.mark.parametrize("seen", ["few", "all"])
+def test_an_interrupt_in_a_step_leaves_a_whole_model(monkeypatch, seen, rho, after):
+    """As it was, or with the step made, with its statistics or without."""
+    rng = np.random.RandomState(1)
+    model = make()
+    first, _ = statistics_of(some_words(4, rng), rng, model)
+    model.global_step(first, 0.2, 2.0, UNTEMPERED)
+    before = model.topics.copy()
+    statistics, S = statistics_of(some_words(SEEN[seen], rng), rng, model)
+    step_topics = kernels.step_topics
+
+    def interrupted(*arguments):
+        if after:
+            step_topics(*arguments)
+        raise KeyboardInterrupt
+
+    model.settle()
+    with monkeypatch.context() as context:
+        context.setattr(kernels, "step_topics", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.global_step(statistics, rho, 2.0, UNTEMPERED)
+    whole = (1 - rho) * before + rho * (0.3 + 2.0 * S)
+    empty = (1 - rho) * before + rho * 0.3
+    outcomes = [whole] if after else [before, empty] if rho < 1 else [before]
+    assert any(np.allclose(model.topics, outcome, rtol=1e-10) for outcome in outcomes)
+    assert_allclose(model.topic_sums, model.topics.sum(axis=1), rtol=1e-10)
+
+
+def test_threads_that_transform_after_an_assignment_of_priors():
+    X = stream(40)
+    lda = estimator().partial_fit(X[:10])
+    expected = copy.deepcopy(lda)
+    expected.topic_word_prior_ = lda.topic_word_prior_ = 0.5
+    expected.transform(X)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lda.transform, [X] * 8))
+    assert_allclose(lda.components_, expected.components_, rtol=1e-12)
+
+
+def test_a_bound_at_a_temperature_for_each_document():
+    X = stream(40)
+    model = estimator().partial_fit(X)._model
+    inverse = np.linspace(0.2, 1, X.shape[0])
+    model._blocks = lambda rows: [slice(i, min(i + 8, rows.stop)) for i in range(0, rows.stop, 8)]
+    each = Tempering(inverse)
+    gamma = np.concatenate([model.infer(X[d], Tempering(b)) for d, b in enumerate(inverse)])
+    expected = [model.elbo(X[d], gamma[d : d + 1], Tempering(b)) for d, b in enumerate(inverse)]
+    bound = model.inferred_bound(X, each, each)
+    assert_allclose(bound + model.topic_bound(), expected, rtol=1e-9)
+    assert model.elbo(X, None, each) == pytest.approx(bound.sum() + model.topic_bound())
