@@ -74,7 +74,8 @@ def install(revision: str, folder: Path) -> Path:
     """Build a revision, or a folder that holds a checkout; where the package then lies."""
     site, tree = folder / "site", folder / "tree"
     given = Path(revision)
-    if (given / "pyproject.toml").is_file():
+    is_folder = (given / "pyproject.toml").is_file()
+    if is_folder:
         tracked = subprocess.run(
             ["git", "-C", str(given), "ls-files", "-z"], check=True, capture_output=True, text=True
         ).stdout.split("\0")
@@ -89,7 +90,7 @@ def install(revision: str, folder: Path) -> Path:
         pip += ["--no-deps", "--no-build-isolation", "--target", str(site), str(tree)]
         subprocess.run(pip, check=True)
     finally:
-        if not (given / "pyproject.toml").is_file():
+        if not is_folder:
             git("worktree", "remove", "--force", str(tree))
     return site
 
@@ -174,14 +175,16 @@ def main() -> None:
             (Path(folder) / name).mkdir()
             sites.append(install(getattr(arguments, name), Path(folder) / name))
         base, head = map(Worker, sites)
-        ratios = compare(base, head, arguments.rounds, arguments.threshold)
-        base.close()
-        head.close()
+        try:
+            ratios = compare(base, head, arguments.rounds, arguments.threshold)
+        finally:
+            base.close()
+            head.close()
     print(f"| {arguments.head} against {arguments.base} | times as fast | quartiles |")
     print("|---|---|---|")
     slower = []
     for problem, values in ratios.items():
-        low, middle, high = quantiles(values, n=4)[0], median(values), quantiles(values, n=4)[2]
+        low, middle, high = quantiles(values, n=4)
         verdict = " slower" if middle < arguments.threshold else ""
         print(f"| {problem} | {middle:.2f}{verdict} | {low:.2f} to {high:.2f} |")
         if verdict:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import platform
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+import numpy as np
+import scipy
 from adapters import RIVALS, SCIKIT_LEARN
 
 import annealvi
@@ -25,15 +26,14 @@ def describe() -> dict[str, str | int]:
 
 def versions() -> dict[str, str]:
     """Of Python and the libraries that are installed."""
-    found = {"Python": platform.python_version(), "annealvi": annealvi.__version__}
-    names = {"NumPy": "numpy", "SciPy": "scipy"}
-    names |= {library.name: library.distribution for library in (SCIKIT_LEARN, *RIVALS)}
-    for name, distribution in names.items():
-        try:
-            found[name] = version(distribution)
-        except PackageNotFoundError:
-            continue
-    return found
+    found = {
+        "Python": platform.python_version(),
+        "annealvi": annealvi.__version__,
+        "NumPy": np.__version__,
+        "SciPy": scipy.__version__,
+    }
+    libraries = {library.name: library.version() for library in (SCIKIT_LEARN, *RIVALS)}
+    return found | {name: version for name, version in libraries.items() if version}
 
 
 def _processor() -> str:

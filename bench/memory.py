@@ -55,8 +55,8 @@ def main() -> None:
 
     libraries = {library.name: library for library in (SCIKIT_LEARN, *RIVALS)}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("library", choices=[*OWN, *libraries])
-    name = parser.parse_args().library
+    parser.add_argument("name", choices=[*OWN, *libraries])
+    name = parser.parse_args().name
     X = WIDE_PROBLEM.load()
     if name in OWN:
         adapter, options = annealvi_lda, {"dtype": OWN[name]}

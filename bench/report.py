@@ -15,11 +15,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from adapters import RIVALS, SCIKIT_LEARN
 from pairs import ratio
 
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
-LIBRARIES = ("scikit-learn", "gensim", "Vowpal Wabbit", "BigARTM", "tomotopy")
+LIBRARIES = [library.name for library in (SCIKIT_LEARN, *RIVALS)]
 #: Whose score, after all its sweeps and with its own priors, the others are to reach.
 TARGET, TARGET_PRIOR = "tomotopy", (0.1, 0.01)
 
@@ -206,7 +207,7 @@ GROUPS: dict[str, tuple[str, str, Callable[[list[Bench]], str]]] = {
     ),
     "log C": ("log C(T) against NumPy", "Wall seconds.", pairs_table(*PAIR)),
     "FMM": ("The factorial mixture against NumPy", "Wall seconds.", pairs_table(*PAIR)),
-    "two threads, wall": (
+    "FMM, two threads": (
         "The factorial mixture, two threads against one",
         "Wall seconds.",
         pairs_table(*PAIR),

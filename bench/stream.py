@@ -14,7 +14,6 @@ import json
 import os
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -37,9 +36,8 @@ def stream(every: int, n_held_out: int, n_jobs: int, plain: bool) -> list[dict[s
     """What was measured after each stretch of documents."""
     X = STREAM_PROBLEM.load()
     held_out, X = X[-n_held_out:], X[:-n_held_out]
-    problem = replace(STREAM_PROBLEM, n_documents=X.shape[0])
     cooling = 1 if plain else Annealed(passes=COOLING)
-    lda = annealvi_lda.estimator(problem, X, n_jobs, temperature=cooling, learning_offset=64)
+    lda = annealvi_lda.estimator(STREAM_PROBLEM, X, n_jobs, temperature=cooling, learning_offset=64)
     records = []
     for first in range(0, X.shape[0], every):
         last = min(first + every, X.shape[0])

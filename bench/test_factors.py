@@ -96,7 +96,7 @@ DTYPES = pytest.mark.parametrize("dtype", ["float64", "float32"])
 
 @DTYPES
 @pytest.mark.parametrize("n_samples", [10_000, 100_000])
-@pytest.mark.benchmark(timer=time.perf_counter, group="two threads, wall")
+@pytest.mark.benchmark(timer=time.perf_counter, group="FMM, two threads")
 def test_two_threads(benchmark, dtype, n_samples):
     """The sweep with two threads against one."""
     toy = Toy(dtype, n_samples)
