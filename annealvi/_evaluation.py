@@ -18,13 +18,16 @@ class Evaluation:
     ----------
     estimator : TemperedLDA
     X : CSR matrix of shape (n_samples, V)
+    n_passes : int
+        Most passes of the fit.
     keep_topics : bool
         Whether the documents' topics are wanted at the end.
     """
 
-    def __init__(self, estimator: Any, X: Any, keep_topics: bool) -> None:
+    def __init__(self, estimator: Any, X: Any, n_passes: int, keep_topics: bool) -> None:
         self.estimator = estimator
         self.X = X
+        self.n_passes = n_passes
         self.gamma: NDArray | None = None
         if keep_topics:
             self.gamma = np.empty((X.shape[0], estimator._model.n_topics), estimator._model.dtype)
@@ -36,7 +39,7 @@ class Evaluation:
         """Record a pass; return whether the fit has converged."""
         estimator, monitor = self.estimator, self.estimator._monitor
         every = estimator.evaluate_every
-        line = f"iteration: {index + 1} of max_iter: {estimator.max_iter}"
+        line = f"iteration: {index + 1} of max_iter: {self.n_passes}"
         converged = False
         monitor.record()
         if every > 0 and (index + 1) % every == 0:
@@ -50,7 +53,7 @@ class Evaluation:
             print(line)
         if not converged:
             estimator.n_iter_ += 1
-        self.budget_ended = every > 0 and not converged and index + 1 == estimator.max_iter
+        self.budget_ended = every > 0 and not converged and index + 1 == self.n_passes
         return converged
 
     def evaluate(self) -> float:

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
+from annealvi._recipe import Settings
 from annealvi._validation import (
     FLOATS,
     canonical_csr,
@@ -52,17 +53,19 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     # the subclass's parameters that are needed here
     n_components: int
-    batch_size: int
     total_samples: float
     n_jobs: int | None
     random_state: Any
 
     def _new_model(
-        self, n_topics: int, n_features: int, dtype: np.dtype
+        self, n_topics: int, n_features: int, dtype: np.dtype, settings: Settings
     ) -> tuple[LDA, float | NDArray, float | NDArray]:
         raise NotImplementedError
 
-    def _resume(self) -> None:
+    def _settle(self) -> Settings:
+        raise NotImplementedError
+
+    def _resume(self, settings: Settings) -> None:
         raise NotImplementedError
 
     def _wanted_temperature(self) -> Temperature:
@@ -260,15 +263,16 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self, value: NDArray, n_topics: int, n_features: int, dtype: np.dtype, first: bool
     ) -> None:
         """Go on from given topics."""
+        settings = self._settle()
         temperature = clone(self._wanted_temperature())
         # another model, so that views of the old one and copies of the estimator keep theirs
-        model, alpha, eta = self._new_model(n_topics, n_features, dtype)
+        model, alpha, eta = self._new_model(n_topics, n_features, dtype, settings)
         model.set_topics(value)
         if first:
             self.random_state_ = check_random_state(self.random_state)
             self._monitor, self._planned_for = Monitor(), temperature
             self._temperature = temperature.plan(
-                None, self.total_samples / self.batch_size, model=model
+                None, self.total_samples / settings.batch_size, model=model
             )
             self.n_features_in_, self.n_iter_, self.n_batch_iter_ = n_features, 0, 1
             self.doc_topic_prior_, self.topic_word_prior_ = alpha, eta
@@ -277,7 +281,7 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self._temperature.attach(model)
         self._model, self._sample = model, None
         self._priors_in_use = self._priors_tempered = None
-        self._resume()
+        self._resume(settings)
 
     @property
     def exp_dirichlet_component_(self) -> NDArray:

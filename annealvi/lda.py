@@ -17,12 +17,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from annealvi._evaluation import Evaluation
 from annealvi._fitted_lda import FittedLDA
+from annealvi._recipe import PRESETS, Settings, settle
 from annealvi._validation import check_prior, check_topics, n_threads, unchanged_on_error
 from annealvi.inference import Monitor, RobbinsMonro, full_step, optimise
-from annealvi.models.lda import LDA, LocalOptions
+from annealvi.models.lda import LDA
 from annealvi.temperature import (
     Annealed,
-    Fixed,
     LocalVariational,
     Temperature,
     Variational,
@@ -224,23 +224,25 @@ class TemperedLDA(FittedLDA):
         "n_components": [Interval(Integral, 0, None, closed="neither")],
         "doc_topic_prior": [None, Interval(Real, 0, None, closed="neither"), "array-like"],
         "topic_word_prior": [None, Interval(Real, 0, None, closed="neither"), "array-like"],
-        "learning_method": [StrOptions({"batch", "online"})],
+        "learning_method": [StrOptions({"auto", "batch", "online"})],
         "learning_decay": [Interval(Real, 0, 1, closed="both")],
         "learning_offset": [Interval(Real, 1.0, None, closed="left")],
-        "max_iter": [Interval(Integral, 0, None, closed="left")],
-        "batch_size": [Interval(Integral, 0, None, closed="neither")],
+        "max_iter": [None, Interval(Integral, 0, None, closed="left")],
+        "batch_size": [None, Interval(Integral, 0, None, closed="neither")],
         "evaluate_every": [Interval(Integral, None, None, closed="neither")],
         "total_samples": [Interval(Real, 0, None, closed="neither")],
         "perp_tol": [Interval(Real, 0, None, closed="left")],
-        "mean_change_tol": [Interval(Real, 0, None, closed="left")],
+        "mean_change_tol": [None, Interval(Real, 0, None, closed="left")],
         "token_change_tol": [None, Interval(Real, 0, None, closed="left")],
-        "max_doc_update_iter": [Interval(Integral, 0, None, closed="left")],
+        "max_doc_update_iter": [None, Interval(Integral, 0, None, closed="left")],
         "n_jobs": [None, Integral],
         "verbose": ["verbose"],
         "random_state": ["random_state"],
         "temperature": "no_validation",  # as_temperature has the message
-        "init": [StrOptions({"random", "documents"}), "array-like"],
+        "topic_estimate": [StrOptions({"auto", "map", "variational"})],
+        "init": [StrOptions({"auto", "random", "documents", "kmeans++"}), "array-like"],
         "document_init": [StrOptions({"auto", "random", "warm", "constant"})],
+        "preset": [StrOptions(set(PRESETS))],
         "callback": [None, callable],
     }
 
@@ -250,23 +252,25 @@ class TemperedLDA(FittedLDA):
         *,
         doc_topic_prior: float | ArrayLike | None = None,
         topic_word_prior: float | ArrayLike | None = None,
-        learning_method: Literal["batch", "online"] = "batch",
+        learning_method: Literal["auto", "batch", "online"] = "auto",
         learning_decay: float = 0.7,
         learning_offset: float = 10.0,
-        max_iter: int = 10,
-        batch_size: int = 128,
+        max_iter: int | None = None,
+        batch_size: int | None = None,
         evaluate_every: int = -1,
         total_samples: float = 1e6,
         perp_tol: float = 1e-1,
-        mean_change_tol: float = 1e-3,
-        max_doc_update_iter: int = 100,
+        mean_change_tol: float | None = None,
+        max_doc_update_iter: int | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
-        temperature: float | str | Temperature = "annealed",
+        temperature: float | str | Temperature = "auto",
         token_change_tol: float | None = None,
-        init: str | ArrayLike = "random",
+        topic_estimate: Literal["auto", "map", "variational"] = "auto",
+        init: str | ArrayLike = "auto",
         document_init: Literal["auto", "random", "warm", "constant"] = "auto",
+        preset: Literal["annealvi", "sklearn"] = "annealvi",
         callback: Callable[[Any, Monitor], None] | None = None,
     ) -> None:
         self.n_components = n_components
@@ -287,8 +291,10 @@ class TemperedLDA(FittedLDA):
         self.random_state = random_state
         self.temperature = temperature
         self.token_change_tol = token_change_tol
+        self.topic_estimate = topic_estimate
         self.init = init
         self.document_init = document_init
+        self.preset = preset
         self.callback = callback
 
     # ----------------------------------------------------------------- fitting
@@ -330,13 +336,15 @@ class TemperedLDA(FittedLDA):
         with unchanged_on_error(self):
             X = self._check_X(X, "fit", reset=True)
             n_samples = X.shape[0]
-            batch = self.learning_method == "batch"
-            batch_size = n_samples if batch else min(int(self.batch_size), n_samples)
-            n_steps = self.max_iter * -(-n_samples // batch_size)
+            settings = settle(vars(self), n_samples)
+            batch = settings.learning_method == "batch"
+            batch_size = n_samples if batch else min(int(settings.batch_size), n_samples)
+            n_passes = int(settings.max_iter)
+            n_steps = n_passes * -(-n_samples // batch_size)
             step_size: Callable[[int], float] = full_step
             if not batch:
                 step_size = RobbinsMonro(self.learning_decay, self.learning_offset)
-            self._start(X)
+            self._start(X, settings)
             self._model.n_documents = n_samples
             self._model.n_words = float(X.sum(dtype=np.float64))
             temperature = self._plan(n_steps, n_samples / batch_size)
@@ -344,7 +352,7 @@ class TemperedLDA(FittedLDA):
                 self._check_steps(temperature, step_size, 0, n_steps)
         self._model.start_documents(n_samples)
         local = isinstance(temperature, LocalVariational)
-        evaluation = Evaluation(self, X, keep_topics or local)
+        evaluation = Evaluation(self, X, n_passes, keep_topics or local)
         try:
             optimise(
                 self._model,
@@ -353,7 +361,7 @@ class TemperedLDA(FittedLDA):
                 self._monitor,
                 n_samples=n_samples,
                 batch_size=batch_size,
-                n_passes=int(self.max_iter),
+                n_passes=n_passes,
                 population=n_samples,
                 step_size=step_size,
                 on_step=self._after_step,
@@ -365,7 +373,7 @@ class TemperedLDA(FittedLDA):
         if evaluation.budget_ended:
             warnings.warn(
                 f"The training perplexity had not converged to perp_tol={self.perp_tol!r} after "
-                f"max_iter={self.max_iter} passes. Increase max_iter or perp_tol.",
+                f"max_iter={n_passes} passes. Increase max_iter or perp_tol.",
                 ConvergenceWarning,
                 # past the method and what scikit-learn wraps it in
                 stacklevel=4 + keep_topics,
@@ -403,18 +411,19 @@ class TemperedLDA(FittedLDA):
             If X or a parameter is out of range; the estimator stays as it was.
         """
         first = not self.__sklearn_is_fitted__()
-        batch_size = int(self.batch_size)
+        settings = self._settle()
+        batch_size = int(settings.batch_size)
         step_size = RobbinsMonro(self.learning_decay, self.learning_offset)
         with unchanged_on_error(self):
             X = self._check_X(X, "partial_fit", reset=first)
             if first:
-                self._start(X)
+                self._start(X, settings)
             self._model.n_documents, self._model.n_words = self.total_samples, None
             self._monitor.step = done = self.n_batch_iter_ - 1
             if first or self._wanted_temperature() != self._planned_for:
                 self._plan(None, self.total_samples / batch_size)
             self._check_steps(self._temperature, step_size, done, -(-X.shape[0] // batch_size))
-            self._resume()
+            self._resume(settings)
         for name in ("bound_", "document_temperatures_"):
             self.__dict__.pop(name, None)
         self._sample = None
@@ -456,30 +465,23 @@ class TemperedLDA(FittedLDA):
 
     # ----------------------------------------------------------------- details
 
+    def _settle(self) -> Settings:
+        """The parameters for a stream of documents."""
+        return settle(vars(self), int(min(self.total_samples, 2**53)))
+
     def _wanted_temperature(self) -> Temperature:
-        return as_temperature(self.temperature, type(self).__name__, KINDS)
+        return as_temperature(self._settle().temperature, type(self).__name__, KINDS)
 
     def _new_model(
-        self, n_topics: int, n_features: int, dtype: np.dtype
+        self, n_topics: int, n_features: int, dtype: np.dtype, settings: Settings
     ) -> tuple[LDA, float | NDArray, float | NDArray]:
         """A model and the priors it has, from the parameters."""
-        alpha = check_prior(
-            self.doc_topic_prior,
-            "doc_topic_prior",
-            type(self).__name__,
-            ((n_topics,),),
-            dtype,
-            default=1.0 / n_topics,
-        )
-        eta = check_prior(
-            self.topic_word_prior,
-            "topic_word_prior",
-            type(self).__name__,
-            ((n_features,), (n_topics, n_features)),
-            dtype,
-            default=1.0 / n_topics,
-        )
-        return LDA(n_topics, n_features, alpha=alpha, eta=eta, dtype=dtype), alpha, eta
+        owner, K, V = type(self).__name__, n_topics, n_features
+        alpha = check_prior(settings.doc_topic_prior, "doc_topic_prior", owner, ((K,),), dtype)
+        shapes = ((V,), (K, V))
+        eta = check_prior(settings.topic_word_prior, "topic_word_prior", owner, shapes, dtype)
+        model = LDA(K, V, alpha=alpha, eta=eta, dtype=dtype, topic_estimate=settings.topic_estimate)
+        return model, alpha, eta
 
     def _plan(self, n_steps: int | None, steps_per_pass: float) -> Temperature:
         """The temperature of a fit that begins."""
@@ -488,24 +490,26 @@ class TemperedLDA(FittedLDA):
         self._temperature = self._planned_for.plan(n_steps, steps_per_pass, model=self._model)
         return self._temperature
 
-    def _start(self, X: sparse.csr_matrix) -> None:
+    def _start(self, X: sparse.csr_matrix, settings: Settings) -> None:
         """A new model, its topics at their starting point."""
         n_samples, n_features = X.shape
-        model, alpha, eta = self._new_model(self.n_components, n_features, X.dtype)
+        model, alpha, eta = self._new_model(self.n_components, n_features, X.dtype, settings)
         rng = check_random_state(self.random_state)
-        if isinstance(self.init, str) and self.init == "documents":
+        init = settings.init
+        if not isinstance(init, str):
+            shape = (self.n_components, n_features)
+            model.set_topics(check_topics(init, "init", type(self).__name__, shape, model.dtype))
+        elif init == "kmeans++":
+            model.initialize_from_spread_documents(X, rng)
+        elif init == "documents":
             if self.n_components > n_samples:
                 raise ValueError(
                     f"n_components={self.n_components} must be at most n_samples={n_samples} "
                     "with init='documents'."
                 )
             model.initialize_from_documents(X, rng)
-        elif isinstance(self.init, str):
-            model.initialize(rng)
         else:
-            shape = (self.n_components, n_features)
-            owner = type(self).__name__
-            model.set_topics(check_topics(self.init, "init", owner, shape, model.dtype))
+            model.initialize(rng)
         for name in ("bound_", "document_temperatures_"):
             self.__dict__.pop(name, None)
         self._sample = None
@@ -514,22 +518,12 @@ class TemperedLDA(FittedLDA):
         self._model, self._monitor = model, Monitor()
         self._priors_in_use = self._priors_tempered = None
         self.n_iter_, self.n_batch_iter_ = 0, 1
-        self._resume()
+        self._resume(settings)
 
-    def _resume(self) -> None:
+    def _resume(self, settings: Settings) -> None:
         """Put parameters and attributes as they are now into the model."""
-        document_init = self.document_init
-        if document_init == "auto":
-            temperature = self._wanted_temperature()
-            untempered = isinstance(temperature, Fixed) and temperature.value == 1
-            as_theirs = untempered and isinstance(self.init, str) and self.init == "random"
-            document_init = "random" if as_theirs else "constant"
-        self._model.options = LocalOptions(
-            int(self.max_doc_update_iter),
-            float(self.mean_change_tol),
-            document_init,
-            self.token_change_tol,
-        )
+        self._model.options = settings.local_options()
+        self._model.topic_estimate = settings.topic_estimate
         self._model.n_threads = n_threads(self.n_jobs)
         self._model.rng = self.random_state_
         self._model.notice_writes()

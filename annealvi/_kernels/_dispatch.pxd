@@ -25,8 +25,8 @@ cdef extern from "kernels.h" nogil:
             int, double *, float *, float *
         ) noexcept nogil
         double (*log_dot)(int, const float *, const float *, double *) noexcept nogil
-        float (*exp_digamma_weights)(
-            int, int, const float *, const float *, float, const float *, float, int, float *,
+        float (*topic_weights)(
+            int, int, int, const float *, const float *, float, const float *, float, int, float *,
             float *, float *
         ) noexcept nogil
         void (*step_row)(
@@ -75,8 +75,8 @@ cdef extern from "kernels.h" nogil:
             int, int, double *, double *, double *
         ) noexcept nogil
         double (*log_dot)(int, const double *, const double *, double *) noexcept nogil
-        double (*exp_digamma_weights)(
-            int, int, const double *, const double *, double, const double *, double, int, double
+        double (*topic_weights)(
+            int, int, int, const double *, const double *, double, const double *, double, int, double
             *, double *, double *
         ) noexcept nogil
         void (*step_row)(

@@ -22,8 +22,8 @@
                                REAL, const REAL *, const REAL *, int, int, double *, REAL *,     \
                                REAL *);                                                          \
         double (*log_dot)(int, const REAL *, const REAL *, double *);                            \
-        REAL (*exp_digamma_weights)(int, int, const REAL *, const REAL *, REAL, const REAL *,    \
-                                    REAL, int, REAL *, REAL *, REAL *);                          \
+        REAL (*topic_weights)(int, int, int, const REAL *, const REAL *, REAL, const REAL *,     \
+                              REAL, int, REAL *, REAL *, REAL *);                                \
         void (*step_row)(int, REAL, REAL, REAL, int, const REAL *, const REAL *, REAL *,         \
                          double *);                                                              \
         void (*bernoulli_sweep)(int, int64_t, const REAL *, const REAL *, const REAL *, REAL,    \

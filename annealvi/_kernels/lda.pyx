@@ -83,8 +83,9 @@ def refresh_weights(
     const floating[:, :] eta,        # IN  (V, K), see step_topics
     const double[::1] decay,         # IN  (V,) likewise
     double now,                      # IN  likewise
-    const floating[::1] psi_sums,    # IN  (K_pad,) psi(sum_v lam)
+    const floating[::1] log_sums,    # IN  (K_pad,) psi(sum_v lam), or the logarithm for the mean
     int K,                           # IN
+    bint mean,                       # IN  log E beta wherever E log beta stands below
     floating b,                      # IN  inverse temperature
     bint normalise,                  # IN  relative to each row's largest E log beta
     int n_threads,                   # IN
@@ -107,13 +108,13 @@ def refresh_weights(
             if logs.shape[0] > 0:
                 logs_v = &logs[v, 0]
             if floating is float:
-                log_scale[v] = kernels.f32.exp_digamma_weights(
-                    K, K_pad, &lam[v, 0], &eta[v, 0], <float>(now / decay[v]), &psi_sums[0], b,
-                    normalise, &scratch[threadid(), 0], &weights[v, 0], logs_v)
+                log_scale[v] = kernels.f32.topic_weights(
+                    mean, K, K_pad, &lam[v, 0], &eta[v, 0], <float>(now / decay[v]), &log_sums[0],
+                    b, normalise, &scratch[threadid(), 0], &weights[v, 0], logs_v)
             else:
-                log_scale[v] = kernels.f64.exp_digamma_weights(
-                    K, K_pad, &lam[v, 0], &eta[v, 0], <double>(now / decay[v]), &psi_sums[0], b,
-                    normalise, &scratch[threadid(), 0], &weights[v, 0], logs_v)
+                log_scale[v] = kernels.f64.topic_weights(
+                    mean, K, K_pad, &lam[v, 0], &eta[v, 0], <double>(now / decay[v]), &log_sums[0],
+                    b, normalise, &scratch[threadid(), 0], &weights[v, 0], logs_v)
             fresh[v] = 1
 
 

@@ -96,14 +96,17 @@ static double FN(log_dot)(int K_pad, const REAL *s, const REAL *weights, double 
 }
 
 /* The exponents of a row of topic weights: at b = 1 they come apart into a scale and
- * the rest, otherwise the scale is 1.  Returns the largest. */
-INLINE REAL FN(weight_exponents)(int near, int K, int K_pad, const REAL *lambda,
-                                 const REAL *psi_sums, REAL b, REAL *scales, REAL *exponents)
+ * the rest, otherwise the scale is 1.  Returns the largest.  `kind` says what is known of
+ * lambda: NEAR is below FAR everywhere; a MEAN has log lambda in place of psi(lambda). */
+enum { FN(DISTANT), FN(NEAR), FN(MEAN) };
+INLINE REAL FN(weight_exponents)(int kind, int K, int K_pad, const REAL *lambda,
+                                 const REAL *log_sums, REAL b, REAL *scales, REAL *exponents)
 {
     for (int k = 0; k < K_pad; k += LANES) {
-        V scale, shift;
-        FN(digamma_parts)(FN(load)(lambda + k), near, &scale, &shift);
-        const V rest = -shift - FN(load)(psi_sums + k);
+        V scale = FN(load)(lambda + k), shift = {0};
+        if (kind != FN(MEAN))
+            FN(digamma_parts)(scale, kind == FN(NEAR), &scale, &shift);
+        const V rest = -shift - FN(load)(log_sums + k);
         FN(store)(scales + k, b == 1 ? scale : FN(splat)(1));
         FN(store)(exponents + k, b == 1 ? rest : rest + FN(log)(scale));
     }
@@ -113,14 +116,15 @@ INLINE REAL FN(weight_exponents)(int near, int K, int K_pad, const REAL *lambda,
     return FN(largest_of)(K_pad, exponents);
 }
 
-/* One row of topic weights, W_k = exp(b (psi(lambda_k) - psi_sums_k - reference)), 0 in
- * the padding.  With `normalise` the reference is about the largest E log beta of the
- * row, else 0.  Returns the reference.  `logs`, unless NULL, gets the exponents at b = 1,
- * which no clamp has touched.  A `factor` other than 1 first takes lambda on its way back to
- * eta, as step_row has it.  `scratch` is 2 K_pad long. */
-static REAL FN(exp_digamma_weights)(int K, int K_pad, const REAL *lambda, const REAL *eta,
-                                    REAL factor, const REAL *psi_sums, REAL b, int normalise,
-                                    REAL *scratch, REAL *weights, REAL *logs)
+/* One row of topic weights, W_k = exp(b (l_k - reference)), 0 in the padding: l_k = E log beta_k
+ * = psi(lambda_k) - log_sums_k or, for the `mean`, log E beta_k = log lambda_k - log_sums_k,
+ * with log_sums psi or the logarithm of lambda's sums over words.  With `normalise` the
+ * reference is about the largest l_k of the row, else 0.  Returns the reference.  `logs`, unless
+ * NULL, gets the exponents at b = 1, which no clamp has touched.  A `factor` other than 1 first
+ * takes lambda on its way back to eta, as step_row has it.  `scratch` is 2 K_pad long. */
+static REAL FN(topic_weights)(int mean, int K, int K_pad, const REAL *lambda, const REAL *eta,
+                              REAL factor, const REAL *log_sums, REAL b, int normalise,
+                              REAL *scratch, REAL *weights, REAL *logs)
 {
     REAL *exponents = scratch;
     if (factor != 1) { /* the row has steps to make up for */
@@ -131,9 +135,16 @@ static REAL FN(exp_digamma_weights)(int K, int K_pad, const REAL *lambda, const 
             row[k] = lambda[k];
         lambda = row;
     }
-    REAL reference = FN(largest_of)(K_pad, lambda) < (REAL)FAR
-        ? FN(weight_exponents)(1, K, K_pad, lambda, psi_sums, b, weights, exponents)
-        : FN(weight_exponents)(0, K, K_pad, lambda, psi_sums, b, weights, exponents);
+    REAL reference;
+    if (mean)
+        reference = FN(weight_exponents)(FN(MEAN), K, K_pad, lambda, log_sums, b, weights,
+                                         exponents);
+    else if (FN(largest_of)(K_pad, lambda) < (REAL)FAR)
+        reference = FN(weight_exponents)(FN(NEAR), K, K_pad, lambda, log_sums, b, weights,
+                                         exponents);
+    else
+        reference = FN(weight_exponents)(FN(DISTANT), K, K_pad, lambda, log_sums, b, weights,
+                                         exponents);
     if (!normalise)
         reference = 0;
     const V floor = FN(splat)(normalise ? CLAMP : CLAMP_PLAIN);

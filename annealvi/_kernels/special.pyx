@@ -49,9 +49,9 @@ def exp(x):
     return _apply("exp", x)
 
 
-def log(x):
+def log(x, out=None):
     """log(x) for x >= 0, NaN below."""
-    return _apply("log", x)
+    return _apply("log", x, 1.0, out)
 
 
 def digamma(x, out=None):

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from scipy.special import psi
 
 from annealvi._kernels import lda as kernels
+from annealvi._kernels import special
 from annealvi._kernels.layout import aligned_empty, padded_length, padded_rows
 
 #: Bytes of a document's rows without its negligible topics: about the second cache.
 PACKED_BYTES = 1 << 19
 
 Start = Literal["random", "warm", "constant"]
+TopicEstimate = Literal["map", "variational"]
+
+
+def log_of(estimate: TopicEstimate) -> Callable[..., NDArray]:
+    """What makes log beta of lambda: log lambda_v - log sum_v lambda_v of its mean, or
+    psi(lambda_v) - psi(sum_v lambda_v), the mean of its logarithm."""
+    return special.log if estimate == "map" else special.digamma
 
 
 @dataclass(frozen=True)
@@ -85,6 +93,8 @@ class Rows(NamedTuple):
 class TopicWeights:
     """exp(b E log beta), word-major, each row worked out when a document needs it.
 
+    Under the ``"map"`` estimate of topics log E beta stands for E log beta everywhere.
+
     Unless `exact`, row v is divided by exp(b log_scale_v), about its largest element,
     so that its elements neither overflow nor all underflow.
     """
@@ -105,6 +115,7 @@ class TopicWeights:
         words: NDArray[np.int64],
         topics: Rows,
         topic_sums: NDArray[np.float64],
+        estimate: TopicEstimate,
         b: float,
         exact: bool,
         n_threads: int,
@@ -118,8 +129,8 @@ class TopicWeights:
             self._made_for = (b, exact)
             self.outdate()
         width, dtype = self.values.shape[1], self.values.dtype
-        psi_sums = np.zeros(width, dtype=dtype)
-        psi_sums[: len(topic_sums)] = psi(topic_sums)
+        log_sums = np.zeros(width, dtype=dtype)
+        log_sums[: len(topic_sums)] = log_of(estimate)(topic_sums)
         kernels.refresh_weights(
             words,
             len(words),
@@ -127,8 +138,9 @@ class TopicWeights:
             topics.eta,
             topics.decay,
             topics.now,
-            psi_sums,
+            log_sums,
             len(topic_sums),
+            estimate == "map",
             b,
             not exact,
             n_threads,

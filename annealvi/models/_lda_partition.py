@@ -67,11 +67,7 @@ class DocumentPartition:
         if self._logs.shape != shape:
             self._logs = aligned_empty(shape, np.float64)
         logs = self._logs
-        lam = model.lam[:, : shape[1]].astype(np.float64, copy=False)
-        special.digamma(lam, out=logs)  # -infinity in the padding
-        totals = np.zeros(logs.shape[1])
-        totals[: model.n_topics] = special.digamma(model.topic_sums)
-        logs -= totals
+        model.log_topics(model.lam[:, : shape[1]], out=logs)  # -infinity in the padding
         self._topics = self.grid.column_sums(logs, n_threads=model.n_threads)
         self._moved = 0.0
 

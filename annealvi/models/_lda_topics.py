@@ -8,18 +8,28 @@ from typing import Any
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, DTypeLike, NDArray
+from scipy import sparse
 
 from annealvi._kernels import bounds, special
 from annealvi._kernels import lda as kernels
 from annealvi._kernels.layout import aligned_empty, padded_length
 from annealvi.model import UNTEMPERED, Tempering
-from annealvi.models._lda_blocks import Rows, Statistics, TopicWeights
+from annealvi.models._lda_blocks import (
+    Rows,
+    Statistics,
+    TopicEstimate,
+    TopicWeights,
+    log_of,
+)
+from annealvi.models._lda_seeds import spread_documents
 
 #: Documents a topic, and their weight, where topics start from documents.
 SEED_DOCUMENTS, SEED_WEIGHT = 5, 5.0
 #: Share of the vocabulary from which on a step moves all rows: nearly all would be wanted
 #: again by the next minibatch.
 DENSE_SHARE = 0.7
+#: Words whose logarithms are worked out at a time.
+TOPIC_ROWS = 512
 #: A row that has gone this far back to the prior has forgotten where it was.
 FORGOTTEN = 1e-200
 
@@ -34,6 +44,7 @@ class Topics:
     eta : float or array-like of shape (V,) or (K, V)
     dtype : dtype
     n_threads : int
+    topic_estimate : {"variational", "map"}
 
     Attributes
     ----------
@@ -43,7 +54,13 @@ class Topics:
     """
 
     def __init__(
-        self, n_topics: int, n_features: int, eta: ArrayLike, dtype: DTypeLike, n_threads: int
+        self,
+        n_topics: int,
+        n_features: int,
+        eta: ArrayLike,
+        dtype: DTypeLike,
+        n_threads: int,
+        topic_estimate: TopicEstimate,
     ) -> None:
         self._lock = threading.RLock()  # several threads may transform
         self.n_topics = n_topics
@@ -57,6 +74,7 @@ class Topics:
         self._steps = (np.ones(n_features), 1.0)
         self._eta_kept: NDArray | None = None
         self._eta_sums = np.empty(0)  # over words, of shape (K,) or (1,)
+        self._estimate: TopicEstimate = topic_estimate
         self.rng: RandomState | None = None
         self._sums: NDArray[np.float64] | None = None
         #: What a user holds a view of and may write to unseen, and its sums when last seen.
@@ -70,6 +88,16 @@ class Topics:
         """Forget what was derived from lambda."""
         self._sums = None
         self._changed(1.0)
+
+    @property
+    def topic_estimate(self) -> TopicEstimate:
+        return self._estimate
+
+    @topic_estimate.setter
+    def topic_estimate(self, value: TopicEstimate) -> None:
+        if value != self._estimate:
+            self._estimate = value
+            self._changed(1.0)
 
     # ------------------------------------------------------------------- lambda
 
@@ -180,14 +208,34 @@ class Topics:
 
     def initialize_from_documents(self, X: Any, rng: RandomState) -> None:
         """lambda_k = eta_k + 5 x the counts of 5 random documents."""
-        self.rng = rng
         n_samples = X.shape[0]
         size = min(SEED_DOCUMENTS, n_samples)
-        topics = np.broadcast_to(self._eta_rows(np.float64).T, (self.n_topics, self.n_features))
-        topics = topics.copy()
-        for topic in topics:
-            chosen = rng.choice(n_samples, size, replace=False)
-            topic += SEED_WEIGHT * np.asarray(X[chosen].sum(axis=0)).ravel()
+        groups = [rng.choice(n_samples, size, replace=False) for _ in range(self.n_topics)]
+        start = np.broadcast_to(self._eta_rows(np.float64).T, (self.n_topics, self.n_features))
+        self._start_from(X, np.array(groups), start, rng)
+
+    def initialize_from_spread_documents(self, X: Any, rng: RandomState) -> None:
+        """lambda_k = 1 + 5 x the counts of 5 similar documents, far from the other topics'.
+
+        Topics for which there are no different documents left start at random, as in
+        :meth:`initialize`.
+        """
+        groups = spread_documents(X, self.n_topics, SEED_DOCUMENTS, rng)
+        start = np.ones((self.n_topics, self.n_features))
+        missing = self.n_topics - len(groups)
+        start[len(groups) :] = rng.gamma(100.0, 0.01, (missing, self.n_features))
+        self._start_from(X, groups, start, rng)
+
+    def _start_from(
+        self, X: Any, groups: NDArray[np.int64], start: NDArray, rng: RandomState
+    ) -> None:
+        """Add the counts of groups of documents, one a topic, to what topics start with."""
+        self.rng = rng
+        topics = start.copy()
+        ends = np.arange(len(groups) + 1) * groups.shape[1]
+        weights = np.full(groups.size, SEED_WEIGHT)
+        chosen = sparse.csr_matrix((weights, groups.ravel(), ends), (len(groups), X.shape[0]))
+        topics[: len(groups)] += (chosen @ X).toarray()
         self.set_topics(topics)
 
     # ------------------------------------------------------ what follows from lambda
@@ -197,11 +245,34 @@ class Topics:
         self.notice_writes()
         weights = TopicWeights(self.n_features, self.width, self.dtype)
         words = np.arange(self.n_features)
-        weights.refresh(words, self._rows(), self.topic_sums, 1.0, True, self.n_threads)
+        weights.refresh(
+            words, self._rows(), self.topic_sums, "variational", 1.0, True, self.n_threads
+        )
         return weights.values[:, : self.n_topics].T
 
+    def log_topics(self, lam: NDArray, out: NDArray | None = None) -> NDArray[np.float64]:
+        """E log beta or, under the map estimate, log E beta.
+
+        Parameters
+        ----------
+        lam : ndarray of shape (n, K or more)
+            Rows of lambda; padding comes out as -infinity.
+        out : ndarray of the same shape, optional
+        """
+        log = log_of(self.topic_estimate)
+        logs = log(np.asarray(lam, dtype=np.float64), out=out)
+        logs[:, : self.n_topics] -= log(self.topic_sums)
+        return logs
+
     def topic_bound(self, tempering: Tempering = UNTEMPERED) -> float:
-        """-KL(q(beta) || p(beta)), the topics' part of the ELBO."""
+        """The topics' part of the objective.
+
+        -KL(q(beta) || p(beta)) or, under the map estimate, where no q(beta) has a density to
+        compare with, the prior Dir(eta + 1) of a point against uniform topics:
+        log Dir(E beta; eta + 1) - log Dir(E beta; 1).
+        """
+        if self.topic_estimate == "map":
+            return self._topic_density(tempering)
         self.notice_writes()
         K, V = self.n_topics, self.n_features
         b = float(np.mean(tempering.inverse)) if tempering.form == "posterior" else 1.0
@@ -223,6 +294,21 @@ class Topics:
             special.lgamma(eta), axis=0
         )
         return float(np.sum(total - special.lgamma(sums)) + of_topics * np.sum(of_prior))
+
+    def _topic_density(self, tempering: Tempering) -> float:
+        """sum_k log Dir(E beta_k; eta_k + 1) - log Dir(E beta_k; 1)."""
+        self.notice_writes()
+        K, V = self.n_topics, self.n_features
+        eta = self._eta_rows(np.float64, tempering)
+        lam, total = self.lam, np.zeros(K)
+        for start in range(0, V, TOPIC_ROWS):  # in this order, whatever the threads
+            some = slice(start, start + TOPIC_ROWS)
+            total += np.einsum("vk,vk->k", eta[some], self.log_topics(lam[some, :K]))
+        copies = V if self.eta.ndim == 0 else 1
+        eta = eta[: V // copies]
+        of_prior = special.lgamma(copies * eta.sum(axis=0) + V) - special.lgamma([float(V)])
+        of_prior -= copies * np.sum(special.lgamma(eta + 1.0), axis=0)
+        return float(np.sum(total + of_prior))
 
     # --------------------------------------------------------------------- steps
 

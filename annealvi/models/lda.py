@@ -19,6 +19,15 @@ which ascends the annealed ELBO, with KL to the priors,
    F(b) = \sum_{dv} n_{dv} \log \sum_k \exp b (E \log\theta_{dk} + E \log\beta_{kv})
        - \mathrm{KL}(\theta) - \mathrm{KL}(\beta).
 
+Where the topics are a point, the ``"map"`` estimate, log E beta = log(lambda_kv / sum_v
+lambda_kv) stands for E log beta in all of this: the same step of lambda then maximises
+
+.. math::
+   F(b) = \sum_{dv} n_{dv} \log \sum_k \exp b (E \log\theta_{dk} + \log\beta_{kv})
+       - \mathrm{KL}(\theta) + \sum_k \log \frac{\mathrm{Dir}(\beta_k; \eta_k + 1)}{\mathrm{Dir}(\beta_k; 1)},
+
+variational EM of b-tempered documents, for d F / d log beta_kv = eta_kv + b sum_d n_dv phi_dvk.
+
 The posterior form (Abrol et al. 2014) is the same with alpha -> (alpha + T - 1)/T,
 eta -> eta/T and rho -> rho T.
 """
@@ -39,6 +48,7 @@ from annealvi.models._lda_blocks import (
     Local,
     LocalOptions,
     Statistics,
+    TopicEstimate,
     TopicWeights,
     Workspace,
     fit_block,
@@ -70,6 +80,8 @@ class LDA(Topics):
     options : LocalOptions
     n_threads : int
         Threads of the training steps.
+    topic_estimate : {"variational", "map"}
+        Whether topics are a distribution or its mean.
 
     Attributes
     ----------
@@ -91,8 +103,9 @@ class LDA(Topics):
         dtype: Any = np.float64,
         options: LocalOptions | None = None,
         n_threads: int = 1,
+        topic_estimate: TopicEstimate = "variational",
     ) -> None:
-        super().__init__(n_topics, n_features, eta, dtype, n_threads)
+        super().__init__(n_topics, n_features, eta, dtype, n_threads, topic_estimate)
         self.set_priors(alpha, eta)
         self.options = LocalOptions() if options is None else options
         self.document_topics: NDArray | None = None
@@ -216,11 +229,10 @@ class LDA(Topics):
     def _word_energy(self, statistics: Statistics, b: float) -> float:
         """sum_dkv n_dv phi_dvk E log beta_kv of statistics at one b, at the topics as they are."""
         K, total, lam = self.n_topics, 0.0, self.lam
-        psi_sums = special.digamma(self.topic_sums)
         words = np.flatnonzero(statistics.seen)
         for some in np.array_split(words, max(1, 8 * K * len(words) // BLOCK_BYTES)):
-            e_log_beta = special.digamma(lam[some, :K].astype(np.float64)) - psi_sums
-            total += float(np.einsum("vk,vk->", statistics.values[some, :K], e_log_beta))
+            logs = self.log_topics(lam[some, :K])
+            total += float(np.einsum("vk,vk->", statistics.values[some, :K], logs))
         return total / b
 
     def global_step(
@@ -463,7 +475,16 @@ class LDA(Topics):
         want_logs = wanted.energy is not None or bool(np.any(inverse != b0))
         with self._lock:
             sums = self.topic_sums
-            weights.refresh(words, self._rows(), sums, b0, exact, work.n_threads, want_logs)
+            weights.refresh(
+                words,
+                self._rows(),
+                sums,
+                self.topic_estimate,
+                b0,
+                exact,
+                work.n_threads,
+                want_logs,
+            )
         fit_block(
             X,
             rows,
