@@ -141,8 +141,9 @@ def _umass(p_i: NDArray, p_j: NDArray, p_ij: NDArray, epsilon: float) -> NDArray
 def _documents_of_pairs(top: NDArray[np.intp], X: Any) -> NDArray[np.float64]:
     """In how many documents two top words of a topic occur, of shape (n_topics, n, n).
 
-    One small sparse product a topic: that of the words of all topics would fill a matrix
-    of (n_topics n)^2 numbers, of which hardly any are asked for.
+    Topic by topic, because the product of all their words would be a matrix of up to
+    (n_topics n)^2 numbers, of which hardly any are asked for; and a bit a document, because
+    top words are common ones: two words are counted by an "and" of N / 8 bytes.
     """
     n_topics, n = top.shape
     words, place = np.unique(top, return_inverse=True)
@@ -150,15 +151,24 @@ def _documents_of_pairs(top: NDArray[np.intp], X: Any) -> NDArray[np.float64]:
     used.eliminate_zeros()
     used = used.tocsc()
     documents = np.split(used.indices, used.indptr[1:-1])
+    row = np.zeros(-(-X.shape[0] // 64) * 64, dtype=bool)
+    bits = np.zeros((n, len(row) // 64), dtype=np.uint64)
     pairs = np.empty((n_topics, n, n))
     for k, chosen in enumerate(place.reshape(n_topics, n)):
-        of_topic = [documents[word] for word in chosen]
-        ends = np.cumsum([0] + [len(found) for found in of_topic])
-        presence = sparse.csr_matrix(
-            (np.ones(ends[-1]), np.concatenate(of_topic), ends), shape=(n, X.shape[0])
-        )
-        pairs[k] = (presence @ presence.T).toarray()
+        for i, word in enumerate(chosen):
+            row[:] = False
+            row[documents[word]] = True
+            bits[i] = np.packbits(row).view(np.uint64)
+        for i in range(n):
+            pairs[k, i, i:] = pairs[k, i:, i] = _n_set(bits[i] & bits[i:])
     return pairs
+
+
+def _n_set(bits: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """How many bits of each row are set."""
+    if hasattr(np, "bitwise_count"):  # NumPy 2
+        return np.bitwise_count(bits).sum(axis=1, dtype=np.int64)
+    return np.unpackbits(bits.view(np.uint8), axis=1).sum(axis=1, dtype=np.int64)
 
 
 @validate_params(
