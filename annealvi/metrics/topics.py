@@ -82,7 +82,9 @@ def topic_coherence(
     The numbers are those of gensim's ``CoherenceModel``: ``"u_mass"``, and ``"c_npmi"`` with
     a window longer than every document.  So a pair that is never seen together gets
     :math:`-1 + \log(p_i p_j) / \log \epsilon`, above the limit of -1, and the more so the
-    rarer its words: with ``epsilon=0`` it gets -1 under NPMI and -inf under UMass.
+    rarer its words: with ``epsilon=0`` it gets -1 under NPMI and -inf under UMass.  Where
+    documents are short a mean over topics can change by more than .1, so compare only what
+    was computed with one `epsilon`.
     ``epsilon=1 / n_samples`` under UMass is the paper's :math:`D(w_i, w_j) + 1`; the paper
     adds up over pairs instead of taking the mean.
 
