@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from annealvi._recipe import Settings
+from annealvi._top_words import top_columns
 from annealvi._validation import (
     FLOATS,
     canonical_csr,
@@ -224,8 +225,7 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                 f"'feature_names' must have one name for each of the {self._model.n_features} "
                 f"features. Got shape {names.shape} instead."
             )
-        order = np.argsort(-self._model.topics, axis=1, kind="stable")[:, :n]
-        return names[order].tolist()
+        return names[top_columns(self._model.topics, int(n))].tolist()
 
     # -------------------------------------------------------------- attributes
 

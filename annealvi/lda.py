@@ -202,6 +202,8 @@ class TemperedLDA(FittedLDA):
     See Also
     --------
     annealvi.metrics.document_completion : Held-out likelihood a word.
+    annealvi.metrics.topic_coherence : How often top words occur together.
+    annealvi.metrics.topic_stability : Whether another fit finds the same topics.
 
     References
     ----------

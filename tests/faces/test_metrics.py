@@ -55,7 +55,7 @@ def test_document_completion(X, library, monkeypatch):
     expected = total / hidden.sum()
     assert document_completion(lda, X, random_state=4) == pytest.approx(expected, rel=1e-12)
     assert_allclose(document_completion(lda, X, random_state=4, per_document=True), per_document)
-    monkeypatch.setattr("annealvi.metrics._BLOCK_BYTES", 1000)
+    monkeypatch.setattr("annealvi.metrics.held_out._BLOCK_BYTES", 1000)
     assert document_completion(lda, X, random_state=4) == pytest.approx(expected, rel=1e-12)
 
 

@@ -1,0 +1,15 @@
+"""Measures of a fitted model that do not depend on how it was fitted."""
+
+from annealvi.metrics.held_out import HeldOut, document_completion, split_tokens
+from annealvi.metrics.recovery import component_recovery
+from annealvi.metrics.topics import topic_coherence, topic_diversity, topic_stability
+
+__all__ = [
+    "HeldOut",
+    "component_recovery",
+    "document_completion",
+    "split_tokens",
+    "topic_coherence",
+    "topic_diversity",
+    "topic_stability",
+]

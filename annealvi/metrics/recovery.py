@@ -1,0 +1,55 @@
+"""How many components of a known truth were found."""
+
+from __future__ import annotations
+
+from numbers import Real
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linear_sum_assignment
+from sklearn.preprocessing import normalize
+from sklearn.utils import check_array
+from sklearn.utils._param_validation import Interval, validate_params
+
+
+@validate_params(
+    {
+        "components": ["array-like"],
+        "truth": ["array-like"],
+        "threshold": [Interval(Real, -1, 1, closed="both")],
+    },
+    prefer_skip_nested_validation=True,
+)
+def component_recovery(
+    components: ArrayLike, truth: ArrayLike, *, threshold: float = 0.95
+) -> tuple[int, NDArray[np.float64]]:
+    """How many true components were found: matched one to one by cosine.
+
+    Parameters
+    ----------
+    components : array-like of shape (n_components, n_features)
+        What was found.
+    truth : array-like of shape (n_true, n_features)
+    threshold : float, default=0.95
+        A true component counts as found where its match has a larger cosine.
+
+    Returns
+    -------
+    n_found : int
+    cosines : ndarray of shape (n_true,)
+        Of each true component and its match; 0 for one without.
+    """
+    found, true = (
+        check_array(array, dtype=np.float64, input_name=name)
+        for array, name in ((components, "components"), (truth, "truth"))
+    )
+    if found.shape[1] != true.shape[1]:
+        raise ValueError(
+            "'components' and 'truth' must have the same number of features. "
+            f"Got {found.shape[1]} and {true.shape[1]}."
+        )
+    cosine = normalize(true) @ normalize(found).T
+    rows, columns = linear_sum_assignment(-cosine)
+    cosines = np.zeros(len(true))
+    cosines[rows] = cosine[rows, columns]
+    return int(np.sum(cosines > threshold)), cosines
