@@ -30,6 +30,7 @@ bench: $(VENV)/.rivals
 optima: $(VENV)/.bench
 	$(BIN)/python bench/optima.py
 	$(BIN)/python bench/mixtures.py
+	$(BIN)/python bench/mixture_starts.py
 
 examples: $(VENV)/.demo
 	$(BIN)/python examples/custom_model.py

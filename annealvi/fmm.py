@@ -10,9 +10,11 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
+from sklearn.cluster import kmeans_plusplus
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from annealvi._fitted_fmm import FittedFMM
+from annealvi._kernels.layout import single_threaded_blas
 from annealvi._validation import (
     as_array,
     check_numbers,
@@ -32,6 +34,9 @@ DYNAMIC_RANGE = {np.dtype(np.float32): 1e5, np.dtype(np.float64): 1e11}
 #: hot start switches components off for good (docs/evidence.md).
 HOTTEST, MILDEST = 10.0, 1.5
 VARIATIONAL = Variational(t_max=100.0)
+#: D^2 sampling sees at most this many rows, or this many a component if that is more: of a
+#: large X it would cost tens of iterations.
+SEED_ROWS, SEED_ROWS_EACH = 2000, 10
 
 
 class TemperedFMM(FittedFMM):
@@ -81,13 +86,16 @@ class TemperedFMM(FittedFMM):
         The fit ends when T has settled and the ELBO of a sample changes by less than
         this in an iteration; 0 makes every fit run to `max_iter`.
 
-    init : {"random", "prior", "data"} or array-like of shape (n_components, n_features), \
-            default="random"
+    init : {"random", "prior", "data", "kmeans++"} or array-like of shape \
+            (n_components, n_features), default="random"
         Start of the components' means: short random vectors, of twice the noise variance
         in expected square, or of the prior's if that is less; draws from the prior
-        N(0, component_variance); random rows of X; or an array.  Draws from the prior are
-        so long in many dimensions that the first step may switch every component off for
-        good.
+        N(0, component_variance); random rows of X; rows of X by D^2 sampling
+        (:func:`sklearn.cluster.kmeans_plusplus`), scaled to the length of the short
+        vectors; or an array.  Draws from the prior are so long in many dimensions that
+        the first step may switch every component off for good.  ``"kmeans++"`` mostly helps
+        plain inference and makes no difference to an annealed fit (docs/evidence.md); it
+        samples from at most 2,000 random rows, or 10 a component if that is more.
 
     n_init : int, default=1
         Number of starts; the one of the best ELBO is kept.
@@ -169,6 +177,7 @@ class TemperedFMM(FittedFMM):
     References
     ----------
     Ghahramani (1995), *Factorial learning and the EM algorithm*.
+    Arthur, Vassilvitskii (2007), *k-means++: the advantages of careful seeding*, SODA.
     Mandt, McInerney, Abrol, Ranganath, Blei (2016), *Variational Tempering*, AISTATS.
 
     Examples
@@ -193,7 +202,7 @@ class TemperedFMM(FittedFMM):
         "temperature": "no_validation",  # as_temperature has the message
         "max_iter": [Interval(Integral, 0, None, closed="neither")],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "init": [StrOptions({"random", "prior", "data"}), "array-like"],
+        "init": [StrOptions({"random", "prior", "data", "kmeans++"}), "array-like"],
         "n_init": [Interval(Integral, 0, None, closed="neither")],
         "covariance": [StrOptions({"diag", "full"})],
         "random_state": ["random_state"],
@@ -331,9 +340,9 @@ class TemperedFMM(FittedFMM):
             means = check_numbers(self.init, "init", type(self).__name__, ((K, D),))
         longest = D * component_variance if means is None else check_squares(means, "init")
         self._check_range(square + longest, noise_variance, X.dtype)
-        if isinstance(self.init, str) and self.init == "data" and X.shape[0] < K:
+        if isinstance(self.init, str) and self.init in ("data", "kmeans++") and X.shape[0] < K:
             raise ValueError(
-                f"n_components={K} must be at most n_samples={X.shape[0]} with init='data'."
+                f"n_components={K} must be at most n_samples={X.shape[0]} with init={self.init!r}."
             )
         threads = n_threads(self.n_jobs)
 
@@ -356,9 +365,13 @@ class TemperedFMM(FittedFMM):
                 model.start(X, X[rng.choice(len(X), K, replace=False)])
             else:
                 variance = component_variance
-                if self.init == "random":
+                if self.init != "prior":
                     variance = min(variance, 2.0 * noise_variance / D)
-                model.start(X, rng.normal(0.0, np.sqrt(variance), (K, D)))
+                drawn = rng.normal(0.0, np.sqrt(variance), (K, D))
+                if self.init == "kmeans++":
+                    length = float(np.sqrt(D * variance))
+                    drawn = _with_sampled_directions(drawn, X, length, rng)
+                model.start(X, drawn)
             return model
 
         return start
@@ -377,3 +390,24 @@ class TemperedFMM(FittedFMM):
                 f"{name} must lie in the range (0.0, 1.0). Got {wrong.flat[0]} instead."
             )
         return probability
+
+
+def _with_sampled_directions(
+    drawn: NDArray[np.float64], X: NDArray, length: float, rng: np.random.RandomState
+) -> NDArray[np.float64]:
+    """Vectors of this length towards rows of X chosen by D^2 sampling.
+
+    A row is the sum of several components: as a start it has their directions but is too
+    long to be one of them.  What repeats a row, because X has fewer distinct ones, or is
+    zero has no direction of its own: such a vector stays as it was drawn.
+    """
+    most = max(SEED_ROWS, SEED_ROWS_EACH * len(drawn))
+    if len(X) > most:
+        X = X[rng.choice(len(X), most, replace=False)]
+    with single_threaded_blas():
+        rows = kmeans_plusplus(X, len(drawn), random_state=rng)[0].astype(np.float64)
+    norms = np.linalg.norm(rows, axis=1)
+    first = np.unique(rows, axis=0, return_index=True)[1]
+    usable = first[norms[first] > 0]
+    drawn[usable] = rows[usable] * (length / norms[usable])[:, None]
+    return drawn

@@ -57,7 +57,10 @@ class TemperedGaussianMixture(BatchFit, DensityMixin, BaseEstimator):
         Number of starts; the one of the best ELBO is kept.
 
     init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
-        Start of the responsibilities, where `means_init` is not given.
+        Start of the responsibilities, where `means_init` is not given: the clusters of
+        k-means; one datum a component, drawn by D^2 sampling
+        (:func:`sklearn.cluster.kmeans_plusplus`); random ones; or one datum a component,
+        drawn uniformly.  All but ``"random"`` need a datum a component.
 
     means_init : array-like of shape (n_components, n_features), default=None
         Start of the means.

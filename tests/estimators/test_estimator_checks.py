@@ -34,8 +34,11 @@ from annealvi import (
             prior_probability="learn",
             temperature="variational",
         ),
+        TemperedFMM(2, init="kmeans++", temperature=1),
         TemperedGaussianMixture(),
-        TemperedGaussianMixture(2, covariance_type="spherical", temperature=1),
+        TemperedGaussianMixture(
+            2, covariance_type="spherical", init_params="k-means++", temperature=1
+        ),
         TemperedGaussianMixture(2, covariances=1.0, temperature="variational"),
     ]
 )

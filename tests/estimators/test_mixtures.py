@@ -2,19 +2,23 @@
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from itertools import combinations
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.cluster import kmeans_plusplus
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV
-from sklearn.preprocessing import scale
+from sklearn.preprocessing import normalize, scale
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from annealvi import Annealed, Fixed, TemperedFMM, TemperedGaussianMixture, Variational
 from annealvi.datasets import make_shape_mixture
+from annealvi.fmm import _with_sampled_directions
 
 SHAPES = make_shape_mixture(200, random_state=0)
 X = SHAPES.data
@@ -293,9 +297,44 @@ def test_starts():
     truth = SHAPES.components
     given = fmm(init=truth, temperature=1, max_iter=5).fit(X)
     assert_allclose(given.components_, truth, atol=0.25)
-    starts = [fmm(init=init, temperature=1, max_iter=1) for init in ("random", "prior", "data")]
-    first, second, third = (estimator.fit(X).components_ for estimator in starts)
-    assert min(np.abs(a - b).max() for a, b in ((first, second), (first, third))) > 0.01
+    inits = ("random", "prior", "data", "kmeans++")
+    starts = [fmm(init=init, temperature=1, max_iter=1).fit(X).components_ for init in inits]
+    assert min(np.abs(a - b).max() for a, b in combinations(starts, 2)) > 0.01
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_seeds_point_to_sampled_rows(dtype):
+    Z = X.astype(dtype)
+    drawn = np.random.RandomState(1).standard_normal((8, 16))
+    seeds = _with_sampled_directions(drawn.copy(), Z, 0.5, np.random.RandomState(0))
+    again = _with_sampled_directions(drawn.copy(), Z, 0.5, np.random.RandomState(0))
+    assert_array_equal(seeds, again)
+    assert_allclose(np.linalg.norm(seeds, axis=1), 0.5)
+    expected = kmeans_plusplus(Z, 8, random_state=np.random.RandomState(0))[0]
+    assert_allclose(seeds, 0.5 * normalize(expected.astype(float)))
+    first, second = (fmm(init="kmeans++", max_iter=3).fit(Z) for _ in range(2))
+    assert_array_equal(first.components_, second.components_)
+
+
+def test_seeds_of_many_rows_come_from_some_of_them():
+    Z = np.random.RandomState(0).standard_normal((2500, 3))
+    seeds = _with_sampled_directions(np.zeros((4, 3)), Z, 1.0, np.random.RandomState(0))
+    cosines = normalize(seeds) @ normalize(Z).T
+    assert_allclose(cosines.max(axis=1), 1)
+
+
+def test_seeds_where_distinct_rows_are_few():
+    drawn = np.random.RandomState(1).standard_normal((8, 16))
+    rows = np.concatenate([np.zeros((1, 16)), X[:3]])
+    Z = np.repeat(rows, 5, axis=0)
+    seeds = _with_sampled_directions(drawn.copy(), Z, 0.5, np.random.RandomState(0))
+    kept = np.all(seeds == drawn, axis=1)
+    assert kept.sum() == 5
+    cosines = normalize(seeds[~kept]) @ normalize(X[:3]).T
+    assert_allclose(np.sort(cosines.max(axis=0)), 1)
+    for data in (Z, Z.astype(np.float32), np.zeros((20, 16)), np.full((20, 16), 5.0)):
+        estimator = fmm(init="kmeans++", temperature=1, noise_variance=0.1).fit(data)
+        assert all(np.all(np.isfinite(array)) for array in fitted_arrays(estimator))
 
 
 def test_components_survive_in_many_dimensions():
@@ -386,6 +425,19 @@ def test_samples_of_a_mixture():
 @pytest.mark.parametrize("init_params", ["kmeans", "k-means++", "random", "random_from_data"])
 def test_initial_responsibilities(init_params):
     assert np.isfinite(gmm(init_params=init_params).fit(BLOBS).lower_bound_)
+
+
+def test_seeds_of_a_mixture():
+    """Each blob gets one of them; equal data may repeat them."""
+    labels = np.repeat(np.arange(3), 40)
+    first, second = (
+        gmm(init_params="k-means++", temperature=1, random_state=1).fit(BLOBS) for _ in range(2)
+    )
+    assert adjusted_rand_score(labels, first.predict(BLOBS)) == 1
+    assert_array_equal(first.means_, second.means_)
+    for data in (np.zeros((20, 3)), np.full((20, 3), 5.0), np.repeat(BLOBS[:2], 5, axis=0)):
+        estimator = gmm(init_params="k-means++", temperature=1).fit(data)
+        assert all(np.all(np.isfinite(array)) for array in fitted_arrays(estimator))
 
 
 def test_means_init_is_where_the_fit_starts():

@@ -75,7 +75,12 @@ COMMON = [
         (dict(init="kmeans"), r"'init' .* Got 'kmeans'"),
         (dict(init=np.ones((3, 15))), r"'init' .* shape \(3, 16\). Got shape \(3, 15\)"),
         (dict(init=np.full((3, 16), math.nan)), r"'init' .* finite. Got nan"),
+        (dict(init="k-means++"), r"'init' .* 'kmeans\+\+'.* Got 'k-means\+\+'"),
         (dict(init="data", n_components=31), "n_components=31 must be at most n_samples=30"),
+        (
+            dict(init="kmeans++", n_components=31),
+            r"n_components=31 must be at most n_samples=30 with init='kmeans\+\+'",
+        ),
         (dict(n_jobs=0), "n_jobs == 0 in Parallel has no meaning"),
         (dict(n_jobs="all"), "'n_jobs' .* Got 'all'"),
         (
@@ -127,6 +132,10 @@ def test_parameters_of_the_factorial_mixture(parameters, message):
             r"'covariance_prior' .* a float. Got shape \(16,\)",
         ),
         (dict(n_components=31), "n_components = 31, n_samples = 30 with init_params='kmeans'"),
+        (
+            dict(n_components=31, init_params="k-means++"),
+            r"n_components = 31, n_samples = 30 with init_params='k-means\+\+'",
+        ),
         (
             dict(temperature="variational"),
             r"needs known 'covariances': .* C\(T\) is infinite at high T",
