@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from annealvi._evaluation import Evaluation
 from annealvi._fitted_lda import FittedLDA
-from annealvi._recipe import PRESETS, Settings, settle
+from annealvi._recipe import PRESETS, Settings, is_learned, settle
 from annealvi._validation import check_prior, check_topics, n_threads, unchanged_on_error
 from annealvi.inference import Monitor, RobbinsMonro, full_step, optimise
 from annealvi.models.lda import LDA
@@ -224,8 +224,18 @@ class TemperedLDA(FittedLDA):
 
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 0, None, closed="neither")],
-        "doc_topic_prior": [None, Interval(Real, 0, None, closed="neither"), "array-like"],
-        "topic_word_prior": [None, Interval(Real, 0, None, closed="neither"), "array-like"],
+        "doc_topic_prior": [
+            None,
+            Interval(Real, 0, None, closed="neither"),
+            "array-like",
+            StrOptions({"learn"}),
+        ],
+        "topic_word_prior": [
+            None,
+            Interval(Real, 0, None, closed="neither"),
+            "array-like",
+            StrOptions({"learn"}),
+        ],
         "learning_method": [StrOptions({"auto", "batch", "online"})],
         "learning_decay": [Interval(Real, 0, 1, closed="both")],
         "learning_offset": [Interval(Real, 1.0, None, closed="left")],
@@ -252,8 +262,8 @@ class TemperedLDA(FittedLDA):
         self,
         n_components: int = 10,
         *,
-        doc_topic_prior: float | ArrayLike | None = None,
-        topic_word_prior: float | ArrayLike | None = None,
+        doc_topic_prior: float | ArrayLike | Literal["learn"] | None = None,
+        topic_word_prior: float | ArrayLike | Literal["learn"] | None = None,
         learning_method: Literal["auto", "batch", "online"] = "auto",
         learning_decay: float = 0.7,
         learning_offset: float = 10.0,
@@ -527,6 +537,7 @@ class TemperedLDA(FittedLDA):
         self._model.options = settings.local_options()
         self._model.topic_estimate = settings.topic_estimate
         self._model.n_threads = n_threads(self.n_jobs)
+        self._learn_priors(is_learned(self.doc_topic_prior), is_learned(self.topic_word_prior))
         self._model.rng = self.random_state_
         self._model.notice_writes()
         self._use_priors()
@@ -560,12 +571,16 @@ class TemperedLDA(FittedLDA):
 
     def _after_step(self) -> None:
         self.n_batch_iter_ = self._monitor.step + 1
+        self._take_priors()
         if self.callback is not None:
             self.callback(self, self._monitor)
+            if self._model.learned_priors is not None:
+                self._use_priors()  # they may have been assigned to
 
     def _finish(self) -> None:
         """After the last step, the interrupted one too."""
         self._model.end_fit()
+        self._take_priors()
         self.n_batch_iter_ = self._monitor.step + 1
         if self._monitor.temperature_path:
             self._monitor.record()
