@@ -1,22 +1,22 @@
 r"""Priors of LDA that are learned with the topics.
 
-Both are natural-gradient steps of size rho on the priors' part of the objective.  The mean
-parameters of p(theta) = Dir(alpha) are
+With phi held and gamma_d = alpha + n_d moving along, the documents' part of the bound
+depends on alpha as the likelihood of Dirichlet-multinomial counts n_d does, and
 
 .. math::
-   m_k(\alpha) = E \log\theta_k = \psi(\alpha_k) - \psi(\textstyle\sum_j \alpha_j),
+   \alpha^*_k = \alpha_k \frac{\sum_d \psi(\gamma_{dk}) - \psi(\alpha_k)}
+       {\sum_d \psi(\sum_j \gamma_{dj}) - \psi(\sum_j \alpha_j)}
 
-and alpha maximises the documents' part of the bound where they equal the mean of
-E_q[log theta_dk] over documents (Minka 2000).  A minibatch moves them to
+maximises a lower bound of it that touches it at alpha (Minka 2000, Eq. 55).  The lower bound
+has a term for each topic, concave in log alpha_k, so that a step of size rho from alpha to
+alpha* never lowers the bound, nor does cutting it off at a limit.  Minibatches take it with
+the topics' rho (after Hoffman, Blei and Bach 2010, whose Newton step holds gamma instead:
+most of E log theta is then alpha's own, and alpha hardly moves).
 
-.. math::
-   m' = (1 - \rho)\, m(\alpha) + \rho\, \tfrac{1}{B} \sum_d E_q \log\theta_d,
-   \qquad \alpha \leftarrow m^{-1}(m'),
-
-to first order the Newton step of Hoffman, Blei and Bach (2010).  It never lowers the part of
-the bound that it is a step on, and rho = 1 is the maximum.  eta is one number, and the same
-with the mean of E log beta_kv over topics and words, psi(eta) - psi(V eta) being its
-expectation.  Under the ``"map"`` estimate the topics' part of the objective is
+eta is one number.  -KL(q(beta) || Dir(eta)) is largest where psi(eta) - psi(V eta) is the mean
+of E log beta_kv over topics and words; a step moves the left side to
+(1 - rho) (psi(eta) - psi(V eta)) + rho mean, the natural gradient in Dir(eta)'s mean
+parameter.  Under the ``"map"`` estimate the topics' part of the objective is
 sum_k log Dir(beta_k; eta + 1), so eta + 1 and log beta stand in its place.
 
 Heat makes documents of all topics, and so do topics that have not left their start: alpha
@@ -26,11 +26,12 @@ learned there would keep them so.  Priors wait until both are over.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import psi, zeta
+from scipy.special import psi
 
 from annealvi._kernels import special
 from annealvi.model import UNTEMPERED, Tempering
@@ -47,6 +48,21 @@ ALPHA_RANGE, ETA_RANGE = 100.0, 10.0
 ROWS = 512
 
 
+class _Seen(NamedTuple):
+    """What documents have said of alpha.
+
+    Attributes
+    ----------
+    by_topic : ndarray of shape (K,)
+        sum_d psi(gamma_dk) - psi(alpha_k).
+    total : float
+        sum_d psi(sum_k gamma_dk) - psi(sum_k alpha_k).
+    """
+
+    by_topic: NDArray[np.float64]
+    total: float
+
+
 class LearnedPriors:
     """What is learned, and what has been seen for it.
 
@@ -61,23 +77,32 @@ class LearnedPriors:
         self.alpha = self.eta = False
         self._made = 0.0  # sum of the step sizes
         self._tempering = UNTEMPERED
-        self._sum: NDArray[np.float64] | None = None
-        self._n_samples = 0
+        self._seen: _Seen | None = None
 
     def begin(self, tempering: Tempering) -> None:
         """A local step begins."""
-        self._tempering, self._sum, self._n_samples = tempering, None, 0
+        self._tempering, self._seen = tempering, None
 
-    def add(self, gamma: NDArray) -> None:
-        """Documents have been fitted."""
-        if not self.alpha or not self._learns():
+    def add(self, gamma: NDArray, prior: NDArray[np.float64]) -> None:
+        """Documents have been fitted.
+
+        Parameters
+        ----------
+        gamma : ndarray of shape (n_samples, K)
+        prior : ndarray of shape (K,)
+            That they were fitted with: alpha, or what the posterior form makes of it.
+        """
+        if not self.alpha or len(prior) == 1 or not self._learns():
             return
         sums = gamma.sum(axis=1, dtype=np.float64)
-        logs = special.digamma(np.asarray(gamma, dtype=np.float64))
+        # as gamma has it, so that topics without words leave nothing
+        rounded = prior.astype(gamma.dtype)
         # in the order of documents, whatever the threads
-        total = logs.sum(axis=0) - special.digamma(sums).sum()
-        self._sum = total if self._sum is None else self._sum + total
-        self._n_samples += len(gamma)
+        by_topic = np.sum(_digamma(gamma) - _digamma(rounded), axis=0)
+        total = float(np.sum(_digamma(sums) - _digamma(rounded.sum(dtype=np.float64))))
+        if self._seen is not None:
+            by_topic, total = self._seen.by_topic + by_topic, self._seen.total + total
+        self._seen = _Seen(by_topic, total)
 
     def step(
         self,
@@ -111,13 +136,12 @@ class LearnedPriors:
         b = 1.0
         if self._tempering.form == "posterior":
             b = float(np.mean(self._tempering.inverse))
-        if self._sum is not None and len(alpha) > 1:
-            means = self._sum / self._n_samples
-            alpha = self._alpha(alpha, means, rho, b)
+        if self._seen is not None:
+            alpha = self._alpha(alpha, self._seen, rho, b)
         if self.eta and eta.ndim == 0 and n_features > 1:
             point = 1.0 if estimate == "map" else 0.0
             eta = np.array(self._eta(float(eta), mean_log_topics(), n_features, rho, b, point))
-        self._sum, self._n_samples = None, 0
+        self._seen = None
         return alpha, eta
 
     def _learns(self) -> bool:
@@ -126,15 +150,15 @@ class LearnedPriors:
         return cold and self._made >= STARTED
 
     def _alpha(
-        self, alpha: NDArray[np.float64], means: NDArray[np.float64], rho: float, b: float
+        self, alpha: NDArray[np.float64], seen: _Seen, rho: float, b: float
     ) -> NDArray[np.float64]:
+        if not seen.total > 0:
+            return alpha  # no words
         least, most = self.centre / ALPHA_RANGE, self.centre * ALPHA_RANGE
         used = b * alpha + (1.0 - b)
-        target = (1.0 - rho) * (psi(used) - psi(used.sum())) + rho * means
-        if not np.all(np.isfinite(target)):
-            return alpha  # an assigned prior at the end of the range
-        found = dirichlet_from_means(target, b * least + (1.0 - b), b * most + (1.0 - b))
-        return np.clip((found - (1.0 - b)) / b, least, most)
+        best = used * np.maximum(seen.by_topic, 0.0) / seen.total
+        found = (used + rho * (best - used) - (1.0 - b)) / b
+        return np.clip(found, least, most)
 
     def _eta(
         self, eta: float, mean: float, n_features: int, rho: float, b: float, point: float
@@ -165,43 +189,6 @@ def mean_of_logs(logs: Callable[[slice], NDArray[np.float64]], n_features: int) 
     return float(np.average(means, weights=sizes))
 
 
-def dirichlet_from_means(
-    means: NDArray[np.float64], least: float, most: float
-) -> NDArray[np.float64]:
-    r"""The maximum over alpha in a box of log Gamma(A) - sum_k log Gamma(alpha_k) + alpha . m.
-
-    A is the sum of alpha.  The function is concave, and its gradient is psi(A) -
-    psi(alpha_k) + m_k, so at the maximum alpha_k = clip(psi^-1(m_k + psi(A))), which leaves
-    an equation for A alone.
-
-    Parameters
-    ----------
-    means : ndarray of shape (K,)
-        m.
-    least, most : float
-        0 < least < most.
-
-    Returns
-    -------
-    ndarray of shape (K,)
-    """
-    K = len(means)
-
-    def given(total: float) -> NDArray[np.float64]:
-        return np.clip(inverse_digamma(means + psi(total)), least, most)
-
-    def excess(log_total: float) -> float:
-        return float(np.log(given(np.exp(log_total)).sum()) - log_total)
-
-    low, high = np.log(K * least), np.log(K * most)
-    # rounding may put the sign of a maximum in a corner of the box wrong
-    if excess(low) <= 0:
-        return np.full(K, least)
-    if excess(high) >= 0:
-        return np.full(K, most)
-    return given(np.exp(brentq(excess, low, high, xtol=1e-13, rtol=1e-13)))
-
-
 def symmetric_from_mean(mean: float, size: int, least: float, most: float) -> float:
     """x in [least, most] whose psi(x) - psi(size x) is nearest to `mean`; it rises with x.
 
@@ -225,15 +212,5 @@ def symmetric_from_mean(mean: float, size: int, least: float, most: float) -> fl
     return float(np.exp(brentq(excess, low, high, xtol=1e-14, rtol=1e-13)))
 
 
-def inverse_digamma(y: NDArray[np.float64]) -> NDArray[np.float64]:
-    """psi^-1 by Newton's method from Minka's start: five steps give all digits.
-
-    Parameters
-    ----------
-    y : ndarray
-    """
-    with np.errstate(over="ignore"):
-        x = np.where(y >= -2.22, np.exp(np.minimum(y, 300.0)) + 0.5, -1.0 / (y - psi(1.0)))
-    for _ in range(5):
-        x -= (psi(x) - y) / zeta(2.0, x)  # zeta(2, x) is the trigamma function
-    return x
+def _digamma(x: Any) -> NDArray[np.float64]:
+    return special.digamma(np.asarray(x, dtype=np.float64))

@@ -204,7 +204,7 @@ class LDA(Topics):
             wanted = Local(statistics, None, energy[local] if apart else None, word_energy)
             self._fit_block(call, rows, gamma, inverse[local], wanted)
             if learned is not None:
-                learned.add(gamma)
+                learned.add(gamma, prior)
             if moments and partition is not None:
                 of_block = partition.of_batch(gamma, prior, n_words[local], self.n_threads)
                 log_partition, from_theta = log_partition + of_block[0], from_theta + of_block[1]
@@ -263,9 +263,9 @@ class LDA(Topics):
         self._changed(rho)
         self._step(rho, scale, floor, eta, statistics)
         if self.learned_priors is not None:
-            self._step_priors(self.learned_priors, rho)
+            self._step_priors(self.learned_priors, rho, tempering)
 
-    def _step_priors(self, learned: LearnedPriors, rho: float) -> None:
+    def _step_priors(self, learned: LearnedPriors, rho: float, tempering: Tempering) -> None:
         """Move alpha and eta after the topics."""
 
         def mean_log_topics() -> float:
@@ -273,7 +273,10 @@ class LDA(Topics):
             return mean_of_logs(lambda some: self.log_topics(lam[some, :K]), self.n_features)
 
         V, estimate = self.n_features, self.topic_estimate
+        before = self._effective_alpha(tempering)
         self.set_priors(*learned.step(self.alpha, self.eta, rho, mean_log_topics, V, estimate))
+        if self.document_topics is not None:  # words stay with their topics
+            self.document_topics += self._effective_alpha(tempering) - before
 
     # ------------------------------------------------------ learned temperatures
 
