@@ -19,8 +19,8 @@ of E log beta_kv over topics and words; a step moves the left side to
 parameter.  Under the ``"map"`` estimate the topics' part of the objective is
 sum_k log Dir(beta_k; eta + 1), so eta + 1 and log beta stand in its place.
 
-Heat makes documents of all topics, and so do topics that have not left their start: alpha
-learned there would keep them so.  Priors wait until both are over.
+Heat makes documents of all topics, and alpha learned there would keep them so, which makes
+more heat of the rest of the fit: priors wait until it is over.
 """
 
 from __future__ import annotations
@@ -39,9 +39,6 @@ from annealvi.models._lda_blocks import TopicEstimate
 
 #: Priors are learned at this temperature and below.
 COLD = 1.1
-#: And once the sizes of the steps before sum to this: topics have left their start then.
-#: Three steps of a batch fit, 37 of an online fit with the default step sizes.
-STARTED = 3.0
 #: alpha_k and eta stay within these factors of the prior that is recommended for K topics.
 ALPHA_RANGE, ETA_RANGE = 100.0, 10.0
 #: Words whose logarithms are worked out at a time.
@@ -75,7 +72,6 @@ class LearnedPriors:
     def __init__(self, centre: float) -> None:
         self.centre = centre
         self.alpha = self.eta = False
-        self._made = 0.0  # sum of the step sizes
         self._tempering = UNTEMPERED
         self._seen: _Seen | None = None
 
@@ -128,9 +124,7 @@ class LearnedPriors:
             V.
         estimate : {"variational", "map"}
         """
-        learns = self._learns()
-        self._made += rho
-        if not learns:
+        if not self._learns():
             return alpha, eta
         # the posterior form's priors, see annealvi.models.lda
         b = 1.0
@@ -146,8 +140,7 @@ class LearnedPriors:
 
     def _learns(self) -> bool:
         tempering = self._tempering
-        cold = tempering.rule is None and bool(np.min(tempering.inverse) >= 1 / COLD)
-        return cold and self._made >= STARTED
+        return tempering.rule is None and bool(np.min(tempering.inverse) >= 1 / COLD)
 
     def _alpha(
         self, alpha: NDArray[np.float64], seen: _Seen, rho: float, b: float
