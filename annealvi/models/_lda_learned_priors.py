@@ -94,8 +94,9 @@ class LearnedPriors:
         # as gamma has it, so that topics without words leave nothing
         rounded = prior.astype(gamma.dtype)
         # in the order of documents, whatever the threads
-        by_topic = np.sum(_digamma(gamma) - _digamma(rounded), axis=0)
-        total = float(np.sum(_digamma(sums) - _digamma(rounded.sum(dtype=np.float64))))
+        with np.errstate(over="ignore"):  # of a prior at the end of the range
+            by_topic = np.sum(_digamma(gamma) - _digamma(rounded), axis=0)
+            total = float(np.sum(_digamma(sums) - _digamma(rounded.sum(dtype=np.float64))))
         if self._seen is not None:
             by_topic, total = self._seen.by_topic + by_topic, self._seen.total + total
         self._seen = _Seen(by_topic, total)
@@ -145,9 +146,12 @@ class LearnedPriors:
     def _alpha(
         self, alpha: NDArray[np.float64], seen: _Seen, rho: float, b: float
     ) -> NDArray[np.float64]:
+        least, most = self.centre / ALPHA_RANGE, self.centre * ALPHA_RANGE
+        inside = np.clip(alpha, least, most)
+        if not np.array_equal(inside, alpha):
+            return inside  # one that was assigned comes to the limits first
         if not seen.total > 0:
             return alpha  # no words
-        least, most = self.centre / ALPHA_RANGE, self.centre * ALPHA_RANGE
         used = b * alpha + (1.0 - b)
         best = used * np.maximum(seen.by_topic, 0.0) / seen.total
         found = (used + rho * (best - used) - (1.0 - b)) / b
@@ -157,10 +161,8 @@ class LearnedPriors:
         self, eta: float, mean: float, n_features: int, rho: float, b: float, point: float
     ) -> float:
         least, most = self.centre / ETA_RANGE, self.centre * ETA_RANGE
-        used = b * eta + point
+        used = b * min(max(eta, least), most) + point
         target = (1.0 - rho) * (psi(used) - psi(n_features * used)) + rho * mean
-        if not np.isfinite(target):
-            return eta
         found = symmetric_from_mean(target, n_features, b * least + point, b * most + point)
         return float(np.clip((found - point) / b, least, most))
 

@@ -269,7 +269,8 @@ class LDA(Topics):
         """Move alpha and eta after the topics."""
 
         def mean_log_topics() -> float:
-            lam, K = self.lam, self.n_topics
+            self.settle()
+            lam, K = self._lam, self.n_topics
             return mean_of_logs(lambda some: self.log_topics(lam[some, :K]), self.n_features)
 
         V, estimate = self.n_features, self.topic_estimate
