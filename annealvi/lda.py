@@ -51,14 +51,26 @@ class TemperedLDA(FittedLDA):
     n_components : int, default=10
         Number of topics K.
 
-    doc_topic_prior : float or array-like of shape (n_components,), default=None
+    doc_topic_prior : float, array-like of shape (n_components,) or "learn", default=None
         Prior :math:`\alpha` of a document's topics, one number or one for each topic;
-        None means 1 / n_components.
+        None means the preset's: min(max(0.1, 1 / n_components), 3 / n_components), or
+        1 / n_components under ``preset="sklearn"``.  ``"learn"`` starts there and, once T is
+        at most 1.1 (learned in a hot fit it runs away), moves one number for each topic
+        towards Minka's fixed point (2000, Eq. 55) with the step size of the topics, within
+        a hundredth and a hundred times the first of these numbers; under a
+        :class:`LocalVariational` temperature in the last phase of `fit` alone.  On four
+        corpora it gained .0006 to .004 of held-out likelihood a word, and no coherence.
 
-    topic_word_prior : float or array-like of shape (n_features,) or \
-            (n_components, n_features), default=None
+    topic_word_prior : float, array-like of shape (n_features,) or \
+            (n_components, n_features), or "learn", default=None
         Prior :math:`\eta` of a topic's words: one number, one for each word, or one for
-        each topic and word (seed words have a larger one); None means 1 / n_components.
+        each topic and word (seed words have a larger one); None as above.  ``"learn"``
+        starts there and moves one number, when and as `doc_topic_prior` moves, towards the
+        maximum of the topics' part of the objective, within a tenth and ten times the first
+        of the numbers above.  Under ``topic_estimate="map"`` that part has no maximum inside
+        for topics of few words, and the lower limit is where it ends: from .006 of held-out
+        likelihood a word lost to .005 gained.  Under ``"variational"`` it gained up to .002,
+        and .02 to .04 with ``preset="sklearn"``, whose :math:`\eta` is small.
 
     learning_method : {"batch", "online"}, default="batch"
         Whether a step of `fit` takes all documents or a minibatch.
@@ -162,7 +174,8 @@ class TemperedLDA(FittedLDA):
         Passes done by `fit`, without the one that stopped it.
 
     doc_topic_prior_, topic_word_prior_ : float or ndarray
-        The priors in use; they may be assigned to.
+        The priors in use, as far as they are learned; they may be assigned to, and are then
+        learned from there (a `topic_word_prior_` of many numbers stays).
 
     random_state_ : RandomState
         The generator of the fit.

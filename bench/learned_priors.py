@@ -19,6 +19,7 @@ from annealvi import TemperedLDA
 from annealvi.datasets import load_corpus
 from annealvi.metrics import document_completion
 from annealvi.metrics.topics import topic_coherence, topic_diversity
+from annealvi.models import _lda_learned_priors
 
 #: Documents used of each corpus, test documents included.
 CORPORA = {"bbc_news": None, "kos": None, "20ng_etm": None, "debian_desc": 11_000}
@@ -76,8 +77,15 @@ def main() -> None:
     parser.add_argument("--corpus", choices=list(CORPORA), action="append", help="by default all")
     parser.add_argument("--topics", type=int, action="append", help="by default 20 and 100")
     parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--estimate", choices=("map", "variational"), default="map")
+    parser.add_argument(
+        "--estimate", choices=("map", "variational"), help="by default the preset's"
+    )
+    parser.add_argument("--preset", choices=("annealvi", "sklearn"), default="annealvi")
+    parser.add_argument("--cold", type=float, help="learn at this T and below, to see why not")
     arguments = parser.parse_args()
+    if arguments.cold is not None:
+        _lda_learned_priors.COLD = arguments.cold
+    common = dict(preset=arguments.preset, topic_estimate=arguments.estimate or "auto")
     print(
         "| corpus, K | learned | held out a word | against default | NPMI | diversity "
         "| α: least, median, largest | η | seconds |\n|---|---|---|---|---|---|---|---|---|"
@@ -87,9 +95,9 @@ def main() -> None:
         for n_topics in arguments.topics or (20, 100):
             default = np.nan
             for name, changes in VARIANTS.items():
-                settings = changes | dict(topic_estimate=arguments.estimate)
                 fits = [
-                    fit(train, test, n_topics, seed, settings) for seed in range(arguments.seeds)
+                    fit(train, test, n_topics, seed, common | changes)
+                    for seed in range(arguments.seeds)
                 ]
                 mean = Fit(*(np.mean(values, axis=0) for values in zip(*fits, strict=True)))
                 if name == "default":

@@ -7,7 +7,7 @@ from scipy import sparse
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import gammaln, psi
 
-from annealvi.model import Batch, LocalStep, Tempering
+from annealvi.model import UNTEMPERED, Batch, LocalStep, Tempering
 from annealvi.models._lda_learned_priors import COLD, LearnedPriors, symmetric_from_mean
 from annealvi.models.lda import LDA, LocalOptions
 
@@ -21,14 +21,14 @@ def learner(centre=0.1, *, alpha=False, eta=False):
     return learned
 
 
-def step(learned, alpha, counts, rho=1.0, tempering=Tempering()):
+def step(learned, alpha, counts, rho=1.0, tempering=UNTEMPERED):
     """One step of alpha from documents with these counts of words a topic."""
     b = tempering.inverse if tempering.form == "posterior" else 1.0
     prior = b * alpha + (1 - b)
     learned.begin(tempering)
     for some in np.array_split(counts, 3):
         learned.add(prior + some, prior)
-    found, _ = learned.step(alpha, np.array(0.1), rho, lambda: np.nan, 10, "map")
+    found, _ = learned.step(alpha, np.array(0.1), rho, lambda: -9.0, 10, "map")
     return found
 
 
@@ -187,7 +187,7 @@ def test_alpha_stays_within_its_limits(counts, dtype):
         prior = alpha.astype(dtype)
         learned.begin(Tempering())
         learned.add(prior + counts.astype(dtype), alpha)
-        alpha, _ = learned.step(alpha, np.array(0.1), 1.0, lambda: np.nan, 10, "map")
+        alpha, _ = learned.step(alpha, np.array(0.1), 1.0, lambda: -9.0, 10, "map")
         assert np.all((alpha >= 0.001) & (alpha <= 10))
     if not counts.any():
         assert_array_equal(alpha, 0.1)
