@@ -71,6 +71,12 @@ def fit(
     )
 
 
+def spread(values: np.ndarray, sign: str = "") -> str:
+    """Mean and standard deviation over seeds."""
+    deviation = f" ± {np.std(values, ddof=1):.4f}" if len(values) > 1 else ""
+    return f"{np.mean(values):{sign}.4f}{deviation}"
+
+
 def main() -> None:
     assert __doc__ is not None
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -93,19 +99,21 @@ def main() -> None:
     for corpus in arguments.corpus or CORPORA:
         train, test = load(corpus)
         for n_topics in arguments.topics or (20, 100):
-            default = np.nan
+            default = np.zeros(arguments.seeds)
             for name, changes in VARIANTS.items():
                 fits = [
                     fit(train, test, n_topics, seed, common | changes)
                     for seed in range(arguments.seeds)
                 ]
                 mean = Fit(*(np.mean(values, axis=0) for values in zip(*fits, strict=True)))
+                scores = np.array([one.held_out for one in fits])
                 if name == "default":
-                    default = mean.held_out
+                    default = scores
                 alpha = ", ".join(f"{value:.3f}" for value in mean.alpha)
                 print(
-                    f"| {corpus}, {n_topics} | {name} | {mean.held_out:.4f} "
-                    f"| {mean.held_out - default:+.4f} | {mean.npmi:.3f} | {mean.diversity:.3f} "
+                    f"| {corpus}, {n_topics} | {name} | {spread(scores)} "
+                    f"| {spread(scores - default, '+')} "
+                    f"| {mean.npmi:.3f} | {mean.diversity:.3f} "
                     f"| {alpha} | {mean.eta:.4f} | {mean.seconds:.2f} |",
                     flush=True,
                 )
