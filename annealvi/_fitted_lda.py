@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
-from annealvi._recipe import Settings
+from annealvi._recipe import Settings, prior
 from annealvi._top_words import top_columns
 from annealvi._validation import (
     FLOATS,
@@ -25,6 +25,7 @@ from annealvi._validation import (
 )
 from annealvi.inference import Monitor
 from annealvi.model import UNTEMPERED, Tempering
+from annealvi.models._lda_learned_priors import LearnedPriors
 from annealvi.models.lda import LDA
 from annealvi.temperature import Temperature, Variational
 from annealvi.temperature.local import SCORE_GRID
@@ -359,6 +360,34 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                 check_prior(priors[1], "topic_word_prior_", owner, ((V,), (K, V)), model.dtype),
             )
             self._priors_in_use = priors
+
+    def _learn_priors(self, alpha: bool, eta: bool) -> None:
+        """Say which priors the model learns from now on."""
+        model = self._model
+        if not alpha and not eta:
+            model.learned_priors = None
+            return
+        if model.learned_priors is None:
+            model.learned_priors = LearnedPriors(prior(model.n_topics))
+        model.learned_priors.alpha, model.learned_priors.eta = alpha, eta
+
+    def _take_priors(self) -> None:
+        """Show the priors that the model has learned, unless others were assigned since."""
+        model, used = self._model, self._priors_in_use
+        priors = (self.doc_topic_prior_, self.topic_word_prior_)
+        if model.learned_priors is None or used is None:
+            return
+        if used[0] is not priors[0] or used[1] is not priors[1]:
+            return
+        if np.any(model.alpha != priors[0]):
+            self.doc_topic_prior_ = np.array(model.alpha)
+        if np.any(model.eta != priors[1]):
+            self.topic_word_prior_ = float(model.eta)
+        # log C is of priors that were set, not of where they are on their way
+        self._priors_in_use = self._priors_tempered = (
+            self.doc_topic_prior_,
+            self.topic_word_prior_,
+        )
 
     def _variational(self, name: str) -> Variational:
         """The temperature of the fit, where it has a q(y)."""

@@ -104,7 +104,9 @@ def settle(parameters: dict[str, Any], n_samples: int) -> Settings:
     """
     preset = PRESETS[parameters["preset"]](parameters["n_components"], n_samples)
     given = {
-        name: parameters[name] for name in Settings._fields if not _is_open(parameters[name])
+        name: parameters[name]
+        for name in Settings._fields
+        if not _is_open(parameters[name]) and not is_learned(parameters[name])
     }
     settings = preset._replace(**given)
     if "mean_change_tol" in given and "token_change_tol" not in given:
@@ -126,6 +128,17 @@ def _is_plain(settings: Settings) -> bool:
         and isinstance(temperature, Real)
         and temperature == 1
     )
+
+
+def is_learned(prior: Any) -> bool:
+    """Whether a prior is to be learned, from the preset's on.
+
+    Parameters
+    ----------
+    prior : object
+        `doc_topic_prior` or `topic_word_prior`.
+    """
+    return isinstance(prior, str) and prior == "learn"
 
 
 def _is_open(value: Any) -> bool:

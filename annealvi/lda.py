@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from annealvi._evaluation import Evaluation
 from annealvi._fitted_lda import FittedLDA
-from annealvi._recipe import PRESETS, Settings, settle
+from annealvi._recipe import PRESETS, Settings, is_learned, settle
 from annealvi._validation import check_prior, check_topics, n_threads, unchanged_on_error
 from annealvi.inference import Monitor, RobbinsMonro, full_step, optimise
 from annealvi.models.lda import LDA
@@ -51,14 +51,26 @@ class TemperedLDA(FittedLDA):
     n_components : int, default=10
         Number of topics K.
 
-    doc_topic_prior : float or array-like of shape (n_components,), default=None
+    doc_topic_prior : float, array-like of shape (n_components,) or "learn", default=None
         Prior :math:`\alpha` of a document's topics, one number or one for each topic;
-        None means 1 / n_components.
+        None means the preset's: min(max(0.1, 1 / n_components), 3 / n_components), or
+        1 / n_components under ``preset="sklearn"``.  ``"learn"`` starts there and, once T is
+        at most 1.1 (learned in a hot fit it runs away), moves one number for each topic
+        towards Minka's fixed point (2000, Eq. 55) with the step size of the topics, within
+        a hundredth and a hundred times the first of these numbers; under a
+        :class:`LocalVariational` temperature in the last phase of `fit` alone.  On four
+        corpora it gained .0006 to .004 of held-out likelihood a word, and no coherence.
 
-    topic_word_prior : float or array-like of shape (n_features,) or \
-            (n_components, n_features), default=None
+    topic_word_prior : float, array-like of shape (n_features,) or \
+            (n_components, n_features), or "learn", default=None
         Prior :math:`\eta` of a topic's words: one number, one for each word, or one for
-        each topic and word (seed words have a larger one); None means 1 / n_components.
+        each topic and word (seed words have a larger one); None as above.  ``"learn"``
+        starts there and moves one number, when and as `doc_topic_prior` moves, towards the
+        maximum of the topics' part of the objective, within a tenth and ten times the first
+        of the numbers above.  Under ``topic_estimate="map"`` that part has no maximum inside
+        for topics of few words, and the lower limit is where it ends: from .006 of held-out
+        likelihood a word lost to .005 gained.  Under ``"variational"`` it gained up to .002,
+        and .02 to .04 with ``preset="sklearn"``, whose :math:`\eta` is small.
 
     learning_method : {"batch", "online"}, default="batch"
         Whether a step of `fit` takes all documents or a minibatch.
@@ -162,7 +174,8 @@ class TemperedLDA(FittedLDA):
         Passes done by `fit`, without the one that stopped it.
 
     doc_topic_prior_, topic_word_prior_ : float or ndarray
-        The priors in use; they may be assigned to.
+        The priors in use, as far as they are learned; they may be assigned to, and are then
+        learned from there (a `topic_word_prior_` of many numbers stays).
 
     random_state_ : RandomState
         The generator of the fit.
@@ -224,8 +237,18 @@ class TemperedLDA(FittedLDA):
 
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 0, None, closed="neither")],
-        "doc_topic_prior": [None, Interval(Real, 0, None, closed="neither"), "array-like"],
-        "topic_word_prior": [None, Interval(Real, 0, None, closed="neither"), "array-like"],
+        "doc_topic_prior": [
+            None,
+            Interval(Real, 0, None, closed="neither"),
+            "array-like",
+            StrOptions({"learn"}),
+        ],
+        "topic_word_prior": [
+            None,
+            Interval(Real, 0, None, closed="neither"),
+            "array-like",
+            StrOptions({"learn"}),
+        ],
         "learning_method": [StrOptions({"auto", "batch", "online"})],
         "learning_decay": [Interval(Real, 0, 1, closed="both")],
         "learning_offset": [Interval(Real, 1.0, None, closed="left")],
@@ -252,8 +275,8 @@ class TemperedLDA(FittedLDA):
         self,
         n_components: int = 10,
         *,
-        doc_topic_prior: float | ArrayLike | None = None,
-        topic_word_prior: float | ArrayLike | None = None,
+        doc_topic_prior: float | ArrayLike | Literal["learn"] | None = None,
+        topic_word_prior: float | ArrayLike | Literal["learn"] | None = None,
         learning_method: Literal["auto", "batch", "online"] = "auto",
         learning_decay: float = 0.7,
         learning_offset: float = 10.0,
@@ -527,6 +550,7 @@ class TemperedLDA(FittedLDA):
         self._model.options = settings.local_options()
         self._model.topic_estimate = settings.topic_estimate
         self._model.n_threads = n_threads(self.n_jobs)
+        self._learn_priors(is_learned(self.doc_topic_prior), is_learned(self.topic_word_prior))
         self._model.rng = self.random_state_
         self._model.notice_writes()
         self._use_priors()
@@ -560,12 +584,16 @@ class TemperedLDA(FittedLDA):
 
     def _after_step(self) -> None:
         self.n_batch_iter_ = self._monitor.step + 1
+        self._take_priors()
         if self.callback is not None:
             self.callback(self, self._monitor)
+            if self._model.learned_priors is not None:
+                self._use_priors()  # they may have been assigned to
 
     def _finish(self) -> None:
         """After the last step, the interrupted one too."""
         self._model.end_fit()
+        self._take_priors()
         self.n_batch_iter_ = self._monitor.step + 1
         if self._monitor.temperature_path:
             self._monitor.record()

@@ -54,6 +54,7 @@ from annealvi.models._lda_blocks import (
     fit_block,
     index_words,
 )
+from annealvi.models._lda_learned_priors import LearnedPriors, mean_of_logs
 from annealvi.models._lda_partition import DocumentPartition, DocumentStep
 from annealvi.models._lda_topics import Topics
 from annealvi.models.lda_prior import LDAPrior
@@ -91,6 +92,8 @@ class LDA(Topics):
         gamma of the last pass, under ``start="warm"``.
     n_documents, n_words : float or None
         Of the whole corpus, where it is known: what log C(T) is of.
+    learned_priors : LearnedPriors or None
+        What learns alpha and eta, where they are to be learned.
     """
 
     def __init__(
@@ -112,6 +115,7 @@ class LDA(Topics):
         self._full_steps = 0
         self.n_documents: float | None = None
         self.n_words: float | None = None
+        self.learned_priors: LearnedPriors | None = None
         self._partition: DocumentPartition | None = None
         self._training: _Training | None = None
         self._inference: dict[tuple[float, bool, bool], TopicWeights] = {}
@@ -188,6 +192,9 @@ class LDA(Topics):
         prior = self._effective_alpha(tempering)
         call = _Call(batch.data, weights, work, float(inverse[0]), prior, exact)
         gammas = []
+        learned = self.learned_priors
+        if learned is not None:
+            learned.begin(tempering)
         for rows in self._blocks(batch.rows):
             local = slice(rows.start - start, rows.stop - start)
             gamma = self._start(rows)
@@ -196,6 +203,8 @@ class LDA(Topics):
                 self._heat(call, rows, gamma, inverse[local], n_words[local], rule, partition)
             wanted = Local(statistics, None, energy[local] if apart else None, word_energy)
             self._fit_block(call, rows, gamma, inverse[local], wanted)
+            if learned is not None:
+                learned.add(gamma, prior)
             if moments and partition is not None:
                 of_block = partition.of_batch(gamma, prior, n_words[local], self.n_threads)
                 log_partition, from_theta = log_partition + of_block[0], from_theta + of_block[1]
@@ -253,6 +262,22 @@ class LDA(Topics):
         self._full_steps += rho == 1
         self._changed(rho)
         self._step(rho, scale, floor, eta, statistics)
+        if self.learned_priors is not None:
+            self._step_priors(self.learned_priors, rho, tempering)
+
+    def _step_priors(self, learned: LearnedPriors, rho: float, tempering: Tempering) -> None:
+        """Move alpha and eta after the topics."""
+
+        def mean_log_topics() -> float:
+            self.settle()
+            lam, K = self._lam, self.n_topics
+            return mean_of_logs(lambda some: self.log_topics(lam[some, :K]), self.n_features)
+
+        V, estimate = self.n_features, self.topic_estimate
+        before = self._effective_alpha(tempering)
+        self.set_priors(*learned.step(self.alpha, self.eta, rho, mean_log_topics, V, estimate))
+        if self.document_topics is not None:  # words stay with their topics
+            self.document_topics += self._effective_alpha(tempering) - before
 
     # ------------------------------------------------------ learned temperatures
 
