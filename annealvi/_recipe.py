@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from annealvi.inference import LinearDecay, RobbinsMonro, full_step
 from annealvi.models._lda_blocks import LocalOptions, TopicEstimate
-from annealvi.temperature import Annealed, Fixed, Temperature
+from annealvi.temperature import Annealed, Fixed
 
 Preset = Literal["annealvi", "sklearn"]
 
@@ -20,6 +22,9 @@ class Settings(NamedTuple):
     doc_topic_prior: ArrayLike
     topic_word_prior: ArrayLike
     learning_method: str
+    learning_decay: float
+    learning_offset: float
+    memory_spans: float | None
     max_iter: int
     batch_size: int
     max_doc_update_iter: int
@@ -29,6 +34,14 @@ class Settings(NamedTuple):
     init: Any
     document_init: str
     topic_estimate: TopicEstimate
+
+    def step_size(self, n_steps: int | None) -> Callable[[int], float]:
+        """rho of the steps 1, 2, ... of a fit of so many, or of a stream of unknown length."""
+        if self.learning_method == "batch" and n_steps is not None:
+            return full_step
+        if n_steps is None or self.memory_spans is None:
+            return RobbinsMonro(self.learning_decay, self.learning_offset)
+        return LinearDecay(max(1, n_steps), self.memory_spans)
 
     def local_options(self) -> LocalOptions:
         start: Any = self.document_init
@@ -43,6 +56,9 @@ def scikit_learn(n_topics: int, n_samples: int) -> Settings:
         doc_topic_prior=1.0 / n_topics,
         topic_word_prior=1.0 / n_topics,
         learning_method="batch",
+        learning_decay=0.7,
+        learning_offset=10.0,
+        memory_spans=None,
         max_iter=10,
         batch_size=128,
         max_doc_update_iter=100,
@@ -62,12 +78,15 @@ def recommended(n_topics: int, n_samples: int) -> Settings:
         doc_topic_prior=prior(n_topics),
         topic_word_prior=prior(n_topics),
         learning_method="online" if size < n_samples else "batch",
+        learning_decay=0.7,
+        learning_offset=10.0,
+        memory_spans=50.0 * n_topics**-0.3,
         max_iter=passes(n_samples),
         batch_size=size,
-        max_doc_update_iter=50,
+        max_doc_update_iter=30,
         mean_change_tol=1e-3,
         token_change_tol=0.01,
-        temperature=Annealed(length=1.0),
+        temperature=Annealed("auto", length=1.0),
         init="kmeans++",
         document_init="constant",
         topic_estimate="map",
@@ -83,16 +102,16 @@ def prior(n_topics: int) -> float:
 
 
 def batch_size(n_samples: int) -> int:
-    """2.5 sqrt(D), between 100 and 500: small corpora need steps, large ones steady ones."""
-    return int(np.clip(round(2.5 * np.sqrt(n_samples)), 100, 500))
+    """5 sqrt(D), between 100 and 1000: small corpora need steps, large ones steady ones."""
+    return int(np.clip(round(5 * np.sqrt(n_samples)), 100, 1000))
 
 
 def passes(n_samples: int) -> int:
-    """400 / sqrt(D), between 2 and 40."""
-    return int(np.clip(round(400 / np.sqrt(max(n_samples, 1))), 2, 40))
+    """800 / sqrt(D), between 2 and 40."""
+    return int(np.clip(round(800 / np.sqrt(max(n_samples, 1))), 2, 40))
 
 
-def settle(parameters: dict[str, Any], n_samples: int) -> Settings:
+def settle(parameters: Mapping[str, Any], n_samples: int) -> Settings:
     """Parameters of TemperedLDA with values for what was left open.
 
     Parameters
@@ -104,13 +123,15 @@ def settle(parameters: dict[str, Any], n_samples: int) -> Settings:
     """
     preset = PRESETS[parameters["preset"]](parameters["n_components"], n_samples)
     given = {
-        name: parameters[name]
-        for name in Settings._fields
-        if not _is_open(parameters[name]) and not is_learned(parameters[name])
+        name: value
+        for name, value in parameters.items()
+        if name in Settings._fields and not _is_open(value) and not is_learned(value)
     }
     settings = preset._replace(**given)
     if "mean_change_tol" in given and "token_change_tol" not in given:
         settings = settings._replace(token_change_tol=None)
+    if "learning_decay" in given or "learning_offset" in given:
+        settings = settings._replace(memory_spans=None)
     if "document_init" not in given and not _is_plain(settings):
         settings = settings._replace(document_init="constant")
     return settings

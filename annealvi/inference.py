@@ -40,6 +40,29 @@ class RobbinsMonro:
         return float(np.power(self.offset + t, -self.decay))
 
 
+@dataclass(frozen=True)
+class LinearDecay:
+    """Step sizes of a fit of known length that fall linearly, to a twentieth of the first.
+
+    Parameters
+    ----------
+    n_steps : int
+    memory_spans : float
+        How often the fit forgets where it was: the sum of the step sizes, about.  A longer
+        fit takes smaller steps and makes the same way with less noise.
+    largest : float, default=0.2
+        No step is larger: of a minibatch one cannot learn all.
+    """
+
+    n_steps: int
+    memory_spans: float
+    largest: float = 0.2
+
+    def __call__(self, t: int) -> float:
+        left = 1.0 - (t - 0.5) / self.n_steps
+        return min(self.largest, 2.0 * self.memory_spans / self.n_steps * max(left, 0.05))
+
+
 def full_step(t: int) -> float:
     """The step of batch inference: all the way to the coordinate optimum.
 

@@ -19,7 +19,7 @@ from annealvi._evaluation import Evaluation
 from annealvi._fitted_lda import FittedLDA
 from annealvi._recipe import PRESETS, Settings, is_learned, settle
 from annealvi._validation import check_prior, check_topics, n_threads, unchanged_on_error
-from annealvi.inference import Monitor, RobbinsMonro, full_step, optimise
+from annealvi.inference import Monitor, optimise
 from annealvi.models.lda import LDA
 from annealvi.temperature import (
     Annealed,
@@ -250,8 +250,8 @@ class TemperedLDA(FittedLDA):
             StrOptions({"learn"}),
         ],
         "learning_method": [StrOptions({"auto", "batch", "online"})],
-        "learning_decay": [Interval(Real, 0, 1, closed="both")],
-        "learning_offset": [Interval(Real, 1.0, None, closed="left")],
+        "learning_decay": [None, Interval(Real, 0, 1, closed="both")],
+        "learning_offset": [None, Interval(Real, 1.0, None, closed="left")],
         "max_iter": [None, Interval(Integral, 0, None, closed="left")],
         "batch_size": [None, Interval(Integral, 0, None, closed="neither")],
         "evaluate_every": [Interval(Integral, None, None, closed="neither")],
@@ -278,8 +278,8 @@ class TemperedLDA(FittedLDA):
         doc_topic_prior: float | ArrayLike | Literal["learn"] | None = None,
         topic_word_prior: float | ArrayLike | Literal["learn"] | None = None,
         learning_method: Literal["auto", "batch", "online"] = "auto",
-        learning_decay: float = 0.7,
-        learning_offset: float = 10.0,
+        learning_decay: float | None = None,
+        learning_offset: float | None = None,
         max_iter: int | None = None,
         batch_size: int | None = None,
         evaluate_every: int = -1,
@@ -366,15 +366,12 @@ class TemperedLDA(FittedLDA):
             batch_size = n_samples if batch else min(int(settings.batch_size), n_samples)
             n_passes = int(settings.max_iter)
             n_steps = n_passes * -(-n_samples // batch_size)
-            step_size: Callable[[int], float] = full_step
-            if not batch:
-                step_size = RobbinsMonro(self.learning_decay, self.learning_offset)
+            step_size = settings.step_size(n_steps)
             self._start(X, settings)
-            self._model.n_documents = n_samples
-            self._model.n_words = float(X.sum(dtype=np.float64))
+            self._model.describe(X, n_samples, float(X.sum(dtype=np.float64)))
             temperature = self._plan(n_steps, n_samples / batch_size)
             if not batch:
-                self._check_steps(temperature, step_size, 0, n_steps)
+                self._check_steps(settings, temperature, step_size, 0, n_steps)
         self._model.start_documents(n_samples)
         local = isinstance(temperature, LocalVariational)
         evaluation = Evaluation(self, X, n_passes, keep_topics or local)
@@ -438,16 +435,17 @@ class TemperedLDA(FittedLDA):
         first = not self.__sklearn_is_fitted__()
         settings = self._settle()
         batch_size = int(settings.batch_size)
-        step_size = RobbinsMonro(self.learning_decay, self.learning_offset)
+        step_size = settings.step_size(None)
         with unchanged_on_error(self):
             X = self._check_X(X, "partial_fit", reset=first)
             if first:
                 self._start(X, settings)
-            self._model.n_documents, self._model.n_words = self.total_samples, None
+            self._model.describe(X, self.total_samples)
             self._monitor.step = done = self.n_batch_iter_ - 1
             if first or self._wanted_temperature() != self._planned_for:
                 self._plan(None, self.total_samples / batch_size)
-            self._check_steps(self._temperature, step_size, done, -(-X.shape[0] // batch_size))
+            n_steps = -(-X.shape[0] // batch_size)
+            self._check_steps(settings, self._temperature, step_size, done, n_steps)
             self._resume(settings)
         for name in ("bound_", "document_temperatures_"):
             self.__dict__.pop(name, None)
@@ -559,8 +557,9 @@ class TemperedLDA(FittedLDA):
             self._temperature.attach(self._model)  # log C was of other priors
         self._priors_tempered = priors
 
+    @staticmethod
     def _check_steps(
-        self,
+        settings: Settings,
         temperature: Temperature,
         step_size: Callable[[int], float],
         first: int,
@@ -576,8 +575,9 @@ class TemperedLDA(FittedLDA):
                 raise ValueError(
                     "With form='posterior' the step size times the temperature must stay below 1. "
                     f"Got {rho:.4g} * {1 / b:.4g} = {rho / b:.4g} at step {step + 1}: use a lower "
-                    f"temperature, a larger learning_offset than {self.learning_offset!r} or a "
-                    f"larger learning_decay than {self.learning_decay!r}."
+                    "temperature, more passes, or a larger learning_offset than "
+                    f"{settings.learning_offset!r} or learning_decay than "
+                    f"{settings.learning_decay!r}."
                 )
             if temperature.settled(step):
                 return

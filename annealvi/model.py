@@ -149,6 +149,14 @@ class Normalised(Protocol):
 
 
 @runtime_checkable
+class Critical(Protocol):
+    """A model that knows how hot is hot."""
+
+    def critical_temperature(self) -> float:
+        """The temperature above which its tempered objective has a single optimum."""
+
+
+@runtime_checkable
 class LocallyNormalised(Protocol):
     """A model whose log C(T) is worked out from batches, at the current q or over its prior."""
 

@@ -24,7 +24,8 @@ lambda_kv) stands for E log beta in all of this: the same step of lambda then ma
 
 .. math::
    F(b) = \sum_{dv} n_{dv} \log \sum_k \exp b (E \log\theta_{dk} + \log\beta_{kv})
-       - \mathrm{KL}(\theta) + \sum_k \log \frac{\mathrm{Dir}(\beta_k; \eta_k + 1)}{\mathrm{Dir}(\beta_k; 1)},
+       - \mathrm{KL}(\theta)
+       + \sum_k \log \frac{\mathrm{Dir}(\beta_k; \eta_k + 1)}{\mathrm{Dir}(\beta_k; 1)},
 
 variational EM of b-tempered documents, for d F / d log beta_kv = eta_kv + b sum_d n_dv phi_dvk.
 
@@ -54,6 +55,7 @@ from annealvi.models._lda_blocks import (
     fit_block,
     index_words,
 )
+from annealvi.models._lda_critical import critical_temperature
 from annealvi.models._lda_learned_priors import LearnedPriors, mean_of_logs
 from annealvi.models._lda_partition import DocumentPartition, DocumentStep
 from annealvi.models._lda_topics import Topics
@@ -63,6 +65,8 @@ from annealvi.models.lda_prior import LDAPrior
 BLOCK_BYTES = 1 << 23
 #: lambda stays above this under the posterior form, whose online step subtracts.
 POSTERIOR_FLOOR = 1e-10
+#: Taken for the critical temperature where no documents were seen.
+UNKNOWN_CRITICAL = 3.3
 
 
 class LDA(Topics):
@@ -115,6 +119,7 @@ class LDA(Topics):
         self._full_steps = 0
         self.n_documents: float | None = None
         self.n_words: float | None = None
+        self._corpus: Any = None
         self.learned_priors: LearnedPriors | None = None
         self._partition: DocumentPartition | None = None
         self._training: _Training | None = None
@@ -295,6 +300,26 @@ class LDA(Topics):
             topic_word_prior=self.eta,
         )
         return prior.log_mean_word(inverse)
+
+    def describe(
+        self, X: Any, n_documents: float | None = None, n_words: float | None = None
+    ) -> None:
+        """Say what the corpus is: its first documents or all of them, and how many it has.
+
+        Parameters
+        ----------
+        X : CSR matrix of shape (n_samples, V)
+            Kept until the fit ends.
+        n_documents, n_words : float, optional
+            Of the whole corpus, where they are known.
+        """
+        self._corpus, self.n_documents, self.n_words = X, n_documents, n_words
+
+    def critical_temperature(self) -> float:
+        """See :mod:`annealvi.models._lda_critical`."""
+        if self._corpus is None:
+            return UNKNOWN_CRITICAL
+        return critical_temperature(self._corpus, self.n_topics, float(np.mean(self.alpha)))
 
     def hyperparameters(self) -> dict[str, Any]:
         """What log C(T) depends on."""
@@ -619,7 +644,7 @@ class LDA(Topics):
     def end_fit(self) -> None:
         """Let go of what only training needs."""
         self.document_topics = None
-        self._training = None
+        self._training = self._corpus = None
         if self._partition is not None:
             self._partition.let_go()
 
@@ -640,6 +665,7 @@ _NOT_PICKLED = (
     "_shown_sums",
     "_eta_kept",
     "_training",
+    "_corpus",
     "_inference",
     "_lock",
 )

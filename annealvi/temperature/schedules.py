@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from annealvi.model import Form
+from annealvi.model import Critical, Form
 from annealvi.temperature.base import Temperature, whole_steps
 
 #: Fraction of the fit that is annealed where neither `length` nor `passes` is given.
 DEFAULT_LENGTH = 1 / 3
+#: How far above the critical temperature a fit starts that asks for it, and the hottest start:
+#: with many topics documents choose among them at any temperature.
+HEADROOM, HOTTEST = 1.2, 4.0
 
 
 class Fixed(Temperature):
@@ -63,9 +66,10 @@ class Annealed(Temperature):
 
     Parameters
     ----------
-    start : float, default=3.9
+    start : float or "auto", default=3.9
         The first temperature T0 >= 1.  It must exceed the critical temperature below
-        which the objective breaks into several optima, or nothing is gained.
+        which the objective breaks into several optima, or nothing is gained.  ``"auto"`` is
+        1.2 times that of the data, but at most 4, where the model knows it: LDA does.
     length : float or None, default=None
         The annealed fraction of the fit, in (0, 1]: L = ceil(length * steps).  None
         means 1/3, unless `passes` is given.
@@ -90,7 +94,7 @@ class Annealed(Temperature):
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        "start": [Interval(Real, 1, None, closed="left")],
+        "start": [Interval(Real, 1, None, closed="left"), StrOptions({"auto"})],
         "length": [None, Interval(Real, 0, 1, closed="right")],
         "passes": [None, Interval(Real, 0, None, closed="neither")],
         "shape": [StrOptions({"relax", "exponential", "linear"})],
@@ -99,7 +103,7 @@ class Annealed(Temperature):
 
     def __init__(
         self,
-        start: float = 3.9,
+        start: float | Literal["auto"] = 3.9,
         length: float | None = None,
         passes: float | None = None,
         shape: str = "relax",
@@ -121,6 +125,7 @@ class Annealed(Temperature):
 
     def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any, owner: str) -> None:
         passes = 0.0 if self.passes is None else self.passes
+        self.start_ = self._first(model, owner)
         if n_steps is None:
             self.n_annealing_steps_ = whole_steps(passes * steps_per_pass)
             return
@@ -136,14 +141,25 @@ class Annealed(Temperature):
             wanted = passes * steps_per_pass
         self.n_annealing_steps_ = max(0, min(whole_steps(wanted), n_steps - 1))
 
+    def _first(self, model: Any, owner: str) -> float:
+        """T0 of this fit."""
+        if isinstance(self.start, Real):
+            return float(self.start)
+        if not isinstance(model, Critical):
+            raise ValueError(
+                f"The 'start' parameter of Annealed can be 'auto' only where the critical "
+                f"temperature is known, as it is in TemperedLDA. {owner} needs a number."
+            )
+        return min(max(1.0, HEADROOM * model.critical_temperature()), HOTTEST)
+
     def inverse(self, step: int) -> float:
         if self.settled(step):
             return 1.0
         done = step / self.n_annealing_steps_
         if self.shape == "linear":
-            return 1.0 / (self.start + (1.0 - self.start) * done)
+            return 1.0 / (self.start_ + (1.0 - self.start_) * done)
         fraction = 1.0 - done if self.shape == "exponential" else math.exp(-4.0 * done)
-        return self.start**-fraction
+        return self.start_**-fraction
 
     def settled(self, step: int) -> bool:
         return step >= self.n_annealing_steps_
