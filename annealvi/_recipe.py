@@ -103,9 +103,7 @@ def settle(parameters: dict[str, Any], n_samples: int) -> Settings:
         Documents of the whole corpus.
     """
     preset = PRESETS[parameters["preset"]](parameters["n_components"], n_samples)
-    given = {
-        name: parameters[name] for name in Settings._fields if not _is_open(parameters[name])
-    }
+    given = {name: parameters[name] for name in Settings._fields if not _is_open(parameters[name])}
     settings = preset._replace(**given)
     if "mean_change_tol" in given and "token_change_tol" not in given:
         settings = settings._replace(token_change_tol=None)
