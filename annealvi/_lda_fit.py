@@ -301,6 +301,7 @@ class LDAFit(FittedLDA):
 
     def _take(self, attributes: dict[str, Any]) -> None:
         """Be the estimator of one of the starts."""
+        self._forget_the_fit()
         self.__dict__.update(attributes)
 
     # ----------------------------------------------------------------- details

@@ -52,7 +52,7 @@ class TemperedLDA(LDAFit):
         :math:`\tau` >= 1 in the same.
 
     max_iter : int, default=10
-        Passes of `fit` over the documents; with `validation_fraction`, the most.
+        Passes of `fit` over the documents; see `validation_fraction` for what it means there.
 
     batch_size : int, default=128
         Documents a minibatch.
@@ -124,11 +124,11 @@ class TemperedLDA(LDAFit):
 
     validation_fraction : float, default=None
         If given, this share of the documents, drawn at random, is held out of `fit` and
-        scored after each pass; the topics of the highest score are kept.  With
-        ``max_iter=None``, T falls over the passes that a fit without validation makes, and the
-        fit goes on at T = 1 while the score improves, to 5 times as many at most.  A given
-        `max_iter` is the budget, and a `temperature` left open then falls over as many passes
-        as before, or over `max_iter` where that is fewer.
+        scored after each pass; the topics of the highest score are kept, whatever T they were
+        found at.  With ``max_iter=None``, T falls over the passes that a fit without
+        validation makes, and the fit goes on at T = 1 while the score improves, to 5 times as
+        many at most.  A given `max_iter` is the budget, and a `temperature` left open then
+        falls over as many passes as before, or over `max_iter` where that is fewer.
 
         The score is that of :func:`annealvi.metrics.document_completion`, log-likelihood a
         word of one half of each document's tokens given the other.  Where tokens cannot be
@@ -141,7 +141,7 @@ class TemperedLDA(LDAFit):
 
     callback : callable, default=None
         Called as ``callback(estimator, monitor)`` after each step; the estimator can be
-        used as it then is, in the middle of the current start.  ``monitor`` has ``step``, ``passes``,
+        used as it then is.  ``monitor`` has ``step``, ``passes``,
         ``temperature``, ``seconds``, and ``record(name=value)``, which writes a value
         into `history_`.  Raise ``StopIteration`` to end the fit, further starts included.
 
