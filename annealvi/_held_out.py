@@ -126,6 +126,7 @@ class EarlyStopping:
             if step != estimator._monitor.step:
                 estimator._model.set_topics(topics)
                 estimator.doc_topic_prior_, estimator.topic_word_prior_ = priors
+                estimator._use_priors()
         estimator.validation_score_ = self.score
 
     def _take(self, estimator: Any) -> float:
