@@ -186,36 +186,48 @@ class LDAFit(FittedLDA):
         These are threads of Python, whose work in the kernels goes on side by side.  Unlike a
         pool of joblib's they are waited for when the user interrupts, so none goes on unseen.
         """
-        lock = threading.Lock()
+        changed = threading.Condition()
+        working: set[int] = set()
         best: Outcome | None = None
         unfinished: dict[int, LDAFit] = {}
 
-        def work(number: int) -> float:
+        def fit(number: int) -> float:
             nonlocal best
-            if task.halt.is_set():
-                return np.nan
             single = copy.copy(self)
             single.n_jobs = 1
-            try:
-                single._begin(task, rngs[number])
-                unfinished[number] = single
-                outcome = single._run(task, number)
-            except BaseException:
-                task.halt.set()
-                raise
-            with lock:
+            single._begin(task, rngs[number])
+            unfinished[number] = single
+            outcome = single._run(task, number)
+            with changed:
                 if not task.halt.is_set():
                     del unfinished[number]
                     best = outcome if outcome.better_than(best) else best
             return outcome.score
 
+        def work(number: int) -> float:
+            with changed:
+                if task.halt.is_set():
+                    return np.nan
+                working.add(number)
+            try:
+                return fit(number)
+            except BaseException:
+                task.halt.set()
+                raise
+            finally:
+                with changed:
+                    working.remove(number)
+                    changed.notify_all()
+
         try:
             with ThreadPoolExecutor(n_workers) as pool:
-                jobs = [pool.submit(work, number) for number in range(len(rngs))]
                 try:
+                    jobs = [pool.submit(work, number) for number in range(len(rngs))]
                     scores = [job.result() for job in jobs]
                 except BaseException:
                     task.halt.set()
+                    with changed:  # a thread that was interrupted in its making is not joined
+                        changed.wait_for(lambda: not working)
                     raise
         except KeyboardInterrupt:
             begun = [unfinished[n] for n in sorted(unfinished) if unfinished[n]._monitor.step]

@@ -3,6 +3,7 @@
 import pickle
 import signal
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -187,26 +188,31 @@ def test_an_interrupted_fit_leaves_what_it_has(X, error):
 @pytest.mark.parametrize("before", [False, True])
 def test_an_interrupt_ends_starts_side_by_side(X, before, monkeypatch):
     """None goes on in a thread of its own, and the estimator has the best that ended."""
-    begun = []
+    begun, signals = [], []
     local_step = LDA.local_step
     finished = make(learning_method="batch", n_init=2).fit(X) if before else None
 
     def step(self, *args, **kwargs):
         if self not in begun:
             begun.append(self)
-        if len(begun) == (3 if before else 2) and begun[-1] is self:
+        if len(begun) == (3 if before else 2) and not signals:
+            signals.append(signal.SIGINT)
             signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
         return local_step(self, *args, **kwargs)
 
     monkeypatch.setattr(LDA, "local_step", step)
-    n_threads = threading.active_count()
+    others = threading.active_count()
     # passes enough that starts are under way for long
     lda = make(learning_method="batch", n_init=8, n_jobs=2, max_iter=4 if before else 10**6)
     with pytest.raises(KeyboardInterrupt):
         lda.fit(X)
+    steps = lda._monitor.step
+    deadline = time.monotonic() + 20
+    while threading.active_count() > others and time.monotonic() < deadline:
+        time.sleep(0.01)  # threads have no work any more, but may be on their way out
+    assert threading.active_count() == others
     monkeypatch.undo()
-    assert threading.active_count() == n_threads
-    assert lda.components_.shape == (4, 41)
+    assert lda.components_.shape == (4, 41) and lda._monitor.step == steps
     assert len(begun) < 8
     if before:
         assert lda.perplexity(X) <= max(finished.init_scores_) * (1 + 1e-12)
