@@ -1,12 +1,15 @@
-"""The training perplexity in the course of `fit`: recorded, printed, a reason to stop."""
+"""What a fit is told by after each pass: recorded, printed, a reason to stop."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
+from annealvi._held_out import EarlyStopping
 from annealvi.model import Tempering
 from annealvi.temperature import LocalVariational, Variational
 
@@ -18,29 +21,48 @@ class Evaluation:
     ----------
     estimator : TemperedLDA
     X : CSR matrix of shape (n_samples, V)
+        What is fitted.
+    documents : CSR matrix
+        What the evaluation at the end is of: X, and what was held out.
     n_passes : int
         Most passes of the fit.
     keep_topics : bool
-        Whether the documents' topics are wanted at the end.
+        Whether the topics of `documents` are wanted at the end.
+    early_stopping : EarlyStopping or None
+    prefix : str
+        What printed lines begin with.
     """
 
-    def __init__(self, estimator: Any, X: Any, n_passes: int, keep_topics: bool) -> None:
+    def __init__(
+        self,
+        estimator: Any,
+        X: Any,
+        documents: Any,
+        n_passes: int,
+        keep_topics: bool,
+        early_stopping: EarlyStopping | None = None,
+        prefix: str = "",
+    ) -> None:
         self.estimator = estimator
         self.X = X
+        self.documents = documents
         self.n_passes = n_passes
+        self.early_stopping = early_stopping
+        self.prefix = prefix
         self.gamma: NDArray | None = None
         if keep_topics:
-            self.gamma = np.empty((X.shape[0], estimator._model.n_topics), estimator._model.dtype)
+            shape = (documents.shape[0], estimator._model.n_topics)
+            self.gamma = np.empty(shape, estimator._model.dtype)
         self.last: float | None = None  # at T settled, so comparable with the next
         self.latest: tuple[int, float] | None = None  # step, value
-        self.budget_ended = False  # whether the last pass came before convergence
+        self.budget_ended = False  # whether the last pass came before a reason to stop
 
     def after_pass(self, index: int) -> bool:
-        """Record a pass; return whether the fit has converged."""
+        """Record a pass; return whether the fit should end."""
         estimator, monitor = self.estimator, self.estimator._monitor
         every = estimator.evaluate_every
-        line = f"iteration: {index + 1} of max_iter: {self.n_passes}"
-        converged = False
+        line = f"{self.prefix}iteration: {index + 1} of max_iter: {self.n_passes}"
+        converged = exhausted = False
         monitor.record()
         if every > 0 and (index + 1) % every == 0:
             perplexity = self.evaluate()
@@ -49,12 +71,33 @@ class Evaluation:
                 change = np.inf if self.last is None else abs(self.last - perplexity)
                 converged = bool(change < estimator.perp_tol)
                 self.last = perplexity
-        if estimator.verbose:
-            print(line)
         if not converged:
             estimator.n_iter_ += 1
-        self.budget_ended = every > 0 and not converged and index + 1 == self.n_passes
-        return converged
+        if self.early_stopping is not None:
+            score, exhausted = self.early_stopping.after_pass(estimator)
+            line += f", validation: {score:.4f}"
+        if estimator.verbose:
+            print(line)
+        self.budget_ended = index + 1 == self.n_passes and not (converged or exhausted)
+        return converged or exhausted
+
+    def warn(self, stacklevel: int) -> None:
+        """Say so where the budget ended a fit that was getting better."""
+        budget = f"after max_iter={self.n_passes} passes. Increase max_iter"
+        if self.budget_ended and self.estimator.evaluate_every > 0:
+            tol = self.estimator.perp_tol
+            warnings.warn(
+                f"The training perplexity had not converged to perp_tol={tol!r} {budget} or "
+                "perp_tol.",
+                ConvergenceWarning,
+                stacklevel=stacklevel + 1,
+            )
+        if self.budget_ended and self.early_stopping is not None and self.early_stopping.improving:
+            warnings.warn(
+                f"The validation score was still improving {budget}.",
+                ConvergenceWarning,
+                stacklevel=stacklevel + 1,
+            )
 
     def evaluate(self) -> float:
         estimator, model, X = self.estimator, self.estimator._model, self.X
@@ -81,8 +124,12 @@ class Evaluation:
         return perplexity
 
     def _evaluate(self) -> tuple[float, float]:
-        elbo = self.estimator._elbo(self.X, out=self.gamma)
-        return elbo, self.estimator._perplexity_of(elbo, self.X, False)
+        # gamma has a row for each of the documents
+        return self._value_of(self.X, self.gamma if self.documents is self.X else None)
+
+    def _value_of(self, X: Any, gamma: NDArray | None) -> tuple[float, float]:
+        elbo = self.estimator._elbo(X, out=gamma)
+        return elbo, self.estimator._perplexity_of(elbo, X, False)
 
     def _tempered_change(
         self, temperature: Variational, tempering: Tempering, gamma: NDArray
@@ -98,6 +145,9 @@ class Evaluation:
 
     def final(self) -> float:
         """Perplexity at the end of the fit, evaluated again only if there was a step since."""
-        if self.latest is None or self.latest[0] != self.estimator._monitor.step:
-            return self._evaluate()[1]
+        step = self.estimator._monitor.step
+        if self.documents is not self.X:
+            return self._value_of(self.documents, self.gamma)[1]
+        if self.latest is None or self.latest[0] != step:
+            self.latest = (step, self._evaluate()[1])
         return self.latest[1]

@@ -461,16 +461,27 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         sub_sampling: bool = False,
     ) -> float:
         """The ELBO at T = 1 at a given gamma, or one that is inferred and written to `out`."""
+        documents = self._document_elbo(X, tempering, given=given, out=out)
+        if sub_sampling:
+            documents *= self.total_samples / X.shape[0]
+        return documents + self._model.topic_bound()
+
+    def _document_elbo(
+        self,
+        X: sparse.csr_matrix,
+        tempering: Tempering = UNTEMPERED,
+        *,
+        given: NDArray | None = None,
+        out: NDArray | None = None,
+    ) -> float:
+        """The documents' part of `_elbo`."""
         self._use_priors()
         threads = n_threads(self.n_jobs)
         if given is None:
             by_document = self._model.inferred_bound(X, tempering, n_threads=threads, gamma=out)
         else:
             by_document = self._model.document_bound(X, given, n_threads=threads)
-        documents = float(np.sum(by_document))
-        if sub_sampling:
-            documents *= self.total_samples / X.shape[0]
-        return documents + self._model.topic_bound()
+        return float(np.sum(by_document))
 
     def _perplexity(
         self, X: sparse.csr_matrix, given: NDArray | None = None, sub_sampling: bool = False

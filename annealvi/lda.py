@@ -2,42 +2,24 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
-from sklearn.base import _fit_context, clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from annealvi._evaluation import Evaluation
-from annealvi._fitted_lda import FittedLDA
-from annealvi._recipe import PRESETS, Settings, is_learned, settle
-from annealvi._validation import check_prior, check_topics, n_threads, unchanged_on_error
+from annealvi._lda_fit import LDAFit
+from annealvi._recipe import PRESETS
+from annealvi._validation import unchanged_on_error
 from annealvi.inference import Monitor, optimise
-from annealvi.models.lda import LDA
-from annealvi.temperature import (
-    Annealed,
-    LocalVariational,
-    Temperature,
-    Variational,
-    as_temperature,
-)
-
-#: What the names of kinds of temperature stand for here.
-KINDS: dict[str, Temperature] = {
-    "annealed": Annealed(),
-    "variational": Variational(),
-    "local": LocalVariational(),
-}
+from annealvi.temperature import Temperature
 
 
-class TemperedLDA(FittedLDA):
+class TemperedLDA(LDAFit):
     r"""Latent Dirichlet allocation by annealed variational inference.
 
     A drop-in for :class:`sklearn.decomposition.LatentDirichletAllocation`: every
@@ -82,7 +64,7 @@ class TemperedLDA(FittedLDA):
         :math:`\tau` >= 1 in the same.
 
     max_iter : int, default=10
-        Passes of `fit` over the documents.
+        Passes of `fit` over the documents; see `validation_fraction` for what it means there.
 
     batch_size : int, default=128
         Documents a minibatch.
@@ -146,11 +128,34 @@ class TemperedLDA(FittedLDA):
         ``temperature=1`` and ``init="random"``, else ``"constant"``.  `partial_fit` keeps
         no documents, so ``"warm"`` is ``"constant"`` there.
 
+    n_init : int, default=1
+        Starts of `fit`; what it keeps is the one with the lowest `bound_` or, with
+        `validation_fraction`, the highest `validation_score_`.  The first is the one that
+        ``n_init=1`` has.  Up to `n_jobs` of them run side by side, each in one thread; in turn
+        where there is a callback.
+
+    validation_fraction : float, default=None
+        If given, this share of the documents, drawn at random, is held out of `fit` and
+        scored after each pass; the topics of the highest score are kept, whatever T they were
+        found at.  With ``max_iter=None``, T falls over the passes that a fit without
+        validation makes, and the fit goes on at T = 1 while the score improves, to 5 times as
+        many at most.  A given `max_iter` is the budget, and a `temperature` left open then
+        falls over as many passes as before, or over `max_iter` where that is fewer.
+
+        The score is that of :func:`annealvi.metrics.document_completion`, log-likelihood a
+        word of one half of each document's tokens given the other.  Where tokens cannot be
+        split, because counts are not integers, no document has two or there are more than
+        1e9, it is the documents' part of the bound, in nats a word.
+
+    patience : int, default=3
+        `fit` stops when the validation score has not gained 0.001 nats a word in so many
+        passes.  While T is still falling, scores are recorded but do not stop the fit.
+
     callback : callable, default=None
         Called as ``callback(estimator, monitor)`` after each step; the estimator can be
         used as it then is.  ``monitor`` has ``step``, ``passes``,
         ``temperature``, ``seconds``, and ``record(name=value)``, which writes a value
-        into `history_`.  Raise ``StopIteration`` to end the fit.
+        into `history_`.  Raise ``StopIteration`` to end the fit, further starts included.
 
     Attributes
     ----------
@@ -165,20 +170,29 @@ class TemperedLDA(FittedLDA):
         :math:`\exp E[\log\beta]`, worked out of `components_`.
 
     bound_ : float
-        Perplexity of the training documents after `fit`.
+        Perplexity after `fit` of all documents that it was given, those held out too.
+
+    validation_score_ : float
+        Score of the held-out documents, in nats a word, after `fit` with
+        `validation_fraction`.
+
+    init_scores_ : ndarray of shape (n_init,)
+        `validation_score_` or, without one, `bound_` of each start of `fit`; fewer if the
+        callback ended it.
 
     n_batch_iter_ : int
         One more than the steps done.
 
     n_iter_ : int
-        Passes done by `fit`, without the one that stopped it.
+        Passes done by `fit`, without the one that stopped it; with `validation_fraction`,
+        those that the topics kept have had.
 
     doc_topic_prior_, topic_word_prior_ : float or ndarray
         The priors in use, as far as they are learned; they may be assigned to, and are then
         learned from there (a `topic_word_prior_` of many numbers stays).
 
     random_state_ : RandomState
-        The generator of the fit.
+        The generator of the fit that was kept.
 
     temperature_ : float
         T of the last step.
@@ -194,7 +208,7 @@ class TemperedLDA(FittedLDA):
         by M numbers a step.
 
     document_temperatures_ : ndarray of shape (n_samples,)
-        `document_temperatures` of the training documents, after `fit` with a
+        `document_temperatures` of all documents that `fit` was given, where it had a
         :class:`LocalVariational` temperature.
 
     history_ : dict of str to ndarray
@@ -203,8 +217,8 @@ class TemperedLDA(FittedLDA):
         evaluated ``elbo`` (at T = 1, comparable between methods), ``annealed_elbo`` (the
         objective at the last step's T, which a batch fit from ``document_init="warm"``
         never lowers while T stays), ``tempered_elbo`` (Eq. 5 of Mandt et al. 2016, while a
-        :class:`Variational` temperature learns) and ``perplexity``; NaN elsewhere.
-        `partial_fit` adds a record a call.
+        :class:`Variational` temperature learns) and ``perplexity``, of the documents that are
+        fitted; ``validation``; NaN elsewhere.  `partial_fit` adds a record a call.
 
     n_features_in_ : int
         Number of words.
@@ -268,6 +282,9 @@ class TemperedLDA(FittedLDA):
         "init": [StrOptions({"auto", "random", "documents", "kmeans++"}), "array-like"],
         "document_init": [StrOptions({"auto", "random", "warm", "constant"})],
         "preset": [StrOptions(set(PRESETS))],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "validation_fraction": [None, Interval(RealNotInt, 0, 1, closed="neither")],
+        "patience": [Interval(Integral, 1, None, closed="left")],
         "callback": [None, callable],
     }
 
@@ -296,6 +313,9 @@ class TemperedLDA(FittedLDA):
         init: str | ArrayLike = "auto",
         document_init: Literal["auto", "random", "warm", "constant"] = "auto",
         preset: Literal["annealvi", "sklearn"] = "annealvi",
+        n_init: int = 1,
+        validation_fraction: float | None = None,
+        patience: int = 3,
         callback: Callable[[Any, Monitor], None] | None = None,
     ) -> None:
         self.n_components = n_components
@@ -320,6 +340,9 @@ class TemperedLDA(FittedLDA):
         self.init = init
         self.document_init = document_init
         self.preset = preset
+        self.n_init = n_init
+        self.validation_fraction = validation_fraction
+        self.patience = patience
         self.callback = callback
 
     # ----------------------------------------------------------------- fitting
@@ -329,8 +352,8 @@ class TemperedLDA(FittedLDA):
         """Learn topics from documents.
 
         After a KeyboardInterrupt, which is raised again, the estimator is fitted with
-        what it has, and `partial_fit` would go on where the fit was stopped, cooling
-        included.
+        what it has: the best start of those that have ended or else the topics as they are,
+        and `partial_fit` would go on where that was stopped, cooling included.
 
         Parameters
         ----------
@@ -351,60 +374,11 @@ class TemperedLDA(FittedLDA):
         Warns
         -----
         ConvergenceWarning
-            If there is a stopping test (`evaluate_every`) and `max_iter` came first.
+            If there is a stopping test (`evaluate_every`, `validation_fraction`), and
+            `max_iter` ended a fit that was still improving.
         """
         self._fit(X)
         return self
-
-    def _fit(self, X: Any, keep_topics: bool = False) -> NDArray | None:
-        """Fit; return gamma of the documents if it is to be kept."""
-        with unchanged_on_error(self):
-            X = self._check_X(X, "fit", reset=True)
-            n_samples = X.shape[0]
-            settings = settle(vars(self), n_samples)
-            batch = settings.learning_method == "batch"
-            batch_size = n_samples if batch else min(int(settings.batch_size), n_samples)
-            n_passes = int(settings.max_iter)
-            n_steps = n_passes * -(-n_samples // batch_size)
-            step_size = settings.step_size(n_steps)
-            self._start(X, settings)
-            self._model.describe(X, n_samples, float(X.sum(dtype=np.float64)))
-            temperature = self._plan(n_steps, n_samples / batch_size)
-            if not batch:
-                self._check_steps(settings, temperature, step_size, 0, n_steps)
-        self._model.start_documents(n_samples)
-        local = isinstance(temperature, LocalVariational)
-        evaluation = Evaluation(self, X, n_passes, keep_topics or local)
-        try:
-            optimise(
-                self._model,
-                X,
-                temperature,
-                self._monitor,
-                n_samples=n_samples,
-                batch_size=batch_size,
-                n_passes=n_passes,
-                population=n_samples,
-                step_size=step_size,
-                on_step=self._after_step,
-                after_pass=evaluation.after_pass,
-            )
-        finally:
-            self._finish()
-            self._model.settle()
-        if evaluation.budget_ended:
-            warnings.warn(
-                f"The training perplexity had not converged to perp_tol={self.perp_tol!r} after "
-                f"max_iter={n_passes} passes. Increase max_iter or perp_tol.",
-                ConvergenceWarning,
-                # past the method and what scikit-learn wraps it in
-                stacklevel=4 + keep_topics,
-            )
-        self.bound_ = evaluation.final()
-        self._sample = self._some(X)
-        if local:
-            self.document_temperatures_ = self._document_temperatures(X, evaluation.gamma)
-        return evaluation.gamma
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -414,7 +388,8 @@ class TemperedLDA(FittedLDA):
         the temperature is given in passes, ``Annealed(passes=...)``, counted over
         `total_samples` documents; otherwise ``"annealed"`` means T = 1.  A learned
         temperature goes on from call to call, at the pace of a fit of one pass over
-        `total_samples` documents, and has no last phase at T = 1.
+        `total_samples` documents, and has no last phase at T = 1.  `n_init`,
+        `validation_fraction` and `patience` are of `fit` alone.
 
         Parameters
         ----------
@@ -439,7 +414,7 @@ class TemperedLDA(FittedLDA):
         with unchanged_on_error(self):
             X = self._check_X(X, "partial_fit", reset=first)
             if first:
-                self._start(X, settings)
+                self._start(X, settings, check_random_state(self.random_state))
             self._model.describe(X, self.total_samples)
             self._monitor.step = done = self.n_batch_iter_ - 1
             if first or self._wanted_temperature() != self._planned_for:
@@ -447,9 +422,7 @@ class TemperedLDA(FittedLDA):
             n_steps = -(-X.shape[0] // batch_size)
             self._check_steps(settings, self._temperature, step_size, done, n_steps)
             self._resume(settings)
-        for name in ("bound_", "document_temperatures_"):
-            self.__dict__.pop(name, None)
-        self._sample = None
+        self._forget_the_fit()
         try:
             optimise(
                 self._model,
@@ -485,115 +458,3 @@ class TemperedLDA(FittedLDA):
         gamma = self._fit(X, keep_topics=True)
         assert gamma is not None
         return self._topics(gamma, normalize)
-
-    # ----------------------------------------------------------------- details
-
-    def _settle(self) -> Settings:
-        """The parameters for a stream of documents."""
-        return settle(vars(self), int(min(self.total_samples, 2**53)))
-
-    def _wanted_temperature(self) -> Temperature:
-        return as_temperature(self._settle().temperature, type(self).__name__, KINDS)
-
-    def _new_model(
-        self, n_topics: int, n_features: int, dtype: np.dtype, settings: Settings
-    ) -> tuple[LDA, float | NDArray, float | NDArray]:
-        """A model and the priors it has, from the parameters."""
-        owner, K, V = type(self).__name__, n_topics, n_features
-        alpha = check_prior(settings.doc_topic_prior, "doc_topic_prior", owner, ((K,),), dtype)
-        shapes = ((V,), (K, V))
-        eta = check_prior(settings.topic_word_prior, "topic_word_prior", owner, shapes, dtype)
-        model = LDA(K, V, alpha=alpha, eta=eta, dtype=dtype, topic_estimate=settings.topic_estimate)
-        return model, alpha, eta
-
-    def _plan(self, n_steps: int | None, steps_per_pass: float) -> Temperature:
-        """The temperature of a fit that begins."""
-        # a copy: parameters of the user's object may be set between calls
-        self._planned_for = clone(self._wanted_temperature())
-        self._temperature = self._planned_for.plan(n_steps, steps_per_pass, model=self._model)
-        return self._temperature
-
-    def _start(self, X: sparse.csr_matrix, settings: Settings) -> None:
-        """A new model, its topics at their starting point."""
-        n_samples, n_features = X.shape
-        model, alpha, eta = self._new_model(self.n_components, n_features, X.dtype, settings)
-        rng = check_random_state(self.random_state)
-        init = settings.init
-        if not isinstance(init, str):
-            shape = (self.n_components, n_features)
-            model.set_topics(check_topics(init, "init", type(self).__name__, shape, model.dtype))
-        elif init == "kmeans++":
-            model.initialize_from_spread_documents(X, rng)
-        elif init == "documents":
-            if self.n_components > n_samples:
-                raise ValueError(
-                    f"n_components={self.n_components} must be at most n_samples={n_samples} "
-                    "with init='documents'."
-                )
-            model.initialize_from_documents(X, rng)
-        else:
-            model.initialize(rng)
-        for name in ("bound_", "document_temperatures_"):
-            self.__dict__.pop(name, None)
-        self._sample = None
-        self.random_state_ = rng
-        self.doc_topic_prior_, self.topic_word_prior_ = alpha, eta
-        self._model, self._monitor = model, Monitor()
-        self._priors_in_use = self._priors_tempered = None
-        self.n_iter_, self.n_batch_iter_ = 0, 1
-        self._resume(settings)
-
-    def _resume(self, settings: Settings) -> None:
-        """Put parameters and attributes as they are now into the model."""
-        self._model.options = settings.local_options()
-        self._model.topic_estimate = settings.topic_estimate
-        self._model.n_threads = n_threads(self.n_jobs)
-        self._learn_priors(is_learned(self.doc_topic_prior), is_learned(self.topic_word_prior))
-        self._model.rng = self.random_state_
-        self._model.notice_writes()
-        self._use_priors()
-        priors, before = (self.doc_topic_prior_, self.topic_word_prior_), self._priors_tempered
-        if before is not None and not all(map(np.array_equal, priors, before)):
-            self._temperature.attach(self._model)  # log C was of other priors
-        self._priors_tempered = priors
-
-    @staticmethod
-    def _check_steps(
-        settings: Settings,
-        temperature: Temperature,
-        step_size: Callable[[int], float],
-        first: int,
-        n_steps: int,
-    ) -> None:
-        """An online step of the posterior form subtracts if rho T reaches 1."""
-        for step in range(first, first + n_steps):
-            b, form = temperature.tempering(step)[:2]
-            if form == "likelihood":
-                return
-            rho = step_size(step + 1)
-            if b < 1 and rho >= b:
-                raise ValueError(
-                    "With form='posterior' the step size times the temperature must stay below 1. "
-                    f"Got {rho:.4g} * {1 / b:.4g} = {rho / b:.4g} at step {step + 1}: use a lower "
-                    "temperature, more passes, or a larger learning_offset than "
-                    f"{settings.learning_offset!r} or learning_decay than "
-                    f"{settings.learning_decay!r}."
-                )
-            if temperature.settled(step):
-                return
-
-    def _after_step(self) -> None:
-        self.n_batch_iter_ = self._monitor.step + 1
-        self._take_priors()
-        if self.callback is not None:
-            self.callback(self, self._monitor)
-            if self._model.learned_priors is not None:
-                self._use_priors()  # they may have been assigned to
-
-    def _finish(self) -> None:
-        """After the last step, the interrupted one too."""
-        self._model.end_fit()
-        self._take_priors()
-        self.n_batch_iter_ = self._monitor.step + 1
-        if self._monitor.temperature_path:
-            self._monitor.record()

@@ -17,7 +17,8 @@ from annealvi.inference import Monitor
 
 #: Bytes of E[theta] that are padded at a time.
 _BLOCK_BYTES = 1 << 24
-_MOST_TOKENS = 1e9
+#: More are not split, which is done one by one.
+MOST_TOKENS = 1e9
 
 
 @validate_params(
@@ -61,9 +62,9 @@ def split_tokens(
             f"Got {X.data[X.data != np.floor(X.data)][0]}."
         )
     n_tokens = X.data.sum(dtype=np.float64)
-    if n_tokens > _MOST_TOKENS:
+    if n_tokens > MOST_TOKENS:
         raise ValueError(
-            f"Tokens are split one by one: X may hold at most {_MOST_TOKENS:.0e} of them. "
+            f"Tokens are split one by one: X may hold at most {MOST_TOKENS:.0e} of them. "
             f"Got {n_tokens:.3g}."
         )
     rng = check_random_state(random_state)
@@ -133,22 +134,49 @@ def document_completion(
     if hasattr(X, "iloc"):  # a DataFrame: transform wants to see its column names
         seen = type(X)(seen.toarray(), index=X.index, columns=X.columns)
     options = {} if temperature is None else {"temperature": temperature}
-    theta = np.asarray(estimator.transform(seen, **options), dtype=np.float64)
-    components = np.asarray(estimator.components_, dtype=np.float64)
-    log_likelihood = np.log(_word_probabilities(hidden, theta, components)) * hidden.data
+    theta, components = estimator.transform(seen, **options), estimator.components_
     if not per_document:
-        n_words = hidden.data.sum(dtype=np.float64)
-        if n_words == 0:
+        if hidden.nnz == 0:
             raise ValueError(
                 "X has no document with a word to hide: document completion needs documents of "
                 "at least two words."
             )
-        return float(log_likelihood.sum() / n_words)
+        return log_likelihood_a_word(hidden, theta, components)
+    log_likelihood = _log_likelihood(hidden, theta, components)
     rows = np.repeat(np.arange(hidden.shape[0]), np.diff(hidden.indptr))
     totals = np.bincount(rows, weights=log_likelihood, minlength=hidden.shape[0])
     lengths = np.asarray(hidden.sum(axis=1), dtype=np.float64).ravel()
     with np.errstate(invalid="ignore"):
         return np.where(lengths > 0, totals / lengths, np.nan)
+
+
+def log_likelihood_a_word(hidden: sparse.csr_matrix, theta: NDArray, components: NDArray) -> float:
+    r"""The mean of :math:`\log \sum_k E[\theta_{dk}] E[\beta_{kv}]` over the words of documents.
+
+    Parameters
+    ----------
+    hidden : csr_matrix of shape (n_samples, n_features)
+        Word counts, not all of them zero.
+    theta : ndarray of shape (n_samples, n_components)
+        E[theta].
+    components : ndarray of shape (n_components, n_features)
+        Proportional to E[beta] in each row.
+
+    Returns
+    -------
+    float
+        In nats.
+    """
+    total = _log_likelihood(hidden, theta, components).sum()
+    return float(total / hidden.data.sum(dtype=np.float64))
+
+
+def _log_likelihood(
+    X: sparse.csr_matrix, theta: NDArray, components: NDArray
+) -> NDArray[np.float64]:
+    """Of each entry of X, all its words together."""
+    theta, components = np.asarray(theta, np.float64), np.asarray(components, np.float64)
+    return np.log(_word_probabilities(X, theta, components)) * X.data
 
 
 def _word_probabilities(

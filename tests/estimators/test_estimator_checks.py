@@ -20,6 +20,7 @@ from annealvi import (
         TemperedLDA(learning_method="online", temperature=Annealed(form="posterior")),
         TemperedLDA(init="documents", n_components=1, evaluate_every=2, perp_tol=1e6),
         TemperedLDA(doc_topic_prior="learn", topic_word_prior="learn"),
+        TemperedLDA(n_init=2, validation_fraction=0.2),
         TemperedLDA(temperature="variational"),
         TemperedLDA(temperature="local", learning_method="online"),
         TemperedLDA(

@@ -1,0 +1,143 @@
+"""Documents held out of a fit, which say when it should end and which topics were best."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.random import RandomState
+from numpy.typing import NDArray
+from scipy import sparse
+
+from annealvi.metrics.held_out import MOST_TOKENS, log_likelihood_a_word, split_tokens
+from annealvi.temperature.base import whole_steps
+
+#: Nats a word that the score must gain within `patience` passes.  Two fits that differ by
+#: less are equally good; on small corpora gains of a tenth of it go on for a hundred passes.
+LEAST_GAIN = 1e-3
+
+
+class HeldOutDocuments:
+    """Documents that topics are scored on, the higher the better.
+
+    Parameters
+    ----------
+    X : CSR matrix of shape (n_samples, V)
+        Not without words.
+    rng : RandomState
+        What the split of tokens is drawn from.
+    """
+
+    def __init__(self, X: sparse.csr_matrix, rng: RandomState) -> None:
+        self.X = X
+        self.n_words = float(X.sum(dtype=np.float64))
+        #: The observed and the hidden half of each document's tokens.
+        self.halves: tuple[sparse.csr_matrix, sparse.csr_matrix] | None = None
+        if self.n_words <= MOST_TOKENS and np.array_equal(X.data, np.floor(X.data)):
+            halves = split_tokens(X, random_state=rng)
+            if halves[1].nnz:
+                self.halves = halves
+
+    def score(self, estimator: Any, topics: NDArray) -> float:
+        """Nats a word: of document completion, or of the bound where nothing can be hidden.
+
+        Parameters
+        ----------
+        estimator : TemperedLDA
+        topics : ndarray of shape (K, V)
+            The estimator's.
+        """
+        if self.halves is None:
+            return estimator._document_elbo(self.X) / self.n_words
+        seen, hidden = self.halves
+        theta = estimator._topics(estimator._infer(seen), True)
+        return log_likelihood_a_word(hidden, theta, topics)
+
+
+def hold_out(
+    X: sparse.csr_matrix, fraction: float, rng: RandomState
+) -> tuple[sparse.csr_matrix, HeldOutDocuments]:
+    """Documents to fit, in the order they are in, and those that are held out.
+
+    Parameters
+    ----------
+    X : CSR matrix of shape (n_samples, V)
+    fraction : float
+        Of the documents, rounded up, as :func:`sklearn.model_selection.train_test_split` does.
+    rng : RandomState
+    """
+    n_samples = X.shape[0]
+    size = whole_steps(fraction * n_samples)
+    if not 1 <= size < n_samples:
+        raise ValueError(
+            f"validation_fraction={fraction!r} must leave at least one document on either side. "
+            f"Got n_samples={n_samples}, of which {size} would be held out."
+        )
+    held_out = np.zeros(n_samples, dtype=bool)
+    held_out[rng.permutation(n_samples)[:size]] = True
+    some = X[held_out]
+    if some.sum(dtype=np.float64) == 0:
+        raise ValueError(
+            f"With validation_fraction={fraction!r} the held-out documents must have words. "
+            f"Got {size} without any out of n_samples={n_samples}: use a larger "
+            "validation_fraction, or leave out documents without words."
+        )
+    return X[~held_out], HeldOutDocuments(some, rng)
+
+
+class EarlyStopping:
+    """Scores one fit after each pass, keeps its best topics and says when to stop.
+
+    Parameters
+    ----------
+    held_out : HeldOutDocuments
+    patience : int
+        Passes at settled T in which the score must gain :data:`LEAST_GAIN`.
+    """
+
+    def __init__(self, held_out: HeldOutDocuments, patience: int) -> None:
+        self.held_out = held_out
+        self.patience = patience
+        self.score = -np.inf  # the best
+        self.improving = False  # whether the last pass at settled T was one of gain
+        self._best: tuple[int, int, NDArray, tuple[Any, Any]] | None = None
+        self._step = -1  # the last that was scored
+        self._reference = -np.inf  # what there is to gain upon
+        self._waited = 0
+
+    def after_pass(self, estimator: Any) -> tuple[float, bool]:
+        """The score of the topics as they are, and whether the fit should end."""
+        score = self._take(estimator)
+        if not estimator._temperature.settled(estimator._monitor.step - 1):
+            return score, False  # hot topics' scores rise as they cool
+        self.improving = bool(score > self._reference + LEAST_GAIN)
+        if self.improving:
+            self._reference, self._waited = score, 0
+        else:
+            self._waited += 1
+        return score, self._waited >= self.patience
+
+    def finish(self, estimator: Any) -> None:
+        """Go back to the best topics, which may be those of an unfinished last pass."""
+        if estimator._monitor.step != self._step:
+            self._take(estimator)
+        if self._best is not None:
+            step, estimator.n_iter_, topics, priors = self._best
+            if step != estimator._monitor.step:
+                estimator._model.set_topics(topics)
+                estimator.doc_topic_prior_, estimator.topic_word_prior_ = priors
+                estimator._use_priors()
+        estimator.validation_score_ = self.score
+
+    def _take(self, estimator: Any) -> float:
+        # a copy, with the steps made up for that rows have missed: scoring changes nothing
+        topics = np.array(estimator._model.topics)
+        monitor, score = estimator._monitor, self.held_out.score(estimator, topics)
+        self._step = monitor.step
+        if monitor.step:
+            monitor.record(validation=score)
+        if self._best is None or score > self.score:
+            priors = (estimator.doc_topic_prior_, estimator.topic_word_prior_)
+            self._best = (monitor.step, estimator.n_iter_, topics, priors)
+            self.score = score
+        return score
