@@ -122,6 +122,7 @@ def demo(n_seeds: int = 3, output: str = "annealvi_demo.png") -> None:
                     **SETTINGS,
                     temperature=temperature,
                     document_init="constant",
+                    preset="sklearn",  # the mean field, from random starts
                     random_state=seed,
                     callback=watch,
                 )
