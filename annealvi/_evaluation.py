@@ -34,6 +34,7 @@ class Evaluation:
         self.last: float | None = None  # at T settled, so comparable with the next
         self.latest: tuple[int, float] | None = None  # step, value
         self.budget_ended = False  # whether the last pass came before convergence
+        self.compared = False  # whether there were two values to compare
 
     def after_pass(self, index: int) -> bool:
         """Record a pass; return whether the fit has converged."""
@@ -47,6 +48,7 @@ class Evaluation:
             line += f", perplexity: {perplexity:.4f}"
             if estimator._temperature.settled(monitor.step - 1):
                 change = np.inf if self.last is None else abs(self.last - perplexity)
+                self.compared = self.last is not None
                 converged = bool(change < estimator.perp_tol)
                 self.last = perplexity
         if estimator.verbose:

@@ -373,9 +373,16 @@ class TemperedLDA(FittedLDA):
             self._finish()
             self._model.settle()
         if evaluation.budget_ended:
+            advice = (
+                "Increase max_iter or perp_tol."
+                if evaluation.compared
+                else "The temperature was falling until the last evaluations, which are compared "
+                "at T = 1 only: increase max_iter, or let it fall over a part of the fit, such as "
+                "with temperature='annealed'."
+            )
             warnings.warn(
                 f"The training perplexity had not converged to perp_tol={self.perp_tol!r} after "
-                f"max_iter={n_passes} passes. Increase max_iter or perp_tol.",
+                f"max_iter={n_passes} passes. {advice}",
                 ConvergenceWarning,
                 # past the method and what scikit-learn wraps it in
                 stacklevel=4 + keep_topics,
