@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Real
 from typing import Any, Literal, NamedTuple
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from annealvi.models._lda_blocks import LocalOptions, TopicEstimate
-from annealvi.temperature import Annealed, Fixed, Temperature
+from annealvi.temperature import Annealed, Fixed
 
 Preset = Literal["annealvi", "sklearn"]
 
@@ -61,7 +62,7 @@ def recommended(n_topics: int, n_samples: int) -> Settings:
     return Settings(
         doc_topic_prior=prior(n_topics),
         topic_word_prior=prior(n_topics),
-        learning_method="online" if size < n_samples else "batch",
+        learning_method=_method(size, n_samples),
         max_iter=passes(n_samples),
         batch_size=size,
         max_doc_update_iter=50,
@@ -92,26 +93,31 @@ def passes(n_samples: int) -> int:
     return int(np.clip(round(400 / np.sqrt(max(n_samples, 1))), 2, 40))
 
 
-def settle(parameters: dict[str, Any], n_samples: int) -> Settings:
+def settle(parameters: Mapping[str, Any], n_samples: int) -> Settings:
     """Parameters of TemperedLDA with values for what was left open.
 
     Parameters
     ----------
-    parameters : dict
+    parameters : mapping
         Of the estimator.
     n_samples : int
         Documents of the whole corpus.
     """
     preset = PRESETS[parameters["preset"]](parameters["n_components"], n_samples)
-    given = {
-        name: parameters[name] for name in Settings._fields if not _is_open(parameters[name])
-    }
+    given = {name: parameters[name] for name in Settings._fields if not _is_open(parameters[name])}
     settings = preset._replace(**given)
+    if parameters["preset"] == "annealvi" and "learning_method" not in given:
+        settings = settings._replace(learning_method=_method(settings.batch_size, n_samples))
     if "mean_change_tol" in given and "token_change_tol" not in given:
         settings = settings._replace(token_change_tol=None)
     if "document_init" not in given and not _is_plain(settings):
         settings = settings._replace(document_init="constant")
     return settings
+
+
+def _method(batch_size: int, n_samples: int) -> str:
+    """A fit of one minibatch is a batch fit."""
+    return "online" if batch_size < n_samples else "batch"
 
 
 def _is_plain(settings: Settings) -> bool:
