@@ -24,7 +24,8 @@ lambda_kv) stands for E log beta in all of this: the same step of lambda then ma
 
 .. math::
    F(b) = \sum_{dv} n_{dv} \log \sum_k \exp b (E \log\theta_{dk} + \log\beta_{kv})
-       - \mathrm{KL}(\theta) + \sum_k \log \frac{\mathrm{Dir}(\beta_k; \eta_k + 1)}{\mathrm{Dir}(\beta_k; 1)},
+       - \mathrm{KL}(\theta)
+       + \sum_k \log \frac{\mathrm{Dir}(\beta_k; \eta_k + 1)}{\mathrm{Dir}(\beta_k; 1)},
 
 variational EM of b-tempered documents, for d F / d log beta_kv = eta_kv + b sum_d n_dv phi_dvk.
 

@@ -114,8 +114,6 @@ def start_m_step(n_topics, n_features, n_words, *, dtype=np.float64):
     def m_step():
         model.global_step(statistics, 0.1, 10.0, UNTEMPERED)
         weights.outdate()
-        weights.refresh(
-            words, model._rows(), model.topic_sums, model.topic_estimate, 1.0, False, 1
-        )
+        weights.refresh(words, model._rows(), model.topic_sums, model.topic_estimate, 1.0, False, 1)
 
     return m_step
