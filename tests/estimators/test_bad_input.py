@@ -77,7 +77,7 @@ def spoil(value):
         (dict(temperature=Annealed(length=2)), "'length' parameter of Annealed .* Got 2"),
         (dict(temperature=Annealed(length=0.5, passes=1)), "Only one of .*'length' and 'passes'"),
         (
-            dict(temperature=Annealed(passes=11)),
+            dict(temperature=Annealed(passes=11), max_iter=10),
             "'passes' .* Got passes=11, while fit makes 10",
         ),
         (dict(temperature=Annealed(shape="cosine")), "'shape' parameter of Annealed .* 'cosine'"),
@@ -231,7 +231,7 @@ def test_an_error_leaves_the_estimator_as_it_was(method, parameters):
         getattr(new := TemperedLDA(3, **parameters), method)(X)
     with pytest.raises(NotFittedError):
         new.transform(X)
-    lda = TemperedLDA(3, random_state=0).fit(X)
+    lda = TemperedLDA(3, max_iter=10, random_state=0).fit(X)
     before = lda.transform(X)
     lda.set_params(**parameters)
     with pytest.raises(ValueError):
