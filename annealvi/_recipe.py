@@ -104,7 +104,9 @@ def settle(parameters: Mapping[str, Any], n_samples: int) -> Settings:
         Documents of the whole corpus.
     """
     preset = PRESETS[parameters["preset"]](parameters["n_components"], n_samples)
-    given = {name: parameters[name] for name in Settings._fields if not _is_open(parameters[name])}
+    given = {
+        name: parameters[name] for name in Settings._fields if not _is_open(parameters[name])
+    }
     settings = preset._replace(**given)
     if parameters["preset"] == "annealvi" and "learning_method" not in given:
         settings = settings._replace(learning_method=_method(settings.batch_size, n_samples))
