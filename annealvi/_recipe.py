@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from numbers import Real
 from typing import Any, Literal, NamedTuple
 
@@ -93,12 +92,12 @@ def passes(n_samples: int) -> int:
     return int(np.clip(round(400 / np.sqrt(max(n_samples, 1))), 2, 40))
 
 
-def settle(parameters: Mapping[str, Any], n_samples: int) -> Settings:
+def settle(parameters: dict[str, Any], n_samples: int) -> Settings:
     """Parameters of TemperedLDA with values for what was left open.
 
     Parameters
     ----------
-    parameters : mapping
+    parameters : dict
         Of the estimator.
     n_samples : int
         Documents of the whole corpus.
