@@ -61,7 +61,7 @@ def recommended(n_topics: int, n_samples: int) -> Settings:
     return Settings(
         doc_topic_prior=prior(n_topics),
         topic_word_prior=prior(n_topics),
-        learning_method=_method(size, n_samples),
+        learning_method="online" if size < n_samples else "batch",
         max_iter=passes(n_samples),
         batch_size=size,
         max_doc_update_iter=50,
@@ -108,17 +108,13 @@ def settle(parameters: dict[str, Any], n_samples: int) -> Settings:
     }
     settings = preset._replace(**given)
     if parameters["preset"] == "annealvi" and "learning_method" not in given:
-        settings = settings._replace(learning_method=_method(settings.batch_size, n_samples))
+        method = "online" if settings.batch_size < n_samples else "batch"
+        settings = settings._replace(learning_method=method)
     if "mean_change_tol" in given and "token_change_tol" not in given:
         settings = settings._replace(token_change_tol=None)
     if "document_init" not in given and not _is_plain(settings):
         settings = settings._replace(document_init="constant")
     return settings
-
-
-def _method(batch_size: int, n_samples: int) -> str:
-    """A fit of one minibatch is a batch fit."""
-    return "online" if batch_size < n_samples else "batch"
 
 
 def _is_plain(settings: Settings) -> bool:
