@@ -193,7 +193,7 @@ def test_perplexity_at_a_given_gamma():
 
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
 def test_steps_of_the_posterior_form_must_stay_below_1(method):
-    hot = dict(learning_method="online", n_components=3, batch_size=5)
+    hot = dict(learning_method="online", learning_decay=0.7, n_components=3, batch_size=5)
     message = r"Got 0.1866 \* 6 = 1.12 at step 1: .* learning_offset than 10"
     for temperature in (Fixed(6.0, form="posterior"), Annealed(6, passes=3, form="posterior")):
         with pytest.raises(ValueError, match=message):
