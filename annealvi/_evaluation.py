@@ -56,6 +56,7 @@ class Evaluation:
         self.last: float | None = None  # at T settled, so comparable with the next
         self.latest: tuple[int, float] | None = None  # step, value
         self.budget_ended = False  # whether the last pass came before a reason to stop
+        self.compared = False  # whether there were two values to compare
 
     def after_pass(self, index: int) -> bool:
         """Record a pass; return whether the fit should end."""
@@ -69,6 +70,7 @@ class Evaluation:
             line += f", perplexity: {perplexity:.4f}"
             if estimator._temperature.settled(monitor.step - 1):
                 change = np.inf if self.last is None else abs(self.last - perplexity)
+                self.compared = self.last is not None
                 converged = bool(change < estimator.perp_tol)
                 self.last = perplexity
         if not converged:
@@ -83,18 +85,24 @@ class Evaluation:
 
     def warn(self, stacklevel: int) -> None:
         """Say so where the budget ended a fit that was getting better."""
-        budget = f"after max_iter={self.n_passes} passes. Increase max_iter"
+        budget = f"after max_iter={self.n_passes} passes."
         if self.budget_ended and self.estimator.evaluate_every > 0:
             tol = self.estimator.perp_tol
+            advice = (
+                "Increase max_iter or perp_tol."
+                if self.compared
+                else "The temperature was falling until the last evaluations, which are compared "
+                "at T = 1 only: increase max_iter, or let it fall over a part of the fit, such as "
+                "with temperature='annealed'."
+            )
             warnings.warn(
-                f"The training perplexity had not converged to perp_tol={tol!r} {budget} or "
-                "perp_tol.",
+                f"The training perplexity had not converged to perp_tol={tol!r} {budget} {advice}",
                 ConvergenceWarning,
                 stacklevel=stacklevel + 1,
             )
         if self.budget_ended and self.early_stopping is not None and self.early_stopping.improving:
             warnings.warn(
-                f"The validation score was still improving {budget}.",
+                f"The validation score was still improving {budget} Increase max_iter.",
                 ConvergenceWarning,
                 stacklevel=stacklevel + 1,
             )

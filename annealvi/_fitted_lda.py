@@ -64,7 +64,7 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     ) -> tuple[LDA, float | NDArray, float | NDArray]:
         raise NotImplementedError
 
-    def _settle(self) -> Settings:
+    def _settle(self, n_topics: int | None = None) -> Settings:
         raise NotImplementedError
 
     def _resume(self, settings: Settings) -> None:
@@ -264,7 +264,8 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self, value: NDArray, n_topics: int, n_features: int, dtype: np.dtype, first: bool
     ) -> None:
         """Go on from given topics."""
-        settings = self._settle()
+        self._validate_params()  # settings follow from them
+        settings = self._settle(n_topics)
         temperature = clone(self._wanted_temperature())
         # another model, so that views of the old one and copies of the estimator keep theirs
         model, alpha, eta = self._new_model(n_topics, n_features, dtype, settings)

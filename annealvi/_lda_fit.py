@@ -329,9 +329,10 @@ class LDAFit(FittedLDA):
 
     # ----------------------------------------------------------------- details
 
-    def _settle(self) -> Settings:
-        """The parameters for a stream of documents."""
-        return settle(self.__dict__, int(min(self.total_samples, 2**53)))
+    def _settle(self, n_topics: int | None = None) -> Settings:
+        """The parameters for a stream of documents, by default of `n_components` topics."""
+        given = self.__dict__ if n_topics is None else self.__dict__ | {"n_components": n_topics}
+        return settle(given, int(min(self.total_samples, 2**53)))
 
     def _wanted_temperature(self) -> Temperature:
         return as_temperature(self._settle().temperature, type(self).__name__, KINDS)

@@ -107,8 +107,8 @@ def batch_size(n_samples: int) -> int:
 
 
 def passes(n_samples: int) -> int:
-    """800 / sqrt(D), between 2 and 40."""
-    return int(np.clip(round(800 / np.sqrt(max(n_samples, 1))), 2, 40))
+    """110 / D^(1/4), between 2 and 40."""
+    return int(np.clip(round(110 / max(n_samples, 1) ** 0.25), 2, 40))
 
 
 def settle(parameters: Mapping[str, Any], n_samples: int) -> Settings:
@@ -128,6 +128,9 @@ def settle(parameters: Mapping[str, Any], n_samples: int) -> Settings:
         if name in Settings._fields and not _is_open(value) and not is_learned(value)
     }
     settings = preset._replace(**given)
+    if parameters["preset"] == "annealvi" and "learning_method" not in given:
+        method = "online" if settings.batch_size < n_samples else "batch"
+        settings = settings._replace(learning_method=method)
     if "mean_change_tol" in given and "token_change_tol" not in given:
         settings = settings._replace(token_change_tol=None)
     if "learning_decay" in given or "learning_offset" in given:

@@ -151,6 +151,16 @@ class TemperedLDA(LDAFit):
         `fit` stops when the validation score has not gained 0.001 nats a word in so many
         passes.  While T is still falling, scores are recorded but do not stop the fit.
 
+    topic_estimate : {"auto", "map", "variational"}, default="auto"
+        What a document's step takes for :math:`\log\beta`: ``"variational"`` is the faithful
+        mean field, :math:`E[\log\beta]`; ``"map"`` takes topics for a point,
+        :math:`\log E[\beta]`, which is variational EM under the prior Dir(eta + 1).
+        ``"auto"`` is what `preset` says.
+
+    preset : {"annealvi", "sklearn"}, default="annealvi"
+        What parameters stand for that are left open, None or ``"auto"``: what does well on
+        many corpora, or scikit-learn's defaults, whose numbers they then give.
+
     callback : callable, default=None
         Called as ``callback(estimator, monitor)`` after each step; the estimator can be
         used as it then is.  ``monitor`` has ``step``, ``passes``,

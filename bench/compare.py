@@ -33,9 +33,12 @@ from annealvi import TemperedLDA
 from annealvi.datasets import load_arxiv_abstracts, make_topic_corpus
 long = load_arxiv_abstracts().data[:1500]
 short = make_topic_corpus(4000, 4000, 20, document_length=25, random_state=0).data
+# mean-field steps, which is all that earlier revisions have
+FAITHFUL = {"preset": "sklearn"} if "preset" in TemperedLDA().get_params() else {}
 def estimator(K, same=False):
-    return TemperedLDA(K, total_samples=3000, batch_size=256, random_state=0, temperature=1,
-                       learning_method="online", document_init="random" if same else "constant")
+    return TemperedLDA(K, **FAITHFUL, total_samples=3000, batch_size=256, random_state=0,
+                       temperature=1, learning_method="online",
+                       document_init="random" if same else "constant")
 def passes(X, K, same=False):
     lda = estimator(K, same).partial_fit(X[:256])
     return lambda: lda.partial_fit(X)

@@ -39,7 +39,7 @@ class FoldIn(NamedTuple):
             doc_topic_prior=self.alpha,
             topic_word_prior=1.0,
             max_iter=0,
-            temperature=1,
+            preset="sklearn",
         )
         with np.errstate(over="ignore"):  # of bound_: such topics lie far from their prior
             lda.fit(X[:1])

@@ -46,7 +46,11 @@ from annealvi.metrics import document_completion
 from annealvi.temperature import Temperature
 
 COMMON = dict(
-    n_components=100, learning_method="online", learning_decay=0.7, document_init="constant"
+    n_components=100,
+    learning_method="online",
+    learning_decay=0.7,
+    document_init="constant",
+    preset="sklearn",  # the mean field, from random starts
 )
 SETTINGS = {
     "arxiv_100k": COMMON | dict(batch_size=100, learning_offset=64, max_iter=4),

@@ -59,6 +59,7 @@ def main() -> None:
                     max_iter=passes,
                     temperature=temperature,
                     document_init="constant",
+                    preset="sklearn",  # the mean field, from random starts
                     random_state=seed,
                     n_jobs=os.cpu_count(),
                 ).fit(train)

@@ -35,6 +35,7 @@ def start(problem, X, temperature):
         random_state=0,
         n_jobs=1,
         temperature=temperature,
+        preset="sklearn",
     )
     lda.partial_fit(X[: problem.batch_size])
     return lambda: lda.partial_fit(X)

@@ -102,6 +102,7 @@ def fit(
         learning_offset=arguments.offset,
         learning_decay=0.7,
         document_init="constant",
+        preset="sklearn",  # the mean field, from random starts
         temperature=temperature,
         callback=HeldOut(problem.held_out, every=n_passes / POINTS),
         random_state=seed,

@@ -158,6 +158,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         batch_size=100 if arguments.full else 32,
         max_iter=arguments.passes,
         temperature=LocalVariational(normaliser="corpus"),
+        preset="sklearn",  # the mean field, from random starts
         random_state=arguments.seed,
         n_jobs=arguments.jobs,
     ).fit(X)

@@ -89,6 +89,7 @@ def fit(problem: Problem, temperature: Temperature, seed: int, jobs: int) -> Tem
         learning_method="online",
         learning_decay=0.7,
         document_init="constant",
+        preset="sklearn",  # the mean field, from random starts
         temperature=temperature,
         callback=HeldOut(problem.held_out, every=n_passes / POINTS),
         random_state=seed,

@@ -30,6 +30,8 @@ cdef enum:
     # a processor is free.
     LEAST_SHARED = 1 << 18
     SLACK = 16  # lanes of the longest vector: the kernels read and write whole ones
+    # Logarithms of topic sums further apart than this would be clamped in float32, at 40.
+    WIDE = 30
 
 
 cdef inline int shared_among(int n_threads, Py_ssize_t n, Py_ssize_t K) noexcept nogil:
@@ -99,7 +101,13 @@ def refresh_weights(
     cdef:
         Py_ssize_t i, v
         int K_pad = lam.shape[1]
+        int k, kind = mean
+        floating least = log_sums[0], most = log_sums[0]
         floating *logs_v = NULL
+    for k in range(K):
+        least, most = min(least, log_sums[k]), max(most, log_sums[k])
+    if mean and normalise and most - least > WIDE:
+        kind = 2
     n_threads = shared_among(n_threads, n_words, K)
     for i in prange(n_words, nogil=True, num_threads=n_threads, schedule="static"):
         v = words[i]
@@ -109,11 +117,11 @@ def refresh_weights(
                 logs_v = &logs[v, 0]
             if floating is float:
                 log_scale[v] = kernels.f32.topic_weights(
-                    mean, K, K_pad, &lam[v, 0], &eta[v, 0], <float>(now / decay[v]), &log_sums[0],
+                    kind, K, K_pad, &lam[v, 0], &eta[v, 0], <float>(now / decay[v]), &log_sums[0],
                     b, normalise, &scratch[threadid(), 0], &weights[v, 0], logs_v)
             else:
                 log_scale[v] = kernels.f64.topic_weights(
-                    mean, K, K_pad, &lam[v, 0], &eta[v, 0], <double>(now / decay[v]), &log_sums[0],
+                    kind, K, K_pad, &lam[v, 0], &eta[v, 0], <double>(now / decay[v]), &log_sums[0],
                     b, normalise, &scratch[threadid(), 0], &weights[v, 0], logs_v)
             fresh[v] = 1
 

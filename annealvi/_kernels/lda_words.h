@@ -97,18 +97,20 @@ static double FN(log_dot)(int K_pad, const REAL *s, const REAL *weights, double 
 
 /* The exponents of a row of topic weights: at b = 1 they come apart into a scale and
  * the rest, otherwise the scale is 1.  Returns the largest.  `kind` says what is known of
- * lambda: NEAR is below FAR everywhere; a MEAN has log lambda in place of psi(lambda). */
-enum { FN(DISTANT), FN(NEAR), FN(MEAN) };
+ * lambda: NEAR is below FAR everywhere; a MEAN has log lambda in place of psi(lambda), and a
+ * WIDE_MEAN log_sums so far apart that the rest alone would be clamped, so it stays whole. */
+enum { FN(DISTANT), FN(NEAR), FN(MEAN), FN(WIDE_MEAN) };
 INLINE REAL FN(weight_exponents)(int kind, int K, int K_pad, const REAL *lambda,
                                  const REAL *log_sums, REAL b, REAL *scales, REAL *exponents)
 {
     for (int k = 0; k < K_pad; k += LANES) {
         V scale = FN(load)(lambda + k), shift = {0};
-        if (kind != FN(MEAN))
+        if (kind < FN(MEAN))
             FN(digamma_parts)(scale, kind == FN(NEAR), &scale, &shift);
         const V rest = -shift - FN(load)(log_sums + k);
-        FN(store)(scales + k, b == 1 ? scale : FN(splat)(1));
-        FN(store)(exponents + k, b == 1 ? rest : rest + FN(log)(scale));
+        const int apart = b == 1 && kind != FN(WIDE_MEAN);
+        FN(store)(scales + k, apart ? scale : FN(splat)(1));
+        FN(store)(exponents + k, apart ? rest : rest + FN(log)(scale));
     }
     REAL largest = exponents[0];
     for (int k = K; k < K_pad; k++)
@@ -118,10 +120,11 @@ INLINE REAL FN(weight_exponents)(int kind, int K, int K_pad, const REAL *lambda,
 
 /* One row of topic weights, W_k = exp(b (l_k - reference)), 0 in the padding: l_k = E log beta_k
  * = psi(lambda_k) - log_sums_k or, for the `mean`, log E beta_k = log lambda_k - log_sums_k,
- * with log_sums psi or the logarithm of lambda's sums over words.  With `normalise` the
- * reference is about the largest l_k of the row, else 0.  Returns the reference.  `logs`, unless
- * NULL, gets the exponents at b = 1, which no clamp has touched.  A `factor` other than 1 first
- * takes lambda on its way back to eta, as step_row has it.  `scratch` is 2 K_pad long. */
+ * with log_sums psi or the logarithm of lambda's sums over words; `mean` is 2 where these lie
+ * far apart, see WIDE_MEAN.  With `normalise` the reference is about the largest l_k of the row,
+ * else 0.  Returns the reference.  `logs`, unless NULL, gets the exponents at b = 1, which no
+ * clamp has touched.  A `factor` other than 1 first takes lambda on its way back to eta, as
+ * step_row has it.  `scratch` is 2 K_pad long. */
 static REAL FN(topic_weights)(int mean, int K, int K_pad, const REAL *lambda, const REAL *eta,
                               REAL factor, const REAL *log_sums, REAL b, int normalise,
                               REAL *scratch, REAL *weights, REAL *logs)
@@ -136,7 +139,10 @@ static REAL FN(topic_weights)(int mean, int K, int K_pad, const REAL *lambda, co
         lambda = row;
     }
     REAL reference;
-    if (mean)
+    if (mean == 2)
+        reference = FN(weight_exponents)(FN(WIDE_MEAN), K, K_pad, lambda, log_sums, b, weights,
+                                         exponents);
+    else if (mean)
         reference = FN(weight_exponents)(FN(MEAN), K, K_pad, lambda, log_sums, b, weights,
                                          exponents);
     else if (FN(largest_of)(K_pad, lambda) < (REAL)FAR)

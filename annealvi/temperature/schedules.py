@@ -13,9 +13,9 @@ from annealvi.temperature.base import Temperature, whole_steps
 
 #: Fraction of the fit that is annealed where neither `length` nor `passes` is given.
 DEFAULT_LENGTH = 1 / 3
-#: How far above the critical temperature a fit starts that asks for it, and the hottest start:
-#: with many topics documents choose among them at any temperature.
-HEADROOM, HOTTEST = 1.2, 4.0
+#: The hottest start of a fit that asks for one: with many topics documents choose among them
+#: at any temperature.
+HOTTEST = 6.0
 
 
 class Fixed(Temperature):
@@ -69,7 +69,8 @@ class Annealed(Temperature):
     start : float or "auto", default=3.9
         The first temperature T0 >= 1.  It must exceed the critical temperature below
         which the objective breaks into several optima, or nothing is gained.  ``"auto"`` is
-        1.2 times that of the data, but at most 4, where the model knows it: LDA does.
+        :math:`\min(1.2 T_c, 3 + 0.2 T_c, 6)` where the model knows the critical temperature
+        :math:`T_c` of the data: LDA does.
     length : float or None, default=None
         The annealed fraction of the fit, in (0, 1]: L = ceil(length * steps).  None
         means 1/3, unless `passes` is given.
@@ -150,7 +151,8 @@ class Annealed(Temperature):
                 f"The 'start' parameter of Annealed can be 'auto' only where the critical "
                 f"temperature is known, as it is in TemperedLDA. {owner} needs a number."
             )
-        return min(max(1.0, HEADROOM * model.critical_temperature()), HOTTEST)
+        critical = model.critical_temperature()
+        return max(1.0, min(1.2 * critical, 3.0 + 0.2 * critical, HOTTEST))
 
     def inverse(self, step: int) -> float:
         if self.settled(step):

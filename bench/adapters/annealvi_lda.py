@@ -15,7 +15,7 @@ from annealvi.models.lda import LDA
 
 
 def estimator(problem, X, n_threads=1, same_trajectory=False, **options: Any) -> TemperedLDA:
-    """An estimator of online steps at T = 1, unless `options` want another."""
+    """An estimator of online mean-field steps at T = 1, unless `options` want another."""
     return TemperedLDA(
         problem.n_topics,
         doc_topic_prior=problem.alpha,
@@ -25,7 +25,7 @@ def estimator(problem, X, n_threads=1, same_trajectory=False, **options: Any) ->
         random_state=0,
         n_jobs=n_threads,
         document_init="random" if same_trajectory else "constant",
-        **{"temperature": 1, "learning_method": "online", **options},
+        **{"preset": "sklearn", "learning_method": "online", **options},
     )
 
 

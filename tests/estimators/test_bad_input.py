@@ -77,7 +77,7 @@ def spoil(value):
         (dict(temperature=Annealed(length=2)), "'length' parameter of Annealed .* Got 2"),
         (dict(temperature=Annealed(length=0.5, passes=1)), "Only one of .*'length' and 'passes'"),
         (
-            dict(temperature=Annealed(passes=11)),
+            dict(temperature=Annealed(passes=11), max_iter=10),
             "'passes' .* Got passes=11, while fit makes 10",
         ),
         (dict(temperature=Annealed(shape="cosine")), "'shape' parameter of Annealed .* 'cosine'"),
@@ -193,7 +193,7 @@ def test_perplexity_at_a_given_gamma():
 
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
 def test_steps_of_the_posterior_form_must_stay_below_1(method):
-    hot = dict(learning_method="online", n_components=3, batch_size=5)
+    hot = dict(learning_method="online", learning_decay=0.7, n_components=3, batch_size=5)
     message = r"Got 0.1866 \* 6 = 1.12 at step 1: .* learning_offset than 10"
     for temperature in (Fixed(6.0, form="posterior"), Annealed(6, passes=3, form="posterior")):
         with pytest.raises(ValueError, match=message):
@@ -231,7 +231,7 @@ def test_an_error_leaves_the_estimator_as_it_was(method, parameters):
         getattr(new := TemperedLDA(3, **parameters), method)(X)
     with pytest.raises(NotFittedError):
         new.transform(X)
-    lda = TemperedLDA(3, random_state=0).fit(X)
+    lda = TemperedLDA(3, max_iter=10, random_state=0).fit(X)
     before = lda.transform(X)
     lda.set_params(**parameters)
     with pytest.raises(ValueError):

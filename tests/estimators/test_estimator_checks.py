@@ -5,6 +5,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from annealvi import (
     Annealed,
+    Fixed,
     LocalVariational,
     TemperedFMM,
     TemperedGaussianMixture,
@@ -12,21 +13,42 @@ from annealvi import (
     Variational,
 )
 
+TOPIC_MODELS = [
+    TemperedLDA(),
+    TemperedLDA(learning_method="online", batch_size=3, max_iter=4),
+    TemperedLDA(n_components=50, init="kmeans++"),  # more topics than documents
+    TemperedLDA(init="documents", n_components=1, evaluate_every=2, perp_tol=1e6),
+    TemperedLDA(init="random", topic_estimate="map", document_init="random"),
+    TemperedLDA(init="kmeans++", topic_estimate="variational"),
+    TemperedLDA(doc_topic_prior="learn", topic_word_prior="learn"),
+    TemperedLDA(n_init=2, validation_fraction=0.2),
+    TemperedLDA(preset="sklearn"),
+    TemperedLDA(preset="sklearn", topic_estimate="map", init="kmeans++", document_init="warm"),
+    TemperedLDA(preset="sklearn", temperature="annealed"),
+    TemperedLDA(preset="sklearn", temperature="variational"),
+    TemperedLDA(preset="sklearn", temperature="local", learning_method="online"),
+]
+# every kind of temperature, both forms, topics a point and a distribution
+TOPIC_MODELS += [
+    TemperedLDA(topic_estimate=estimate, temperature=temperature, learning_method=method)
+    for estimate, method, temperature in [
+        ("map", "batch", 1),
+        ("map", "batch", Fixed(2.0, form="posterior")),
+        ("map", "online", Annealed(form="posterior")),
+        ("variational", "online", Annealed(form="posterior")),
+        ("map", "batch", "variational"),
+        ("map", "online", Variational(partition="prior", damping=1)),
+        ("variational", "online", Variational(partition="prior", damping=1)),
+        ("map", "online", "local"),
+        ("map", "batch", LocalVariational(continuous=True, normaliser="corpus")),
+        ("variational", "batch", LocalVariational(continuous=True, normaliser="corpus")),
+    ]
+]
+
 
 @parametrize_with_checks(
     [
-        TemperedLDA(),
-        TemperedLDA(temperature=1),
-        TemperedLDA(learning_method="online", temperature=Annealed(form="posterior")),
-        TemperedLDA(init="documents", n_components=1, evaluate_every=2, perp_tol=1e6),
-        TemperedLDA(doc_topic_prior="learn", topic_word_prior="learn"),
-        TemperedLDA(n_init=2, validation_fraction=0.2),
-        TemperedLDA(temperature="variational"),
-        TemperedLDA(temperature="local", learning_method="online"),
-        TemperedLDA(
-            temperature=Variational(partition="prior", damping=1), learning_method="online"
-        ),
-        TemperedLDA(temperature=LocalVariational(continuous=True, normaliser="corpus")),
+        *TOPIC_MODELS,
         TemperedFMM(),
         TemperedFMM(
             2,

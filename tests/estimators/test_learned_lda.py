@@ -39,9 +39,20 @@ def X():
     return sparse.csr_matrix(counts)
 
 
-def make(**kwargs):
+def mean_field(**kwargs):
     settings = dict(n_components=4, random_state=0, batch_size=16, max_iter=12)
+    settings |= dict(preset="sklearn", temperature="annealed")
     return TemperedLDA(**(settings | kwargs))
+
+
+def point(**kwargs):
+    return mean_field(topic_estimate="map", **kwargs)
+
+
+@pytest.fixture(params=[mean_field, point])
+def make(request):
+    """An estimator, topics a distribution or a point."""
+    return request.param
 
 
 def everything(lda, X):
@@ -66,7 +77,7 @@ def assert_identical(one, other):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("temperature", LEARNED)
-def test_it_cools_and_ends_at_T_1(X, temperature, method):
+def test_it_cools_and_ends_at_T_1(make, X, temperature, method):
     lda = make(temperature=LEARNED[temperature], learning_method=method, max_iter=20).fit(X)
     path = lda.temperature_path_
     n_learning = 15 if method == "batch" else 75
@@ -87,7 +98,7 @@ def test_it_cools_and_ends_at_T_1(X, temperature, method):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("max_iter", [1, 2])
 @pytest.mark.parametrize("temperature", ["variational", "local"])
-def test_short_fits_end_at_T_1(X, temperature, max_iter, method):
+def test_short_fits_end_at_T_1(make, X, temperature, max_iter, method):
     lda = make(temperature=temperature, learning_method=method, max_iter=max_iter).fit(X)
     assert lda.temperature_path_[-1] == 1
     assert lda.transform(X).shape == (80, 4)
@@ -95,7 +106,7 @@ def test_short_fits_end_at_T_1(X, temperature, max_iter, method):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("temperature", ["variational", "local"])
-def test_dense_input_is_sparse_input(X, temperature, method):
+def test_dense_input_is_sparse_input(make, X, temperature, method):
     one = make(temperature=temperature, learning_method=method).fit(X)
     other = make(temperature=temperature, learning_method=method).fit(X.toarray())
     assert_identical(everything(one, X), everything(other, X.toarray()))
@@ -103,7 +114,7 @@ def test_dense_input_is_sparse_input(X, temperature, method):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("temperature", ["variational", "local", "corpus"])
-def test_float32_follows_float64(X, temperature, method):
+def test_float32_follows_float64(make, X, temperature, method):
     fits = [
         make(temperature=LEARNED[temperature], learning_method=method).fit(X.astype(dtype))
         for dtype in (np.float32, np.float64)
@@ -117,7 +128,7 @@ def test_float32_follows_float64(X, temperature, method):
 
 
 @pytest.mark.parametrize("n_components", [1, 3, 8, 9, 17])
-def test_float32_at_any_width(X, n_components):
+def test_float32_at_any_width(make, X, n_components):
     """Rows are padded otherwise in float32 than in float64."""
     paths = [
         make(n_components=n_components, temperature="variational", max_iter=8)
@@ -131,7 +142,7 @@ def test_float32_at_any_width(X, n_components):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("temperature", ["variational", "local"])
-def test_bit_identical_for_any_n_jobs_and_from_run_to_run(X, temperature, dtype, method):
+def test_bit_identical_for_any_n_jobs_and_from_run_to_run(make, X, temperature, dtype, method):
     results = []
     for n_jobs in (1, 1, 2, 3):
         lda = make(temperature=temperature, learning_method=method, max_iter=2, n_jobs=n_jobs)
@@ -140,7 +151,7 @@ def test_bit_identical_for_any_n_jobs_and_from_run_to_run(X, temperature, dtype,
         assert_identical(results[0], other)
 
 
-def test_fits_do_not_touch_the_temperature(X):
+def test_fits_do_not_touch_the_temperature(make, X):
     temperature = Variational(prior=np.ones(100))
     before = pickle.dumps(temperature)
     lda = make(temperature=temperature)
@@ -152,7 +163,7 @@ def test_fits_do_not_touch_the_temperature(X):
 
 
 @pytest.mark.parametrize("temperature", LEARNED)
-def test_clones_pickles_and_parameters(X, temperature):
+def test_clones_pickles_and_parameters(make, X, temperature):
     lda = make(temperature=LEARNED[temperature]).fit(X)
     copy = pickle.loads(pickle.dumps(lda))
     assert_identical(everything(lda, X), everything(copy, X))
@@ -161,7 +172,7 @@ def test_clones_pickles_and_parameters(X, temperature):
     assert not hasattr(cloned, "temperature_")
 
 
-def test_parameters_of_the_temperature(X):
+def test_parameters_of_the_temperature(make, X):
     lda = make(temperature=Variational()).set_params(temperature__t_max=2.0, temperature__grid=7)
     assert lda.temperature == Variational(t_max=2.0, grid=7)
     assert lda.fit(X).temperature_posterior_.shape == (7,)
@@ -169,7 +180,7 @@ def test_parameters_of_the_temperature(X):
     assert lda.fit(X).temperature_path_[0] == pytest.approx(1.5, rel=0.1)
 
 
-def test_grid_search_reaches_the_temperature(X):
+def test_grid_search_reaches_the_temperature(make, X):
     search = GridSearchCV(
         make(temperature=Variational(), max_iter=4),
         {"temperature__t_max": [1.5, 10.0]},
@@ -186,7 +197,7 @@ def test_grid_search_reaches_the_temperature(X):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kind", ["array", "LogPartition"])
-def test_log_c_given(X, kind, method):
+def test_log_c_given(make, X, kind, method):
     """The same numbers as when the fit works them out itself."""
     prior = LDAPrior(4, 60, [X.sum()], doc_topic_prior=0.25, topic_word_prior=0.25)
     grid = np.geomspace(1, 10, 100)
@@ -219,7 +230,7 @@ def test_log_c_given(X, kind, method):
 # ------------------------------------------------------------------ attributes
 
 
-def test_attributes_that_come_with_the_temperature(X):
+def test_attributes_that_come_with_the_temperature(make, X):
     names = ("temperature_posterior_", "temperature_posterior_path_", "document_temperatures_")
     for temperature in ("variational", "local", 1, "annealed"):
         lda = make(temperature=temperature)
@@ -245,7 +256,7 @@ def test_attributes_that_come_with_the_temperature(X):
 
 @pytest.mark.filterwarnings("ignore:The training perplexity had not converged")
 @pytest.mark.parametrize("method", METHODS)
-def test_history(X, method):
+def test_history(make, X, method):
     lda = make(temperature="variational", learning_method=method, evaluate_every=2, perp_tol=0).fit(
         X
     )
@@ -262,13 +273,13 @@ def test_history(X, method):
         assert_array_equal(annealed, [False] * 4 + [True] * 2 if temperature == "local" else True)
 
 
-def test_no_stop_while_it_learns(X):
+def test_no_stop_while_it_learns(make, X):
     lda = make(temperature="variational", evaluate_every=1, perp_tol=1e9, max_iter=40).fit(X)
     assert len(lda.temperature_path_) == 32  # 30 that learn, 2 evaluations at T = 1
     assert lda.temperature_ == 1
 
 
-def test_the_tempered_elbo_is_eq_5(X):
+def test_the_tempered_elbo_is_eq_5(make, X):
     """Written out from what is public: energies, log C, q(y), and the ELBO at T = 1."""
     seen = []
 
@@ -311,7 +322,7 @@ STREAM = dict(total_samples=160, batch_size=16)
 
 
 @pytest.mark.parametrize("temperature", LEARNED)
-def test_partial_fit_keeps_the_state_of_the_temperature(X, temperature):
+def test_partial_fit_keeps_the_state_of_the_temperature(make, X, temperature):
     one, parts, pickled = (make(temperature=LEARNED[temperature], **STREAM) for _ in range(3))
     one.partial_fit(X)
     for start, end in ((0, 16), (16, 48), (48, 80)):
@@ -330,7 +341,7 @@ def test_partial_fit_keeps_the_state_of_the_temperature(X, temperature):
         assert 1 <= parts.temperature_ < 1.1
 
 
-def test_looking_between_calls_changes_nothing(X):
+def test_looking_between_calls_changes_nothing(make, X):
     one, other = (make(temperature="variational", **STREAM) for _ in range(2))
     for start in range(0, 80, 16):
         one.partial_fit(X[start : start + 16])
@@ -342,7 +353,7 @@ def test_looking_between_calls_changes_nothing(X):
     assert_identical(everything(one, X), everything(other, X))
 
 
-def test_another_temperature_is_planned_anew(X):
+def test_another_temperature_is_planned_anew(make, X):
     lda = make(temperature="variational", **STREAM).partial_fit(X)
     T = lda.temperature_
     lda.set_params(temperature=Variational()).partial_fit(X)  # the same
@@ -360,14 +371,14 @@ def test_another_temperature_is_planned_anew(X):
     assert lda.temperature_path_[25] == pytest.approx(np.mean(np.geomspace(1, 10, 100)))
 
 
-def test_a_fit_after_a_stream_starts_over(X):
+def test_a_fit_after_a_stream_starts_over(make, X):
     fitted = make(temperature="variational").fit(X)
     lda = make(temperature="variational", total_samples=80).partial_fit(X).fit(X)
     assert_identical(everything(fitted, X), everything(lda, X))
 
 
 @pytest.mark.parametrize("temperature", ["variational", "local"])
-def test_assigned_topics_in_a_stream(X, temperature):
+def test_assigned_topics_in_a_stream(make, X, temperature):
     """Topics assigned, or written to in place, are what the next call goes on from."""
     topics = np.random.RandomState(3).gamma(0.3, 1.0, (4, 60)) * 40 + 0.01
     settings = dict(temperature=temperature, batch_size=16, total_samples=800)
@@ -382,7 +393,7 @@ def test_assigned_topics_in_a_stream(X, temperature):
     assert_allclose(assigned.components_, written.components_, rtol=1e-10)
 
 
-def test_a_stream_from_given_topics(X):
+def test_a_stream_from_given_topics(make, X):
     lda = make(temperature="variational", **STREAM)
     lda.components_ = np.random.RandomState(0).rand(4, 60) + 0.1
     lda.partial_fit(X)
@@ -394,7 +405,7 @@ def test_a_stream_from_given_topics(X):
 
 
 @pytest.mark.parametrize("T", [1, 1.0, 2.5, 40.0, np.float32(3)])
-def test_prediction_at_a_temperature(X, T):
+def test_prediction_at_a_temperature(make, X, T):
     for temperature in (1, "annealed", "variational", "local"):
         lda = make(temperature=temperature, max_iter=4).fit(X)
         expected = lda._model.infer(X, Tempering(1 / float(T)))
@@ -407,7 +418,7 @@ def test_prediction_at_a_temperature(X, T):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_prediction_at_the_learned_temperature(X, method):
+def test_prediction_at_the_learned_temperature(make, X, method):
     lda = make(temperature="variational", learning_method=method).fit(X)
     T = 1 / lda._temperature.learned().inverse
     path = lda.temperature_path_
@@ -418,7 +429,7 @@ def test_prediction_at_the_learned_temperature(X, method):
     assert lda.score(X, temperature="learned") == pytest.approx(lda.score(X, temperature=float(T)))
 
 
-def test_prediction_with_a_temperature_for_each_document(X):
+def test_prediction_with_a_temperature_for_each_document(make, X):
     lda = make(temperature="local").fit(X)
     gamma = lda.transform(X, normalize=False, temperature="learned")
     words = np.asarray(X.sum(axis=1)).ravel()
@@ -434,7 +445,7 @@ def test_prediction_with_a_temperature_for_each_document(X):
 
 
 @pytest.mark.parametrize("temperature", LEARNED)
-def test_rows_are_independent(X, temperature):
+def test_rows_are_independent(make, X, temperature):
     """As at T = 1, whatever other documents there are."""
     lda = make(temperature=LEARNED[temperature]).fit(X)
     together = lda.transform(X, temperature="learned")
@@ -447,7 +458,7 @@ def test_rows_are_independent(X, temperature):
 
 
 @pytest.mark.parametrize("temperature", ["variational", "local"])
-def test_document_completion_at_a_temperature(X, temperature):
+def test_document_completion_at_a_temperature(make, X, temperature):
     lda = make(temperature=temperature).fit(X)
     observed, hidden = split_tokens(X, random_state=0)
     beta = lda.components_ / lda.components_.sum(axis=1, keepdims=True)
@@ -467,7 +478,7 @@ BAD = [0.5, 0, -1, math.nan, math.inf, "hot", "variational", None, True, [2.0], 
 
 @pytest.mark.parametrize("method", ["transform", "score"])
 @pytest.mark.parametrize("value", BAD, ids=repr)
-def test_not_a_temperature_to_predict_at(X, value, method):
+def test_not_a_temperature_to_predict_at(make, X, value, method):
     lda = make(temperature="variational", max_iter=2).fit(X)
     message = rf"'temperature' parameter of TemperedLDA.{method} must be a float in the range \[1"
     with pytest.raises(ValueError, match=message) as error:
@@ -479,7 +490,7 @@ def test_not_a_temperature_to_predict_at(X, value, method):
 
 
 @pytest.mark.parametrize("temperature", [1, 2.5, "annealed", Annealed(passes=1)])
-def test_nothing_was_learned(X, temperature):
+def test_nothing_was_learned(make, X, temperature):
     lda = make(temperature=temperature, max_iter=2).fit(X)
     message = "'learned' needs a fit whose temperature was learned, 'variational' or 'local'. Got"
     for predict in (lda.transform, lda.score):
@@ -491,7 +502,7 @@ def test_nothing_was_learned(X, temperature):
         make(temperature=temperature).partial_fit(X).transform(X, temperature="learned")
 
 
-def test_not_fitted(X):
+def test_not_fitted(make, X):
     for method in ("transform", "score"):
         with pytest.raises(NotFittedError):
             getattr(make(temperature="local"), method)(X, temperature="learned")
@@ -504,7 +515,7 @@ def test_not_fitted(X):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("temperature", [1, 3.0, "annealed", "variational", "local"])
-def test_document_temperatures(X, temperature, dtype):
+def test_document_temperatures(make, X, temperature, dtype):
     """Against the definition: uniform prior, b = m / 100, c(b) of a word of the corpus."""
     lda = make(temperature=temperature).fit(X.astype(dtype))
     found = lda.document_temperatures(X)
@@ -523,7 +534,7 @@ def test_document_temperatures(X, temperature, dtype):
         assert_array_equal(lda.document_temperatures_, found)
 
 
-def test_the_corpus_is_that_of_the_fit(X):
+def test_the_corpus_is_that_of_the_fit(make, X):
     """A document is as odd as the training documents make it, whatever it comes with."""
     lda = make(temperature="variational").fit(X)
     found = lda.document_temperatures(X)
@@ -533,7 +544,7 @@ def test_the_corpus_is_that_of_the_fit(X):
     assert not np.array_equal(lda.document_temperatures(X[:20]), lda.document_temperatures(X)[:20])
 
 
-def test_document_temperatures_of_any_estimator(X):
+def test_document_temperatures_of_any_estimator(make, X):
     partial = make(temperature="local", **STREAM).partial_fit(X)
     given = make()
     given.components_ = partial.components_
@@ -554,7 +565,7 @@ def test_document_temperatures_of_any_estimator(X):
         partial.document_temperatures(-X.toarray())
 
 
-def test_documents_of_words_that_do_not_belong_together_are_hot(X):
+def test_documents_of_words_that_do_not_belong_together_are_hot(make, X):
     lda = make(temperature="local", max_iter=30).fit(X)
     rng = np.random.RandomState(0)
     probability = np.asarray(X.sum(axis=0)).ravel() / X.sum()
@@ -566,7 +577,7 @@ def test_documents_of_words_that_do_not_belong_together_are_hot(X):
 
 
 @pytest.mark.filterwarnings("default:The learned temperature did not cool")
-def test_the_prior_of_sparse_topics_does_not_cool(X):
+def test_the_prior_of_sparse_topics_does_not_cool(make, X):
     eta = 1 / 500
     lda = make(
         doc_topic_prior=eta,
@@ -593,7 +604,7 @@ def test_the_prior_of_sparse_topics_does_not_cool(X):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("temperature", ["variational", "local"])
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, StopIteration, RuntimeError])
-def test_a_fit_that_was_stopped_can_be_used(X, stop, temperature, method):
+def test_a_fit_that_was_stopped_can_be_used(make, X, stop, temperature, method):
     def callback(estimator, monitor):
         if monitor.step == 3:
             raise stop
@@ -621,7 +632,7 @@ def test_a_fit_that_was_stopped_can_be_used(X, stop, temperature, method):
     assert lda.temperature_path_[-1] < lda.temperature_path_[2]
 
 
-def test_a_callback_may_look_at_everything(X):
+def test_a_callback_may_look_at_everything(make, X):
     seen = []
 
     def callback(estimator, monitor):
@@ -635,7 +646,7 @@ def test_a_callback_may_look_at_everything(X):
     assert_identical(everything(lda, X), everything(make(**settings).fit(X), X))
 
 
-def test_an_error_leaves_the_estimator_as_it_was(X):
+def test_an_error_leaves_the_estimator_as_it_was(make, X):
     lda = make(temperature="variational").fit(X)
     before = everything(lda, X)
     for wrong in (Variational(grid=[2, 3]), LocalVariational(rounds=0), "vartiational"):
@@ -656,7 +667,8 @@ def test_an_error_leaves_the_estimator_as_it_was(X):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("temperature", ["variational", "local", "over the prior", "corpus"])
-def test_sparse_priors_of_a_large_vocabulary(temperature, dtype):
+@pytest.mark.parametrize("estimate", ["map", "variational"])
+def test_sparse_priors_of_a_large_vocabulary(estimate, temperature, dtype):
     Z = sparse.random(60, 8000, 0.005, "csr", random_state=0, dtype=np.float64)
     Z.data = np.ceil(Z.data * 5)
     lda = TemperedLDA(
@@ -667,6 +679,8 @@ def test_sparse_priors_of_a_large_vocabulary(temperature, dtype):
         batch_size=30,
         max_iter=4,
         temperature=LEARNED[temperature],
+        topic_estimate=estimate,
+        preset="sklearn",
         random_state=0,
     ).fit(Z.astype(dtype))
     assert np.all(np.isfinite(lda.components_)) and np.all(lda.components_ > 0)
@@ -684,7 +698,7 @@ def test_sparse_priors_of_a_large_vocabulary(temperature, dtype):
 @pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("temperature", LEARNED)
-def test_documents_without_any_words(temperature, method):
+def test_documents_without_any_words(make, temperature, method):
     Z = np.zeros((30, 10))
     lda = make(temperature=LEARNED[temperature], learning_method=method, max_iter=20).fit(Z)
     assert np.all(np.isfinite(lda.components_))
@@ -696,7 +710,7 @@ def test_documents_without_any_words(temperature, method):
 
 
 @pytest.mark.parametrize("temperature", ["variational", "local"])
-def test_a_minibatch_without_words(X, temperature):
+def test_a_minibatch_without_words(make, X, temperature):
     Z = sparse.vstack([sparse.csr_matrix((16, 60)), X, sparse.csr_matrix((16, 60))], "csr")
     lda = make(temperature=temperature, learning_method="online").fit(Z)
     assert np.all(np.isfinite(lda.components_)) and np.all(np.isfinite(lda.temperature_path_))
@@ -705,13 +719,13 @@ def test_a_minibatch_without_words(X, temperature):
 
 @pytest.mark.parametrize("temperature", ["variational", "local"])
 @pytest.mark.parametrize("settings", [dict(n_components=1), dict(max_doc_update_iter=0)])
-def test_small_things(X, temperature, settings):
+def test_small_things(make, X, temperature, settings):
     lda = make(temperature=temperature, **settings).fit(X)
     assert np.all(np.isfinite(lda.components_))
     assert np.all(np.isfinite(lda.transform(X, temperature="learned")))
 
 
-def test_no_passes_at_all(X):
+def test_no_passes_at_all(make, X):
     lda = make(temperature="variational", max_iter=0).fit(X)
     assert lda.temperature_path_.shape == (0,)
     assert lda.temperature_posterior_path_.shape == (0, 100)
@@ -720,14 +734,14 @@ def test_no_passes_at_all(X):
 
 
 @pytest.mark.parametrize("temperature", ["variational", "local"])
-def test_counts_that_are_not_integers(X, temperature):
+def test_counts_that_are_not_integers(make, X, temperature):
     one = make(temperature=temperature).fit(X * 0.37)
     assert np.all(np.isfinite(one.components_))
     assert 1 < one.temperature_path_[0] < 5
 
 
 @pytest.mark.parametrize("prior", ["vector", "seeded"])
-def test_asymmetric_priors(X, prior):
+def test_asymmetric_priors(make, X, prior):
     alpha = np.array([0.1, 0.2, 0.3, 2.0])
     eta = np.random.RandomState(0).rand(*((60,) if prior == "vector" else (4, 60))) + 0.05
     for temperature in LEARNED.values():

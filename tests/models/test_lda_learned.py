@@ -393,7 +393,7 @@ def test_log_partition_at_the_current_q(counts):
     found = log_partition(model, inverses, "posterior", data=counts)
     assert_allclose(found.values, expected - expected[0], rtol=1e-5, atol=1e-2)
     assert found.values[0] == 0
-    lda = TemperedLDA(5, doc_topic_prior=0.1, random_state=0).fit(counts)
+    lda = TemperedLDA(5, doc_topic_prior=0.1, random_state=0, preset="sklearn").fit(counts)
     of_fit = log_partition(lda, inverses, "posterior", data=counts.toarray()).values
     model = lda._model
     expected = naive_log_c(model.infer(counts), model.topics, lengths(counts), inverses).sum(axis=0)
@@ -511,6 +511,7 @@ def ascent_problem(seed):
         mean_change_tol=0,
         max_doc_update_iter=100,
         max_iter=30,
+        preset="sklearn",
         random_state=seed,
     )
 

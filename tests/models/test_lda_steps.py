@@ -200,8 +200,12 @@ def stream(n_documents, n_words=6, seed=0):
     return sparse.csr_matrix(X)
 
 
+PRESETS = ("sklearn", "annealvi")
+
+
 def estimator(**parameters):
     defaults = dict(temperature=2.0, batch_size=3, total_samples=400, random_state=0)
+    defaults["preset"] = "sklearn"
     return TemperedLDA(K, **(defaults | parameters))
 
 
@@ -220,14 +224,15 @@ LOOKS = {
 }
 
 
+@pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("method", ["partial_fit", "fit"])
 @pytest.mark.parametrize("look", LOOKS)
-def test_looking_changes_nothing(look, method):
+def test_looking_changes_nothing(look, method, preset):
     X = stream(36)
     held_out = stream(8, 40, seed=1)
     results = []
     for looked_at in (False, True):
-        lda = estimator(learning_method="online", max_iter=2)
+        lda = estimator(learning_method="online", max_iter=2, preset=preset)
         if looked_at:
             lda.callback = lambda lda, monitor: LOOKS[look](lda, held_out)
         if method == "fit":
@@ -262,9 +267,10 @@ COPIES = {
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("way", COPIES)
 @pytest.mark.parametrize("looked_at", [False, True])
-def test_a_copy_continues_as_the_original(way, looked_at, dtype, tmp_path):
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_copy_continues_as_the_original(way, looked_at, dtype, preset, tmp_path):
     X = stream(60).astype(dtype)
-    lda = estimator().partial_fit(X[:30])
+    lda = estimator(preset=preset).partial_fit(X[:30])
     assert lda._model._steps[1] != 1
     again = COPIES[way](lda, tmp_path)
     for each, look in ((lda, False), (again, looked_at)):

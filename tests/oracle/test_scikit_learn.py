@@ -46,7 +46,7 @@ def test_same_topics_after_each_iteration(name, method, container, corpus):
             random_state=7,
         )
         theirs = LatentDirichletAllocation(**settings).fit(X)
-        ours = TemperedLDA(**settings, temperature=1, init="random").fit(X)
+        ours = TemperedLDA(**settings, preset="sklearn").fit(X)
         difference = np.abs(ours.components_ - theirs.components_).sum()
         assert difference / np.abs(theirs.components_).sum() < 1e-7
     assert_allclose(ours.exp_dirichlet_component_, theirs.exp_dirichlet_component_, rtol=1e-4)
@@ -59,7 +59,7 @@ def test_same_topics_after_each_iteration(name, method, container, corpus):
 def test_same_topics_after_partial_fits():
     X = synthetic()
     settings = dict(n_components=5, total_samples=80, batch_size=25, random_state=0)
-    theirs, ours = LatentDirichletAllocation(**settings), TemperedLDA(**settings, temperature=1)
+    theirs, ours = LatentDirichletAllocation(**settings), TemperedLDA(**settings, preset="sklearn")
     for _ in range(3):
         theirs.partial_fit(X)
         ours.partial_fit(X)
@@ -80,7 +80,7 @@ def test_same_stopping(capsys):
     )
     theirs = LatentDirichletAllocation(**settings).fit(X)
     their_lines = capsys.readouterr().out
-    ours = TemperedLDA(**settings, temperature=1).fit(X)
+    ours = TemperedLDA(**settings, preset="sklearn").fit(X)
     our_lines = capsys.readouterr().out
     assert ours.n_iter_ == theirs.n_iter_ < 59
 
@@ -92,18 +92,59 @@ def test_same_stopping(capsys):
     assert re.sub(r"[\d.]+", "#", our_lines) == re.sub(r"[\d.]+", "#", their_lines)
 
 
+#: Parameters whose defaults are scikit-learn's; the others are open, settled by the fit.
+SAME = {
+    "n_components",
+    "evaluate_every",
+    "total_samples",
+    "perp_tol",
+    "n_jobs",
+    "verbose",
+    "random_state",
+}
+
+
 def test_every_parameter_and_its_default():
     theirs = LatentDirichletAllocation().get_params()
     ours = TemperedLDA().get_params()
-    assert {name: ours[name] for name in theirs} == theirs
-    own = {"temperature", "token_change_tol", "init", "document_init", "callback"}
-    assert set(ours) - set(theirs) == own
-    assert ours["temperature"] == "annealed"
+    assert theirs.keys() <= ours.keys()
+    for name in SAME:
+        assert ours[name] == theirs[name]
+    own = {"temperature", "topic_estimate", "init", "document_init"}
+    for name in (theirs.keys() - SAME) | own:
+        assert ours[name] in (None, "auto", theirs.get(name))
+    assert ours["preset"] == "annealvi"
 
 
-def test_its_own_tests_pass(tmp_path):
+def test_the_preset_is_its_defaults():
+    """Whatever is left open; the priors' None means 1/K in both."""
+    X = synthetic()
+    for settings in ({}, dict(n_components=3), dict(learning_method="online", n_components=20)):
+        theirs = LatentDirichletAllocation(**settings, random_state=3).fit(X)
+        ours = TemperedLDA(**settings, random_state=3, preset="sklearn").fit(X)
+        assert_allclose(ours.components_, theirs.components_, rtol=1e-3)
+        assert ours.bound_ == pytest.approx(theirs.bound_, rel=1e-6)
+        assert (ours.n_iter_, ours.n_batch_iter_) == (theirs.n_iter_, theirs.n_batch_iter_)
+        assert ours.doc_topic_prior_ == theirs.doc_topic_prior_
+        assert ours.topic_word_prior_ == theirs.topic_word_prior_
+
+
+def test_its_numbers_by_hand():
+    """The faithful mean field without the preset: what the preset stands for."""
+    X = synthetic()
+    own = dict(temperature=1, init="random", document_init="random")
+    own["topic_estimate"] = "variational"
+    settings = dict(n_components=5, learning_method="batch", max_iter=4, random_state=1)
+    tolerances = dict(mean_change_tol=1e-3, max_doc_update_iter=100)
+    theirs = LatentDirichletAllocation(**settings, **tolerances).fit(X)
+    ours = TemperedLDA(**settings, **tolerances, **own).fit(X)
+    assert_allclose(ours.components_, theirs.components_, rtol=1e-3)
+
+
+@pytest.mark.parametrize("preset", ["sklearn", "annealvi"])
+def test_its_own_tests_pass(preset, tmp_path):
     """sklearn/decomposition/tests/test_online_lda.py with the class replaced, none skipped."""
-    environment = os.environ | {"SKLEARN_RUN_FLOAT32_TESTS": "1"}
+    environment = os.environ | {"SKLEARN_RUN_FLOAT32_TESTS": "1", "ANNEALVI_TEST_PRESET": preset}
     environment["PYTHONPATH"] = str(Path(__file__).parent)
     # a configuration of its own, or ours would turn its warnings into errors
     (tmp_path / "pytest.ini").write_text("[pytest]\n")

@@ -50,6 +50,7 @@ def test_planted_topics_are_found(method, shape, more_topics, most):
                 temperature=temperature,
                 random_state=start,
                 document_init="constant",
+                preset="sklearn",
             ).fit(planted.data)
             found[temperature].append(found_topics(lda, planted))
             if temperature != 1:
@@ -93,6 +94,7 @@ def test_outliers_of_a_planted_corpus_are_hot(temperature):
         temperature=temperature,
         document_init="constant",
         max_iter=30,
+        preset="sklearn",
         random_state=0,
     ).fit(X)
     assert separation(lda, X, odd) >= 0.95
@@ -112,6 +114,7 @@ def test_outliers_among_abstracts_are_hot(corpus):
         batch_size=250,
         max_iter=5,
         temperature="local",
+        preset="sklearn",
         random_state=0,
     ).fit(X)
     assert separation(lda, X, odd) >= 0.9

@@ -18,6 +18,7 @@ def matched_cosine(found, planted):
 
 
 def fit(X, n_topics, seed, temperature, method, **priors):
+    """The mean field from random starts, at one temperature or another."""
     batch = method == "batch"
     return TemperedLDA(
         n_topics,
@@ -29,6 +30,7 @@ def fit(X, n_topics, seed, temperature, method, **priors):
         temperature=temperature,
         random_state=seed,
         document_init="constant",
+        preset="sklearn",
         n_jobs=2,
     ).fit(X)
 
@@ -80,6 +82,7 @@ def test_abstracts_are_predicted_better_after_annealing():
                         max_iter=4,
                         temperature=temperature,
                         document_init="constant",
+                        preset="sklearn",
                         random_state=seed,
                         n_jobs=2,
                     ).fit(X[:2700]),

@@ -1,0 +1,231 @@
+"""Starting points spread over the corpus: repeatable, far apart, never in want of documents."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+from annealvi import TemperedLDA
+from annealvi.models import _lda_seeds
+from annealvi.models._lda_seeds import spread_documents
+from annealvi.models._lda_topics import SEED_DOCUMENTS, SEED_WEIGHT
+from annealvi.models.lda import LDA
+
+K = 6
+
+
+def disjoint(n_each=12, n_words=15, n_topics=K, seed=0, rate=1.0):
+    """Documents of K vocabularies that share no word, in random order, and whose they are."""
+    rng = np.random.RandomState(seed)
+    whose = rng.permutation(np.repeat(np.arange(n_topics), n_each))
+    X = np.zeros((len(whose), n_topics * n_words))
+    for row, topic in zip(X, whose, strict=True):
+        row[topic * n_words : (topic + 1) * n_words] = rng.poisson(rate, n_words)
+        row[topic * n_words + rng.randint(n_words)] += 1
+    return sparse.csr_matrix(X), whose
+
+
+def seeds(X, n_topics=K, seed=0, n_each=SEED_DOCUMENTS):
+    return spread_documents(X, n_topics, n_each, np.random.RandomState(seed))
+
+
+def start(X, n_topics=K, seed=0, dtype=np.float64):
+    model = LDA(n_topics, X.shape[1], alpha=0.1, eta=0.1, dtype=dtype)
+    model.initialize_from_spread_documents(X, np.random.RandomState(seed))
+    return np.array(model.topics)
+
+
+# ------------------------------------------------------------------ where
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_one_seed_of_each_vocabulary(seed):
+    """Documents of one vocabulary lie close together, those of two at right angles."""
+    X, whose = disjoint(n_each=30, seed=seed, rate=200)
+    groups = seeds(X, seed=seed)
+    assert groups.shape == (K, SEED_DOCUMENTS)
+    for group in groups:
+        assert len(set(whose[group])) == 1  # similar documents are of one vocabulary
+        assert_array_equal(group, np.unique(group))
+    # uniform draws would find all in 1.5 of 100 cases
+    assert len(set(whose[groups[:, 0]])) == K
+
+
+def test_documents_that_are_the_same_are_seeded_once():
+    """With one document a vocabulary, many times over, the distances leave no choice."""
+    rows = np.zeros((K, 3 * K))
+    for topic, row in enumerate(rows):
+        row[3 * topic : 3 * topic + 3] = [3, 1, 2]
+    X = sparse.csr_matrix(np.repeat(rows, 20, axis=0))
+    for seed in range(20):
+        groups = seeds(X, seed=seed)
+        assert len(set(groups[:, 0] // 20)) == K
+        assert np.all(groups // 20 == groups[:, :1] // 20)
+    assert len(seeds(X, K + 3)) == K  # no more different documents than that
+
+
+def test_distances_against_loops():
+    """Centres, drawn with probability proportional to 1 - cosine, and their neighbours."""
+    X, _ = disjoint(seed=3)
+    X = sparse.csr_matrix(X.toarray() + np.random.RandomState(0).poisson(0.2, X.shape))
+    counts = X.toarray()
+    idf = np.log(len(counts) / np.maximum((counts > 0).sum(axis=0), 1))
+    vectors = np.log1p(counts) * idf
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    rng, expected = np.random.RandomState(7), []
+    distance = np.ones(len(counts))
+    for _ in range(9):
+        draw = rng.random_sample() * distance.sum()
+        centre = int(np.argmax(np.cumsum(distance) > draw))
+        cosine = vectors @ vectors[centre]
+        expected.append(sorted(np.argsort(-cosine, kind="stable")[:4]))
+        distance = np.minimum(distance, 1 - cosine)
+        distance[distance < 1e-9] = 0
+    assert_array_equal(seeds(X, 9, seed=7, n_each=4), expected)
+
+
+def test_a_sample_of_a_large_corpus(monkeypatch):
+    monkeypatch.setattr(_lda_seeds, "LEAST_SAMPLE", 20)
+    monkeypatch.setattr(_lda_seeds, "SAMPLE_A_TOPIC", 5)
+    X, _ = disjoint(n_each=40)
+    for n_topics, size in ((2, 20), (K, 30)):
+        sample = np.random.RandomState(4).choice(240, size, replace=False)
+        groups = seeds(X, n_topics, seed=4, n_each=3)
+        assert set(groups.ravel()) <= set(sample)
+
+
+# --------------------------------------------------------------- topics
+
+
+def test_topics_are_one_and_the_counts_of_their_documents():
+    X, _ = disjoint()
+    groups, topics = seeds(X), start(X)
+    for topic, group in zip(topics, groups, strict=True):
+        expected = 1 + SEED_WEIGHT * X[group].toarray().sum(axis=0)
+        assert_allclose(topic, expected, rtol=1e-12)
+
+
+def test_topics_without_documents_start_at_random():
+    X = sparse.csr_matrix(np.repeat(np.eye(2, 9) * 4, 10, axis=0))
+    rng = np.random.RandomState(2)
+    groups = spread_documents(X, 5, SEED_DOCUMENTS, rng)
+    expected = rng.gamma(100.0, 0.01, (3, 9))
+    assert len(groups) == 2
+    assert_allclose(start(X, 5, seed=2)[2:], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_components", [1, 4, 30])
+@pytest.mark.parametrize(
+    "Z",
+    [
+        np.zeros((4, 6)),
+        np.tile([0, 2, 1.0, 0, 3, 0], (7, 1)),
+        np.array([[0, 2, 1.0]]),
+        np.array([[0, 2, 1.0], [0, 0, 0]]),
+        np.array([[3.0], [0], [2]]),
+        np.array([[1.0, 1], [1, 1], [1, 3]]),
+        np.vstack([np.eye(3, 5), np.zeros((9, 5))]),
+        np.array([[1e-200, 0, 1e-250], [0, 1e-300, 0], [1e-220, 1e-220, 1e-300]]),
+        np.array([[1e12, 0, 1], [0, 1e-3, 0], [4, 0, 1e6]]),
+    ],
+    ids=[
+        "no words",
+        "the same document",
+        "one document",
+        "one and an empty one",
+        "one word",
+        "words of every document",
+        "many empty ones",
+        "next to nothing",
+        "sizes",
+    ],
+)
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")  # the perplexity of no words
+@pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
+def test_corpora_that_leave_little_choice(Z, n_components):
+    groups = seeds(sparse.csr_matrix(Z), n_components)
+    assert groups.shape[1] == min(SEED_DOCUMENTS, len(Z))
+    assert len(groups) <= n_components
+    topics = start(sparse.csr_matrix(Z), n_components)
+    assert np.all(np.isfinite(topics)) and np.all(topics > 0)
+    lda = TemperedLDA(n_components, init="kmeans++", random_state=0).fit(Z)
+    assert np.all(np.isfinite(lda.components_)) and np.all(lda.components_ > 0)
+    assert_allclose(lda.transform(Z).sum(axis=1), 1)
+    lda = TemperedLDA(n_components, random_state=0).partial_fit(Z).partial_fit(Z)
+    assert_allclose(lda.transform(Z).sum(axis=1), 1)
+
+
+def test_nobody_starts_from_an_empty_document_or_one_of_words_of_all():
+    rng = np.random.RandomState(0)
+    Z = np.zeros((40, 8))
+    Z[:, 7] = 3  # in every document: tells none from another
+    Z[20:, :7] = rng.poisson(1.0, (20, 7))
+    Z[20:, 0] += 1
+    for seed in range(10):
+        groups = seeds(sparse.csr_matrix(Z), 5, seed=seed, n_each=1)
+        assert groups.min() >= 20
+
+
+# --------------------------------------------------------- reproducibility
+
+
+def test_the_same_for_any_input_format_and_precision():
+    X, _ = disjoint(seed=1)
+    X = sparse.csr_matrix(X.toarray() + np.random.RandomState(0).poisson(0.3, X.shape))
+    with_zeros = X.copy()
+    with_zeros.data[:5] = 0
+    plain = with_zeros.copy()
+    plain.eliminate_zeros()
+    wide = X.copy()
+    wide.indices, wide.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    expected = seeds(X)
+    for Z in (X.astype(np.float32), wide, sparse.csr_array(X)):
+        before = Z.copy()
+        assert_array_equal(seeds(Z), expected)
+        assert_array_equal(Z.data, before.data)
+    assert_array_equal(seeds(with_zeros), seeds(plain))
+    assert_array_equal(start(X.astype(np.float32), dtype=np.float32), start(X))
+
+
+def fit(X, **kwargs):
+    settings = dict(n_components=K, init="kmeans++", max_iter=0, random_state=0) | kwargs
+    return np.array(TemperedLDA(**settings).fit(X).components_)
+
+
+def test_estimators_start_alike():
+    X, _ = disjoint(seed=1)
+    expected = fit(X)
+    assert_array_equal(expected, start(X))
+    for other in (
+        fit(X),
+        fit(X.toarray()),
+        fit(X.toarray().astype(int)),
+        fit(X.tocsc()),
+        fit(X.astype(np.float32)),
+        fit(X, n_jobs=3),
+        fit(X, init="auto"),
+        fit(X, random_state=np.random.RandomState(0)),
+        fit(X, preset="sklearn"),
+    ):
+        assert_array_equal(other, expected)
+    assert not np.array_equal(fit(X, random_state=1), expected)
+
+
+@pytest.mark.parametrize("method", ["batch", "online"])
+def test_whole_fits_are_the_same_for_any_n_jobs(method):
+    X, _ = disjoint(seed=1)
+    results = [
+        fit(X, learning_method=method, batch_size=20, max_iter=3, n_jobs=n_jobs)
+        for n_jobs in (1, 1, 2, -1)
+    ]
+    for other in results[1:]:
+        assert_array_equal(other, results[0])
+
+
+def test_a_fit_from_seeds_finds_every_vocabulary():
+    X, whose = disjoint(n_each=30, seed=2)
+    for seed in range(5):
+        lda = TemperedLDA(K, random_state=seed).fit(X)
+        found = lda.transform(X).argmax(axis=1)
+        pairs = set(zip(whose.tolist(), found.tolist(), strict=True))
+        assert len(pairs) == K  # one to one
