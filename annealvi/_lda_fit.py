@@ -377,6 +377,7 @@ class LDAFit(FittedLDA):
         self._forget_the_fit()
         self.random_state_ = rng
         self.doc_topic_prior_, self.topic_word_prior_ = alpha, eta
+        self.settings_ = settings.parameters()
         self._model, self._monitor = model, Monitor()
         self._priors_in_use = self._priors_tempered = None
         self.n_iter_, self.n_batch_iter_ = 0, 1

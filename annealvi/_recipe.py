@@ -17,7 +17,11 @@ Preset = Literal["annealvi", "sklearn"]
 
 
 class Settings(NamedTuple):
-    """Parameters of TemperedLDA of the same names, none of them open."""
+    """Parameters of TemperedLDA of the same names, none of them open.
+
+    ``memory_spans`` is not one of them: see :class:`annealvi.inference.LinearDecay`; None where
+    `learning_decay` and `learning_offset` say how long steps are.
+    """
 
     doc_topic_prior: ArrayLike
     topic_word_prior: ArrayLike
@@ -34,6 +38,13 @@ class Settings(NamedTuple):
     init: Any
     document_init: str
     topic_estimate: TopicEstimate
+
+    def parameters(self) -> dict[str, Any]:
+        """What an estimator of the same fit would be given."""
+        parameters = self._asdict()
+        if parameters.pop("memory_spans") is not None:  # steps that no pair of these says
+            parameters |= {"learning_decay": None, "learning_offset": None}
+        return parameters
 
     def step_size(self, n_steps: int | None) -> Callable[[int], float]:
         """rho of the steps 1, 2, ... of a fit of so many, or of a stream of unknown length."""

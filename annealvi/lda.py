@@ -23,10 +23,14 @@ class TemperedLDA(LDAFit):
     r"""Latent Dirichlet allocation by annealed variational inference.
 
     A drop-in for :class:`sklearn.decomposition.LatentDirichletAllocation`: every
-    parameter, method and attribute of that class means the same here, and with
-    ``temperature=1`` it computes the same numbers, several times faster.  By default
-    the likelihood is tempered, :math:`p(w \mid \theta, \beta)^{1/T}`, and T falls to 1
-    over the first third of the fit, which leads past poor local optima.
+    parameter, method and attribute of that class means the same here.  Parameters that are
+    left open, None or ``"auto"``, follow a recipe that depends on the corpus: topics start
+    from documents far from one another, the likelihood is tempered,
+    :math:`p(w \mid \theta, \beta)^{1/T}`, T falls to 1 in the course of the fit, and a
+    document's step takes :math:`E[\beta]` for :math:`\beta`.  It finds better topics than the
+    mean field and nearly the same ones from every seed; docs/defaults.md has the evidence.
+    With ``preset="sklearn"`` they are scikit-learn's defaults, and so are the numbers, several
+    times faster.
 
     Parameters
     ----------
@@ -54,25 +58,35 @@ class TemperedLDA(LDAFit):
         likelihood a word lost to .005 gained.  Under ``"variational"`` it gained up to .002,
         and .02 to .04 with ``preset="sklearn"``, whose :math:`\eta` is small.
 
-    learning_method : {"batch", "online"}, default="batch"
-        Whether a step of `fit` takes all documents or a minibatch.
+    learning_method : {"auto", "batch", "online"}, default="auto"
+        Whether a step of `fit` takes all documents or a minibatch.  ``"auto"`` is online
+        where there is more than one minibatch, and batch under ``preset="sklearn"``.
 
-    learning_decay : float, default=0.7
-        :math:`\kappa` in the online step size :math:`\rho_t = (\tau + t)^{-\kappa}`.
+    learning_decay : float, default=None
+        :math:`\kappa` in the online step size :math:`\rho_t = (\tau + t)^{-\kappa}`.  If
+        neither this nor `learning_offset` is given, the steps of `fit` fall linearly,
+        :math:`\rho_t = (2 F / S) (1 - (t - 1/2) / S)` in a fit of S steps, with
+        :math:`F = 50 K^{-0.3}`, at most 0.2 and at least a twentieth of the first: a longer
+        fit makes the same way with less noise.  Where one of them is missing (in
+        `partial_fit`, under ``preset="sklearn"``) it is 0.7.
 
-    learning_offset : float, default=10.0
-        :math:`\tau` >= 1 in the same.
+    learning_offset : float, default=None
+        :math:`\tau` >= 1 in the same; where it is missing, 10.
 
-    max_iter : int, default=10
-        Passes of `fit` over the documents; see `validation_fraction` for what it means there.
+    max_iter : int, default=None
+        Passes of `fit` over the D documents; None means :math:`110 D^{-1/4}`, between 2 and
+        40, or 10 under ``preset="sklearn"``.  See `validation_fraction` for what it means
+        there.
 
-    batch_size : int, default=128
-        Documents a minibatch.
+    batch_size : int, default=None
+        Documents a minibatch; None means :math:`5 \sqrt{D}`, between 100 and 1000, D being
+        `total_samples` in `partial_fit`, or 128 under ``preset="sklearn"``.
 
     evaluate_every : int, default=-1
         Evaluate the training perplexity every so many passes of `fit`, and stop when
         it changes by less than `perp_tol`.  Not at all if zero or negative.  While T is
-        still falling, values are recorded but do not stop the fit.
+        still falling, values are recorded but do not stop the fit; by default T falls to the
+        last step.
 
     total_samples : int, default=1e6
         Documents that a call of `partial_fit` is a sample of.
@@ -80,18 +94,19 @@ class TemperedLDA(LDAFit):
     perp_tol : float, default=0.1
         See `evaluate_every`.
 
-    mean_change_tol : float, default=1e-3
+    mean_change_tol : float, default=None
         The local step of a document stops when its mean absolute change of
-        :math:`\gamma` falls below this.
+        :math:`\gamma` falls below this: 1e-3 under ``preset="sklearn"``.
 
     token_change_tol : float, default=None
         If given, takes the place of `mean_change_tol`: a document stops when
         :math:`\sum_k |\Delta\gamma_{dk}|`, to which a word that changes topic adds 2, falls
         below this times its number of words.  It means the same for every `n_components`; a
-        mean over topics is a looser test the more there are.
+        mean over topics is a looser test the more there are.  0.01 where neither is given.
 
-    max_doc_update_iter : int, default=100
-        Most iterations of a document's local step.
+    max_doc_update_iter : int, default=None
+        Most iterations of a document's local step; None means 30, or 100 under
+        ``preset="sklearn"``.
 
     n_jobs : int, default=None
         Threads.  None means 1 unless in a :obj:`joblib.parallel_backend` context, -1 means
@@ -104,19 +119,24 @@ class TemperedLDA(LDAFit):
     random_state : int, RandomState instance or None, default=None
         Seed of the starting point (and, under ``document_init="random"``, of each step).
 
-    temperature : float, {"annealed", "variational", "local"} or Temperature, \
-            default="annealed"
-        How hot the fit runs: a number T >= 1 (1 is plain variational inference),
-        ``"annealed"``; ``"variational"``, a temperature learned from the data;
+    temperature : float, {"auto", "annealed", "variational", "local"} or Temperature, \
+            default="auto"
+        How hot the fit runs: a number T >= 1 (1 is plain variational inference); ``"auto"``,
+        ``Annealed("auto", length=1.0)``, which starts above the critical temperature of the
+        corpus and cools over the whole fit, or 1 under ``preset="sklearn"``; ``"annealed"``,
+        :class:`Annealed` with its own defaults, over the first third of the fit;
+        ``"variational"``, a temperature learned from the data;
         ``"local"``, one learned for each document (in a stream of `partial_fit` both cool at
         the pace that `total_samples` sets); or an object with parameters of its own
         (:class:`Fixed`, :class:`Annealed`, :class:`Variational`,
         :class:`LocalVariational`), which a grid search reaches as ``temperature__start``.
 
-    init : {"random", "documents"} or array-like of shape (n_components, n_features), \
-            default="random"
-        Start of `components_`: Gamma(100, 0.01) draws, `topic_word_prior` plus 5 times
-        the counts of 5 random documents a topic, or an array of topics.
+    init : {"auto", "random", "documents", "kmeans++"} or array-like of shape \
+            (n_components, n_features), default="auto"
+        Start of `components_`: Gamma(100, 0.01) draws; `topic_word_prior` plus 5 times
+        the counts of 5 random documents a topic; 1 plus 5 times the counts of 5 similar
+        documents, far from those of other topics (k-means++ on tf-idf); or an array of
+        topics.  ``"auto"`` is ``"kmeans++"``, or ``"random"`` under ``preset="sklearn"``.
 
     document_init : {"auto", "random", "warm", "constant"}, default="auto"
         Start of each document's :math:`\gamma` in training: ``"random"`` is
@@ -124,8 +144,9 @@ class TemperedLDA(LDAFit):
         :math:`\phi`), ``"constant"`` ones, ``"warm"`` the last pass's.  From a warm start
         the bound of a batch fit never falls and iterations are saved, but documents stay
         with the topics they chose while the topics meant little: it is for fits that
-        start from good topics (``init``).  ``"auto"`` is ``"random"`` where
-        ``temperature=1`` and ``init="random"``, else ``"constant"``.  `partial_fit` keeps
+        start from good topics (``init``).  ``"auto"`` is ``"random"`` under
+        ``preset="sklearn"`` as long as temperature, init and topic estimate are
+        scikit-learn's, else ``"constant"``.  `partial_fit` keeps
         no documents, so ``"warm"`` is ``"constant"`` there.
 
     n_init : int, default=1
@@ -155,7 +176,9 @@ class TemperedLDA(LDAFit):
         What a document's step takes for :math:`\log\beta`: ``"variational"`` is the faithful
         mean field, :math:`E[\log\beta]`; ``"map"`` takes topics for a point,
         :math:`\log E[\beta]`, which is variational EM under the prior Dir(eta + 1).
-        ``"auto"`` is what `preset` says.
+        ``"auto"`` is ``"map"``, or ``"variational"`` under ``preset="sklearn"``.  The two have
+        objectives of their own: `score`, `perplexity` and `bound_` of one cannot be compared
+        with those of the other, :func:`annealvi.metrics.document_completion` can.
 
     preset : {"annealvi", "sklearn"}, default="annealvi"
         What parameters stand for that are left open, None or ``"auto"``: what does well on
@@ -189,6 +212,9 @@ class TemperedLDA(LDAFit):
     init_scores_ : ndarray of shape (n_init,)
         `validation_score_` or, without one, `bound_` of each start of `fit`; fewer if the
         callback ended it.
+
+    settings_ : dict
+        What the parameters of the last fit were, those left open included.
 
     n_batch_iter_ : int
         One more than the steps done.
@@ -254,7 +280,7 @@ class TemperedLDA(LDAFit):
     >>> from annealvi import TemperedLDA
     >>> from annealvi.datasets import load_arxiv_abstracts
     >>> abstracts = load_arxiv_abstracts()
-    >>> lda = TemperedLDA(n_components=20, learning_method="online", random_state=0)
+    >>> lda = TemperedLDA(n_components=20, random_state=0)
     >>> lda.fit_transform(abstracts.data).shape
     (3000, 20)
     """
