@@ -14,7 +14,9 @@ from annealvi.models._lda_blocks import Statistics, TopicWeights
 from annealvi.models.lda import LDA
 
 
-def estimator(problem, X, n_threads=1, same_trajectory=False, seed=0, **options: Any) -> TemperedLDA:
+def estimator(
+    problem, X, n_threads=1, same_trajectory=False, seed=0, **options: Any
+) -> TemperedLDA:
     """An estimator of online steps at T = 1, unless `options` want another."""
     return TemperedLDA(
         problem.n_topics,

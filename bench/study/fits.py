@@ -24,7 +24,7 @@ def apart(work: Callable[..., None], *args: Any) -> None:
 
 
 def runs(store: Store, cell: Cell, method: str) -> list[Run]:
-    return [run for run in store.runs() if run.cell == cell and run.method == method]
+    return [run for run in store.runs(cell) if run.method == method]
 
 
 def chosen(store: Store, cell: Cell, method: str) -> list[Run]:

@@ -52,9 +52,9 @@ def complete(store: Store, run: Run, settings: fold_in.FoldIn, again: bool = Fal
     """
     validation(store, run, settings)
     scores = store.scores(run)
-    train, _, test = documents(run.cell.corpus)
     if "test" in scores and "npmi" in scores and not again:
         return
+    train, _, test = documents(run.cell.corpus)
     topics = store.topics(run).astype(np.float64)
     if "test" not in scores:
         scores["test"] = settings.score(topics, test)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,15 +91,14 @@ class Store:
     def save_scores(self, run: Run, scores: dict[str, Any]) -> None:
         self._write(run, ".scores.json", scores)
 
-    def runs(self) -> Iterator[Run]:
-        """All fits that are there, in order."""
+    def runs(self, cell: Cell) -> list[Run]:
+        """All fits of a cell that are there, in order."""
         found = []
-        for path in self.folder.glob("*/K*/*/*/seed*.json"):
+        for path in (self.folder / cell.corpus / f"K{cell.n_topics}").glob("*/*/seed*.json"):
             if not path.name.endswith(".scores.json"):
                 record = json.loads(path.read_text(encoding="utf-8"))
-                cell = Cell(record["corpus"], record["n_topics"])
                 found.append(Run(cell, record["method"], record["configuration"], record["seed"]))
-        return iter(sorted(found))
+        return sorted(found)
 
     def _write(self, run: Run, suffix: str, content: dict[str, Any]) -> None:
         path = self.path(run, suffix)
