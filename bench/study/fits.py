@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import sys
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -27,9 +28,13 @@ def runs(store: Store, cell: Cell, method: str) -> list[Run]:
     return [run for run in store.runs(cell) if run.method == method]
 
 
-def chosen(store: Store, cell: Cell, method: str) -> list[Run]:
+def chosen(store: Store, cell: Cell, method: str, most_passes: int = sys.maxsize) -> list[Run]:
     """All seeds of a method at the configuration that validates best at seed 0."""
-    found = runs(store, cell, method)
+    found = [
+        run
+        for run in runs(store, cell, method)
+        if most_passes == sys.maxsize or methods.passes_of(run.configuration) <= most_passes
+    ]
     if not any(run.seed == 0 for run in found):
         return []
     best = scores.best(store, method, found)
@@ -46,7 +51,7 @@ def fit(store: Store, cell: Cell, name: str, seeds: list[int]) -> list[str]:
         return [name]
     family = FAMILIES[name]
     if family.follows:
-        leaders = chosen(store, cell, family.follows)
+        leaders = chosen(store, cell, family.follows, family.most_passes)
         if not leaders:
             raise RuntimeError(f"{name} in {cell} follows {family.follows}, which is not there.")
         wanted = {(method, leaders[0].configuration) for method in family.methods}
@@ -54,7 +59,10 @@ def fit(store: Store, cell: Cell, name: str, seeds: list[int]) -> list[str]:
             _fit_missing(store, cell, name, seed, wanted)
         return family.methods
     everything = {
-        pair for configuration in family.configurations for pair in _yields(family, configuration)
+        pair
+        for configuration in family.configurations
+        if cell.n_topics <= configuration.up_to
+        for pair in _yields(family, configuration)
     }
     _fit_missing(store, cell, name, 0, everything)
     wanted = {(m, chosen(store, cell, m)[0].configuration) for m in family.methods}
@@ -66,7 +74,7 @@ def fit(store: Store, cell: Cell, name: str, seeds: list[int]) -> list[str]:
 def _yields(family: Family, configuration: Configuration) -> Pairs:
     """Methods and configurations that one fit gives."""
     if family.fit is methods.stand_in:
-        names = [methods.after(configuration, n + 1) for n in range(methods.PASSES)]
+        names = [methods.after(configuration, passes) for passes in methods.PASSES]
     else:
         names = [configuration.name]
     return {(method, name) for method in family.methods for name in names}

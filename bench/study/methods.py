@@ -7,6 +7,7 @@ Seconds are CPU seconds of the process in passes; parsing is not counted.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -26,8 +27,8 @@ LIBRARIES = {library.name: library for library in (SCIKIT_LEARN, *RIVALS)}
 #: Gibbs sweeps, from which of them on and how often topics are averaged.
 SWEEPS, BURN_IN, INTERVAL = 200, 100, 10
 ARTM_PASSES = 20
-#: The most passes of online steps, of which validation chooses.
-PASSES = 4
+#: Passes of online steps, of which validation chooses; gensim takes long and has fewer.
+PASSES, GENSIM_PASSES = (1, 2, 3, 4, 10), 4
 BATCH = 256
 STAND_IN, ONE_PASS = "scikit-learn, stand-in", "scikit-learn, one pass"
 
@@ -63,23 +64,28 @@ class Configuration:
         Of K; the priors.
     smooth : bool
         Whether BigARTM is given them.
+    up_to : int
+        The largest K that it is tried at.
     """
 
     name: str
     alpha: Callable[[int], float]
     eta: Callable[[int], float]
     smooth: bool = True
+    up_to: int = sys.maxsize
 
     def problem(self, cell: Cell, X: sparse.csr_matrix) -> Problem:
         k = cell.n_topics
         return Problem(cell.corpus, X.shape[0], k, self.alpha(k), self.eta(k), BATCH)
 
 
-def fixed(alpha: float, eta: float) -> Configuration:
-    return Configuration(f"alpha={alpha:g} eta={eta:g}", lambda _: alpha, lambda _: eta)
+def fixed(alpha: float, eta: float, up_to: int = sys.maxsize) -> Configuration:
+    name = f"alpha={alpha:g} eta={eta:g}"
+    return Configuration(name, lambda _: alpha, lambda _: eta, up_to=up_to)
 
 
-GIBBS = [fixed(0.1, 0.01), fixed(0.1, 0.1), fixed(0.1, 0.25)]
+# the more topics, the fewer words each has, and the smaller the eta that suits them
+GIBBS = [fixed(0.1, 0.1), fixed(0.1, 0.01), fixed(0.1, 0.25, up_to=100)]
 ARTM = [
     Configuration("PLSA", lambda _: 0.1, lambda _: 0.1, smooth=False),
     fixed(0.1, 0.01),
@@ -138,10 +144,11 @@ def stand_in(
     problem = configuration.problem(cell, X)
     options = {"same_trajectory": True, "seed": seed, "prepared": False}
     fit, seconds = annealvi_lda.start(problem, X, **options), 0.0
-    for passes in range(1, PASSES + 1):
+    for passes in range(1, max(PASSES) + 1):
         seconds += _seconds(fit)
-        name = after(configuration, passes)
-        yield Fitted(STAND_IN, name, passes, seconds, fit.topics())
+        if passes in PASSES:
+            name = after(configuration, passes)
+            yield Fitted(STAND_IN, name, passes, seconds, fit.topics())
 
 
 def scikit_learn(
@@ -201,6 +208,8 @@ class Family:
         What it yields; each chooses its own configuration.
     follows : str or None
         The method whose configuration and passes it takes over.
+    most_passes : int
+        Of those, how many at most.
     """
 
     library: Library | None
@@ -208,6 +217,7 @@ class Family:
     configurations: list[Configuration]
     methods: list[str] = field(default_factory=list)
     follows: str | None = None
+    most_passes: int = sys.maxsize
 
 
 FAMILIES = {
@@ -218,7 +228,7 @@ FAMILIES = {
     "stand-in": Family(None, stand_in, ONLINE, [STAND_IN]),
     "scikit-learn": Family(SCIKIT_LEARN, scikit_learn, ONLINE, ["scikit-learn"], STAND_IN),
     ONE_PASS: Family(SCIKIT_LEARN, scikit_learn_once, ONLINE, [ONE_PASS], STAND_IN),
-    "gensim": Family(LIBRARIES["gensim"], gensim, ONLINE, ["gensim"], STAND_IN),
+    "gensim": Family(LIBRARIES["gensim"], gensim, ONLINE, ["gensim"], STAND_IN, GENSIM_PASSES),
 }
 
 
