@@ -25,6 +25,7 @@ def draw(results: Results, path: Path) -> None:
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import FormatStrFormatter, MaxNLocator, NullFormatter
 
     corpora = list(dict.fromkeys(cell.corpus for cell in results))
     sizes = sorted({cell.n_topics for cell in results})
@@ -33,6 +34,7 @@ def draw(results: Results, path: Path) -> None:
         len(sizes),
         figsize=(3.2 * len(sizes), 2 * len(corpora) + 0.6),
         squeeze=False,
+        sharex=True,
         layout="constrained",
     )
     handles = {}
@@ -61,10 +63,14 @@ def draw(results: Results, path: Path) -> None:
                     linestyle="none",
                     elinewidth=1,
                 )
+            ax.set_visible(any(result.seconds for result in found.values()))
             ax.set_xscale("log")
+            ax.yaxis.set_major_locator(MaxNLocator(4))
+            ax.yaxis.set_major_formatter(FormatStrFormatter("%.3f"))
+            ax.xaxis.set_major_formatter(FormatStrFormatter("%g"))
+            ax.xaxis.set_minor_formatter(NullFormatter())
             ax.set_title(f"{corpus}, K = {n_topics}", fontsize=9)
-            ax.tick_params(labelsize=7)
-            ax.tick_params(axis="x", which="minor", labelbottom=False)
+            ax.tick_params(labelsize=7, labelbottom=True)
             ax.grid(alpha=0.3, linewidth=0.5)
     fig.supxlabel("CPU seconds of the fit", fontsize=9)
     fig.supylabel("held-out log-likelihood a word, nats", fontsize=9)
@@ -77,5 +83,5 @@ def draw(results: Results, path: Path) -> None:
         fontsize=8,
         frameon=False,
     )
-    fig.savefig(path, dpi=75)
+    fig.savefig(path, dpi=80)
     plt.close(fig)
