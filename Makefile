@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 SOURCES := setup.py pyproject.toml $(wildcard annealvi/_kernels/*.pyx annealvi/_kernels/*.pxd \
 	annealvi/_kernels/*.h annealvi/_kernels/kernels.c annealvi/_kernels/dispatch.c)
 
-.PHONY: demo test test-debug bench optima examples lint clean
+.PHONY: demo test test-debug bench quality optima examples lint clean
 
 demo: $(VENV)/.demo
 	$(BIN)/annealvi demo
@@ -26,6 +26,11 @@ bench: $(VENV)/.rivals
 	OMP_NUM_THREADS=1 $(BIN)/pytest bench --benchmark-only --benchmark-sort=fullname \
 		--benchmark-json=build/bench.json
 	$(BIN)/python bench/report.py build/bench.json
+
+# Ends with the tables of docs/quality.md and the figure beside it; what is there is not redone.
+quality: $(VENV)/.rivals
+	OMP_NUM_THREADS=1 $(BIN)/python bench/quality.py fit
+	OMP_NUM_THREADS=1 $(BIN)/python bench/quality.py report
 
 optima: $(VENV)/.bench
 	$(BIN)/python bench/optima.py

@@ -40,6 +40,10 @@ class FoldIn(NamedTuple):
             topic_word_prior=1.0,
             max_iter=0,
             preset="sklearn",
+            # said here, so that the evaluator stays what it is when defaults change
+            temperature=1,
+            mean_change_tol=1e-3,
+            max_doc_update_iter=100,
         )
         with np.errstate(over="ignore"):  # of bound_: such topics lie far from their prior
             lda.fit(X[:1])

@@ -234,6 +234,15 @@ def write(measured: dict[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
+def between_markers(docs: Path, content: str) -> None:
+    """Replace what stands between the markers of a text."""
+    text = docs.read_text(encoding="utf-8")
+    if text.count(BEGIN) != 1 or text.count(END) != 1:
+        raise SystemExit(f"{docs} must have each of {BEGIN} and {END} once.")
+    before, after = text.split(BEGIN)[0], text.split(END)[1]
+    docs.write_text(f"{before}{BEGIN}\n\n{content}\n\n{END}{after}", "utf-8")
+
+
 def main() -> None:
     assert __doc__ is not None
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -241,11 +250,7 @@ def main() -> None:
     parser.add_argument("--docs", type=Path, default=DOCS)
     arguments = parser.parse_args()
     measured = json.loads(arguments.measured.read_text(encoding="utf-8"))
-    text = arguments.docs.read_text(encoding="utf-8")
-    if text.count(BEGIN) != 1 or text.count(END) != 1:
-        raise SystemExit(f"{arguments.docs} must have each of {BEGIN} and {END} once.")
-    before, after = text.split(BEGIN)[0], text.split(END)[1]
-    arguments.docs.write_text(f"{before}{BEGIN}\n\n{write(measured)}\n\n{END}{after}", "utf-8")
+    between_markers(arguments.docs, write(measured))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,9 @@ from annealvi.models._lda_blocks import Statistics, TopicWeights
 from annealvi.models.lda import LDA
 
 
-def estimator(problem, X, n_threads=1, same_trajectory=False, **options: Any) -> TemperedLDA:
+def estimator(
+    problem, X, n_threads=1, same_trajectory=False, seed=0, **options: Any
+) -> TemperedLDA:
     """An estimator of online mean-field steps at T = 1, unless `options` want another."""
     return TemperedLDA(
         problem.n_topics,
@@ -22,7 +24,7 @@ def estimator(problem, X, n_threads=1, same_trajectory=False, **options: Any) ->
         topic_word_prior=problem.eta,
         total_samples=X.shape[0],
         batch_size=problem.batch_size,
-        random_state=0,
+        random_state=seed,
         n_jobs=n_threads,
         document_init="random" if same_trajectory else "constant",
         **{"preset": "sklearn", "learning_method": "online", **options},
@@ -33,11 +35,25 @@ def _mean_topics(lda):
     return lda.components_ / lda.components_.sum(axis=1, keepdims=True)
 
 
-def start(problem, X, *, n_threads=1, dtype=np.float64, same_trajectory=False, repeats=1):
-    """Online passes of `partial_fit` at T = 1, from a model that has seen one minibatch."""
+def start(
+    problem,
+    X,
+    *,
+    n_threads=1,
+    dtype=np.float64,
+    same_trajectory=False,
+    repeats=1,
+    seed=0,
+    prepared=True,
+):
+    """Online passes of `partial_fit` at T = 1, from a model that has seen one minibatch.
+
+    Not `prepared`, it has seen nothing.
+    """
     X = X.astype(dtype)
-    lda = estimator(problem, X, n_threads, same_trajectory)
-    lda.partial_fit(X[: problem.batch_size])
+    lda = estimator(problem, X, n_threads, same_trajectory, seed)
+    if prepared:
+        lda.partial_fit(X[: problem.batch_size])
 
     def one_pass():
         for _ in range(repeats):

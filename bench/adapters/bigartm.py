@@ -55,7 +55,7 @@ def _dictionary(X, tokens):
     return dictionary
 
 
-def start(problem, X, *, n_threads=1, smooth=False):
+def start(problem, X, *, n_threads=1, smooth=False, seed=0):
     """Offline passes over batches in memory.
 
     With `smooth`, counts alpha and eta are added, as for LDA; a pass of plain PLSA adds none.
@@ -67,7 +67,7 @@ def start(problem, X, *, n_threads=1, smooth=False):
         num_processors=n_threads,
         num_document_passes=ITERATIONS,
         cache_theta=False,
-        seed=0,
+        seed=seed,
         show_progress_bars=False,
         dictionary=_dictionary(X, tokens),
     )

@@ -10,8 +10,12 @@ from gensim.models import LdaModel
 from adapters import Fit
 
 
-def start(problem, X):
-    """Online passes of `update`, from a model that has seen one minibatch."""
+def start(problem, X, *, seed=0, passes=1, prepared=True):
+    """Calls of `update`, of so many passes each, from a model that has seen one minibatch.
+
+    Not `prepared`, the model has seen nothing.  Several passes belong into one call: each call
+    counts its documents as new ones, and the corpus for so much larger.
+    """
     documents = [
         list(zip(X.indices[a:b].tolist(), X.data[a:b].tolist(), strict=True))
         for a, b in pairwise(X.indptr)
@@ -22,15 +26,16 @@ def start(problem, X):
         alpha=np.full(problem.n_topics, problem.doc_topic_prior, dtype=np.float32),
         eta=problem.topic_word_prior,
         chunksize=problem.batch_size,
-        passes=1,
+        passes=passes,
         update_every=1,
         decay=0.7,
         offset=10,
         iterations=100,
         gamma_threshold=1e-3,
         eval_every=None,
-        random_state=0,
+        random_state=seed,
         dtype=np.float32,
     )
-    model.update(documents[: problem.batch_size])
+    if prepared:
+        model.update(documents[: problem.batch_size], passes=1)
     return Fit(lambda: model.update(documents), model.get_topics)

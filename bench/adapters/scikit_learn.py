@@ -8,7 +8,7 @@ from sklearn.decomposition import LatentDirichletAllocation
 from adapters import Fit
 
 
-def _estimator(problem, X, n_threads=1):
+def _estimator(problem, X, n_threads=1, seed=0):
     return LatentDirichletAllocation(
         problem.n_topics,
         doc_topic_prior=problem.alpha,
@@ -16,14 +16,19 @@ def _estimator(problem, X, n_threads=1):
         total_samples=X.shape[0],
         batch_size=problem.batch_size,
         learning_method="online",
-        random_state=0,
+        random_state=seed,
         n_jobs=n_threads,
     )
 
 
-def start(problem, X, *, n_threads=1):
-    """Online passes of `partial_fit`, from a model that has seen one minibatch."""
-    lda = _estimator(problem, X, n_threads).partial_fit(X[: problem.batch_size])
+def start(problem, X, *, n_threads=1, seed=0, prepared=True):
+    """Online passes of `partial_fit`, from a model that has seen one minibatch.
+
+    Not `prepared`, it has seen nothing, and so many passes are a `fit`.
+    """
+    lda = _estimator(problem, X, n_threads, seed)
+    if prepared:
+        lda.partial_fit(X[: problem.batch_size])
 
     def topics():
         return lda.components_ / lda.components_.sum(axis=1, keepdims=True)

@@ -14,10 +14,13 @@ with warnings.catch_warnings():
     import tomotopy
 
 
-def start(problem, X, *, n_threads=1):
-    """Sweeps over documents that have been added, after the first draws of topics."""
+def start(problem, X, *, n_threads=1, seed=0):
+    """Sweeps over documents that have been added, after the first draws of topics.
+
+    `one_pass` takes a number of sweeps.
+    """
     model = tomotopy.LDAModel(
-        k=problem.n_topics, alpha=problem.doc_topic_prior, eta=problem.topic_word_prior, seed=0
+        k=problem.n_topics, alpha=problem.doc_topic_prior, eta=problem.topic_word_prior, seed=seed
     )
     for begin, end in pairwise(X.indptr):
         words = np.repeat(X.indices[begin:end], X.data[begin:end].astype(int))
@@ -31,4 +34,4 @@ def start(problem, X, *, n_threads=1):
             beta[k, columns] = model.get_topic_word_dist(k)
         return beta
 
-    return Fit(lambda: model.train(1, workers=n_threads), topics)
+    return Fit(lambda sweeps=1: model.train(sweeps, workers=n_threads), topics)

@@ -53,7 +53,9 @@ def test_snippets_of_the_docs():
     run_snippets("docs/temperatures.md")
 
 
-@pytest.mark.parametrize("target", ["demo", "test", "bench", "optima", "examples", "lint", "clean"])
+@pytest.mark.parametrize(
+    "target", ["demo", "test", "bench", "quality", "optima", "examples", "lint", "clean"]
+)
 def test_commands_that_the_texts_name_exist(target):
     assert re.search(rf"^{target}:", (CHECKOUT / "Makefile").read_text(), flags=re.MULTILINE)
 
@@ -64,6 +66,7 @@ def test_links_in_the_texts_lead_somewhere():
         "CONTRIBUTING.md",
         "docs/benchmarks.md",
         "docs/evidence.md",
+        "docs/quality.md",
         "docs/temperatures.md",
     ):
         path = CHECKOUT / name
@@ -77,8 +80,9 @@ def test_links_in_the_texts_lead_somewhere():
                 assert anchor in anchors, (name, link, anchor)
 
 
-def test_the_benchmarks_have_room_for_what_is_measured():
-    text = (CHECKOUT / "docs/benchmarks.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", ["benchmarks", "quality"])
+def test_the_texts_have_room_for_what_is_measured(name):
+    text = (CHECKOUT / f"docs/{name}.md").read_text(encoding="utf-8")
     begin, end = (f"<!-- measured: {word} -->" for word in ("begin", "end"))
     assert text.count(begin) == text.count(end) == 1 and text.index(begin) < text.index(end)
 

@@ -1,0 +1,99 @@
+"""The quality study's parts that decide what it says: documents, choices, bars."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+
+import splits
+from study import figure, fits, scores, tables
+from study.store import Cell, Run, Store
+from study.summary import Result
+
+CELL = Cell("kos", 20)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path)
+
+
+def keep(store, seed, configuration, validation, method="gensim"):
+    run = Run(CELL, method, configuration, seed)
+    store.save(run, np.full((2, 3), 1 / 3), {"seconds": 1.0, "passes": 2})
+    store.save_scores(run, {"fold_in": [0.1, 1e-6], "validation": validation})
+    return run
+
+
+def result(method, test, **values):
+    given = dict(
+        cell=CELL,
+        method=method,
+        configuration="",
+        passes=1,
+        fold_in=(0.1, 1e-6),
+        seeds=[0, 1],
+        seconds=[1.0, 1.0],
+        validation=[0.0, 0.0],
+        test=test,
+        npmi=[0.1, 0.1],
+        diversity=[0.5, 0.5],
+        stability=0.5,
+        elbo=[],
+    )
+    return Result(**(given | values))
+
+
+@pytest.mark.corpus
+def test_documents_are_split_once_and_the_same_each_time(corpus):
+    X = corpus("bbc_news")
+    first, second = splits.load("bbc_news"), splits.load("bbc_news")
+    assert [part.shape[0] for part in first] == [1781, 222, 222]
+    assert sum(part.sum() for part in first) == X.sum()
+    for a, b in zip(first, second, strict=True):
+        assert (a != b).nnz == 0
+    # written down: whoever changes the order changes what the study's choices have seen
+    assert int(first.test[0].sum()) == 184
+
+
+def test_what_was_saved_comes_back(store):
+    run = keep(store, 0, "alpha=0.1, 2 passes", -7.0)
+    assert store.has(run) and store.runs(CELL) == [run]
+    assert store.topics(run).dtype == np.float32
+    assert store.record(run)["configuration"] == "alpha=0.1, 2 passes"
+    assert store.runs(Cell("kos", 100)) == []
+
+
+def test_validation_at_seed_0_chooses_the_configuration(store):
+    best = keep(store, 0, "a, 4 passes", -7.0)
+    keep(store, 0, "a, 2 passes", -7.2)
+    keep(store, 0, "b, 1 passes", -7.1)
+    other = keep(store, 1, "a, 4 passes", -7.5)
+    keep(store, 1, "b, 1 passes", -6.0)  # is not asked
+    assert fits.chosen(store, CELL, "gensim") == [best, other]
+    assert fits.chosen(store, CELL, "gensim", most_passes=3)[0].configuration == "b, 1 passes"
+    assert fits.chosen(store, CELL, "tomotopy") == []
+
+
+def test_the_fold_in_of_seed_0_serves_other_seeds(store):
+    assert scores.settings_of(store, keep(store, 0, "a", -7.0)).alpha == 0.1
+
+
+def test_bars_count_cells():
+    ours = result(tables.SUBJECT, [-7.0, -7.1])
+    longer = result(tables.LONGER, [-7.0, -7.12])
+    theirs = result(tables.ARTM, [-7.2, -7.1], seconds=[3.0, 3.0], npmi=[0.2, 0.2])
+    found = {CELL: {r.method: r for r in (ours, longer, theirs)}}
+    text = tables.bars(found)
+    assert "| held out: ahead | BigARTM | 18 of 21 | 1 of 1 | 0.1; 0.1 (kos, 20) | **no** |" in text
+    assert "| a quarter of the CPU seconds at most | BigARTM | 21 of 21 | 0 of 1 | 3; 3" in text
+    assert "worse by .005 at most | annealvi | 21 of 21 | 0 of 1 | -0.01; -0.01" in text
+
+
+def test_a_figure_is_drawn_of_what_is_there(tmp_path):
+    found = {CELL: {"gensim": result("gensim", [-7.0, -7.1])}}
+    figure.draw(found | {Cell("bbc_news", 100): {}}, tmp_path / "quality.png")
+    assert (tmp_path / "quality.png").stat().st_size > 1000
