@@ -19,6 +19,8 @@ CORPORA: dict[str, int | None] = {
     "kos": None,
     "imdb_100k": 20_000,
 }
+#: Corpora that nothing was chosen on, whole.
+OTHERS = ("us_addresses", "ap", "reuters395")
 #: Of the permutation: every method, seed and session has the same documents.
 SEED = 20_251
 #: The share of documents that validate and, as many, that test; and no more than so many.
@@ -39,7 +41,7 @@ def load(corpus: str) -> Split:
     Parameters
     ----------
     corpus : str
-        A key of CORPORA.
+        A key of CORPORA, or one of OTHERS.
 
     Returns
     -------
@@ -50,7 +52,7 @@ def load(corpus: str) -> Split:
     FileNotFoundError
         Where `load_corpus` does not find it.
     """
-    X = sparse.csr_matrix(load_corpus(corpus).data)[: CORPORA[corpus]].astype(np.float64)
+    X = sparse.csr_matrix(load_corpus(corpus).data)[: CORPORA.get(corpus)].astype(np.float64)
     X = X[np.diff(X.indptr) > 0]
     order = np.random.default_rng(SEED).permutation(X.shape[0])
     held_out = min(int(HELD_OUT * X.shape[0]), MOST)
