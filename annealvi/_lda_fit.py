@@ -37,6 +37,7 @@ KINDS: dict[str, Temperature] = {
     "variational": Variational(),
     "local": LocalVariational(),
 }
+PRIORS = ("doc_topic_prior", "topic_word_prior")
 #: Passes of a fit that validation may prolong, in those of one without.
 PROLONGED = 5
 
@@ -377,7 +378,8 @@ class LDAFit(FittedLDA):
         self._forget_the_fit()
         self.random_state_ = rng
         self.doc_topic_prior_, self.topic_word_prior_ = alpha, eta
-        self.settings_ = settings.parameters()
+        learned = {name: "learn" for name in PRIORS if is_learned(getattr(self, name))}
+        self.settings_ = settings.parameters() | learned
         self._model, self._monitor = model, Monitor()
         self._priors_in_use = self._priors_tempered = None
         self.n_iter_, self.n_batch_iter_ = 0, 1

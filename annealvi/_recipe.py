@@ -32,6 +32,7 @@ class Settings(NamedTuple):
     max_iter: int
     batch_size: int
     max_doc_update_iter: int
+    inference_iter: int | None
     mean_change_tol: float
     token_change_tol: float | None
     temperature: Any
@@ -42,6 +43,8 @@ class Settings(NamedTuple):
     def parameters(self) -> dict[str, Any]:
         """What an estimator of the same fit would be given."""
         parameters = self._asdict()
+        if parameters.pop("inference_iter") is not None:
+            parameters["max_doc_update_iter"] = None
         if parameters.pop("memory_spans") is not None:  # steps that no pair of these says
             parameters |= {"learning_decay": None, "learning_offset": None}
         return parameters
@@ -57,7 +60,11 @@ class Settings(NamedTuple):
     def local_options(self) -> LocalOptions:
         start: Any = self.document_init
         return LocalOptions(
-            self.max_doc_update_iter, self.mean_change_tol, start, self.token_change_tol
+            self.max_doc_update_iter,
+            self.mean_change_tol,
+            start,
+            self.token_change_tol,
+            self.inference_iter,
         )
 
 
@@ -73,6 +80,7 @@ def scikit_learn(n_topics: int, n_samples: int) -> Settings:
         max_iter=10,
         batch_size=128,
         max_doc_update_iter=100,
+        inference_iter=None,
         mean_change_tol=1e-3,
         token_change_tol=None,
         temperature=Fixed(1.0),
@@ -95,6 +103,7 @@ def recommended(n_topics: int, n_samples: int) -> Settings:
         max_iter=passes(n_samples),
         batch_size=size,
         max_doc_update_iter=30,
+        inference_iter=100,
         mean_change_tol=1e-3,
         token_change_tol=0.01,
         temperature=Annealed("auto", length=1.0),
@@ -144,6 +153,8 @@ def settle(parameters: Mapping[str, Any], n_samples: int) -> Settings:
         settings = settings._replace(learning_method=method)
     if "mean_change_tol" in given and "token_change_tol" not in given:
         settings = settings._replace(token_change_tol=None)
+    if "max_doc_update_iter" in given:
+        settings = settings._replace(inference_iter=None)
     if "learning_decay" in given or "learning_offset" in given:
         settings = settings._replace(memory_spans=None)
     if "document_init" not in given and not _is_plain(settings):

@@ -105,8 +105,8 @@ class TemperedLDA(LDAFit):
         mean over topics is a looser test the more there are.  0.01 where neither is given.
 
     max_doc_update_iter : int, default=None
-        Most iterations of a document's local step; None means 30, or 100 under
-        ``preset="sklearn"``.
+        Most iterations of a document's local step; None means 30 in training and 100
+        afterwards, or 100 throughout under ``preset="sklearn"``.
 
     n_jobs : int, default=None
         Threads.  None means 1 unless in a :obj:`joblib.parallel_backend` context, -1 means
@@ -214,7 +214,8 @@ class TemperedLDA(LDAFit):
         callback ended it.
 
     settings_ : dict
-        What the parameters of the last fit were, those left open included.
+        What the parameters of the last fit were, with values for those left open (None where
+        no value would say the same): given to another estimator, they make the same fit.
 
     n_batch_iter_ : int
         One more than the steps done.

@@ -45,6 +45,9 @@ class LocalOptions:
     token_tolerance : float or None
         If given, a document stops instead when sum_k |change of gamma_dk| falls below this
         times its tokens, whatever K.
+    inference_iter : int or None
+        Most iterations outside of training, where it is not `max_iter`.  A document that is
+        stopped on its way may come out differently in float32.
     prune : bool
         Whether topics that a document does not have are left out of its later iterations,
         where that pays.  In float64 it changes gamma by less than 1e-6.  Never under
@@ -55,6 +58,7 @@ class LocalOptions:
     tolerance: float = 1e-3
     start: Start = "constant"
     token_tolerance: float | None = None
+    inference_iter: int | None = None
     prune: bool = True
 
 

@@ -564,6 +564,8 @@ class LDA(Topics):
         energy: NDArray[np.float64] | None = None,
     ) -> None:
         """Fit gamma of documents in place, block by block, outside of training."""
+        if max_iter is None:
+            max_iter = self.options.inference_iter
         if X.shape[0] == 0:
             return
         self.notice_writes()

@@ -434,3 +434,22 @@ def test_sparse_and_dense_documents_of_either_precision(stream):
     lda = TemperedLDA(5, random_state=0).fit(stream.astype(np.float32))
     assert_allclose(lda.transform(stream), expected.transform(stream), atol=0.02)
     assert lda.bound_ == pytest.approx(expected.bound_, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"preset": "sklearn"},
+        {"learning_decay": 0.6, "max_doc_update_iter": 20},
+        {"doc_topic_prior": "learn", "mean_change_tol": 1e-3},
+    ],
+    ids=str,
+)
+def test_settings_make_the_same_fit(given):
+    X = sparse.random_array((150, 40), density=0.3, rng=np.random.default_rng(0), format="csr")
+    X.data = np.ceil(5 * X.data)
+    lda = TemperedLDA(4, random_state=0, **given).fit(X)
+    again = TemperedLDA(4, random_state=0, **lda.settings_).fit(X)
+    assert_array_equal(again.components_, lda.components_)
+    assert_array_equal(again.transform(X), lda.transform(X))
