@@ -88,13 +88,16 @@ class Evaluation:
         budget = f"after max_iter={self.n_passes} passes."
         if self.budget_ended and self.estimator.evaluate_every > 0:
             tol = self.estimator.perp_tol
-            advice = (
-                "Increase max_iter or perp_tol."
-                if self.compared
-                else "The temperature was falling until the last evaluations, which are compared "
-                "at T = 1 only: increase max_iter, or let it fall over a part of the fit, such as "
-                "with temperature='annealed'."
-            )
+            if self.compared:
+                advice = "Increase max_iter or perp_tol."
+            elif self.estimator._temperature.settled(0):
+                advice = "There were no two evaluations to compare: increase max_iter."
+            else:
+                advice = (
+                    "Evaluations are compared at T = 1 only, and there were no two of them: let "
+                    "the temperature fall over a part of the fit, such as with "
+                    "temperature='annealed', or evaluate more often."
+                )
             warnings.warn(
                 f"The training perplexity had not converged to perp_tol={tol!r} {budget} {advice}",
                 ConvergenceWarning,

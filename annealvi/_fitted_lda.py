@@ -148,7 +148,8 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         r"""How odd documents are: the temperature that each would choose for itself.
 
         With the energy :math:`L_d = \sum_v n_{dv} \sum_k \phi_{dvk} (E \log\theta_{dk} +
-        E \log\beta_{kv})` of a document of :math:`N_d` words at T = 1, and :math:`c(b)` the
+        E \log\beta_{kv})` of a document of :math:`N_d` words at T = 1 (:math:`\log E
+        \beta_{kv}` under ``topic_estimate="map"``), and :math:`c(b)` the
         log partition function of a word of the training documents,
 
         .. math::
@@ -494,7 +495,8 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         n_words = X.sum(dtype=np.float64)
         if sub_sampling:
             n_words *= self.total_samples / X.shape[0]
-        return float(np.exp(-np.float64(elbo) / n_words))
+        perplexity = float(np.exp(-np.float64(elbo) / n_words))
+        return perplexity if n_words or perplexity else np.nan  # 0 would be the best there is
 
     def _perplexity_precomp_distr(
         self, X: Any, doc_topic_distr: NDArray | None = None, sub_sampling: bool = False

@@ -9,12 +9,14 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy import sparse
 
-from annealvi.metrics.held_out import MOST_TOKENS, log_likelihood_a_word, split_tokens
+from annealvi.metrics.held_out import log_likelihood_a_word, split_tokens
 from annealvi.temperature.base import whole_steps
 
 #: Nats a word that the score must gain within `patience` passes.  Two fits that differ by
 #: less are equally good; on small corpora gains of a tenth of it go on for a hundred passes.
 LEAST_GAIN = 1e-3
+#: More tokens than this are not split: one by one they take 50 bytes each.
+MOST_TOKENS = 2e7
 
 
 class HeldOutDocuments:
@@ -112,6 +114,7 @@ class EarlyStopping:
             return score, False  # hot topics' scores rise as they cool
         self.improving = bool(score > self._reference + LEAST_GAIN)
         if self.improving:
+            self.improving = np.isfinite(self._reference)  # there was something to compare with
             self._reference, self._waited = score, 0
         else:
             self._waited += 1

@@ -378,7 +378,11 @@ class LDAFit(FittedLDA):
         self._forget_the_fit()
         self.random_state_ = rng
         self.doc_topic_prior_, self.topic_word_prior_ = alpha, eta
-        learned = {name: "learn" for name in PRIORS if is_learned(getattr(self, name))}
+        learned: dict[str, Any] = {
+            name: "learn" for name in PRIORS if is_learned(getattr(self, name))
+        }
+        if isinstance(settings.temperature, Temperature):
+            learned["temperature"] = clone(settings.temperature)  # the user's may be changed
         self.settings_ = settings.parameters() | learned
         self._model, self._monitor = model, Monitor()
         self._priors_in_use = self._priors_tempered = None
@@ -408,6 +412,12 @@ class LDAFit(FittedLDA):
         n_steps: int,
     ) -> None:
         """An online step of the posterior form subtracts if rho T reaches 1."""
+        advice = (
+            f"a larger learning_offset than {settings.learning_offset!r} or a larger "
+            f"learning_decay than {settings.learning_decay!r}"
+            if settings.memory_spans is None
+            else "more passes, or give learning_offset and learning_decay"
+        )
         for step in range(first, first + n_steps):
             b, form = temperature.tempering(step)[:2]
             if form == "likelihood":
@@ -417,9 +427,7 @@ class LDAFit(FittedLDA):
                 raise ValueError(
                     "With form='posterior' the step size times the temperature must stay below 1. "
                     f"Got {rho:.4g} * {1 / b:.4g} = {rho / b:.4g} at step {step + 1}: use a lower "
-                    "temperature, more passes, or a larger learning_offset than "
-                    f"{settings.learning_offset!r} or learning_decay than "
-                    f"{settings.learning_decay!r}."
+                    f"temperature, {advice}."
                 )
             if temperature.settled(step):
                 return

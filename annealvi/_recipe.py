@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from numbers import Real
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike
 from annealvi.inference import LinearDecay, RobbinsMonro, full_step
 from annealvi.models._lda_blocks import LocalOptions, TopicEstimate
 from annealvi.temperature import Annealed, Fixed
-
-Preset = Literal["annealvi", "sklearn"]
 
 
 class Settings(NamedTuple):
@@ -92,7 +90,7 @@ def scikit_learn(n_topics: int, n_samples: int) -> Settings:
 
 def recommended(n_topics: int, n_samples: int) -> Settings:
     """What does well on every corpus tried; docs/defaults.md has the evidence."""
-    size = batch_size(n_samples)
+    size = minibatch(n_samples)
     return Settings(
         doc_topic_prior=prior(n_topics),
         topic_word_prior=prior(n_topics),
@@ -124,6 +122,16 @@ def prior(n_topics: int) -> float:
 def batch_size(n_samples: int) -> int:
     """5 sqrt(D), between 100 and 1000: small corpora need steps, large ones steady ones."""
     return int(np.clip(round(5 * np.sqrt(n_samples)), 100, 1000))
+
+
+def minibatch(n_samples: int) -> int:
+    """`batch_size`, or a little more where the last one would be less than a quarter of it.
+
+    Few documents left over would count in each pass as much as a whole minibatch.
+    """
+    size = batch_size(n_samples)
+    n_batches, rest = divmod(n_samples, size)
+    return -(-n_samples // n_batches) if n_batches and 0 < 4 * rest < size else size
 
 
 def passes(n_samples: int) -> int:

@@ -42,14 +42,17 @@ class RobbinsMonro:
 
 @dataclass(frozen=True)
 class LinearDecay:
-    """Step sizes of a fit of known length that fall linearly, to a twentieth of the first.
+    """Step sizes that fall linearly in a fit of known length, 2 F / S (1 - (t - 1/2) / S).
+
+    At least a twentieth of 2 F / S, and at most `largest`.
 
     Parameters
     ----------
     n_steps : int
     memory_spans : float
-        How often the fit forgets where it was: the sum of the step sizes, about.  A longer
-        fit takes smaller steps and makes the same way with less noise.
+        F, how often the fit forgets where it was: the sum of the step sizes, about, where
+        `largest` does not cut them off.  A longer fit takes smaller steps and makes the same
+        way with less noise.
     largest : float, default=0.2
         No step is larger: of a minibatch one cannot learn all.
     """

@@ -66,8 +66,8 @@ class TemperedLDA(LDAFit):
         :math:`\kappa` in the online step size :math:`\rho_t = (\tau + t)^{-\kappa}`.  If
         neither this nor `learning_offset` is given, the steps of `fit` fall linearly,
         :math:`\rho_t = (2 F / S) (1 - (t - 1/2) / S)` in a fit of S steps, with
-        :math:`F = 50 K^{-0.3}`, at most 0.2 and at least a twentieth of the first: a longer
-        fit makes the same way with less noise.  Where one of them is missing (in
+        :math:`F = 50 K^{-0.3}`, at most 0.2 and at least a twentieth of :math:`2 F / S`: a
+        longer fit makes the same way with less noise.  Where one of them is missing (in
         `partial_fit`, under ``preset="sklearn"``) it is 0.7.
 
     learning_offset : float, default=None
@@ -79,8 +79,9 @@ class TemperedLDA(LDAFit):
         there.
 
     batch_size : int, default=None
-        Documents a minibatch; None means :math:`5 \sqrt{D}`, between 100 and 1000, D being
-        `total_samples` in `partial_fit`, or 128 under ``preset="sklearn"``.
+        Documents a minibatch; None means :math:`5 \sqrt{D}`, between 100 and 1000, and up to a
+        quarter more where few documents would be left over, D being `total_samples` in
+        `partial_fit`, or 128 under ``preset="sklearn"``.
 
     evaluate_every : int, default=-1
         Evaluate the training perplexity every so many passes of `fit`, and stop when
@@ -135,8 +136,9 @@ class TemperedLDA(LDAFit):
             (n_components, n_features), default="auto"
         Start of `components_`: Gamma(100, 0.01) draws; `topic_word_prior` plus 5 times
         the counts of 5 random documents a topic; 1 plus 5 times the counts of 5 similar
-        documents, far from those of other topics (k-means++ on tf-idf); or an array of
-        topics.  ``"auto"`` is ``"kmeans++"``, or ``"random"`` under ``preset="sklearn"``.
+        documents, far from those of other topics (k-means++ on tf-idf, in `partial_fit` of
+        the first portion); or an array of topics.  ``"auto"`` is ``"kmeans++"``, or
+        ``"random"`` under ``preset="sklearn"``.
 
     document_init : {"auto", "random", "warm", "constant"}, default="auto"
         Start of each document's :math:`\gamma` in training: ``"random"`` is
@@ -166,7 +168,7 @@ class TemperedLDA(LDAFit):
         The score is that of :func:`annealvi.metrics.document_completion`, log-likelihood a
         word of one half of each document's tokens given the other.  Where tokens cannot be
         split, because counts are not integers, no document has two or there are more than
-        1e9, it is the documents' part of the bound, in nats a word.
+        2e7, it is the documents' part of the bound, in nats a word.
 
     patience : int, default=3
         `fit` stops when the validation score has not gained 0.001 nats a word in so many
@@ -215,7 +217,8 @@ class TemperedLDA(LDAFit):
 
     settings_ : dict
         What the parameters of the last fit were, with values for those left open (None where
-        no value would say the same): given to another estimator, they make the same fit.
+        no value would say the same), at the last `fit` or the first `partial_fit`: another
+        estimator of the same `preset`, without validation, makes the same fit with them.
 
     n_batch_iter_ : int
         One more than the steps done.
@@ -423,7 +426,9 @@ class TemperedLDA(LDAFit):
 
         How long the whole fit will be is not known here, so it is annealed only where
         the temperature is given in passes, ``Annealed(passes=...)``, counted over
-        `total_samples` documents; otherwise ``"annealed"`` means T = 1.  A learned
+        `total_samples` documents; otherwise ``"auto"`` and ``"annealed"`` mean T = 1.  With
+        ``Annealed("auto", passes=...)`` the first portion says how hot it starts, if it has
+        100 documents; it starts at T = 3.7 otherwise.  A learned
         temperature goes on from call to call, at the pace of a fit of one pass over
         `total_samples` documents, and has no last phase at T = 1.  `n_init`,
         `validation_fraction` and `patience` are of `fit` alone.

@@ -152,7 +152,7 @@ class Normalised(Protocol):
 class Critical(Protocol):
     """A model that knows how hot is hot."""
 
-    def critical_temperature(self) -> float:
+    def critical_temperature(self, form: Form) -> float:
         """The temperature above which its tempered objective has a single optimum."""
 
 

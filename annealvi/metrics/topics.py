@@ -298,8 +298,9 @@ def _cosines(a: NDArray, b: NDArray) -> NDArray[np.float64]:
 
 def _weights(topics: Any, name: str, owner: str) -> NDArray:
     """Topics of an array or a fitted estimator: finite and non-negative, no row all zero."""
-    weights = getattr(topics, "components_", topics)
-    if weights is topics and hasattr(topics, "fit"):
+    is_array = hasattr(topics, "__array__")  # a DataFrame may have a word "fit"
+    weights = topics if is_array else getattr(topics, "components_", topics)
+    if weights is topics and not is_array and hasattr(topics, "fit"):
         check_is_fitted(topics)
         raise TypeError(
             f"The {name!r} parameter of {owner} must be an array-like or an estimator with "

@@ -15,7 +15,8 @@ where documents settle (a < 1), and the next topics change by
 
 Along the singular vectors of n_dv / sqrt(N_d n_v), those of correspondence analysis, a change
 grows where b (1 + a sigma^2 / (1 - a)) > 1.  The largest b of which no change grows is one over
-the critical temperature.  (The first singular value is 1, its vector changes all words alike.)
+the critical temperature.  In the posterior form alpha is b alpha + 1 - b.  (The first
+singular value is 1, its vector changes all words alike.)
 """
 
 from __future__ import annotations
@@ -28,15 +29,18 @@ from scipy.optimize import bisect
 from scipy.special import polygamma
 from sklearn.utils.extmath import randomized_svd
 
-#: Documents that are looked at, and the least that say anything.
-MOST, LEAST = 4000, 4
+from annealvi.model import Form
+
+#: Documents that are looked at; the least documents and words that say anything; and the least
+#: documents of a stream that stand for it.
+MOST, LEAST, LEAST_DOCUMENTS = 4000, 4, 100
 #: Not the second singular value: a few documents in words of their own are enough for one.
 RANK = 2
 #: Temperatures are looked for below this.
 HOTTEST = 100.0
 
 
-def critical_temperature(X: Any, n_topics: int, alpha: float) -> float:
+def critical_temperature(X: Any, n_topics: int, alpha: float, form: Form = "likelihood") -> float:
     """The temperature at which topics of these documents part, at least 1.
 
     Parameters
@@ -46,6 +50,7 @@ def critical_temperature(X: Any, n_topics: int, alpha: float) -> float:
     n_topics : int
     alpha : float
         Prior of a document's topics, the mean over topics.
+    form : {"likelihood", "posterior"}
 
     Returns
     -------
@@ -57,6 +62,8 @@ def critical_temperature(X: Any, n_topics: int, alpha: float) -> float:
     X = sparse.csr_matrix(X[lengths > 0], dtype=np.float64)
     lengths = lengths[lengths > 0]
     totals = np.asarray(X.sum(axis=0)).ravel()
+    if not np.isfinite(totals.sum()):
+        return 1.0
     if n_topics == 1 or len(lengths) < LEAST or np.count_nonzero(totals) < LEAST:
         return 1.0
     scaled = sparse.diags_array(lengths**-0.5) @ X[:, totals > 0]
@@ -65,7 +72,8 @@ def critical_temperature(X: Any, n_topics: int, alpha: float) -> float:
     share = float(lengths.mean()) / n_topics
 
     def growth(b: float) -> float:
-        a = b * b * share * float(polygamma(1, alpha + b * share))
+        prior = alpha if form == "likelihood" else b * alpha + 1.0 - b
+        a = b * b * share * float(polygamma(1, prior + b * share))
         return np.inf if a >= 1 else b * (1.0 + a / (1.0 - a) * sigma**2)
 
     if growth(1.0 / HOTTEST) >= 1:

@@ -44,7 +44,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
 from annealvi._kernels import bounds, special
-from annealvi.model import UNTEMPERED, Batch, LocalRule, LocalStep, Tempering
+from annealvi.model import UNTEMPERED, Batch, Form, LocalRule, LocalStep, Tempering
 from annealvi.models._lda_blocks import (
     Local,
     LocalOptions,
@@ -55,7 +55,7 @@ from annealvi.models._lda_blocks import (
     fit_block,
     index_words,
 )
-from annealvi.models._lda_critical import critical_temperature
+from annealvi.models._lda_critical import LEAST_DOCUMENTS, critical_temperature
 from annealvi.models._lda_learned_priors import LearnedPriors, mean_of_logs
 from annealvi.models._lda_partition import DocumentPartition, DocumentStep
 from annealvi.models._lda_topics import Topics
@@ -315,11 +315,12 @@ class LDA(Topics):
         """
         self._corpus, self.n_documents, self.n_words = X, n_documents, n_words
 
-    def critical_temperature(self) -> float:
-        """See :mod:`annealvi.models._lda_critical`."""
-        if self._corpus is None:
+    def critical_temperature(self, form: Form = "likelihood") -> float:
+        """See :mod:`annealvi.models._lda_critical`; a constant where too little was seen."""
+        X, n_documents = self._corpus, self.n_documents or 0
+        if X is None or X.shape[0] < min(LEAST_DOCUMENTS, n_documents):
             return UNKNOWN_CRITICAL
-        return critical_temperature(self._corpus, self.n_topics, float(np.mean(self.alpha)))
+        return critical_temperature(X, self.n_topics, float(np.mean(self.alpha)), form)
 
     def hyperparameters(self) -> dict[str, Any]:
         """What log C(T) depends on."""

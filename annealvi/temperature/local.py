@@ -90,7 +90,8 @@ class LocalVariational(Learned):
        r_{md} \propto \pi_m \exp(b_m L_d - \log C_d(b_m)), \quad b^*_d = \sum_m r_{md} b_m,
 
     in turn with the document's topics, L_d being the energy
-    :math:`\sum_v n_{dv} \sum_k \phi_{dvk} (E \log\theta_{dk} + E \log\beta_{kv})` and
+    :math:`\sum_v n_{dv} \sum_k \phi_{dvk} (E \log\theta_{dk} + E \log\beta_{kv})` (with
+    :math:`\log E \beta` for :math:`E \log\beta` where topics are points) and
 
     .. math::
        \log C_d(b) = N_d \log \sum_k \exp(b E \log\theta_{dk}) \sum_v \exp(b E \log\beta_{kv})

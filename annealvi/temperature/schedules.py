@@ -151,7 +151,7 @@ class Annealed(Temperature):
                 f"The 'start' parameter of Annealed can be 'auto' only where the critical "
                 f"temperature is known, as it is in TemperedLDA. {owner} needs a number."
             )
-        critical = model.critical_temperature()
+        critical = model.critical_temperature(self.form)
         return max(1.0, min(1.2 * critical, 3.0 + 0.2 * critical, HOTTEST))
 
     def inverse(self, step: int) -> float:

@@ -155,9 +155,8 @@ def test_max_iter_is_the_budget(X):
     lda = make(max_iter=10 * usual).fit(X)
     assert cooled(lda) == usual and len(lda.history_["pass"]) < 10 * usual
     assert_array_equal(lda.components_, make().fit(X).components_)
-    # fewer: over all there are, so there is no reason to stop before
-    with pytest.warns(ConvergenceWarning, match="still improving after max_iter=7 passes"):
-        lda = make(max_iter=7).fit(X)
+    # fewer: over all there are, so there is no reason to stop before, nor two scores to compare
+    lda = make(max_iter=7).fit(X)
     assert cooled(lda) == 7 == len(lda.history_["validation"])
     # what is said of T holds of the budget
     lda = make(max_iter=90, temperature=Annealed(length=0.5)).fit(X)
@@ -227,7 +226,7 @@ def test_where_tokens_cannot_be_split_the_bound_is_the_score(X, kind, monkeypatc
     assert held_out.halves is None
     bound = lda.score(held_out.X) - lda._model.topic_bound()
     assert lda.validation_score_ == pytest.approx(bound / held_out.X.sum(), rel=1e-10)
-    assert completion.MOST_TOKENS == 1e9
+    assert completion.MOST_TOKENS == 1e9  # users may split more by themselves
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ def test_a_warning_where_the_budget_ended_the_fit(fit, X):
         fit(X, **settings)
     # a temperature that falls to the end leaves nothing to compare, whatever perp_tol is
     for hot in (dict(temperature=Annealed(length=1.0)), dict(max_iter=1), dict(evaluate_every=5)):
-        with pytest.warns(ConvergenceWarning, match=r"temperature .* compared at T = 1 only"):
+        with pytest.warns(ConvergenceWarning, match=r"compared at T = 1 only|no two evaluations"):
             fit(X, **settings | dict(perp_tol=1e9) | hot)
 
 

@@ -53,6 +53,17 @@ def test_topics_part_below_it(monkeypatch, seed, n_topics, n_words, alpha):
     assert growth(X, n_topics, alpha, 1.03 * critical) < 0.99
 
 
+def test_the_posterior_form_has_one_of_its_own():
+    """Its documents have a prior of b alpha + 1 - b, which keeps them from choosing topics."""
+    X = corpus(0, 5, 60)
+    critical = critical_temperature(X, 100, 0.03, "posterior")
+    assert critical < 2 < critical_temperature(X, 100, 0.03)
+    lda = TemperedLDA(
+        100, random_state=0, temperature=Annealed("auto", length=1.0, form="posterior"), max_iter=5
+    )
+    assert lda.fit(X).temperature_path_[0] == pytest.approx(1.2 * critical)
+
+
 def test_it_grows_with_topics_and_falls_with_the_length_of_documents():
     X = corpus(0, 10, 100)
     by_topics = [critical_temperature(X, k, 0.1) for k in (2, 10, 50, 200)]
