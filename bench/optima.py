@@ -35,7 +35,7 @@ SETTINGS = dict(
 )
 METHODS = {
     "SVI (T = 1)": 1,
-    "annealed (default)": "annealed",
+    "annealed": "annealed",
     "annealed, linear over 1 pass": Annealed(shape="linear", passes=1),
     "annealed, exponential from 2.5 over 1 pass": Annealed(2.5, shape="exponential", passes=1),
     "annealed, posterior form": Annealed(form="posterior"),
