@@ -76,8 +76,8 @@ cdef extern from "kernels.h" nogil:
         ) noexcept nogil
         double (*log_dot)(int, const double *, const double *, double *) noexcept nogil
         double (*topic_weights)(
-            int, int, int, const double *, const double *, double, const double *, double, int, double
-            *, double *, double *
+            int, int, int, const double *, const double *, double, const double *, double, int,
+            double *, double *, double *
         ) noexcept nogil
         void (*step_row)(
             int, double, double, double, int, const double *, const double *, double *, double *
