@@ -55,8 +55,8 @@ class TemperedLDA(LDAFit):
         maximum of the topics' part of the objective, within a tenth and ten times the first
         of the numbers above.  Under ``topic_estimate="map"`` that part has no maximum inside
         for topics of few words, and the lower limit is where it ends: from .009 of held-out
-        likelihood a word lost to .006 gained.  Under ``"variational"`` it gained up to .002,
-        and .02 to .04 with ``preset="sklearn"``, whose :math:`\eta` is small.
+        likelihood a word lost to .006 gained.  Under ``"variational"`` it made .001 at most,
+        and gained .02 to .04 with ``preset="sklearn"``, whose :math:`\eta` is small.
 
     learning_method : {"auto", "batch", "online"}, default="auto"
         Whether a step of `fit` takes all documents or a minibatch.  ``"auto"`` is online
