@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 from annealvi._evaluation import Evaluation
 from annealvi._fitted_lda import FittedLDA
 from annealvi._held_out import EarlyStopping, HeldOutDocuments, hold_out
-from annealvi._recipe import Settings, is_learned, settle
+from annealvi._recipe import COOLING, Settings, is_learned, settle
 from annealvi._validation import check_prior, check_topics, n_threads, unchanged_on_error
 from annealvi.inference import Monitor, optimise
 from annealvi.models.lda import LDA
@@ -33,6 +33,7 @@ from annealvi.temperature import (
 
 #: What the names of kinds of temperature stand for here.
 KINDS: dict[str, Temperature] = {
+    "auto": COOLING,
     "annealed": Annealed(),
     "variational": Variational(),
     "local": LocalVariational(),

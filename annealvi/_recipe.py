@@ -13,6 +13,9 @@ from annealvi.inference import LinearDecay, RobbinsMonro, full_step
 from annealvi.models._lda_blocks import LocalOptions, TopicEstimate
 from annealvi.temperature import Annealed, Fixed
 
+#: From above the critical temperature of the corpus, over the whole fit.
+COOLING = Annealed("auto", length=1.0)
+
 
 class Settings(NamedTuple):
     """Parameters of TemperedLDA of the same names, none of them open.
@@ -104,7 +107,7 @@ def recommended(n_topics: int, n_samples: int) -> Settings:
         inference_iter=100,
         mean_change_tol=1e-3,
         token_change_tol=0.01,
-        temperature=Annealed("auto", length=1.0),
+        temperature=COOLING,
         init="kmeans++",
         document_init="constant",
         topic_estimate="map",
