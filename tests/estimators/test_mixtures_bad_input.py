@@ -75,7 +75,7 @@ COMMON = [
         (dict(init="kmeans"), r"'init' .* Got 'kmeans'"),
         (dict(init=np.ones((3, 15))), r"'init' .* shape \(3, 16\). Got shape \(3, 15\)"),
         (dict(init=np.full((3, 16), math.nan)), r"'init' .* finite. Got nan"),
-        (dict(init="k-means++"), r"'init' .* 'kmeans\+\+'.* Got 'k-means\+\+'"),
+        (dict(init="k-means++"), r"'init' .*'kmeans\+\+'.* Got 'k-means\+\+'"),
         (dict(init="data", n_components=31), "n_components=31 must be at most n_samples=30"),
         (
             dict(init="kmeans++", n_components=31),
