@@ -125,11 +125,20 @@ class Annealed(Temperature):
             )
 
     def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any, owner: str) -> None:
+        if not isinstance(self.start, Real) and not isinstance(model, Critical):
+            raise ValueError(
+                f"The 'start' parameter of Annealed can be 'auto' only where the critical "
+                f"temperature is known, as it is in TemperedLDA. {owner} needs a number."
+            )
+        self.n_annealing_steps_ = self._annealing_steps(n_steps, steps_per_pass, owner)
+        if self.n_annealing_steps_ > 0:  # it may have to be worked out
+            self.start_ = self._first(model)
+
+    def _annealing_steps(self, n_steps: int | None, steps_per_pass: float, owner: str) -> int:
+        """L of a fit of so many steps."""
         passes = 0.0 if self.passes is None else self.passes
-        self.start_ = self._first(model, owner)
         if n_steps is None:
-            self.n_annealing_steps_ = whole_steps(passes * steps_per_pass)
-            return
+            return whole_steps(passes * steps_per_pass)
         n_passes = n_steps / max(1, whole_steps(steps_per_pass))
         if passes > n_passes > 0:
             raise ValueError(
@@ -140,17 +149,12 @@ class Annealed(Temperature):
             wanted = (DEFAULT_LENGTH if self.length is None else self.length) * n_steps
         else:
             wanted = passes * steps_per_pass
-        self.n_annealing_steps_ = max(0, min(whole_steps(wanted), n_steps - 1))
+        return max(0, min(whole_steps(wanted), n_steps - 1))
 
-    def _first(self, model: Any, owner: str) -> float:
+    def _first(self, model: Any) -> float:
         """T0 of this fit."""
         if isinstance(self.start, Real):
             return float(self.start)
-        if not isinstance(model, Critical):
-            raise ValueError(
-                f"The 'start' parameter of Annealed can be 'auto' only where the critical "
-                f"temperature is known, as it is in TemperedLDA. {owner} needs a number."
-            )
         critical = model.critical_temperature(self.form)
         return max(1.0, min(1.2 * critical, 3.0 + 0.2 * critical, HOTTEST))
 
