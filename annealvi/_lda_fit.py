@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 from annealvi._evaluation import Evaluation
 from annealvi._fitted_lda import FittedLDA
 from annealvi._held_out import EarlyStopping, HeldOutDocuments, hold_out
-from annealvi._recipe import COOLING, Settings, is_learned, settle
+from annealvi._recipe import COOLING, Settings, is_learned, is_open, settle
 from annealvi._validation import check_prior, check_topics, n_threads, unchanged_on_error
 from annealvi.inference import Monitor, optimise
 from annealvi.models.lda import LDA
@@ -164,8 +164,7 @@ class LDAFit(FittedLDA):
         usual = int(settle(self.__dict__ | {"max_iter": None}, n_samples).max_iter)
         if self.max_iter is None:
             return PROLONGED * usual, usual
-        wanted = self.temperature
-        if wanted is None or (isinstance(wanted, str) and wanted == "auto"):
+        if is_open(self.temperature):
             # T that falls over the whole budget would never let the fit stop
             return given, min(usual, given)
         return given, given

@@ -93,16 +93,15 @@ def scikit_learn(n_topics: int, n_samples: int) -> Settings:
 
 def recommended(n_topics: int, n_samples: int) -> Settings:
     """What does well on every corpus tried; docs/defaults.md has the evidence."""
-    size = minibatch(n_samples)
     return Settings(
         doc_topic_prior=prior(n_topics),
         topic_word_prior=prior(n_topics),
-        learning_method="online" if size < n_samples else "batch",
+        learning_method="auto",  # which depends on the batch size that is used
         learning_decay=0.7,
         learning_offset=10.0,
         memory_spans=50.0 * n_topics**-0.3,
         max_iter=passes(n_samples),
-        batch_size=size,
+        batch_size=minibatch(n_samples),
         max_doc_update_iter=30,
         inference_iter=100,
         mean_change_tol=1e-3,
@@ -156,10 +155,10 @@ def settle(parameters: Mapping[str, Any], n_samples: int) -> Settings:
     given = {
         name: value
         for name, value in parameters.items()
-        if name in Settings._fields and not _is_open(value) and not is_learned(value)
+        if name in Settings._fields and not is_open(value) and not is_learned(value)
     }
     settings = preset._replace(**given)
-    if parameters["preset"] == "annealvi" and "learning_method" not in given:
+    if is_open(settings.learning_method):
         method = "online" if settings.batch_size < n_samples else "batch"
         settings = settings._replace(learning_method=method)
     if "mean_change_tol" in given and "token_change_tol" not in given:
@@ -198,5 +197,11 @@ def is_learned(prior: Any) -> bool:
     return isinstance(prior, str) and prior == "learn"
 
 
-def _is_open(value: Any) -> bool:
+def is_open(value: Any) -> bool:
+    """Whether a parameter is left open.
+
+    Parameters
+    ----------
+    value : object
+    """
     return value is None or (isinstance(value, str) and value == "auto")
