@@ -25,8 +25,10 @@ from numpy.typing import NDArray
 from problems import Problem
 from scipy.optimize import linear_sum_assignment
 from sklearn.preprocessing import normalize
+from study.scores import CHOOSERS
 
 from annealvi import Annealed, TemperedLDA
+from annealvi._recipe import passes
 from annealvi.metrics import topic_coherence, topic_diversity, topic_stability
 
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -46,8 +48,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 AVERAGED = "three short fits averaged, then fitted on"
 SWEEPS, ETAS = 200, (0.01, 0.1, 0.25)
-#: Validation documents that choose a row's fold-in.
-CHOOSERS = 500
 
 Fit = Callable[[Any, int, int], NDArray[np.float64]]
 
@@ -56,8 +56,7 @@ def ours(times: float = 1.0, **options: Any) -> Fit:
     def fit(X, n_topics, seed):
         lda = TemperedLDA(n_topics, random_state=seed, **options)
         if times != 1:
-            passes = TemperedLDA(n_topics, callback=_stop).fit(X).settings_["max_iter"]
-            lda.set_params(max_iter=max(1, round(times * passes)))
+            lda.set_params(max_iter=max(1, round(times * passes(X.shape[0]))))
         return lda.fit(X).components_
 
     return fit
@@ -81,10 +80,6 @@ def averaged(n_fits: int = 3, short: float = 0.3, rest: float = 0.7) -> Fit:
         return ours(rest, init=np.mean(matched, axis=0), temperature=mild)(X, n_topics, seed)
 
     return fit
-
-
-def _stop(*_):
-    raise StopIteration
 
 
 def tomotopy(adapter: Any, eta: float) -> Fit:

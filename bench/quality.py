@@ -58,7 +58,7 @@ def fit(store: Store, cells: list[Cell], names: list[str], seeds: list[int]) -> 
     """Fit and score, a line a method; libraries that are not installed are skipped."""
     for cell in cells:
         for name in names:
-            library = FAMILIES[name].library if name in FAMILIES else None
+            library = FAMILIES[name].rival if name in FAMILIES else None
             if library is not None and library.version() is None:
                 print(f"{name} is not installed and skipped.")
                 continue

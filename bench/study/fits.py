@@ -93,7 +93,7 @@ def _fit_rival(
     store: Store, cell: Cell, name: str, configuration: Configuration, seed: int, wanted: Pairs
 ) -> None:
     family = FAMILIES[name]
-    theirs = family.library.adapter() if family.library else None
+    theirs = family.rival.adapter() if family.rival else None
     options = {}
     if family.follows:
         ((_, followed),) = wanted
@@ -103,8 +103,8 @@ def _fit_rival(
         pair = fitted.method, fitted.configuration
         if pair in left:
             record = {
-                "library": family.library.name if family.library else "annealvi",
-                "version": family.library.version() if family.library else None,
+                "library": family.rival.name if family.rival else "annealvi",
+                "version": family.rival.version() if family.rival else None,
                 "passes": fitted.passes,
                 "seconds": fitted.seconds,
             }

@@ -201,7 +201,7 @@ class Family:
 
     Attributes
     ----------
-    library : Library or None
+    rival : Library or None
         None where nothing is to be imported.
     fit : callable
     configurations : list of Configuration
@@ -213,7 +213,7 @@ class Family:
         Of those, how many at most.
     """
 
-    library: Library | None
+    rival: Library | None
     fit: Callable[..., Iterator[Fitted]]
     configurations: list[Configuration]
     methods: list[str] = field(default_factory=list)
