@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from numbers import Real
 from typing import Any, ClassVar, Literal
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from annealvi.model import Critical, Form
+from annealvi.schedules import Exponential, Linear, Relaxing, Schedule
 from annealvi.temperature.base import Temperature, whole_steps
 
 #: Fraction of the fit that is annealed where neither `length` nor `passes` is given.
@@ -16,6 +17,12 @@ DEFAULT_LENGTH = 1 / 3
 #: The hottest start of a fit that asks for one: with many topics documents choose among them
 #: at any temperature.
 HOTTEST = 6.0
+#: How T falls from T0 to 1.
+SHAPES: dict[str, Callable[[float], Schedule]] = {
+    "linear": lambda start: Linear(start, 1.0),
+    "exponential": lambda start: Exponential(start, 1.0 / start),
+    "relax": Relaxing,
+}
 
 
 class Fixed(Temperature):
@@ -98,7 +105,7 @@ class Annealed(Temperature):
         "start": [Interval(Real, 1, None, closed="left"), StrOptions({"auto"})],
         "length": [None, Interval(Real, 0, 1, closed="right")],
         "passes": [None, Interval(Real, 0, None, closed="neither")],
-        "shape": [StrOptions({"relax", "exponential", "linear"})],
+        "shape": [StrOptions(set(SHAPES))],
         "form": [StrOptions({"likelihood", "posterior"})],
     }
 
@@ -161,11 +168,7 @@ class Annealed(Temperature):
     def inverse(self, step: int) -> float:
         if self.settled(step):
             return 1.0
-        done = step / self.n_annealing_steps_
-        if self.shape == "linear":
-            return 1.0 / (self.start_ + (1.0 - self.start_) * done)
-        fraction = 1.0 - done if self.shape == "exponential" else math.exp(-4.0 * done)
-        return self.start_**-fraction
+        return 1.0 / SHAPES[self.shape](self.start_)(step / self.n_annealing_steps_)
 
     def settled(self, step: int) -> bool:
         return step >= self.n_annealing_steps_

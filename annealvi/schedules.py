@@ -1,0 +1,71 @@
+r"""How a number falls or rises over a fit: temperatures, penalties, weights of objectives.
+
+A schedule maps the fraction of the way that is done to a value.  Temperatures fall along
+one (:class:`annealvi.temperature.Annealed`), so do the magnitudes of proximity penalties
+(:mod:`annealvi.proximity`), and the weight beta of deep annealed objectives rises along one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class Schedule(Protocol):
+    """A value for each fraction of the way, from 0 (nothing done) to 1 (all of it)."""
+
+    def __call__(self, done: float) -> float:
+        """The value when this fraction of the way is done."""
+
+
+@dataclass(frozen=True)
+class Linear:
+    r""":math:`v = v_0 + (v_1 - v_0) s` when the fraction s is done.
+
+    Parameters
+    ----------
+    first, last : float
+        :math:`v_0` and :math:`v_1`.
+    """
+
+    first: float
+    last: float
+
+    def __call__(self, done: float) -> float:
+        return self.first + (self.last - self.first) * done
+
+
+@dataclass(frozen=True)
+class Exponential:
+    r""":math:`v = v_0 \gamma^s` when the fraction s is done.
+
+    Parameters
+    ----------
+    first : float
+        :math:`v_0`.
+    decay : float
+        :math:`\gamma > 0`, what is left of it in the end.
+    """
+
+    first: float
+    decay: float
+
+    def __call__(self, done: float) -> float:
+        return self.first * self.decay**done
+
+
+@dataclass(frozen=True)
+class Relaxing:
+    r""":math:`v = v_0^{\exp(-4 s)}`: the logarithm decays with time constant 1/4.
+
+    Parameters
+    ----------
+    first : float
+        :math:`v_0 > 0`; the end is :math:`v_0^{.018}`, not quite 1.
+    """
+
+    first: float
+
+    def __call__(self, done: float) -> float:
+        return self.first ** math.exp(-4.0 * done)
