@@ -1,0 +1,11 @@
+"""Deep models on PyTorch: the extra ``deep``.
+
+Nothing else in the package imports PyTorch; without it, importing this package raises an
+error that names the extra to install.
+"""
+
+from annealvi._optional import import_optional
+
+import_optional("torch", "deep", "annealvi.deep")
+
+__all__: list[str] = []
