@@ -233,7 +233,8 @@ def read_state(
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
-        raise ValueError(f"{os.fspath(path)!r} is not a saved state: {error}") from error
+        # PyTorch's own words suggest to load it unsafely
+        raise ValueError(f"{os.fspath(path)!r} is not a saved state of annealvi.") from error
     if not isinstance(state, dict) or state.get("format") != FORMAT or "training" not in state:
         raise ValueError(f"{os.fspath(path)!r} is not a saved state of this version of annealvi.")
     if state["estimator"] != header["estimator"]:
