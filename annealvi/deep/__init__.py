@@ -8,4 +8,6 @@ from annealvi._optional import import_optional
 
 import_optional("torch", "deep", "annealvi.deep")
 
-__all__: list[str] = []
+from annealvi.deep.proximity import ProximityPenalty  # noqa: E402
+
+__all__ = ["ProximityPenalty"]
