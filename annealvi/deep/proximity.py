@@ -238,7 +238,21 @@ def gram(weights: Iterable[Tensor]) -> Tensor:
     weights : iterable of Tensor
         Of shape (outputs, inputs).
     """
-    return torch.cat([(weight @ weight.T).flatten() for weight in weights])
+    return torch.cat([_Gram.apply(weight).flatten() for weight in weights])
+
+
+class _Gram(torch.autograd.Function):
+    """W W^T, which is symmetric: its gradient is one product, not two."""
+
+    @staticmethod
+    def forward(context: Any, weight: Tensor) -> Tensor:
+        context.save_for_backward(weight)
+        return weight @ weight.T
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> Tensor:
+        (weight,) = context.saved_tensors
+        return (gradient + gradient.T) @ weight
 
 
 def poisson_entropy(rate: Tensor) -> Tensor:

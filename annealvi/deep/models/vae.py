@@ -26,6 +26,7 @@ from annealvi.deep.hvi import (
     standard_log_density,
 )
 from annealvi.deep.noise import Noise
+from annealvi.deep.proximity import RunningPenalty
 
 #: Of an amortised chain at its start; with .5 it does not learn.
 CHAIN_SIGMA = 0.05
@@ -125,7 +126,7 @@ class AutoencoderNetwork(nn.Module):
         T.
     transition_hidden : int, default=64
         Units of the hidden layer of each transition.
-    penalty : torch.nn.Module, optional
+    penalty : RunningPenalty, optional
         Kept with the network, as its state is saved.
     """
 
@@ -137,7 +138,7 @@ class AutoencoderNetwork(nn.Module):
         *,
         n_transitions: int = 0,
         transition_hidden: int = 64,
-        penalty: nn.Module | None = None,
+        penalty: RunningPenalty | None = None,
     ) -> None:
         super().__init__()
         self.n_components = n_components
@@ -160,7 +161,7 @@ class AutoencoderNetwork(nn.Module):
                 context=hidden[-1],
                 base=self.head,
             )
-        self.penalty = penalty
+        self.penalty: RunningPenalty | None = penalty
 
     def encoder_weights(self) -> list[Tensor]:
         """The weights of all layers from x to q_0, of shape (outputs, inputs)."""
