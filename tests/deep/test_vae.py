@@ -137,6 +137,8 @@ def test_states_of_another_architecture_are_refused(X, other, tmp_path):
     assert not hasattr(vae, "network_") and not hasattr(vae, "n_features_in_")
     with pytest.raises(ValueError, match="it has n_features=20"):
         small().fit(X[:, :19], resume=path)
+    with pytest.raises(ValueError, match="is of a fit of 150 data, X has 149"):
+        small().fit(X[:149], resume=path)
 
 
 def test_what_a_fitted_model_answers(X):
