@@ -23,6 +23,7 @@ runs are worked on together, and so are transitions where one does not wait for 
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -302,6 +303,18 @@ class Chain(nn.Module):
             )
             for _ in range(2)
         )
+
+    @torch.no_grad()
+    def single(self, run: int) -> Chain:
+        """A copy of one of the runs, as a chain of its own."""
+        one = copy.deepcopy(self)
+        one.n_runs = 1
+        for parameter in one.parameters():
+            # (T, R, ., .) of transitions, (R, ., .) of a base
+            axis = parameter.dim() - 3
+            parameter.grad = None
+            parameter.data = parameter.narrow(axis, run, 1).clone()
+        return one
 
     def draw_noise(self, n: int, noise: Noise) -> Tensor:
         """What :meth:`forward` makes of n draws of each run, of shape (T + 1, R, n, d)."""
