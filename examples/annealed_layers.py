@@ -32,7 +32,7 @@ from annealvi.deep.hvi import standard_log_density
 from annealvi.deep.noise import Noise
 
 OBJECTIVES = {"ELBO": "elbo", "AVO": "avo"}
-BINS, DRAWS = 90, 50_000
+BINS, DRAWS = 72, 100_000
 
 
 def densities(energy: Energy, transitions: Sequence[int], n_transitions: int) -> list[NDArray]:
