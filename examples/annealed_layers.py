@@ -33,6 +33,7 @@ from annealvi.deep.noise import Noise
 
 OBJECTIVES = {"ELBO": "elbo", "AVO": "avo"}
 BINS, DRAWS = 72, 100_000
+EVALUATION = dict(n_draws=500, n_reverse=2000)
 
 
 def densities(energy: Energy, transitions: Sequence[int], n_transitions: int) -> list[NDArray]:
@@ -60,7 +61,7 @@ def table(fits: dict[str, HierarchicalPosterior], energy: Energy) -> str:
     """What the objectives reached, in Markdown."""
     lines = ["| objective | -KL | modes found, each run | steps |", "|---|---|---|---|"]
     for name, posterior in fits.items():
-        _, above = posterior.evidence_bounds(n_draws=500, n_reverse=2000)
+        _, above = posterior.evidence_bounds(**EVALUATION)
         kl = above - energy.log_partition
         spread = f" ± {kl.std(ddof=1):.3f}" if len(kl) > 1 else ""
         modes = "-"
@@ -91,8 +92,8 @@ def draw(fits: dict[str, HierarchicalPosterior], energy: Energy, n_transitions: 
             if column == 0:
                 ax.set_ylabel(name, fontsize=12)
         axes[0, column].set_title(f"$z_{{{t}}}$")
-    figure.suptitle(f"Energy ({energy.name}), {energy.title}: the marginals of {n_transitions} "
-                    "transitions")  # fmt: skip
+    title = f"Energy ({energy.name}), {energy.title}: marginals of {n_transitions} transitions"
+    figure.suptitle(title)
     return figure
 
 

@@ -19,8 +19,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -39,8 +38,7 @@ BINS, DRAWS = 72, 50_000
 EVALUATION = dict(n_draws=300, n_reverse=2000)
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(NamedTuple):
     """What the runs of one fit reached: -KL from above and from below, modes, draws."""
 
     above: NDArray

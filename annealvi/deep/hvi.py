@@ -161,7 +161,8 @@ class Transitions(nn.Module):
         mean, sigma : Tensors of the shape of z
         """
         h = self._affine(z, "hidden", t, context)
-        h = functional.relu(h) if self.activation == "relu" else functional.elu(h)
+        act = functional.relu if self.activation == "relu" else functional.elu
+        h = act(h, inplace=True)
         m, gate, s = self._affine(h, "out", t, context).split(self.dim, dim=-1)
         return torch.lerp(z, m, gate.sigmoid()), functional.softplus(s) + LEAST_SIGMA
 
