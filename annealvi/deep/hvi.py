@@ -23,6 +23,7 @@ runs are worked on together, and so are transitions where one does not wait for 
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -41,17 +42,41 @@ _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
 def gaussian_log_density(x: Tensor, mean: Tensor, sigma: Tensor) -> Tensor:
-    """log N(x; mean, diag(sigma^2)), summed over the last axis."""
+    """log N(x; mean, diag(sigma^2)), summed over the last axis.
+
+    Parameters
+    ----------
+    x, mean, sigma : Tensors of shape (..., d)
+
+    Returns
+    -------
+    Tensor of shape (...)
+    """
     return (-0.5 * ((x - mean) / sigma) ** 2 - sigma.log() - _HALF_LOG_2PI).sum(dim=-1)
 
 
 def standard_log_density(x: Tensor) -> Tensor:
-    """log N(x; 0, I), summed over the last axis."""
+    """log N(x; 0, I), summed over the last axis.
+
+    Parameters
+    ----------
+    x : Tensor of shape (..., d)
+
+    Returns
+    -------
+    Tensor of shape (...)
+    """
     return (-0.5 * x**2 - _HALF_LOG_2PI).sum(dim=-1)
 
 
 def inverse_softplus(value: float) -> float:
-    """The x with softplus(x) = value > 0."""
+    """The x with softplus(x) = value.
+
+    Parameters
+    ----------
+    value : float
+        Positive.
+    """
     return value + math.log(-math.expm1(-value))
 
 
@@ -74,7 +99,7 @@ class Transitions(nn.Module):
     context : int, default=0
         Number of features that a chain is amortised over.  With it the linear maps are
         weight-normalised, with scales and shifts linear in the context (Krueger et al.
-        2017, *Bayesian hypernetworks*): :math:`(1 + A c) \odot \bar W z + B c + b`, where
+        2017, *Bayesian hypernetworks*): :math:`(a + A c) \odot \bar W z + B c + b`, where
         the columns of :math:`\bar W` have length one.
     """
 
@@ -97,28 +122,25 @@ class Transitions(nn.Module):
         def weights(n_in: int, n_out: int) -> Tensor:
             return torch.randn(*many, n_in, n_out) / math.sqrt(n_in)
 
-        self.hidden_weight = nn.Parameter(weights(dim, hidden))
-        # kinks of the units spread over where z starts
-        self.hidden_bias = nn.Parameter(torch.randn(*many, 1, hidden))
         # means, gates and sigmas in one map; sigma starts the same for all z
-        out = weights(hidden, 3 * dim)
-        out[..., 2 * dim :] = 0.0
-        self.out_weight = nn.Parameter(out)
-        bias = torch.zeros_like(out[..., :1, :])
+        spread = slice(2 * dim, None)
+        out, bias = weights(hidden, 3 * dim), torch.zeros(*many, 1, 3 * dim)
         bias[..., dim : 2 * dim] = gate_bias
-        bias[..., 2 * dim :] = inverse_softplus(sigma - LEAST_SIGMA)
-        self.out_bias = nn.Parameter(bias)
-        self.conditioned = context > 0
-        if not self.conditioned:
-            return
-        # sigma's weights are directions now: it is their scale that starts at zero
-        out[..., 2 * dim :] = weights(hidden, dim)
+        bias[..., spread] = inverse_softplus(sigma - LEAST_SIGMA)
         scale = torch.ones_like(bias)
-        scale[..., 2 * dim :] = 0.0
-        self.hidden_scale = nn.Parameter(torch.ones_like(self.hidden_bias))
-        self.out_scale = nn.Parameter(scale)
-        self.hidden_conditioner = nn.Parameter(0.1 * weights(context, 2 * hidden))
-        self.out_conditioner = nn.Parameter(0.1 * weights(context, 6 * dim))
+        self.conditioned = context > 0
+        if self.conditioned:  # weights are directions: it is their scale that starts at zero
+            scale[..., spread] = 0.0
+        else:
+            out[..., spread] = 0.0
+        self.hidden_weight = nn.Parameter(weights(dim, hidden))
+        self.hidden_bias = nn.Parameter(torch.randn(*many, 1, hidden))
+        self.out_weight, self.out_bias = nn.Parameter(out), nn.Parameter(bias)
+        if self.conditioned:
+            self.hidden_scale = nn.Parameter(torch.ones(*many, 1, hidden))
+            self.out_scale = nn.Parameter(scale)
+            self.hidden_conditioner = nn.Parameter(0.1 * weights(context, 2 * hidden))
+            self.out_conditioner = nn.Parameter(0.1 * weights(context, 6 * dim))
 
     def moments(
         self, z: Tensor, t: int | None = None, context: Tensor | None = None
@@ -139,7 +161,8 @@ class Transitions(nn.Module):
         mean, sigma : Tensors of the shape of z
         """
         h = self._affine(z, "hidden", t, context)
-        h = functional.relu(h) if self.activation == "relu" else functional.elu(h)
+        act = functional.relu if self.activation == "relu" else functional.elu
+        h = act(h, inplace=True)
         m, gate, s = self._affine(h, "out", t, context).split(self.dim, dim=-1)
         return torch.lerp(z, m, gate.sigmoid()), functional.softplus(s) + LEAST_SIGMA
 
@@ -302,6 +325,18 @@ class Chain(nn.Module):
             )
             for _ in range(2)
         )
+
+    @torch.no_grad()
+    def single(self, run: int) -> Chain:
+        """A copy of one of the runs, as a chain of its own."""
+        one = copy.deepcopy(self)
+        one.n_runs = 1
+        for parameter in one.parameters():
+            # (T, R, ., .) of transitions, (R, ., .) of a base
+            axis = parameter.dim() - 3
+            parameter.grad = None
+            parameter.data = parameter.narrow(axis, run, 1).clone()
+        return one
 
     def draw_noise(self, n: int, noise: Noise) -> Tensor:
         """What :meth:`forward` makes of n draws of each run, of shape (T + 1, R, n, d)."""

@@ -199,7 +199,7 @@ def loss_calibrated(
     beta: float = 1.0,
     context: Tensor | None = None,
     log_base_target: LogDensity = standard_log_density,
-) -> Tensor:
+) -> tuple[Tensor, Tensor]:
     r"""A mixture of the annealed objectives and the ELBO, :math:`a \sum_t J_t + (1 - a) L`.
 
     Both are of the same draws.  What has no weight is not worked out.
@@ -221,7 +221,9 @@ def loss_calibrated(
 
     Returns
     -------
-    Tensor of shape (R, N)
+    objective : Tensor of shape (R, N)
+    bound : Tensor of shape (R, N)
+        The ELBO of the same draws with beta = 1, without a gradient.
     """
     a, total = calibration, torch.zeros_like(epsilon[0, ..., 0])
     if a > 0:
@@ -230,7 +232,9 @@ def loss_calibrated(
     if a < 1:
         path = chain(epsilon, context=context)
         total = total + (1.0 - a) * hvi_elbo(chain, path, log_density, beta=beta)
-    return total
+    with torch.no_grad():
+        bound = hvi_elbo(chain, path, log_density)
+    return total, bound
 
 
 @torch.no_grad()
