@@ -1,6 +1,6 @@
 """Dead units of an autoencoder: variational inference against the orthogonal penalty.
 
-    python examples/dead_relus.py [--seeds 1] [--iterations 3000] [--magnitude 1e-3] [--full]
+    python examples/dead_relus.py [--seeds 1] [--iterations 2000] [--magnitude 1e-3] [--full]
                                   [--choose] [--output dead_relus.png] [--results FILE.json]
 
 Repeats Table 3 of Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*: a
@@ -196,7 +196,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--output", default="dead_relus.png")
     parser.add_argument("--results", type=Path, help="JSON file of runs")
     arguments = parser.parse_args(argv)
-    iterations = arguments.iterations or (50_000 if arguments.full else 3000)
+    iterations = arguments.iterations or (50_000 if arguments.full else 2000)
     seeds = arguments.seeds or (3 if arguments.full else 1)
     if min(iterations, seeds) < 1 or arguments.magnitude <= 0:
         parser.error("--seeds and --iterations must be at least 1, --magnitude positive")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 
 import matplotlib
@@ -23,6 +24,14 @@ def rows(said):
     """Cells of the last Markdown table in a text, by their first."""
     lines = [line.strip("| ").split(" | ") for line in said.splitlines() if line.startswith("| ")]
     return {line[0]: line[1:] for line in lines}
+
+
+def test_snippets():
+    text = (EXAMPLES.parent / "docs/autoencoders.md").read_text(encoding="utf-8")
+    snippets = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    assert snippets
+    for snippet in snippets:
+        exec(compile(snippet, "autoencoders.md", "exec"), {})
 
 
 @pytest.fixture(autouse=True)
@@ -69,12 +78,11 @@ def test_dead_relus(digits, monkeypatch, capsys):
     assert "--magnitude positive" in capsys.readouterr().err
 
 
-def test_calibrated_autoencoder(digits, monkeypatch, capsys):
+def test_calibrated_autoencoder(digits, capsys):
     output = digits / "calibrated.png"
     arguments = ["--iterations", "20", "--output", str(output)]
     module = load("calibrated_autoencoder")
-    monkeypatch.setattr(module, "N_DRAWS", 20)
-    module.main(["--transitions", "2", *arguments])
+    module.main(["--transitions", "2", "--draws", "20", *arguments])
     assert output.stat().st_size > 10_000
     table = rows(capsys.readouterr().out)
     assert list(table)[1:] == ["T = 0", "T = 2, a = 0", "T = 2, a = 0.2", "T = 2, a = 0.5"]
