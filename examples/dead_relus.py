@@ -109,11 +109,12 @@ def run(digits: Digits, k: float, seed: int, iterations: int) -> dict[str, Any]:
 
 def choose(digits: Digits, iterations: int) -> float:
     """The magnitude of the best validation score after a short fit."""
-    print(f"| k | validation -ELBO after {iterations} iterations |\n|---|---|")
+    print(f"| k | validation -ELBO after {iterations} iterations | dead units |\n|---|---|---|")
     scores = []
     for k in MAGNITUDES:
-        scores.append(fit(digits, k, 0, iterations).score(digits.validation))
-        print(f"| {k:g} | {-scores[-1]:.2f} |", flush=True)
+        vae = fit(digits, k, 0, iterations)
+        scores.append(vae.score(digits.validation))
+        print(f"| {k:g} | {-scores[-1]:.2f} | {vae.history_['dead'][-1]:.3f} |", flush=True)
     return MAGNITUDES[int(np.argmax(scores))]
 
 
