@@ -24,7 +24,7 @@ from annealvi._validation import (
 )
 from annealvi.inference import Monitor
 from annealvi.models.fmm import FMM
-from annealvi.temperature import Annealed, Temperature, Variational
+from annealvi.temperature import Annealed, Proximity, Temperature, Variational
 
 #: Residuals can be told from X where its mean square is up to this many times the noise.
 DYNAMIC_RANGE = {np.dtype(np.float32): 1e5, np.dtype(np.float64): 1e11}
@@ -276,7 +276,7 @@ class TemperedFMM(FittedFMM):
             probability = np.full(K, 0.3) if learned else self._check_probability(K)
             data = len(X) * float(np.mean(probability)) / X.shape[1]
             hot = Annealed(min(HOTTEST, max(MILDEST, HOTTEST * data)), 0.5, shape="exponential")
-            kinds = {"annealed": hot, "variational": VARIATIONAL}
+            kinds = {"annealed": hot, "variational": VARIATIONAL, "proximity": Proximity()}
             temperature = self._wanted_temperature(kinds)
             square = check_squares(X)
             start = self._starting_point(X, square, probability, temperature)
