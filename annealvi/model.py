@@ -186,14 +186,16 @@ class Critical(Protocol):
 class BinaryFactors(Protocol):
     """A model of binary factors, fitted in batch, that a proximity temperature can hold."""
 
+    n_samples: int
+
     def factors(self) -> NDArray:
         """q(z = 1) of each factor and datum as it is, of shape (K, n); columns may be padding."""
 
     def prior_logit(self) -> NDArray[np.float64]:
         """logit p(z = 1) of each factor, of shape (K,)."""
 
-    def datum_elbo(self) -> float:
-        """The ELBO of a datum as things are, with the globals as points: finite at a start."""
+    def energy(self) -> float:
+        """E_q[log p(x, z | globals)] of all data, see :class:`LocalStep`; of the start too."""
 
 
 @runtime_checkable

@@ -278,11 +278,6 @@ class FMM:
         """logit pi of each component."""
         return np.log(self.prior_probability) - np.log1p(-self.prior_probability)
 
-    def datum_elbo(self) -> float:
-        """The ELBO of a datum at T = 1, without the components' KL: at a start it is infinite."""
-        bound = self.energy() + self.log_base_measure() + self._last.entropy
-        return bound / self.n_samples
-
     # -------------------------------------------------------------- objectives
 
     def energy(self) -> float:
