@@ -215,7 +215,12 @@ class BernoulliFactorModel:
         R = q.probability @ np.swapaxes(q.probability, -1, -2)
         diagonal = np.einsum("...kk->...k", R)
         diagonal += q.variance.sum(axis=-1)
-        return np.linalg.pinv(R, hermitian=True) @ (q.probability @ np.swapaxes(self._x, -1, -2))
+        # the pseudoinverse, also where R is so small that NumPy's would overflow
+        values, vectors = np.linalg.eigh(R)
+        least = np.maximum(1e-14 * values[..., -1:], 1e-100)
+        inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > least)
+        A = q.probability @ np.swapaxes(self._x, -1, -2)
+        return (vectors * inverse[..., None, :]) @ (np.swapaxes(vectors, -1, -2) @ A)
 
     def _residual(self, q: Bernoulli, means: Array) -> Array:
         """x - sum_k lambda_k mu_k, of shape (n_runs, D, N)."""

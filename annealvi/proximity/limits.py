@@ -6,6 +6,9 @@ log(1 + e^-c) above and log(1 + e^c) below.  The entropy is log 2 less the KL at
 
 from __future__ import annotations
 
+import math
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,10 +16,9 @@ from annealvi.proximity.statistics import Bernoulli, kl
 
 Array = NDArray[np.float64]
 
-#: Nodes of a table from the centre to REACH away, where what is left of a tail, e^-36, is
-#: as small as roundings; one Newton step from the line between nodes gives all digits.
-NODES, REACH = 2048, 36.0
-DISTANCES = REACH * np.linspace(0.0, 1.0, NODES) ** 2
+#: What is left of the KL's way to its maximum falls to e^-REACH about that far from the centre;
+#: further out is as good as infinite.  Lines between NODES miss by some 1e-6.
+NODES, REACH = 4096, 30.0
 
 
 def kl_limits(values: Array, centre: Array) -> tuple[Array, Array]:
@@ -47,15 +49,27 @@ def kl_limits(values: Array, centre: Array) -> tuple[Array, Array]:
 
 def _distance(values: Array, c: float) -> Array:
     """How far above c the KL has these values."""
-    # its root is linear near the centre
-    table = np.sqrt(kl(Bernoulli(c + DISTANCES), c)[0])
-    distance = np.interp(np.sqrt(values), table, DISTANCES, right=np.inf)
-    # a step no longer than a cell of the table, and none where the KL is flat
-    near = (distance > 1e-6) & (distance < REACH)
-    start = distance[near]
-    value, slope = kl(Bernoulli(c + start), c)
-    cell = 2 * np.sqrt(REACH * start) / NODES
-    with np.errstate(divide="ignore", invalid="ignore"):
-        step = np.nan_to_num((value - values[near]) / slope, posinf=0.0, neginf=0.0)
-    distance[near] = start - np.clip(step, -cell, cell)
+    table, most = _table(c)
+    place = _key(values / most) * ((NODES - 1) / math.sqrt(REACH))
+    cell = np.minimum(place, NODES - 2.0).astype(np.intp)
+    begin = table[cell]
+    distance = begin + (place - cell) * (table[cell + 1] - begin)
+    distance[place > NODES - 1] = np.inf
     return distance
+
+
+def _key(done: Array) -> Array:
+    """Of the part of the way to the maximum that is done: linear in the distance near the
+    centre, and like its root far out."""
+    with np.errstate(divide="ignore"):
+        return np.sqrt(-np.log1p(-np.minimum(done, 1.0)))
+
+
+@lru_cache(maxsize=256)
+def _table(c: float) -> tuple[Array, float]:
+    """Distances above c at evenly spaced keys, and the KL's maximum there."""
+    most = float(np.logaddexp(0.0, -c))
+    distances = (2 * REACH + 2 * abs(c)) * np.linspace(0.0, 1.0, 4 * NODES) ** 2
+    keys = _key(kl(Bernoulli(c + distances), c)[0] / most)
+    wanted = np.linspace(0.0, math.sqrt(REACH), NODES)
+    return np.interp(wanted, keys, distances), most

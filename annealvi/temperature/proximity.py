@@ -7,13 +7,14 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from annealvi.model import UNTEMPERED, BinaryFactors, FactorLimits, LocalStep, Tempering
 from annealvi.proximity.limits import kl_limits
 from annealvi.proximity.penalty import MAGNITUDES, MovingAverage
 from annealvi.temperature.base import Temperature, whole_steps
+
+TINY = float(np.finfo(np.float64).tiny)  # 0 log 0 = 0
 
 
 class Proximity(Temperature):
@@ -157,5 +158,7 @@ class Proximity(Temperature):
         """KL of each factor from the centre: log 2 less the entropy where that is 0."""
         nu = np.asarray(self._model.factors(), dtype=np.float64)
         c = self._centre()[:, None]
-        value = xlogy(nu, nu) + xlogy(1 - nu, 1 - nu) - nu * c + np.logaddexp(0.0, c)
+        left = 1.0 - nu
+        value = nu * np.log(np.maximum(nu, TINY)) + left * np.log(np.maximum(left, TINY))
+        value += np.logaddexp(0.0, c) - nu * c
         return np.maximum(value, 0.0)

@@ -59,6 +59,11 @@ def test_snippets_of_the_docs():
     run_snippets("docs/temperatures.md")
 
 
+def test_snippets_of_the_proximity_page(capsys):
+    run_snippets("docs/proximity.md")
+    assert capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     "target", ["demo", "test", "bench", "quality", "optima", "examples", "lint", "clean"]
 )
@@ -72,6 +77,7 @@ def test_links_in_the_texts_lead_somewhere():
         "CONTRIBUTING.md",
         "docs/benchmarks.md",
         "docs/evidence.md",
+        "docs/proximity.md",
         "docs/quality.md",
         "docs/temperatures.md",
     ):

@@ -6,7 +6,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import entr, expit
 
 from annealvi._kernels import fmm
-from annealvi.proximity.limits import kl_limits
 
 DTYPES = (np.float32, np.float64)
 COMPONENTS = (1, 2, 3, 8, 17, 40)
@@ -141,38 +140,30 @@ def divergence(logit, centre):
     return np.logaddexp(0, centre) - q * centre - entr(q) - entr(expit(-logit))
 
 
-def naive_held_sweep(projection, coupling, offset, scale, b, centre, average, nu):
+def naive_held_sweep(projection, coupling, offset, scale, b, centre, lower, upper, nu):
     """Proximity's coordinate updates by bisection of each element's T; gives nu and 1/T.
 
-    T = 1 where KL(a) is at most its average, 1/b where it exceeds that even then.
+    T = 1 where KL(a) is at most its average, the KL at the limit on that side; 1/b where it
+    exceeds that even then.
     """
-    arrays = (projection, coupling, offset, centre, average, nu)
-    projection, coupling, offset, centre, average, nu = (np.array(x, float) for x in arrays)
+    arrays = (projection, coupling, offset, centre, lower, upper, nu)
+    projection, coupling, offset, centre, lower, upper, nu = (np.array(x, float) for x in arrays)
     inverse = np.empty_like(nu)
     for k in range(len(nu)):
         others = np.arange(len(nu)) != k
         a = offset[k] + scale * projection[k] - coupling[k, others] @ nu[others]
         far, c = a - centre[k], centre[k]
+        average = divergence(np.where(far > 0, upper[k], lower[k]), c)
         cold, hot = np.ones_like(a), np.full_like(a, 1 / b)
         for _ in range(60):
             T = (cold + hot) / 2
-            too_cold = divergence(c + far / T, c) > average[k]
+            too_cold = divergence(c + far / T, c) > average
             cold, hot = np.where(too_cold, T, cold), np.where(too_cold, hot, T)
-        T = np.where(divergence(c + far / b**-1, c) > average[k], 1 / b, T)
-        T = np.where(divergence(a, c) <= average[k], 1.0, T)
+        T = np.where(divergence(c + far / b**-1, c) > average, 1 / b, T)
+        T = np.where(divergence(a, c) <= average, 1.0, T)
         inverse[k] = 1 / T
         nu[k] = expit(c + far / T)
     return nu, inverse
-
-
-def held_problem(n_components, n_samples, dtype, centred):
-    """A problem, with averages from which all three cases follow."""
-    *problem, nu = make(n_components, n_samples, dtype, seed=n_samples)
-    rng = np.random.RandomState(2)
-    centre = rng.normal(0, 0.5, n_components) if centred else np.zeros(n_components)
-    average = divergence(centre[:, None] + rng.normal(0, 1.0, nu.shape), centre[:, None])
-    limits = [array.astype(dtype) for array in kl_limits(average, centre)]
-    return problem, centre, average, limits, nu
 
 
 @pytest.mark.parametrize("centred", [False, True], ids=["entropy", "kl"])
@@ -180,10 +171,14 @@ def held_problem(n_components, n_samples, dtype, centred):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_held_sweep(dtype, n_components, centred, instruction_set):
     for n_samples in SAMPLES[-2:]:
-        problem, centre, average, limits, nu = held_problem(n_components, n_samples, dtype, centred)
-        expected = naive_held_sweep(*problem, 0.3, centre, average, nu)
+        *problem, nu = make(n_components, n_samples, dtype, seed=n_samples)
+        rng = np.random.RandomState(2)
+        centre = (rng.normal(0, 0.5, n_components) * centred).astype(dtype)
+        wide = np.abs(rng.normal(0, 1.0, (2, *nu.shape))).astype(dtype)
+        limits = centre[:, None] - wide[0], centre[:, None] + wide[1]
+        expected = naive_held_sweep(*problem, 0.3, centre, *limits, nu)
         inverse = np.full_like(nu, np.nan)
-        fmm.held_sweep(*problem, 0.3, centre.astype(dtype), *limits, 1, nu, inverse)
+        fmm.held_sweep(*problem, 0.3, centre, *limits, 1, nu, inverse)
         used = slice(0, n_samples)
         rtol, atol = (1e-9, 1e-12) if dtype is np.float64 else (2e-4, 1e-6)
         assert_allclose(nu[:, used], expected[0][:, used], rtol=rtol, atol=atol)

@@ -93,6 +93,8 @@ def test_factors_that_no_datum_has():
     means = model.best_means(Bernoulli(theta))
     assert np.all(np.isfinite(means))
     assert_allclose(means[:, 1], 0, atol=1e-10)
+    theta[:] = -740.0
+    assert_allclose(model.best_means(Bernoulli(theta)), 0)
 
 
 @pytest.mark.parametrize(
