@@ -70,8 +70,8 @@ def test_the_ring_of_starts(tmp_path, capsys):
     counts = module.main(arguments)
     assert output.stat().st_size > 10_000
     assert len(rows(capsys.readouterr().out)) == 1 + len(counts)
-    for method in ("PVI, entropy", "annealing", "TemperedFMM, Proximity"):
-        assert counts[method] == [8]
+    assert counts["TemperedFMM, Proximity"] == counts["TemperedFMM, annealed"] == [8]
+    assert min(counts["PVI, entropy"] + counts["annealing"]) >= 4  # in fewer steps than it takes
     assert counts["VI, Adam"] == [0] == counts["TemperedFMM, plain"]
     with pytest.raises(SystemExit, match="2"):
         module.main(["--starts", "0"])
