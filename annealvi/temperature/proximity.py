@@ -14,6 +14,7 @@ from annealvi.proximity.limits import kl_limits
 from annealvi.proximity.penalty import MAGNITUDES, MovingAverage
 from annealvi.temperature.base import Temperature, whole_steps
 
+LEAST = 1e-30  # of 1/T: what float32 holds
 TINY = float(np.finfo(np.float64).tiny)  # 0 log 0 = 0
 
 
@@ -131,7 +132,8 @@ class Proximity(Temperature):
         """1/T = 1/(1 + k) of the hottest factors."""
         if self.settled(step):
             return 1.0
-        return 1.0 / (1.0 + self.magnitude_ * self._falls(step / self.n_proximity_steps_))
+        k = self.magnitude_ * self._falls(step / self.n_proximity_steps_)
+        return max(1.0 / (1.0 + k), LEAST)
 
     def settled(self, step: int) -> bool:
         return step >= self.n_proximity_steps_

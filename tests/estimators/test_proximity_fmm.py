@@ -160,6 +160,19 @@ def test_few_data(shape):
         assert np.all(np.isfinite(fitted.components_))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_any_magnitude(dtype):
+    """However hot, 1/T stays a number that the kernels can hold."""
+    fitted = fmm(
+        temperature=Proximity(magnitude=1e300),
+        prior_probability=0.5,
+        max_iter=12,
+        noise_variance=0.1,
+    ).fit(X.astype(dtype))
+    assert np.all(np.isfinite(fitted.temperature_path_)) and fitted.temperature_path_[0] > 1e20
+    assert np.all(np.isfinite(fitted.components_))
+
+
 @pytest.mark.parametrize(
     ("estimator", "Z"),
     [
