@@ -21,7 +21,13 @@ MODULES = [
     "temperature.schedules",
     "temperature.variational",
     "temperature.local",
+    "temperature.proximity",
     "temperature.kinds",
+    "proximity.ascent",
+    "proximity.factor_model",
+    "proximity.limits",
+    "proximity.penalty",
+    "proximity.statistics",
     "inference",
     "metrics.held_out",
     "metrics.recovery",
@@ -71,6 +77,11 @@ def test_snippets_of_the_docs():
     run_snippets("docs/temperatures.md")
 
 
+def test_snippets_of_the_proximity_page(capsys):
+    run_snippets("docs/proximity.md")
+    assert capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     "target",
     ["demo", "test", "test-deep", "bench", "quality", "optima", "examples", "lint", "clean"],
@@ -85,6 +96,7 @@ def test_links_in_the_texts_lead_somewhere():
         "CONTRIBUTING.md",
         "docs/benchmarks.md",
         "docs/evidence.md",
+        "docs/proximity.md",
         "docs/quality.md",
         "docs/temperatures.md",
     ):
