@@ -8,6 +8,8 @@ from annealvi._optional import import_optional
 
 import_optional("torch", "deep", "annealvi.deep")
 
+from annealvi.deep.posterior import HierarchicalPosterior  # noqa: E402
 from annealvi.deep.proximity import ProximityPenalty  # noqa: E402
+from annealvi.deep.vae import VariationalAutoencoder  # noqa: E402
 
-__all__ = ["ProximityPenalty"]
+__all__ = ["HierarchicalPosterior", "ProximityPenalty", "VariationalAutoencoder"]

@@ -165,7 +165,9 @@ class RunningPenalty(nn.Module):
             self._first = abs(float(total_elbo))
         penalty = self.magnitude(step) * inverse_huber(value - self.average(value)).sum()
         now = value.detach().double()
-        self._sum = now if self._sum is None else self._alpha * self._sum.to(now) + now
+        if self._sum is not None:  # an encoder's weights have many products: no more copies
+            now = torch.add(now, self._sum.to(now), alpha=self._alpha)
+        self._sum = now
         self._weight = self._alpha * self._weight + 1.0
         return penalty
 
@@ -236,7 +238,21 @@ def gram(weights: Iterable[Tensor]) -> Tensor:
     weights : iterable of Tensor
         Of shape (outputs, inputs).
     """
-    return torch.cat([(weight @ weight.T).flatten() for weight in weights])
+    return torch.cat([_Gram.apply(weight).flatten() for weight in weights])
+
+
+class _Gram(torch.autograd.Function):
+    """W W^T, which is symmetric: its gradient is one product, not two."""
+
+    @staticmethod
+    def forward(context: Any, weight: Tensor) -> Tensor:
+        context.save_for_backward(weight)
+        return weight @ weight.T
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> Tensor:
+        (weight,) = context.saved_tensors
+        return (gradient + gradient.T) @ weight
 
 
 def poisson_entropy(rate: Tensor) -> Tensor:

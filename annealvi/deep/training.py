@@ -162,7 +162,23 @@ class Training:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state of a training of the same architecture."""
+        """Go on from a state of a training of the same architecture.
+
+        Parameters
+        ----------
+        state : mapping
+            What :meth:`state` gave.
+
+        Raises
+        ------
+        ValueError
+            If it was trained on another number of data.
+        """
+        if len(state["order"]) not in (0, self.n_rows or 0):
+            raise ValueError(
+                f"The saved state is of a fit of {len(state['order'])} data, X has {self.n_rows}: "
+                "a fit goes on with the data that it began with."
+            )
         self.module.load_state_dict(state["module"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.noise.restore(state["noise"])

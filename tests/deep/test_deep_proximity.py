@@ -162,3 +162,8 @@ def test_bad_penalties_name_what_is_allowed():
         as_penalty("median", "VAE")
     with pytest.raises(ValueError, match=r"can have the statistics \['entropy'\].*'kl'"):
         as_penalty(ProximityPenalty("kl"), "VAE", ["entropy"])
+
+
+def test_slope_of_gram():
+    weights = [torch.randn(n, 4, dtype=torch.double, requires_grad=True) for n in (3, 2)]
+    assert torch.autograd.gradcheck(lambda *layers: gram(layers), weights)

@@ -8,6 +8,7 @@ from scipy import sparse
 from annealvi.datasets import (
     load_arxiv_abstracts,
     load_corpus,
+    load_images,
     load_shapes,
     make_shape_mixture,
     make_topic_corpus,
@@ -28,6 +29,27 @@ def test_the_bundled_corpus():
     X, y = load_arxiv_abstracts(return_X_y=True)
     assert (abstracts.data != X).nnz == 0
     assert_array_equal(y, abstracts.target)
+
+
+def test_images_on_disk(tmp_path, monkeypatch):
+    grey = np.array([[[0, 255, 51]], [[255, 0, 0]]], dtype=np.uint8)
+    np.savez(tmp_path / "grey.npz", X=grey, X_test=grey[:1], y=[3, 8])
+    images = load_images("grey", data_home=tmp_path)
+    assert images.data.dtype == images.data_test.dtype == np.float32
+    assert_array_equal(images.data, np.array([[0, 1, 0.2], [1, 0, 0]], dtype=np.float32))
+    assert_array_equal(images.data_test, images.data[:1])
+    assert images.shape == (1, 3) and list(images.y) == [3, 8]
+    bits = np.random.RandomState(0).randint(0, 2, (4, 25), dtype=np.uint8)
+    np.savez(tmp_path / "bits.npz", X=np.packbits(bits, axis=1))
+    images = load_images("bits", data_home=tmp_path)
+    assert images.shape == (5, 5) and images.data.dtype == np.float32
+    assert_array_equal(images.data, bits)
+    monkeypatch.setenv("ANNEALVI_DATA", str(tmp_path))
+    assert "data_test" not in load_images("bits")
+    with pytest.raises(
+        FileNotFoundError, match=r"no image file 'none' .* ANNEALVI_DATA .*none.npz"
+    ):
+        load_images("none")
 
 
 def test_a_corpus_on_disk(tmp_path, monkeypatch):

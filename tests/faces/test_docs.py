@@ -94,6 +94,7 @@ def test_links_in_the_texts_lead_somewhere():
     for name in (
         "README.md",
         "CONTRIBUTING.md",
+        "docs/autoencoders.md",
         "docs/benchmarks.md",
         "docs/evidence.md",
         "docs/proximity.md",

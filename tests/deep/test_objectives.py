@@ -1,0 +1,202 @@
+"""Objectives: gradients against enumeration, bounds, and what AVO must not move."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from annealvi.deep.energies import ENERGIES
+from annealvi.deep.hvi import Chain
+from annealvi.deep.noise import Noise
+from annealvi.deep.objectives import (
+    avo,
+    avo_terms,
+    elbo,
+    hvi_elbo,
+    importance_weighted,
+    leave_one_out,
+    log_evidence_bounds,
+    loss_calibrated,
+)
+
+
+class DoubleNoise(Noise):
+    """In double precision, so that tolerances can be tight."""
+
+    def normal(self, *shape):
+        return super().normal(*shape).double()
+
+
+def chain(seed=0, n_transitions=3, **options):
+    torch.manual_seed(seed)
+    return Chain(2, n_transitions, **options).double()
+
+
+def numbers(some, n, seed=0):
+    return some.draw_noise(n, DoubleNoise(seed))
+
+
+# ---------------------------------------------------------------- leave one out
+
+
+def bernoulli_model():
+    """Four hidden units, three visible ones; log p and log q of hidden units as they come."""
+    torch.manual_seed(0)
+    logits = torch.randn(4, dtype=torch.double, requires_grad=True)
+    weights = torch.randn(4, 3, dtype=torch.double, requires_grad=True)
+    x = torch.tensor([1.0, 0.0, 1.0], dtype=torch.double)
+
+    def log_bernoulli(x, logits):
+        return -functional.binary_cross_entropy_with_logits(
+            logits.expand(x.shape), x, reduction="none"
+        ).sum(-1)
+
+    def log_joint(h):
+        prior = 4 * math.log(0.5)
+        return prior + log_bernoulli(x.expand(*h.shape[:-1], 3), h @ weights)
+
+    return logits, weights, log_joint, lambda h: log_bernoulli(h, logits)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 3.0])
+def test_leave_one_out_is_unbiased(temperature):
+    """Its mean over all pairs of states, weighted by q, is the gradient of the exact bound."""
+    logits, weights, log_joint, log_q = bernoulli_model()
+    states = torch.tensor(list(itertools.product([0.0, 1.0], repeat=4)), dtype=torch.double)
+    q = log_q(states).exp()
+    exact = (q * (log_joint(states) - temperature * log_q(states))).sum()
+    expected = torch.autograd.grad(exact, [logits, weights])
+    pairs = torch.cartesian_prod(torch.arange(16), torch.arange(16)).T
+    both = states[pairs]
+    surrogate = leave_one_out(log_joint(both), log_q(both), temperature=temperature)
+    chance = q[pairs].prod(dim=0).detach()
+    found = torch.autograd.grad((chance * surrogate).sum(), [logits, weights])
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-12)
+
+
+def test_leave_one_out_as_it_is_written():
+    torch.manual_seed(1)
+    log_p, log_q = torch.randn(2, 5, 3, dtype=torch.double)
+    f = log_p - 2.0 * log_q
+    expected = torch.zeros(3, dtype=torch.double)
+    for i in range(5):
+        others = sum(f[j] for j in range(5) if j != i) / 4
+        expected += ((f[i] - others) * log_q[i] + log_p[i]) / 5
+    np.testing.assert_allclose(leave_one_out(log_p, log_q, temperature=2.0), expected)
+    with pytest.raises(ValueError, match=r"at least two draws\. Got 1"):
+        leave_one_out(log_p[:1], log_q[:1])
+
+
+# ------------------------------------------------------------------------ bounds
+
+
+def test_importance_weights_tighten_the_bound():
+    """log p(x) of a Gaussian model, x = z + noise, from the prior as proposal."""
+    x, noise = 1.5, torch.distributions.Normal(0.0, 1.0)
+    exact = float(torch.distributions.Normal(0.0, math.sqrt(2)).log_prob(torch.tensor(x)))
+    z = DoubleNoise(0).normal(500, 2000)
+    log_weight = noise.log_prob(x - z)
+    loose = float(importance_weighted(log_weight[:1]).mean())
+    tight = float(importance_weighted(log_weight).mean())
+    assert loose < exact - 0.2
+    assert tight == pytest.approx(exact, abs=5e-3)
+    assert loose == pytest.approx(float(elbo(noise.log_prob(x - z[0]), 0 * z[0]).mean()))
+
+
+@pytest.mark.parametrize("name", ENERGIES)
+def test_the_elbo_of_a_chain_is_a_lower_bound(name):
+    energy, some = ENERGIES[name], chain(n_transitions=2)
+    values = hvi_elbo(some, some(numbers(some, 4000)), energy).detach()
+    error = 4 * float(values.std()) / math.sqrt(values.numel())
+    below, above = log_evidence_bounds(some, energy, DoubleNoise(1), n_draws=500, n_reverse=500)
+    assert float(values.mean()) < energy.log_partition + error
+    assert float(values.mean()) <= float(below.mean()) + error
+    assert float(below.mean()) <= float(above.mean())
+
+
+# --------------------------------------------------------------------------- AVO
+
+
+def parameters_of(some):
+    return list(some.forwards.parameters()) + list(some.reverses.parameters())
+
+
+def test_no_transition_is_moved_by_the_objective_of_another():
+    some = chain(n_runs=2)
+    terms = avo_terms(some(numbers(some, 6), detach=True), ENERGIES["d"], beta=0.7)
+    assert terms.shape == (3, 2, 6)
+    for t in range(3):
+        gradients = torch.autograd.grad(terms[t].sum(), parameters_of(some), retain_graph=True)
+        for gradient in gradients:
+            others = [s for s in range(3) if s != t]
+            assert gradient[others].abs().max() == 0
+            assert gradient[t].abs().max() > 0
+
+
+def test_the_annealed_objectives_as_they_are_written():
+    some, energy, beta = chain(), ENERGIES["a"], 0.3
+    path = some(numbers(some, 6), detach=True)
+    normal = torch.distributions.Normal(0.0, 1.0)
+    terms = avo_terms(path, energy, beta=beta)
+    for t in range(1, 4):
+        z, a = path.z[t], t / 3
+        expected = a * energy(z) + beta * (
+            (1 - a) * normal.log_prob(z).sum(-1) + path.log_reverse[t - 1] - path.log_forward[t - 1]
+        )
+        np.testing.assert_allclose(terms[t - 1].detach(), expected.detach())
+    np.testing.assert_allclose(
+        avo(path, energy, beta=beta).detach(), terms.sum(0).detach(), atol=1e-12
+    )
+
+
+def test_one_transition_is_annealed_like_the_elbo():
+    """With one transition AVO is the ELBO, but for the entropy of a base that learns nothing."""
+    some, energy = chain(n_transitions=1), ENERGIES["d"]
+    epsilon = numbers(some, 6)
+    path = some(epsilon, detach=True)
+    one = avo(path, energy) - path.log_base
+    other = hvi_elbo(some, some(epsilon), energy)
+    np.testing.assert_allclose(one.detach(), other.detach())
+    with pytest.raises(ValueError, match="at least one transition"):
+        empty = chain(n_transitions=0)
+        avo(empty(numbers(empty, 2), detach=True), energy)
+
+
+@pytest.mark.parametrize("context", [0, 3])
+def test_loss_calibration_mixes_the_two(context):
+    some, energy = chain(context=context), ENERGIES["d"]
+    epsilon = numbers(some, 6)
+    given = torch.randn(6, 3, dtype=torch.double) if context else None
+    annealed = avo(some(epsilon, context=given, detach=True), energy, beta=0.5)
+    bound = hvi_elbo(some, some(epsilon, context=given), energy, beta=0.5)
+    untempered = hvi_elbo(some, some(epsilon, context=given), energy)
+    gradients = {}
+    for a in (0.0, 0.25, 1.0):
+        mixed, plain = loss_calibrated(
+            some, epsilon, energy, calibration=a, beta=0.5, context=given
+        )
+        np.testing.assert_allclose(
+            mixed.detach(), (a * annealed + (1 - a) * bound).detach(), atol=1e-12
+        )
+        np.testing.assert_allclose(plain, untempered.detach(), atol=1e-12)
+        assert not plain.requires_grad
+        gradients[a] = torch.autograd.grad(mixed.sum(), parameters_of(some))
+    for none, some_of_it, all_of_it in zip(*gradients.values(), strict=True):
+        np.testing.assert_allclose(some_of_it, 0.75 * none + 0.25 * all_of_it, atol=1e-10)
+
+
+def test_the_amortised_base_learns_from_its_own_term():
+    """J_0 is minus the KL to the prior: its maximum is the prior."""
+    some = chain(context=3)
+    given = torch.randn(6, 3, dtype=torch.double)
+    path = some(numbers(some, 6), context=given, detach=True)
+    gradient = torch.autograd.grad(
+        avo(path, ENERGIES["d"]).sum(), some.base.bias, retain_graph=True
+    )[0]
+    own = (-0.5 * path.z[0] ** 2).sum() - path.log_base.sum()
+    np.testing.assert_allclose(gradient, torch.autograd.grad(own, some.base.bias)[0])
+    assert gradient.abs().max() > 0

@@ -1,0 +1,217 @@
+"""HierarchicalPosterior: its habits, what it refuses, and what it answers."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from annealvi.deep import HierarchicalPosterior
+from annealvi.deep.energies import ENERGIES
+from annealvi.exceptions import DivergenceError
+from annealvi.schedules import Exponential
+
+
+def gaussian(z):
+    """N((1, -1), .25 I), three times as large: log Z = log 3."""
+    mean = torch.tensor([1.0, -1.0], device=z.device)
+    return math.log(3) - math.log(2 * math.pi * 0.25) - ((z - mean) ** 2).sum(-1) / 0.5
+
+
+def posterior(log_density=gaussian, **options):
+    options = dict(n_transitions=2, hidden=8, max_iter=20, random_state=0) | options
+    return HierarchicalPosterior(log_density, 2, **options)
+
+
+def weights(fitted):
+    return torch.cat([p.detach().flatten() for p in fitted.network_.parameters()])
+
+
+@pytest.mark.parametrize("objective", ["avo", "elbo"])
+def test_a_gaussian_is_learned(objective):
+    fitted = posterior(
+        objective=objective, hidden=16, max_iter=400, learning_rate=0.02, n_init=2
+    ).fit()
+    z = fitted.sample(4000)
+    assert z.shape == (4000, 2)
+    assert z.dtype == np.float32
+    np.testing.assert_allclose(z.mean(axis=0), [1, -1], atol=0.1)
+    np.testing.assert_allclose(z.std(axis=0), 0.5, atol=0.1)
+    below, above = fitted.evidence_bounds(n_draws=2000, n_reverse=200)
+    assert np.all(below <= above)
+    assert np.all(above < math.log(3) + 0.05)
+    assert np.all(below > math.log(3) - 0.15)
+    assert fitted.lower_bounds_.shape == (2,)
+    assert fitted.lower_bound_ == fitted.lower_bounds_.max() == fitted.lower_bounds_[fitted.best_]
+    assert abs(fitted.score() - below[fitted.best_]) < 0.1
+    # the log density of a posterior that is nearly the target is nearly that of the target
+    points = np.array([[1.0, -1.0], [1.5, -1.0], [1.0, -0.5]])
+    exact = gaussian(torch.tensor(points)) - math.log(3)
+    np.testing.assert_allclose(fitted.score_samples(points), exact, atol=0.3)
+
+
+def test_layers_lead_from_the_base_to_the_posterior():
+    fitted = posterior(max_iter=1).fit()
+    layers = fitted.layers(5000)
+    assert layers.shape == (3, 5000, 2)
+    assert abs(layers[0].mean()) < 0.05
+    assert abs(layers[0].std() - 1) < 0.05
+    assert np.array_equal(fitted.sample(5000), layers[-1])
+
+
+def test_the_best_run_is_the_one_that_answers():
+    fitted = posterior(n_init=3, max_iter=5).fit()
+    draws = fitted.network_.layers(100_000, fitted._draws())[-1].mean(dim=1).numpy()
+    apart = np.linalg.norm(draws - fitted.sample(100_000).mean(axis=0), axis=1)
+    assert np.argmin(apart) == fitted.best_
+    assert np.sort(apart)[1] > 0.05
+    assert apart[fitted.best_] < 0.02
+
+
+@pytest.mark.parametrize("options", [{}, {"objective": "elbo"}, {"calibration": 0.3}])
+def test_the_same_seed_gives_the_same_result(options):
+    one, two = posterior(**options).fit(), posterior(**options).fit()
+    assert torch.equal(weights(one), weights(two))
+    assert np.array_equal(one.sample(3), two.sample(3))
+    assert one.lower_bound_ == two.lower_bound_
+    assert not torch.equal(weights(one), weights(clone(one).set_params(random_state=1).fit()))
+
+
+def test_calibration_mixes_the_objectives():
+    """a = 0 is the ELBO, a = 1 neither that nor what lies between."""
+    found = {a: weights(posterior(calibration=a).fit()) for a in (0.0, 0.5, 1.0)}
+    assert torch.equal(found[0.0], weights(posterior(objective="elbo").fit()))
+    assert torch.equal(found[1.0], weights(posterior().fit()))
+    assert not torch.equal(found[0.0], found[0.5])
+    assert not torch.equal(found[0.5], found[1.0])
+
+
+def test_beta_follows_its_schedule():
+    fitted = posterior(annealing=0.5, max_iter=20).fit()
+    expected = [*np.linspace(0.01, 1, 11)[:-1], *np.ones(10)]
+    np.testing.assert_allclose(fitted.history_["temperature"], expected)
+    hot = posterior(annealing=1.0, schedule=Exponential(8.0, 1 / 8), max_iter=20).fit()
+    np.testing.assert_allclose(hot.history_["temperature"], 8 ** (1 - np.arange(20) / 20))
+    assert not torch.equal(weights(fitted), weights(posterior().fit()))
+
+
+def test_the_history_has_the_elbo():
+    """Whatever is maximised; the same draws at the start give the same first value."""
+    annealed, plain = posterior().fit(), posterior(objective="elbo", annealing=0.5).fit()
+    first = [fitted.history_["elbo"][0] for fitted in (annealed, plain)]
+    assert first[0] == pytest.approx(first[1], rel=1e-5)
+    assert annealed.n_iter_ == len(annealed.history_["elbo"]) == 20
+
+
+def test_a_fit_goes_on_where_it_stopped(tmp_path):
+    path = tmp_path / "state"
+
+    def callback(estimator, monitor):
+        assert estimator.sample(2).shape == (2, 2)  # it can be used as it then is
+        assert math.isfinite(estimator.score(n_draws=10, n_reverse=2))
+        if monitor.step == 7:
+            estimator.save_state(path)
+            raise StopIteration
+
+    options = dict(n_init=2, annealing=0.6)
+    stopped = posterior(callback=callback, **options).fit()
+    assert stopped.n_iter_ == 7
+    resumed = posterior(**options).fit(resume=path)
+    whole = posterior(**options).fit()
+    assert torch.equal(weights(resumed), weights(whole))
+    assert np.array_equal(resumed.history_["elbo"], whole.history_["elbo"])
+    with pytest.raises(ValueError, match=r"it has n_transitions=2, this .* has n_transitions=3"):
+        posterior(n_transitions=3, **options).fit(resume=path)
+
+
+# ------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("log_density", "message"),
+    [
+        (lambda z: gaussian(z)[:, None], r"of shape \(192,\) for one of shape \(192, 2\)\. Got "),
+        (lambda z: gaussian(z).sum(), r"Got shape \(\) instead"),
+        (lambda z: gaussian(z) * torch.nan, "Got NaN at all 192 points"),
+        (lambda z: gaussian(z) - torch.inf, "Got -inf at all 192 points"),
+        (lambda z: gaussian(z) + torch.inf, "Got inf at all 192 points"),
+        (lambda z: torch.log(z[:, 0]) + gaussian(z), "Got NaN at .* of 192 points"),
+        (lambda z: torch.log(z[:, 0].clamp(min=0)), "Got -inf at .* of 192 points"),
+        (lambda z: gaussian(z.detach()), "has no gradient"),
+        (lambda z: (z[:, 0] > 0).long(), "tensor of floats. Got torch.int64"),
+        (lambda z: np.zeros(len(z)), "tensor of floats. Got ndarray"),
+    ],
+)
+def test_log_densities_that_are_none(log_density, message):
+    estimator = posterior(log_density)
+    with pytest.raises(ValueError, match=message) as error:
+        estimator.fit()
+    assert "'log_density' parameter of HierarchicalPosterior" in str(error.value)
+    with pytest.raises(NotFittedError):
+        estimator.sample()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"objective": "kl"},
+        {"n_transitions": 0},
+        {"calibration": 1.1},
+        {"annealing": -0.1},
+        {"schedule": 3},
+        {"hidden": 0},
+        {"n_init": 0},
+        {"learning_rate": 0},
+        {"batch_size": 0},
+        {"max_iter": 0},
+        {"log_density": "gaussian"},
+        {"dim": 0},
+    ],
+)
+def test_parameters_out_of_range(options):
+    with pytest.raises(ValueError, match=f"The '{next(iter(options))}' parameter of Hier"):
+        posterior().set_params(**options).fit()
+
+
+def test_a_failed_refit_leaves_the_estimator_as_it_was():
+    fitted = posterior().fit()
+    before, draws = dict(vars(fitted)), fitted.sample(3)
+    for bad in ({"device": "tpu"}, {"log_density": lambda z: z}):
+        good = {name: getattr(fitted, name) for name in bad}
+        with pytest.raises(ValueError, match="Hierarchical"):
+            fitted.set_params(**bad).fit()
+        fitted.set_params(**good)
+        assert vars(fitted) == before
+    assert np.array_equal(fitted.sample(3), draws)
+
+
+def test_a_fit_that_diverges_keeps_the_last_finite_state():
+    def until_it_moves(z):
+        return gaussian(z) + torch.where(z[:, 0].mean() > 0.3, torch.nan, 0.0)
+
+    estimator = posterior(until_it_moves, learning_rate=0.1, max_iter=500)
+    with pytest.raises(DivergenceError, match=r"at step \d+ of 500: the loss is nan"):
+        estimator.fit()
+    assert 0 < estimator.n_iter_ < 500
+    assert np.isfinite(estimator.sample(10)).all()
+
+
+def test_points_of_another_dimension():
+    fitted = posterior(max_iter=1).fit()
+    with pytest.raises(ValueError, match="Z has 3 features, but HierarchicalPosterior is expect"):
+        fitted.score_samples(np.zeros((4, 3)))
+    with pytest.raises(ValueError, match="NaN"):
+        fitted.score_samples([[np.nan, 0.0]])
+    with pytest.raises(NotFittedError):
+        posterior().score_samples(np.zeros((4, 2)))
+
+
+def test_cpu_and_cuda_agree(cuda):
+    fits = [
+        posterior(ENERGIES["d"], device=device, max_iter=100, n_init=2).fit()
+        for device in ("cpu", str(cuda))
+    ]
+    one, two = (weights(fitted).cpu() for fitted in fits)
+    assert torch.linalg.vector_norm(one - two) < 1e-4 * torch.linalg.vector_norm(one)
