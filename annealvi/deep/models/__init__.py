@@ -1,0 +1,1 @@
+"""The deep models themselves, one file each."""
