@@ -6,19 +6,23 @@ BIN := $(VENV)/bin
 SOURCES := setup.py pyproject.toml $(wildcard annealvi/_kernels/*.pyx annealvi/_kernels/*.pxd \
 	annealvi/_kernels/*.h annealvi/_kernels/kernels.c annealvi/_kernels/dispatch.c)
 
-.PHONY: demo test test-debug bench quality optima examples lint clean
+.PHONY: demo test test-debug test-deep bench quality optima examples lint clean
 
 demo: $(VENV)/.demo
 	$(BIN)/annealvi demo
 
-# The whole suite, then the kernels once more in a build with bounds checks.
+# All that needs no PyTorch, then the kernels once more in a build with bounds checks.
 test: $(VENV)/.test
-	$(BIN)/pytest
+	$(BIN)/pytest -m 'not deep'
 	$(MAKE) test-debug
 
 test-debug: $(VENV)-debug/.test
 	cd tests && ../$(VENV)-debug/bin/python -c "from annealvi import _kernels; assert _kernels.debug_build()"
 	$(VENV)-debug/bin/pytest tests/kernels tests/models tests/estimators
+
+# The rest: annealvi.deep.
+test-deep: $(VENV)/.deep
+	$(BIN)/pytest -m deep
 
 # Ends with the tables of docs/benchmarks.md.
 bench: $(VENV)/.rivals
@@ -63,6 +67,11 @@ $(VENV)/bin/pip:
 # from this folder find the compiled kernels.
 $(VENV)/.demo $(VENV)/.test $(VENV)/.bench: $(VENV)/.%: $(VENV)/bin/pip $(SOURCES)
 	$(BIN)/pip install --disable-pip-version-check --quiet -e '.[$*]'
+	touch $@
+
+# The version of PyTorch that we test with.
+$(VENV)/.deep: $(VENV)/.test
+	$(BIN)/pip install --disable-pip-version-check --quiet -e '.[deep]' torch==2.13.0
 	touch $@
 
 # Libraries to compare with, each where it has a wheel; what is missing is skipped.

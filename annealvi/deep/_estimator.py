@@ -101,7 +101,7 @@ class DeepEstimator(BaseEstimator):
         device = as_device(self.device, type(self).__name__)
         seed = check_random_state(self.random_state).randint(MAX_SEED)
         header = self._header()
-        state = None if resume is None else read_state(resume, header, device)
+        state = None if resume is None else read_state(resume, header)
         noise = Noise(seed, device)
         with torch.random.fork_rng(devices=[]):  # the user's generator stays where it is
             torch.manual_seed(seed)

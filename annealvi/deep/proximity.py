@@ -189,7 +189,12 @@ class RunningPenalty(nn.Module):
 
 
 def inverse_huber(distance: Tensor) -> Tensor:
-    """d, elementwise: the absolute value up to 1, half the square plus a half beyond."""
+    """d, elementwise: the absolute value up to 1, half the square plus a half beyond.
+
+    Parameters
+    ----------
+    distance : Tensor
+    """
     size = distance.abs()
     return torch.where(size < 1, size, 0.5 * (distance.square() + 1))
 
@@ -224,7 +229,13 @@ def statistic(name: str, q: Distribution, prior: Distribution | None = None) -> 
 
 
 def gram(weights: Iterable[Tensor]) -> Tensor:
-    """W W^T of each layer, all their elements in a row."""
+    """W W^T of each layer, all their elements in a row.
+
+    Parameters
+    ----------
+    weights : iterable of Tensor
+        Of shape (outputs, inputs).
+    """
     return torch.cat([(weight @ weight.T).flatten() for weight in weights])
 
 
@@ -236,6 +247,10 @@ def poisson_entropy(rate: Tensor) -> Tensor:
 
     and for large rates :math:`\frac12 \log 2 \pi e \lambda - \frac1{12\lambda}
     - \frac1{24\lambda^2} - \frac{19}{360\lambda^3}`.
+
+    Parameters
+    ----------
+    rate : Tensor
     """
     small = rate.clamp(torch.finfo(rate.dtype).tiny, LARGE_RATE)
     n = torch.arange(2, TERMS, dtype=rate.dtype, device=rate.device)

@@ -219,10 +219,14 @@ def write_state(path: str | os.PathLike, header: Mapping[str, Any], training: Tr
     os.replace(partial, path)
 
 
-def read_state(
-    path: str | os.PathLike, header: Mapping[str, Any], device: torch.device
-) -> dict[str, Any]:
+def read_state(path: str | os.PathLike, header: Mapping[str, Any]) -> dict[str, Any]:
     """Load what :func:`write_state` wrote, if it belongs to the same architecture.
+
+    Parameters
+    ----------
+    path : path
+    header : mapping
+        Of the estimator that is to go on.
 
     Raises
     ------

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
 if find_spec("torch") is None:
     collect_ignore_glob = ["test_*.py"]
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.deep)
 
 
 @pytest.fixture

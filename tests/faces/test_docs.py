@@ -3,7 +3,9 @@
 import doctest
 import importlib
 import inspect
+import pkgutil
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -32,15 +34,31 @@ MODULES = [
     "models.lda_prior",
     "models.fmm",
     "models.gmm",
+    "schedules",
+    "exceptions",
 ]
 
 
-def run_snippets(name):
+def deep_modules():
+    """The public modules that need PyTorch, where it is; their tests are marked."""
+    if find_spec("torch") is None:
+        return []
+    deep = importlib.import_module("annealvi.deep")
+    names = [found.name for found in pkgutil.walk_packages(deep.__path__, "deep.")]
+    return [name for name in names if not re.search(r"\._", name)]
+
+
+def with_deep(names):
+    return [*names, *(pytest.param(name, marks=pytest.mark.deep) for name in deep_modules())]
+
+
+def run_snippets(name, deep=False):
     text = (CHECKOUT / name).read_text(encoding="utf-8")
     snippets = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    assert len(snippets) >= 2
+    chosen = [snippet for snippet in snippets if ("annealvi.deep" in snippet) == deep]
+    assert chosen
     namespace = {}
-    for snippet in snippets:
+    for snippet in chosen:
         exec(compile(snippet, name, "exec"), namespace)
 
 
@@ -54,7 +72,8 @@ def test_snippets_of_the_docs():
 
 
 @pytest.mark.parametrize(
-    "target", ["demo", "test", "bench", "quality", "optima", "examples", "lint", "clean"]
+    "target",
+    ["demo", "test", "test-deep", "bench", "quality", "optima", "examples", "lint", "clean"],
 )
 def test_commands_that_the_texts_name_exist(target):
     assert re.search(rf"^{target}:", (CHECKOUT / "Makefile").read_text(), flags=re.MULTILINE)
@@ -87,7 +106,7 @@ def test_the_texts_have_room_for_what_is_measured(name):
     assert text.count(begin) == text.count(end) == 1 and text.index(begin) < text.index(end)
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", with_deep(MODULES))
 def test_examples_in_docstrings(name):
     module = importlib.import_module(f"annealvi.{name}")
     assert doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE).failed == 0
@@ -103,8 +122,8 @@ def documented(doc):
     return names
 
 
-def public():
-    for name in MODULES:
+def public(modules):
+    for name in modules:
         module = importlib.import_module(f"annealvi.{name}")
         for attribute, value in vars(module).items():
             if attribute.startswith("_") or getattr(value, "__module__", "") != module.__name__:
@@ -113,9 +132,12 @@ def public():
                 yield f"{name}.{attribute}", value
 
 
-@pytest.mark.parametrize(
-    ("name", "thing"), list(public()), ids=lambda x: x if isinstance(x, str) else ""
-)
+def things():
+    deep = [pytest.param(*found, marks=pytest.mark.deep) for found in public(deep_modules())]
+    return [*public(MODULES), *deep]
+
+
+@pytest.mark.parametrize(("name", "thing"), things(), ids=lambda x: x if isinstance(x, str) else "")
 def test_everything_public_is_documented(name, thing):
     assert inspect.getdoc(thing), name
     function = thing.__init__ if inspect.isclass(thing) else thing

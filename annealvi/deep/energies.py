@@ -1,0 +1,148 @@
+r"""Six densities in the plane that are hard for a variational posterior.
+
+Given up to a constant, log f = log p + log Z.  (a), (b), (e) and (f) are variants of the
+energies of Rezende and Mohamed (2015); all six are those of Huang et al. (2018), Figures 3
+and 4.  The log partition functions were found on grids in double precision.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+#: Where :func:`modes_found` counts a draw as one of a mode, and how large a part of the
+#: mode's own weight must be there for the mode to be found.
+REACH, SHARE = 1.0, 0.25
+
+
+@dataclass(frozen=True)
+class Energy:
+    r"""A density in the plane, known up to its normaliser.
+
+    Parameters
+    ----------
+    name : str
+        The letter it has in the paper.
+    title : str
+        What it looks like.
+    log_density : callable
+        log f of a tensor of shape (..., 2), of shape (...).
+    log_partition : float
+        :math:`\log Z = \log \int f(z)\,dz`.
+    modes : tuple of pairs of floats, default=()
+        Means of well-separated modes, where it has such.
+    weights : tuple of float, default=()
+        What part of the mass each has.
+    extent : float, default=4.0
+        Nearly all of its mass lies in the square of this half side, for figures.
+    """
+
+    name: str
+    title: str
+    log_density: Callable[[Tensor], Tensor]
+    log_partition: float
+    modes: tuple[tuple[float, float], ...] = ()
+    weights: tuple[float, ...] = ()
+    extent: float = 4.0
+
+    def __call__(self, z: Tensor) -> Tensor:
+        """The log density, so that an energy can be given as ``log_density``."""
+        return self.log_density(z)
+
+
+def modes_found(z: Tensor, energy: Energy, *, reach: float = REACH, share: float = SHARE) -> Tensor:
+    """How many of an energy's modes have draws near them.
+
+    Parameters
+    ----------
+    z : Tensor of shape (..., n, 2)
+        Draws.
+    energy : Energy
+        With modes.
+    reach : float, default=1.0
+        Draws up to this far from a mode's mean are near it.
+    share : float, default=0.25
+        A mode is found if at least this part of its weight lies near it.
+
+    Returns
+    -------
+    Tensor of shape (...), int64
+
+    Raises
+    ------
+    ValueError
+        If the energy has no separate modes.
+    """
+    if not energy.modes:
+        raise ValueError(f"Energy ({energy.name}) has no separate modes to be found.")
+    means = torch.tensor(energy.modes, dtype=z.dtype, device=z.device)
+    weights = torch.tensor(energy.weights, dtype=z.dtype, device=z.device)
+    near = torch.linalg.vector_norm(z.unsqueeze(-2) - means, dim=-1) <= reach
+    return (near.to(z.dtype).mean(dim=-2) >= share * weights).sum(dim=-1)
+
+
+def _square(x: Tensor, scale: float) -> Tensor:
+    """Half the square of a multiple of the scale, negative: what a Gaussian is made of."""
+    return -0.5 * (x / scale) ** 2
+
+
+def _arcs(z: Tensor) -> Tensor:
+    x = z[..., 0]
+    # vector_norm: its gradient at the origin is 0, that of a square root of squares is NaN
+    ring = _square(torch.linalg.vector_norm(z, dim=-1) - 2.0, 0.4)
+    return ring + torch.logaddexp(_square(x - 2.0, 0.6), _square(x + 2.0, 0.6))
+
+
+def _three_arcs(z: Tensor) -> Tensor:
+    x, y = z.unbind(-1)
+    ring = _square(torch.linalg.vector_norm(z, dim=-1) * math.sqrt(0.5) - 2.0, 0.5)
+    parts = (_square(x - 2.0, 0.6), _square(torch.sin(x), 0.5), _square(x + y + 2.5, 0.6))
+    return ring + torch.logsumexp(torch.stack(parts), dim=0)
+
+
+def _ellipse(z: Tensor) -> Tensor:
+    scale = torch.tensor([1.0, math.sqrt(0.5)], dtype=z.dtype, device=z.device)
+    return -((2.0 - torch.linalg.vector_norm(z * scale, dim=-1)) ** 2)
+
+
+_MODES = ((-2.0, 0.0), (2.0, 0.0), (0.0, 2.0), (0.0, -2.0))
+_WEIGHTS = (0.1, 0.3, 0.4, 0.2)
+_VARIANCE = 0.2
+
+
+def _four_modes(z: Tensor) -> Tensor:
+    means = torch.tensor(_MODES, dtype=z.dtype, device=z.device)
+    weights = torch.tensor(_WEIGHTS, dtype=z.dtype, device=z.device)
+    squares = ((z.unsqueeze(-2) - means) ** 2).sum(dim=-1)
+    log_parts = weights.log() - 0.5 * squares / _VARIANCE - math.log(2 * math.pi * _VARIANCE)
+    return torch.logsumexp(log_parts, dim=-1)
+
+
+def _wave(z: Tensor) -> Tensor:
+    x, y = z.unbind(-1)
+    return _square(y - torch.sin(0.5 * math.pi * x), 0.4) - 0.1 * x**2
+
+
+def _split_wave(z: Tensor) -> Tensor:
+    x, y = z.unbind(-1)
+    above = y - torch.sin(0.5 * math.pi * x)
+    below = above + 3.0 * torch.exp(-0.5 * (x - 2.0) ** 2)
+    return torch.logaddexp(_square(above, 0.35), _square(below, 0.35)) - 0.05 * x**2
+
+
+#: The six of the paper by their letters.
+ENERGIES: dict[str, Energy] = {
+    energy.name: energy
+    for energy in (
+        Energy("a", "two arcs", _arcs, 1.877502, ((-2.0, 0.0), (2.0, 0.0)), (0.5, 0.5)),
+        Energy("b", "three arcs", _three_arcs, 3.309831, extent=5.0),
+        Energy("c", "an ellipse", _ellipse, 3.450207, extent=5.0),
+        Energy("d", "four modes", _four_modes, 0.0, _MODES, _WEIGHTS),
+        Energy("e", "a wave", _wave, 1.726305, extent=6.0),
+        Energy("f", "a split wave", _split_wave, 2.632495, extent=8.0),
+    )
+}

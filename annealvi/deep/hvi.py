@@ -1,0 +1,424 @@
+r"""Hierarchical posteriors: a chain of gated stochastic transitions and its reverse.
+
+.. math::
+   q(z_0, \dots, z_T) = q_0(z_0) \prod_{t=1}^T q_t(z_t \mid z_{t-1}), \qquad
+   r(z_0, \dots, z_{T-1} \mid z_T) = \prod_{t=1}^T r_t(z_{t-1} \mid z_t).
+
+The posterior is the marginal of :math:`z_T`, which has no density in closed form; the
+reverse chain r makes a bound of it (Ranganath, Tran, Blei 2016, *Hierarchical variational
+models*; the gates are those of Huang et al. 2018).  Each transition, forward or reverse, is
+a Gaussian whose mean moves away from where it comes from as far as a gate lets it:
+
+.. math::
+   h = \mathrm{act}(W_h z + b_h), \quad
+   \mu = g(h) \odot m(h) + (1 - g(h)) \odot z, \quad
+   \sigma = \mathrm{softplus}(s(h)),
+
+with linear m and s and a sigmoid g.
+
+Shapes: T transitions, R independent runs side by side (no number of one enters another),
+N draws, or N data in an amortised chain, d dimensions.  Small loops are slow in PyTorch:
+runs are worked on together, and so are transitions where one does not wait for another.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from annealvi.deep.noise import Noise
+
+#: softplus alone can underflow, and log sigma with it.
+LEAST_SIGMA = 1e-4
+#: The part of the reverse draws that :func:`log_marginal` works on at a time, in numbers.
+BLOCK = 2**16
+_HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
+
+
+def gaussian_log_density(x: Tensor, mean: Tensor, sigma: Tensor) -> Tensor:
+    """log N(x; mean, diag(sigma^2)), summed over the last axis."""
+    return (-0.5 * ((x - mean) / sigma) ** 2 - sigma.log() - _HALF_LOG_2PI).sum(dim=-1)
+
+
+def standard_log_density(x: Tensor) -> Tensor:
+    """log N(x; 0, I), summed over the last axis."""
+    return (-0.5 * x**2 - _HALF_LOG_2PI).sum(dim=-1)
+
+
+def inverse_softplus(value: float) -> float:
+    """The x with softplus(x) = value > 0."""
+    return value + math.log(-math.expm1(-value))
+
+
+class Transitions(nn.Module):
+    r"""T gated Gaussian transitions in R runs, each with parameters of its own.
+
+    Parameters
+    ----------
+    dim, n_transitions : int
+        d and T.
+    n_runs : int, default=1
+        R.
+    hidden : int, default=64
+        Width of h.
+    sigma : float, default=1.0
+        :math:`\sigma` at the start, whatever z.
+    gate_bias : float, default=-1.0
+        What the gate's sigmoid is taken of at the start, on average.
+    activation : {"relu", "elu"}, default="relu"
+    context : int, default=0
+        Number of features that a chain is amortised over.  With it the linear maps are
+        weight-normalised, with scales and shifts linear in the context (Krueger et al.
+        2017, *Bayesian hypernetworks*): :math:`(1 + A c) \odot \bar W z + B c + b`, where
+        the columns of :math:`\bar W` have length one.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        n_transitions: int,
+        *,
+        n_runs: int = 1,
+        hidden: int = 64,
+        sigma: float = 1.0,
+        gate_bias: float = -1.0,
+        activation: str = "relu",
+        context: int = 0,
+    ) -> None:
+        super().__init__()
+        self.dim, self.activation = dim, activation
+        many = (n_transitions, n_runs)
+
+        def weights(n_in: int, n_out: int) -> Tensor:
+            return torch.randn(*many, n_in, n_out) / math.sqrt(n_in)
+
+        self.hidden_weight = nn.Parameter(weights(dim, hidden))
+        # kinks of the units spread over where z starts
+        self.hidden_bias = nn.Parameter(torch.randn(*many, 1, hidden))
+        # means, gates and sigmas in one map; sigma starts the same for all z
+        out = weights(hidden, 3 * dim)
+        out[..., 2 * dim :] = 0.0
+        self.out_weight = nn.Parameter(out)
+        bias = torch.zeros_like(out[..., :1, :])
+        bias[..., dim : 2 * dim] = gate_bias
+        bias[..., 2 * dim :] = inverse_softplus(sigma - LEAST_SIGMA)
+        self.out_bias = nn.Parameter(bias)
+        self.conditioned = context > 0
+        if not self.conditioned:
+            return
+        # sigma's weights are directions now: it is their scale that starts at zero
+        out[..., 2 * dim :] = weights(hidden, dim)
+        scale = torch.ones_like(bias)
+        scale[..., 2 * dim :] = 0.0
+        self.hidden_scale = nn.Parameter(torch.ones_like(self.hidden_bias))
+        self.out_scale = nn.Parameter(scale)
+        self.hidden_conditioner = nn.Parameter(0.1 * weights(context, 2 * hidden))
+        self.out_conditioner = nn.Parameter(0.1 * weights(context, 6 * dim))
+
+    def moments(
+        self, z: Tensor, t: int | None = None, context: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Means and standard deviations of where transitions lead.
+
+        Parameters
+        ----------
+        z : Tensor of shape (R, N, d), or (T, R, N, d) for all transitions at once
+            Where they come from.
+        t : int, optional
+            Which transition, from 0; all by default.
+        context : Tensor of shape (R, N, c) or (N, c), optional
+            What an amortised chain is given of each datum.
+
+        Returns
+        -------
+        mean, sigma : Tensors of the shape of z
+        """
+        h = self._affine(z, "hidden", t, context)
+        h = functional.relu(h) if self.activation == "relu" else functional.elu(h)
+        m, gate, s = self._affine(h, "out", t, context).split(self.dim, dim=-1)
+        return torch.lerp(z, m, gate.sigmoid()), functional.softplus(s) + LEAST_SIGMA
+
+    def _affine(self, x: Tensor, name: str, t: int | None, context: Tensor | None) -> Tensor:
+        """The linear map of this name, of one transition or of all."""
+
+        def of(kind: str) -> Tensor:
+            parameter = getattr(self, f"{name}_{kind}")
+            return (parameter if t is None else parameter[t]).flatten(0, -3)
+
+        rows = x.flatten(0, -3)
+        if self.conditioned:
+            if context is None:
+                raise ValueError("The transitions of an amortised chain need a context.")
+            given = context.expand(*x.shape[:-1], context.shape[-1]).flatten(0, -3)
+            scale, shift = torch.bmm(given, of("conditioner")).chunk(2, dim=-1)
+            direction = functional.normalize(of("weight"), dim=-2)
+            y = torch.bmm(rows, direction) * (of("scale") + scale) + (of("bias") + shift)
+        else:
+            y = torch.baddbmm(of("bias"), rows, of("weight"))
+        return y.unflatten(0, x.shape[:-2])
+
+
+class Base(nn.Module):
+    """The density q_0 that a chain starts from."""
+
+    def forward(self, epsilon: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Draws of z_0 and their log densities.
+
+        Parameters
+        ----------
+        epsilon : Tensor of shape (R, N, d)
+            Standard normal numbers.
+        context : Tensor of shape (R, N, c) or (N, c), optional
+            What an amortised base is given of each datum.
+
+        Returns
+        -------
+        z : Tensor of shape (R, N, d)
+        log_density : Tensor of shape (R, N)
+        """
+        raise NotImplementedError
+
+    def log_density(self, z: Tensor, context: Tensor | None = None) -> Tensor:
+        """log q_0(z_0), of shape (R, N), for z of shape (R, N, d)."""
+        raise NotImplementedError
+
+
+class StandardNormal(Base):
+    """The base of a chain that is not amortised: N(0, I), nothing to learn."""
+
+    def forward(self, epsilon: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        return epsilon, standard_log_density(epsilon)
+
+    def log_density(self, z: Tensor, context: Tensor | None = None) -> Tensor:
+        return standard_log_density(z)
+
+
+class AmortisedGaussian(Base):
+    r"""A Gaussian whose mean and standard deviation are linear in a context.
+
+    :math:`q_0(z_0 \mid x) = N(A c(x) + a, \mathrm{diag}\,\mathrm{softplus}(B c(x) + b)^2)`.
+
+    Parameters
+    ----------
+    dim, context : int
+        d, and the number of features of the context.
+    n_runs : int, default=1
+    sigma : float, default=1.0
+        About the standard deviation at the start.
+    """
+
+    def __init__(self, dim: int, context: int, *, n_runs: int = 1, sigma: float = 1.0) -> None:
+        super().__init__()
+        weight = 0.1 * torch.randn(n_runs, context, 2 * dim) / math.sqrt(context)
+        self.weight = nn.Parameter(weight)
+        bias = torch.zeros_like(weight[:, :1])
+        bias[..., dim:] = inverse_softplus(sigma - LEAST_SIGMA)
+        self.bias = nn.Parameter(bias)
+
+    def forward(self, epsilon: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        mean, sigma = self._moments(context)
+        return mean + sigma * epsilon, standard_log_density(epsilon) - sigma.log().sum(dim=-1)
+
+    def log_density(self, z: Tensor, context: Tensor | None = None) -> Tensor:
+        return gaussian_log_density(z, *self._moments(context))
+
+    def _moments(self, context: Tensor | None) -> tuple[Tensor, Tensor]:
+        if context is None:
+            raise ValueError("The base of an amortised chain needs a context.")
+        mean, s = (context @ self.weight + self.bias).chunk(2, dim=-1)
+        return mean, functional.softplus(s) + LEAST_SIGMA
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """Draws along a chain, with all that objectives are made of.
+
+    Parameters
+    ----------
+    z : Tensor of shape (T + 1, R, N, d)
+        z_0, ..., z_T.
+    log_base : Tensor of shape (R, N)
+        log q_0(z_0).
+    log_forward : Tensor of shape (T, R, N)
+        log q_t(z_t | z_{t-1}), t = 1, ..., T.
+    log_reverse : Tensor of shape (T, R, N)
+        log r_t(z_{t-1} | z_t).
+    """
+
+    z: Tensor
+    log_base: Tensor
+    log_forward: Tensor
+    log_reverse: Tensor
+
+
+class Chain(nn.Module):
+    """A hierarchical posterior of T transitions, in R independent runs.
+
+    Parameters
+    ----------
+    dim, n_transitions : int
+        d and T; T = 0 leaves the base alone.
+    n_runs, hidden, sigma, gate_bias, activation, context
+        See :class:`Transitions`.  Amortised chains want ``activation="elu"`` and
+        ``sigma=0.05``: with .5 they do not learn.
+    base : Base, optional
+        q_0; by default :class:`AmortisedGaussian` where there is a context, else
+        :class:`StandardNormal`.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        n_transitions: int,
+        *,
+        n_runs: int = 1,
+        hidden: int = 64,
+        sigma: float = 1.0,
+        gate_bias: float = -1.0,
+        activation: str = "relu",
+        context: int = 0,
+        base: Base | None = None,
+    ) -> None:
+        super().__init__()
+        self.dim, self.n_transitions, self.n_runs = dim, n_transitions, n_runs
+        if base is None and context:
+            base = AmortisedGaussian(dim, context, n_runs=n_runs)
+        self.base: Base = StandardNormal() if base is None else base
+        self.forwards, self.reverses = (
+            Transitions(
+                dim,
+                n_transitions,
+                n_runs=n_runs,
+                hidden=hidden,
+                sigma=sigma,
+                gate_bias=gate_bias,
+                activation=activation,
+                context=context,
+            )
+            for _ in range(2)
+        )
+
+    def draw_noise(self, n: int, noise: Noise) -> Tensor:
+        """What :meth:`forward` makes of n draws of each run, of shape (T + 1, R, n, d)."""
+        return noise.normal(self.n_transitions + 1, self.n_runs, n, self.dim)
+
+    def forward(
+        self, epsilon: Tensor, *, context: Tensor | None = None, detach: bool = False
+    ) -> Trajectory:
+        """Draw by reparametrisation.
+
+        Parameters
+        ----------
+        epsilon : Tensor of shape (T + 1, R, N, d)
+            Standard normal numbers, see :meth:`draw_noise`.
+        context : Tensor of shape (R, N, c) or (N, c), optional
+        detach : bool, default=False
+            Whether transition t takes z_{t-1} as given: then no term of t has a gradient
+            in the parameters of others, and all are worked out in one pass.
+
+        Returns
+        -------
+        Trajectory
+        """
+        z, log_base = self.base(epsilon[0], context)
+        if detach:
+            with torch.no_grad():
+                states = torch.stack(list(self._steps(z.detach(), epsilon, context)))
+            before = states[:-1]
+            mean, sigma = self.forwards.moments(before, context=context)
+            after = torch.addcmul(mean, sigma, epsilon[1:])
+            states = torch.cat([z.unsqueeze(0), after])
+            log_sigma = sigma.log().sum(dim=-1)
+        else:
+            sigmas: list[Tensor] = []
+            states = torch.stack(list(self._steps(z, epsilon, context, sigmas)))
+            before, after = states[:-1], states[1:]
+            log_sigma = torch.stack(sigmas).log().sum(dim=-1) if sigmas else before.sum(dim=-1)
+        log_forward = standard_log_density(epsilon[1:]) - log_sigma
+        log_reverse = gaussian_log_density(before, *self.reverses.moments(after, context=context))
+        return Trajectory(states, log_base, log_forward, log_reverse)
+
+    def _steps(
+        self,
+        z: Tensor,
+        epsilon: Tensor,
+        context: Tensor | None,
+        sigmas: list[Tensor] | None = None,
+    ) -> Iterator[Tensor]:
+        """z_0, ..., z_T one after the other; the sigmas go into the list."""
+        yield z
+        for t in range(self.n_transitions):
+            mean, sigma = self.forwards.moments(z, t, context)
+            z = torch.addcmul(mean, sigma, epsilon[t + 1])
+            if sigmas is not None:
+                sigmas.append(sigma)
+            yield z
+
+    @torch.no_grad()
+    def layers(self, n: int, noise: Noise, *, context: Tensor | None = None) -> Tensor:
+        """Draws of z_0, ..., z_T, of shape (T + 1, R, n, d), without gradients."""
+        epsilon = self.draw_noise(n, noise)
+        z, _ = self.base(epsilon[0], context)
+        return torch.stack(list(self._steps(z, epsilon, context)))
+
+    def log_weight(self, path: Trajectory) -> Tensor:
+        """log q(z_0, ..., z_T) - log r(z_0, ..., z_{T-1} | z_T) of draws, of shape (R, N)."""
+        return path.log_base + (path.log_forward - path.log_reverse).sum(dim=0)
+
+    @torch.no_grad()
+    def log_marginal(
+        self,
+        z: Tensor,
+        n_draws: int,
+        noise: Noise,
+        *,
+        context: Tensor | None = None,
+    ) -> Tensor:
+        r"""log q(z_T), estimated by importance sampling with the reverse chain.
+
+        .. math::
+           \log \hat q(z_T) = \log \frac1K \sum_{k=1}^K \frac{q(z_{<T}^k, z_T)}
+           {r(z_{<T}^k \mid z_T)}, \quad z_{<T}^k \sim r.
+
+        In expectation it is a lower bound (Burda, Grosse, Salakhutdinov 2016), tight as K
+        grows.  Where z_T was drawn from the chain itself, counting the path that led to it
+        among the draws makes an *upper* bound (Sobolev, Vetrov 2019, *Importance weighted
+        hierarchical variational inference*), see
+        :func:`annealvi.deep.objectives.log_evidence_bounds`.
+
+        Parameters
+        ----------
+        z : Tensor of shape (R, N, d)
+            z_T.
+        n_draws : int
+            K.
+        noise : Noise
+        context : Tensor of shape (R, N, c) or (N, c), optional
+
+        Returns
+        -------
+        Tensor of shape (R, N)
+        """
+        n_rows = z.shape[1]
+        total = z.new_full(z.shape[:2], -math.inf)
+        block = max(1, BLOCK // max(1, z.numel()))
+        for start in range(0, n_draws, block):
+            n = min(block, n_draws - start)
+            state = z.repeat_interleave(n, dim=1)
+            given = None if context is None else context.repeat_interleave(n, dim=-2)
+            weight = torch.zeros_like(state[..., 0])
+            for t in reversed(range(self.n_transitions)):
+                mean, sigma = self.reverses.moments(state, t, given)
+                epsilon = noise.normal(*state.shape)
+                before = torch.addcmul(mean, sigma, epsilon)
+                weight -= standard_log_density(epsilon) - sigma.log().sum(dim=-1)
+                weight += gaussian_log_density(state, *self.forwards.moments(before, t, given))
+                state = before
+            weight += self.base.log_density(state, given)
+            total = torch.logaddexp(total, weight.unflatten(1, (n_rows, n)).logsumexp(dim=-1))
+        return total - math.log(n_draws)

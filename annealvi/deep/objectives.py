@@ -1,0 +1,275 @@
+r"""What deep fits maximise: the ELBO by two estimators, and annealed objectives of chains.
+
+Annealed variational objectives (Huang, Tan, Lacoste, Courville 2018, *Improving
+explorability in variational inference with annealed variational objectives*) give each
+transition of a chain a target of its own on the way from the base to the posterior,
+
+.. math::
+   \log \tilde f_t = \alpha_t \log f + (1 - \alpha_t) \log f_0, \quad \alpha_t = t / T,
+
+where f is the target up to a constant and :math:`f_0 = N(0, I)`, the prior where there is
+one: then :math:`\tilde f_t = p(z)\,p(x \mid z)^{\alpha_t}`.  Transition t is moved by
+
+.. math::
+   J_t = E[\alpha_t \log f(z_t) + (1 - \alpha_t) \log f_0(z_t)
+   + \log r_t(z_{t-1} \mid z_t) - \log q_t(z_t \mid z_{t-1})]
+
+alone, with :math:`z_{t-1}` taken as it is.  A weight beta of the terms that are not the
+target's (log q, log r and :math:`(1 - \alpha) \log f_0`) may rise over a fit: it is the
+temperature at which log f is explained, and below one the fit starts cold.
+All estimates are of one draw each, to be averaged; all are to be *maximised*.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from annealvi.deep.hvi import Chain, Trajectory, standard_log_density
+from annealvi.deep.noise import Noise
+
+#: log f of a Tensor of shape (..., d), of shape (...).
+LogDensity = Callable[[Tensor], Tensor]
+
+
+def elbo(log_joint: Tensor, log_q: Tensor, *, temperature: float = 1.0) -> Tensor:
+    r"""The evidence lower bound :math:`\log p - T \log q` of draws by reparametrisation.
+
+    Parameters
+    ----------
+    log_joint, log_q : Tensors of one shape
+        log p(x, z) and log q(z | x), differentiable through z.
+    temperature : float, default=1.0
+        T, the weight of the entropy; above one the fit explores.
+
+    Returns
+    -------
+    Tensor of the same shape
+    """
+    return torch.sub(log_joint, log_q, alpha=temperature)
+
+
+def leave_one_out(log_joint: Tensor, log_q: Tensor, *, temperature: float = 1.0) -> Tensor:
+    r"""A surrogate whose gradient is that of the ELBO, for draws that are not differentiable.
+
+    .. math::
+       \frac1S \sum_i \Big[\big(f_i - \tfrac{1}{S-1} \sum_{j \ne i} f_j\big) \log q(z_i)
+       + \log p(x, z_i)\Big], \quad f_i = \log p(x, z_i) - T \log q(z_i),
+
+    with no gradient through f.  What the other draws got is a control variate that leaves the
+    gradient unbiased (Mnih, Rezende 2016, *Variational inference for Monte Carlo
+    objectives*).  The value of the surrogate means nothing.
+
+    Parameters
+    ----------
+    log_joint, log_q : Tensors of shape (S, ...)
+        Of S >= 2 independent draws from q.
+    temperature : float, default=1.0
+        T.
+
+    Returns
+    -------
+    Tensor of shape (...)
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two draws.
+    """
+    n_draws = len(log_joint)
+    if n_draws < 2:
+        raise ValueError(f"leave_one_out needs at least two draws. Got {n_draws} instead.")
+    f = elbo(log_joint, log_q, temperature=temperature).detach()
+    # f_i less the mean of the others is S / (S - 1) times f_i less the mean of all
+    advantage = (f - f.mean(dim=0)) * (n_draws / (n_draws - 1))
+    return (advantage * log_q + log_joint).mean(dim=0)
+
+
+def importance_weighted(log_weight: Tensor) -> Tensor:
+    r"""The bound :math:`\log \frac1K \sum_k w_k \le \log p(x)` (in expectation).
+
+    Burda, Grosse, Salakhutdinov (2016), *Importance weighted autoencoders*.
+
+    Parameters
+    ----------
+    log_weight : Tensor of shape (K, ...)
+        log p(x, z_k) - log q(z_k | x); of a chain log f(z_T) less :meth:`Chain.log_weight`.
+
+    Returns
+    -------
+    Tensor of shape (...)
+    """
+    return torch.logsumexp(log_weight, dim=0) - math.log(len(log_weight))
+
+
+def hvi_elbo(chain: Chain, path: Trajectory, log_density: LogDensity, *, beta: float = 1) -> Tensor:
+    r"""The ELBO of a hierarchical posterior, a lower bound of log Z.
+
+    .. math::
+       \log f(z_T) + \beta \Big[\sum_t (\log r_t - \log q_t) - \log q_0(z_0)\Big].
+
+    Parameters
+    ----------
+    chain : Chain
+    path : Trajectory
+        Draws along it, not detached.
+    log_density : callable
+        log f.
+    beta : float, default=1
+
+    Returns
+    -------
+    Tensor of shape (R, N)
+    """
+    return elbo(log_density(path.z[-1]), chain.log_weight(path), temperature=beta)
+
+
+def avo_terms(
+    path: Trajectory,
+    log_density: LogDensity,
+    *,
+    beta: float = 1.0,
+    log_base_target: LogDensity = standard_log_density,
+) -> Tensor:
+    r"""The annealed objectives J_1, ..., J_T.
+
+    Parameters
+    ----------
+    path : Trajectory
+        Draws along a chain, *detached* between transitions.
+    log_density : callable
+        log f.
+    beta : float, default=1.0
+    log_base_target : callable, default=standard_log_density
+        :math:`\log f_0`.
+
+    Returns
+    -------
+    Tensor of shape (T, R, N)
+
+    Raises
+    ------
+    ValueError
+        If the chain has no transitions.
+    """
+    n_transitions = len(path.log_forward)
+    if n_transitions == 0:
+        raise ValueError("Annealed objectives need a chain of at least one transition.")
+    z = path.z[1:]
+    alpha = torch.arange(1, n_transitions + 1, dtype=z.dtype, device=z.device) / n_transitions
+    alpha = alpha[:, None, None]
+    others = path.log_reverse - path.log_forward + (1.0 - alpha) * log_base_target(z)
+    return torch.add(alpha * log_density(z), others, alpha=beta)
+
+
+def avo(
+    path: Trajectory,
+    log_density: LogDensity,
+    *,
+    beta: float = 1.0,
+    log_base_target: LogDensity = standard_log_density,
+) -> Tensor:
+    r"""The sum of the annealed objectives, :math:`\sum_t J_t`.
+
+    A base that learns adds :math:`J_0 = E[\log f_0(z_0) - \log q_0(z_0)]`, its own step of
+    the way at :math:`\alpha = 0`.
+
+    Parameters
+    ----------
+    path, log_density, beta, log_base_target
+        See :func:`avo_terms`.
+
+    Returns
+    -------
+    Tensor of shape (R, N)
+    """
+    terms = avo_terms(path, log_density, beta=beta, log_base_target=log_base_target)
+    return terms.sum(dim=0) + beta * (log_base_target(path.z[0]) - path.log_base)
+
+
+def loss_calibrated(
+    chain: Chain,
+    epsilon: Tensor,
+    log_density: LogDensity,
+    *,
+    calibration: float,
+    beta: float = 1.0,
+    context: Tensor | None = None,
+    log_base_target: LogDensity = standard_log_density,
+) -> Tensor:
+    r"""A mixture of the annealed objectives and the ELBO, :math:`a \sum_t J_t + (1 - a) L`.
+
+    Both are of the same draws.  What has no weight is not worked out.
+
+    Parameters
+    ----------
+    chain : Chain
+    epsilon : Tensor of shape (T + 1, R, N, d)
+        Standard normal numbers, see :meth:`Chain.draw_noise`.
+    log_density : callable
+        log f.
+    calibration : float
+        a in [0, 1].  In an amortised fit pass 1 with probability a, else 0: the same in
+        expectation, at half the price.
+    beta : float, default=1.0
+    context : Tensor of shape (R, N, c) or (N, c), optional
+    log_base_target : callable, default=standard_log_density
+        :math:`\log f_0`.
+
+    Returns
+    -------
+    Tensor of shape (R, N)
+    """
+    a, total = calibration, torch.zeros_like(epsilon[0, ..., 0])
+    if a > 0:
+        path = chain(epsilon, context=context, detach=True)
+        total = total + a * avo(path, log_density, beta=beta, log_base_target=log_base_target)
+    if a < 1:
+        path = chain(epsilon, context=context)
+        total = total + (1.0 - a) * hvi_elbo(chain, path, log_density, beta=beta)
+    return total
+
+
+@torch.no_grad()
+def log_evidence_bounds(
+    chain: Chain,
+    log_density: LogDensity,
+    noise: Noise,
+    *,
+    n_draws: int = 1000,
+    n_reverse: int = 2000,
+) -> tuple[Tensor, Tensor]:
+    r"""Bounds of :math:`\log Z - KL(q \| p)` of a chain that is not amortised.
+
+    .. math::
+       E[\log f(z_T) - \log \tilde q(z_T)] \le \log Z - KL(q \| p)
+       \le E[\log f(z_T) - \log \hat q(z_T)],
+
+    where :math:`\log \hat q` is estimated with K draws of the reverse chain and
+    :math:`\log \tilde q` counts the path that led to z_T among them, see
+    :meth:`Chain.log_marginal`.  What is above, less log Z, is the -KL of Huang et al.
+    (2018), who take K = 2,000.
+
+    Parameters
+    ----------
+    chain : Chain
+    log_density : callable
+        log f.
+    noise : Noise
+    n_draws, n_reverse : int, default=1000 and 2000
+        Draws N of each run, and K of the reverse chain for each of them.
+
+    Returns
+    -------
+    below, above : Tensors of shape (R, N)
+        Their means over N are the bounds.
+    """
+    path = chain(chain.draw_noise(n_draws, noise))
+    z, log_f = path.z[-1], log_density(path.z[-1])
+    hat = chain.log_marginal(z, n_reverse, noise)
+    # the same reverse draws with one more: log (K e^hat + w) / (K + 1)
+    with_path = torch.logaddexp(hat + math.log(n_reverse), chain.log_weight(path))
+    return log_f - (with_path - math.log1p(n_reverse)), log_f - hat
