@@ -3,7 +3,6 @@
 import subprocess
 import sys
 
-
 WITHOUT = """
 import sys
 class Missing:

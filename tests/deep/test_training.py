@@ -1,0 +1,214 @@
+"""The loop of deep fits: it repeats, resumes exactly, and keeps what is finite."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from annealvi._validation import unchanged_on_error
+from annealvi.deep._estimator import DeepEstimator
+from annealvi.deep.noise import Noise
+from annealvi.deep.training import Outcome, Training, as_device
+from annealvi.exceptions import DivergenceError
+
+
+class Sum(DeepEstimator):
+    """Learns to add five noisy numbers."""
+
+    def __init__(self, hidden=(3,), learning_rate=0.01, max_iter=60, random_state=0, **others):
+        self.hidden = hidden
+        self.learning_rate = learning_rate
+        self.batch_size = 32
+        self.max_iter = max_iter
+        self.device = others.get("device", "cpu")
+        self.random_state = random_state
+        self.verbose = 0
+        self.callback = others.get("callback")
+
+    def _architecture(self):
+        return {"hidden": list(self.hidden)}
+
+    def _network(self):
+        return nn.Sequential(nn.Linear(5, self.hidden[0]), nn.Linear(self.hidden[0], 1))
+
+    def _objective(self, network, X, noise):
+        def outcome(rows, step):
+            x = X[rows]
+            error = network(x + 0.1 * noise.normal(*x.shape)) - x.sum(dim=1, keepdim=True)
+            loss = error.square().mean()
+            return Outcome(loss, -loss)
+
+        return outcome
+
+    def fit(self, X, y=None, *, resume=None):
+        with unchanged_on_error(self) as keep:
+            return self._fit(X, keep, resume)
+
+
+@pytest.fixture
+def X():
+    return np.random.RandomState(0).randn(101, 5).astype(np.float32)
+
+
+def same_weights(one, other):
+    pairs = zip(one.network_.parameters(), other.network_.parameters(), strict=True)
+    return all(torch.equal(a, b) for a, b in pairs)
+
+
+def stop_at(step, path=None):
+    def callback(estimator, monitor):
+        if monitor.step == step:
+            if path is not None:
+                estimator.save_state(path)
+            raise StopIteration
+
+    return callback
+
+
+def test_it_learns_and_repeats_and_leaves_the_global_generator_alone(X):
+    torch.manual_seed(7)
+    expected = torch.rand(3)
+    torch.manual_seed(7)
+    one, two, other = Sum().fit(X), Sum().fit(X), Sum(random_state=1).fit(X)
+    assert torch.equal(torch.rand(3), expected)
+    assert one.history_["elbo"][-5:].mean() > one.history_["elbo"][:5].mean() + 0.5
+    assert same_weights(one, two) and not same_weights(one, other)
+    assert one.n_iter_ == len(one.history_["elbo"]) == 60
+    assert one.history_["pass"][-1] == pytest.approx(60 * 32 / 101)
+
+
+def test_a_resumed_fit_is_the_fit_that_never_stopped(X, tmp_path):
+    path = tmp_path / "state.pt"
+    whole = Sum().fit(X)
+    begun = Sum(callback=stop_at(23, path)).fit(X)
+    resumed = Sum(random_state=5).fit(X, resume=path)
+    assert begun.n_iter_ == 23 and not same_weights(begun, whole)
+    assert same_weights(resumed, whole)
+    np.testing.assert_array_equal(resumed.history_["elbo"], whole.history_["elbo"])
+    longer = Sum(max_iter=80).fit(X, resume=path)
+    assert longer.n_iter_ == 80
+
+
+def test_a_fitted_estimator_pickles_and_goes_on(X, tmp_path):
+    begun = pickle.loads(pickle.dumps(Sum(callback=None).fit(X)))
+    begun.save_state(tmp_path / "state.pt")
+    resumed = Sum(max_iter=90).fit(X, resume=tmp_path / "state.pt")
+    assert resumed.n_iter_ == 90
+    np.testing.assert_array_equal(resumed.history_["elbo"][:60], begun.history_["elbo"])
+
+
+def test_states_of_something_else_are_refused(X, tmp_path):
+    path = tmp_path / "state.pt"
+    Sum().fit(X).save_state(path)
+
+    class Product(Sum):
+        pass
+
+    with pytest.raises(ValueError, match="is the state of a Sum, not of a Product"):
+        Product().fit(X, resume=path)
+    with pytest.raises(ValueError, match=r"it has hidden=\[3\], this Sum has hidden=\[4\]"):
+        Sum(hidden=(4,)).fit(X, resume=path)
+    path.write_text("not a state")
+    with pytest.raises(ValueError, match="is not a saved state"):
+        Sum().fit(X, resume=path)
+    torch.save({"weights": 1}, path)
+    with pytest.raises(ValueError, match="is not a saved state of this version"):
+        Sum().fit(X, resume=path)
+    with pytest.raises(FileNotFoundError):
+        Sum().fit(X, resume=tmp_path / "missing.pt")
+
+
+def test_a_state_cannot_run_code(X, tmp_path):
+    class Evil:
+        def __reduce__(self):
+            return (open, (str(tmp_path / "was_here"), "w"))
+
+    torch.save({"format": 1, "training": Evil()}, tmp_path / "evil.pt")
+    with pytest.raises(ValueError, match="is not a saved state"):
+        Sum().fit(X, resume=tmp_path / "evil.pt")
+    assert not (tmp_path / "was_here").exists()
+
+
+def test_a_diverging_fit_says_when_and_keeps_the_last_finite_state(X):
+    seen = []
+
+    def remember(estimator, monitor):
+        with torch.no_grad():
+            seen.append([p.clone() for p in estimator.network_.parameters()])
+
+    model = Sum(learning_rate=1e12, callback=remember)
+    with pytest.raises(DivergenceError, match=r"at step \d+ of 60: the loss is .*'learning_rate'"):
+        model.fit(X)
+    assert model.n_iter_ == len(seen) >= 1
+    # the loss of what the last step led to was not finite: what it started from is kept
+    kept = list(model.network_.parameters())
+    if len(seen) > 1:
+        assert all(torch.equal(a, b) for a, b in zip(kept, seen[-2], strict=True))
+    assert all(bool(torch.isfinite(p).all()) for p in kept)
+
+
+def test_an_error_before_the_first_step_leaves_the_estimator_as_it_was(X):
+    model = Sum()
+    with pytest.raises(DivergenceError, match="at step 1 of 60: the loss is nan"):
+        model.fit(np.full_like(X, np.nan))
+    assert not hasattr(model, "network_")
+    model.fit(X)
+    network = model.network_
+    with pytest.raises(DivergenceError):
+        model.fit(np.full_like(X, np.nan))
+    assert model.network_ is network
+
+
+def test_an_interrupted_fit_is_kept(X):
+    def interrupt(estimator, monitor):
+        if monitor.step == 11:
+            raise KeyboardInterrupt
+
+    model = Sum(callback=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X)
+    assert model.n_iter_ == 11
+
+
+@pytest.mark.parametrize("device", ["gpu", "meta", 3.5, None, "cuda:99"])
+def test_devices_that_are_not_there(device, X):
+    with pytest.raises(ValueError, match=r"The 'device' parameter of Sum .*(Got|sees)"):
+        Sum(device=device).fit(X)
+    assert as_device("cpu", "Sum").type == "cpu"
+
+
+def test_every_row_is_taken_once_a_pass():
+    module = nn.Linear(1, 1)
+    training = Training(
+        module, torch.optim.SGD(module.parameters()), Noise(0), n_rows=10, batch_size=5
+    )
+    passes = [torch.cat([training._next_rows() for _ in range(2)]) for _ in range(3)]
+    assert all(sorted(rows.tolist()) == list(range(10)) for rows in passes)
+    assert not torch.equal(passes[0], passes[1])
+
+
+def test_noise():
+    noise = Noise(0)
+    p = torch.tensor([[0.0, 0.3, 1.0]]).expand(20_000, 3)
+    drawn = noise.bernoulli(p)
+    assert set(drawn.unique().tolist()) == {0.0, 1.0}
+    np.testing.assert_allclose(drawn.mean(dim=0), [0, 0.3, 1], atol=0.015)
+    np.testing.assert_allclose(noise.poisson(4 * torch.ones(20_000)).mean(), 4, atol=0.06)
+    assert abs(float(noise.normal(20_000).std()) - 1) < 0.02
+    assert sorted(noise.permutation(5).tolist()) == [0, 1, 2, 3, 4]
+    state = noise.state()
+    first = noise.uniform(4)
+    noise.restore(state)
+    assert torch.equal(noise.uniform(4), first)
+    copied = pickle.loads(pickle.dumps(noise))
+    assert torch.equal(copied.uniform(4), noise.uniform(4))
+
+
+def test_the_same_numbers_on_a_gpu(X, cuda):
+    here, there = Sum(max_iter=100).fit(X), Sum(max_iter=100, device="cuda").fit(X)
+    for a, b in zip(here.network_.parameters(), there.network_.parameters(), strict=True):
+        np.testing.assert_allclose(a.detach(), b.detach().cpu(), rtol=1e-4, atol=1e-6)
