@@ -9,5 +9,6 @@ from annealvi._optional import import_optional
 import_optional("torch", "deep", "annealvi.deep")
 
 from annealvi.deep.proximity import ProximityPenalty  # noqa: E402
+from annealvi.deep.sbn import SigmoidBeliefNetwork  # noqa: E402
 
-__all__ = ["ProximityPenalty"]
+__all__ = ["ProximityPenalty", "SigmoidBeliefNetwork"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from annealvi.temperature import Temperature, as_temperature
+from annealvi.temperature import LocalVariational, Temperature, Variational, as_temperature
 
 
 def plan_temperature(value: Any, n_steps: int, steps_per_pass: float, owner: str) -> Temperature:
@@ -25,10 +25,10 @@ def plan_temperature(value: Any, n_steps: int, steps_per_pass: float, owner: str
         not have.
     """
     temperature = as_temperature(value, owner)
-    if temperature.observes:
+    if isinstance(temperature, (Variational, LocalVariational)):
         raise ValueError(
             f"The 'temperature' parameter of {owner} must be one that follows a plan, a float, "
-            f"'annealed', Fixed or Annealed: what is learned needs log C(T) of the model. "
-            f"Got {value!r} instead."
+            f"'annealed', Fixed or Annealed: what is learned needs log C(T) of the model. Got "
+            f"{value!r} instead."
         )
     return temperature.plan(n_steps, steps_per_pass, owner=owner)
