@@ -8,7 +8,8 @@ from annealvi._optional import import_optional
 
 import_optional("torch", "deep", "annealvi.deep")
 
+from annealvi.deep.poisson_def import PoissonDEF  # noqa: E402
 from annealvi.deep.proximity import ProximityPenalty  # noqa: E402
 from annealvi.deep.sbn import SigmoidBeliefNetwork  # noqa: E402
 
-__all__ = ["ProximityPenalty", "SigmoidBeliefNetwork"]
+__all__ = ["PoissonDEF", "ProximityPenalty", "SigmoidBeliefNetwork"]
