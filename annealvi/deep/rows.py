@@ -71,4 +71,5 @@ def as_rows(X: Any, device: torch.device) -> Tensor | SparseRows:
     """
     if sparse.issparse(X):
         return SparseRows(X, device)
-    return torch.as_tensor(X, dtype=torch.float32, device=device)
+    X = np.require(X, np.float32, "W")  # PyTorch has no tensors that cannot be written
+    return torch.as_tensor(X, device=device)

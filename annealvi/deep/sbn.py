@@ -216,7 +216,8 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, De
             self._temperature = plan_temperature(
                 self.temperature, int(self.max_iter), per_pass, owner
             )
-            self._mean = np.asarray(X.mean(axis=0), dtype=np.float32).ravel()
+            total = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()  # exact
+            self._mean = (total / X.shape[0]).astype(np.float32)
             return self._fit(X, keep, resume)
 
     def transform(self, X: Any) -> NDArray[np.float32]:
