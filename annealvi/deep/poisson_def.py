@@ -56,8 +56,9 @@ class PoissonDEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstimato
     n_components : int, default=20
         Number of topics K.
 
-    prior_rate : float, default=1.0
-        :math:`\lambda_0`.  Small rates make sparse documents.
+    prior_rate : float, default=0.1
+        :math:`\lambda_0`.  Small rates make sparse documents: the smaller it was, down to a
+        tenth, the better a few words told the others (docs/deep_proximity.md).
 
     background : float, default=0.01
         :math:`\epsilon_v` as a share, in (0, 1), of the word's mean count: without it a
@@ -164,7 +165,7 @@ class PoissonDEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstimato
         self,
         n_components: int = 20,
         *,
-        prior_rate: float = 1.0,
+        prior_rate: float = 0.1,
         background: float = 0.01,
         n_draws: int = 32,
         proximity: str | ProximityPenalty | None = None,

@@ -131,7 +131,7 @@ def test_penalties_move_q_alone(name, x):
                 with torch.no_grad():
                     weights[place] += epsilon
                 penalty.load_state_dict(state)
-                values.append(float(cost(1)))
+                values.append(float(cost(1).detach()))
             with torch.no_grad():
                 weights[place] += 1e-6
             differences[place] = (values[0] - values[1]) / 2e-6
