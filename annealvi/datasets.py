@@ -1,9 +1,10 @@
-"""The bundled corpus, a reader for corpora on disk, and documents with known topics."""
+"""The bundled corpus, readers for corpora and images on disk, and documents with known topics."""
 
 from __future__ import annotations
 
 import os
 from importlib import resources
+from math import isqrt
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal, overload
@@ -14,7 +15,7 @@ from scipy import sparse
 from sklearn.utils import Bunch, check_array, check_random_state
 from sklearn.utils._param_validation import Interval, validate_params
 
-#: Names the folder that `load_corpus` reads; by default it is beside the working folder.
+#: Names the folder that the readers read; by default it is beside the working folder.
 DATA_VARIABLE = "ANNEALVI_DATA"
 DEFAULT_DATA = "../shared/data"
 
@@ -103,15 +104,45 @@ def load_corpus(name: str, *, data_home: str | os.PathLike | None = None) -> Bun
     FileNotFoundError
         If there is no such file; the message names the variable.
     """
-    if data_home is None:
-        data_home = os.environ.get(DATA_VARIABLE, DEFAULT_DATA)
-    path = Path(data_home, f"{name}.npz")
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"There is no corpus {name!r} in {data_home!s}: set the environment variable "
-            f"{DATA_VARIABLE} to the folder that holds {path.name}."
-        )
-    return _read(path)
+    return _read(_path(name, data_home, "corpus"))
+
+
+def load_images(name: str, *, data_home: str | os.PathLike | None = None) -> Bunch:
+    """Read images stored as ``<name>.npz``.
+
+    The file holds them as bytes ``X`` of shape (n_samples, height, width), or as bits of
+    square images, packed by :func:`numpy.packbits` into rows of bytes; and any further
+    arrays, of which ``X_test`` holds images too.
+
+    Parameters
+    ----------
+    name : str
+        File name without ``.npz``.
+    data_home : path, optional
+        Folder of the file.  By default the one that the environment variable
+        ``ANNEALVI_DATA`` names, or else ``../shared/data``.
+
+    Returns
+    -------
+    :class:`~sklearn.utils.Bunch`
+        ``data`` (float32 of shape (n_samples, height * width), pixels in [0, 1]), ``shape``
+        (of an image), ``data_test`` where there are test images, and the further arrays
+        under their own names.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file; the message names the variable.
+    """
+    with np.load(_path(name, data_home, "image file"), allow_pickle=False) as stored:
+        arrays = dict(stored)
+    images = {key: arrays.pop(key) for key in ("X", "X_test") if key in arrays}
+    shape = images["X"].shape[1:]
+    if len(shape) == 1:
+        side = isqrt(8 * shape[0])
+        shape = (side, side)
+    pixels = {key: _pixels(values, shape) for key, values in images.items()}
+    return Bunch(**{key.replace("X", "data"): pixels[key] for key in pixels}, shape=shape, **arrays)
 
 
 def make_topic_corpus(
@@ -225,6 +256,27 @@ def make_shape_mixture(
     factors = (rng.random_sample((n_samples, len(images))) < prior_probability).astype(float)
     noise = rng.normal(0.0, np.sqrt(noise_variance), (n_samples, images.shape[1]))
     return Bunch(data=factors @ components + noise, components=components, factors=factors)
+
+
+def _path(name: str, data_home: str | os.PathLike | None, kind: str) -> Path:
+    """Where a file of data lies."""
+    if data_home is None:
+        data_home = os.environ.get(DATA_VARIABLE, DEFAULT_DATA)
+    path = Path(data_home, f"{name}.npz")
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"There is no {kind} {name!r} in {data_home!s}: set the environment variable "
+            f"{DATA_VARIABLE} to the folder that holds {path.name}."
+        )
+    return path
+
+
+def _pixels(stored: NDArray[np.uint8], shape: tuple[int, int]) -> NDArray[np.float32]:
+    """Images as rows, from bytes or from packed bits."""
+    if stored.ndim == 2:
+        bits = np.unpackbits(stored, axis=1, count=shape[0] * shape[1])
+        return bits.astype(np.float32)
+    return stored.reshape(len(stored), -1) / np.float32(255)
 
 
 def _read(path: Path) -> Bunch:

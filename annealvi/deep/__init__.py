@@ -11,5 +11,6 @@ import_optional("torch", "deep", "annealvi.deep")
 from annealvi.deep.poisson_def import PoissonDEF  # noqa: E402
 from annealvi.deep.proximity import ProximityPenalty  # noqa: E402
 from annealvi.deep.sbn import SigmoidBeliefNetwork  # noqa: E402
+from annealvi.deep.vae import VariationalAutoencoder  # noqa: E402
 
-__all__ = ["PoissonDEF", "ProximityPenalty", "SigmoidBeliefNetwork"]
+__all__ = ["PoissonDEF", "ProximityPenalty", "SigmoidBeliefNetwork", "VariationalAutoencoder"]

@@ -165,7 +165,9 @@ class RunningPenalty(nn.Module):
             self._first = abs(float(total_elbo))
         penalty = self.magnitude(step) * inverse_huber(value - self.average(value)).sum()
         now = value.detach().double()
-        self._sum = now if self._sum is None else self._alpha * self._sum.to(now) + now
+        if self._sum is not None:  # an encoder's weights have many products: no more copies
+            now = torch.add(now, self._sum.to(now), alpha=self._alpha)
+        self._sum = now
         self._weight = self._alpha * self._weight + 1.0
         return penalty
 

@@ -1,1 +1,1 @@
-"""The deep models themselves, one file each."""
+"""The networks of deep models, one file each; their estimators are a floor above."""

@@ -1,0 +1,286 @@
+r"""The networks of a variational autoencoder.
+
+.. math::
+   p(z) = N(0, I), \quad p(x \mid z) = \mathrm{Bern}(\mathrm{decoder}(z)), \quad
+   q_0(z \mid x) = N(\mu(h), \mathrm{diag}\,\sigma(h)^2), \quad h = \mathrm{encoder}(x)
+
+(Kingma, Welling 2014, *Auto-encoding variational Bayes*; Rezende, Mohamed, Wierstra 2014).
+With T > 0 a chain of gated transitions goes on from q_0, see :mod:`annealvi.deep.hvi`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.distributions import Normal
+from torch.nn import functional
+
+from annealvi.deep.hvi import (
+    LEAST_SIGMA,
+    Base,
+    Chain,
+    gaussian_log_density,
+    standard_log_density,
+)
+from annealvi.deep.noise import Noise
+
+#: Of an amortised chain at its start; with .5 it does not learn.
+CHAIN_SIGMA = 0.05
+
+
+class ReLUStack(nn.Module):
+    """Linear layers, each followed by a rectifier.
+
+    Parameters
+    ----------
+    n_in : int
+        Inputs.
+    widths : sequence of int
+        Units of each layer.
+    """
+
+    def __init__(self, n_in: int, widths: Sequence[int]) -> None:
+        super().__init__()
+        sizes = [n_in, *widths]
+        self.layers = nn.ModuleList(map(nn.Linear, sizes, sizes[1:]))
+
+    def activations(self, x: Tensor) -> list[Tensor]:
+        """What the units of each layer give.
+
+        Parameters
+        ----------
+        x : Tensor of shape (..., n_in)
+        """
+        found = []
+        for layer in self.layers:
+            x = functional.relu(layer(x))
+            found.append(x)
+        return found
+
+    def forward(self, x: Tensor) -> Tensor:
+        """What the units of the last layer give."""
+        return self.activations(x)[-1]
+
+
+class GaussianHead(Base):
+    """q_0, whose means and standard deviations are linear in what the encoder gives.
+
+    Parameters
+    ----------
+    n_in, dim : int
+        Units of the encoder's last layer, and of z.
+    """
+
+    def __init__(self, n_in: int, dim: int) -> None:
+        super().__init__()
+        self.mean = nn.Linear(n_in, dim)
+        self.spread = nn.Linear(n_in, dim)
+
+    def moments(self, context: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Means and standard deviations of z_0.
+
+        Parameters
+        ----------
+        context : Tensor of shape (..., n_in)
+        """
+        assert context is not None  # where there is an encoder there always is
+        return self.mean(context), functional.softplus(self.spread(context)) + LEAST_SIGMA
+
+    def forward(self, epsilon: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        mean, sigma = self.moments(context)
+        return mean + sigma * epsilon, standard_log_density(epsilon) - sigma.log().sum(dim=-1)
+
+    def log_density(self, z: Tensor, context: Tensor | None = None) -> Tensor:
+        return gaussian_log_density(z, *self.moments(context))
+
+
+class Parts(NamedTuple):
+    r"""What the ELBO of each datum is the sum of.
+
+    Attributes
+    ----------
+    energy : Tensor of shape (n_samples,)
+        :math:`\log p(x, z)`.
+    entropy : Tensor of shape (n_samples,)
+        :math:`-\log q(z \mid x)`, which a temperature multiplies.
+    """
+
+    energy: Tensor
+    entropy: Tensor
+
+
+class AutoencoderNetwork(nn.Module):
+    """Encoder, posterior and decoder.
+
+    Parameters
+    ----------
+    n_features, n_components : int
+        Pixels of x and units of z.
+    hidden : sequence of int
+        Units of the encoder's layers; the decoder has them in reverse.
+    n_transitions : int, default=0
+        T.
+    transition_hidden : int, default=64
+        Units of the hidden layer of each transition.
+    penalty : torch.nn.Module, optional
+        Kept with the network, as its state is saved.
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        n_components: int,
+        hidden: Sequence[int],
+        *,
+        n_transitions: int = 0,
+        transition_hidden: int = 64,
+        penalty: nn.Module | None = None,
+    ) -> None:
+        super().__init__()
+        self.n_components = n_components
+        self.encoder = ReLUStack(n_features, hidden)
+        self.head = GaussianHead(hidden[-1], n_components)
+        for weight in self.encoder_weights():
+            nn.init.orthogonal_(weight)
+        for linear in (*self.encoder.layers, self.head.mean, self.head.spread):
+            nn.init.zeros_(linear.bias)  # type: ignore[arg-type]
+        self.decoder = ReLUStack(n_components, hidden[::-1])
+        self.pixels = nn.Linear(hidden[0], n_features)
+        self.chain = None
+        if n_transitions:
+            self.chain = Chain(
+                n_components,
+                n_transitions,
+                hidden=transition_hidden,
+                sigma=CHAIN_SIGMA,
+                activation="elu",
+                context=hidden[-1],
+                base=self.head,
+            )
+        self.penalty = penalty
+
+    def encoder_weights(self) -> list[Tensor]:
+        """The weights of all layers from x to q_0, of shape (outputs, inputs)."""
+        layers = (*self.encoder.layers, self.head.mean, self.head.spread)
+        return [layer.weight for layer in layers]  # type: ignore[misc]
+
+    def posterior(self, context: Tensor) -> Normal:
+        """q_0(z | x).
+
+        Parameters
+        ----------
+        context : Tensor of shape (n_samples, n_units)
+            What the encoder gives.
+        """
+        return Normal(*self.head.moments(context), validate_args=False)
+
+    def centre(self, x: Tensor) -> Tensor:
+        """The mean of q_0(z | x), followed through the means of the transitions.
+
+        Parameters
+        ----------
+        x : Tensor of shape (n_samples, n_features)
+        """
+        context = self.encoder(x)
+        mean, _ = self.head.moments(context)
+        if self.chain is not None:
+            for t in range(self.chain.n_transitions):
+                mean = self.chain.forwards.moments(mean[None], t, context)[0][0]
+        return mean
+
+    def logits(self, z: Tensor) -> Tensor:
+        """Log-odds of the pixels.
+
+        Parameters
+        ----------
+        z : Tensor of shape (..., n_components)
+        """
+        return self.pixels(self.decoder(z))
+
+    def log_likelihood(self, x: Tensor, z: Tensor) -> Tensor:
+        r"""log p(x | z), of the shape of z without its last axis.
+
+        Parameters
+        ----------
+        x : Tensor of shape (n_samples, n_features)
+        z : Tensor of shape (..., n_samples, n_components)
+        """
+        logits = self.logits(z)
+        if logits.shape == x.shape:  # the fused kernel does not broadcast
+            loss = functional.binary_cross_entropy_with_logits(logits, x, reduction="none")
+            return -loss.sum(dim=-1)
+        return (x * logits - functional.softplus(logits)).sum(dim=-1)
+
+    def log_joint(self, x: Tensor, z: Tensor) -> Tensor:
+        """log p(x, z), of the shape of z without its last axis.
+
+        Parameters
+        ----------
+        x : Tensor of shape (n_samples, n_features)
+        z : Tensor of shape (..., n_samples, n_components)
+        """
+        return self.log_likelihood(x, z) + standard_log_density(z)
+
+    def bound(self, x: Tensor, q: Normal, noise: Noise) -> Parts:
+        r"""The parts of the ELBO without a chain: log p(x | z) of one draw, the rest exact.
+
+        .. math::
+           E[\log p(z)] = -\tfrac12 \sum (\mu^2 + \sigma^2 + \log 2\pi), \quad
+           H = \tfrac12 \sum (\log \sigma^2 + 1 + \log 2\pi).
+
+        Parameters
+        ----------
+        x : Tensor of shape (n_samples, n_features)
+        q : Normal
+            :meth:`posterior` of x.
+        noise : Noise
+        """
+        z = torch.addcmul(q.mean, q.stddev, noise.normal(*q.mean.shape))
+        log_prior = standard_log_density(q.mean) - 0.5 * q.variance.sum(dim=-1)
+        return Parts(self.log_likelihood(x, z) + log_prior, q.entropy().sum(dim=-1))
+
+    def log_weights(self, x: Tensor, n_draws: int, noise: Noise) -> tuple[Tensor, Tensor]:
+        r"""Draws of z, and :math:`\log p(x, z) - \log q(z \mid x)` of them.
+
+        With a chain it is :math:`\log p(x, z_T) + \log r(z_{<T} \mid z_T) - \log q(z_{\le T})`,
+        whose exponential has the mean p(x) too.
+
+        Parameters
+        ----------
+        x : Tensor of shape (n_samples, n_features)
+        n_draws : int
+        noise : Noise
+
+        Returns
+        -------
+        z : Tensor of shape (n_draws, n_samples, n_components)
+        log_weight : Tensor of shape (n_draws, n_samples)
+        """
+        context = self.encoder(x)
+        if self.chain is None:
+            epsilon = noise.normal(n_draws, len(x), self.n_components)
+            z, log_q = self.head(epsilon, context)
+            return z, self.log_joint(x, z) - log_q
+        epsilon = self.chain.draw_noise(n_draws * len(x), noise)
+        path = self.chain(epsilon, context=context.repeat(n_draws, 1))
+        z = path.z[-1, 0].unflatten(0, (n_draws, len(x)))
+        log_q = self.chain.log_weight(path)[0].unflatten(0, (n_draws, len(x)))
+        return z, self.log_joint(x, z) - log_q
+
+
+def never_positive(activations: Iterable[Tensor]) -> list[Tensor]:
+    """Which units of each layer are positive on no row: for them the rectifier is dead.
+
+    Parameters
+    ----------
+    activations : iterable of Tensor
+        Each of shape (..., units).
+
+    Returns
+    -------
+    list of Tensor of bool, each of shape (units,)
+    """
+    return [~(layer.flatten(0, -2) > 0).any(dim=0) for layer in activations]
