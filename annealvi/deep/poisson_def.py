@@ -520,5 +520,4 @@ class PoissonDEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstimato
         tags.input_tags.positive_only = True
         tags.input_tags.categorical = True  # integers
         tags.transformer_tags.preserves_dtype = ["float32"]
-        tags.non_deterministic = False
         return tags

@@ -369,8 +369,9 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, De
     def _check_X(self, X: Any, reset: bool = False) -> Any:
         """X as a dense or CSR matrix of float32, of 0 and 1."""
         X = validate_data(self, X, reset=reset, dtype=np.float32, accept_sparse="csr")
-        if sparse.issparse(X):
-            X = canonical_csr(X)
+        return self._check_bits(canonical_csr(X) if sparse.issparse(X) else X)
+
+    def _check_bits(self, X: Any) -> Any:
         values = X.data if sparse.issparse(X) else X
         wrong = values[(values != 0) & (values != 1)]
         if wrong.size:
@@ -396,7 +397,6 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, De
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float32"]
-        tags.non_deterministic = False
         return tags
 
 

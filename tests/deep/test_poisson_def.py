@@ -157,7 +157,9 @@ def test_planted_topics_are_found():
     order = [int(words[0]) // 6 for words in found.top_words(1)]
     theta = found.transform(new)
     for k, block in enumerate(order):
-        assert np.corrcoef(theta[:, k], z[:, block])[0, 1] > 0.85  # q is Poisson: its mean is not sharp
+        assert (
+            np.corrcoef(theta[:, k], z[:, block])[0, 1] > 0.85
+        )  # q is Poisson: its mean is not sharp
     history = found.history_["elbo"]
     assert history[-50:].mean() > history[:50].mean() + 5
     unigram = X.sum(axis=0) / X.sum()
@@ -186,7 +188,7 @@ def test_perplexity_is_its_formula():
     log_p = np.log(r / r.sum(axis=1, keepdims=True))
     expected = np.exp(-np.sum(hidden.toarray() * log_p) / hidden.sum())
     assert fitted.perplexity(new) == pytest.approx(expected, rel=1e-5)
-    with pytest.raises(ValueError, match="words that are not observed.*at most 1 words"):
+    with pytest.raises(ValueError, match=r"words that are not observed.*at most 1 words"):
         fitted.perplexity(np.eye(18))
     with pytest.raises(ValueError, match="'observed' parameter"):
         fitted.perplexity(new, observed=1.0)

@@ -9,6 +9,7 @@ import pytest
 import torch
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from annealvi import Annealed
 from annealvi.deep import ProximityPenalty, SigmoidBeliefNetwork
@@ -185,7 +186,7 @@ def same_weights(one, other):
 
 
 def test_planted_causes_are_found():
-    X, z = planted(2000, 0)
+    X, _ = planted(2000, 0)
     sbn = tiny((4,), learning_rate=0.02, max_iter=1500).fit(X)
     new, causes = planted(500, 1)
     assert sbn.score_samples(new).mean() > truth(new).mean() - 0.15
@@ -371,6 +372,31 @@ def test_every_fitted_attribute_is_documented():
     fitted = {name for name in dir(sbn) if name.endswith("_") and not name.startswith("_")}
     listed = SigmoidBeliefNetwork.__doc__.split("Attributes\n")[1]
     assert {name for name in fitted if f"    {name} : " not in listed} <= {"feature_names_in_"}
+
+
+class Thresholded(SigmoidBeliefNetwork):
+    """Takes the data of scikit-learn's checks, which are not binary."""
+
+    def __init__(self, hidden=(3,), *, max_iter=3, random_state=0):
+        super().__init__(hidden, max_iter=max_iter, random_state=random_state)
+
+    def _check_bits(self, X):
+        return (X > 0.5).astype(X.dtype)
+
+
+DRAWS = "the draws of a datum depend on how many there are before it"
+
+
+@parametrize_with_checks(
+    [Thresholded()],
+    expected_failed_checks=lambda estimator: {
+        "check_methods_subset_invariance": DRAWS,
+        "check_methods_sample_order_invariance": DRAWS,
+    },
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
 
 
 def test_cuda_agrees_with_cpu(cuda):
