@@ -155,9 +155,15 @@ def _mean_and_sd(values: list[float]) -> str:
 
 def draw(runs: list[dict[str, Any]]) -> Any:
     """Validation curves: a row a start, a column a k0, a colour a method."""
-    shape = (len(STARTS), len(MAGNITUDES))
-    figure, axes = pyplot.subplots(*shape, figsize=(11, 8), layout="constrained")
-    for row, start in zip(axes, STARTS, strict=True):
+    starts = [start for start in STARTS if any(one["start"] == start for one in runs)]
+    figure, axes = pyplot.subplots(
+        len(starts),
+        len(MAGNITUDES),
+        figsize=(11, 0.6 + 3.7 * len(starts)),
+        layout="constrained",
+        squeeze=False,
+    )
+    for row, start in zip(axes, starts, strict=True):
         mine = [one for one in runs if one["start"] == start]
         ends = [one["curve"][-1] for one in mine]
         for ax, k in zip(row, MAGNITUDES, strict=True):
@@ -170,12 +176,13 @@ def draw(runs: list[dict[str, Any]]) -> Any:
                     if i == 0:
                         mean = np.mean([c["curve"] for c in curves], axis=0)
                         ax.plot(one["steps"], mean, color=colour, lw=2, label=name)
-            if ends:  # early values are far below what is of interest
-                room = max(max(ends) - min(ends), 1.0)
-                ax.set_ylim(max(ends) - 2.5 * room, max(ends) + 0.15 * room)
+            room = max(max(ends) - min(ends), 1.0)  # early values are far below
+            ax.set_ylim(max(ends) - 2.5 * room, max(ends) + 0.15 * room)
             ax.set(xlabel="iteration", title=f"{start} start, {k}")
         row[0].set_ylabel("validation ELBO (nats an image)")
-    axes[0, 0].legend(loc="lower right")
+    drawn = [ax.get_legend_handles_labels() for ax in axes.flat]
+    lines = {label: line for each in drawn for line, label in zip(*each, strict=True)}
+    figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=5)
     return figure
 
 
@@ -187,6 +194,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int)
     parser.add_argument("--iterations", type=int)
     parser.add_argument("--methods", nargs="+", default=METHODS, metavar="METHOD", choices=METHODS)
+    parser.add_argument("--starts", nargs="+", default=list(STARTS), choices=list(STARTS))
     parser.add_argument("--full", action="store_true", help="10,000 iterations and 3 seeds")
     parser.add_argument("--output", default="proximity_belief_network.png")
     parser.add_argument("--results", type=Path, help="JSON file of runs")
@@ -206,7 +214,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     runs = json.loads(kept.read_text()) if kept is not None and kept.exists() else []
     about = {"data": arguments.data, "layers": arguments.layers, "iterations": iterations}
     for seed in range(seeds):
-        for start in STARTS:
+        for start in arguments.starts:
             for method in arguments.methods:
                 key = about | {"method": method, "start": start, "seed": seed}
                 if not any(key.items() <= one.items() for one in runs):
