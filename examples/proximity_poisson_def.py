@@ -47,7 +47,7 @@ MAGNITUDES: dict[str, tuple[float | None, float]] = {
 ANNEALED = "annealing"
 STATISTICS = {"PVI, entropy": "entropy", "PVI, mean and variance": "mean_variance"}
 METHODS = ["VI"] + [f"{name}, {k}" for k in MAGNITUDES for name in (ANNEALED, *STATISTICS)]
-POINTS = 10  # perplexities along a fit
+POINTS = 6  # perplexities along a fit
 
 
 def estimator(method: str, first_elbo: float, **options: Any) -> PoissonDEF:
