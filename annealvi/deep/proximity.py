@@ -23,7 +23,8 @@ import torch
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor, nn
-from torch.distributions import Distribution, Independent, Poisson, kl_divergence
+from torch.distributions import Bernoulli, Distribution, Independent, Poisson, kl_divergence
+from torch.nn.functional import softplus
 
 from annealvi.schedules import Exponential, Linear, Schedule
 
@@ -222,7 +223,10 @@ def statistic(name: str, q: Distribution, prior: Distribution | None = None) -> 
         values = [poisson_entropy(q.rate) if isinstance(q, Poisson) else q.entropy()]
     elif name == "kl":
         assert prior is not None
-        values = [kl_divergence(q, prior.expand(q.batch_shape))]
+        if isinstance(q, Bernoulli) and isinstance(prior, Bernoulli):
+            values = [bernoulli_kl(q.logits, prior.logits)]
+        else:
+            values = [kl_divergence(q, prior.expand(q.batch_shape))]
     elif name == "mean_variance":
         values = [q.mean, q.variance]
     else:
@@ -253,6 +257,23 @@ class _Gram(torch.autograd.Function):
     def backward(context: Any, gradient: Tensor) -> Tensor:
         (weight,) = context.saved_tensors
         return (gradient + gradient.T) @ weight
+
+
+def bernoulli_kl(logits: Tensor, prior_logits: Tensor) -> Tensor:
+    r"""KL(q || p) of bits, elementwise, finite for all logits.
+
+    .. math::
+       \sigma(a)(a - b) - \log(1 + e^a) + \log(1 + e^b);
+
+    PyTorch's has infinity where a probability rounds to 0 or 1.
+
+    Parameters
+    ----------
+    logits, prior_logits : Tensor
+        a and b.
+    """
+    a, b = logits, prior_logits
+    return a.sigmoid() * (a - b) - softplus(a) + softplus(b)
 
 
 def poisson_entropy(rate: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ from annealvi.deep.proximity import (
     LARGE_RATE,
     ProximityPenalty,
     as_penalty,
+    bernoulli_kl,
     gram,
     inverse_huber,
     poisson_entropy,
@@ -122,6 +123,22 @@ def test_statistics_are_averaged_before_the_distance():
         statistic("entropy", Independent(q, 1))
     with pytest.raises(ValueError, match="'orthogonal'"):
         statistic("orthogonal", q)
+
+
+def test_kl_of_bits_that_are_all_but_certain():
+    a = torch.tensor([-500.0, 0.3, 80.0, -2.0], requires_grad=True)
+    b = torch.tensor([3.0, -1.0, -90.0, -700.0])
+    kl = bernoulli_kl(a, b)
+    kl.sum().backward()
+    p = 1 / (1 + np.exp(-np.array([0.3, -1.0])))
+    exact = stats.bernoulli(p[0]).expect(
+        lambda z: stats.bernoulli(p[0]).logpmf(z) - stats.bernoulli(p[1]).logpmf(z)
+    )
+    certain = 700 / (1 + np.exp(2)) - stats.bernoulli(1 / (1 + np.exp(2))).entropy()
+    np.testing.assert_allclose(kl.detach(), [np.log1p(np.exp(3)), exact, 90, certain], rtol=1e-5)
+    assert bool(torch.isfinite(a.grad).all())
+    found = statistic("kl", Bernoulli(logits=a[:, None]), Bernoulli(logits=b[:, None]))
+    np.testing.assert_allclose(found.detach(), kl.detach().mean(), rtol=1e-6)
 
 
 def test_gram_of_orthogonal_layers_is_the_identity():
