@@ -335,6 +335,8 @@ class Chain(nn.Module):
     def single(self, run: int) -> Chain:
         """A copy of one of the runs, as a chain of its own."""
         one = copy.deepcopy(self)
+        if self.n_runs == 1:
+            return one  # whose base may be anything
         one.n_runs = 1
         for parameter in one.parameters():
             # (T, R, ., .) of transitions, (R, ., .) of a base

@@ -201,8 +201,8 @@ class HierarchicalPosterior(DeepEstimator):
         Raises
         ------
         ValueError
-            If a parameter is out of range, or `log_density` gives a wrong shape, NaN, no
-            gradient, or nothing but infinities; the estimator stays as it was.
+            If a parameter is out of range, or `log_density` gives a wrong shape, NaN, an
+            infinity or no gradient; the estimator stays as it was.
         DivergenceError
             If the objective or its gradient is not finite during the fit.
         """

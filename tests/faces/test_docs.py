@@ -71,6 +71,12 @@ def test_snippets_of_the_docs():
     run_snippets("docs/temperatures.md")
 
 
+@pytest.mark.deep
+@pytest.mark.skipif(find_spec("torch") is None, reason="needs PyTorch, the extra 'deep'")
+def test_snippets_of_the_docs_on_deep_posteriors():
+    run_snippets("docs/annealed_objectives.md", deep=True)
+
+
 @pytest.mark.parametrize(
     "target",
     ["demo", "test", "test-deep", "bench", "quality", "optima", "examples", "lint", "clean"],
@@ -83,6 +89,7 @@ def test_links_in_the_texts_lead_somewhere():
     for name in (
         "README.md",
         "CONTRIBUTING.md",
+        "docs/annealed_objectives.md",
         "docs/benchmarks.md",
         "docs/evidence.md",
         "docs/quality.md",
