@@ -92,7 +92,7 @@ def network(method: str, start: str, first_elbo: float, **options: Any) -> Sigmo
             length = min(1.0, math.log(first) / -math.log(gamma)) or None
             options["temperature"] = Annealed(first, length, shape="exponential")
         else:
-            options["proximity"] = ProximityPenalty(STATISTICS[name], magnitude=k0, decay=gamma)
+            options["proximity"] = ProximityPenalty(STATISTICS[name], magnitude=k0, gamma=gamma)
     return SigmoidBeliefNetwork(batch_size=BATCH, **STARTS[start], **options)
 
 

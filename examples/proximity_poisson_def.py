@@ -63,7 +63,7 @@ def estimator(method: str, first_elbo: float, **options: Any) -> PoissonDEF:
             length = min(1.0, math.log(first) / -math.log(gamma)) or None
             options["temperature"] = Annealed(first, length, shape="exponential")
         else:
-            options["proximity"] = ProximityPenalty(STATISTICS[name], magnitude=k0, decay=gamma)
+            options["proximity"] = ProximityPenalty(STATISTICS[name], magnitude=k0, gamma=gamma)
     return PoissonDEF(batch_size=BATCH, **options)
 
 

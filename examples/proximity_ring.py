@@ -133,7 +133,7 @@ def methods(full: bool, n_steps: int) -> dict[str, tuple[str, Method]]:
             "PVI, entropy, linear": dict(shape="linear", **pvi),
             "PVI, KL": dict(statistic="kl", **pvi),
             "PVI, mean and variance, gamma 1e-20": dict(
-                statistic="mean-variance", gamma=1e-20, **pvi
+                statistic="mean_variance", gamma=1e-20, **pvi
             ),
             "PVI, entropy, Algorithm 1": dict(method="inner", n_inner=5, **pvi),
         }

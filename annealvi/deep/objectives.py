@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -190,7 +191,7 @@ def avo(
     return terms.sum(dim=0) + beta * (log_base_target(path.z[0]) - path.log_base)
 
 
-def loss_calibrated(
+def calibrated_along_path(
     chain: Chain,
     epsilon: Tensor,
     log_density: LogDensity,
@@ -199,10 +200,10 @@ def loss_calibrated(
     beta: float = 1.0,
     context: Tensor | None = None,
     log_base_target: LogDensity = standard_log_density,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Trajectory]:
     r"""A mixture of the annealed objectives and the ELBO, :math:`a \sum_t J_t + (1 - a) L`.
 
-    Both are of the same draws.  What has no weight is not worked out.
+    Both are of the same draws (loss-calibrated AVO).  What has no weight is not worked out.
 
     Parameters
     ----------
@@ -222,8 +223,8 @@ def loss_calibrated(
     Returns
     -------
     objective : Tensor of shape (R, N)
-    bound : Tensor of shape (R, N)
-        The ELBO of the same draws with beta = 1, without a gradient.
+    path : Trajectory
+        The draws.
     """
     a, total = calibration, torch.zeros_like(epsilon[0, ..., 0])
     if a > 0:
@@ -232,9 +233,26 @@ def loss_calibrated(
     if a < 1:
         path = chain(epsilon, context=context)
         total = total + (1.0 - a) * hvi_elbo(chain, path, log_density, beta=beta)
-    with torch.no_grad():
-        bound = hvi_elbo(chain, path, log_density)
-    return total, bound
+    return total, path
+
+
+def loss_calibrated(
+    chain: Chain, epsilon: Tensor, log_density: LogDensity, **options: Any
+) -> Tensor:
+    """The objective of :func:`calibrated_along_path` without the path.
+
+    Parameters
+    ----------
+    chain, epsilon, log_density
+        See there.
+    **options
+        ``calibration``, ``beta``, ``context`` and ``log_base_target``.
+
+    Returns
+    -------
+    Tensor of shape (R, N)
+    """
+    return calibrated_along_path(chain, epsilon, log_density, **options)[0]
 
 
 @torch.no_grad()

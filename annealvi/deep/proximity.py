@@ -15,7 +15,7 @@ distance a latent unit u, and their sum.  The gradient goes to q's parameters al
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -26,16 +26,12 @@ from torch import Tensor, nn
 from torch.distributions import Bernoulli, Distribution, Independent, Poisson, kl_divergence
 from torch.nn.functional import softplus
 
-from annealvi.schedules import Exponential, Linear, Schedule
+from annealvi.proximity.penalty import MAGNITUDES
 
 STATISTICS = ("entropy", "kl", "mean_variance", "orthogonal")
 #: Above this rate the entropy of a Poisson variable is taken from its asymptotic series, whose
 #: next term is then below 1e-7; below it terms beyond TERMS weigh less than 1e-7.
 LARGE_RATE, TERMS = 30.0, 100
-SHAPES: dict[str, Callable[[float, float], Schedule]] = {
-    "exponential": Exponential,
-    "linear": lambda first, decay: Linear(first, 0.0),
-}
 
 
 class ProximityPenalty(BaseEstimator):
@@ -52,10 +48,10 @@ class ProximityPenalty(BaseEstimator):
         minibatch, before the first step.
     shape : {"exponential", "linear"}, default="exponential"
         Whether k falls as :math:`k_0 \gamma^{t / T}` or as :math:`k_0 (1 - t / T)`.
-    decay : float, default=1e-5
+    gamma : float, default=1e-5
         :math:`\gamma`, in (0, 1]: what is left of k in the end; 1 keeps it constant.  Not used
         with ``shape="linear"``.
-    average : float, default=0.9999
+    decay : float, default=0.9999
         :math:`\alpha`, in (0, 1]: the weight of the past in the moving average, which is
         debiased from its start at zero; at 1 it is the plain mean of all steps.
 
@@ -66,15 +62,15 @@ class ProximityPenalty(BaseEstimator):
     Examples
     --------
     >>> from annealvi.deep.proximity import ProximityPenalty
-    >>> penalty = ProximityPenalty("orthogonal", magnitude=0.01, decay=1.0)
+    >>> penalty = ProximityPenalty("orthogonal", magnitude=0.01, gamma=1.0)
     """
 
     _parameter_constraints: ClassVar[dict] = {
         "statistic": [StrOptions(set(STATISTICS))],
         "magnitude": [None, Interval(Real, 0, None, closed="left")],
-        "shape": [StrOptions(set(SHAPES))],
+        "shape": [StrOptions(set(MAGNITUDES))],
+        "gamma": [Interval(Real, 0, 1, closed="right")],
         "decay": [Interval(Real, 0, 1, closed="right")],
-        "average": [Interval(Real, 0, 1, closed="right")],
     }
 
     def __init__(
@@ -83,14 +79,14 @@ class ProximityPenalty(BaseEstimator):
         *,
         magnitude: float | None = None,
         shape: str = "exponential",
-        decay: float = 1e-5,
-        average: float = 0.9999,
+        gamma: float = 1e-5,
+        decay: float = 0.9999,
     ) -> None:
         self.statistic = statistic
         self.magnitude = magnitude
         self.shape = shape
+        self.gamma = gamma
         self.decay = decay
-        self.average = average
 
     def plan(self, n_steps: int) -> RunningPenalty:
         """The penalty of one fit of so many steps."""
@@ -144,8 +140,8 @@ class RunningPenalty(nn.Module):
         super().__init__()
         self.statistic = parameters.statistic
         self.n_steps = n_steps
-        self._shape, self._decay = parameters.shape, parameters.decay
-        self._alpha = parameters.average
+        self._falls = MAGNITUDES[parameters.shape](parameters.gamma)
+        self._alpha = parameters.decay
         self._first = None if parameters.magnitude is None else float(parameters.magnitude)
         self._sum: Tensor | None = None  # of alpha^(t - s) f_s over the steps s before t
         self._weight = 0.0  # and the sum of its weights
@@ -175,7 +171,7 @@ class RunningPenalty(nn.Module):
     def magnitude(self, step: int) -> float:
         """k_t; nothing before the first step is seen."""
         first = 0.0 if self._first is None else self._first
-        return SHAPES[self._shape](first, self._decay)(step / self.n_steps)
+        return first * self._falls(step / self.n_steps)
 
     def average(self, value: Tensor) -> Tensor:
         """The debiased moving average; the value itself where there is none yet."""

@@ -5,7 +5,7 @@ The coordinate-wise form for :class:`annealvi.TemperedFMM` is a temperature,
 :class:`annealvi.temperature.Proximity`.
 """
 
-from annealvi.proximity.ascent import Adam, Ascent, DivergenceError, ProximityAscent
+from annealvi.proximity.ascent import Adam, Ascent, ProximityAscent
 from annealvi.proximity.factor_model import BernoulliFactorModel
 from annealvi.proximity.penalty import MovingAverage, inverse_huber, inverse_huber_derivative
 from annealvi.proximity.statistics import STATISTICS, Bernoulli
@@ -16,7 +16,6 @@ __all__ = [
     "Ascent",
     "Bernoulli",
     "BernoulliFactorModel",
-    "DivergenceError",
     "MovingAverage",
     "ProximityAscent",
     "inverse_huber",

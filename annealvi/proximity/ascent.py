@@ -36,6 +36,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from annealvi._validation import as_array
+from annealvi.exceptions import DivergenceError
 from annealvi.proximity.factor_model import BernoulliFactorModel
 from annealvi.proximity.penalty import MAGNITUDES, MovingAverage, inverse_huber_derivative
 from annealvi.proximity.statistics import STATISTICS, Bernoulli
@@ -108,31 +109,12 @@ class Ascent:
     magnitude_path: Array
 
 
-class DivergenceError(ArithmeticError):
-    """An ascent has left the finite numbers.
-
-    Parameters
-    ----------
-    message : str
-    state : Ascent
-        The last finite state of all runs.
-
-    Attributes
-    ----------
-    state : Ascent
-    """
-
-    def __init__(self, message: str, state: Ascent) -> None:
-        super().__init__(message)
-        self.state = state
-
-
 class ProximityAscent(BaseEstimator):
     r"""Gradient ascent on the ELBO whose path is constrained.
 
     Parameters
     ----------
-    statistic : {"entropy", "kl", "mean", "variance", "mean-variance"}, default="entropy"
+    statistic : {"entropy", "kl", "mean", "variance", "mean_variance"}, default="entropy"
         What of q may change only slowly, see :mod:`annealvi.proximity.statistics`.
         Annealing does not use it.
     method : {"fast", "inner", "annealing"}, default="fast"

@@ -122,5 +122,5 @@ STATISTICS: dict[str, tuple[Statistic, ...]] = {
     "kl": (kl,),
     "mean": (mean,),
     "variance": (variance,),
-    "mean-variance": (mean, variance),
+    "mean_variance": (mean, variance),
 }

@@ -99,7 +99,7 @@ def test_the_elbo(counts):
 
 @pytest.mark.parametrize("name", ["entropy", "kl", "mean_variance"])
 def test_penalties_move_q_alone(name):
-    penalty = ProximityPenalty(name, magnitude=2.0, decay=1.0).plan(10)
+    penalty = ProximityPenalty(name, magnitude=2.0, gamma=1.0).plan(10)
     net = network(penalty)
 
     def cost():
@@ -285,7 +285,7 @@ def test_bad_data(X, message):
             {"proximity": ProximityPenalty("orthogonal")},
             r"can have the statistics \['entropy', 'kl', 'mean_variance'\]. Got 'orthogonal'",
         ),
-        ({"proximity": ProximityPenalty(decay=2.0)}, r"'decay' parameter .* \(0.0, 1.0\]"),
+        ({"proximity": ProximityPenalty(gamma=2.0)}, r"'gamma' parameter .* \(0.0, 1.0\]"),
         ({"temperature": "local"}, r"'temperature' parameter .* Got 'local'"),
         ({"device": "cuda:99"}, r"'device' parameter .* 'cuda:99', but PyTorch sees"),
     ],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import re
 from pathlib import Path
 
 import numpy as np
@@ -51,14 +50,6 @@ def test_belief_networks(load, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("ANNEALVI_DATA", str(tmp_path))
     with pytest.raises(SystemExit, match=r"There is no .*mnist_static_bin\.npz"):
         module.main(["--data", "mnist_static_bin"])
-
-
-def test_snippets():
-    text = (EXAMPLES.parent / "docs/deep_proximity.md").read_text(encoding="utf-8")
-    snippets = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    assert len(snippets) == 2
-    for snippet in snippets:
-        exec(compile(snippet, "deep_proximity.md", "exec"), {})
 
 
 def test_annealing_begins_at_the_elbo(load):

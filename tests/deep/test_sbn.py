@@ -106,7 +106,7 @@ def test_bounds_of_the_likelihood(hidden, x):
 @pytest.mark.parametrize("name", STATISTICS)
 def test_penalties_move_q_alone(name, x):
     """The gradient against finite differences, with k d(f - average) about a changed q."""
-    penalty = ProximityPenalty(name, magnitude=2.0, decay=1.0).plan(10)
+    penalty = ProximityPenalty(name, magnitude=2.0, gamma=1.0).plan(10)
     net = network((3, 2), penalty=penalty)
     data = torch.stack([x, 1 - x])
 
@@ -265,7 +265,7 @@ def test_penalties_hold_q_where_it_was():
 
     options = dict(max_iter=200, learning_rate=0.02)
     start = entropy(tiny(max_iter=1, learning_rate=1e-9).fit(X))
-    heavy = ProximityPenalty("entropy", magnitude=1e4, decay=1.0)
+    heavy = ProximityPenalty("entropy", magnitude=1e4, gamma=1.0)
     moved = abs(entropy(tiny(**options).fit(X)) - start)
     held = abs(entropy(tiny(proximity=heavy, **options).fit(X)) - start)
     assert moved > 0.1 and held < 0.25 * moved
@@ -315,7 +315,7 @@ def test_bad_data(X, message):
         ({"n_draws": 1}, r"'n_draws' parameter .* range \[2, inf\). Got 1"),
         ({"initial_prior": 1.0}, r"'initial_prior' parameter .* range \(0.0, 1.0\). Got 1.0"),
         ({"proximity": "median"}, r"'proximity' parameter .* Got 'median'"),
-        ({"proximity": ProximityPenalty(decay=0.0)}, r"'decay' parameter .* \(0.0, 1.0\]"),
+        ({"proximity": ProximityPenalty(gamma=0.0)}, r"'gamma' parameter .* \(0.0, 1.0\]"),
         ({"temperature": 0.5}, r"'temperature' parameter .* Got 0.5"),
         ({"temperature": "variational"}, r"'temperature' parameter .* Got 'variational'"),
         ({"device": "cuda:99"}, r"'device' parameter .* 'cuda:99', but PyTorch sees"),

@@ -95,7 +95,7 @@ def test_a_penalty_moves_the_encoder_alone(x, name):
         vae = VariationalAutoencoder(
             3,
             hidden=(7, 5),
-            proximity=ProximityPenalty(name, magnitude=magnitude, decay=1.0),
+            proximity=ProximityPenalty(name, magnitude=magnitude, gamma=1.0),
             max_iter=1,
             random_state=0,
         ).fit(x)

@@ -82,6 +82,16 @@ def test_snippets_of_the_proximity_page(capsys):
     assert capsys.readouterr().out
 
 
+DEEP_PAGES = ["annealed_objectives", "autoencoders", "deep_proximity"]
+
+
+@pytest.mark.deep
+@pytest.mark.skipif(find_spec("torch") is None, reason="needs PyTorch, the extra 'deep'")
+@pytest.mark.parametrize("name", ["README", *(f"docs/{page}" for page in DEEP_PAGES)])
+def test_snippets_of_the_deep_pages(name):
+    run_snippets(f"{name}.md", deep=True)
+
+
 @pytest.mark.parametrize(
     "target",
     ["demo", "test", "test-deep", "bench", "quality", "optima", "examples", "lint", "clean"],
@@ -91,25 +101,16 @@ def test_commands_that_the_texts_name_exist(target):
 
 
 def test_links_in_the_texts_lead_somewhere():
-    for name in (
-        "README.md",
-        "CONTRIBUTING.md",
-        "docs/autoencoders.md",
-        "docs/benchmarks.md",
-        "docs/evidence.md",
-        "docs/proximity.md",
-        "docs/quality.md",
-        "docs/temperatures.md",
-    ):
-        path = CHECKOUT / name
+    pages = [CHECKOUT / "README.md", CHECKOUT / "CONTRIBUTING.md", *CHECKOUT.glob("docs/*.md")]
+    for path in pages:
         text = path.read_text(encoding="utf-8")
         for link, anchor in re.findall(r"\]\(([^)#]+)(?:#([^)]*))?\)", text):
-            assert (path.parent / link).exists(), (name, link)
+            assert (path.parent / link).exists(), (path.name, link)
             if anchor:
                 lines = (path.parent / link).read_text(encoding="utf-8").splitlines()
                 headings = [line.lstrip("# ").lower() for line in lines if line.startswith("#")]
                 anchors = [re.sub(r"[^\w\- ]", "", h).replace(" ", "-") for h in headings]
-                assert anchor in anchors, (name, link, anchor)
+                assert anchor in anchors, (path.name, link, anchor)
 
 
 @pytest.mark.parametrize("name", ["benchmarks", "quality"])

@@ -6,12 +6,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import entr, expit
 from sklearn.base import clone
 
+from annealvi.exceptions import DivergenceError
 from annealvi.proximity import (
     STATISTICS,
     Adam,
     Bernoulli,
     BernoulliFactorModel,
-    DivergenceError,
     ProximityAscent,
 )
 
@@ -165,7 +165,7 @@ def test_divergence_keeps_the_last_finite_state():
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        (dict(statistic="median"), ["'statistic'", "entropy", "mean-variance", "'median'"]),
+        (dict(statistic="median"), ["'statistic'", "entropy", "mean_variance", "'median'"]),
         (dict(method="slow"), ["'method'", "fast", "inner", "annealing"]),
         (dict(magnitude=-1), ["'magnitude'", "[0.0, inf)", "-1"]),
         (dict(shape="cubic"), ["'shape'", "exponential", "linear"]),

@@ -27,7 +27,7 @@ def test_values():
         "kl": [q * np.log(q / p) + (1 - q) * np.log1p(-q) - (1 - q) * np.log1p(-p)],
         "mean": [q],
         "variance": [q * (1 - q)],
-        "mean-variance": [q, q * (1 - q)],
+        "mean_variance": [q, q * (1 - q)],
     }
     assert set(expected) == set(STATISTICS)
     for name, values in expected.items():
