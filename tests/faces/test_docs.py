@@ -94,7 +94,10 @@ def test_snippets_of_the_deep_pages(name):
 
 @pytest.mark.parametrize(
     "target",
-    ["demo", "test", "test-deep", "bench", "quality", "optima", "examples", "lint", "clean"],
+    [
+        *("demo", "test", "test-deep", "bench", "quality", "optima"),
+        *("examples", "examples-deep", "lint", "clean"),
+    ],
 )
 def test_commands_that_the_texts_name_exist(target):
     assert re.search(rf"^{target}:", (CHECKOUT / "Makefile").read_text(), flags=re.MULTILINE)
