@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -191,7 +190,7 @@ def avo(
     return terms.sum(dim=0) + beta * (log_base_target(path.z[0]) - path.log_base)
 
 
-def calibrated_along_path(
+def loss_calibrated(
     chain: Chain,
     epsilon: Tensor,
     log_density: LogDensity,
@@ -234,25 +233,6 @@ def calibrated_along_path(
         path = chain(epsilon, context=context)
         total = total + (1.0 - a) * hvi_elbo(chain, path, log_density, beta=beta)
     return total, path
-
-
-def loss_calibrated(
-    chain: Chain, epsilon: Tensor, log_density: LogDensity, **options: Any
-) -> Tensor:
-    """The objective of :func:`calibrated_along_path` without the path.
-
-    Parameters
-    ----------
-    chain, epsilon, log_density
-        See there.
-    **options
-        ``calibration``, ``beta``, ``context`` and ``log_base_target``.
-
-    Returns
-    -------
-    Tensor of shape (R, N)
-    """
-    return calibrated_along_path(chain, epsilon, log_density, **options)[0]
 
 
 @torch.no_grad()

@@ -18,7 +18,7 @@ from annealvi._validation import unchanged_on_error
 from annealvi.deep._estimator import DeepEstimator, numbers
 from annealvi.deep.hvi import Chain
 from annealvi.deep.noise import Noise
-from annealvi.deep.objectives import calibrated_along_path, hvi_elbo, log_evidence_bounds
+from annealvi.deep.objectives import hvi_elbo, log_evidence_bounds, loss_calibrated
 from annealvi.deep.training import Outcome
 from annealvi.inference import Monitor
 from annealvi.schedules import Linear, Schedule
@@ -334,7 +334,7 @@ class HierarchicalPosterior(DeepEstimator):
 
         def objective(rows: torch.Tensor | None, step: int) -> Outcome:
             beta = float(schedule(step / annealed)) if step < annealed else 1.0
-            value, path = calibrated_along_path(
+            value, path = loss_calibrated(
                 network,
                 network.draw_noise(int(self.batch_size), noise),
                 self._log_density,

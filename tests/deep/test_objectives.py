@@ -175,7 +175,7 @@ def test_loss_calibration_mixes_the_two(context):
     bound = hvi_elbo(some, some(epsilon, context=given), energy, beta=0.5)
     gradients = {}
     for a in (0.0, 0.25, 1.0):
-        mixed = loss_calibrated(some, epsilon, energy, calibration=a, beta=0.5, context=given)
+        mixed, _ = loss_calibrated(some, epsilon, energy, calibration=a, beta=0.5, context=given)
         np.testing.assert_allclose(
             mixed.detach(), (a * annealed + (1 - a) * bound).detach(), atol=1e-12
         )
