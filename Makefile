@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 SOURCES := setup.py pyproject.toml $(wildcard annealvi/_kernels/*.pyx annealvi/_kernels/*.pxd \
 	annealvi/_kernels/*.h annealvi/_kernels/kernels.c annealvi/_kernels/dispatch.c)
 
-.PHONY: demo test test-debug test-deep bench quality optima examples lint clean
+.PHONY: demo test test-debug test-deep bench quality optima examples examples-deep lint clean
 
 demo: $(VENV)/.demo
 	$(BIN)/annealvi demo
@@ -46,10 +46,20 @@ examples: $(VENV)/.demo
 	$(BIN)/python examples/gmm_surface.py
 	$(BIN)/python examples/gmm_surface.py --figure dasvi --output gmm_surface_posterior.png
 	$(BIN)/python examples/toy_factors.py
+	$(BIN)/python examples/proximity_ring.py
 	$(BIN)/python examples/learning_curves.py
 	$(BIN)/python examples/annealing_lengths.py
 	$(BIN)/python examples/hot_documents.py
 	-$(BIN)/python examples/yale_faces.py  # needs the faces, see the script
+
+# The first two need no data; each says what it needs.
+examples-deep: $(VENV)/.demo $(VENV)/.deep
+	$(BIN)/python examples/annealed_layers.py
+	$(BIN)/python examples/beta_annealing.py
+	$(BIN)/python examples/proximity_belief_network.py
+	-$(BIN)/python examples/proximity_poisson_def.py
+	-$(BIN)/python examples/dead_relus.py
+	-$(BIN)/python examples/calibrated_autoencoder.py
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

@@ -4,12 +4,13 @@ from annealvi._version import __version__
 from annealvi.fmm import TemperedFMM
 from annealvi.gmm import TemperedGaussianMixture
 from annealvi.lda import TemperedLDA
-from annealvi.temperature import Annealed, Fixed, LocalVariational, Variational
+from annealvi.temperature import Annealed, Fixed, LocalVariational, Proximity, Variational
 
 __all__ = [
     "Annealed",
     "Fixed",
     "LocalVariational",
+    "Proximity",
     "TemperedFMM",
     "TemperedGaussianMixture",
     "TemperedLDA",

@@ -199,7 +199,8 @@ class _Run:
         estimator, model, monitor = self.estimator, self.model, self.monitor
         last = monitor.step - 1
         # of the step just made: a learned temperature has answered it already
-        tempering = Tempering(1.0 / monitor.temperature, self.temperature.form)
+        inverse = 1.0 / monitor.temperature if self.temperature.tempers else 1.0
+        tempering = Tempering(inverse, self.temperature.form)
         elbo = model.elbo()
         if not np.isfinite(elbo):
             raise ValueError(

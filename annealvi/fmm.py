@@ -24,7 +24,7 @@ from annealvi._validation import (
 )
 from annealvi.inference import Monitor
 from annealvi.models.fmm import FMM
-from annealvi.temperature import Annealed, Temperature, Variational
+from annealvi.temperature import Annealed, Proximity, Temperature, Variational
 
 #: Residuals can be told from X where its mean square is up to this many times the noise.
 DYNAMIC_RANGE = {np.dtype(np.float32): 1e5, np.dtype(np.float64): 1e11}
@@ -71,13 +71,16 @@ class TemperedFMM(FittedFMM):
         :math:`\sigma_\mu`, a variance; None means the mean square of X, so that a
         component may be as large as a datum.
 
-    temperature : float, "annealed", "variational" or Temperature, default="annealed"
+    temperature : float, "annealed", "variational", "proximity" or Temperature, \
+            default="annealed"
         How hot the fit runs: a number T >= 1 (1 is plain variational inference),
         ``"annealed"`` (exponentially over half of `max_iter`, from 10 or, where that is
         less, 10 times ``n_samples * pi / n_features``, but at least 1.5),
-        ``"variational"`` (learned from the data, on a grid up to 100), or an object of
-        :mod:`annealvi.temperature`.  While T falls, components are moved by a hundredth
-        of the length of a random start after each iteration, lest heat make them vanish.
+        ``"variational"`` (learned from the data, on a grid up to 100), ``"proximity"`` (one
+        for each factor of each datum, which keeps its entropy near its past: see
+        :class:`Proximity`), or an object of :mod:`annealvi.temperature`.  While T falls,
+        components are moved by a hundredth of the length of a random start after each
+        iteration, lest heat make them vanish; under ``"proximity"`` they are not tempered.
 
     max_iter : int, default=200
         Most iterations.
@@ -153,7 +156,7 @@ class TemperedFMM(FittedFMM):
         T of the last iteration.
 
     temperature_path_ : ndarray of shape (n_iter_,)
-        T of each.
+        T of each; under a proximity temperature, 1 over the mean of all factors' 1/T.
 
     temperature_posterior_ : ndarray of shape (grid,)
         Under a variational temperature: q(y) over its grid at the energy of the last
@@ -165,8 +168,9 @@ class TemperedFMM(FittedFMM):
     history_ : dict of str to ndarray
         A record an iteration: ``pass``, ``step``, ``temperature``, ``seconds`` (spent in
         iterations), ``elbo`` (at T = 1, of all training data), ``annealed_elbo`` (the
-        objective at that T, which never falls while T stays) and, under a variational
-        temperature, ``tempered_elbo``, in which T is a latent variable.
+        objective at that T, which never falls while T stays; a proximity temperature
+        leaves it as it is) and, under a variational temperature, ``tempered_elbo``, in which
+        T is a latent variable.
 
     n_features_in_ : int
         Number of dimensions D.
@@ -179,6 +183,7 @@ class TemperedFMM(FittedFMM):
     Ghahramani (1995), *Factorial learning and the EM algorithm*.
     Arthur, Vassilvitskii (2007), *k-means++: the advantages of careful seeding*, SODA.
     Mandt, McInerney, Abrol, Ranganath, Blei (2016), *Variational Tempering*, AISTATS.
+    Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*, AISTATS.
 
     Examples
     --------
@@ -276,7 +281,7 @@ class TemperedFMM(FittedFMM):
             probability = np.full(K, 0.3) if learned else self._check_probability(K)
             data = len(X) * float(np.mean(probability)) / X.shape[1]
             hot = Annealed(min(HOTTEST, max(MILDEST, HOTTEST * data)), 0.5, shape="exponential")
-            kinds = {"annealed": hot, "variational": VARIATIONAL}
+            kinds = {"annealed": hot, "variational": VARIATIONAL, "proximity": Proximity()}
             temperature = self._wanted_temperature(kinds)
             square = check_squares(X)
             start = self._starting_point(X, square, probability, temperature)

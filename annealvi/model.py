@@ -48,6 +48,28 @@ class LocalRule(Protocol):
         """
 
 
+class FactorLimits(NamedTuple):
+    """How far binary factors may move at T = 1; further out each has a temperature of its own.
+
+    The best logit a of a factor stays a within its limits.  Beyond them it becomes the limit
+    or ``centre + inverse * (a - centre)``, whichever lies further out.
+
+    Attributes
+    ----------
+    inverse : float
+        b of the factors furthest out.
+    centre : ndarray of shape (K,)
+        The logit that each factor is pulled to.
+    lower, upper : ndarray of shape (K, n)
+        Logits around the centre, or infinite; for every column of :meth:`BinaryFactors.factors`.
+    """
+
+    inverse: float
+    centre: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+
+
 class Tempering(NamedTuple):
     """How hot one step runs.
 
@@ -60,11 +82,14 @@ class Tempering(NamedTuple):
         and priors (Abrol et al. 2014).
     rule : LocalRule or None
         What finds a temperature for each datum, from `inverse` on.
+    limits : FactorLimits or None
+        What holds binary factors in the local step; for a model that has :class:`BinaryFactors`.
     """
 
     inverse: float | NDArray = 1.0
     form: Form = "likelihood"
     rule: LocalRule | None = None
+    limits: FactorLimits | None = None
 
 
 #: No tempering: T = 1.
@@ -107,8 +132,9 @@ class LocalStep:
         :meth:`LocallyNormalised.normalise_at`.
     n_units : float or None
         What the batch's energy is a sum over, where that is not its data: words.
-    inverse : ndarray of shape (n_samples,) or None
-        The inverse temperatures that a :class:`LocalRule` has found.
+    inverse : ndarray of shape (n_samples,) or (K, n_samples) or None
+        The inverse temperatures that a :class:`LocalRule` has found, or that
+        :class:`FactorLimits` have led to.
     """
 
     statistics: Any
@@ -154,6 +180,22 @@ class Critical(Protocol):
 
     def critical_temperature(self, form: Form) -> float:
         """The temperature above which its tempered objective has a single optimum."""
+
+
+@runtime_checkable
+class BinaryFactors(Protocol):
+    """A model of binary factors, fitted in batch, that a proximity temperature can hold."""
+
+    n_samples: int
+
+    def factors(self) -> NDArray:
+        """q(z = 1) of each factor and datum as it is, of shape (K, n); columns may be padding."""
+
+    def prior_logit(self) -> NDArray[np.float64]:
+        """logit p(z = 1) of each factor, of shape (K,)."""
+
+    def energy(self) -> float:
+        """E_q[log p(x, z | globals)] of all data, see :class:`LocalStep`; of the start too."""
 
 
 @runtime_checkable

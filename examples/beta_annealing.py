@@ -35,7 +35,7 @@ OBJECTIVES = {"ELBO": "elbo", "AVO": "avo"}
 COLOURS = {"ELBO": "C1", "AVO": "C4"}
 FULL = (0.0, 0.2, 0.4, 0.6, 0.8)
 BINS, DRAWS = 72, 50_000
-EVALUATION = dict(n_draws=300, n_reverse=2000)
+EVALUATION = dict(n_draws=200, n_reverse=2000)
 
 
 class Result(NamedTuple):

@@ -80,7 +80,7 @@ def watcher(digits: Digits, iterations: int) -> Callable[[VariationalAutoencoder
 def fit(digits: Digits, k: float, seed: int, iterations: int) -> VariationalAutoencoder:
     """One fit; k = 0 is plain variational inference."""
     return VariationalAutoencoder(
-        proximity=ProximityPenalty("orthogonal", magnitude=k, decay=1.0) if k else None,
+        proximity=ProximityPenalty("orthogonal", magnitude=k, gamma=1.0) if k else None,
         max_iter=iterations,
         callback=watcher(digits, iterations),
         random_state=seed,

@@ -36,6 +36,10 @@ cdef extern from "kernels.h" nogil:
             int, int64_t, const float *, const float *, const float *, float, const float *,
             int64_t, int, float *
         ) noexcept nogil
+        void (*bernoulli_held_sweep)(
+            int, int64_t, const float *, const float *, const float *, float, float, const float *,
+            const float *, const float *, float *, float *
+        ) noexcept nogil
         void (*bernoulli_energy)(
             int, int64_t, const float *, const float *, const float *, float, const float *, double
             *
@@ -85,6 +89,10 @@ cdef extern from "kernels.h" nogil:
         void (*bernoulli_sweep)(
             int, int64_t, const double *, const double *, const double *, double, const double *,
             int64_t, int, double *
+        ) noexcept nogil
+        void (*bernoulli_held_sweep)(
+            int, int64_t, const double *, const double *, const double *, double, double,
+            const double *, const double *, const double *, double *, double *
         ) noexcept nogil
         void (*bernoulli_energy)(
             int, int64_t, const double *, const double *, const double *, double, const double *,

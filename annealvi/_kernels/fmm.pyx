@@ -50,6 +50,43 @@ def sweep(
                 &b[0, at if b_each else 0], b_row, b_each, &nu[0, at])
 
 
+def held_sweep(
+    const floating[:, ::1] projection,  # IN  (K, N_pad)
+    const floating[:, ::1] coupling,    # IN  (K, K), diagonal 0
+    const floating[::1] offset,         # IN  (K,)
+    floating scale,                     # IN
+    floating b,                         # IN
+    const floating[::1] centre,         # IN  (K,)
+    const floating[:, ::1] lower,       # IN  (K, N_pad) <= centre
+    const floating[:, ::1] upper,       # IN  (K, N_pad) >= centre
+    int n_threads,                      # IN
+    floating[:, ::1] nu,                # IN/OUT (K, N_pad)
+    floating[:, ::1] inverse,           # OUT (K, N_pad)
+):
+    """A sweep that tempers each logit a as far as limits ask for it, k by k.
+
+    With t = centre + b (a - centre) the new logit is a within [lower, upper], otherwise the
+    limit or t, whichever lies further from the centre.  Its inverse temperature
+    (logit - centre) / (a - centre) is written to `inverse`.
+    """
+    cdef:
+        Py_ssize_t n_blocks = nu.shape[1] // DATA_BLOCK, block, at
+        int K = nu.shape[0]
+        int64_t stride = nu.shape[1]
+    if K == 0:
+        return
+    for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
+        at = block * DATA_BLOCK
+        if floating is float:
+            kernels.f32.bernoulli_held_sweep(
+                K, stride, &projection[0, at], &coupling[0, 0], &offset[0], scale, b, &centre[0],
+                &lower[0, at], &upper[0, at], &nu[0, at], &inverse[0, at])
+        else:
+            kernels.f64.bernoulli_held_sweep(
+                K, stride, &projection[0, at], &coupling[0, 0], &offset[0], scale, b, &centre[0],
+                &lower[0, at], &upper[0, at], &nu[0, at], &inverse[0, at])
+
+
 def energy(
     const floating[:, ::1] projection,  # IN  (K, N_pad)
     const floating[:, ::1] coupling,    # IN  (K, K), diagonal 0

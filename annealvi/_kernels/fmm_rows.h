@@ -16,16 +16,31 @@
 #define SIGMOID_LIMIT (BITS == 64 ? 708.0 : 87.0)
 #define UNROLL (ANNEALVI_DATA_BLOCK / LANES < 8 ? ANNEALVI_DATA_BLOCK / LANES : 8)
 
-/* One Gauss-Seidel sweep over a block of DATA_BLOCK data. */
-static void FN(bernoulli_sweep)(int K, int64_t stride, /* numbers between rows          */
-                                const REAL *projection, /* IN  rows k, the block's start */
-                                const REAL *coupling,   /* IN  (K, K), diagonal 0        */
-                                const REAL *offset,     /* IN  (K,)                      */
-                                REAL scale,             /* IN                            */
-                                const REAL *b,          /* IN  inverse temperatures      */
-                                int64_t b_row,          /* IN  numbers between its rows  */
-                                int b_each,             /* IN  whether each datum has one */
-                                REAL *nu)               /* IN/OUT rows k, likewise       */
+/* A logit that is held near its centre c, negated like the a that it is given.
+ *
+ * Within [lower, upper], which contain c, it is a; beyond them it is where the limit is, or at
+ *     t = c + b (a - c)
+ * if that lies further out.  So its inverse temperature (logit - c) / (a - c) is 1 within the
+ * limits, b far out, and between them the one that leads to the limit.  A proximity penalty
+ * of magnitude k on a statistic that falls or rises from c on does that, with b = 1/(1 + k)
+ * and limits where the statistic equals its running average (docs/proximity.md).
+ */
+INLINE V FN(held_logit)(V minus, REAL b, REAL centre, V lower, V upper, REAL *inverse)
+{
+    const V a = -minus;
+    const V far = a - centre;
+    const V t = centre + b * far;
+    const V logit = FN(min)(FN(max)(a, FN(min)(lower, t)), FN(max)(upper, t));
+    FN(store)(inverse, FN(select)(far == 0, FN(splat)(1), (logit - centre) / far));
+    return -logit;
+}
+
+/* One Gauss-Seidel sweep over a block of DATA_BLOCK data.  `held` is known when this is
+ * compiled: without it the last four arguments are not looked at. */
+INLINE void FN(sweep_block)(int K, int64_t stride, const REAL *projection, const REAL *coupling,
+                            const REAL *offset, REAL scale, const REAL *b, int64_t b_row,
+                            int b_each, REAL *nu, const int held, const REAL *centre,
+                            const REAL *lower, const REAL *upper, REAL *inverse)
 {
     for (int first = 0; first < ANNEALVI_DATA_BLOCK; first += UNROLL * LANES) {
         REAL *own = nu + first;
@@ -53,16 +68,55 @@ static void FN(bernoulli_sweep)(int K, int64_t stride, /* numbers between rows  
             for (int u = 0; u < UNROLL; u++) {
                 const int64_t at = k * stride + first + u * LANES;
                 const V linear = offset[k] + scale * FN(load)(projection + at);
-                const V heat = b_each ? FN(load)(b + k * b_row + first + u * LANES)
-                                      : FN(splat)(b[k * b_row]);
+                V minus; /* the logit, negated */
+                if (held) {
+                    minus = FN(held_logit)(field[u] - linear, b[0], centre[k],
+                                           FN(load)(lower + at), FN(load)(upper + at),
+                                           inverse + at);
+                } else {
+                    const V heat = b_each ? FN(load)(b + k * b_row + first + u * LANES)
+                                          : FN(splat)(b[k * b_row]);
+                    minus = heat * (field[u] - linear);
+                }
                 /* 1/(1 + exp(-logit)) cancels in neither tail; the clamp keeps both normal */
                 const V x = FN(min)(FN(splat)((REAL)SIGMOID_LIMIT),
-                                    FN(max)(FN(splat)((REAL)-SIGMOID_LIMIT),
-                                            heat * (field[u] - linear)));
+                                    FN(max)(FN(splat)((REAL)-SIGMOID_LIMIT), minus));
                 FN(store)(nu + at, 1 / (1 + FN(exp_clamped)(x)));
             }
         }
     }
+}
+
+/* The tempered sweep: logit nu = b a. */
+static void FN(bernoulli_sweep)(int K, int64_t stride, /* numbers between rows          */
+                                const REAL *projection, /* IN  rows k, the block's start */
+                                const REAL *coupling,   /* IN  (K, K), diagonal 0        */
+                                const REAL *offset,     /* IN  (K,)                      */
+                                REAL scale,             /* IN                            */
+                                const REAL *b,          /* IN  inverse temperatures      */
+                                int64_t b_row,          /* IN  numbers between its rows  */
+                                int b_each,             /* IN  whether each datum has one */
+                                REAL *nu)               /* IN/OUT rows k, likewise       */
+{
+    FN(sweep_block)(K, stride, projection, coupling, offset, scale, b, b_row, b_each, nu, 0, NULL,
+                    NULL, NULL, NULL);
+}
+
+/* The held sweep, with a temperature for each factor that follows from its logit a. */
+static void FN(bernoulli_held_sweep)(int K, int64_t stride, /* numbers between rows          */
+                                     const REAL *projection, /* IN  rows k, the block's start */
+                                     const REAL *coupling,   /* IN  (K, K), diagonal 0        */
+                                     const REAL *offset,     /* IN  (K,)                      */
+                                     REAL scale,             /* IN                            */
+                                     REAL b,                 /* IN  of the hottest factors    */
+                                     const REAL *centre,     /* IN  (K,)                      */
+                                     const REAL *lower,      /* IN  rows k, likewise          */
+                                     const REAL *upper,      /* IN  rows k, likewise          */
+                                     REAL *nu,               /* IN/OUT rows k, likewise       */
+                                     REAL *inverse)          /* OUT rows k: the 1/T of each   */
+{
+    FN(sweep_block)(K, stride, projection, coupling, offset, scale, &b, 0, 0, nu, 1, centre, lower,
+                    upper, inverse);
 }
 
 /* E_q[E_n(z)] of each datum of a block. */

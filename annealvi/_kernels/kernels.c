@@ -46,7 +46,8 @@
         fit_document_##suffix, spread_##suffix, mixture_##suffix, log_normalizer_##suffix, energy_##suffix, raise_row_##suffix,     \
             add_statistics_##suffix, log_dot_##suffix, topic_weights_##suffix,                   \
             step_row_##suffix,                                                                   \
-            bernoulli_sweep_##suffix, bernoulli_energy_##suffix, bernoulli_entropy_##suffix,     \
+            bernoulli_sweep_##suffix, bernoulli_held_sweep_##suffix, bernoulli_energy_##suffix,  \
+            bernoulli_entropy_##suffix,                                                          \
             exp_array_##suffix, log_array_##suffix, digamma_array_##suffix,                      \
             exp_digamma_array_##suffix, log_gamma_array_##suffix, dirichlet_row_##suffix         \
     }

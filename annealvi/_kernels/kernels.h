@@ -28,6 +28,9 @@
                          double *);                                                              \
         void (*bernoulli_sweep)(int, int64_t, const REAL *, const REAL *, const REAL *, REAL,    \
                                 const REAL *, int64_t, int, REAL *);                             \
+        void (*bernoulli_held_sweep)(int, int64_t, const REAL *, const REAL *, const REAL *,     \
+                                     REAL, REAL, const REAL *, const REAL *, const REAL *,       \
+                                     REAL *, REAL *);                                            \
         void (*bernoulli_energy)(int, int64_t, const REAL *, const REAL *, const REAL *, REAL,   \
                                  const REAL *, double *);                                        \
         void (*bernoulli_entropy)(int, int64_t, const REAL *, double *);                         \

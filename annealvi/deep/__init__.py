@@ -8,8 +8,16 @@ from annealvi._optional import import_optional
 
 import_optional("torch", "deep", "annealvi.deep")
 
+from annealvi.deep.poisson_def import PoissonDEF  # noqa: E402
 from annealvi.deep.posterior import HierarchicalPosterior  # noqa: E402
 from annealvi.deep.proximity import ProximityPenalty  # noqa: E402
+from annealvi.deep.sbn import SigmoidBeliefNetwork  # noqa: E402
 from annealvi.deep.vae import VariationalAutoencoder  # noqa: E402
 
-__all__ = ["HierarchicalPosterior", "ProximityPenalty", "VariationalAutoencoder"]
+__all__ = [
+    "HierarchicalPosterior",
+    "PoissonDEF",
+    "ProximityPenalty",
+    "SigmoidBeliefNetwork",
+    "VariationalAutoencoder",
+]

@@ -18,6 +18,7 @@ from torch import nn
 
 from annealvi._optional import import_optional
 from annealvi.deep.noise import Noise
+from annealvi.deep.rows import as_rows
 from annealvi.deep.training import Outcome, Training, as_device, read_state, write_state
 from annealvi.inference import Monitor
 
@@ -86,11 +87,12 @@ class DeepEstimator(BaseEstimator):
     # ---------------------------------------------------------------- the fit
 
     def _fit(self, X: Any, keep: Callable[[], None], resume: str | os.PathLike | None) -> Self:
-        """Train on X, an array of float32 or None, from the start or from a saved state.
+        """Train on X, of float32 or None, from the start or from a saved state.
 
         Parameters
         ----------
-        X : ndarray of shape (n_samples, n_features) or None
+        X : ndarray or CSR matrix of shape (n_samples, n_features) or None
+            As :func:`annealvi.deep.rows.as_rows` takes it.
         keep : callable
             Called before an error that leaves what there is goes on.
         resume : path, optional
@@ -105,7 +107,7 @@ class DeepEstimator(BaseEstimator):
             torch.manual_seed(seed)
             network = self._network()
         network = network.to(device)
-        data = None if X is None else torch.as_tensor(X, dtype=torch.float32, device=device)
+        data = None if X is None else as_rows(X, device)
         training = Training(
             network,
             self._optimiser(network),

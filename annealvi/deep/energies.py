@@ -14,9 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-#: Where :func:`modes_found` counts a draw as one of a mode, and how large a part of the
-#: mode's own weight must be there for the mode to be found.
-REACH, SHARE = 1.0, 0.25
+#: How large a part of a mode's own weight must have draws near it for the mode to be found.
+SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -37,6 +36,8 @@ class Energy:
         Means of well-separated modes, where it has such.
     weights : tuple of float, default=()
         What part of the mass each has.
+    reach : float, default=1.0
+        Most of a mode's mass lies as near as this to its mean.
     extent : float, default=4.0
         Nearly all of its mass lies in the square of this half side, for figures.
     """
@@ -47,6 +48,7 @@ class Energy:
     log_partition: float
     modes: tuple[tuple[float, float], ...] = ()
     weights: tuple[float, ...] = ()
+    reach: float = 1.0
     extent: float = 4.0
 
     def __call__(self, z: Tensor) -> Tensor:
@@ -54,7 +56,7 @@ class Energy:
         return self.log_density(z)
 
 
-def modes_found(z: Tensor, energy: Energy, *, reach: float = REACH, share: float = SHARE) -> Tensor:
+def modes_found(z: Tensor, energy: Energy, *, share: float = SHARE) -> Tensor:
     """How many of an energy's modes have draws near them.
 
     Parameters
@@ -63,10 +65,9 @@ def modes_found(z: Tensor, energy: Energy, *, reach: float = REACH, share: float
         Draws.
     energy : Energy
         With modes.
-    reach : float, default=1.0
-        Draws up to this far from a mode's mean are near it.
-    share : float, default=0.25
-        A mode is found if at least this part of its weight lies near it.
+    share : float, default=0.5
+        A mode is found if at least this part of its weight lies within ``energy.reach`` of
+        its mean.
 
     Returns
     -------
@@ -81,7 +82,7 @@ def modes_found(z: Tensor, energy: Energy, *, reach: float = REACH, share: float
         raise ValueError(f"Energy ({energy.name}) has no separate modes to be found.")
     means = torch.tensor(energy.modes, dtype=z.dtype, device=z.device)
     weights = torch.tensor(energy.weights, dtype=z.dtype, device=z.device)
-    near = torch.linalg.vector_norm(z.unsqueeze(-2) - means, dim=-1) <= reach
+    near = torch.linalg.vector_norm(z.unsqueeze(-2) - means, dim=-1) <= energy.reach
     return (near.to(z.dtype).mean(dim=-2) >= share * weights).sum(dim=-1)
 
 
@@ -138,7 +139,7 @@ def _split_wave(z: Tensor) -> Tensor:
 ENERGIES: dict[str, Energy] = {
     energy.name: energy
     for energy in (
-        Energy("a", "two arcs", _arcs, 1.877502, ((-2.0, 0.0), (2.0, 0.0)), (0.5, 0.5)),
+        Energy("a", "two arcs", _arcs, 1.877502, ((-2.0, 0.0), (2.0, 0.0)), (0.5, 0.5), reach=1.5),
         Energy("b", "three arcs", _three_arcs, 3.309831, extent=5.0),
         Energy("c", "an ellipse", _ellipse, 3.450207, extent=5.0),
         Energy("d", "four modes", _four_modes, 0.0, _MODES, _WEIGHTS),

@@ -95,6 +95,8 @@ class Transitions(nn.Module):
         :math:`\sigma` at the start, whatever z.
     gate_bias : float, default=-1.0
         What the gate's sigmoid is taken of at the start, on average.
+    weight_scale : float, default=1.0
+        Of the weights that lead out of hidden layers and of the hidden biases at the start.
     activation : {"relu", "elu"}, default="relu"
     context : int, default=0
         Number of features that a chain is amortised over.  With it the linear maps are
@@ -112,6 +114,7 @@ class Transitions(nn.Module):
         hidden: int = 64,
         sigma: float = 1.0,
         gate_bias: float = -1.0,
+        weight_scale: float = 1.0,
         activation: str = "relu",
         context: int = 0,
     ) -> None:
@@ -122,19 +125,19 @@ class Transitions(nn.Module):
         def weights(n_in: int, n_out: int) -> Tensor:
             return torch.randn(*many, n_in, n_out) / math.sqrt(n_in)
 
+        self.hidden_weight = nn.Parameter(weights(dim, hidden))
+        self.hidden_bias = nn.Parameter(weight_scale * torch.randn(*many, 1, hidden))
         # means, gates and sigmas in one map; sigma starts the same for all z
         spread = slice(2 * dim, None)
-        out, bias = weights(hidden, 3 * dim), torch.zeros(*many, 1, 3 * dim)
+        out, bias = weight_scale * weights(hidden, 3 * dim), torch.zeros(*many, 1, 3 * dim)
         bias[..., dim : 2 * dim] = gate_bias
         bias[..., spread] = inverse_softplus(sigma - LEAST_SIGMA)
-        scale = torch.ones_like(bias)
+        scale = torch.full_like(bias, weight_scale)
         self.conditioned = context > 0
         if self.conditioned:  # weights are directions: it is their scale that starts at zero
             scale[..., spread] = 0.0
         else:
             out[..., spread] = 0.0
-        self.hidden_weight = nn.Parameter(weights(dim, hidden))
-        self.hidden_bias = nn.Parameter(torch.randn(*many, 1, hidden))
         self.out_weight, self.out_bias = nn.Parameter(out), nn.Parameter(bias)
         if self.conditioned:
             self.hidden_scale = nn.Parameter(torch.ones(*many, 1, hidden))
@@ -286,7 +289,7 @@ class Chain(nn.Module):
     ----------
     dim, n_transitions : int
         d and T; T = 0 leaves the base alone.
-    n_runs, hidden, sigma, gate_bias, activation, context
+    n_runs, hidden, sigma, gate_bias, weight_scale, activation, context
         See :class:`Transitions`.  Amortised chains want ``activation="elu"`` and
         ``sigma=0.05``: with .5 they do not learn.
     base : Base, optional
@@ -303,6 +306,7 @@ class Chain(nn.Module):
         hidden: int = 64,
         sigma: float = 1.0,
         gate_bias: float = -1.0,
+        weight_scale: float = 1.0,
         activation: str = "relu",
         context: int = 0,
         base: Base | None = None,
@@ -320,6 +324,7 @@ class Chain(nn.Module):
                 hidden=hidden,
                 sigma=sigma,
                 gate_bias=gate_bias,
+                weight_scale=weight_scale,
                 activation=activation,
                 context=context,
             )
@@ -330,6 +335,8 @@ class Chain(nn.Module):
     def single(self, run: int) -> Chain:
         """A copy of one of the runs, as a chain of its own."""
         one = copy.deepcopy(self)
+        if self.n_runs == 1:
+            return one  # whose base may be anything
         one.n_runs = 1
         for parameter in one.parameters():
             # (T, R, ., .) of transitions, (R, ., .) of a base

@@ -199,10 +199,10 @@ def loss_calibrated(
     beta: float = 1.0,
     context: Tensor | None = None,
     log_base_target: LogDensity = standard_log_density,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Trajectory]:
     r"""A mixture of the annealed objectives and the ELBO, :math:`a \sum_t J_t + (1 - a) L`.
 
-    Both are of the same draws.  What has no weight is not worked out.
+    Both are of the same draws (loss-calibrated AVO).  What has no weight is not worked out.
 
     Parameters
     ----------
@@ -222,8 +222,8 @@ def loss_calibrated(
     Returns
     -------
     objective : Tensor of shape (R, N)
-    bound : Tensor of shape (R, N)
-        The ELBO of the same draws with beta = 1, without a gradient.
+    path : Trajectory
+        The draws.
     """
     a, total = calibration, torch.zeros_like(epsilon[0, ..., 0])
     if a > 0:
@@ -232,9 +232,7 @@ def loss_calibrated(
     if a < 1:
         path = chain(epsilon, context=context)
         total = total + (1.0 - a) * hvi_elbo(chain, path, log_density, beta=beta)
-    with torch.no_grad():
-        bound = hvi_elbo(chain, path, log_density)
-    return total, bound
+    return total, path
 
 
 @torch.no_grad()

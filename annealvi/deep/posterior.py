@@ -18,13 +18,17 @@ from annealvi._validation import unchanged_on_error
 from annealvi.deep._estimator import DeepEstimator, numbers
 from annealvi.deep.hvi import Chain
 from annealvi.deep.noise import Noise
-from annealvi.deep.objectives import log_evidence_bounds, loss_calibrated
+from annealvi.deep.objectives import hvi_elbo, log_evidence_bounds, loss_calibrated
 from annealvi.deep.training import Outcome
 from annealvi.inference import Monitor
 from annealvi.schedules import Linear, Schedule
 
 #: Points of a fresh chain at which a log density is tried before the fit.
 TRIALS = 64
+#: A transition that does little at first keeps apart what those before it have told apart: from
+#: here 16 of 16 annealed fits of energy (d) that started cold came to all four modes, from a
+#: gate bias of -1 and a weight scale of 1 only 7 (docs/annealed_objectives.md).
+GATE_BIAS, WEIGHT_SCALE = -2.0, 0.3
 #: Draws, and draws of the reverse chain, by which fits are ranked.
 RANKING = (500, 50)
 
@@ -197,8 +201,8 @@ class HierarchicalPosterior(DeepEstimator):
         Raises
         ------
         ValueError
-            If a parameter is out of range, or `log_density` gives a wrong shape, NaN, no
-            gradient, or nothing but infinities; the estimator stays as it was.
+            If a parameter is out of range, or `log_density` gives a wrong shape, NaN, an
+            infinity or no gradient; the estimator stays as it was.
         DivergenceError
             If the objective or its gradient is not finite during the fit.
         """
@@ -312,7 +316,12 @@ class HierarchicalPosterior(DeepEstimator):
 
     def _network(self) -> Chain:
         return Chain(
-            int(self.dim), int(self.n_transitions), n_runs=int(self.n_init), hidden=int(self.hidden)
+            int(self.dim),
+            int(self.n_transitions),
+            n_runs=int(self.n_init),
+            hidden=int(self.hidden),
+            gate_bias=GATE_BIAS,
+            weight_scale=WEIGHT_SCALE,
         )
 
     def _objective(
@@ -325,13 +334,15 @@ class HierarchicalPosterior(DeepEstimator):
 
         def objective(rows: torch.Tensor | None, step: int) -> Outcome:
             beta = float(schedule(step / annealed)) if step < annealed else 1.0
-            value, elbo = loss_calibrated(
+            value, path = loss_calibrated(
                 network,
                 network.draw_noise(int(self.batch_size), noise),
                 self._log_density,
                 calibration=calibration,
                 beta=beta,
             )
+            with torch.no_grad():
+                elbo = hvi_elbo(network, path, self._log_density)
             # the sum over fits: each goes its own way
             return Outcome(-value.mean(dim=-1).sum(), elbo.mean(), beta)
 

@@ -15,7 +15,7 @@ distance a latent unit u, and their sum.  The gradient goes to q's parameters al
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -23,18 +23,15 @@ import torch
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor, nn
-from torch.distributions import Distribution, Independent, Poisson, kl_divergence
+from torch.distributions import Bernoulli, Distribution, Independent, Poisson, kl_divergence
+from torch.nn.functional import softplus
 
-from annealvi.schedules import Exponential, Linear, Schedule
+from annealvi.proximity.penalty import MAGNITUDES
 
 STATISTICS = ("entropy", "kl", "mean_variance", "orthogonal")
 #: Above this rate the entropy of a Poisson variable is taken from its asymptotic series, whose
 #: next term is then below 1e-7; below it terms beyond TERMS weigh less than 1e-7.
 LARGE_RATE, TERMS = 30.0, 100
-SHAPES: dict[str, Callable[[float, float], Schedule]] = {
-    "exponential": Exponential,
-    "linear": lambda first, decay: Linear(first, 0.0),
-}
 
 
 class ProximityPenalty(BaseEstimator):
@@ -51,10 +48,10 @@ class ProximityPenalty(BaseEstimator):
         minibatch, before the first step.
     shape : {"exponential", "linear"}, default="exponential"
         Whether k falls as :math:`k_0 \gamma^{t / T}` or as :math:`k_0 (1 - t / T)`.
-    decay : float, default=1e-5
+    gamma : float, default=1e-5
         :math:`\gamma`, in (0, 1]: what is left of k in the end; 1 keeps it constant.  Not used
         with ``shape="linear"``.
-    average : float, default=0.9999
+    decay : float, default=0.9999
         :math:`\alpha`, in (0, 1]: the weight of the past in the moving average, which is
         debiased from its start at zero; at 1 it is the plain mean of all steps.
 
@@ -65,15 +62,15 @@ class ProximityPenalty(BaseEstimator):
     Examples
     --------
     >>> from annealvi.deep.proximity import ProximityPenalty
-    >>> penalty = ProximityPenalty("orthogonal", magnitude=0.01, decay=1.0)
+    >>> penalty = ProximityPenalty("orthogonal", magnitude=0.01, gamma=1.0)
     """
 
     _parameter_constraints: ClassVar[dict] = {
         "statistic": [StrOptions(set(STATISTICS))],
         "magnitude": [None, Interval(Real, 0, None, closed="left")],
-        "shape": [StrOptions(set(SHAPES))],
+        "shape": [StrOptions(set(MAGNITUDES))],
+        "gamma": [Interval(Real, 0, 1, closed="right")],
         "decay": [Interval(Real, 0, 1, closed="right")],
-        "average": [Interval(Real, 0, 1, closed="right")],
     }
 
     def __init__(
@@ -82,14 +79,14 @@ class ProximityPenalty(BaseEstimator):
         *,
         magnitude: float | None = None,
         shape: str = "exponential",
-        decay: float = 1e-5,
-        average: float = 0.9999,
+        gamma: float = 1e-5,
+        decay: float = 0.9999,
     ) -> None:
         self.statistic = statistic
         self.magnitude = magnitude
         self.shape = shape
+        self.gamma = gamma
         self.decay = decay
-        self.average = average
 
     def plan(self, n_steps: int) -> RunningPenalty:
         """The penalty of one fit of so many steps."""
@@ -143,8 +140,8 @@ class RunningPenalty(nn.Module):
         super().__init__()
         self.statistic = parameters.statistic
         self.n_steps = n_steps
-        self._shape, self._decay = parameters.shape, parameters.decay
-        self._alpha = parameters.average
+        self._falls = MAGNITUDES[parameters.shape](parameters.gamma)
+        self._alpha = parameters.decay
         self._first = None if parameters.magnitude is None else float(parameters.magnitude)
         self._sum: Tensor | None = None  # of alpha^(t - s) f_s over the steps s before t
         self._weight = 0.0  # and the sum of its weights
@@ -174,7 +171,7 @@ class RunningPenalty(nn.Module):
     def magnitude(self, step: int) -> float:
         """k_t; nothing before the first step is seen."""
         first = 0.0 if self._first is None else self._first
-        return SHAPES[self._shape](first, self._decay)(step / self.n_steps)
+        return first * self._falls(step / self.n_steps)
 
     def average(self, value: Tensor) -> Tensor:
         """The debiased moving average; the value itself where there is none yet."""
@@ -222,7 +219,10 @@ def statistic(name: str, q: Distribution, prior: Distribution | None = None) -> 
         values = [poisson_entropy(q.rate) if isinstance(q, Poisson) else q.entropy()]
     elif name == "kl":
         assert prior is not None
-        values = [kl_divergence(q, prior.expand(q.batch_shape))]
+        if isinstance(q, Bernoulli) and isinstance(prior, Bernoulli):
+            values = [bernoulli_kl(q.logits, prior.logits)]
+        else:
+            values = [kl_divergence(q, prior.expand(q.batch_shape))]
     elif name == "mean_variance":
         values = [q.mean, q.variance]
     else:
@@ -253,6 +253,23 @@ class _Gram(torch.autograd.Function):
     def backward(context: Any, gradient: Tensor) -> Tensor:
         (weight,) = context.saved_tensors
         return (gradient + gradient.T) @ weight
+
+
+def bernoulli_kl(logits: Tensor, prior_logits: Tensor) -> Tensor:
+    r"""KL(q || p) of bits, elementwise, finite for all logits.
+
+    .. math::
+       \sigma(a)(a - b) - \log(1 + e^a) + \log(1 + e^b);
+
+    PyTorch's has infinity where a probability rounds to 0 or 1.
+
+    Parameters
+    ----------
+    logits, prior_logits : Tensor
+        a and b.
+    """
+    a, b = logits, prior_logits
+    return a.sigmoid() * (a - b) - softplus(a) + softplus(b)
 
 
 def poisson_entropy(rate: Tensor) -> Tensor:

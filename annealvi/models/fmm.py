@@ -43,12 +43,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
-from scipy.special import logsumexp
+from scipy.special import entr, logsumexp
 
 from annealvi._kernels import fmm as kernels
 from annealvi._kernels import gemm
 from annealvi._kernels.layout import aligned_empty, single_threaded_blas
-from annealvi.model import UNTEMPERED, Batch, LocalStep, Tempering
+from annealvi.model import UNTEMPERED, Batch, FactorLimits, LocalStep, Tempering
 
 #: Sweeps of the local step outside training end when no nu moves further than this.
 TOLERANCE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
@@ -97,11 +97,14 @@ class FactorStep(LocalStep):
     ----------
     model : FMM
     statistics : Factors
+    inverse : ndarray of shape (K, n_samples), optional
+        b of each factor where limits were given.
     """
 
-    def __init__(self, model: FMM, statistics: Factors) -> None:
+    def __init__(self, model: FMM, statistics: Factors, inverse: NDArray | None = None) -> None:
         self.statistics = statistics
         self.entropy = statistics.entropy
+        self.inverse = inverse
         self._model = model
 
     @property
@@ -187,6 +190,7 @@ class FMM:
         self._least_noise = max(NOISE_FLOOR * variance, resolved, float(np.finfo(self.dtype).tiny))
         self.nu = self._initial_nu(self.n_samples)
         self._projection = self._room(self.n_samples)
+        self._last = self._at_the_prior(X)
 
     def perturb(self, rng: Any) -> None:
         """Move the means by PERTURBATION of the length of a short start."""
@@ -208,7 +212,7 @@ class FMM:
         batch : Batch
             ``data`` is the array given to :meth:`start`, ``rows`` all of it.
         tempering : Tempering
-            With one inverse temperature for all data.
+            With one inverse temperature for all data, or with limits, and then none besides.
         moments : bool
             Makes no difference: the energy is worked out when it is asked for.
         """
@@ -217,11 +221,15 @@ class FMM:
                 f"The factorial mixture is fitted in batch: a step takes all {self.n_samples} "
                 f"data. Got {batch.rows}."
             )
+        field, inverse = self._field(), None
         with single_threaded_blas():
             self._project(batch.data, self._projection)
-            self._sweep(self._field(), self._projection, self.nu, float(tempering.inverse))
+            if tempering.limits is None:
+                self._sweep(field, self._projection, self.nu, float(tempering.inverse))
+            else:
+                inverse = self._held_sweep(field, self._projection, self.nu, tempering.limits)
             self._last = self._collect(batch.data)
-        return FactorStep(self, self._last)
+        return FactorStep(self, self._last, inverse)
 
     def global_step(
         self, statistics: Factors, rho: float, scale: float, tempering: Tempering
@@ -259,6 +267,16 @@ class FMM:
                 n_numbers = self.n_samples * self.n_features
                 residual = self._residual(statistics) / n_numbers
                 self.noise_variance = max(residual, self._least_noise)
+
+    # --------------------------------------------------- for a proximity temperature
+
+    def factors(self) -> NDArray:
+        """nu of the training data, of shape (K, N padded)."""
+        return self.nu
+
+    def prior_logit(self) -> NDArray[np.float64]:
+        """logit pi of each component."""
+        return np.log(self.prior_probability) - np.log1p(-self.prior_probability)
 
     # -------------------------------------------------------------- objectives
 
@@ -427,6 +445,41 @@ class FMM:
         coupling, offset, scale = field
         inverse = np.full((1, 1), b, dtype=self.dtype)
         kernels.sweep(projection, coupling, offset, scale, inverse, self.n_threads, nu)
+
+    def _held_sweep(
+        self,
+        field: tuple[NDArray, NDArray, float],
+        projection: NDArray,
+        nu: NDArray,
+        limits: FactorLimits,
+    ) -> NDArray:
+        """A sweep within limits; gives b of each factor."""
+        coupling, offset, scale = field
+        inverse = np.empty_like(nu)
+        centre, lower, upper = (
+            np.ascontiguousarray(array, dtype=self.dtype) for array in limits[1:]
+        )
+        kernels.held_sweep(
+            projection,
+            coupling,
+            offset,
+            scale,
+            limits.inverse,
+            centre,
+            lower,
+            upper,
+            self.n_threads,
+            nu,
+            inverse,
+        )
+        return inverse[:, : self.n_samples]
+
+    def _at_the_prior(self, X: NDArray) -> Factors:
+        """What `_collect` gives where nu = pi, without products."""
+        pi = self.prior_probability
+        pairs = self.n_samples * (np.outer(pi, pi) + np.diag(pi * (1 - pi)))
+        entropy = self.n_samples * float(np.sum(entr(pi) + entr(1 - pi)))
+        return Factors(np.outer(pi, X.sum(axis=0, dtype=np.float64)), pairs, entropy)
 
     def _collect(self, X: NDArray) -> Factors:
         n, K, D = self.n_samples, self.n_components, self.n_features

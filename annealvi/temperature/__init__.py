@@ -3,6 +3,7 @@
 from annealvi.temperature.base import Temperature
 from annealvi.temperature.kinds import KINDS, as_temperature
 from annealvi.temperature.local import LocalVariational
+from annealvi.temperature.proximity import Proximity
 from annealvi.temperature.schedules import Annealed, Fixed
 from annealvi.temperature.variational import Variational
 
@@ -11,6 +12,7 @@ __all__ = [
     "Annealed",
     "Fixed",
     "LocalVariational",
+    "Proximity",
     "Temperature",
     "Variational",
     "as_temperature",

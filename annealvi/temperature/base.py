@@ -33,6 +33,8 @@ class Temperature(BaseEstimator):
 
     #: Whether ``observe`` wants energies and entropies, which cost time.
     observes = False
+    #: Whether it changes the objective; if not, the way to its optimum alone.
+    tempers = True
     _parameter_constraints: ClassVar[dict] = {}
     form: Form = "likelihood"
 

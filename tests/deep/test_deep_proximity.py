@@ -15,6 +15,7 @@ from annealvi.deep.proximity import (
     LARGE_RATE,
     ProximityPenalty,
     as_penalty,
+    bernoulli_kl,
     gram,
     inverse_huber,
     poisson_entropy,
@@ -34,7 +35,7 @@ def test_inverse_huber_and_its_slope():
 @pytest.mark.parametrize("alpha", [0.5, 0.9999, 1.0])
 def test_the_average_is_debiased(alpha):
     values = torch.tensor(np.random.RandomState(0).randn(30, 4))
-    penalty = ProximityPenalty(magnitude=1.0, average=alpha).plan(30)
+    penalty = ProximityPenalty(magnitude=1.0, decay=alpha).plan(30)
     for step, value in enumerate(values):
         if step:
             weights = alpha ** np.arange(step - 1, -1, -1.0)
@@ -44,12 +45,12 @@ def test_the_average_is_debiased(alpha):
 
 
 def test_a_constant_statistic_costs_nothing():
-    penalty = ProximityPenalty(magnitude=7.0, decay=1.0, average=0.9).plan(10)
+    penalty = ProximityPenalty(magnitude=7.0, gamma=1.0, decay=0.9).plan(10)
     assert [float(penalty(torch.ones(3), step, 0.0)) for step in range(10)] == [0.0] * 10
 
 
 def test_the_penalty_is_the_magnitude_times_the_distance():
-    penalty = ProximityPenalty(magnitude=8.0, decay=0.25).plan(2)
+    penalty = ProximityPenalty(magnitude=8.0, gamma=0.25).plan(2)
     penalty(torch.zeros(2, dtype=torch.double), 0, 0.0)
     value = torch.tensor([0.5, 3.0], dtype=torch.double, requires_grad=True)
     cost = penalty(value, 1, 0.0)
@@ -59,7 +60,7 @@ def test_the_penalty_is_the_magnitude_times_the_distance():
 
 
 def test_magnitudes_fall_from_the_elbo_at_the_start():
-    exponential = ProximityPenalty(decay=1e-4).plan(100)
+    exponential = ProximityPenalty(gamma=1e-4).plan(100)
     linear = ProximityPenalty(shape="linear").plan(100)
     for penalty in (exponential, linear):
         penalty(torch.zeros(1), 0, torch.tensor(-50.0))
@@ -124,6 +125,22 @@ def test_statistics_are_averaged_before_the_distance():
         statistic("orthogonal", q)
 
 
+def test_kl_of_bits_that_are_all_but_certain():
+    a = torch.tensor([-500.0, 0.3, 80.0, -2.0], requires_grad=True)
+    b = torch.tensor([3.0, -1.0, -90.0, -700.0])
+    kl = bernoulli_kl(a, b)
+    kl.sum().backward()
+    p = 1 / (1 + np.exp(-np.array([0.3, -1.0])))
+    exact = stats.bernoulli(p[0]).expect(
+        lambda z: stats.bernoulli(p[0]).logpmf(z) - stats.bernoulli(p[1]).logpmf(z)
+    )
+    certain = 700 / (1 + np.exp(2)) - stats.bernoulli(1 / (1 + np.exp(2))).entropy()
+    np.testing.assert_allclose(kl.detach(), [np.log1p(np.exp(3)), exact, 90, certain], rtol=1e-5)
+    assert bool(torch.isfinite(a.grad).all())
+    found = statistic("kl", Bernoulli(logits=a[:, None]), Bernoulli(logits=b[:, None]))
+    np.testing.assert_allclose(found.detach(), kl.detach().mean(), rtol=1e-6)
+
+
 def test_gram_of_orthogonal_layers_is_the_identity():
     wide, square = torch.empty(3, 7), torch.empty(4, 4)
     torch.nn.init.orthogonal_(wide, generator=torch.Generator().manual_seed(0))
@@ -145,10 +162,10 @@ def test_parameters():
     [
         ({"statistic": "median"}, "'statistic' parameter .* must be a str among"),
         ({"magnitude": -1.0}, r"'magnitude' parameter .* range \[0.0, inf\)"),
+        ({"gamma": 0.0}, r"'gamma' parameter .* range \(0.0, 1.0\]"),
+        ({"gamma": 1.5}, r"'gamma' parameter .* range \(0.0, 1.0\]"),
         ({"decay": 0.0}, r"'decay' parameter .* range \(0.0, 1.0\]"),
-        ({"decay": 1.5}, r"'decay' parameter .* range \(0.0, 1.0\]"),
-        ({"average": 0.0}, r"'average' parameter .* range \(0.0, 1.0\]"),
-        ({"average": float("nan")}, r"'average' parameter"),
+        ({"decay": float("nan")}, r"'decay' parameter"),
         ({"shape": "cosine"}, "'shape' parameter .* must be a str among"),
     ],
 )

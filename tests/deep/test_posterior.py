@@ -62,7 +62,7 @@ def test_layers_lead_from_the_base_to_the_posterior():
 
 
 def test_the_best_run_is_the_one_that_answers():
-    fitted = posterior(n_init=3, max_iter=5).fit()
+    fitted = posterior(n_init=3, learning_rate=0.02).fit()
     draws = fitted.network_.layers(100_000, fitted._draws())[-1].mean(dim=1).numpy()
     apart = np.linalg.norm(draws - fitted.sample(100_000).mean(axis=0), axis=1)
     assert np.argmin(apart) == fitted.best_

@@ -16,7 +16,7 @@ from annealvi.exceptions import DivergenceError
 
 KINDS = {
     "plain": {},
-    "orthogonal": {"proximity": ProximityPenalty("orthogonal", magnitude=0.1, decay=1.0)},
+    "orthogonal": {"proximity": ProximityPenalty("orthogonal", magnitude=0.1, gamma=1.0)},
     "entropy, annealed": {"proximity": "entropy", "temperature": "annealed"},
     "chain": {"n_transitions": 2, "calibration": 0.5, "transition_hidden": 8},
     "chain, kl": {"n_transitions": 1, "proximity": "kl", "transition_hidden": 8},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import re
 from pathlib import Path
 
 import matplotlib
@@ -24,14 +23,6 @@ def rows(said):
     """Cells of the last Markdown table in a text, by their first."""
     lines = [line.strip("| ").split(" | ") for line in said.splitlines() if line.startswith("| ")]
     return {line[0]: line[1:] for line in lines}
-
-
-def test_snippets():
-    text = (EXAMPLES.parent / "docs/autoencoders.md").read_text(encoding="utf-8")
-    snippets = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    assert snippets
-    for snippet in snippets:
-        exec(compile(snippet, "autoencoders.md", "exec"), {})
 
 
 @pytest.fixture(autouse=True)

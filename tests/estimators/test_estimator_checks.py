@@ -59,6 +59,7 @@ TOPIC_MODELS += [
             temperature="variational",
         ),
         TemperedFMM(2, init="kmeans++", temperature=1),
+        TemperedFMM(2, temperature="proximity"),
         TemperedGaussianMixture(),
         TemperedGaussianMixture(
             2, covariance_type="spherical", init_params="k-means++", temperature=1

@@ -21,7 +21,13 @@ MODULES = [
     "temperature.schedules",
     "temperature.variational",
     "temperature.local",
+    "temperature.proximity",
     "temperature.kinds",
+    "proximity.ascent",
+    "proximity.factor_model",
+    "proximity.limits",
+    "proximity.penalty",
+    "proximity.statistics",
     "inference",
     "metrics.held_out",
     "metrics.recovery",
@@ -71,33 +77,43 @@ def test_snippets_of_the_docs():
     run_snippets("docs/temperatures.md")
 
 
+def test_snippets_of_the_proximity_page(capsys):
+    run_snippets("docs/proximity.md")
+    assert capsys.readouterr().out
+
+
+DEEP_PAGES = ["annealed_objectives", "autoencoders", "deep_proximity"]
+
+
+@pytest.mark.deep
+@pytest.mark.skipif(find_spec("torch") is None, reason="needs PyTorch, the extra 'deep'")
+@pytest.mark.parametrize("name", ["README", *(f"docs/{page}" for page in DEEP_PAGES)])
+def test_snippets_of_the_deep_pages(name):
+    run_snippets(f"{name}.md", deep=True)
+
+
 @pytest.mark.parametrize(
     "target",
-    ["demo", "test", "test-deep", "bench", "quality", "optima", "examples", "lint", "clean"],
+    [
+        *("demo", "test", "test-deep", "bench", "quality", "optima"),
+        *("examples", "examples-deep", "lint", "clean"),
+    ],
 )
 def test_commands_that_the_texts_name_exist(target):
     assert re.search(rf"^{target}:", (CHECKOUT / "Makefile").read_text(), flags=re.MULTILINE)
 
 
 def test_links_in_the_texts_lead_somewhere():
-    for name in (
-        "README.md",
-        "CONTRIBUTING.md",
-        "docs/autoencoders.md",
-        "docs/benchmarks.md",
-        "docs/evidence.md",
-        "docs/quality.md",
-        "docs/temperatures.md",
-    ):
-        path = CHECKOUT / name
+    pages = [CHECKOUT / "README.md", CHECKOUT / "CONTRIBUTING.md", *CHECKOUT.glob("docs/*.md")]
+    for path in pages:
         text = path.read_text(encoding="utf-8")
         for link, anchor in re.findall(r"\]\(([^)#]+)(?:#([^)]*))?\)", text):
-            assert (path.parent / link).exists(), (name, link)
+            assert (path.parent / link).exists(), (path.name, link)
             if anchor:
                 lines = (path.parent / link).read_text(encoding="utf-8").splitlines()
                 headings = [line.lstrip("# ").lower() for line in lines if line.startswith("#")]
                 anchors = [re.sub(r"[^\w\- ]", "", h).replace(" ", "-") for h in headings]
-                assert anchor in anchors, (name, link, anchor)
+                assert anchor in anchors, (path.name, link, anchor)
 
 
 @pytest.mark.parametrize("name", ["benchmarks", "quality"])

@@ -63,6 +63,21 @@ def test_the_toy(tmp_path):
     assert output.stat().st_size > 10_000
 
 
+def test_the_ring_of_starts(tmp_path, capsys):
+    output = tmp_path / "ring.png"
+    arguments = ["--starts", "8", "--steps", "4000", "--output", str(output)]
+    module = load("proximity_ring")
+    counts = module.main(arguments)
+    assert output.stat().st_size > 10_000
+    assert len(rows(capsys.readouterr().out)) == 1 + len(counts)
+    assert counts["TemperedFMM, Proximity"] == counts["TemperedFMM, annealed"] == [8]
+    assert min(counts["PVI, entropy"] + counts["annealing"]) >= 4  # in fewer steps than it takes
+    assert counts["VI, Adam"] == [0] == counts["TemperedFMM, plain"]
+    with pytest.raises(SystemExit, match="2"):
+        module.main(["--starts", "0"])
+    assert "must be at least 1" in capsys.readouterr().err
+
+
 def test_faces(tmp_path, monkeypatch, capsys):
     rng = np.random.RandomState(0)
     faces = (rng.random_sample((2100, 6)) < 0.3) @ rng.random_sample((6, 35)) * 40 + 20

@@ -134,6 +134,88 @@ def test_saturating_logits(dtype, instruction_set):
     assert_allclose(entropy, (entr(expected) + entr(1 - expected)).sum(axis=0), atol=1e-6)
 
 
+def divergence(logit, centre):
+    """KL(Bern(sigmoid(logit)) || Bern(sigmoid(centre))); log 2 less the entropy at centre 0."""
+    q = expit(logit)
+    return np.logaddexp(0, centre) - q * centre - entr(q) - entr(expit(-logit))
+
+
+def naive_held_sweep(projection, coupling, offset, scale, b, centre, lower, upper, nu):
+    """Proximity's coordinate updates by bisection of each element's T; gives nu and 1/T.
+
+    T = 1 where KL(a) is at most its average, the KL at the limit on that side; 1/b where it
+    exceeds that even then.
+    """
+    arrays = (projection, coupling, offset, centre, lower, upper, nu)
+    projection, coupling, offset, centre, lower, upper, nu = (np.array(x, float) for x in arrays)
+    inverse = np.empty_like(nu)
+    for k in range(len(nu)):
+        others = np.arange(len(nu)) != k
+        a = offset[k] + scale * projection[k] - coupling[k, others] @ nu[others]
+        far, c = a - centre[k], centre[k]
+        average = divergence(np.where(far > 0, upper[k], lower[k]), c)
+        cold, hot = np.ones_like(a), np.full_like(a, 1 / b)
+        for _ in range(60):
+            T = (cold + hot) / 2
+            too_cold = divergence(c + far / T, c) > average
+            cold, hot = np.where(too_cold, T, cold), np.where(too_cold, hot, T)
+        T = np.where(divergence(c + far / b**-1, c) > average, 1 / b, T)
+        T = np.where(divergence(a, c) <= average, 1.0, T)
+        inverse[k] = 1 / T
+        nu[k] = expit(c + far / T)
+    return nu, inverse
+
+
+@pytest.mark.parametrize("centred", [False, True], ids=["entropy", "kl"])
+@pytest.mark.parametrize("n_components", COMPONENTS[::2])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_held_sweep(dtype, n_components, centred, instruction_set):
+    for n_samples in SAMPLES[-2:]:
+        *problem, nu = make(n_components, n_samples, dtype, seed=n_samples)
+        rng = np.random.RandomState(2)
+        centre = (rng.normal(0, 0.5, n_components) * centred).astype(dtype)
+        wide = np.abs(rng.normal(0, 1.0, (2, *nu.shape))).astype(dtype)
+        limits = centre[:, None] - wide[0], centre[:, None] + wide[1]
+        expected = naive_held_sweep(*problem, 0.3, centre, *limits, nu)
+        inverse = np.full_like(nu, np.nan)
+        fmm.held_sweep(*problem, 0.3, centre, *limits, 1, nu, inverse)
+        used = slice(0, n_samples)
+        rtol, atol = (1e-9, 1e-12) if dtype is np.float64 else (2e-4, 1e-6)
+        assert_allclose(nu[:, used], expected[0][:, used], rtol=rtol, atol=atol)
+        # a ratio of differences: of logits near their centre few digits are left
+        atol = 1e-7 if dtype is np.float64 else 0.02
+        assert_allclose(inverse[:, used], expected[1][:, used], rtol=rtol, atol=atol)
+    kinds = [np.mean(test) for test in (inverse == 1, np.isclose(inverse, 0.3, rtol=1e-5))]
+    assert min(*kinds, 1 - sum(kinds)) > 0.02, kinds
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_held_sweep_with_closed_or_open_limits_is_a_tempered_one(dtype, instruction_set):
+    *problem, start = make(9, 300, dtype)
+    closed, centre = np.zeros_like(start), np.zeros(9, dtype=dtype)
+    for b, limit in ((0.2, closed), (1.0, closed + np.inf)):
+        expected, nu, inverse = start.copy(), start.copy(), np.full_like(start, np.nan)
+        fmm.sweep(*problem, np.full((1, 1), b, dtype=dtype), 1, expected)
+        fmm.held_sweep(*problem, 0.2, centre, -limit, limit, 1, nu, inverse)
+        assert_allclose(nu, expected, rtol=1e-14 if dtype is np.float64 else 1e-6)
+        assert_allclose(inverse, b, rtol=1e-14 if dtype is np.float64 else 1e-6)
+
+
+def test_held_factors_that_stay_at_their_centre(instruction_set):
+    """0/0 is no temperature: it counts as 1; huge logits stay finite."""
+    for dtype in DTYPES:
+        projection = np.zeros((2, fmm.BLOCK), dtype=dtype)
+        projection[1, :4] = [1e30, -1e30, np.finfo(dtype).max, -np.finfo(dtype).max]
+        zero, nu = np.zeros(2, dtype=dtype), np.full_like(projection, 0.3)
+        limit, inverse = np.ones_like(nu), np.full_like(nu, np.nan)
+        problem = (projection, np.zeros((2, 2), dtype=dtype), zero, 1.0)
+        fmm.held_sweep(*problem, 0.5, zero, -limit, limit, 1, nu, inverse)
+        assert_array_equal(nu[0], 0.5)
+        assert_array_equal(inverse[0], 1)
+        assert np.all(np.isfinite(nu)) and nu.min() > 0
+        assert_array_equal(inverse[1, :4], 0.5)
+
+
 @pytest.mark.parametrize("n_components", COMPONENTS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_energy(dtype, n_components, instruction_set):
@@ -179,11 +261,14 @@ def test_any_number_of_threads_gives_the_same_bits(dtype, instruction_set):
         *problem, nu = make(13, 7 * fmm.BLOCK - 5, dtype)
         b = inverse_temperatures("element", nu.shape, dtype)
         energy, entropy = np.full((2, nu.shape[1]), np.nan)
+        limit, held = np.abs(problem[0]), np.full_like(nu, np.nan)
         for _ in range(3):
             fmm.sweep(*problem, b, n_threads, nu)
+            centre = np.full(13, 0.1, dtype=dtype)
+            fmm.held_sweep(*problem, 0.4, centre, 0.1 - limit, limit + 0.1, n_threads, nu, held)
         fmm.energy(*problem, nu, n_threads, energy)
         fmm.entropy(nu, n_threads, entropy)
-        results.append((nu, energy, entropy))
+        results.append((nu, energy, entropy, held))
     for other in results[1:]:
         for ours, theirs in zip(results[0], other, strict=True):
             assert_array_equal(ours, theirs)

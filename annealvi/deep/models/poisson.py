@@ -1,0 +1,205 @@
+r"""The Poisson deep exponential family of one layer: counts from sums of topics.
+
+.. math::
+   z_{dk} \sim \mathrm{Poisson}(\lambda_0), \quad
+   x_{dv} \sim \mathrm{Poisson}\Big(\epsilon_v + \sum_k z_{dk}\, \mathrm{softplus}(W_{kv})\Big)
+
+(Ranganath, Tang, Charlin, Blei 2015, *Deep exponential families*).  The background
+:math:`\epsilon_v` is a small share of the mean count of each word: without it z = 0, which q
+gives some probability, would make any word impossible and the ELBO minus infinity.
+:math:`q(z_{dk}) = \mathrm{Poisson}(\lambda_{dk})` has a rate of its own for each datum; W is a
+point estimate.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.distributions import Poisson, kl_divergence
+from torch.nn.functional import embedding, softplus
+
+from annealvi.deep.noise import Noise
+from annealvi.deep.proximity import RunningPenalty, statistic
+
+#: No draw is from a larger rate: float32 does not tell larger counts apart.
+LARGEST_RATE = 2.0**24
+
+
+class Counts(NamedTuple):
+    """A batch of B documents.
+
+    Attributes
+    ----------
+    columns, values : Tensors of shape (B, L), int64 and float32
+        Words and how often they are there, padded by word 0 with count 0.
+    exposure : Tensor of shape (B,) or None
+        The share of each document that was seen: thinned Poisson counts are Poisson.
+    """
+
+    columns: Tensor
+    values: Tensor
+    exposure: Tensor | None = None
+
+
+class PoissonNetwork(nn.Module):
+    """Topics, the local rates of the training data, and the penalty of q.
+
+    Parameters
+    ----------
+    mean : Tensor of shape (V,)
+        Mean count of each word, positive.
+    n_components, n_samples : int
+        K, D.
+    prior_rate : float
+        lambda_0, where the local rates start.
+    background : float
+        What share of `mean` is the rate of a word without topics.
+    penalty : RunningPenalty, optional
+    """
+
+    def __init__(
+        self,
+        mean: Tensor,
+        n_components: int,
+        n_samples: int,
+        *,
+        prior_rate: float,
+        background: float,
+        penalty: RunningPenalty | None = None,
+    ) -> None:
+        super().__init__()
+        self.prior_rate = prior_rate
+        # at the start the topics share the mean document, unevenly
+        noise = torch.randn(len(mean), n_components).mul(0.5).exp()
+        start = mean[:, None] * noise / (noise.sum(dim=1, keepdim=True) * prior_rate)
+        self.weights = nn.Parameter(start + torch.log(-torch.expm1(-start)))  # W^T
+        log_rates = torch.full((n_samples, n_components), prior_rate).log()
+        self.log_rates = nn.Parameter(log_rates)
+        self.penalty = penalty
+        self.background: Tensor
+        self.register_buffer("background", background * mean)
+
+    def topics(self) -> Tensor:
+        """softplus(W) with a row a word, of shape (V, K)."""
+        return softplus(self.weights)
+
+    def log_likelihood(self, z: Tensor, counts: Counts, topics: Tensor) -> Tensor:
+        """log p(x | z), of shape (B, S).
+
+        Parameters
+        ----------
+        z : Tensor of shape (B, S, K)
+        counts : Counts
+        topics : Tensor of shape (V, K)
+        """
+        x = counts.values
+        at_words = z @ embedding(counts.columns, topics).transpose(1, 2)  # (B, S, L)
+        rates = at_words + self.background[counts.columns][:, None]
+        mass = z @ topics.sum(dim=0) + self.background.sum()
+        if counts.exposure is not None:
+            rates = counts.exposure[:, None, None] * rates
+            mass = counts.exposure[:, None] * mass
+        explained = (rates.log() @ x[:, :, None])[..., 0]  # what pads a document counts 0
+        return explained - mass - torch.lgamma(x + 1).sum(dim=1)[:, None]
+
+    def statistic(self, name: str, log_rates: Tensor) -> Tensor:
+        """The proximity statistic of each component, averaged over documents.
+
+        Parameters
+        ----------
+        name : {"entropy", "kl", "mean_variance"}
+        log_rates : Tensor of shape (B, K)
+        """
+        q = Poisson(log_rates.exp(), validate_args=False)
+        return statistic(name, q, self._prior(log_rates))
+
+    def kl(self, log_rates: Tensor) -> Tensor:
+        """KL(q || p) of each document, of shape (B,).
+
+        Parameters
+        ----------
+        log_rates : Tensor of shape (B, K)
+        """
+        q = Poisson(log_rates.exp(), validate_args=False)
+        return kl_divergence(q, self._prior(log_rates)).sum(dim=-1)
+
+    def _prior(self, like: Tensor) -> Poisson:
+        return Poisson(like.new_tensor(self.prior_rate), validate_args=False)
+
+
+class Estimate(NamedTuple):
+    """What draws from q say of a batch.
+
+    Attributes
+    ----------
+    surrogate : Tensor of shape (B,)
+        Whose gradient is that of the tempered ELBO, without bias.
+    elbo : Tensor of shape (B,)
+        At T = 1, its KL exact; without gradient.
+    """
+
+    surrogate: Tensor
+    elbo: Tensor
+
+
+def estimate(
+    network: PoissonNetwork,
+    log_rates: Tensor,
+    counts: Counts,
+    n_draws: int,
+    noise: Noise,
+    *,
+    temperature: float = 1.0,
+    topics: Tensor | None = None,
+) -> Estimate:
+    r"""A surrogate of :math:`E_q[\log p(x, z) - T \log q(z)]` by score functions.
+
+    The score of the log of a rate is :math:`h = z - \lambda`.  Of f a component keeps what
+    depends on it, :math:`f_k = \log p(x \mid z) + \log p(z_k) - T \log q(z_k)`, less a
+    multiple of the score that varies least, :math:`a_k = E[f_k h_k^2] / E[h_k^2]` (Ranganath,
+    Gerrish, Blei 2014, *Black box variational inference*, with :math:`E h = 0`).  It is
+    estimated from the other draws, so that the gradient has no bias:
+
+    .. math::
+       \frac1S \sum_i \sum_k (f_{ki} - a_{k, -i}) h_{ki}.
+
+    Parameters
+    ----------
+    network : PoissonNetwork
+    log_rates : Tensor of shape (B, K)
+        Of q.
+    counts : Counts
+    n_draws : int
+        S >= 2.
+    noise : Noise
+    temperature : float, default=1.0
+        T.
+    topics : Tensor of shape (V, K), optional
+        ``network.topics()``, where it is at hand.
+    """
+    topics = network.topics() if topics is None else topics
+    rates = log_rates.exp()
+    drawn = rates.detach().clamp(max=LARGEST_RATE).nan_to_num()
+    z = noise.poisson(drawn[:, None].expand(-1, n_draws, -1))
+    log_likelihood = network.log_likelihood(z, counts, topics)
+    log_q = z * log_rates[:, None] - rates[:, None]  # and -log z!, where it matters
+    with torch.no_grad():
+        log_factorial = torch.lgamma(z + 1)
+        log_p = torch.xlogy(z, z.new_tensor(network.prior_rate))
+        f = log_likelihood[..., None] + log_p - temperature * log_q
+        f += (temperature - 1.0) * log_factorial
+        advantage = f - _baseline(f, (z - rates[:, None]).square())
+        elbo = log_likelihood.mean(dim=1) - network.kl(log_rates)
+    score = (advantage * log_q).sum(dim=-1)
+    return Estimate((score + log_likelihood).mean(dim=1), elbo)
+
+
+def _baseline(f: Tensor, weights: Tensor) -> Tensor:
+    """The weighted mean over the other draws, along axis 1."""
+    center = f.mean(dim=1, keepdim=True)  # cancels, but for rounding
+    weighted = (f - center) * weights
+    others = weights.sum(dim=1, keepdim=True) - weights
+    others = others.clamp(min=torch.finfo(f.dtype).tiny)
+    return center + (weighted.sum(dim=1, keepdim=True) - weighted) / others

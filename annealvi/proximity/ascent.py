@@ -1,0 +1,379 @@
+r"""Proximity variational inference by gradients, and what it is compared with.
+
+Algorithm 2 ("fast") moves the logits of q by
+
+.. math::
+   \nabla_\theta L - k\, d'(f - \tilde f)\, f'(\theta), \qquad
+   k = k_0 \gamma^{t/T} \text{ or } k_0 (1 - t/T),
+
+and the components by the gradient of L: see :mod:`annealvi.proximity.statistics` for f and
+:mod:`annealvi.proximity.penalty` for d and the moving average.  Algorithm 1 ("inner") fixes
+the gradient g at :math:`\theta_t` and ascends, from a point near it,
+
+.. math::
+   g \cdot (\theta - \theta_t) - \|\theta - \theta_t\|^2 / 2\rho - k\, d(f(\theta) - \tilde f).
+
+Deterministic annealing weighs the entropy of q by max(1, k).  With k = 0 the first and the
+last are gradient ascent on L.
+
+References
+----------
+Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*, AISTATS, Algorithms 1, 2.
+Kingma, Ba (2015), *Adam: a method for stochastic optimization*, ICLR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from annealvi._validation import as_array
+from annealvi.exceptions import DivergenceError
+from annealvi.proximity.factor_model import BernoulliFactorModel
+from annealvi.proximity.penalty import MAGNITUDES, MovingAverage, inverse_huber_derivative
+from annealvi.proximity.statistics import STATISTICS, Bernoulli
+
+Array = NDArray[np.float64]
+
+
+class Adam:
+    """Moves along gradients, each number scaled by its own running size.
+
+    Parameters
+    ----------
+    rate : float
+        About the size of a move.
+    decays : tuple of float, default=(0.9, 0.999)
+        Of the averages of the gradient and of its square.
+    eps : float, default=1e-8
+        Gradients well below it make no move.
+    """
+
+    def __init__(
+        self, rate: float, decays: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8
+    ) -> None:
+        self.rate = rate
+        self.eps = eps
+        self._decays = decays
+        self._averages: tuple[Array, Array] | None = None
+        self._left = [1.0, 1.0]
+
+    def __call__(self, gradient: Array) -> Array:
+        """The move along this gradient, of its shape."""
+        if self._averages is None:
+            self._averages = np.zeros_like(gradient), np.zeros_like(gradient)
+        for i, (average, decay) in enumerate(zip(self._averages, self._decays, strict=True)):
+            average *= decay
+            average += (1.0 - decay) * (gradient if i == 0 else gradient * gradient)
+            self._left[i] *= decay
+        first, second = self._averages
+        scale = np.sqrt(second / (1.0 - self._left[1]))
+        scale += self.eps
+        return self.rate / (1.0 - self._left[0]) * first / scale
+
+
+@dataclass
+class Ascent:
+    """Where an ascent ended, and its way.
+
+    Attributes
+    ----------
+    logits : ndarray of shape (n_runs, n_components, n_samples)
+        theta, component-major.
+    means : ndarray of shape (n_runs, n_components, n_features)
+        mu.
+    elbo : ndarray of shape (n_runs,)
+        L in the end.
+    n_steps : int
+        Steps made.
+    steps : ndarray of shape (n_records,)
+        After how many steps the following were taken.
+    elbo_path, magnitude_path : ndarray of shape (n_records, n_runs)
+        L, and k, which is `nan` after the last step.
+    """
+
+    logits: Array
+    means: Array
+    elbo: Array
+    n_steps: int
+    steps: NDArray[np.int64]
+    elbo_path: Array
+    magnitude_path: Array
+
+
+class ProximityAscent(BaseEstimator):
+    r"""Gradient ascent on the ELBO whose path is constrained.
+
+    Parameters
+    ----------
+    statistic : {"entropy", "kl", "mean", "variance", "mean_variance"}, default="entropy"
+        What of q may change only slowly, see :mod:`annealvi.proximity.statistics`.
+        Annealing does not use it.
+    method : {"fast", "inner", "annealing"}, default="fast"
+        Algorithm 2, Algorithm 1, or deterministic annealing with the same magnitudes.
+    magnitude : float or None, default=None
+        :math:`k_0 \ge 0`; None means :math:`|L|` at the start of each run.  At 0 the ascent
+        is plain variational inference.
+    shape : {"exponential", "linear"}, default="exponential"
+        :math:`k = k_0 \gamma^{t/T}`, or :math:`k_0 (1 - t/T)`.
+    gamma : float, default=1e-10
+        :math:`\gamma`, in (0, 1]: what is left of the magnitude in the end.
+    decay : float, default=0.9999
+        :math:`\alpha` of the statistic's moving average, in (0, 1].
+    n_steps : int, default=10000
+        T.
+    optimizer : {"adam", "gradient"}, default="adam"
+    learning_rate : float, default=0.1
+        Of the optimizer, and :math:`\rho` of Algorithm 1.
+    n_inner : int, default=10
+        Steps of Algorithm 1's inner loop.
+    noise : float, default=0.1
+        Standard deviation of what is added to the logits where an inner loop starts.
+    n_records : int, default=100
+        How often the ELBO is recorded, evenly over the steps.
+    random_state : int, RandomState instance or None, default=None
+        Of the noise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annealvi.proximity import BernoulliFactorModel, ProximityAscent
+    >>> X = np.array([[0.0], [5.0], [5.0], [10.0]])
+    >>> model = BernoulliFactorModel(X)
+    >>> ascent = ProximityAscent(n_steps=5000).ascend(model, [[40.0], [-20.0]])
+    >>> ascent.means.round(1).tolist()
+    [[[5.0], [5.0]]]
+
+    References
+    ----------
+    Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*, AISTATS.
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "statistic": [StrOptions(set(STATISTICS))],
+        "method": [StrOptions({"fast", "inner", "annealing"})],
+        "magnitude": [None, Interval(Real, 0, None, closed="left")],
+        "shape": [StrOptions(set(MAGNITUDES))],
+        "gamma": [Interval(Real, 0, 1, closed="right")],
+        "decay": [Interval(Real, 0, 1, closed="right")],
+        "n_steps": [Interval(Integral, 1, None, closed="left")],
+        "optimizer": [StrOptions({"adam", "gradient"})],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "n_inner": [Interval(Integral, 1, None, closed="left")],
+        "noise": [Interval(Real, 0, None, closed="left")],
+        "n_records": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        statistic: str = "entropy",
+        *,
+        method: Literal["fast", "inner", "annealing"] = "fast",
+        magnitude: float | None = None,
+        shape: Literal["exponential", "linear"] = "exponential",
+        gamma: float = 1e-10,
+        decay: float = 0.9999,
+        n_steps: int = 10_000,
+        optimizer: Literal["adam", "gradient"] = "adam",
+        learning_rate: float = 0.1,
+        n_inner: int = 10,
+        noise: float = 0.1,
+        n_records: int = 100,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.statistic = statistic
+        self.method = method
+        self.magnitude = magnitude
+        self.shape = shape
+        self.gamma = gamma
+        self.decay = decay
+        self.n_steps = n_steps
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.n_inner = n_inner
+        self.noise = noise
+        self.n_records = n_records
+        self.random_state = random_state
+
+    def ascend(
+        self, model: BernoulliFactorModel, means: ArrayLike, logits: ArrayLike | None = None
+    ) -> Ascent:
+        """Fit q and the components from a start, all runs at once.
+
+        Parameters
+        ----------
+        model : BernoulliFactorModel
+        means : array-like of shape (n_runs, n_components, n_features)
+            mu of each run; a lone run may leave the first axis out.
+        logits : array-like, broadcast to (n_runs, n_components, n_samples), optional
+            theta; by default 0.
+
+        Returns
+        -------
+        Ascent
+
+        Raises
+        ------
+        ValueError
+            If a parameter or an array is out of its range.
+        DivergenceError
+            If numbers cease to be finite; its ``state`` is the last one where they were.
+        """
+        self._validate_params()
+        start = model.check_means(means)
+        shape = (*start.shape[:2], model.n_samples)
+        return _Run(self, model, start, _check_logits(logits, shape)).go()
+
+
+class _Run:
+    """One ascent of all runs."""
+
+    def __init__(
+        self, owner: ProximityAscent, model: BernoulliFactorModel, means: Array, logits: Array
+    ) -> None:
+        self.owner = owner
+        self.model = model
+        self.means, self.logits = means, logits
+        self.rng = check_random_state(owner.random_state)
+        self.falls = MAGNITUDES[owner.shape](owner.gamma)
+        self.terms = STATISTICS[owner.statistic]
+        self.averages = [MovingAverage(owner.decay) for _ in self.terms]
+        self.move_logits, self.move_means = self._optimizer(), self._optimizer()
+        self.step = 0
+        self.records: list[tuple[int, Array, Array]] = []
+        with np.errstate(over="ignore", invalid="ignore"):
+            elbo = model.elbo(Bernoulli(logits), means)
+        if not np.all(np.isfinite(elbo)):
+            raise ValueError(
+                f"The ELBO at the start must be finite. Got {elbo[~np.isfinite(elbo)][0]}: scale "
+                "X, or start from smaller 'means'."
+            )
+        self.last_elbo = elbo
+        given = owner.magnitude
+        self.first = np.abs(elbo) if given is None else np.full(len(elbo), float(given))
+
+    def go(self) -> Ascent:
+        n_steps = int(self.owner.n_steps)
+        n_records = min(int(self.owner.n_records), n_steps)
+        when = set(np.linspace(0, n_steps, n_records, endpoint=False, dtype=int).tolist())
+        with np.errstate(over="ignore", invalid="ignore"):
+            for step in range(n_steps):
+                k = self.first * self.falls(step / n_steps)
+                q = Bernoulli(self.logits)
+                if step in when:
+                    self._record(q, k)
+                a, slope = self.model.gradients(q, self.means)
+                logits, means = self._moved(q, a, slope, k[:, None, None])
+                self._check(logits, means)
+                self.logits, self.means = logits, means
+                self.step = step + 1
+            self._record(Bernoulli(self.logits), np.full(len(self.first), np.nan))
+        return self._result()
+
+    def _moved(self, q: Bernoulli, a: Array, slope: Array, k: Array) -> tuple[Array, Array]:
+        """Logits and components after a step."""
+        means = self.means + self.move_means(slope)
+        if self.owner.method == "annealing":
+            return q.logit + self.move_logits(
+                (a - np.maximum(1.0, k) * q.logit) * q.variance
+            ), means
+        gradient = (a - q.logit) * q.variance
+        if np.any(k > 0):
+            logits = self._constrained(q, gradient, k)
+        else:
+            logits = q.logit + self.move_logits(gradient)
+        return logits, means
+
+    def _constrained(self, q: Bernoulli, gradient: Array, k: Array) -> Array:
+        if self.owner.method == "inner":
+            logits = self._inner(q, gradient, k)
+        else:
+            logits = q.logit + self.move_logits(gradient - k * self._pull(q))
+        for term, average in zip(self.terms, self.averages, strict=True):
+            average.update(term(q, self.model.prior_logit)[0])
+        return logits
+
+    def _inner(self, q: Bernoulli, gradient: Array, k: Array) -> Array:
+        """Algorithm 1's inner loop."""
+        move, rho = self._optimizer(), float(self.owner.learning_rate)
+        logits = q.logit
+        if self.owner.noise:
+            logits = logits + self.owner.noise * self.rng.standard_normal(logits.shape)
+        for _ in range(int(self.owner.n_inner)):
+            back = (logits - q.logit) / rho
+            logits = logits + move(gradient - back - k * self._pull(Bernoulli(logits)))
+        return logits
+
+    def _pull(self, q: Bernoulli) -> Array:
+        """The gradient of d(f - past f), summed over statistics; 0 where there is no past."""
+        pull = np.zeros_like(q.logit)
+        for term, average in zip(self.terms, self.averages, strict=True):
+            if average.value is not None:
+                value, derivative = term(q, self.model.prior_logit)
+                pull += inverse_huber_derivative(value - average.value) * derivative
+        return pull
+
+    def _optimizer(self) -> Callable[[Array], Array]:
+        rate = float(self.owner.learning_rate)
+        return Adam(rate) if self.owner.optimizer == "adam" else lambda gradient: rate * gradient
+
+    def _record(self, q: Bernoulli, k: Array) -> None:
+        elbo = self.model.elbo(q, self.means)
+        if not np.all(np.isfinite(elbo)):
+            self._diverged(~np.isfinite(elbo))
+        self.last_elbo = elbo
+        self.records.append((self.step, elbo, k))
+
+    def _check(self, logits: Array, means: Array) -> None:
+        bad = np.array([~np.isfinite(part).all(axis=(-2, -1)) for part in (logits, means)])
+        if bad.any():
+            self._diverged(np.any(bad, axis=0))
+
+    def _diverged(self, runs: Any) -> None:
+        raise DivergenceError(
+            f"The ascent diverged at step {self.step + 1} of {self.owner.n_steps} in "
+            f"{np.count_nonzero(runs)} of {len(runs)} runs; the ELBO was last "
+            f"{self.last_elbo[runs].min():.6g}. Use a smaller 'learning_rate' (it is "
+            f"{self.owner.learning_rate!r}), optimizer='adam', or a smaller 'magnitude'; the "
+            "'state' of this error is the last finite one.",
+            self._result(),
+        )
+
+    def _result(self) -> Ascent:
+        steps, elbos, magnitudes = zip(*self.records, strict=True)
+        return Ascent(
+            self.logits,
+            self.means,
+            self.last_elbo,
+            self.step,
+            np.array(steps),
+            np.array(elbos),
+            np.array(magnitudes),
+        )
+
+
+def _check_logits(logits: Any, shape: tuple[int, ...]) -> Array:
+    """theta to start from."""
+    if logits is None:
+        return np.zeros(shape)
+    array = as_array(logits)
+    if array.dtype.kind not in "fiu":
+        raise ValueError(f"'logits' must be numbers. Got dtype {array.dtype}.")
+    if not np.all(np.isfinite(array)):
+        raise ValueError("'logits' must be finite. They contain NaN or infinity.")
+    try:
+        return np.broadcast_to(array, shape).astype(np.float64)
+    except ValueError:
+        raise ValueError(
+            f"'logits' must broadcast to shape {shape}, of runs, components and samples. "
+            f"Got shape {array.shape}."
+        ) from None

@@ -1,0 +1,227 @@
+r"""Binary factors with point components: the model of Figure 1 of proximity inference.
+
+.. math::
+   z_{ik} \sim \mathrm{Bern}(\pi_k), \quad x_i \sim N(\sum_k z_{ik} \mu_k, \sigma^2 I), \quad
+   q(z_{ik}) = \mathrm{Bern}(\lambda_{ik} = \mathrm{sigmoid}(\theta_{ik}))
+
+with :math:`\mu` as parameters.  It is the factorial mixture of :mod:`annealvi.models.fmm`
+but for q(mu) = N(m, s I) there, which adds D s to each squared length.  The ELBO is
+
+.. math::
+   L = \sum_i \Big\{ -\tfrac{D}{2} \log 2\pi\sigma^2
+       - \tfrac{1}{2\sigma^2} \big[ \|r_i\|^2
+         + \sum_k \lambda_{ik} (1 - \lambda_{ik}) \|\mu_k\|^2 \big]
+       + \sum_k [\lambda_{ik} \log \pi_k + (1 - \lambda_{ik}) \log (1 - \pi_k)
+         + H(\lambda_{ik})] \Big\}
+
+with the residual :math:`r_i = x_i - \sum_k \lambda_{ik} \mu_k`, and its gradients are
+
+.. math::
+   a_{ik} &= \mathrm{logit}\, \pi_k + [\mu_k^T (r_i + \lambda_{ik} \mu_k)
+       - \tfrac12 \|\mu_k\|^2] / \sigma^2, \\
+   \partial L / \partial \theta_{ik} &= (a_{ik} - \theta_{ik}) \lambda_{ik} (1 - \lambda_{ik}), \\
+   \partial L / \partial \mu_k &= \sum_i [\lambda_{ik} r_i
+       - \lambda_{ik} (1 - \lambda_{ik}) \mu_k] / \sigma^2.
+
+The coordinate update is logit lambda = a (the paper's Eq. 6 leaves out the prior).
+
+References
+----------
+Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*, AISTATS, Eqs. 5-7.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from annealvi._validation import as_array
+from annealvi.proximity.statistics import Bernoulli
+
+Array = NDArray[np.float64]
+
+
+class BernoulliFactorModel:
+    """The data and the constants; logits and components are handed in.
+
+    A leading axis of all arrays counts independent runs, which are worked out together.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features) or (n_runs, n_samples, n_features)
+        Data of all runs, or of each.
+    prior_probability : float or array-like of shape (n_components,), default=0.5
+        pi, in (0, 1).
+    noise_variance : float, default=1.0
+        sigma^2 > 0.
+
+    Attributes
+    ----------
+    prior_logit : ndarray of shape (1, 1) or (n_components, 1)
+        logit pi.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of its range, or X is not finite.
+    """
+
+    def __init__(
+        self, X: ArrayLike, *, prior_probability: ArrayLike = 0.5, noise_variance: float = 1.0
+    ) -> None:
+        data = as_array(X)
+        name = type(self).__name__
+        if data.dtype.kind not in "fiu" or data.ndim not in (2, 3) or 0 in data.shape:
+            raise ValueError(
+                f"X of {name} must be numbers of shape (n_samples, n_features) or (n_runs, "
+                f"n_samples, n_features). Got shape {data.shape} and dtype {data.dtype} instead."
+            )
+        if not np.all(np.isfinite(data)):
+            raise ValueError(f"X of {name} must be finite. It contains NaN or infinity.")
+        probability = as_array(prior_probability)
+        if probability.dtype.kind not in "fiu" or probability.ndim > 1:
+            raise ValueError(
+                f"The 'prior_probability' parameter of {name} must be a float or an array of "
+                f"floats of shape (n_components,). Got {prior_probability!r} instead."
+            )
+        wrong = probability[~((probability > 0) & (probability < 1))]
+        if wrong.size:
+            raise ValueError(
+                f"The 'prior_probability' parameter of {name} must lie in the range (0.0, 1.0). "
+                f"Got {wrong.flat[0]} instead."
+            )
+        if not 0 < noise_variance < math.inf:
+            raise ValueError(
+                f"The 'noise_variance' parameter of {name} must be a float in the range "
+                f"(0.0, inf). Got {noise_variance!r} instead."
+            )
+        # component-major, as the kernels have it: data lie side by side
+        self._x = np.ascontiguousarray(np.swapaxes(data.astype(np.float64), -1, -2))
+        self.prior_probability = probability.astype(np.float64).reshape(-1, 1)
+        self.prior_logit = np.log(self.prior_probability) - np.log1p(-self.prior_probability)
+        self.noise_variance = float(noise_variance)
+
+    @property
+    def n_samples(self) -> int:
+        """N."""
+        return self._x.shape[-1]
+
+    @property
+    def n_features(self) -> int:
+        """D."""
+        return self._x.shape[-2]
+
+    def check_means(self, means: ArrayLike) -> Array:
+        """Components to start from, of shape (n_runs, K, D); a lone run gets a leading axis.
+
+        Parameters
+        ----------
+        means : array-like of shape (n_components, n_features) or \
+                (n_runs, n_components, n_features)
+
+        Raises
+        ------
+        ValueError
+            If they are not finite or not of the data's shape.
+        """
+        array = as_array(means)
+        runs = "n_runs" if self._x.ndim == 2 else str(len(self._x))
+        components = "n_components"
+        if len(self.prior_probability) > 1:
+            components = str(len(self.prior_probability))
+        wrong = (
+            array.dtype.kind not in "fiu"
+            or array.ndim not in (2, 3)
+            or 0 in array.shape
+            or array.shape[-1] != self.n_features
+            or (components != "n_components" and array.shape[-2] != int(components))
+            or (runs != "n_runs" and array.shape[:-2] != self._x.shape[:1])
+        )
+        if wrong:
+            raise ValueError(
+                f"'means' must be numbers of shape ({runs}, {components}, {self.n_features}), of "
+                f"runs, components and features. Got shape {array.shape} and dtype "
+                f"{array.dtype} instead."
+            )
+        if not np.all(np.isfinite(array)):
+            raise ValueError("'means' must be finite. They contain NaN or infinity.")
+        array = array.astype(np.float64)
+        return array if array.ndim == 3 else array[None]
+
+    def elbo(self, q: Bernoulli, means: Array) -> Array:
+        """L of each run.
+
+        Parameters
+        ----------
+        q : Bernoulli of logits of shape (n_runs, n_components, n_samples)
+            theta, component-major.
+        means : ndarray of shape (n_runs, n_components, n_features)
+            mu.
+
+        Returns
+        -------
+        ndarray of shape (n_runs,)
+        """
+        residual = self._residual(q, means)
+        lengths = np.sum(means**2, axis=-1, keepdims=True)
+        quadratic = np.sum(residual**2, axis=(-2, -1)) + np.sum(q.variance * lengths, axis=(-2, -1))
+        log_h = -0.5 * self.n_samples * self.n_features * math.log(2 * math.pi)
+        log_h -= 0.5 * self.n_samples * self.n_features * math.log(self.noise_variance)
+        prior = np.log1p(-self.prior_probability) + q.probability * self.prior_logit
+        local = np.sum(prior + q.entropy, axis=(-2, -1))
+        return log_h - quadratic / (2 * self.noise_variance) + local
+
+    def gradients(self, q: Bernoulli, means: Array) -> tuple[Array, Array]:
+        """The coordinate optimum a of the logits, and the gradient of the components.
+
+        The gradient of the logits is ``(a - q.logit) * q.variance``.
+
+        Parameters
+        ----------
+        q, means
+            See `elbo`.
+
+        Returns
+        -------
+        a : ndarray of shape (n_runs, n_components, n_samples)
+        gradient : ndarray of shape (n_runs, n_components, n_features)
+        """
+        residual = self._residual(q, means)
+        lengths = np.sum(means**2, axis=-1, keepdims=True)
+        a = means @ residual
+        a += (q.probability - 0.5) * lengths
+        a /= self.noise_variance
+        a += self.prior_logit
+        gradient = q.probability @ np.swapaxes(residual, -1, -2)
+        gradient -= q.variance.sum(axis=-1, keepdims=True) * means
+        return a, gradient / self.noise_variance
+
+    def best_means(self, q: Bernoulli) -> Array:
+        r"""The exact M-step: mu that maximises L, the solution of R mu = A.
+
+        :math:`A = \lambda^T X` and :math:`R = \lambda^T \lambda + \mathrm{diag} \sum_i
+        \lambda_i (1 - \lambda_i)`.  A factor that no datum has gets the shortest solution.
+
+        Parameters
+        ----------
+        q : Bernoulli of logits of shape (n_runs, n_components, n_samples)
+
+        Returns
+        -------
+        ndarray of shape (n_runs, n_components, n_features)
+        """
+        R = q.probability @ np.swapaxes(q.probability, -1, -2)
+        diagonal = np.einsum("...kk->...k", R)
+        diagonal += q.variance.sum(axis=-1)
+        # the pseudoinverse, also where R is so small that NumPy's would overflow
+        values, vectors = np.linalg.eigh(R)
+        least = np.maximum(1e-14 * values[..., -1:], 1e-100)
+        inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > least)
+        A = q.probability @ np.swapaxes(self._x, -1, -2)
+        return (vectors * inverse[..., None, :]) @ (np.swapaxes(vectors, -1, -2) @ A)
+
+    def _residual(self, q: Bernoulli, means: Array) -> Array:
+        """x - sum_k lambda_k mu_k, of shape (n_runs, D, N)."""
+        return self._x - np.swapaxes(means, -1, -2) @ q.probability

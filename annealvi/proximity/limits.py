@@ -1,0 +1,75 @@
+r"""Where a proximity statistic equals a given value: limits for the logits of q.
+
+KL(Bern(sigmoid theta) || Bern(sigmoid c)) falls to 0 at theta = c and rises on both sides, to
+log(1 + e^-c) above and log(1 + e^c) below.  The entropy is log 2 less the KL at c = 0.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annealvi.proximity.statistics import Bernoulli, kl
+
+Array = NDArray[np.float64]
+
+#: What is left of the KL's way to its maximum falls to e^-REACH about that far from the centre;
+#: further out is as good as infinite.  Lines between NODES miss by some 1e-6.
+NODES, REACH = 4096, 30.0
+
+
+def kl_limits(values: Array, centre: Array) -> tuple[Array, Array]:
+    """The logits on both sides of the centre at which the KL has given values.
+
+    Parameters
+    ----------
+    values : ndarray of shape (K, n)
+        Not negative.
+    centre : ndarray of shape (K,)
+        c, the logit of p.
+
+    Returns
+    -------
+    lower, upper : ndarray of shape (K, n)
+        Around the centre; infinite where the KL never comes to the value.
+    """
+    lower, upper = np.empty_like(values), np.empty_like(values)
+    for k, c in enumerate(centre):
+        upper[k] = _distance(values[k], float(c))
+        if c == 0:
+            np.negative(upper[k], out=lower[k])
+            continue
+        upper[k] += c
+        lower[k] = c - _distance(values[k], -float(c))  # the mirror image
+    return lower, upper
+
+
+def _distance(values: Array, c: float) -> Array:
+    """How far above c the KL has these values."""
+    table, most = _table(c)
+    place = _key(values / most) * ((NODES - 1) / math.sqrt(REACH))
+    cell = np.minimum(place, NODES - 2.0).astype(np.intp)
+    begin = table[cell]
+    distance = begin + (place - cell) * (table[cell + 1] - begin)
+    distance[place > NODES - 1] = np.inf
+    return distance
+
+
+def _key(done: Array) -> Array:
+    """Of the part of the way to the maximum that is done: linear in the distance near the
+    centre, and like its root far out."""
+    with np.errstate(divide="ignore"):
+        return np.sqrt(-np.log1p(-np.minimum(done, 1.0)))
+
+
+@lru_cache(maxsize=256)
+def _table(c: float) -> tuple[Array, float]:
+    """Distances above c at evenly spaced keys, and the KL's maximum there."""
+    most = float(np.logaddexp(0.0, -c))
+    distances = (2 * REACH + 2 * abs(c)) * np.linspace(0.0, 1.0, 4 * NODES) ** 2
+    keys = _key(kl(Bernoulli(c + distances), c)[0] / most)
+    wanted = np.linspace(0.0, math.sqrt(REACH), NODES)
+    return np.interp(wanted, keys, distances), most

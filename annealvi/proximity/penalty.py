@@ -1,0 +1,98 @@
+r"""What holds a statistic near its past: a distance, a moving average, a magnitude.
+
+The penalty of proximity variational inference is :math:`k\, d(f(\lambda) - \tilde f)`, with
+d the inverse Huber distance, :math:`\tilde f` a moving average of the statistic along the
+way, and k a magnitude that falls.
+
+References
+----------
+Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*, AISTATS, sections 2-3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from annealvi.schedules import Exponential, Linear, Schedule
+
+#: How k falls, as a fraction of the first: k0 gamma^s, or linearly to nothing.
+MAGNITUDES: dict[str, Callable[[float], Schedule]] = {
+    "exponential": lambda gamma: Exponential(1.0, gamma),
+    "linear": lambda gamma: Linear(1.0, 0.0),
+}
+
+
+def inverse_huber(u: ArrayLike) -> NDArray[np.float64]:
+    r"""d(u) = \|u\| where \|u\| < 1, else (u^2 + 1) / 2.
+
+    Parameters
+    ----------
+    u : array-like
+    """
+    size = np.abs(np.asarray(u, dtype=np.float64))
+    with np.errstate(over="ignore"):
+        return np.where(size < 1.0, size, 0.5 * size**2 + 0.5)
+
+
+def inverse_huber_derivative(u: ArrayLike) -> NDArray[np.float64]:
+    """d'(u) = sign u where |u| < 1, else u; d'(0) = 0, where d has a corner.
+
+    Parameters
+    ----------
+    u : array-like
+    """
+    u = np.asarray(u, dtype=np.float64)
+    return np.sign(u) * np.maximum(np.abs(u), 1.0)
+
+
+class MovingAverage:
+    r"""An exponential moving average, debiased from zero.
+
+    :math:`g_t = \alpha g_{t-1} + (1 - \alpha) f_t` from :math:`g_0 = 0` sums weights of
+    :math:`1 - \alpha^t`; what is kept is :math:`\tilde f_t = g_t / (1 - \alpha^t)`, by
+
+    .. math::
+       \tilde f_t = \tilde f_{t-1} + \frac{1 - \alpha}{1 - \alpha^t} (f_t - \tilde f_{t-1}),
+
+    which is the plain mean at :math:`\alpha = 1`.  For t well below 1/(1 - alpha) it nearly
+    is one for every alpha.
+
+    Parameters
+    ----------
+    decay : float
+        alpha, in (0, 1].
+
+    Attributes
+    ----------
+    value : ndarray or None
+        The average; None before the first `update`.
+    """
+
+    def __init__(self, decay: float) -> None:
+        self.decay = decay
+        self.value: NDArray[np.float64] | None = None
+        self._left = 1.0  # alpha^t
+        self._n_seen = 0
+
+    def update(self, new: ArrayLike) -> NDArray[np.float64]:
+        """See another value; give the average.
+
+        Parameters
+        ----------
+        new : array-like
+            Of the same shape each time.
+        """
+        new = np.asarray(new, dtype=np.float64)
+        self._left *= self.decay
+        self._n_seen += 1
+        if self.value is None:
+            self.value = new.copy()
+            return self.value
+        weight = 1.0 / self._n_seen
+        if self.decay < 1.0:
+            weight = (1.0 - self.decay) / (1.0 - self._left)
+        self.value += weight * (new - self.value)
+        return self.value

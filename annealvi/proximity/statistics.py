@@ -1,0 +1,126 @@
+r"""Proximity statistics f of a Bernoulli q, and how they answer to its logit.
+
+A proximity statistic is what of q may only change slowly along the way.  Here q(z) =
+Bern(lambda) with lambda = sigmoid(theta), each element by itself:
+
+.. math::
+   \text{entropy:}\quad f &= H(\lambda), & f' &= -\theta \lambda (1 - \lambda) \\
+   \text{kl:}\quad f &= \mathrm{KL}(q \| \mathrm{Bern}(\pi)),
+       & f' &= (\theta - \mathrm{logit}\, \pi) \lambda (1 - \lambda) \\
+   \text{mean:}\quad f &= \lambda, & f' &= \lambda (1 - \lambda) \\
+   \text{variance:}\quad f &= \lambda (1 - \lambda),
+       & f' &= \lambda (1 - \lambda) (1 - 2 \lambda)
+
+The prior of ``kl`` is held fixed.  Derivatives are with respect to theta.
+
+References
+----------
+Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*, AISTATS, section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+
+class Bernoulli:
+    r"""Many independent q(z) = Bern(lambda), by their logits.
+
+    Parameters
+    ----------
+    logit : ndarray of any shape
+        theta.
+
+    Attributes
+    ----------
+    probability : ndarray
+        lambda.
+    variance : ndarray
+        lambda (1 - lambda), relatively exact in both tails.
+    """
+
+    def __init__(self, logit: Array) -> None:
+        self.logit = logit
+        size = np.abs(logit)
+        self._tail = np.exp(-size)  # of the less probable value, not normalised
+        likely = 1.0 / (1.0 + self._tail)
+        unlikely = self._tail * likely
+        self._size, self._unlikely = size, unlikely
+        self.probability = np.where(logit >= 0, likely, unlikely)
+        self.variance = likely * unlikely
+
+    @cached_property
+    def entropy(self) -> Array:
+        r"""H(lambda), in nats: log(1 + e^-|theta|) + |theta| min(lambda, 1 - lambda)."""
+        return np.log1p(self._tail) + self._size * self._unlikely
+
+
+#: A statistic and its derivative, from q and the logit of the prior's pi.
+Statistic = Callable[[Bernoulli, Array], tuple[Array, Array]]
+
+
+def entropy(q: Bernoulli, prior_logit: ArrayLike = 0.0) -> tuple[Array, Array]:
+    """H(q), and its derivative.
+
+    Parameters
+    ----------
+    q : Bernoulli
+    prior_logit : array-like
+        Makes no difference.
+    """
+    return q.entropy, -q.logit * q.variance
+
+
+def kl(q: Bernoulli, prior_logit: ArrayLike = 0.0) -> tuple[Array, Array]:
+    """KL(q || p), and its derivative.
+
+    Parameters
+    ----------
+    q : Bernoulli
+    prior_logit : array-like
+        logit pi of p, broadcast to q.
+    """
+    # log pi and log (1 - pi) differ by the logit: lambda times it, and log (1 - pi) once
+    c = np.asarray(prior_logit, dtype=np.float64)
+    value = np.logaddexp(0.0, c) - q.probability * c - q.entropy
+    return np.maximum(value, 0.0), (q.logit - c) * q.variance
+
+
+def mean(q: Bernoulli, prior_logit: ArrayLike = 0.0) -> tuple[Array, Array]:
+    """lambda, and its derivative.
+
+    Parameters
+    ----------
+    q : Bernoulli
+    prior_logit : array-like
+        Makes no difference.
+    """
+    return q.probability, q.variance
+
+
+def variance(q: Bernoulli, prior_logit: ArrayLike = 0.0) -> tuple[Array, Array]:
+    """lambda (1 - lambda), and its derivative.
+
+    Parameters
+    ----------
+    q : Bernoulli
+    prior_logit : array-like
+        Makes no difference.
+    """
+    return q.variance, q.variance * (1.0 - 2.0 * q.probability)
+
+
+#: What each name stands for: the distances of several statistics are added.
+STATISTICS: dict[str, tuple[Statistic, ...]] = {
+    "entropy": (entropy,),
+    "kl": (kl,),
+    "mean": (mean,),
+    "variance": (variance,),
+    "mean_variance": (mean, variance),
+}
