@@ -1,6 +1,6 @@
 """Dead units of an autoencoder: variational inference against the orthogonal penalty.
 
-    python examples/dead_relus.py [--seeds 1] [--iterations 2000] [--magnitude 1e-3] [--full]
+    python examples/dead_relus.py [--seeds 1] [--iterations 2000] [--magnitude 1e-5] [--full]
                                   [--choose] [--output dead_relus.png] [--results FILE.json]
 
 Repeats Table 3 of Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*: a
@@ -171,10 +171,12 @@ def draw(runs: list[dict[str, Any]], shape: tuple[int, int]) -> Any:
             bars.plot(places, run_heights, "k.", markersize=4)
         bars.set_xticks(range(len(layers)), [layer.replace(" ", "\n") for layer in layers])
     curves.set_ylim(min(last) - 2, max(last) + 15)
-    curves.set(xlabel="iteration", ylabel="validation -ELBO (nats)", title="Each seed")
+    curves.set(xlabel="iteration", ylabel="validation -ELBO (nats)", title="Validation, each seed")
     curves.legend()
-    dead.set(xlabel="iteration", ylabel="dead units (%)", ylim=(0, None), title="All layers")
-    bars.set(ylabel="dead units (%)", title="At the end, each layer")
+    for ax in (curves, dead):
+        ax.locator_params(axis="x", nbins=4)
+    dead.set(xlabel="iteration", ylabel="dead units (%)", ylim=(0, None), title="Dead units, all layers")
+    bars.set(ylabel="dead units (%)", title="Dead units of each layer, at the end")
     panels = below.subfigures(1, len(methods), squeeze=False)[0]
     for panel, (method, mine) in zip(panels, methods.items(), strict=True):
         images = 255 - np.array(mine[0]["samples"]).reshape(SIDE, SIDE, *shape)
@@ -191,7 +193,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int)
     parser.add_argument("--iterations", type=int)
-    parser.add_argument("--magnitude", type=float, default=1e-3, help="k")
+    parser.add_argument("--magnitude", type=float, default=1e-5, help="k")
     parser.add_argument("--full", action="store_true", help="50,000 iterations and 3 seeds")
     parser.add_argument("--choose", action="store_true", help="try magnitudes first")
     parser.add_argument("--output", default="dead_relus.png")
