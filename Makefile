@@ -3,6 +3,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# One process a core, and one thread in each for what does not ask for more.
+PYTEST := pytest -n auto
+export OMP_NUM_THREADS ?= 1
 SOURCES := setup.py pyproject.toml $(wildcard annealvi/_kernels/*.pyx annealvi/_kernels/*.pxd \
 	annealvi/_kernels/*.h annealvi/_kernels/kernels.c annealvi/_kernels/dispatch.c)
 
@@ -13,28 +16,28 @@ demo: $(VENV)/.demo
 
 # All that needs no PyTorch, then the kernels once more in a build with bounds checks.
 test: $(VENV)/.test
-	$(BIN)/pytest -m 'not deep'
+	$(BIN)/$(PYTEST) -m 'not deep'
 	$(MAKE) test-debug
 
 test-debug: $(VENV)-debug/.test
 	cd tests && ../$(VENV)-debug/bin/python -c "from annealvi import _kernels; assert _kernels.debug_build()"
-	$(VENV)-debug/bin/pytest tests/kernels tests/models tests/estimators
+	$(VENV)-debug/bin/$(PYTEST) tests/kernels tests/models tests/estimators
 
 # The rest: annealvi.deep.
 test-deep: $(VENV)/.deep
-	$(BIN)/pytest -m deep
+	$(BIN)/$(PYTEST) -m deep
 
 # Ends with the tables of docs/benchmarks.md.
 bench: $(VENV)/.rivals
 	mkdir -p build
-	OMP_NUM_THREADS=1 $(BIN)/pytest bench --benchmark-only --benchmark-sort=fullname \
+	$(BIN)/pytest bench --benchmark-only --benchmark-sort=fullname \
 		--benchmark-json=build/bench.json
 	$(BIN)/python bench/report.py build/bench.json
 
 # Ends with the tables of docs/quality.md and the figure beside it; what is there is not redone.
 quality: $(VENV)/.rivals
-	OMP_NUM_THREADS=1 $(BIN)/python bench/quality.py fit
-	OMP_NUM_THREADS=1 $(BIN)/python bench/quality.py report
+	$(BIN)/python bench/quality.py fit
+	$(BIN)/python bench/quality.py report
 
 optima: $(VENV)/.bench
 	$(BIN)/python bench/optima.py

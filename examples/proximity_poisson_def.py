@@ -1,6 +1,6 @@
 """Proximity penalties on a Poisson deep exponential family of topics.
 
-    python examples/proximity_poisson_def.py [--seeds 1] [--iterations 500] [--full]
+    python examples/proximity_poisson_def.py [--seeds 1] [--iterations 1000] [--full]
                                              [--output FILE.png] [--results FILE.json]
 
 Repeats Table 4 of Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*, scaled
@@ -132,7 +132,7 @@ def _mean_and_sd(values: list[float]) -> str:
 
 
 def draw(runs: list[dict[str, Any]], plain: float) -> Any:
-    """Training ELBO above and perplexity below, a column a k0; words of VI's topics beside."""
+    """Training ELBO above and perplexity of held-out articles below, a column a k0."""
     shape = (2, len(MAGNITUDES))
     figure, axes = pyplot.subplots(*shape, figsize=(11, 8), sharey="row", layout="constrained")
     for (above, below), k in zip(axes.T, MAGNITUDES, strict=True):
@@ -148,16 +148,17 @@ def draw(runs: list[dict[str, Any]], plain: float) -> Any:
                 above.plot(*smooth, label=name if i == 0 else None, **style)
                 below.plot(one["steps"], one["curve"], marker=".", **style)
         below.axhline(plain, color="0.5", ls=":")
-        below.annotate("frequencies", (0.02, plain), ("axes fraction", "data"), va="bottom")
+        place = dict(xycoords=("axes fraction", "data"), ha="right", va="bottom", color="0.4")
+        below.annotate("frequencies", (0.98, plain), **place)
         above.set(xlabel="iteration", title=k)
         below.set(xlabel="iteration")
-    ends = [one["train_elbo"] for one in runs]
-    axes[0, 0].set_ylim(min(ends) - 1.5 * abs(max(ends) - min(ends)) - 200, max(ends) + 30)
     last = [one["curve"][-1] for one in runs]
     axes[1, 0].set_ylim(min(last) - 100, max(plain, *last) + 200)
     axes[0, 0].set_ylabel("training ELBO (nats an article)")
     axes[1, 0].set_ylabel("perplexity of held-out articles")
-    axes[0, 0].legend(loc="lower right")
+    drawn = [ax.get_legend_handles_labels() for ax in axes[0]]
+    lines = {label: line for each in drawn for line, label in zip(*each, strict=True)}
+    figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=4)
     return figure
 
 
@@ -171,7 +172,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--output", default="proximity_poisson_def.png")
     parser.add_argument("--results", type=Path, help="JSON file of runs")
     arguments = parser.parse_args(argv)
-    iterations = arguments.iterations or (1500 if arguments.full else 500)
+    iterations = arguments.iterations or (1500 if arguments.full else 1000)
     seeds = arguments.seeds or (3 if arguments.full else 1)
     if min(iterations, seeds) < 1:
         parser.error("--seeds and --iterations must be at least 1")

@@ -59,7 +59,7 @@ def test_annealing_begins_at_the_elbo(load):
     gamma = 1e-10**sbn.temperature.length
     assert 20 * 50 * gamma == pytest.approx(1)  # then T has come to 1
     sbn = module.network("PVI, entropy, k0 = 10", "good", -50.0, max_iter=10)
-    assert sbn.proximity.magnitude == 10 and sbn.proximity.decay == 1e-5
+    assert sbn.proximity.magnitude == 10 and sbn.proximity.gamma == 1e-5
     assert sbn.temperature == 1 and sbn.initial_weight is None
 
 
