@@ -175,7 +175,9 @@ def draw(runs: list[dict[str, Any]], shape: tuple[int, int]) -> Any:
     curves.legend()
     for ax in (curves, dead):
         ax.locator_params(axis="x", nbins=4)
-    dead.set(xlabel="iteration", ylabel="dead units (%)", ylim=(0, None), title="Dead units, all layers")
+    dead.set(
+        xlabel="iteration", ylabel="dead units (%)", ylim=(0, None), title="Dead units, all layers"
+    )
     bars.set(ylabel="dead units (%)", title="Dead units of each layer, at the end")
     panels = below.subfigures(1, len(methods), squeeze=False)[0]
     for panel, (method, mine) in zip(panels, methods.items(), strict=True):
