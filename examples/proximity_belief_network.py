@@ -128,18 +128,24 @@ def run(images: Images, method: str, start: str, seed: int, options: dict[str, A
     }
 
 
+def started(runs: list[dict[str, Any]]) -> list[str]:
+    """The starts that were run."""
+    return [start for start in STARTS if any(one["start"] == start for one in runs)]
+
+
 def table(runs: list[dict[str, Any]]) -> str:
     """What the methods reached from each start, in Markdown."""
-    head = "| method | runs | " + " | ".join(f"{start} start: ELBO | log p" for start in STARTS)
-    lines = [head + " | seconds |", "|---" * (2 * len(STARTS) + 3) + "|"]
+    starts = started(runs)
+    head = "| method | runs | " + " | ".join(f"{start} start: ELBO | log p" for start in starts)
+    lines = [head + " | seconds |", "|---" * (2 * len(starts) + 3) + "|"]
     for method in METHODS:
         mine = [one for one in runs if one["method"] == method]
         cells = [
             _mean_and_sd([one[name] for one in mine if one["start"] == start])
-            for start in STARTS
+            for start in starts
             for name in ("elbo", "log_p")
         ]
-        counts = {sum(one["start"] == start for one in mine) for start in STARTS}
+        counts = {sum(one["start"] == start for one in mine) for start in starts}
         seconds = np.mean([one["seconds"] for one in mine]) if mine else math.nan
         number = "/".join(str(count) for count in sorted(counts))
         lines.append(f"| {method} | {number} | {' | '.join(cells)} | {seconds:.0f} |")
@@ -155,7 +161,7 @@ def _mean_and_sd(values: list[float]) -> str:
 
 def draw(runs: list[dict[str, Any]]) -> Any:
     """Validation curves: a row a start, a column a k0, a colour a method."""
-    starts = [start for start in STARTS if any(one["start"] == start for one in runs)]
+    starts = started(runs)
     figure, axes = pyplot.subplots(
         len(starts),
         len(MAGNITUDES),
