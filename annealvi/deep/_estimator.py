@@ -115,6 +115,7 @@ class DeepEstimator(BaseEstimator):
             n_rows=None if data is None else len(data),
             batch_size=int(self.batch_size),
         )
+        objective = self._objective(network, data, noise)
         if state is not None:
             training.restore(state)
         self._saved_header = header
@@ -124,7 +125,7 @@ class DeepEstimator(BaseEstimator):
         with _Progress(bool(self.verbose), int(self.max_iter), done) as progress:
             try:
                 training.run(
-                    self._objective(network, data, noise),
+                    objective,
                     int(self.max_iter),
                     lambda outcome: self._after_step(outcome, progress),
                 )
@@ -146,7 +147,8 @@ class DeepEstimator(BaseEstimator):
         """Write all that a fit needs to go on, now or in a callback.
 
         ``fit(..., resume=path)`` of an estimator with the same architecture goes on to its
-        `max_iter` as if the fit had never stopped.
+        `max_iter`, with the same parameters as if the fit had never stopped.  Its own
+        `learning_rate` and `batch_size` hold from there on.
 
         Parameters
         ----------
@@ -208,3 +210,10 @@ class _Progress:
 def numbers(tensor: torch.Tensor) -> NDArray:
     """A tensor as an array, without its gradient."""
     return np.asarray(tensor.detach().cpu())
+
+
+def positive(value: Any, name: str) -> int:
+    """An argument of a method that counts something, checked."""
+    if not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name!r} must be an int in the range [1, inf). Got {value!r} instead.")
+    return int(value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 from torch import Tensor
 
-from annealvi.deep._estimator import DeepEstimator, numbers
+from annealvi.deep._estimator import DeepEstimator, numbers, positive
 from annealvi.deep.models.vae import never_positive
 from annealvi.deep.objectives import importance_weighted
 
@@ -82,12 +81,7 @@ class FittedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepE
         Z : ndarray of shape (n_samples, n_components), float32
         """
         noise = self._draws()
-        if not isinstance(n_samples, Integral) or n_samples < 1:
-            raise ValueError(
-                f"Invalid value for 'n_samples': {n_samples!r}. The sampling requires at least "
-                "one sample."
-            )
-        z = noise.normal(int(n_samples), self._n_features_out)
+        z = noise.normal(positive(n_samples, "n_samples"), self._n_features_out)
         with torch.no_grad():
             x = noise.bernoulli(self.network_.logits(z).sigmoid())
         return numbers(x), numbers(z)
@@ -177,18 +171,16 @@ class FittedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepE
         self, X: Any, n_draws: int, average: Callable[[Tensor], Tensor]
     ) -> NDArray[np.float64]:
         """Some mean of each datum's log weights."""
-        noise = self._draws()
-        if not isinstance(n_draws, Integral) or n_draws < 1:
-            raise ValueError(f"'n_draws' must be an int in the range [1, inf). Got {n_draws!r}.")
+        noise, n_draws = self._draws(), positive(n_draws, "n_draws")
 
         def of(x: Tensor) -> NDArray[np.float64]:
             parts = []
-            for first in range(0, int(n_draws), BLOCK):
-                n = min(BLOCK, int(n_draws) - first)
+            for first in range(0, n_draws, BLOCK):
+                n = min(BLOCK, n_draws - first)
                 parts.append(self.network_.log_weights(x, n, noise)[1].double())
             return numbers(average(torch.cat(parts)))
 
-        return self._by_blocks(X, int(n_draws), of)
+        return self._by_blocks(X, n_draws, of)
 
     @torch.no_grad()
     def _by_blocks(self, X: Any, n_draws: int, of: Callable[[Tensor], NDArray]) -> NDArray:

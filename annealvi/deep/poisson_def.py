@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from annealvi._top_words import top_columns
 from annealvi._validation import canonical_csr, unchanged_on_error
-from annealvi.deep._estimator import DeepEstimator, numbers
+from annealvi.deep._estimator import DeepEstimator, numbers, positive
 from annealvi.deep._temperature import plan_temperature
 from annealvi.deep.models.poisson import Counts, PoissonNetwork, estimate
 from annealvi.deep.noise import Noise
@@ -347,14 +347,10 @@ class PoissonDEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstimato
         Z : ndarray of shape (n_samples, n_components)
             How much of each topic is in each.
         """
-        noise = self._draws()
-        if not isinstance(n_samples, Integral) or n_samples < 1:
-            raise ValueError(
-                f"'n_samples' must be an int in the range [1, inf). Got {n_samples!r} instead."
-            )
+        noise, n_samples = self._draws(), positive(n_samples, "n_samples")
         network: PoissonNetwork = self.network_
         with torch.no_grad():
-            shape = (int(n_samples), len(self.components_))
+            shape = (n_samples, len(self.components_))
             z = noise.poisson(torch.full(shape, network.prior_rate)).to(noise.device)
             x = noise.poisson(z @ network.topics().T + network.background)
         return numbers(x), numbers(z)
@@ -374,8 +370,7 @@ class PoissonDEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstimato
             One list of words a topic.
         """
         check_is_fitted(self)
-        if not isinstance(n, Integral) or n < 1:
-            raise ValueError(f"'n' must be an int in the range [1, inf). Got {n!r} instead.")
+        n = positive(n, "n")
         if feature_names is None:
             feature_names = getattr(self, "feature_names_in_", range(self.n_features_in_))
         names = np.asarray(feature_names)
@@ -384,7 +379,7 @@ class PoissonDEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstimato
                 f"'feature_names' must have one name for each of the {self.n_features_in_} "
                 f"features. Got shape {names.shape} instead."
             )
-        return names[top_columns(self.components_, int(n))].tolist()
+        return names[top_columns(self.components_, n)].tolist()
 
     @property
     def components_(self) -> NDArray[np.float32]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from numbers import Integral, Real
@@ -15,7 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from annealvi._validation import unchanged_on_error
-from annealvi.deep._estimator import DeepEstimator, numbers
+from annealvi.deep._estimator import DeepEstimator, numbers, positive
 from annealvi.deep.hvi import Chain
 from annealvi.deep.noise import Noise
 from annealvi.deep.objectives import hvi_elbo, log_evidence_bounds, loss_calibrated
@@ -242,7 +243,7 @@ class HierarchicalPosterior(DeepEstimator):
         ndarray of shape (n_transitions + 1, n_samples, dim), float32
         """
         noise = self._draws()
-        return numbers(self._chain().layers(n_samples, noise)[:, 0])
+        return numbers(self._chain().layers(positive(n_samples, "n_samples"), noise)[:, 0])
 
     def score_samples(self, Z: Any, *, n_reverse: int = 1000) -> NDArray[np.float32]:
         """The log density of the posterior at points, estimated with the reverse chain.
@@ -259,7 +260,7 @@ class HierarchicalPosterior(DeepEstimator):
         -------
         ndarray of shape (n_samples,), float32
         """
-        noise = self._draws()
+        noise, n_reverse = self._draws(), positive(n_reverse, "n_reverse")
         chain = self._chain()
         Z = check_array(Z, dtype=np.float32, input_name="Z")
         if Z.shape[1] != chain.dim:
@@ -303,7 +304,11 @@ class HierarchicalPosterior(DeepEstimator):
         """
         noise = self._draws()
         bounds = log_evidence_bounds(
-            self.network_, self._log_density, noise, n_draws=n_draws, n_reverse=n_reverse
+            self.network_,
+            self._log_density,
+            noise,
+            n_draws=positive(n_draws, "n_draws"),
+            n_reverse=positive(n_reverse, "n_reverse"),
         )
         below, above = (numbers(bound).mean(axis=1, dtype=np.float64) for bound in bounds)
         return below, above
@@ -329,11 +334,10 @@ class HierarchicalPosterior(DeepEstimator):
     ) -> Callable[[torch.Tensor | None, int], Outcome]:
         self._check_log_density(network, noise.device)
         calibration = float(self.calibration) if self.objective == "avo" else 0.0
-        schedule = Linear(0.01, 1.0) if self.schedule is None else self.schedule
-        annealed = float(self.annealing) * int(self.max_iter)
+        betas = self._betas()
 
         def objective(rows: torch.Tensor | None, step: int) -> Outcome:
-            beta = float(schedule(step / annealed)) if step < annealed else 1.0
+            beta = betas[step] if step < len(betas) else 1.0
             value, path = loss_calibrated(
                 network,
                 network.draw_noise(int(self.batch_size), noise),
@@ -347,6 +351,19 @@ class HierarchicalPosterior(DeepEstimator):
             return Outcome(-value.mean(dim=-1).sum(), elbo.mean(), beta)
 
         return objective
+
+    def _betas(self) -> list[float]:
+        """Beta of each step that is annealed."""
+        schedule = Linear(0.01, 1.0) if self.schedule is None else self.schedule
+        annealed = float(self.annealing) * int(self.max_iter)
+        betas = [schedule(step / annealed) for step in range(math.ceil(annealed))]
+        for step, beta in enumerate(betas):
+            if not isinstance(beta, Real) or not 0 <= beta < math.inf:
+                raise ValueError(
+                    f"The 'schedule' parameter of {type(self).__name__} must give finite floats in "
+                    f"the range [0, inf). Got {beta!r} at {step / annealed:.3g} of the way."
+                )
+        return [float(beta) for beta in betas]
 
     def _log_density(self, z: torch.Tensor) -> torch.Tensor:
         """The user's, of a tensor with any number of leading axes."""
@@ -365,15 +382,19 @@ class HierarchicalPosterior(DeepEstimator):
                 f"{name} must return a tensor of shape ({len(z)},) for one of shape "
                 f"{tuple(z.shape)}. Got shape {tuple(value.shape)} instead."
             )
-        if not value.requires_grad:
+        gradient = None
+        if value.requires_grad:
+            (gradient,) = torch.autograd.grad(value.sum(), z, allow_unused=True)
+        if gradient is None:
             raise ValueError(
                 f"{name} must be made of PyTorch operations on its argument. What it returned "
-                "has no gradient."
+                "has no gradient in it."
             )
         for what, wrong in (
             ("NaN", torch.isnan(value)),
             ("inf", torch.isposinf(value)),
             ("-inf", torch.isneginf(value)),
+            ("a gradient that is not finite", ~torch.isfinite(gradient).all(dim=1)),
         ):
             if wrong.any():
                 count = int(wrong.sum())

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from annealvi._validation import as_array, canonical_csr, unchanged_on_error
-from annealvi.deep._estimator import DeepEstimator, numbers
+from annealvi.deep._estimator import DeepEstimator, numbers, positive
 from annealvi.deep._temperature import plan_temperature
 from annealvi.deep.models.sbn import BeliefNetwork
 from annealvi.deep.noise import Noise
@@ -288,7 +288,7 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, De
         """
         noise = self._draws()
         with torch.no_grad():
-            x, bits = self.network_.sample(_positive(n_samples, "n_samples"), noise)
+            x, bits = self.network_.sample(positive(n_samples, "n_samples"), noise)
         return numbers(x), numbers(bits[0])
 
     @property
@@ -351,7 +351,7 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, De
         self, X: Any, n_draws: int, reduce: Callable[[Tensor], Tensor]
     ) -> NDArray[np.float64]:
         """What log p(x, z) - log q(z | x) of each datum's draws come to."""
-        noise, n_draws = self._draws(), _positive(n_draws, "n_draws")
+        noise, n_draws = self._draws(), positive(n_draws, "n_draws")
         results = []
         with torch.no_grad():
             for x in self._batches(self._check_X(X), n_draws):
@@ -398,9 +398,3 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, De
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
-
-
-def _positive(value: Any, name: str) -> int:
-    if not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name!r} must be an int in the range [1, inf). Got {value!r} instead.")
-    return int(value)

@@ -12,6 +12,7 @@ import pickle
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -103,9 +104,11 @@ class Training:
         """
         parameters = [p for p in self.module.parameters() if p.requires_grad]
         finite = [p.detach().clone() for p in parameters]
+        remembering = [m for m in self.module.modules() if _remembers(m)]
         every = max(1, until // RECORDS)
         while self.monitor.step < until:
             step = self.monitor.step
+            memories = [m.get_extra_state() for m in remembering]
             with self.monitor.clock():
                 outcome = objective(self._next_rows(), step)
                 self.optimiser.zero_grad(set_to_none=True)
@@ -115,11 +118,9 @@ class Training:
                 loss, elbo = float(outcome.loss.detach()), float(outcome.elbo.detach())
                 if not (math.isfinite(loss) and math.isfinite(size)):
                     _copy(finite, parameters)
-                    raise DivergenceError(
-                        f"The fit diverged at step {step + 1} of {until}: the loss is {loss}, the "
-                        f"norm of its gradient {size}. Lower 'learning_rate', or look for values "
-                        "in the data that are out of scale; the last finite state is kept."
-                    )
+                    for part, memory in zip(remembering, memories, strict=True):
+                        part.set_extra_state(memory)
+                    raise DivergenceError(self._diverged(until, loss, size))
                 _copy([p.detach() for p in parameters], finite)
                 self.optimiser.step()
             share = 1.0 if self.n_rows is None else self.batch_size / self.n_rows
@@ -147,6 +148,16 @@ class Training:
         self._position += self.batch_size
         return rows.to(self.noise.device)
 
+    def _diverged(self, until: int, loss: float, size: float) -> str:
+        step = self.monitor.step
+        where = "the log density" if self.n_rows is None else "the data"
+        kept = "; the last finite state is kept" if step else ""
+        return (
+            f"The fit diverged at step {step + 1} of {until}: the loss is {loss}, the norm of its "
+            f"gradient {size}. Lower 'learning_rate', or look for values of {where} that are out "
+            f"of scale{kept}."
+        )
+
     # ------------------------------------------------------------------- state
 
     def state(self) -> dict[str, Any]:
@@ -162,7 +173,7 @@ class Training:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state of a training of the same architecture.
+        """Go on from a state of a training of the same architecture, at this one's step size.
 
         Parameters
         ----------
@@ -180,7 +191,10 @@ class Training:
                 "a fit goes on with the data that it began with."
             )
         self.module.load_state_dict(state["module"])
+        rates = [group["lr"] for group in self.optimiser.param_groups]
         self.optimiser.load_state_dict(state["optimiser"])
+        for group, rate in zip(self.optimiser.param_groups, rates, strict=True):
+            group["lr"] = rate  # a fit that diverged goes on with a lower one
         self.noise.restore(state["noise"])
         self._order, self._position = state["order"], state["position"]
         self._sum, self._count = state["sum"]
@@ -190,6 +204,11 @@ class Training:
 def _copy(sources: Sequence[Tensor], targets: Sequence[Tensor]) -> None:
     with torch.no_grad():
         torch._foreach_copy_(list(targets), list(sources))
+
+
+def _remembers(module: nn.Module) -> bool:
+    """Whether it has a state besides parameters, as a running average."""
+    return type(module).get_extra_state is not nn.Module.get_extra_state
 
 
 def as_device(device: Any, owner: str) -> torch.device:
@@ -229,10 +248,19 @@ def write_state(path: str | os.PathLike, header: Mapping[str, Any], training: Tr
         ``estimator`` (its name) and ``architecture`` (a dict of numbers, strings and lists).
     training : Training
     """
-    state = {"format": FORMAT, **header, "training": training.state()}
+    state = _plain({"format": FORMAT, **header, "training": training.state()})
     partial = f"{os.fspath(path)}.partial"  # an interruption leaves the old file whole
     torch.save(state, partial)
     os.replace(partial, path)
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers as Python's: a parameter may be one, and what a callback records."""
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(_plain, value))
+    return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
 
 
 def read_state(path: str | os.PathLike, header: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,13 +17,14 @@ from torch.distributions import Normal
 from annealvi._validation import unchanged_on_error
 from annealvi.deep._estimator import DeepEstimator
 from annealvi.deep._fitted_vae import FittedAutoencoder
+from annealvi.deep._temperature import plan_temperature
 from annealvi.deep.models.vae import AutoencoderNetwork
 from annealvi.deep.noise import Noise
 from annealvi.deep.objectives import avo
 from annealvi.deep.proximity import ProximityPenalty, as_penalty, gram, statistic
 from annealvi.deep.training import Outcome
 from annealvi.inference import Monitor
-from annealvi.temperature import Temperature, as_temperature
+from annealvi.temperature import Temperature
 
 #: Adam's epsilon, as Altosaar et al. have it.
 EPSILON = 1e-6
@@ -137,7 +138,7 @@ class VariationalAutoencoder(FittedAutoencoder):
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "hidden": "no_validation",  # _layers has the message
         "proximity": "no_validation",  # as_penalty
-        "temperature": "no_validation",  # as_temperature
+        "temperature": "no_validation",  # plan_temperature
         "n_transitions": [Interval(Integral, 0, None, closed="left")],
         "transition_hidden": [Interval(Integral, 1, None, closed="left")],
         "calibration": [Interval(Real, 0, 1, closed="both")],
@@ -208,9 +209,9 @@ class VariationalAutoencoder(FittedAutoencoder):
             X = self._check_X(X, reset=True)
             self._layers()
             as_penalty(self.proximity, type(self).__name__)
-            temperature = as_temperature(self.temperature, type(self).__name__)
-            self._planned = temperature.plan(
-                int(self.max_iter), max(1, len(X) // int(self.batch_size)), owner="the fit"
+            per_pass = len(X) / min(int(self.batch_size), len(X))
+            self._planned = plan_temperature(
+                self.temperature, int(self.max_iter), per_pass, type(self).__name__
             )
             return self._fit(X, keep, resume)
 

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from annealvi.deep import PoissonDEF, ProximityPenalty
-from annealvi.deep.models.poisson import Counts, PoissonNetwork, estimate
+from annealvi.deep.models.poisson import Counts, PoissonNetwork, _baseline, estimate
 from annealvi.deep.noise import Noise
 from annealvi.exceptions import DivergenceError
 from annealvi.metrics.held_out import split_tokens
@@ -85,6 +85,20 @@ def test_scaling_of_the_score_lowers_the_variance(counts):
         plain.append(torch.autograd.grad(score, log_rates)[0])
     ratio = torch.stack(scaled).var(dim=0) / torch.stack(plain).var(dim=0)
     assert float(ratio.max()) < 0.7
+
+
+@pytest.mark.parametrize("rate", [1e-2, 3e-5, 1e-6])
+def test_what_rare_draws_are_less_than_is_a_mean_of_the_others(rate):
+    """Where a topic is unlikely, one draw that has it weighs more than all others together."""
+    torch.manual_seed(0)
+    z, f = torch.zeros(500, 32, 1), 50 * torch.randn(500, 32, 1)
+    z[torch.arange(500), torch.randint(32, (500,))] = 1
+    weights = (z - rate).square()
+    found = _baseline(f, weights)
+    others = 1 - torch.eye(32).double()
+    f, weights = f.double(), weights.double()
+    exact = (others @ (weights * f)) / (others @ weights)
+    torch.testing.assert_close(found.double(), exact, rtol=1e-3, atol=1e-3)
 
 
 def test_the_elbo(counts):

@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 from annealvi.deep import HierarchicalPosterior
 from annealvi.deep.energies import ENERGIES
 from annealvi.exceptions import DivergenceError
-from annealvi.schedules import Exponential
+from annealvi.schedules import Exponential, Linear
 
 
 def gaussian(z):
@@ -140,6 +140,11 @@ def test_a_fit_goes_on_where_it_stopped(tmp_path):
         (lambda z: torch.log(z[:, 0]) + gaussian(z), "Got NaN at .* of 192 points"),
         (lambda z: torch.log(z[:, 0].clamp(min=0)), "Got -inf at .* of 192 points"),
         (lambda z: gaussian(z.detach()), "has no gradient"),
+        (lambda z: torch.zeros(len(z), requires_grad=True), "has no gradient"),
+        (
+            lambda z: gaussian(z) + (0 * z[:, 0]).sqrt(),
+            "Got a gradient that is not finite at all 192 points",
+        ),
         (lambda z: (z[:, 0] > 0).long(), "tensor of floats. Got torch.int64"),
         (lambda z: np.zeros(len(z)), "tensor of floats. Got ndarray"),
     ],
@@ -173,6 +178,37 @@ def test_log_densities_that_are_none(log_density, message):
 def test_parameters_out_of_range(options):
     with pytest.raises(ValueError, match=f"The '{next(iter(options))}' parameter of Hier"):
         posterior().set_params(**options).fit()
+
+
+@pytest.mark.parametrize(
+    ("schedule", "got"),
+    [(Linear(-1, 1), "-1"), (lambda done: torch.nan, "nan"), (lambda done: "hot", "'hot'")],
+)
+def test_schedules_that_give_no_weights(schedule, got):
+    with pytest.raises(ValueError, match=rf"'schedule' parameter of .* Got {got}.* at 0 of the"):
+        posterior(schedule=schedule, annealing=0.5).fit()
+
+
+def test_a_log_density_is_looked_at_before_a_state_is_taken_up(tmp_path):
+    posterior(max_iter=3).fit().save_state(tmp_path / "state.pt")
+    estimator = posterior(lambda z: z)
+    with pytest.raises(ValueError, match="must return a tensor of shape"):
+        estimator.fit(resume=tmp_path / "state.pt")
+    with pytest.raises(NotFittedError):
+        estimator.sample()
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 2.5])
+def test_numbers_of_draws(wrong):
+    fitted = posterior(max_iter=1).fit()
+    for name, call in (
+        ("n_samples", lambda: fitted.sample(wrong)),
+        ("n_draws", lambda: fitted.score(n_draws=wrong)),
+        ("n_reverse", lambda: fitted.score(n_reverse=wrong)),
+        ("n_reverse", lambda: fitted.score_samples(np.zeros((2, 2)), n_reverse=wrong)),
+    ):
+        with pytest.raises(ValueError, match=rf"'{name}' must be an int in the range \[1, inf\)"):
+            call()
 
 
 def test_a_failed_refit_leaves_the_estimator_as_it_was():

@@ -12,6 +12,7 @@ from torch import nn
 from annealvi._validation import unchanged_on_error
 from annealvi.deep._estimator import DeepEstimator
 from annealvi.deep.noise import Noise
+from annealvi.deep.proximity import ProximityPenalty
 from annealvi.deep.training import Outcome, Training, as_device
 from annealvi.exceptions import DivergenceError
 
@@ -101,6 +102,28 @@ def test_a_fitted_estimator_pickles_and_goes_on(X, tmp_path):
     np.testing.assert_array_equal(resumed.history_["elbo"][:60], begun.history_["elbo"])
 
 
+def test_a_resumed_fit_takes_the_new_learning_rate(X, tmp_path):
+    """As the error of a fit that diverged says to."""
+    path = tmp_path / "state.pt"
+    begun = Sum(max_iter=20).fit(X)
+    begun.save_state(path)
+    slow = Sum(max_iter=30, learning_rate=1e-12).fit(X, resume=path)
+    for before, after in zip(begun.network_.parameters(), slow.network_.parameters(), strict=True):
+        torch.testing.assert_close(before, after, rtol=0, atol=1e-10)
+
+
+def test_numbers_of_numpy_can_be_saved(X, tmp_path):
+    path = tmp_path / "state.pt"
+
+    def record(estimator, monitor):
+        monitor.record(score=np.float32(0.5), other=np.array(2.0))
+
+    Sum(learning_rate=np.float64(0.01), max_iter=20, callback=record).fit(X).save_state(path)
+    resumed = Sum().fit(X, resume=path)
+    assert same_weights(resumed, Sum().fit(X))
+    np.testing.assert_array_equal(resumed.history_["score"][:20], 0.5)
+
+
 def test_states_of_something_else_are_refused(X, tmp_path):
     path = tmp_path / "state.pt"
     Sum().fit(X).save_state(path)
@@ -151,9 +174,40 @@ def test_a_diverging_fit_says_when_and_keeps_the_last_finite_state(X):
     assert all(bool(torch.isfinite(p).all()) for p in kept)
 
 
+def test_a_diverging_fit_keeps_a_finite_average(X, tmp_path):
+    """What a penalty remembers is a part of the state too."""
+
+    class Penalised(Sum):
+        def _network(self):
+            network = super()._network()
+            network.add_module("penalty", ProximityPenalty(magnitude=1.0).plan(60))
+            return network
+
+        def _objective(self, network, X, noise):
+            def outcome(rows, step):
+                value = torch.cat([network[i].weight.flatten() for i in range(2)])
+                if step == self.bad:
+                    value = value * torch.nan
+                loss = (network[1](network[0](X[rows])) - X[rows].sum(dim=1)[:, None]).square()
+                return Outcome(loss.mean() + network.penalty(value, step, 0.0), -loss.mean())
+
+            return outcome
+
+    model = Penalised()
+    model.bad = 7
+    with pytest.raises(DivergenceError, match="at step 8 of 60"):
+        model.fit(X)
+    memory = model.network_.penalty.get_extra_state()
+    assert bool(torch.isfinite(memory["sum"]).all())
+    assert memory["weight"] == pytest.approx((1 - 0.9999**7) / (1 - 0.9999))
+    model.save_state(tmp_path / "state.pt")
+    model.bad = None
+    assert model.fit(X, resume=tmp_path / "state.pt").n_iter_ == 60
+
+
 def test_an_error_before_the_first_step_leaves_the_estimator_as_it_was(X):
     model = Sum()
-    with pytest.raises(DivergenceError, match="at step 1 of 60: the loss is nan"):
+    with pytest.raises(DivergenceError, match=r"at step 1 of 60: the loss is nan.* scale\.$"):
         model.fit(np.full_like(X, np.nan))
     assert not hasattr(model, "network_")
     model.fit(X)

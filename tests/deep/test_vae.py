@@ -11,6 +11,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import check_non_negative
 
+from annealvi import Annealed, Variational
 from annealvi.deep import ProximityPenalty, VariationalAutoencoder
 from annealvi.exceptions import DivergenceError
 
@@ -251,6 +252,8 @@ def test_bad_pixels(X, change, message):
         ({"hidden": 10}, "'hidden' parameter .* Got 10 instead"),
         ({"proximity": "median"}, "'proximity' parameter of VariationalAutoencoder"),
         ({"temperature": 0.5}, "'temperature' parameter of VariationalAutoencoder"),
+        ({"temperature": Variational()}, "VariationalAutoencoder must be one that follows a plan"),
+        ({"temperature": Annealed("auto")}, r"'auto' .* VariationalAutoencoder needs a number"),
         ({"n_transitions": -1}, r"'n_transitions' parameter .* range \[0, inf\)"),
         ({"calibration": 1.1}, r"'calibration' parameter .* range \[0.0, 1.0\]"),
         ({"transition_hidden": 0}, "'transition_hidden' parameter"),
@@ -270,7 +273,7 @@ def test_bad_questions(X):
     vae = small().fit(X)
     with pytest.raises(ValueError, match="'n_draws' must be an int"):
         vae.score_samples(X, n_draws=0)
-    with pytest.raises(ValueError, match="'n_samples': 0"):
+    with pytest.raises(ValueError, match="'n_samples' must be an int"):
         vae.sample(0)
     with pytest.raises(ValueError, match=r"X has 2 features, but inverse_transform .* expecting 3"):
         vae.inverse_transform(X[:, :2])

@@ -199,7 +199,17 @@ def estimate(
 def _baseline(f: Tensor, weights: Tensor) -> Tensor:
     """The weighted mean over the other draws, along axis 1."""
     center = f.mean(dim=1, keepdim=True)  # cancels, but for rounding
-    weighted = (f - center) * weights
-    others = weights.sum(dim=1, keepdim=True) - weights
-    others = others.clamp(min=torch.finfo(f.dtype).tiny)
-    return center + (weighted.sum(dim=1, keepdim=True) - weighted) / others
+    total = _sums_of_others(weights).clamp(min=torch.finfo(f.dtype).tiny)
+    return center + _sums_of_others((f - center) * weights) / total
+
+
+def _sums_of_others(x: Tensor) -> Tensor:
+    """What all but each draw come to, along axis 1.
+
+    Not the sum less the draw: where a rate is small, what one draw of z = 1 weighs is so much
+    more than all the others that nothing would be left of them.
+    """
+    nothing = torch.zeros_like(x[:, :1])
+    before = torch.cat([nothing, x[:, :-1].cumsum(dim=1)], dim=1)
+    after = torch.cat([nothing, x[:, 1:].flip(1).cumsum(dim=1)], dim=1).flip(1)
+    return before + after
