@@ -1,5 +1,7 @@
 """Algorithms 1 and 2 and their special cases, against plain NumPy."""
 
+import re
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -163,6 +165,28 @@ def test_divergence_keeps_the_last_finite_state():
 
 
 @pytest.mark.parametrize(
+    ("n_steps", "n_records"), [(500, 100), (500, 1), (87, 1)], ids=["often", "once", "at the end"]
+)
+def test_a_state_after_divergence_has_a_finite_elbo(n_steps, n_records):
+    """Components may be finite where their squares are not: then an earlier state is given."""
+    ascent = ProximityAscent(
+        magnitude=0,
+        optimizer="gradient",
+        learning_rate=1.0,
+        n_steps=n_steps,
+        n_records=n_records,
+    )
+    with pytest.raises(DivergenceError) as caught:
+        ascent.ascend(MODEL, START, 1e6)
+    at = int(re.search(r"diverged at step (\d+) of", str(caught.value))[1])
+    state = caught.value.state
+    assert state.n_steps < at <= n_steps
+    assert f"after step {state.n_steps}." in str(caught.value)
+    assert_array_equal(state.elbo, MODEL.elbo(Bernoulli(state.logits), state.means))
+    assert np.all(np.isfinite(state.elbo))
+
+
+@pytest.mark.parametrize(
     ("parameters", "words"),
     [
         (dict(statistic="median"), ["'statistic'", "entropy", "mean_variance", "'median'"]),
@@ -198,6 +222,11 @@ def test_bad_parameters(parameters, words):
 def test_bad_logits(logits, words):
     with pytest.raises(ValueError, match=words):
         ProximityAscent(n_steps=1).ascend(MODEL, START, logits)
+
+
+def test_a_model_is_asked_for():
+    with pytest.raises(ValueError, match=r"'model' must be a BernoulliFactorModel .* Got ndarray"):
+        ProximityAscent(n_steps=1).ascend(X, START)
 
 
 def test_a_start_without_an_elbo():
