@@ -78,7 +78,7 @@ class MovingAverage:
     """
 
     def __init__(self, decay: float) -> None:
-        if not isinstance(decay, Real) or not 0.0 < decay <= 1.0:
+        if not isinstance(decay, float | Real) or not 0.0 < decay <= 1.0:
             raise ValueError(
                 "The 'decay' parameter of MovingAverage must be a float in the range (0.0, 1.0]. "
                 f"Got {decay!r} instead."
