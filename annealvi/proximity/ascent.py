@@ -125,7 +125,8 @@ class ProximityAscent(BaseEstimator):
     shape : {"exponential", "linear"}, default="exponential"
         :math:`k = k_0 \gamma^{t/T}`, or :math:`k_0 (1 - t/T)`.
     gamma : float, default=1e-10
-        :math:`\gamma`, in (0, 1]: what is left of the magnitude in the end.
+        :math:`\gamma`, in (0, 1]: what is left of the magnitude in the end.  Not used with
+        ``shape="linear"``.
     decay : float, default=0.9999
         :math:`\alpha` of the statistic's moving average, in (0, 1].
     n_steps : int, default=10000
