@@ -94,9 +94,9 @@ class Ascent:
         L in the end.
     n_steps : int
         Steps made.
-    steps : ndarray of shape (n_records,)
+    steps : ndarray of shape (n_records + 1,)
         After how many steps the following were taken.
-    elbo_path, magnitude_path : ndarray of shape (n_records, n_runs)
+    elbo_path, magnitude_path : ndarray of shape (n_records + 1, n_runs)
         L, and k, which is `nan` after the last step.
     """
 
@@ -139,7 +139,7 @@ class ProximityAscent(BaseEstimator):
     noise : float, default=0.1
         Standard deviation of what is added to the logits where an inner loop starts.
     n_records : int, default=100
-        How often the ELBO is recorded, evenly over the steps.
+        How often the ELBO is recorded, evenly over the steps, besides the end.
     random_state : int, RandomState instance or None, default=None
         Of the noise.
 

@@ -91,6 +91,28 @@ def test_algorithm_1_is_a_gradient_step_where_nothing_holds_it():
     assert_allclose(noisy.logits, results[1].logits, rtol=1e-12, atol=1e-14)
 
 
+def test_algorithm_1_against_plain_numpy():
+    """Its inner loop by gradients of size rho, from the last point, with the penalty."""
+    rho, k, decay = 1e-3, 50.0, 0.9
+    common = dict(method="inner", magnitude=k, gamma=1.0, decay=decay, n_steps=3, noise=0)
+    ascent = ProximityAscent(n_inner=4, **common, **GRADIENT).ascend(MODEL, START, LOGITS)
+    theta, mu, raw = LOGITS.copy(), START.copy(), 0.0
+    for t in range(3):
+        q = Bernoulli(theta)
+        a, slope = MODEL.gradients(q, mu)
+        g, new = (a - theta) * q.variance, theta.copy()
+        for _ in range(4):
+            pull = 0.0
+            if t:
+                v = expit(new) * expit(-new)
+                pull = np.sign(entropy(new) - raw / (1 - decay**t)) * -new * v
+            new = new + rho * (g - (new - theta) / rho - k * pull)
+        raw = decay * raw + (1 - decay) * entropy(theta)
+        theta, mu = new, mu + rho * slope
+    assert_allclose(ascent.logits, theta, rtol=1e-9, atol=1e-12)
+    assert_allclose(ascent.means, mu, rtol=1e-9, atol=1e-12)
+
+
 def test_algorithm_1_holds_the_statistic():
     """Under a heavy penalty the entropy stays where it was, without one it goes."""
     moved = {}
