@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import Protocol
 
 
@@ -46,10 +47,18 @@ class Exponential:
         :math:`v_0`.
     decay : float
         :math:`\gamma > 0`, what is left of it in the end.
+
+    Raises
+    ------
+    ValueError
+        If `decay` is not positive: powers of it would not be real.
     """
 
     first: float
     decay: float
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "decay", self.decay)
 
     def __call__(self, done: float) -> float:
         return self.first * self.decay**done
@@ -63,9 +72,25 @@ class Relaxing:
     ----------
     first : float
         :math:`v_0 > 0`; the end is :math:`v_0^{.018}`, not quite 1.
+
+    Raises
+    ------
+    ValueError
+        If `first` is not positive: powers of it would not be real.
     """
 
     first: float
 
+    def __post_init__(self) -> None:
+        _check_positive(self, "first", self.first)
+
     def __call__(self, done: float) -> float:
         return self.first ** math.exp(-4.0 * done)
+
+
+def _check_positive(schedule: object, name: str, value: float) -> None:
+    if not isinstance(value, float | Real) or not 0.0 < value < math.inf:
+        raise ValueError(
+            f"The {name!r} parameter of {type(schedule).__name__} must be a float in the range "
+            f"(0.0, inf). Got {value!r} instead."
+        )

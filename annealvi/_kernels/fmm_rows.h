@@ -21,9 +21,9 @@
  * Within [lower, upper], which contain c, it is a; beyond them it is where the limit is, or at
  *     t = c + b (a - c)
  * if that lies further out.  So its inverse temperature (logit - c) / (a - c) is 1 within the
- * limits, b far out, and between them the one that leads to the limit.  A proximity penalty
- * of magnitude k on a statistic that falls or rises from c on does that, with b = 1/(1 + k)
- * and limits where the statistic equals its running average (docs/proximity.md).
+ * limits, b far out, and between them the one that leads to the limit.  A penalty of
+ * k times what a KL from c exceeds its running average by does that, with b = 1/(1 + k) and
+ * limits where it equals the average (docs/proximity.md).
  */
 INLINE V FN(held_logit)(V minus, REAL b, REAL centre, V lower, V upper, REAL *inverse)
 {

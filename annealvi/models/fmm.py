@@ -459,6 +459,11 @@ class FMM:
         centre, lower, upper = (
             np.ascontiguousarray(array, dtype=self.dtype) for array in limits[1:]
         )
+        if not centre.shape == nu.shape[:1] or not lower.shape == upper.shape == nu.shape:
+            raise ValueError(
+                f"Limits of factors must have the shapes {nu.shape[:1]}, {nu.shape} and "
+                f"{nu.shape}, padding too. Got {centre.shape}, {lower.shape} and {upper.shape}."
+            )
         kernels.held_sweep(
             projection,
             coupling,
@@ -472,7 +477,8 @@ class FMM:
             nu,
             inverse,
         )
-        return inverse[:, : self.n_samples]
+        # a ratio of differences, of which near the centre nothing may be left
+        return np.maximum(inverse[:, : self.n_samples], limits.inverse)
 
     def _at_the_prior(self, X: NDArray) -> Factors:
         """What `_collect` gives where nu = pi, without products."""

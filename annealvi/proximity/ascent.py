@@ -94,9 +94,9 @@ class Ascent:
         L in the end.
     n_steps : int
         Steps made.
-    steps : ndarray of shape (n_records,)
+    steps : ndarray of shape (n_records + 1,)
         After how many steps the following were taken.
-    elbo_path, magnitude_path : ndarray of shape (n_records, n_runs)
+    elbo_path, magnitude_path : ndarray of shape (n_records + 1, n_runs)
         L, and k, which is `nan` after the last step.
     """
 
@@ -125,7 +125,8 @@ class ProximityAscent(BaseEstimator):
     shape : {"exponential", "linear"}, default="exponential"
         :math:`k = k_0 \gamma^{t/T}`, or :math:`k_0 (1 - t/T)`.
     gamma : float, default=1e-10
-        :math:`\gamma`, in (0, 1]: what is left of the magnitude in the end.
+        :math:`\gamma`, in (0, 1]: what is left of the magnitude in the end.  Not used with
+        ``shape="linear"``.
     decay : float, default=0.9999
         :math:`\alpha` of the statistic's moving average, in (0, 1].
     n_steps : int, default=10000
@@ -138,7 +139,7 @@ class ProximityAscent(BaseEstimator):
     noise : float, default=0.1
         Standard deviation of what is added to the logits where an inner loop starts.
     n_records : int, default=100
-        How often the ELBO is recorded, evenly over the steps.
+        How often the ELBO is recorded, evenly over the steps, besides the end.
     random_state : int, RandomState instance or None, default=None
         Of the noise.
 
@@ -226,9 +227,14 @@ class ProximityAscent(BaseEstimator):
         ValueError
             If a parameter or an array is out of its range.
         DivergenceError
-            If numbers cease to be finite; its ``state`` is the last one where they were.
+            If numbers cease to be finite; its ``state`` is an Ascent, the last one where they
+            and the ELBO were: of the step before or, where its ELBO is not, of the last record.
         """
         self._validate_params()
+        if not isinstance(model, BernoulliFactorModel):
+            raise ValueError(
+                f"'model' must be a BernoulliFactorModel of the data. Got {type(model).__name__}."
+            )
         start = model.check_means(means)
         shape = (*start.shape[:2], model.n_samples)
         return _Run(self, model, start, _check_logits(logits, shape)).go()
@@ -250,6 +256,7 @@ class _Run:
         self.move_logits, self.move_means = self._optimizer(), self._optimizer()
         self.step = 0
         self.records: list[tuple[int, Array, Array]] = []
+        self.recorded = 0, logits, means
         with np.errstate(over="ignore", invalid="ignore"):
             elbo = model.elbo(Bernoulli(logits), means)
         if not np.all(np.isfinite(elbo)):
@@ -257,7 +264,7 @@ class _Run:
                 f"The ELBO at the start must be finite. Got {elbo[~np.isfinite(elbo)][0]}: scale "
                 "X, or start from smaller 'means'."
             )
-        self.last_elbo = elbo
+        self.elbo = elbo
         given = owner.magnitude
         self.first = np.abs(elbo) if given is None else np.full(len(elbo), float(given))
 
@@ -329,22 +336,29 @@ class _Run:
     def _record(self, q: Bernoulli, k: Array) -> None:
         elbo = self.model.elbo(q, self.means)
         if not np.all(np.isfinite(elbo)):
-            self._diverged(~np.isfinite(elbo))
-        self.last_elbo = elbo
+            self._diverged(self.step, ~np.isfinite(elbo))
+        self.elbo = elbo
         self.records.append((self.step, elbo, k))
+        self.recorded = self.step, self.logits, self.means
 
     def _check(self, logits: Array, means: Array) -> None:
         bad = np.array([~np.isfinite(part).all(axis=(-2, -1)) for part in (logits, means)])
         if bad.any():
-            self._diverged(np.any(bad, axis=0))
+            self._diverged(self.step + 1, np.any(bad, axis=0))
 
-    def _diverged(self, runs: Any) -> None:
+    def _diverged(self, step: int, runs: Any) -> None:
+        """Step back to where the ELBO is finite: long before the numbers it may not be."""
+        elbo = self.model.elbo(Bernoulli(self.logits), self.means)
+        if np.all(np.isfinite(elbo)):
+            self.elbo = elbo
+        else:
+            self.step, self.logits, self.means = self.recorded
         raise DivergenceError(
-            f"The ascent diverged at step {self.step + 1} of {self.owner.n_steps} in "
+            f"The ascent diverged at step {step} of {self.owner.n_steps} in "
             f"{np.count_nonzero(runs)} of {len(runs)} runs; the ELBO was last "
-            f"{self.last_elbo[runs].min():.6g}. Use a smaller 'learning_rate' (it is "
-            f"{self.owner.learning_rate!r}), optimizer='adam', or a smaller 'magnitude'; the "
-            "'state' of this error is the last finite one.",
+            f"{self.elbo[runs].min():.6g}, after step {self.step}. Use a smaller 'learning_rate' "
+            f"(it is {self.owner.learning_rate!r}), optimizer='adam', or a smaller 'magnitude'; "
+            "the 'state' of this error is the last finite one.",
             self._result(),
         )
 
@@ -353,7 +367,7 @@ class _Run:
         return Ascent(
             self.logits,
             self.means,
-            self.last_elbo,
+            self.elbo,
             self.step,
             np.array(steps),
             np.array(elbos),

@@ -33,6 +33,7 @@ Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*, AISTATS, Eq
 from __future__ import annotations
 
 import math
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -81,7 +82,7 @@ class BernoulliFactorModel:
         if not np.all(np.isfinite(data)):
             raise ValueError(f"X of {name} must be finite. It contains NaN or infinity.")
         probability = as_array(prior_probability)
-        if probability.dtype.kind not in "fiu" or probability.ndim > 1:
+        if probability.dtype.kind not in "fiu" or probability.ndim > 1 or not probability.size:
             raise ValueError(
                 f"The 'prior_probability' parameter of {name} must be a float or an array of "
                 f"floats of shape (n_components,). Got {prior_probability!r} instead."
@@ -92,7 +93,7 @@ class BernoulliFactorModel:
                 f"The 'prior_probability' parameter of {name} must lie in the range (0.0, 1.0). "
                 f"Got {wrong.flat[0]} instead."
             )
-        if not 0 < noise_variance < math.inf:
+        if not isinstance(noise_variance, float | Real) or not 0 < noise_variance < math.inf:
             raise ValueError(
                 f"The 'noise_variance' parameter of {name} must be a float in the range "
                 f"(0.0, inf). Got {noise_variance!r} instead."

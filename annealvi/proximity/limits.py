@@ -17,8 +17,10 @@ from annealvi.proximity.statistics import Bernoulli, kl
 Array = NDArray[np.float64]
 
 #: What is left of the KL's way to its maximum falls to e^-REACH about that far from the centre;
-#: further out is as good as infinite.  Lines between NODES miss by some 1e-6.
-NODES, REACH = 4096, 30.0
+#: further out is as good as infinite.  Lines between NODES miss by some 1e-6.  From centres beyond
+#: FAR the KL sets out so slowly that nodes are spaced otherwise: they miss by 1e-5, or from 15 on
+#: by what the KL itself loses to rounding.
+NODES, REACH, FAR = 4096, 30.0, 2.0
 
 
 def kl_limits(values: Array, centre: Array) -> tuple[Array, Array]:
@@ -50,19 +52,25 @@ def kl_limits(values: Array, centre: Array) -> tuple[Array, Array]:
 def _distance(values: Array, c: float) -> Array:
     """How far above c the KL has these values."""
     table, most = _table(c)
-    place = _key(values / most) * ((NODES - 1) / math.sqrt(REACH))
+    place = _key(values / most, c) * ((NODES - 1) / _last_key(c))
     cell = np.minimum(place, NODES - 2.0).astype(np.intp)
     begin = table[cell]
-    distance = begin + (place - cell) * (table[cell + 1] - begin)
+    distance = begin + (np.minimum(place, NODES - 1.0) - cell) * (table[cell + 1] - begin)
     distance[place > NODES - 1] = np.inf
     return distance
 
 
-def _key(done: Array) -> Array:
+def _key(done: Array, c: float) -> Array:
     """Of the part of the way to the maximum that is done: linear in the distance near the
-    centre, and like its root far out."""
+    centre, and like its root far out; the fourth root of that about a centre beyond FAR."""
     with np.errstate(divide="ignore"):
-        return np.sqrt(-np.log1p(-np.minimum(done, 1.0)))
+        key = np.sqrt(-np.log1p(-np.minimum(done, 1.0)))
+    return np.sqrt(np.sqrt(key)) if abs(c) > FAR else key
+
+
+def _last_key(c: float) -> float:
+    """The key of REACH."""
+    return math.sqrt(REACH) if abs(c) <= FAR else REACH**0.125
 
 
 @lru_cache(maxsize=256)
@@ -70,6 +78,6 @@ def _table(c: float) -> tuple[Array, float]:
     """Distances above c at evenly spaced keys, and the KL's maximum there."""
     most = float(np.logaddexp(0.0, -c))
     distances = (2 * REACH + 2 * abs(c)) * np.linspace(0.0, 1.0, 4 * NODES) ** 2
-    keys = _key(kl(Bernoulli(c + distances), c)[0] / most)
-    wanted = np.linspace(0.0, math.sqrt(REACH), NODES)
+    keys = _key(kl(Bernoulli(c + distances), c)[0] / most, c)
+    wanted = np.linspace(0.0, _last_key(c), NODES)
     return np.interp(wanted, keys, distances), most

@@ -12,6 +12,7 @@ Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*, AISTATS, se
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -68,11 +69,21 @@ class MovingAverage:
     Attributes
     ----------
     value : ndarray or None
-        The average; None before the first `update`.
+        The average; None before the first `update`.  An update makes another array.
+
+    Raises
+    ------
+    ValueError
+        If `decay` is out of its range.
     """
 
     def __init__(self, decay: float) -> None:
-        self.decay = decay
+        if not isinstance(decay, float | Real) or not 0.0 < decay <= 1.0:
+            raise ValueError(
+                "The 'decay' parameter of MovingAverage must be a float in the range (0.0, 1.0]. "
+                f"Got {decay!r} instead."
+            )
+        self.decay = float(decay)
         self.value: NDArray[np.float64] | None = None
         self._left = 1.0  # alpha^t
         self._n_seen = 0
@@ -94,5 +105,5 @@ class MovingAverage:
         weight = 1.0 / self._n_seen
         if self.decay < 1.0:
             weight = (1.0 - self.decay) / (1.0 - self._left)
-        self.value += weight * (new - self.value)
+        self.value = np.asarray(self.value + weight * (new - self.value))
         return self.value

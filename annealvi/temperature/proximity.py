@@ -23,8 +23,10 @@ class Proximity(Temperature):
 
     Proximity variational inference adds :math:`-k\, d(f - \tilde f)` to the objective, where f
     is the entropy of a factor q(z) = Bern(sigmoid theta), or its KL from the prior, and
-    :math:`\tilde f` its average over the steps so far.  With a the logit that plain
-    inference would choose, the optimum is a *local, adaptive temperature*: theta = a / T with
+    :math:`\tilde f` its average over the steps so far.  Here d is :math:`\tilde H - H`, or the
+    KL less its average, where that is positive, and 0 where q is less certain than it was.  With
+    a the logit that plain inference would choose, the optimum then is a *local, adaptive
+    temperature*: theta = a / T with
 
     .. math::
        T = 1 \text{ if } H(a) \ge \tilde H, \quad
@@ -48,6 +50,7 @@ class Proximity(Temperature):
     gamma : float, default=1e-4
         What is left of k at the end of its way, in (0, 1].  The paper's 1e-10 is for a way
         of 10,000 steps: in the hundred of a usual fit it spends too few where k matters.
+        Not used with ``shape="linear"``.
     shape : {"exponential", "linear"}, default="exponential"
         :math:`k_0 \gamma^s`, or :math:`k_0 (1 - s)`, with s the fraction of the way.
     decay : float, default=0.9999

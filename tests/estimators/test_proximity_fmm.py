@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV
 
 from annealvi import Proximity, TemperedFMM, TemperedGaussianMixture, TemperedLDA
 from annealvi.datasets import make_shape_mixture
-from annealvi.model import Batch
+from annealvi.model import Batch, Tempering
 from annealvi.models.fmm import FMM
 from annealvi.proximity import Bernoulli, BernoulliFactorModel
 
@@ -160,16 +160,20 @@ def test_few_data(shape):
         assert np.all(np.isfinite(fitted.components_))
 
 
+@pytest.mark.parametrize("probability", [0.3, 0.5])
+@pytest.mark.parametrize("statistic", ["entropy", "kl"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_any_magnitude(dtype):
-    """However hot, 1/T stays a number that the kernels can hold."""
+def test_any_magnitude(dtype, statistic, probability):
+    """However hot, 1/T stays a number that the kernels can hold, and never becomes 0."""
     fitted = fmm(
-        temperature=Proximity(magnitude=1e300),
-        prior_probability=0.5,
+        temperature=Proximity(statistic, magnitude=1e300),
+        prior_probability=probability,
         max_iter=12,
         noise_variance=0.1,
     ).fit(X.astype(dtype))
-    assert np.all(np.isfinite(fitted.temperature_path_)) and fitted.temperature_path_[0] > 1e20
+    assert np.all(np.isfinite(fitted.temperature_path_))
+    if probability == 0.5:  # the start has no room: every factor is held
+        assert fitted.temperature_path_[0] > 1e20
     assert np.all(np.isfinite(fitted.components_))
 
 
@@ -218,3 +222,8 @@ def test_a_local_step_says_how_hot_each_factor_was():
     assert 0.1 - 1e-12 <= local.inverse.min() < local.inverse.max() <= 1 + 1e-12
     untempered = model.local_step(Batch(X, slice(0, 200)), temperature.tempering(9))
     assert untempered.inverse is None
+    limits = temperature.tempering(0).limits
+    for name in ("centre", "lower", "upper"):  # the kernel would read past their ends
+        short = limits._replace(**{name: getattr(limits, name)[..., :-1]})
+        with pytest.raises(ValueError, match=r"Limits of factors must have the shapes \(8,\), "):
+            model.local_step(Batch(X, slice(0, 200)), Tempering(limits=short))

@@ -1,5 +1,7 @@
 """Algorithms 1 and 2 and their special cases, against plain NumPy."""
 
+import re
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -89,6 +91,28 @@ def test_algorithm_1_is_a_gradient_step_where_nothing_holds_it():
     assert_allclose(noisy.logits, results[1].logits, rtol=1e-12, atol=1e-14)
 
 
+def test_algorithm_1_against_plain_numpy():
+    """Its inner loop by gradients of size rho, from the last point, with the penalty."""
+    rho, k, decay = 1e-3, 50.0, 0.9
+    common = dict(method="inner", magnitude=k, gamma=1.0, decay=decay, n_steps=3, noise=0)
+    ascent = ProximityAscent(n_inner=4, **common, **GRADIENT).ascend(MODEL, START, LOGITS)
+    theta, mu, raw = LOGITS.copy(), START.copy(), 0.0
+    for t in range(3):
+        q = Bernoulli(theta)
+        a, slope = MODEL.gradients(q, mu)
+        g, new = (a - theta) * q.variance, theta.copy()
+        for _ in range(4):
+            pull = 0.0
+            if t:
+                v = expit(new) * expit(-new)
+                pull = np.sign(entropy(new) - raw / (1 - decay**t)) * -new * v
+            new = new + rho * (g - (new - theta) / rho - k * pull)
+        raw = decay * raw + (1 - decay) * entropy(theta)
+        theta, mu = new, mu + rho * slope
+    assert_allclose(ascent.logits, theta, rtol=1e-9, atol=1e-12)
+    assert_allclose(ascent.means, mu, rtol=1e-9, atol=1e-12)
+
+
 def test_algorithm_1_holds_the_statistic():
     """Under a heavy penalty the entropy stays where it was, without one it goes."""
     moved = {}
@@ -163,6 +187,28 @@ def test_divergence_keeps_the_last_finite_state():
 
 
 @pytest.mark.parametrize(
+    ("n_steps", "n_records"), [(500, 100), (500, 1), (87, 1)], ids=["often", "once", "at the end"]
+)
+def test_a_state_after_divergence_has_a_finite_elbo(n_steps, n_records):
+    """Components may be finite where their squares are not: then an earlier state is given."""
+    ascent = ProximityAscent(
+        magnitude=0,
+        optimizer="gradient",
+        learning_rate=1.0,
+        n_steps=n_steps,
+        n_records=n_records,
+    )
+    with pytest.raises(DivergenceError) as caught:
+        ascent.ascend(MODEL, START, 1e6)
+    at = int(re.search(r"diverged at step (\d+) of", str(caught.value))[1])
+    state = caught.value.state
+    assert state.n_steps < at <= n_steps
+    assert f"after step {state.n_steps}." in str(caught.value)
+    assert_array_equal(state.elbo, MODEL.elbo(Bernoulli(state.logits), state.means))
+    assert np.all(np.isfinite(state.elbo))
+
+
+@pytest.mark.parametrize(
     ("parameters", "words"),
     [
         (dict(statistic="median"), ["'statistic'", "entropy", "mean_variance", "'median'"]),
@@ -198,6 +244,11 @@ def test_bad_parameters(parameters, words):
 def test_bad_logits(logits, words):
     with pytest.raises(ValueError, match=words):
         ProximityAscent(n_steps=1).ascend(MODEL, START, logits)
+
+
+def test_a_model_is_asked_for():
+    with pytest.raises(ValueError, match=r"'model' must be a BernoulliFactorModel .* Got ndarray"):
+        ProximityAscent(n_steps=1).ascend(X, START)
 
 
 def test_a_start_without_an_elbo():

@@ -109,6 +109,9 @@ def test_factors_that_no_datum_has():
         (dict(prior_probability="half"), "'prior_probability' .* 'half'"),
         (dict(noise_variance=0), r"'noise_variance' .* \(0.0, inf\). Got 0"),
         (dict(noise_variance=np.nan), "'noise_variance' .* nan"),
+        (dict(noise_variance="learn"), r"'noise_variance' .* \(0.0, inf\). Got 'learn' instead"),
+        (dict(noise_variance=[1.0, 2.0]), r"'noise_variance' .* \(0.0, inf\). Got \[1.0, 2.0\]"),
+        (dict(prior_probability=[]), r"'prior_probability' .* \(n_components,\). Got \[\] instead"),
     ],
 )
 def test_bad_constants(options, words):

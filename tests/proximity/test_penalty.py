@@ -43,8 +43,18 @@ def test_the_average_keeps_nothing_of_its_caller():
     average.update(values)
     values[:] = 7
     assert_array_equal(average.value, 1)
-    average.update(values)
+    first = average.value
+    second = average.update(values)
     assert_array_equal(values, 7)
+    assert_array_equal(first, 1)  # what was given out stays what it was
+    average.update(values)
+    assert_array_equal(second, 5)
+
+
+@pytest.mark.parametrize("decay", [0, -0.5, 1.5, np.nan, "slow", None])
+def test_bad_decay(decay):
+    with pytest.raises(ValueError, match=rf"'decay' .* \(0.0, 1.0\]\. Got {decay!r} instead"):
+        MovingAverage(decay)
 
 
 def test_magnitudes():
