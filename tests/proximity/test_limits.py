@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import brentq
 
 from annealvi.proximity import Bernoulli
-from annealvi.proximity.limits import REACH, kl_limits
+from annealvi.proximity.limits import CHUNK, REACH, kl_limits
 from annealvi.proximity.statistics import entropy, kl
 
 
@@ -53,6 +53,16 @@ def test_values_out_of_reach_of_one_side(centre):
     out, within = (upper, lower) if centre > 0 else (lower, upper)
     assert np.all(np.isinf(out))
     assert_allclose(kl(Bernoulli(within), centre)[0], [[5.0, 8.0]], rtol=1e-3)
+
+
+@pytest.mark.parametrize("n_samples", [1, 700, CHUNK + 1])
+def test_rows_of_one_centre_are_looked_up_together(n_samples):
+    centre = np.array([0.0, -0.4, 0.0, 0.0, -0.4, 2.5, 0.0, 0.0])
+    values = np.random.RandomState(0).random_sample((8, n_samples)) * 0.9
+    lower, upper = kl_limits(values, centre)
+    for k in range(8):
+        single = kl_limits(values[k : k + 1], centre[k : k + 1])
+        assert_array_equal([lower[k], upper[k]], [single[0][0], single[1][0]])
 
 
 def test_rows_have_centres_of_their_own():
