@@ -143,7 +143,13 @@ def test_clones_copies_and_searches():
     search = GridSearchCV(
         fmm(temperature=Proximity(), max_iter=10), {"temperature__magnitude": [1.0, 1e3]}, cv=2
     ).fit(X)
-    assert search.best_params_["temperature__magnitude"] in (1.0, 1e3)
+    hottest = search.best_estimator_.temperature_path_.max()
+    assert (
+        search.best_params_["temperature__magnitude"]
+        == search.best_estimator_.temperature.magnitude
+    )
+    scores = search.cv_results_["mean_test_score"]
+    assert np.all(np.isfinite(scores)) and scores[0] != scores[1] and hottest > 1
 
 
 def test_the_same_as_the_name():
