@@ -147,8 +147,8 @@ class DeepEstimator(BaseEstimator):
         """Write all that a fit needs to go on, now or in a callback.
 
         ``fit(..., resume=path)`` of an estimator with the same architecture goes on to its
-        `max_iter`, with the same parameters as if the fit had never stopped.  Its own
-        `learning_rate` and `batch_size` hold from there on.
+        `max_iter`, with the same parameters as if the fit had never stopped.  Of other
+        parameters its own hold from there on: a lower `learning_rate`, say.
 
         Parameters
         ----------
