@@ -220,6 +220,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 runs.append(run(digits, name, kind, seed, iterations, draws))
                 if kept is not None:
                     kept.write_text(json.dumps(runs))
+    runs = [one for one in runs if one["iterations"] == iterations]
     print(table(runs))
     draw(runs, digits).savefig(arguments.output, dpi=120)
     print(f"wrote {arguments.output}")

@@ -147,8 +147,8 @@ class DeepEstimator(BaseEstimator):
         """Write all that a fit needs to go on, now or in a callback.
 
         ``fit(..., resume=path)`` of an estimator with the same architecture goes on to its
-        `max_iter`, with the same parameters as if the fit had never stopped.  Its own
-        `learning_rate` and `batch_size` hold from there on.
+        `max_iter`, with the same parameters as if the fit had never stopped.  Of other
+        parameters its own hold from there on: a lower `learning_rate`, say.
 
         Parameters
         ----------
@@ -169,7 +169,7 @@ class DeepEstimator(BaseEstimator):
     def history_(self) -> dict[str, NDArray]:
         """About a thousand records: ``pass``, ``step``, ``temperature``, ``seconds``, ``elbo``
         (the mean since the record before)."""
-        return self._training.monitor.history
+        return self._training.history()
 
     def _draws(self) -> Noise:
         """Random numbers for a method of the fitted model."""
@@ -196,7 +196,7 @@ class _Progress:
 
     def show(self, outcome: Outcome) -> None:
         if self._bar is not None:
-            self._bar.set_postfix(elbo=f"{float(outcome.elbo):.4g}", refresh=False)
+            self._bar.set_postfix(elbo=f"{float(outcome.elbo.detach()):.4g}", refresh=False)
             self._bar.update()
 
     def __enter__(self) -> _Progress:

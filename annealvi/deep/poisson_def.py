@@ -409,6 +409,7 @@ class PoissonDEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstimato
             "n_components": int(self.n_components),
             "n_samples": int(self._n_samples),  # each has rates
             "prior_rate": float(self.prior_rate),
+            "background": float(self.background),
             "proximity": None if self._penalty is None else self._penalty.statistic,
         }
 

@@ -142,6 +142,7 @@ class RunningPenalty(nn.Module):
         self.n_steps = n_steps
         self._falls = MAGNITUDES[parameters.shape](parameters.gamma)
         self._alpha = parameters.decay
+        self._given = parameters.magnitude is not None
         self._first = None if parameters.magnitude is None else float(parameters.magnitude)
         self._sum: Tensor | None = None  # of alpha^(t - s) f_s over the steps s before t
         self._weight = 0.0  # and the sum of its weights
@@ -183,8 +184,9 @@ class RunningPenalty(nn.Module):
         return {"first": self._first, "sum": self._sum, "weight": self._weight}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
-        self._first, self._sum = state["first"], state["sum"]
-        self._weight = state["weight"]
+        if not self._given:  # what a fit is resumed with holds, as its learning rate does
+            self._first = state["first"]
+        self._sum, self._weight = state["sum"], state["weight"]
 
 
 def inverse_huber(distance: Tensor) -> Tensor:

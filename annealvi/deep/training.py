@@ -6,6 +6,7 @@ optimiser, random numbers, the order of the data and the history.
 
 from __future__ import annotations
 
+import copy
 import math
 import os
 import pickle
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from annealvi.deep.noise import Noise
@@ -134,6 +136,16 @@ class Training:
                     on_step(outcome)
                 except StopIteration:
                     return
+
+    def history(self) -> dict[str, NDArray]:
+        """The monitor's records, and one of the steps since the last where there are such.
+
+        The fit goes on without it, as one that never stopped has none.
+        """
+        monitor = copy.deepcopy(self.monitor)
+        if self._count:
+            monitor.record(elbo=self._sum / self._count)
+        return monitor.history
 
     def _next_rows(self) -> Tensor | None:
         """The rows of the next minibatch; each pass takes the data in a new order.

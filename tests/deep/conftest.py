@@ -1,4 +1,4 @@
-"""Tests of what needs PyTorch: without it the folder is skipped, with the reason."""
+"""Tests of what needs PyTorch: without it the folder is left out."""
 
 from __future__ import annotations
 

@@ -82,6 +82,18 @@ def test_the_state_goes_on():
     assert [float(resumed(values[step], step, 9.0)) for step in range(8, 20)] == costs[8:]
 
 
+def test_a_fit_goes_on_with_the_magnitude_it_is_given():
+    states = {}
+    for k in (None, 3.0):
+        begun = ProximityPenalty(magnitude=k).plan(20)
+        begun(torch.zeros(2), 0, 9.0)
+        states[k] = begun.state_dict()
+    for before, now, expected in ((3.0, 5.0, 5.0), (None, 5.0, 5.0), (None, None, 9.0)):
+        resumed = ProximityPenalty(magnitude=now).plan(20)
+        resumed.load_state_dict(states[before])
+        assert resumed.magnitude(0) == expected
+
+
 @pytest.mark.parametrize("rate", [1e-3, 0.3, 1.0, 7.5, 29.9, 30.1, 80.0])
 def test_poisson_entropy(rate):
     found = float(poisson_entropy(torch.tensor(rate, dtype=torch.double)))

@@ -264,6 +264,8 @@ def test_a_fit_that_is_resumed_is_the_same(tmp_path):
         tiny(**options, n_components=4).fit(X, resume=path)
     with pytest.raises(ValueError, match=r"it has n_samples=70, .* n_samples=60"):
         tiny(**options).fit(X[:60], resume=path)
+    with pytest.raises(ValueError, match=r"it has background=0.01, .* background=0.02"):
+        tiny(**options, background=0.02).fit(X, resume=path)
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,16 @@ def test_a_fitted_estimator_pickles_and_goes_on(X, tmp_path):
     np.testing.assert_array_equal(resumed.history_["elbo"][:60], begun.history_["elbo"])
 
 
+def test_a_fit_that_is_stopped_shows_its_last_steps(X, tmp_path):
+    path = tmp_path / "state.pt"
+    whole = Sum(max_iter=3000).fit(X).history_  # a record each third step
+    begun = Sum(max_iter=3000, callback=stop_at(2)).fit(X)
+    assert begun.history_["step"].tolist() == [2] and np.isfinite(begun.history_["elbo"][0])
+    begun.save_state(path)
+    resumed = Sum(max_iter=3000).fit(X, resume=path).history_
+    np.testing.assert_array_equal(resumed["elbo"], whole["elbo"])
+
+
 def test_a_resumed_fit_takes_the_new_learning_rate(X, tmp_path):
     """As the error of a fit that diverged says to."""
     path = tmp_path / "state.pt"

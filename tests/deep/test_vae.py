@@ -269,6 +269,11 @@ def test_bad_parameters(X, parameters, message):
     assert not hasattr(vae, "network_")
 
 
+def test_progress(X, capsys):
+    small(verbose=1).fit(X)
+    assert "elbo=-" in capsys.readouterr().err
+
+
 def test_bad_questions(X):
     vae = small().fit(X)
     with pytest.raises(ValueError, match="'n_draws' must be an int"):

@@ -58,6 +58,10 @@ def test_dead_relus(digits, monkeypatch, capsys):
         patch.setattr(module, "run", again)
         module.main(["--seeds", "2", "--magnitude", "0.5", *arguments])
     capsys.readouterr()
+    shorter = ["--iterations", "20", "--output", str(output), "--results", str(kept)]
+    module.main(["--magnitude", "0.5", *shorter])
+    table = rows(capsys.readouterr().out)
+    assert [table[method][0] for method in list(table)[1:]] == ["1", "1"]  # not those of 30
     monkeypatch.setattr(module, "MAGNITUDES", [1e6, 1e-3])
     module.main(["--choose", "--iterations", "300", "--output", str(output)])
     assert list(rows(capsys.readouterr().out))[-2:] == ["VI", "PVI, orthogonal, k = 0.001"]
@@ -81,6 +85,11 @@ def test_calibrated_autoencoder(digits, capsys):
         train, test, log_p, generalisation, variational = map(float, table[name][1:6])
         assert log_p < test and variational > 0
         assert generalisation == pytest.approx(test - train, abs=0.011)
+    kept = ["--transitions", "2", "--draws", "5", "--results", str(digits / "runs.json")]
+    for iterations in ("10", "20"):
+        module.main([*kept, "--output", str(output), "--iterations", iterations])
+    table = rows(capsys.readouterr().out)
+    assert {table[name][0] for name in list(table)[1:]} == {"1"}  # not those of 10 too
     (digits / "mnist_static_bin.npz").unlink()
     with pytest.raises(SystemExit, match=r"no image file 'mnist_static_bin'.* ANNEALVI_DATA"):
         module.main(arguments)
