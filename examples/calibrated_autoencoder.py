@@ -198,17 +198,17 @@ def draw(runs: list[dict[str, Any]], digits: Digits) -> Any:
 def main(argv: Sequence[str] | None = None) -> None:
     assert __doc__ is not None
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int)
-    parser.add_argument("--iterations", type=int)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--iterations", type=int, default=500)
     parser.add_argument("--transitions", type=int, default=5, help="of the chains")
-    parser.add_argument("--draws", type=int, help="for each -log p")
+    parser.add_argument("--draws", type=int, default=50, help="for each -log p")
     parser.add_argument("--full", action="store_true", help="20,000 iterations and 3 seeds")
     parser.add_argument("--output", default="calibrated_autoencoder.png")
     parser.add_argument("--results", type=Path, help="JSON file of runs")
+    if parser.parse_known_args(argv)[0].full:
+        parser.set_defaults(iterations=20_000, seeds=3, draws=500)
     arguments = parser.parse_args(argv)
-    iterations = arguments.iterations or (20_000 if arguments.full else 500)
-    seeds = arguments.seeds or (3 if arguments.full else 1)
-    draws = arguments.draws or (500 if arguments.full else 50)
+    iterations, seeds, draws = arguments.iterations, arguments.seeds, arguments.draws
     if min(iterations, seeds, draws, arguments.transitions) < 1:
         parser.error("--seeds, --iterations, --draws and --transitions must be at least 1")
     digits, kept = load(), arguments.results

@@ -193,16 +193,17 @@ def draw(runs: list[dict[str, Any]], shape: tuple[int, int]) -> Any:
 def main(argv: Sequence[str] | None = None) -> None:
     assert __doc__ is not None
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int)
-    parser.add_argument("--iterations", type=int)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--iterations", type=int, default=2000)
     parser.add_argument("--magnitude", type=float, default=1e-5, help="k")
     parser.add_argument("--full", action="store_true", help="50,000 iterations and 3 seeds")
     parser.add_argument("--choose", action="store_true", help="try magnitudes first")
     parser.add_argument("--output", default="dead_relus.png")
     parser.add_argument("--results", type=Path, help="JSON file of runs")
+    if parser.parse_known_args(argv)[0].full:
+        parser.set_defaults(iterations=50_000, seeds=3)
     arguments = parser.parse_args(argv)
-    iterations = arguments.iterations or (50_000 if arguments.full else 2000)
-    seeds = arguments.seeds or (3 if arguments.full else 1)
+    iterations, seeds = arguments.iterations, arguments.seeds
     if min(iterations, seeds) < 1 or arguments.magnitude <= 0:
         parser.error("--seeds and --iterations must be at least 1, --magnitude positive")
     digits = load()

@@ -197,16 +197,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", default="digits", help="digits or mnist_static_bin")
     parser.add_argument("--layers", type=int, default=1)
-    parser.add_argument("--seeds", type=int)
-    parser.add_argument("--iterations", type=int)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--iterations", type=int, default=2500)
     parser.add_argument("--methods", nargs="+", default=METHODS, metavar="METHOD", choices=METHODS)
     parser.add_argument("--starts", nargs="+", default=list(STARTS), choices=list(STARTS))
     parser.add_argument("--full", action="store_true", help="10,000 iterations and 3 seeds")
     parser.add_argument("--output", default="proximity_belief_network.png")
     parser.add_argument("--results", type=Path, help="JSON file of runs")
+    if parser.parse_known_args(argv)[0].full:
+        parser.set_defaults(iterations=10_000, seeds=3)
     arguments = parser.parse_args(argv)
-    iterations = arguments.iterations or (10_000 if arguments.full else 2500)
-    seeds = arguments.seeds or (3 if arguments.full else 1)
+    iterations, seeds = arguments.iterations, arguments.seeds
     if min(iterations, seeds, arguments.layers) < 1:
         parser.error("--seeds, --iterations and --layers must be at least 1")
     images = load(arguments.data)

@@ -165,15 +165,16 @@ def draw(runs: list[dict[str, Any]], plain: float) -> Any:
 def main(argv: Sequence[str] | None = None) -> None:
     assert __doc__ is not None
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int)
-    parser.add_argument("--iterations", type=int)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--iterations", type=int, default=1000)
     parser.add_argument("--methods", nargs="+", default=METHODS, metavar="METHOD", choices=METHODS)
     parser.add_argument("--full", action="store_true", help="1,500 iterations and 3 seeds")
     parser.add_argument("--output", default="proximity_poisson_def.png")
     parser.add_argument("--results", type=Path, help="JSON file of runs")
+    if parser.parse_known_args(argv)[0].full:
+        parser.set_defaults(iterations=1500, seeds=3)
     arguments = parser.parse_args(argv)
-    iterations = arguments.iterations or (1500 if arguments.full else 1000)
-    seeds = arguments.seeds or (3 if arguments.full else 1)
+    iterations, seeds = arguments.iterations, arguments.seeds
     if min(iterations, seeds) < 1:
         parser.error("--seeds and --iterations must be at least 1")
     try:

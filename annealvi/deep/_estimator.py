@@ -171,6 +171,11 @@ class DeepEstimator(BaseEstimator):
         (the mean since the record before)."""
         return self._training.history()
 
+    @property
+    def temperature_path_(self) -> NDArray[np.float64]:
+        """T of each step."""
+        return np.array(self._training.monitor.temperature_path)
+
     def _draws(self) -> Noise:
         """Random numbers for a method of the fitted model."""
         check_is_fitted(self, "network_")

@@ -25,10 +25,6 @@ BLOCK = 4096
 class FittedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstimator):
     """The half of :class:`annealvi.deep.VariationalAutoencoder` that needs a fit."""
 
-    @property
-    def temperature_(self) -> float:
-        return self._training.monitor.temperature
-
     def transform(self, X: Any) -> NDArray[np.float32]:
         """Latent variables of images: the mean of q(z | x).
 

@@ -396,11 +396,6 @@ class PoissonDEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstimato
         """E_q[z] of the documents that were fitted."""
         return numbers(self.network_.log_rates.exp())
 
-    @property
-    def temperature_path_(self) -> NDArray[np.float64]:
-        """T of each step."""
-        return np.array(self._training.monitor.temperature_path)
-
     # ----------------------------------------------------------------- details
 
     def _architecture(self) -> dict[str, Any]:

@@ -115,6 +115,9 @@ class HierarchicalPosterior(DeepEstimator):
     n_iter_ : int
         Steps done.
 
+    temperature_path_ : ndarray of shape (n_iter_,)
+        Beta of each.
+
     history_ : dict of str to ndarray
         About a thousand records: ``pass``, ``step``, ``temperature`` (beta), ``seconds`` and
         ``elbo`` (the objective, mean over the fits, since the record before).

@@ -301,11 +301,6 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, De
         """Logits of x where all these bits are 0."""
         return numbers(self.network_.decoder[0].bias)
 
-    @property
-    def temperature_path_(self) -> NDArray[np.float64]:
-        """T of each step."""
-        return np.array(self._training.monitor.temperature_path)
-
     # ----------------------------------------------------------------- details
 
     def _architecture(self) -> dict[str, Any]:

@@ -100,8 +100,8 @@ class VariationalAutoencoder(FittedAutoencoder):
     network_ : AutoencoderNetwork
         The PyTorch module.
 
-    temperature_ : float
-        T of the last step.
+    temperature_path_ : ndarray of shape (n_iter_,)
+        T of each step.
 
     history_ : dict of str to ndarray
         About a thousand records: ``pass``, ``step``, ``temperature``, ``seconds``, ``elbo``

@@ -154,7 +154,7 @@ def test_what_a_fitted_model_answers(X):
     assert vae.elbo(X).shape == vae.score_samples(X, n_draws=2).shape == (150,)
     assert vae.score_samples(X).dtype == np.float64
     assert vae.get_feature_names_out()[0] == "variationalautoencoder0"
-    assert vae.temperature_ == 1
+    assert vae.temperature_path_[-1] == 1
     sizes = {name: dead.shape for name, dead in vae.dead_units(X).items()}
     assert sizes == {
         "encoder 1": (12,),
@@ -190,7 +190,7 @@ def test_heat_leaves_q_wider(X):
     assert spreads[1] > 1.2 * spreads[0]
     annealed = small(temperature="annealed").fit(X)
     assert annealed.history_["temperature"][0] == pytest.approx(3.9)
-    assert annealed.temperature_ == 1
+    assert annealed.temperature_path_[-1] == 1
 
 
 def test_the_orthogonal_penalty_holds_the_encoder(X):
