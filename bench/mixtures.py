@@ -25,7 +25,7 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 
-from annealvi import Annealed, TemperedFMM, TemperedGaussianMixture, Variational
+from annealvi import Annealed, Proximity, TemperedFMM, TemperedGaussianMixture, Variational
 from annealvi.datasets import load_shapes, make_shape_mixture
 from annealvi.metrics import component_recovery
 
@@ -40,6 +40,9 @@ FMM_METHODS: dict[str, dict[str, Any]] = {
     ),
     "VT to 100, damped .03": dict(temperature=Variational(t_max=100), max_iter=200),
     "VT to 10, undamped": dict(temperature=Variational.as_printed(), max_iter=200),
+    "proximity": dict(temperature=Proximity(), max_iter=200),
+    "proximity, KL": dict(temperature=Proximity("kl"), max_iter=200),
+    "proximity, gamma 1e-10": dict(temperature=Proximity(gamma=1e-10), max_iter=200),
 }
 GMM_METHODS: dict[str, Any] = {
     "VI": 1,
