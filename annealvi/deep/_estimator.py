@@ -106,7 +106,7 @@ class DeepEstimator(BaseEstimator):
         with torch.random.fork_rng(devices=[]):  # the user's generator stays where it is
             torch.manual_seed(seed)
             network = self._network()
-        network = network.to(device)
+        network = network.to(device, torch.float32)  # whatever PyTorch's default is
         data = None if X is None else as_rows(X, device)
         training = Training(
             network,

@@ -151,7 +151,7 @@ class FittedPoissonDEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEs
         network: PoissonNetwork = self.network_
         with torch.no_grad():
             shape = (n_samples, len(self.components_))
-            z = noise.poisson(torch.full(shape, network.prior_rate)).to(noise.device)
+            z = noise.poisson(network.background.new_full(shape, network.prior_rate))
             x = noise.poisson(z @ network.topics().T + network.background)
         return numbers(x), numbers(z)
 
@@ -225,8 +225,8 @@ class FittedPoissonDEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEs
         n_draws, n_steps = int(self.n_draws), int(self.n_local_steps)
         with torch.no_grad():
             topics = network.topics()
-        start = torch.full((len(counts.values), topics.shape[1]), network.prior_rate).log()
-        log_rates = start.to(noise.device).requires_grad_()
+        start = topics.new_full((len(counts.values), topics.shape[1]), network.prior_rate)
+        log_rates = start.log().requires_grad_()
         optimiser = torch.optim.RMSprop([log_rates], lr=self.learning_rate)
         falling = Linear(FASTER * self.learning_rate, self.learning_rate)
         for step in range(n_steps):

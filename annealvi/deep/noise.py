@@ -27,11 +27,11 @@ class Noise:
 
     def normal(self, *shape: int) -> Tensor:
         """Draws from N(0, 1), float32."""
-        return torch.randn(shape, generator=self._generator).to(self.device)
+        return torch.randn(shape, generator=self._generator, dtype=torch.float32).to(self.device)
 
     def uniform(self, *shape: int) -> Tensor:
         """Draws from the uniform distribution on [0, 1), float32."""
-        return torch.rand(shape, generator=self._generator).to(self.device)
+        return torch.rand(shape, generator=self._generator, dtype=torch.float32).to(self.device)
 
     def bernoulli(self, probability: Tensor) -> Tensor:
         """0 or 1, of the shape of the probabilities; no gradient passes."""

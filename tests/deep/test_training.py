@@ -7,10 +7,18 @@ import pickle
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 from torch import nn
 
 from annealvi._validation import unchanged_on_error
+from annealvi.deep import (
+    HierarchicalPosterior,
+    PoissonDEF,
+    SigmoidBeliefNetwork,
+    VariationalAutoencoder,
+)
 from annealvi.deep._estimator import DeepEstimator
+from annealvi.deep.energies import ENERGIES
 from annealvi.deep.noise import Noise
 from annealvi.deep.proximity import ProximityPenalty
 from annealvi.deep.training import Outcome, Training, as_device
@@ -270,6 +278,29 @@ def test_noise():
     assert torch.equal(noise.uniform(4), first)
     copied = pickle.loads(pickle.dumps(noise))
     assert torch.equal(copied.uniform(4), noise.uniform(4))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SigmoidBeliefNetwork((4, 3), proximity="kl"),
+        PoissonDEF(3, n_local_steps=3, proximity="entropy"),
+        VariationalAutoencoder(3, hidden=(8,), proximity="kl"),
+        VariationalAutoencoder(3, hidden=(8,), n_transitions=2, calibration=0.5),
+        HierarchicalPosterior(ENERGIES["d"], 2),
+    ],
+)
+def test_fits_are_in_single_precision_whatever_the_default_is(model):
+    X = np.random.RandomState(0).random_sample((40, 12)) < 0.3
+    model.set_params(max_iter=5, random_state=0)
+    torch.set_default_dtype(torch.float64)
+    try:
+        again = clone(model).fit(X)
+        assert all(p.dtype == torch.float32 for p in again.network_.parameters())
+        assert np.isfinite(again.score(X))
+        assert again.sample(2)[0].dtype == np.float32
+    finally:
+        torch.set_default_dtype(torch.float32)
 
 
 def test_the_same_numbers_on_a_gpu(X, cuda):
