@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from annealvi._recipe import Settings, prior
-from annealvi._top_words import top_columns
+from annealvi._top_words import top_words
 from annealvi._validation import (
     FLOATS,
     canonical_csr,
@@ -217,17 +217,7 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             One list of words a topic.
         """
         check_is_fitted(self)
-        if not isinstance(n, Integral) or n < 1:
-            raise ValueError(f"'n' must be an int in the range [1, inf). Got {n!r} instead.")
-        if feature_names is None:
-            feature_names = getattr(self, "feature_names_in_", range(self._model.n_features))
-        names = np.asarray(feature_names)
-        if names.shape != (self._model.n_features,):
-            raise ValueError(
-                f"'feature_names' must have one name for each of the {self._model.n_features} "
-                f"features. Got shape {names.shape} instead."
-            )
-        return names[top_columns(self._model.topics, int(n))].tolist()
+        return top_words(self._model.topics, n, feature_names, self)
 
     # -------------------------------------------------------------- attributes
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+from typing import Any
+
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 
 def top_columns(topics: NDArray, n: int) -> NDArray[np.intp]:
@@ -29,3 +32,36 @@ def top_columns(topics: NDArray, n: int) -> NDArray[np.intp]:
         candidates = np.flatnonzero(row >= least)
         topic[:] = candidates[np.argsort(-row[candidates], kind="stable")[:n]]
     return columns
+
+
+def top_words(
+    topics: NDArray, n: int, feature_names: ArrayLike | None, estimator: Any
+) -> list[list[Any]]:
+    """The words of :func:`top_columns`, as an estimator's `top_words` gives them.
+
+    Parameters
+    ----------
+    topics : ndarray of shape (n_topics, n_features), float
+    n : int
+    feature_names : array-like of shape (n_features,) or None
+        None means the column names that the estimator has seen, or else column numbers.
+    estimator : object
+        A fitted one.
+
+    Raises
+    ------
+    ValueError
+        If n is not positive, or there are more or fewer names than features.
+    """
+    n_features = topics.shape[1]
+    if not isinstance(n, Integral) or n < 1:
+        raise ValueError(f"'n' must be an int in the range [1, inf). Got {n!r} instead.")
+    if feature_names is None:
+        feature_names = getattr(estimator, "feature_names_in_", range(n_features))
+    names = np.asarray(feature_names)
+    if names.shape != (n_features,):
+        raise ValueError(
+            f"'feature_names' must have one name for each of the {n_features} "
+            f"features. Got shape {names.shape} instead."
+        )
+    return names[top_columns(topics, int(n))].tolist()

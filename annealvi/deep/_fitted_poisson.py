@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from annealvi._top_words import top_columns
+from annealvi._top_words import top_words
 from annealvi._validation import canonical_csr
 from annealvi.deep._estimator import DeepEstimator, numbers, positive
 from annealvi.deep.models.poisson import Counts, PoissonNetwork, estimate
@@ -170,16 +170,7 @@ class FittedPoissonDEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEs
             One list of words a topic.
         """
         check_is_fitted(self)
-        n = positive(n, "n")
-        if feature_names is None:
-            feature_names = getattr(self, "feature_names_in_", range(self.n_features_in_))
-        names = np.asarray(feature_names)
-        if names.shape != (self.n_features_in_,):
-            raise ValueError(
-                f"'feature_names' must have one name for each of the {self.n_features_in_} "
-                f"features. Got shape {names.shape} instead."
-            )
-        return names[top_columns(self.components_, n)].tolist()
+        return top_words(self.components_, n, feature_names, self)
 
     @property
     def components_(self) -> NDArray[np.float32]:
