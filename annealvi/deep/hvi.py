@@ -224,7 +224,27 @@ class StandardNormal(Base):
         return standard_log_density(z)
 
 
-class AmortisedGaussian(Base):
+class ContextGaussian(Base):
+    """A Gaussian that follows from a context; a subclass says how."""
+
+    def moments(self, context: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Means and standard deviations of z_0.
+
+        Parameters
+        ----------
+        context : Tensor of shape (..., c)
+        """
+        raise NotImplementedError
+
+    def forward(self, epsilon: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        mean, sigma = self.moments(context)
+        return mean + sigma * epsilon, standard_log_density(epsilon) - sigma.log().sum(dim=-1)
+
+    def log_density(self, z: Tensor, context: Tensor | None = None) -> Tensor:
+        return gaussian_log_density(z, *self.moments(context))
+
+
+class AmortisedGaussian(ContextGaussian):
     r"""A Gaussian whose mean and standard deviation are linear in a context.
 
     :math:`q_0(z_0 \mid x) = N(A c(x) + a, \mathrm{diag}\,\mathrm{softplus}(B c(x) + b)^2)`.
@@ -246,14 +266,7 @@ class AmortisedGaussian(Base):
         bias[..., dim:] = inverse_softplus(sigma - LEAST_SIGMA)
         self.bias = nn.Parameter(bias)
 
-    def forward(self, epsilon: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        mean, sigma = self._moments(context)
-        return mean + sigma * epsilon, standard_log_density(epsilon) - sigma.log().sum(dim=-1)
-
-    def log_density(self, z: Tensor, context: Tensor | None = None) -> Tensor:
-        return gaussian_log_density(z, *self._moments(context))
-
-    def _moments(self, context: Tensor | None) -> tuple[Tensor, Tensor]:
+    def moments(self, context: Tensor | None) -> tuple[Tensor, Tensor]:
         if context is None:
             raise ValueError("The base of an amortised chain needs a context.")
         mean, s = (context @ self.weight + self.bias).chunk(2, dim=-1)

@@ -18,13 +18,7 @@ from torch import Tensor, nn
 from torch.distributions import Normal
 from torch.nn import functional
 
-from annealvi.deep.hvi import (
-    LEAST_SIGMA,
-    Base,
-    Chain,
-    gaussian_log_density,
-    standard_log_density,
-)
+from annealvi.deep.hvi import LEAST_SIGMA, Chain, ContextGaussian, standard_log_density
 from annealvi.deep.noise import Noise
 from annealvi.deep.proximity import RunningPenalty
 
@@ -66,7 +60,7 @@ class ReLUStack(nn.Module):
         return self.activations(x)[-1]
 
 
-class GaussianHead(Base):
+class GaussianHead(ContextGaussian):
     """q_0, whose means and standard deviations are linear in what the encoder gives.
 
     Parameters
@@ -81,21 +75,8 @@ class GaussianHead(Base):
         self.spread = nn.Linear(n_in, dim)
 
     def moments(self, context: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Means and standard deviations of z_0.
-
-        Parameters
-        ----------
-        context : Tensor of shape (..., n_in)
-        """
         assert context is not None  # where there is an encoder there always is
         return self.mean(context), functional.softplus(self.spread(context)) + LEAST_SIGMA
-
-    def forward(self, epsilon: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        mean, sigma = self.moments(context)
-        return mean + sigma * epsilon, standard_log_density(epsilon) - sigma.log().sum(dim=-1)
-
-    def log_density(self, z: Tensor, context: Tensor | None = None) -> Tensor:
-        return gaussian_log_density(z, *self.moments(context))
 
 
 class Parts(NamedTuple):
