@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from annealvi._top_words import top_words
 from annealvi._validation import canonical_csr
-from annealvi.deep._estimator import DeepEstimator, numbers, positive
+from annealvi.deep._data_estimator import DataEstimator
+from annealvi.deep._estimator import numbers, positive
 from annealvi.deep.models.poisson import Counts, PoissonNetwork, estimate
 from annealvi.deep.noise import Noise
 from annealvi.deep.rows import SparseRows
@@ -26,7 +27,7 @@ BLOCK = 256
 FASTER = 10.0
 
 
-class FittedPoissonDEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstimator):
+class FittedPoissonDEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DataEstimator):
     """The half of :class:`annealvi.deep.PoissonDEF` that needs a fit."""
 
     n_draws: int

@@ -14,7 +14,8 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 from torch import Tensor
 
-from annealvi.deep._estimator import DeepEstimator, numbers, positive
+from annealvi.deep._data_estimator import DataEstimator
+from annealvi.deep._estimator import numbers, positive
 from annealvi.deep.models.vae import never_positive
 from annealvi.deep.objectives import importance_weighted
 
@@ -22,7 +23,7 @@ from annealvi.deep.objectives import importance_weighted
 BLOCK = 4096
 
 
-class FittedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstimator):
+class FittedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DataEstimator):
     """The half of :class:`annealvi.deep.VariationalAutoencoder` that needs a fit."""
 
     def transform(self, X: Any) -> NDArray[np.float32]:

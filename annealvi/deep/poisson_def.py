@@ -13,19 +13,15 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 
 from annealvi._validation import unchanged_on_error
-from annealvi.deep._estimator import DeepEstimator
+from annealvi.deep._data_estimator import DataEstimator
 from annealvi.deep._fitted_poisson import FittedPoissonDEF
-from annealvi.deep._temperature import plan_temperature
 from annealvi.deep.models.poisson import Counts, PoissonNetwork, estimate
 from annealvi.deep.noise import Noise
-from annealvi.deep.proximity import ProximityPenalty, as_penalty
+from annealvi.deep.proximity import ProximityPenalty
 from annealvi.deep.rows import SparseRows
 from annealvi.deep.training import Outcome
 from annealvi.inference import Monitor
 from annealvi.temperature import Temperature
-
-#: Of a Poisson's own rate there is no orthogonal statistic: q has no weights.
-STATISTICS = ("entropy", "kl", "mean_variance")
 
 
 class PoissonDEF(FittedPoissonDEF):
@@ -149,8 +145,10 @@ class PoissonDEF(FittedPoissonDEF):
         "proximity": "no_validation",  # as_penalty has the message
         "temperature": "no_validation",  # plan_temperature has it
         "n_local_steps": [Interval(Integral, 1, None, closed="left")],
-        **DeepEstimator._training_constraints,
+        **DataEstimator._training_constraints,
     }
+    #: Of a Poisson's own rate there is no orthogonal one: q has no weights.
+    _statistics = ("entropy", "kl", "mean_variance")
 
     def __init__(
         self,
@@ -210,14 +208,9 @@ class PoissonDEF(FittedPoissonDEF):
             If the loss is not finite any more; the last finite parameters are kept.
         """
         with unchanged_on_error(self) as keep:
-            owner = type(self).__name__
             X = self._check_X(X, "fit", reset=True)
-            self._penalty = as_penalty(self.proximity, owner, STATISTICS)
+            self._plan(X.shape[0])
             self._n_samples = X.shape[0]
-            per_pass = X.shape[0] / min(int(self.batch_size), X.shape[0])
-            self._temperature = plan_temperature(
-                self.temperature, int(self.max_iter), per_pass, owner
-            )
             # half a word more, so that no word is impossible
             total = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel() + 0.5
             self._mean = (total / X.shape[0]).astype(np.float32)
@@ -232,18 +225,17 @@ class PoissonDEF(FittedPoissonDEF):
             "n_samples": int(self._n_samples),  # each has rates
             "prior_rate": float(self.prior_rate),
             "background": float(self.background),
-            "proximity": None if self._penalty is None else self._penalty.statistic,
+            "proximity": self._statistic(),
         }
 
     def _network(self) -> PoissonNetwork:
-        penalty = None if self._penalty is None else self._penalty.plan(int(self.max_iter))
         return PoissonNetwork(
             torch.as_tensor(self._mean),
             int(self.n_components),
             int(self._n_samples),
             prior_rate=float(self.prior_rate),
             background=float(self.background),
-            penalty=penalty,
+            penalty=self._running_penalty(),
         )
 
     def _optimiser(self, network: torch.nn.Module) -> torch.optim.Optimizer:

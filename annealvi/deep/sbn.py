@@ -17,12 +17,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from annealvi._validation import as_array, canonical_csr, unchanged_on_error
-from annealvi.deep._estimator import DeepEstimator, numbers, positive
-from annealvi.deep._temperature import plan_temperature
+from annealvi.deep._data_estimator import DataEstimator
+from annealvi.deep._estimator import numbers, positive
 from annealvi.deep.models.sbn import BeliefNetwork
 from annealvi.deep.noise import Noise
 from annealvi.deep.objectives import importance_weighted, leave_one_out
-from annealvi.deep.proximity import ProximityPenalty, as_penalty
+from annealvi.deep.proximity import ProximityPenalty
 from annealvi.deep.rows import as_rows
 from annealvi.deep.training import Outcome
 from annealvi.inference import Monitor
@@ -32,7 +32,7 @@ from annealvi.temperature import Temperature
 MOST_DRAWS = 5000
 
 
-class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstimator):
+class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DataEstimator):
     r"""Sigmoid belief network of any depth by amortised variational inference.
 
     Layers of bits, each a logistic regression on the one above:
@@ -149,7 +149,7 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, De
         "temperature": "no_validation",  # plan_temperature has it
         "initial_weight": [None, Interval(Real, None, None, closed="neither")],
         "initial_prior": [Interval(Real, 0, 1, closed="neither")],
-        **DeepEstimator._training_constraints,
+        **DataEstimator._training_constraints,
     }
 
     def __init__(
@@ -208,14 +208,9 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, De
             If the loss is not finite any more; the last finite parameters are kept.
         """
         with unchanged_on_error(self) as keep:
-            owner = type(self).__name__
             X = self._check_X(X, reset=True)
             self._check_hidden()
-            self._penalty = as_penalty(self.proximity, owner)
-            per_pass = X.shape[0] / min(int(self.batch_size), X.shape[0])
-            self._temperature = plan_temperature(
-                self.temperature, int(self.max_iter), per_pass, owner
-            )
+            self._plan(X.shape[0])
             total = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()  # exact
             self._mean = (total / X.shape[0]).astype(np.float32)
             return self._fit(X, keep, resume)
@@ -307,21 +302,17 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, De
         return {
             "n_features": int(self.n_features_in_),
             "hidden": [int(size) for size in self.hidden],
-            "proximity": None if self._penalty is None else self._penalty.statistic,
+            "proximity": self._statistic(),
         }
 
     def _network(self) -> BeliefNetwork:
-        penalty = None if self._penalty is None else self._penalty.plan(int(self.max_iter))
         return BeliefNetwork(
             torch.as_tensor(self._mean),
             [int(size) for size in self.hidden],
             initial_weight=self.initial_weight,
             initial_prior=float(self.initial_prior),
-            penalty=penalty,
+            penalty=self._running_penalty(),
         )
-
-    def _optimiser(self, network: torch.nn.Module) -> torch.optim.Optimizer:
-        return torch.optim.Adam(network.parameters(), lr=self.learning_rate, eps=1e-6, fused=True)
 
     def _objective(
         self, network: BeliefNetwork, X: Any, noise: Noise

@@ -15,19 +15,15 @@ from torch import Tensor, nn
 from torch.distributions import Normal
 
 from annealvi._validation import unchanged_on_error
-from annealvi.deep._estimator import DeepEstimator
+from annealvi.deep._data_estimator import DataEstimator
 from annealvi.deep._fitted_vae import FittedAutoencoder
-from annealvi.deep._temperature import plan_temperature
 from annealvi.deep.models.vae import AutoencoderNetwork
 from annealvi.deep.noise import Noise
 from annealvi.deep.objectives import avo
-from annealvi.deep.proximity import ProximityPenalty, as_penalty, gram, statistic
+from annealvi.deep.proximity import ProximityPenalty, gram, statistic
 from annealvi.deep.training import Outcome
 from annealvi.inference import Monitor
 from annealvi.temperature import Temperature
-
-#: Adam's epsilon, as Altosaar et al. have it.
-EPSILON = 1e-6
 
 
 class VariationalAutoencoder(FittedAutoencoder):
@@ -142,7 +138,7 @@ class VariationalAutoencoder(FittedAutoencoder):
         "n_transitions": [Interval(Integral, 0, None, closed="left")],
         "transition_hidden": [Interval(Integral, 1, None, closed="left")],
         "calibration": [Interval(Real, 0, 1, closed="both")],
-        **DeepEstimator._training_constraints,
+        **DataEstimator._training_constraints,
     }
 
     def __init__(
@@ -208,38 +204,27 @@ class VariationalAutoencoder(FittedAutoencoder):
         with unchanged_on_error(self) as keep:
             X = self._check_X(X, reset=True)
             self._layers()
-            as_penalty(self.proximity, type(self).__name__)
-            per_pass = len(X) / min(int(self.batch_size), len(X))
-            self._planned = plan_temperature(
-                self.temperature, int(self.max_iter), per_pass, type(self).__name__
-            )
+            self._plan(len(X))
             return self._fit(X, keep, resume)
 
     def _architecture(self) -> dict[str, Any]:
-        penalty = as_penalty(self.proximity, type(self).__name__)
         return {
             "n_features": self.n_features_in_,
             "n_components": int(self.n_components),
             "hidden": self._layers(),
             "n_transitions": int(self.n_transitions),
             "transition_hidden": int(self.transition_hidden) if self.n_transitions else None,
-            "proximity": None if penalty is None else penalty.statistic,
+            "proximity": self._statistic(),
         }
 
     def _network(self) -> nn.Module:
-        penalty = as_penalty(self.proximity, type(self).__name__)
         return AutoencoderNetwork(
             self.n_features_in_,
             int(self.n_components),
             self._layers(),
             n_transitions=int(self.n_transitions),
             transition_hidden=int(self.transition_hidden),
-            penalty=None if penalty is None else penalty.plan(int(self.max_iter)),
-        )
-
-    def _optimiser(self, network: nn.Module) -> torch.optim.Optimizer:
-        return torch.optim.Adam(
-            network.parameters(), lr=self.learning_rate, eps=EPSILON, fused=True
+            penalty=self._running_penalty(),
         )
 
     def _objective(
@@ -248,7 +233,7 @@ class VariationalAutoencoder(FittedAutoencoder):
         prior = Normal(torch.zeros((), device=X.device), torch.ones((), device=X.device))
 
         def objective(rows: Tensor, step: int) -> Outcome:
-            x, temperature = X[rows], 1.0 / self._planned.inverse(step)
+            x, temperature = X[rows], 1.0 / self._temperature.inverse(step)
             context = network.encoder(x)
             if network.chain is None:
                 q = network.posterior(context)

@@ -1,0 +1,52 @@
+"""What the estimators of deep models of data share: temperature, penalty and optimiser."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import torch
+
+from annealvi.deep._estimator import DeepEstimator
+from annealvi.deep._temperature import plan_temperature
+from annealvi.deep.proximity import STATISTICS, RunningPenalty, as_penalty
+
+#: Adam's epsilon, as Altosaar et al. have it.
+EPSILON = 1e-6
+
+
+class DataEstimator(DeepEstimator):
+    """A model of data that can be annealed and can pay for moving q faster than its past.
+
+    Parameters
+    ----------
+    proximity : None, str or ProximityPenalty
+    temperature : float, str or Temperature
+    """
+
+    proximity: Any
+    temperature: Any
+    #: What `proximity` can be a penalty on.
+    _statistics: ClassVar[Sequence[str]] = STATISTICS
+
+    def _plan(self, n_samples: int) -> None:
+        """Check penalty and temperature, and say how a fit of so many data goes."""
+        owner = type(self).__name__
+        self._penalty = as_penalty(self.proximity, owner, self._statistics)
+        steps_per_pass = n_samples / min(int(self.batch_size), n_samples)
+        self._temperature = plan_temperature(
+            self.temperature, int(self.max_iter), steps_per_pass, owner
+        )
+
+    def _running_penalty(self) -> RunningPenalty | None:
+        """The penalty of this fit, to be a part of its network."""
+        return None if self._penalty is None else self._penalty.plan(int(self.max_iter))
+
+    def _statistic(self) -> str | None:
+        """What the penalty is on, which a saved state must agree with."""
+        return None if self._penalty is None else self._penalty.statistic
+
+    def _optimiser(self, network: torch.nn.Module) -> torch.optim.Optimizer:
+        return torch.optim.Adam(
+            network.parameters(), lr=self.learning_rate, eps=EPSILON, fused=True
+        )
