@@ -1,5 +1,6 @@
 """Shared fixtures: corpora outside the package, and each instruction set in turn."""
 
+import importlib.util
 import os
 from pathlib import Path
 
@@ -46,3 +47,20 @@ def counts():
     X[5, 12] = 1
     X[20] = rng.poisson(20, 41)
     return sparse.csr_matrix(X)
+
+
+@pytest.fixture
+def load():
+    """Load an example by name, as a module that draws without a window."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+
+    def load(name):
+        path = CHECKOUT / "examples" / f"{name}.py"
+        specification = importlib.util.spec_from_file_location(name, path)
+        module = importlib.util.module_from_spec(specification)
+        specification.loader.exec_module(module)
+        return module
+
+    return load

@@ -1,25 +1,6 @@
 """The examples of deep posteriors run, in small, and show what they say."""
 
-import importlib.util
-from pathlib import Path
-
 import pytest
-
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-
-
-def load(name):
-    specification = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(autouse=True)
-def no_window(monkeypatch):
-    import matplotlib
-
-    matplotlib.use("Agg")
 
 
 def rows(table):
@@ -29,7 +10,7 @@ def rows(table):
 
 
 @pytest.mark.parametrize(("energy", "modes"), [("d", 4), ("c", None)])
-def test_annealed_layers(energy, modes, tmp_path, monkeypatch, capsys):
+def test_annealed_layers(load, energy, modes, tmp_path, monkeypatch, capsys):
     output = tmp_path / "layers.png"
     module = load("annealed_layers")
     monkeypatch.setattr(module, "DRAWS", 500)
@@ -51,7 +32,7 @@ def test_annealed_layers(energy, modes, tmp_path, monkeypatch, capsys):
     assert "--steps and --runs must be at least 1" in capsys.readouterr().err
 
 
-def test_beta_annealing(tmp_path, monkeypatch, capsys):
+def test_beta_annealing(load, tmp_path, monkeypatch, capsys):
     output = tmp_path / "beta.png"
     module = load("beta_annealing")
     monkeypatch.setattr(module, "DRAWS", 500)

@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from annealvi.datasets import make_topic_corpus
-
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-
-
-@pytest.fixture
-def load(monkeypatch):
-    import matplotlib
-
-    matplotlib.use("Agg")
-
-    def load(name):
-        specification = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
-        module = importlib.util.module_from_spec(specification)
-        specification.loader.exec_module(module)
-        return module
-
-    return load
 
 
 def test_belief_networks(load, tmp_path, monkeypatch, capsys):

@@ -2,21 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
-import matplotlib
 import numpy as np
 import pytest
-
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-
-
-def load(name):
-    specification = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
 
 
 def rows(said):
@@ -28,7 +15,6 @@ def rows(said):
 @pytest.fixture(autouse=True)
 def digits(tmp_path, monkeypatch):
     """Images of 5 x 5 pixels where the examples look for digits."""
-    matplotlib.use("Agg")
     rng = np.random.RandomState(0)
     shades = rng.randint(0, 256, (80, 5, 5), dtype=np.uint8)
     bits = rng.random_sample((60, 25)) < shades[:60].reshape(60, -1) / 255
@@ -38,7 +24,7 @@ def digits(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_dead_relus(digits, monkeypatch, capsys):
+def test_dead_relus(load, digits, monkeypatch, capsys):
     output, kept = digits / "dead.png", digits / "runs.json"
     arguments = ["--iterations", "30", "--output", str(output), "--results", str(kept)]
     module = load("dead_relus")
@@ -73,7 +59,7 @@ def test_dead_relus(digits, monkeypatch, capsys):
     assert "--magnitude positive" in capsys.readouterr().err
 
 
-def test_calibrated_autoencoder(digits, capsys):
+def test_calibrated_autoencoder(load, digits, capsys):
     output = digits / "calibrated.png"
     arguments = ["--iterations", "20", "--output", str(output)]
     module = load("calibrated_autoencoder")

@@ -1,36 +1,17 @@
 """The examples run, in small, and show what they say."""
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
-
-def load(name):
-    specification = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(autouse=True)
-def no_window(monkeypatch):
-    import matplotlib
-
-    matplotlib.use("Agg")
-
-
-def test_a_model_of_ones_own(capsys):
+def test_a_model_of_ones_own(load, capsys):
     found = load("custom_model").main(n_starts=12)
     assert list(found) == ["VI (T = 1)", "annealed", "variational tempering"]
     assert found["variational tempering"] > found["VI (T = 1)"]
     assert capsys.readouterr().out.count("best optimum found") == 3
 
 
-def test_the_elbo_of_the_custom_model_never_falls():
+def test_the_elbo_of_the_custom_model_never_falls(load):
     module = load("custom_model")
     from annealvi.model import UNTEMPERED, Batch
 
@@ -47,7 +28,7 @@ def test_the_elbo_of_the_custom_model_never_falls():
 
 
 @pytest.mark.parametrize(("figure", "optima"), [("vt", [1, 2, 2, 2]), ("dasvi", [1, 1, 2])])
-def test_the_surface_of_two_gaussians(figure, optima, tmp_path, capsys):
+def test_the_surface_of_two_gaussians(load, figure, optima, tmp_path, capsys):
     output = tmp_path / "surface.png"
     arguments = ["--figure", figure, "--resolution", "21", "--output", str(output)]
     plain, annealed = load("gmm_surface").main(arguments)
@@ -57,13 +38,13 @@ def test_the_surface_of_two_gaussians(figure, optima, tmp_path, capsys):
     assert [int(line.split(": ")[1].split()[0]) for line in lines] == optima
 
 
-def test_the_toy(tmp_path):
+def test_the_toy(load, tmp_path):
     output = tmp_path / "toy.png"
     load("toy_factors").main(["--seeds", "1", "--samples", "300", "--output", str(output)])
     assert output.stat().st_size > 10_000
 
 
-def test_the_ring_of_starts(tmp_path, capsys):
+def test_the_ring_of_starts(load, tmp_path, capsys):
     output = tmp_path / "ring.png"
     arguments = ["--starts", "8", "--steps", "4000", "--output", str(output)]
     module = load("proximity_ring")
@@ -78,7 +59,7 @@ def test_the_ring_of_starts(tmp_path, capsys):
     assert "must be at least 1" in capsys.readouterr().err
 
 
-def test_faces(tmp_path, monkeypatch, capsys):
+def test_faces(load, tmp_path, monkeypatch, capsys):
     rng = np.random.RandomState(0)
     faces = (rng.random_sample((2100, 6)) < 0.3) @ rng.random_sample((6, 35)) * 40 + 20
     images = np.clip(faces + 5 * rng.standard_normal(faces.shape), 0, 255).astype(np.uint8)
@@ -100,7 +81,7 @@ def rows(table):
     return {line[0]: line[1:] for line in lines if len(line) > 2 and "---" not in line[0]}
 
 
-def test_learning_curves(tmp_path, monkeypatch, capsys):
+def test_learning_curves(load, tmp_path, monkeypatch, capsys):
     output = tmp_path / "curves.png"
     arguments = ["--passes", "1", "--topics", "5", "--jobs", "1", "--output", str(output)]
     module = load("learning_curves")
@@ -120,7 +101,7 @@ def test_learning_curves(tmp_path, monkeypatch, capsys):
     assert "--seeds must be at least 1" in capsys.readouterr().err
 
 
-def test_annealing_lengths(tmp_path, monkeypatch, capsys):
+def test_annealing_lengths(load, tmp_path, monkeypatch, capsys):
     output = tmp_path / "lengths.png"
     arguments = ["--seeds", "1", "--topics", "4", "--jobs", "1", "--output", str(output)]
     module = load("annealing_lengths")
@@ -138,7 +119,7 @@ def test_annealing_lengths(tmp_path, monkeypatch, capsys):
         module.main(["--full", *arguments])
 
 
-def test_hot_documents(tmp_path, monkeypatch, capsys):
+def test_hot_documents(load, tmp_path, monkeypatch, capsys):
     output = tmp_path / "hot.png"
     arguments = ["--jobs", "1", "--show", "3", "--output", str(output)]
     module = load("hot_documents")
@@ -155,7 +136,7 @@ def test_hot_documents(tmp_path, monkeypatch, capsys):
         module.main(["--full", *arguments])
 
 
-def test_planted_documents_keep_their_lengths():
+def test_planted_documents_keep_their_lengths(load):
     from annealvi.datasets import load_arxiv_abstracts
 
     X = load_arxiv_abstracts().data[:200]
