@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 
 from annealvi.deep._estimator import DeepEstimator
@@ -50,3 +52,28 @@ class DataEstimator(DeepEstimator):
         return torch.optim.Adam(
             network.parameters(), lr=self.learning_rate, eps=EPSILON, fused=True
         )
+
+
+def layer_widths(hidden: Any, owner: str) -> list[int]:
+    """A `hidden` parameter, checked.
+
+    Parameters
+    ----------
+    hidden : sequence of int
+    owner : str
+        The estimator, for the message.
+    """
+    if isinstance(hidden, np.ndarray):
+        listed = hidden.ndim == 1
+    else:
+        listed = isinstance(hidden, Sequence) and not isinstance(hidden, str)
+    if not (listed and len(hidden) and all(_is_width(width) for width in hidden)):
+        raise ValueError(
+            f"The 'hidden' parameter of {owner} must be a sequence of ints in the range "
+            f"[1, inf), one a layer. Got {hidden!r} instead."
+        )
+    return [int(width) for width in hidden]
+
+
+def _is_width(width: Any) -> bool:
+    return isinstance(width, Integral) and not isinstance(width, bool) and int(width) >= 1

@@ -16,8 +16,8 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from annealvi._validation import as_array, canonical_csr, unchanged_on_error
-from annealvi.deep._data_estimator import DataEstimator
+from annealvi._validation import canonical_csr, unchanged_on_error
+from annealvi.deep._data_estimator import DataEstimator, layer_widths
 from annealvi.deep._estimator import numbers, positive
 from annealvi.deep.models.sbn import BeliefNetwork
 from annealvi.deep.noise import Noise
@@ -143,7 +143,7 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Da
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        "hidden": ["array-like"],
+        "hidden": "no_validation",  # layer_widths has the message
         "n_draws": [Interval(Integral, 2, None, closed="left")],
         "proximity": "no_validation",  # as_penalty has the message
         "temperature": "no_validation",  # plan_temperature has it
@@ -209,7 +209,7 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Da
         """
         with unchanged_on_error(self) as keep:
             X = self._check_X(X, reset=True)
-            self._check_hidden()
+            layer_widths(self.hidden, type(self).__name__)
             self._plan(X.shape[0])
             total = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()  # exact
             self._mean = (total / X.shape[0]).astype(np.float32)
@@ -301,14 +301,14 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Da
     def _architecture(self) -> dict[str, Any]:
         return {
             "n_features": int(self.n_features_in_),
-            "hidden": [int(size) for size in self.hidden],
+            "hidden": layer_widths(self.hidden, type(self).__name__),
             "proximity": self._statistic(),
         }
 
     def _network(self) -> BeliefNetwork:
         return BeliefNetwork(
             torch.as_tensor(self._mean),
-            [int(size) for size in self.hidden],
+            layer_widths(self.hidden, type(self).__name__),
             initial_weight=self.initial_weight,
             initial_prior=float(self.initial_prior),
             penalty=self._running_penalty(),
@@ -366,14 +366,6 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Da
                 f"Got {wrong.flat[0]}."
             )
         return X
-
-    def _check_hidden(self) -> None:
-        sizes = as_array(self.hidden)
-        if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or not sizes.size or sizes.min() < 1:
-            raise ValueError(
-                f"The 'hidden' parameter of {type(self).__name__} must be a sequence of ints in "
-                f"the range [1, inf), one a layer. Got {self.hidden!r} instead."
-            )
 
     @property
     def _n_features_out(self) -> int:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.distributions import Normal
 
 from annealvi._validation import unchanged_on_error
-from annealvi.deep._data_estimator import DataEstimator
+from annealvi.deep._data_estimator import DataEstimator, layer_widths
 from annealvi.deep._fitted_vae import FittedAutoencoder
 from annealvi.deep.models.vae import AutoencoderNetwork
 from annealvi.deep.noise import Noise
@@ -132,7 +132,7 @@ class VariationalAutoencoder(FittedAutoencoder):
 
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "hidden": "no_validation",  # _layers has the message
+        "hidden": "no_validation",  # layer_widths has the message
         "proximity": "no_validation",  # as_penalty
         "temperature": "no_validation",  # plan_temperature
         "n_transitions": [Interval(Integral, 0, None, closed="left")],
@@ -203,7 +203,7 @@ class VariationalAutoencoder(FittedAutoencoder):
         """
         with unchanged_on_error(self) as keep:
             X = self._check_X(X, reset=True)
-            self._layers()
+            layer_widths(self.hidden, type(self).__name__)
             self._plan(len(X))
             return self._fit(X, keep, resume)
 
@@ -211,7 +211,7 @@ class VariationalAutoencoder(FittedAutoencoder):
         return {
             "n_features": self.n_features_in_,
             "n_components": int(self.n_components),
-            "hidden": self._layers(),
+            "hidden": layer_widths(self.hidden, type(self).__name__),
             "n_transitions": int(self.n_transitions),
             "transition_hidden": int(self.transition_hidden) if self.n_transitions else None,
             "proximity": self._statistic(),
@@ -221,7 +221,7 @@ class VariationalAutoencoder(FittedAutoencoder):
         return AutoencoderNetwork(
             self.n_features_in_,
             int(self.n_components),
-            self._layers(),
+            layer_widths(self.hidden, type(self).__name__),
             n_transitions=int(self.n_transitions),
             transition_hidden=int(self.transition_hidden),
             penalty=self._running_penalty(),
@@ -273,20 +273,3 @@ class VariationalAutoencoder(FittedAutoencoder):
             log_joint = every[-1]
             bound = avo(path, lambda z: every, beta=beta)
         return bound.mean(), (log_joint - log_weight).mean()
-
-    # ----------------------------------------------------------------- details
-
-    def _layers(self) -> list[int]:
-        """`hidden`, checked."""
-        hidden = self.hidden
-        listed = isinstance(hidden, Sequence | np.ndarray) and not isinstance(hidden, str)
-        if not (listed and len(hidden) and all(_is_count(width) for width in hidden)):
-            raise ValueError(
-                f"The 'hidden' parameter of {type(self).__name__} must be a sequence of ints in "
-                f"the range [1, inf), at least one. Got {hidden!r} instead."
-            )
-        return [int(width) for width in hidden]
-
-
-def _is_count(width: Any) -> bool:
-    return isinstance(width, Integral) and not isinstance(width, bool) and int(width) >= 1
