@@ -32,17 +32,17 @@ bench: $(VENV)/.rivals
 	mkdir -p build
 	$(BIN)/pytest bench --benchmark-only --benchmark-sort=fullname \
 		--benchmark-json=build/bench.json
-	$(BIN)/python bench/report.py build/bench.json
+	$(BIN)/python -m bench.speed.report build/bench.json
 
 # Ends with the tables of docs/quality.md and the figure beside it; what is there is not redone.
 quality: $(VENV)/.rivals
-	$(BIN)/python bench/quality.py fit
-	$(BIN)/python bench/quality.py report
+	$(BIN)/python -m bench.studies.quality fit
+	$(BIN)/python -m bench.studies.quality report
 
 optima: $(VENV)/.bench
-	$(BIN)/python bench/optima.py
-	$(BIN)/python bench/mixtures.py
-	$(BIN)/python bench/mixture_starts.py
+	$(BIN)/python -m bench.studies.optima
+	$(BIN)/python -m bench.studies.mixtures
+	$(BIN)/python -m bench.studies.mixture_starts
 
 examples: $(VENV)/.demo
 	$(BIN)/python examples/custom_model.py
@@ -99,7 +99,7 @@ $(VENV)/.lint: $(VENV)/.test
 	touch $@
 
 # A copy of the package outside this folder, compiled with checks.
-$(VENV)-debug/.test: $(SOURCES) $(wildcard annealvi/*.py annealvi/*/*.py)
+$(VENV)-debug/.test: $(SOURCES) $(shell find annealvi -name "*.py")
 	$(PYTHON) -m venv $(VENV)-debug
 	ANNEALVI_DEBUG=1 $(VENV)-debug/bin/pip install --disable-pip-version-check --quiet '.[test]'
 	touch $@

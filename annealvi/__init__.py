@@ -1,9 +1,8 @@
 """Annealed and tempered variational inference for topic and latent factor models."""
 
 from annealvi._version import __version__
-from annealvi.fmm import TemperedFMM
-from annealvi.gmm import TemperedGaussianMixture
 from annealvi.lda import TemperedLDA
+from annealvi.mixtures import TemperedFMM, TemperedGaussianMixture
 from annealvi.temperature import Annealed, Fixed, LocalVariational, Proximity, Variational
 
 __all__ = [

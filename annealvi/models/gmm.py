@@ -36,8 +36,8 @@ from scipy.special import entr, gammaln, logsumexp, psi
 
 from annealvi._kernels.layout import single_threaded_blas
 from annealvi.model import UNTEMPERED, Batch, LocalStep, Tempering
-from annealvi.models._dirichlet import centre, log_gamma_variates, log_rising
-from annealvi.partition import check_log_c_at_1
+from annealvi.models.dirichlet import centre, log_gamma_variates, log_rising
+from annealvi.partition.result import check_log_c_at_1
 
 #: Heat draws components together until they are equal, and equal ones stay equal when it
 #: is gone: the fit of K components ends as a fit of one.  So while T falls, each step is

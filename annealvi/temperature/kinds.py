@@ -9,8 +9,8 @@ from typing import Any
 
 from sklearn.base import clone
 
+from annealvi.temperature.annealed import Annealed, Fixed
 from annealvi.temperature.base import Temperature
-from annealvi.temperature.schedules import Annealed, Fixed
 
 #: What a string stands for as a `temperature` where the model has no kinds of its own.
 KINDS: dict[str, Temperature] = {"annealed": Annealed()}

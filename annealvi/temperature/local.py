@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from annealvi._validation import check_numbers
 from annealvi.model import UNTEMPERED, LocallyNormalised, LocalStep, Tempering
-from annealvi.temperature.variational import Learned, Running, check_prior_weights
+from annealvi.temperature.learned import Learned, Running, check_prior_weights
 
 Normaliser = Literal["document", "corpus"]
 

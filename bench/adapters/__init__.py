@@ -55,7 +55,7 @@ class Library(NamedTuple):
     def adapter(self) -> ModuleType:
         """Import it; ImportError, with the reason, where the library does not work here."""
         try:
-            return importlib.import_module(f"adapters.{self.module}")
+            return importlib.import_module(f"bench.adapters.{self.module}")
         except ImportError:
             raise
         except Exception as error:  # a compiled library may fail to load in its own ways

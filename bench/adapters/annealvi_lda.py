@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from adapters import Fit
 from annealvi import TemperedLDA
 from annealvi.model import UNTEMPERED
-from annealvi.models._lda_blocks import Statistics, TopicWeights
 from annealvi.models.lda import LDA
+from annealvi.models.lda.block import Statistics, TopicWeights
+from bench.adapters import Fit
 
 
 def estimator(

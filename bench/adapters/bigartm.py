@@ -12,7 +12,7 @@ os.environ.setdefault("PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION", "python")
 
 import numpy as np
 
-from adapters import Fit
+from bench.adapters import Fit
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 from gensim.models import LdaModel
 
-from adapters import Fit
+from bench.adapters import Fit
 
 
 def start(problem, X, *, seed=0, passes=1, prepared=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.decomposition import LatentDirichletAllocation
 
-from adapters import Fit
+from bench.adapters import Fit
 
 
 def _estimator(problem, X, n_threads=1, seed=0):

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from adapters import Fit
+from bench.adapters import Fit
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

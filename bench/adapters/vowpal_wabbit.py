@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 from vowpalwabbit import LabelType, Workspace
 
-from adapters import Fit
+from bench.adapters import Fit
 
 
 def start(problem, X):

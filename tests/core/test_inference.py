@@ -156,7 +156,7 @@ def test_monitor_merges_records_of_a_step():
 
 def test_seconds_leave_callbacks_out(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("annealvi.inference.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("annealvi.inference.algorithm.time.perf_counter", lambda: now[0])
 
     class Slow(Mean):
         def local_step(self, *args):

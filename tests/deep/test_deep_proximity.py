@@ -11,7 +11,7 @@ from scipy import stats
 from sklearn.base import clone
 from torch.distributions import Bernoulli, Independent, Normal, Poisson
 
-from annealvi.deep.proximity import (
+from annealvi.deep.penalties import (
     LARGE_RATE,
     ProximityPenalty,
     as_penalty,

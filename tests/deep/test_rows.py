@@ -8,7 +8,7 @@ import torch
 from scipy import sparse
 
 from annealvi import Annealed, LocalVariational, Variational
-from annealvi.deep._temperature import plan_temperature
+from annealvi.deep.estimators.data import plan_temperature
 from annealvi.deep.rows import SparseRows, as_rows
 
 

@@ -16,7 +16,7 @@ from annealvi.deep import ProximityPenalty, SigmoidBeliefNetwork
 from annealvi.deep.models.sbn import BeliefNetwork, log_bernoulli
 from annealvi.deep.noise import Noise
 from annealvi.deep.objectives import importance_weighted, leave_one_out
-from annealvi.deep.proximity import STATISTICS
+from annealvi.deep.penalties import STATISTICS
 from annealvi.exceptions import DivergenceError
 
 D = 5

@@ -17,10 +17,10 @@ from annealvi.deep import (
     SigmoidBeliefNetwork,
     VariationalAutoencoder,
 )
-from annealvi.deep._estimator import DeepEstimator
 from annealvi.deep.energies import ENERGIES
+from annealvi.deep.estimators.base import DeepEstimator
 from annealvi.deep.noise import Noise
-from annealvi.deep.proximity import ProximityPenalty
+from annealvi.deep.penalties import ProximityPenalty
 from annealvi.deep.training import Outcome, Training, as_device
 from annealvi.exceptions import DivergenceError
 

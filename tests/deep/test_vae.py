@@ -86,7 +86,7 @@ def test_the_evidence_tightens_with_draws(X):
 def test_draws_in_several_blocks_are_as_good_as_in_one(X, monkeypatch):
     vae = small().fit(X)
     whole, single = vae.elbo(X[:3], n_draws=1000), [vae.elbo(X[[0] * 500])]
-    monkeypatch.setattr("annealvi.deep._fitted_vae.BLOCK", 300)
+    monkeypatch.setattr("annealvi.deep.estimators.fitted_vae.BLOCK", 300)
     error = 5 * np.std(single) * np.sqrt(2 / 1000)
     np.testing.assert_allclose(vae.elbo(X[:3], n_draws=1000), whole, atol=error)
 

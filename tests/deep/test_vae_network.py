@@ -8,10 +8,10 @@ import torch
 from scipy.special import logsumexp
 from torch.distributions import Normal, kl_divergence
 
+from annealvi.deep.estimators.vae import VariationalAutoencoder
 from annealvi.deep.models.vae import AutoencoderNetwork, ReLUStack, never_positive
 from annealvi.deep.noise import Noise
-from annealvi.deep.proximity import STATISTICS, ProximityPenalty
-from annealvi.deep.vae import VariationalAutoencoder
+from annealvi.deep.penalties import STATISTICS, ProximityPenalty
 
 
 def network(n_components=3, **others):

@@ -12,8 +12,8 @@ from sklearn.base import clone
 from sklearn.decomposition import LatentDirichletAllocation
 
 from annealvi import Fixed, TemperedLDA
-from annealvi._recipe import Settings, batch_size, passes, prior, settle
 from annealvi.datasets import make_topic_corpus
+from annealvi.lda.defaults import Settings, batch_size, passes, prior, settle
 
 PRESETS = ("annealvi", "sklearn")
 OPEN = [name for name in TemperedLDA().get_params(deep=False) if name in Settings._fields]

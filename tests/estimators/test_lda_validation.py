@@ -12,10 +12,10 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils._param_validation import InvalidParameterError
 
 from annealvi import Annealed, TemperedLDA, Variational
-from annealvi import _lda_fit as lda_fit
-from annealvi._held_out import LEAST_GAIN, hold_out
-from annealvi._recipe import passes
 from annealvi.datasets import make_topic_corpus
+from annealvi.lda import fit as lda_fit
+from annealvi.lda.defaults import passes
+from annealvi.lda.early_stopping import LEAST_GAIN, hold_out
 from annealvi.metrics import document_completion
 from annealvi.metrics import held_out as completion
 
@@ -220,7 +220,7 @@ def test_where_tokens_cannot_be_split_the_bound_is_the_score(X, kind, monkeypatc
     elif kind == "one token":
         X = sparse.csr_matrix(np.eye(50)[np.random.RandomState(0).randint(50, size=120)])
     else:
-        monkeypatch.setattr("annealvi._held_out.MOST_TOKENS", 10)
+        monkeypatch.setattr("annealvi.lda.early_stopping.MOST_TOKENS", 10)
     lda = make(max_iter=4).fit(X)
     _, held_out = parts(lda, X)
     assert held_out.halves is None

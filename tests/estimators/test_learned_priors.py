@@ -10,7 +10,7 @@ from scipy import sparse
 
 from annealvi import Annealed, LocalVariational, TemperedLDA, Variational
 from annealvi.datasets import make_topic_corpus
-from annealvi.models._lda_learned_priors import COLD
+from annealvi.models.lda.learned_priors import COLD
 from annealvi.partition import LogPartition
 
 BOTH = dict(doc_topic_prior="learn", topic_word_prior="learn")

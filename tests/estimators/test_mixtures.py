@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from annealvi import Annealed, Fixed, TemperedFMM, TemperedGaussianMixture, Variational
 from annealvi.datasets import make_shape_mixture
-from annealvi.fmm import _with_sampled_directions
+from annealvi.mixtures.fmm import _with_sampled_directions
 
 SHAPES = make_shape_mixture(200, random_state=0)
 X = SHAPES.data

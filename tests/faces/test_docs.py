@@ -13,45 +13,24 @@ import pytest
 import annealvi
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-MODULES = [
-    "lda",
-    "fmm",
-    "gmm",
-    "temperature.base",
-    "temperature.schedules",
-    "temperature.variational",
-    "temperature.local",
-    "temperature.proximity",
-    "temperature.kinds",
-    "proximity.ascent",
-    "proximity.factor_model",
-    "proximity.limits",
-    "proximity.penalty",
-    "proximity.statistics",
-    "inference",
-    "metrics.held_out",
-    "metrics.recovery",
-    "metrics.topics",
-    "datasets",
-    "plot",
-    "model",
-    "partition",
-    "models.lda",
-    "models.lda_prior",
-    "models.fmm",
-    "models.gmm",
-    "schedules",
-    "exceptions",
-]
+
+
+def modules(*, deep):
+    """All modules that a reader may open, those that need PyTorch or the others."""
+    unwanted = ("_", "cli", "data.") if deep else ("_", "cli", "data.", "deep")
+    package = importlib.import_module("annealvi.deep" if deep else "annealvi")
+    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        name = found.name.removeprefix("annealvi.")
+        if not name.startswith(unwanted):
+            yield name
+
+
+MODULES = sorted(modules(deep=False))
 
 
 def deep_modules():
-    """The public modules that need PyTorch, where it is; their tests are marked."""
-    if find_spec("torch") is None:
-        return []
-    deep = importlib.import_module("annealvi.deep")
-    names = [found.name for found in pkgutil.walk_packages(deep.__path__, "deep.")]
-    return [name for name in names if not re.search(r"\._", name)]
+    """Those that need PyTorch, where it is; their tests are marked."""
+    return sorted(modules(deep=True)) if find_spec("torch") else []
 
 
 def with_deep(names):

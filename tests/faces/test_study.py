@@ -1,17 +1,12 @@
 """The quality study's parts that decide what it says: documents, choices, bars."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
-
-import splits
-from study import figure, fits, scores, tables
-from study.store import Cell, Run, Store
-from study.summary import Result
+from bench.studies import splits
+from bench.studies.study import figure, fits, scores, tables
+from bench.studies.study.store import Cell, Run, Store
+from bench.studies.study.summary import Result
 
 CELL = Cell("kos", 20)
 

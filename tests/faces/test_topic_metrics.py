@@ -12,9 +12,9 @@ from sklearn.decomposition import PCA, LatentDirichletAllocation
 from sklearn.exceptions import NotFittedError
 
 from annealvi import TemperedLDA
-from annealvi._top_words import top_columns
 from annealvi.datasets import load_arxiv_abstracts
 from annealvi.metrics import topic_coherence, topic_diversity, topic_stability
+from annealvi.metrics.top_words import top_columns
 
 #: gensim 4.4.0, CoherenceModel of the ten top words of `categories()`: "c_npmi" with
 #: window_size=10**6, "u_mass".

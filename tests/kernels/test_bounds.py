@@ -7,8 +7,8 @@ from scipy.special import gammaln, psi
 
 from annealvi._kernels import bounds
 from annealvi.model import Tempering
-from annealvi.models import lda as lda_model
 from annealvi.models.lda import LDA
+from annealvi.models.lda import model as lda_model
 
 DTYPES = (np.float32, np.float64)
 WIDTHS = (1, 2, 7, 8, 9, 100)  # part of a vector, whole ones, and both

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import psi
 
 from annealvi._kernels.layout import aligned_empty, padded_length
-from annealvi.models._lda_blocks import Rows, TopicWeights, log_of
+from annealvi.models.lda.block import Rows, TopicWeights, log_of
 
 V = 37
 #: Of exponents, which the error of a logarithm is relative to.

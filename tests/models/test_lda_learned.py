@@ -11,8 +11,8 @@ from scipy.special import entr, logsumexp, psi
 from annealvi import TemperedLDA, Variational
 from annealvi.datasets import make_topic_corpus
 from annealvi.model import Batch, LocallyNormalised, Tempering
-from annealvi.models._lda_partition import DocumentPartition
 from annealvi.models.lda import LDA, LocalOptions
+from annealvi.models.lda.log_partition import DocumentPartition
 from annealvi.partition import LogPartition, log_partition
 from annealvi.temperature.local import DocumentRule
 

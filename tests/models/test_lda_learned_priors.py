@@ -8,8 +8,8 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.special import gammaln, psi
 
 from annealvi.model import UNTEMPERED, Batch, LocalStep, Tempering
-from annealvi.models._lda_learned_priors import COLD, LearnedPriors, symmetric_from_mean
 from annealvi.models.lda import LDA, LocalOptions
+from annealvi.models.lda.learned_priors import COLD, LearnedPriors, symmetric_from_mean
 
 ESTIMATES = ("variational", "map")
 FORMS = ("likelihood", "posterior")

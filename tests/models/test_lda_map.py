@@ -13,8 +13,8 @@ from scipy.special import gammaln, logsumexp, psi
 from scipy.stats import dirichlet
 
 from annealvi.model import Batch, Tempering
-from annealvi.models._lda_blocks import Statistics
 from annealvi.models.lda import LDA, LocalOptions
+from annealvi.models.lda.block import Statistics
 
 FORMS = ("likelihood", "posterior")
 ETA = {

@@ -8,10 +8,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse, stats
 from scipy.special import gammaln, logsumexp, psi
 
-from annealvi.models import lda_prior
-from annealvi.models._dirichlet import centre, log_gamma_variates, log_rising
+from annealvi.models.dirichlet import centre, log_gamma_variates, log_rising
 from annealvi.models.lda_prior import LDAPrior
-from annealvi.partition import OutOfReach, even_grid, exponential_grid, log_partition
+from annealvi.partition import OutOfReach, PowerGrid, even_grid, exponential_grid, log_partition
 
 B = np.array([1.0, 0.8, 0.5, 0.3, 0.1])
 FORMS = ("explicit", "collapsed")
@@ -188,9 +187,9 @@ def test_documents_have_theta_of_their_own(D, n_theta):
 
 @pytest.mark.parametrize("budget", [100, 1000, 10**6])
 def test_documents_are_shared_out_evenly(budget, monkeypatch):
-    monkeypatch.setattr(lda_prior, "GROUPS_BLOCK", budget)
+    monkeypatch.setattr("annealvi.models.lda_prior.prior.GROUPS_BLOCK", budget)
     prior = prior_of(0.3, 0.5, [3] * 17 + [0] * 4 + [2] * 5 + [9])
-    lengths, shares = prior._groups(lda_prior.PowerGrid(B), 10)
+    lengths, shares = prior._groups(PowerGrid(B), 10)
     assert shares.shape[1] == min(23, budget // 20)
     assert_array_equal(lengths, [2, 3, 9])
     assert_array_equal(shares.sum(axis=1), [5, 17, 1])

@@ -6,10 +6,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from annealvi import TemperedLDA
-from annealvi.models import _lda_seeds
-from annealvi.models._lda_seeds import spread_documents
-from annealvi.models._lda_topics import SEED_DOCUMENTS, SEED_WEIGHT
 from annealvi.models.lda import LDA
+from annealvi.models.lda.seeds import spread_documents
+from annealvi.models.lda.topics import SEED_DOCUMENTS, SEED_WEIGHT
 
 K = 6
 
@@ -85,8 +84,8 @@ def test_distances_against_loops():
 
 
 def test_a_sample_of_a_large_corpus(monkeypatch):
-    monkeypatch.setattr(_lda_seeds, "LEAST_SAMPLE", 20)
-    monkeypatch.setattr(_lda_seeds, "SAMPLE_A_TOPIC", 5)
+    monkeypatch.setattr("annealvi.models.lda.seeds.LEAST_SAMPLE", 20)
+    monkeypatch.setattr("annealvi.models.lda.seeds.SAMPLE_A_TOPIC", 5)
     X, _ = disjoint(n_each=40)
     for n_topics, size in ((2, 20), (K, 30)):
         sample = np.random.RandomState(4).choice(240, size, replace=False)

@@ -16,8 +16,8 @@ from scipy.special import psi
 from annealvi import TemperedLDA
 from annealvi._kernels import lda as kernels
 from annealvi.model import UNTEMPERED, Tempering
-from annealvi.models._lda_blocks import Statistics
 from annealvi.models.lda import LDA
+from annealvi.models.lda.block import Statistics
 from annealvi.temperature import Fixed
 
 K, V = 5, 150  # three blocks of the vocabulary, the last not full

@@ -6,10 +6,9 @@ from scipy import sparse
 
 from annealvi import Annealed, TemperedLDA
 from annealvi.model import Batch, Tempering
-from annealvi.models import _lda_critical
-from annealvi.models._lda_blocks import LocalOptions
-from annealvi.models._lda_critical import critical_temperature
 from annealvi.models.lda import LDA
+from annealvi.models.lda.block import LocalOptions
+from annealvi.models.lda.critical import critical_temperature
 
 
 def corpus(seed, n_topics, n_words, n_documents=400, n_features=80):
@@ -47,7 +46,7 @@ def growth(X, n_topics, alpha, temperature):
 )
 def test_topics_part_below_it(monkeypatch, seed, n_topics, n_words, alpha):
     X = corpus(seed, n_topics, n_words)
-    monkeypatch.setattr(_lda_critical, "RANK", 1)  # the largest change there is
+    monkeypatch.setattr("annealvi.models.lda.critical.RANK", 1)  # the largest change there is
     critical = critical_temperature(X, n_topics, alpha)
     assert growth(X, n_topics, alpha, 0.97 * critical) > 1.01
     assert growth(X, n_topics, alpha, 1.03 * critical) < 0.99

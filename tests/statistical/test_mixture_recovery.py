@@ -20,7 +20,8 @@ METHODS = {
 }
 
 
-# Measured (bench/mixtures.py): 4.4, 7.0, 8.0 and 7.8 of the shapes, 6.2, 7.9, 8.0, 7.9 of the bars.
+# Measured (bench/studies/mixtures.py): 4.4, 7.0, 8.0 and 7.8 of the shapes, 6.2, 7.9, 8.0 and
+# 7.9 of the bars.
 @pytest.mark.parametrize("shapes", [load_shapes(), BARS], ids=["shapes", "bars"])
 def test_tempering_finds_the_components_of_the_toy(shapes):
     """Mandt et al. (2016), Fig. 4, with N = 1,000: the same starts, nu = pi, m ~ N(0, sigma_mu)."""
@@ -81,7 +82,8 @@ def test_annealing_ends_in_the_better_optimum_of_two_gaussians():
     assert plain < 80
 
 
-# Measured (bench/mixture_starts.py, other seeds): -11.0 and -10.5 of the shapes, 5.0 and 5.9 found.
+# Measured (bench/studies/mixture_starts.py, other seeds): -11.0 and -10.5, and 5.0 and 5.9
+# of the shapes found.
 def test_seeds_help_plain_inference():
     """Directions of rows of X are a better start than random ones where nothing is negative."""
     bounds, found = np.empty((2, len(SEEDS))), np.empty((2, len(SEEDS)))

@@ -21,7 +21,7 @@ from torch.distributions import Poisson, kl_divergence
 from torch.nn.functional import embedding, softplus
 
 from annealvi.deep.noise import Noise
-from annealvi.deep.proximity import RunningPenalty, statistic
+from annealvi.deep.penalties import RunningPenalty, statistic
 
 #: No draw is from a larger rate: float32 does not tell larger counts apart.
 LARGEST_RATE = 2.0**24

@@ -23,7 +23,7 @@ from torch.distributions import Bernoulli
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from annealvi.deep.noise import Noise
-from annealvi.deep.proximity import RunningPenalty, gram, statistic
+from annealvi.deep.penalties import RunningPenalty, gram, statistic
 
 
 class Ascent(NamedTuple):

@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from annealvi.deep.hvi import LEAST_SIGMA, Chain, ContextGaussian, standard_log_density
 from annealvi.deep.noise import Noise
-from annealvi.deep.proximity import RunningPenalty
+from annealvi.deep.penalties import RunningPenalty
 
 #: Of an amortised chain at its start; with .5 it does not learn.
 CHAIN_SIGMA = 0.05

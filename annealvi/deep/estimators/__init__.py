@@ -1,0 +1,1 @@
+"""The estimators of deep models, with the interface of scikit-learn."""

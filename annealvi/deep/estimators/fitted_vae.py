@@ -1,0 +1,214 @@
+"""What a fitted VariationalAutoencoder answers; vae.py has its parameters and its fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
+from torch import Tensor
+
+from annealvi.deep.estimators.base import numbers, positive
+from annealvi.deep.estimators.data import DataEstimator
+from annealvi.deep.models.vae import never_positive
+from annealvi.deep.objectives import importance_weighted
+
+#: Draws of z that are worked on at a time.
+BLOCK = 4096
+
+
+class FittedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DataEstimator):
+    """The half of :class:`annealvi.deep.VariationalAutoencoder` that needs a fit."""
+
+    def transform(self, X: Any) -> NDArray[np.float32]:
+        """Latent variables of images: the mean of q(z | x).
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components), float32
+            With transitions, what leads from the mean of the Gaussian through the means of
+            the transitions: their own mean has no closed form.
+        """
+        check_is_fitted(self)
+        return self._by_blocks(X, 1, lambda x: numbers(self.network_.centre(x)))
+
+    def inverse_transform(self, X: Any) -> NDArray[np.float32]:
+        """Images of latent variables: the probability of each pixel.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            As `transform` gives it.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features), float32
+        """
+        check_is_fitted(self)
+        Z = check_array(X, dtype=np.float32, input_name="X")
+        if Z.shape[1] != self._n_features_out:
+            raise ValueError(
+                f"X has {Z.shape[1]} features, but inverse_transform of {type(self).__name__} "
+                f"is expecting {self._n_features_out}, the number of components."
+            )
+        with torch.no_grad():
+            return numbers(self.network_.logits(self._tensor(Z)).sigmoid())
+
+    def sample(self, n_samples: int = 1) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Draw images from the fitted model.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features), float32, of 0 and 1
+            ``inverse_transform(Z)`` has the probabilities they were drawn with.
+        Z : ndarray of shape (n_samples, n_components), float32
+        """
+        noise = self._draws()
+        z = noise.normal(positive(n_samples, "n_samples"), self._n_features_out)
+        with torch.no_grad():
+            x = noise.bernoulli(self.network_.logits(z).sigmoid())
+        return numbers(x), numbers(z)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The mean of `elbo`, of one draw a datum: higher is better.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : Ignored
+
+        Returns
+        -------
+        float
+            In nats.
+        """
+        return float(np.mean(self.elbo(X)))
+
+    def elbo(self, X: Any, *, n_draws: int = 1) -> NDArray[np.float64]:
+        """The ELBO of each datum at T = 1, a lower bound of its log-likelihood.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        n_draws : int, default=1
+            Draws of z for each; the estimate is unbiased with any number.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            In nats.
+        """
+        return self._average(X, n_draws, lambda weights: weights.mean(dim=0))
+
+    def score_samples(self, X: Any, *, n_draws: int = 100) -> NDArray[np.float64]:
+        r"""The log-likelihood of each datum by importance sampling.
+
+        .. math::
+           \log \frac1K \sum_k \frac{p(x, z_k)}{q(z_k \mid x)}, \quad z_k \sim q(z \mid x)
+
+        (Burda, Grosse, Salakhutdinov 2016, *Importance weighted autoencoders*): in
+        expectation a lower bound that rises with K, from the ELBO to :math:`\log p(x)`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        n_draws : int, default=100
+            K.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            In nats.
+        """
+        return self._average(X, n_draws, importance_weighted)
+
+    def dead_units(self, X: Any) -> dict[str, NDArray[np.bool_]]:
+        """Which rectified units are positive for none of these images.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        dict of str to ndarray of bool, of shape (n_units,)
+            For ``"encoder 1"``, ... from the pixels on and ``"decoder 1"``, ... from z on,
+            where the decoder is given one draw of z from q for each image.
+        """
+        noise, network = self._draws(), self.network_
+
+        def dead(x: Tensor) -> NDArray[np.bool_]:
+            z, _ = network.log_weights(x, 1, noise)
+            layers = [*network.encoder.activations(x), *network.decoder.activations(z)]
+            return numbers(torch.cat(never_positive(layers)))[None]
+
+        every = np.all(self._by_blocks(X, 1, dead), axis=0)
+        widths = [layer.out_features for layer in network.encoder.layers]
+        names = [f"{part} {i + 1}" for part in ("encoder", "decoder") for i in range(len(widths))]
+        ends = np.cumsum([*widths, *widths[::-1]])[:-1]
+        return dict(zip(names, np.split(every, ends), strict=True))
+
+    # ----------------------------------------------------------------- details
+
+    def _average(
+        self, X: Any, n_draws: int, average: Callable[[Tensor], Tensor]
+    ) -> NDArray[np.float64]:
+        """Some mean of each datum's log weights."""
+        noise, n_draws = self._draws(), positive(n_draws, "n_draws")
+
+        def of(x: Tensor) -> NDArray[np.float64]:
+            parts = []
+            for first in range(0, n_draws, BLOCK):
+                n = min(BLOCK, n_draws - first)
+                parts.append(self.network_.log_weights(x, n, noise)[1].double())
+            return numbers(average(torch.cat(parts)))
+
+        return self._by_blocks(X, n_draws, of)
+
+    @torch.no_grad()
+    def _by_blocks(self, X: Any, n_draws: int, of: Callable[[Tensor], NDArray]) -> NDArray:
+        """A function of rows, of as many at a time as fit."""
+        X = self._check_X(X)
+        size = max(1, BLOCK // n_draws)
+        blocks = (self._tensor(X[first : first + size]) for first in range(0, len(X), size))
+        return np.concatenate([of(block) for block in blocks])
+
+    def _check_X(self, X: Any, reset: bool = False) -> NDArray[np.float32]:
+        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float32, order="C")
+        return self._check_pixels(X.toarray() if sparse.issparse(X) else X)
+
+    def _check_pixels(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Raise unless all lie in [0, 1]."""
+        check_non_negative(X, type(self).__name__)
+        if np.max(X) > 1:
+            raise ValueError(
+                f"{type(self).__name__} needs pixels in [0, 1], which are taken as "
+                f"probabilities. X has values up to {np.max(X):g}: divide by the largest that a "
+                "pixel can have, 255 in images of bytes."
+            )
+        return X
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.network_.n_components
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags

@@ -1,0 +1,266 @@
+"""PoissonDEF: scikit-learn's face over :mod:`annealvi.deep.models.poisson`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval
+
+from annealvi._validation import unchanged_on_error
+from annealvi.deep.estimators.data import DataEstimator
+from annealvi.deep.estimators.fitted_poisson import FittedPoissonDEF
+from annealvi.deep.models.poisson import Counts, PoissonNetwork, estimate
+from annealvi.deep.noise import Noise
+from annealvi.deep.penalties import ProximityPenalty
+from annealvi.deep.rows import SparseRows
+from annealvi.deep.training import Outcome
+from annealvi.inference import Monitor
+from annealvi.temperature import Temperature
+
+
+class PoissonDEF(FittedPoissonDEF):
+    r"""Poisson deep exponential family of one layer: a topic model of counts.
+
+    .. math::
+       z_{dk} \sim \mathrm{Poisson}(\lambda_0), \quad
+       x_{dv} \sim \mathrm{Poisson}\Big(\epsilon_v + \sum_k z_{dk}\,
+       \mathrm{softplus}(W_{kv})\Big),
+
+    with :math:`q(z_{dk}) = \mathrm{Poisson}(\lambda_{dk})` of each document and a point
+    estimate of W.  Counts have no gradient: that of
+    :math:`E_q[\log p(x, z) - T \log q(z)]` is estimated from several draws by score functions,
+    less the multiple of the score that varies least
+    (:func:`annealvi.deep.models.poisson.estimate`).
+
+    Parameters
+    ----------
+    n_components : int, default=20
+        Number of topics K.
+
+    prior_rate : float, default=0.1
+        :math:`\lambda_0`.  Small rates make sparse documents: the smaller it was, down to a
+        tenth, the better a few words told the others (docs/deep_proximity.md).
+
+    background : float, default=0.01
+        :math:`\epsilon_v` as a share, in (0, 1), of the word's mean count: without it a
+        document without topics would be impossible.
+
+    n_draws : int, default=32
+        S >= 2, draws from q of each document a step.
+
+    proximity : None, str or ProximityPenalty, default=None
+        What q pays for leaving its recent past: ``"entropy"``, ``"kl"``,
+        ``"mean_variance"`` or an object of :mod:`annealvi.deep.penalties`.  The statistic of
+        a topic is averaged over the documents of the batch.
+
+    temperature : float, "annealed" or Temperature, default=1
+        T of each step: a number >= 1, or an object of :mod:`annealvi.temperature` that follows
+        a plan.  T weighs log q, whatever the `form` of the object.
+
+    n_local_steps : int, default=300
+        Steps that `transform`, `score` and `perplexity` fit the rates of new documents with.
+
+    learning_rate : float, default=0.01
+        Of RMSProp.  Rates of new documents begin with steps of ten times that and end with
+        this.
+
+    batch_size : int, default=64
+        Documents a step.
+
+    max_iter : int, default=5000
+        Steps.
+
+    device : str, default="cpu"
+        ``"cpu"``, ``"cuda"`` or ``"cuda:<index>"``.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed of the start, the order of the documents and the draws; `transform`, `score`,
+        `perplexity` and `sample` draw from it too.
+
+    verbose : int, default=0
+        Whether to show progress (needs tqdm).
+
+    callback : callable, default=None
+        Called as ``callback(estimator, monitor)`` after each step; the estimator can be used
+        as it then is.  ``monitor.record(name=value)`` writes into `history_`; raising
+        ``StopIteration`` ends the fit.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        :math:`\mathrm{softplus}(W)`: what each unit of a topic adds to the rates of words.
+
+    background_ : ndarray of shape (n_features,)
+        :math:`\epsilon`.
+
+    document_rates_ : ndarray of shape (n_samples, n_components)
+        :math:`\lambda` of the documents that were fitted.
+
+    network_ : torch.nn.Module
+        :class:`annealvi.deep.models.poisson.PoissonNetwork`.
+
+    n_iter_ : int
+        Steps done.
+
+    temperature_path_ : ndarray of shape (n_iter_,)
+        T of each.
+
+    history_ : dict of str to ndarray
+        About a thousand records: ``pass``, ``step``, ``temperature``, ``seconds`` and
+        ``elbo`` (at T = 1, a document, the mean since the record before).
+
+    n_features_in_ : int
+        Number of words V.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        The words, where X has string column names.
+
+    References
+    ----------
+    Ranganath, Gerrish, Blei (2014), *Black box variational inference*, AISTATS.
+    Ranganath, Tang, Charlin, Blei (2015), *Deep exponential families*, AISTATS.
+    Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*, AISTATS.
+
+    Examples
+    --------
+    >>> from annealvi.datasets import make_topic_corpus
+    >>> from annealvi.deep import PoissonDEF
+    >>> X = make_topic_corpus(50, 30, 3, random_state=0).data
+    >>> topics = PoissonDEF(3, max_iter=10, n_local_steps=5, random_state=0).fit(X)
+    >>> topics.transform(X).shape
+    (50, 3)
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "prior_rate": [Interval(Real, 0, None, closed="neither")],
+        "background": [Interval(Real, 0, 1, closed="neither")],
+        "n_draws": [Interval(Integral, 2, None, closed="left")],
+        "proximity": "no_validation",  # as_penalty has the message
+        "temperature": "no_validation",  # plan_temperature has it
+        "n_local_steps": [Interval(Integral, 1, None, closed="left")],
+        **DataEstimator._training_constraints,
+    }
+    #: Of a Poisson's own rate there is no orthogonal one: q has no weights.
+    _statistics = ("entropy", "kl", "mean_variance")
+
+    def __init__(
+        self,
+        n_components: int = 20,
+        *,
+        prior_rate: float = 0.1,
+        background: float = 0.01,
+        n_draws: int = 32,
+        proximity: str | ProximityPenalty | None = None,
+        temperature: float | str | Temperature = 1,
+        n_local_steps: int = 300,
+        learning_rate: float = 0.01,
+        batch_size: int = 64,
+        max_iter: int = 5000,
+        device: Any = "cpu",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        callback: Callable[[Any, Monitor], None] | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.prior_rate = prior_rate
+        self.background = background
+        self.n_draws = n_draws
+        self.proximity = proximity
+        self.temperature = temperature
+        self.n_local_steps = n_local_steps
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, *, resume: str | os.PathLike | None = None) -> Self:
+        """Learn topics from counts.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Word counts: non-negative integers, of any dtype.
+        y : Ignored
+            Present for API consistency.
+        resume : path, optional
+            What :meth:`save_state` wrote: the fit goes on from there to `max_iter`.
+
+        Returns
+        -------
+        self : PoissonDEF
+
+        Raises
+        ------
+        ValueError
+            If X or a parameter is out of range; the estimator stays as it was.
+        DivergenceError
+            If the loss is not finite any more; the last finite parameters are kept.
+        """
+        with unchanged_on_error(self) as keep:
+            X = self._check_X(X, "fit", reset=True)
+            self._plan(X.shape[0])
+            self._n_samples = X.shape[0]
+            # half a word more, so that no word is impossible
+            total = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel() + 0.5
+            self._mean = (total / X.shape[0]).astype(np.float32)
+            return self._fit(X, keep, resume)
+
+    # ----------------------------------------------------------------- details
+
+    def _architecture(self) -> dict[str, Any]:
+        return {
+            "n_features": int(self.n_features_in_),
+            "n_components": int(self.n_components),
+            "n_samples": int(self._n_samples),  # each has rates
+            "prior_rate": float(self.prior_rate),
+            "background": float(self.background),
+            "proximity": self._statistic(),
+        }
+
+    def _network(self) -> PoissonNetwork:
+        return PoissonNetwork(
+            torch.as_tensor(self._mean),
+            int(self.n_components),
+            int(self._n_samples),
+            prior_rate=float(self.prior_rate),
+            background=float(self.background),
+            penalty=self._running_penalty(),
+        )
+
+    def _optimiser(self, network: torch.nn.Module) -> torch.optim.Optimizer:
+        return torch.optim.RMSprop(network.parameters(), lr=self.learning_rate)
+
+    def _objective(
+        self, network: PoissonNetwork, X: SparseRows, noise: Noise
+    ) -> Callable[[Any, int], Outcome]:
+        n_draws, planned, penalty = int(self.n_draws), self._temperature, network.penalty
+
+        def outcome(rows: torch.Tensor, step: int) -> Outcome:
+            temperature = 1.0 / planned.inverse(step)
+            log_rates = network.log_rates[rows]
+            found = estimate(
+                network,
+                log_rates,
+                Counts(*X.padded(rows)),
+                n_draws,
+                noise,
+                temperature=temperature,
+            )
+            loss, elbo = -found.surrogate.mean(), found.elbo.mean()
+            if penalty is not None:
+                value = network.statistic(penalty.statistic, log_rates)
+                loss = loss + penalty(value, step, elbo * len(rows))
+            return Outcome(loss, elbo, temperature)
+
+        return outcome

@@ -1,0 +1,418 @@
+"""HierarchicalPosterior: scikit-learn's face over chains and their annealed objectives."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from annealvi._validation import unchanged_on_error
+from annealvi.deep.estimators.base import DeepEstimator, numbers, positive
+from annealvi.deep.hvi import Chain
+from annealvi.deep.noise import Noise
+from annealvi.deep.objectives import hvi_elbo, log_evidence_bounds, loss_calibrated
+from annealvi.deep.training import Outcome
+from annealvi.inference import Monitor
+from annealvi.schedules import Linear, Schedule
+
+#: Points of a fresh chain at which a log density is tried before the fit.
+TRIALS = 64
+#: A transition that does little at first keeps apart what those before it have told apart: from
+#: here 16 of 16 annealed fits of energy (d) that started cold came to all four modes, from a
+#: gate bias of -1 and a weight scale of 1 only 7 (docs/annealed_objectives.md).
+GATE_BIAS, WEIGHT_SCALE = -2.0, 0.3
+#: Draws, and draws of the reverse chain, by which fits are ranked.
+RANKING = (500, 50)
+
+
+class HierarchicalPosterior(DeepEstimator):
+    r"""A deep posterior of a density that is known up to a constant.
+
+    A chain of T gated Gaussian transitions leads from N(0, I) to the density (see
+    :mod:`annealvi.deep.hvi`).  Annealed variational objectives give each transition a target
+    of its own on the way, so that the chain explores; the plain ELBO of the chain finds
+    modes near each other, or some of them (see :mod:`annealvi.deep.objectives`).
+
+    Parameters
+    ----------
+    log_density : callable
+        log f: takes a tensor of shape (n, dim), gives one of shape (n,), made of PyTorch
+        operations, so that it has a gradient.  It is worked out in float32 on `device`.
+
+    dim : int
+        Dimensions of z.
+
+    n_transitions : int, default=10
+        T.
+
+    objective : {"avo", "elbo"}, default="avo"
+        What is maximised: the sum of the annealed objectives of the transitions, or the
+        hierarchical ELBO.
+
+    calibration : float, default=1.0
+        Under ``"avo"``, the weight a in [0, 1] of the annealed objectives; the ELBO has the
+        rest (loss-calibrated AVO).
+
+    annealing : float, default=0.0
+        The part of the steps, in [0, 1], over which beta follows `schedule`; then it is 1.
+        Beta weights all but log f, and is the temperature that `history_` shows.
+
+    schedule : Schedule or None, default=None
+        Beta over the annealed steps, see :mod:`annealvi.schedules`; None means
+        ``Linear(0.01, 1)``.
+
+    hidden : int, default=64
+        Width of each transition's hidden layer.
+
+    learning_rate : float, default=1e-3
+        Of Adam.
+
+    batch_size : int, default=64
+        Draws a step.
+
+    max_iter : int, default=2000
+        Steps.
+
+    n_init : int, default=1
+        Independent fits, side by side; the one with the largest lower bound is kept.
+
+    device : str, default="cpu"
+        ``"cpu"``, ``"cuda"`` or ``"cuda:<index>"``.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed of weights and draws; `sample` and `score` draw from it too.
+
+    verbose : int, default=0
+        Whether to show progress.
+
+    callback : callable, default=None
+        Called as ``callback(estimator, monitor)`` after each step; raising
+        ``StopIteration`` ends the fit.
+
+    Attributes
+    ----------
+    lower_bounds_ : ndarray of shape (n_init,)
+        The lower bound of log Z that each fit reached, as in `score`.
+
+    lower_bound_ : float
+        The largest.
+
+    best_ : int
+        Whose it is.
+
+    network_ : Chain
+        All fits, in the order of `lower_bounds_`.
+
+    n_iter_ : int
+        Steps done.
+
+    temperature_path_ : ndarray of shape (n_iter_,)
+        Beta of each.
+
+    history_ : dict of str to ndarray
+        About a thousand records: ``pass``, ``step``, ``temperature`` (beta), ``seconds`` and
+        ``elbo`` (the objective, mean over the fits, since the record before).
+
+    References
+    ----------
+    Huang, Tan, Lacoste, Courville (2018), *Improving explorability in variational inference
+    with annealed variational objectives*, NeurIPS.
+    Ranganath, Tran, Blei (2016), *Hierarchical variational models*, ICML.
+
+    Examples
+    --------
+    >>> from annealvi.deep import HierarchicalPosterior
+    >>> from annealvi.deep.energies import ENERGIES
+    >>> posterior = HierarchicalPosterior(ENERGIES["d"], 2, max_iter=20, random_state=0).fit()
+    >>> posterior.sample(5).shape
+    (5, 2)
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "log_density": [callable],
+        "dim": [Interval(Integral, 1, None, closed="left")],
+        "n_transitions": [Interval(Integral, 1, None, closed="left")],
+        "objective": [StrOptions({"avo", "elbo"})],
+        "calibration": [Interval(Real, 0, 1, closed="both")],
+        "annealing": [Interval(Real, 0, 1, closed="both")],
+        "schedule": [None, callable],
+        "hidden": [Interval(Integral, 1, None, closed="left")],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        **DeepEstimator._training_constraints,
+    }
+
+    def __init__(
+        self,
+        log_density: Callable[[torch.Tensor], torch.Tensor],
+        dim: int,
+        n_transitions: int = 10,
+        *,
+        objective: Literal["avo", "elbo"] = "avo",
+        calibration: float = 1.0,
+        annealing: float = 0.0,
+        schedule: Schedule | None = None,
+        hidden: int = 64,
+        learning_rate: float = 1e-3,
+        batch_size: int = 64,
+        max_iter: int = 2000,
+        n_init: int = 1,
+        device: str = "cpu",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        callback: Callable[[Any, Monitor], None] | None = None,
+    ) -> None:
+        self.log_density = log_density
+        self.dim = dim
+        self.n_transitions = n_transitions
+        self.objective = objective
+        self.calibration = calibration
+        self.annealing = annealing
+        self.schedule = schedule
+        self.hidden = hidden
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.n_init = n_init
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any = None, y: Any = None, *, resume: str | os.PathLike | None = None) -> Self:
+        """Learn the posterior of the log density.
+
+        Parameters
+        ----------
+        X, y : Ignored
+            Present for API consistency: a density takes the place of data.
+        resume : path, optional
+            What :meth:`save_state` wrote, to go on from.
+
+        Returns
+        -------
+        self : HierarchicalPosterior
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, or `log_density` gives a wrong shape, NaN, an
+            infinity or no gradient; the estimator stays as it was.
+        DivergenceError
+            If the objective or its gradient is not finite during the fit.
+        """
+        with unchanged_on_error(self) as keep:
+            for name in ("lower_bounds_", "lower_bound_", "best_"):
+                self.__dict__.pop(name, None)  # a callback must not take them for its own fit's
+            before = vars(self).get("_training")
+            try:
+                self._fit(None, keep, resume)
+            finally:
+                if vars(self).get("_training") is not before and self.n_iter_:
+                    self._rank()
+        return self
+
+    def sample(self, n_samples: int = 1) -> NDArray[np.float32]:
+        """Draw from the posterior.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+
+        Returns
+        -------
+        ndarray of shape (n_samples, dim), float32
+        """
+        return self.layers(n_samples)[-1]
+
+    def layers(self, n_samples: int = 1) -> NDArray[np.float32]:
+        """Draw z_0, ..., z_T along the chain; the last are draws from the posterior.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+
+        Returns
+        -------
+        ndarray of shape (n_transitions + 1, n_samples, dim), float32
+        """
+        noise = self._draws()
+        return numbers(self._chain().layers(positive(n_samples, "n_samples"), noise)[:, 0])
+
+    def score_samples(self, Z: Any, *, n_reverse: int = 1000) -> NDArray[np.float32]:
+        """The log density of the posterior at points, estimated with the reverse chain.
+
+        A lower bound in expectation, see :meth:`annealvi.deep.hvi.Chain.log_marginal`.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n_samples, dim)
+        n_reverse : int, default=1000
+            Draws of the reverse chain for each point.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), float32
+        """
+        noise, n_reverse = self._draws(), positive(n_reverse, "n_reverse")
+        chain = self._chain()
+        Z = check_array(Z, dtype=np.float32, input_name="Z")
+        if Z.shape[1] != chain.dim:
+            raise ValueError(
+                f"Z has {Z.shape[1]} features, but {type(self).__name__} is expecting {chain.dim} "
+                "features as input."
+            )
+        return numbers(chain.log_marginal(self._tensor(Z)[None], n_reverse, noise)[0])
+
+    def score(
+        self, X: Any = None, y: Any = None, *, n_draws: int = 1000, n_reverse: int = 100
+    ) -> float:
+        """An estimate of a lower bound of log Z - KL(q || p): the larger the better.
+
+        Parameters
+        ----------
+        X, y : Ignored
+            Present for API consistency.
+        n_draws, n_reverse : int, default=1000 and 100
+            See :meth:`evidence_bounds`.
+        """
+        below, _ = self.evidence_bounds(n_draws, n_reverse)
+        return float(below[getattr(self, "best_", 0)])
+
+    def evidence_bounds(
+        self, n_draws: int = 1000, n_reverse: int = 2000
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        r"""Bounds of :math:`\log Z - KL(q \| p)` of each fit, estimated.
+
+        Parameters
+        ----------
+        n_draws : int, default=1000
+            Draws of q that each is a mean of.
+        n_reverse : int, default=2000
+            K, draws of the reverse chain for each of them; the bounds meet as it grows.
+
+        Returns
+        -------
+        below, above : ndarrays of shape (n_init,)
+            The larger, less log Z where it is known, is the "-KL" of Huang et al. (2018).
+        """
+        noise = self._draws()
+        bounds = log_evidence_bounds(
+            self.network_,
+            self._log_density,
+            noise,
+            n_draws=positive(n_draws, "n_draws"),
+            n_reverse=positive(n_reverse, "n_reverse"),
+        )
+        below, above = (numbers(bound).mean(axis=1, dtype=np.float64) for bound in bounds)
+        return below, above
+
+    # ----------------------------------------------------------------- details
+
+    def _architecture(self) -> dict[str, Any]:
+        names = ("dim", "n_transitions", "hidden", "n_init")
+        return {name: int(getattr(self, name)) for name in names}
+
+    def _network(self) -> Chain:
+        return Chain(
+            int(self.dim),
+            int(self.n_transitions),
+            n_runs=int(self.n_init),
+            hidden=int(self.hidden),
+            gate_bias=GATE_BIAS,
+            weight_scale=WEIGHT_SCALE,
+        )
+
+    def _objective(
+        self, network: Chain, X: Any, noise: Noise
+    ) -> Callable[[torch.Tensor | None, int], Outcome]:
+        self._check_log_density(network, noise.device)
+        calibration = float(self.calibration) if self.objective == "avo" else 0.0
+        betas = self._betas()
+
+        def objective(rows: torch.Tensor | None, step: int) -> Outcome:
+            beta = betas[step] if step < len(betas) else 1.0
+            value, path = loss_calibrated(
+                network,
+                network.draw_noise(int(self.batch_size), noise),
+                self._log_density,
+                calibration=calibration,
+                beta=beta,
+            )
+            with torch.no_grad():
+                elbo = hvi_elbo(network, path, self._log_density)
+            # the sum over fits: each goes its own way
+            return Outcome(-value.mean(dim=-1).sum(), elbo.mean(), beta)
+
+        return objective
+
+    def _betas(self) -> list[float]:
+        """Beta of each step that is annealed."""
+        schedule = Linear(0.01, 1.0) if self.schedule is None else self.schedule
+        annealed = float(self.annealing) * int(self.max_iter)
+        betas = [schedule(step / annealed) for step in range(math.ceil(annealed))]
+        for step, beta in enumerate(betas):
+            if not isinstance(beta, Real) or not 0 <= beta < math.inf:
+                raise ValueError(
+                    f"The 'schedule' parameter of {type(self).__name__} must give finite floats in "
+                    f"the range [0, inf). Got {beta!r} at {step / annealed:.3g} of the way."
+                )
+        return [float(beta) for beta in betas]
+
+    def _log_density(self, z: torch.Tensor) -> torch.Tensor:
+        """The user's, of a tensor with any number of leading axes."""
+        return self.log_density(z.flatten(0, -2)).unflatten(0, z.shape[:-1])
+
+    def _check_log_density(self, network: Chain, device: torch.device) -> None:
+        """Try it along a chain that has learned nothing, with random numbers of its own."""
+        z = network.layers(TRIALS, Noise(0, device)).flatten(0, -2).requires_grad_()
+        name = f"The 'log_density' parameter of {type(self).__name__}"
+        value = self.log_density(z)
+        if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+            got = value.dtype if isinstance(value, torch.Tensor) else type(value).__name__
+            raise ValueError(f"{name} must return a tensor of floats. Got {got} instead.")
+        if value.shape != (len(z),):
+            raise ValueError(
+                f"{name} must return a tensor of shape ({len(z)},) for one of shape "
+                f"{tuple(z.shape)}. Got shape {tuple(value.shape)} instead."
+            )
+        gradient = None
+        if value.requires_grad:
+            (gradient,) = torch.autograd.grad(value.sum(), z, allow_unused=True)
+        if gradient is None:
+            raise ValueError(
+                f"{name} must be made of PyTorch operations on its argument. What it returned "
+                "has no gradient in it."
+            )
+        for what, wrong in (
+            ("NaN", torch.isnan(value)),
+            ("inf", torch.isposinf(value)),
+            ("-inf", torch.isneginf(value)),
+            ("a gradient that is not finite", ~torch.isfinite(gradient).all(dim=1)),
+        ):
+            if wrong.any():
+                count = int(wrong.sum())
+                where = "all" if count == len(z) else f"{count} of"
+                raise ValueError(
+                    f"{name} must return finite numbers. Got {what} at {where} {len(z)} points "
+                    f"where an untrained chain leads, one of them {z[wrong][0].tolist()}."
+                )
+
+    def _rank(self) -> None:
+        self.lower_bounds_ = self.evidence_bounds(*RANKING)[0]
+        self.best_ = int(np.argmax(np.nan_to_num(self.lower_bounds_, nan=-np.inf)))
+        self.lower_bound_ = float(self.lower_bounds_[self.best_])
+
+    def _chain(self) -> Chain:
+        """The best fit's; in a callback, when there is no best one yet, the first's."""
+        check_is_fitted(self, "network_")
+        return self.network_.single(getattr(self, "best_", 0))

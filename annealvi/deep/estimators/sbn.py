@@ -1,0 +1,378 @@
+"""SigmoidBeliefNetwork: scikit-learn's face over :mod:`annealvi.deep.models.sbn`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
+
+from annealvi._validation import canonical_csr, unchanged_on_error
+from annealvi.deep.estimators.base import numbers, positive
+from annealvi.deep.estimators.data import DataEstimator, layer_widths
+from annealvi.deep.models.sbn import BeliefNetwork
+from annealvi.deep.noise import Noise
+from annealvi.deep.objectives import importance_weighted, leave_one_out
+from annealvi.deep.penalties import ProximityPenalty
+from annealvi.deep.rows import as_rows
+from annealvi.deep.training import Outcome
+from annealvi.inference import Monitor
+from annealvi.temperature import Temperature
+
+#: Draws of bits that are evaluated at a time.
+MOST_DRAWS = 5000
+
+
+class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DataEstimator):
+    r"""Sigmoid belief network of any depth by amortised variational inference.
+
+    Layers of bits, each a logistic regression on the one above:
+
+    .. math::
+       z_L \sim \mathrm{Bern}(\sigma(b)), \quad
+       z_l \mid z_{l+1} \sim \mathrm{Bern}(\sigma(W_l z_{l+1} + b_l)), \quad
+       x \mid z_1 \sim \mathrm{Bern}(\sigma(W_0 z_1 + b_0)).
+
+    q is the same in reverse, given x less the mean of the data, and is fitted together with p.
+    Bits have no gradient: that of
+    :math:`E_q[\log p(x, z) - T \log q(z \mid x)]` is estimated from several draws, each less
+    what the others got (:func:`annealvi.deep.objectives.leave_one_out`).
+
+    Parameters
+    ----------
+    hidden : sequence of int, default=(200,)
+        Bits of each layer, the one nearest the data first.
+
+    n_draws : int, default=5
+        S >= 2, draws from q of each datum a step.
+
+    proximity : None, str or ProximityPenalty, default=None
+        What q pays for leaving its recent past: ``"entropy"``, ``"kl"``,
+        ``"mean_variance"``, ``"orthogonal"`` or an object of :mod:`annealvi.deep.penalties`.
+        Statistics of a unit are averaged over the batch and the draws; the prior of ``"kl"``
+        is what the layer above gives.
+
+    temperature : float, "annealed" or Temperature, default=1
+        T of each step: a number >= 1, or an object of :mod:`annealvi.temperature` that follows
+        a plan.  T weighs log q, whatever the `form` of the object.  The deterministic annealing
+        of the paper, :math:`T = \max(1, k_0 \gamma^{t / n})`, is ``Annealed(k0,
+        length=log(k0) / -log(gamma), shape="exponential")``.
+
+    initial_weight : float or None, default=None
+        What all weights of p start from; None draws them as Glorot and Bengio (2010) do.  The
+        bad start of the paper's code is -100, together with ``initial_prior=0.001``: whatever
+        q says, p expects black.
+
+    initial_prior : float, default=0.5
+        Probability of a bit of the top layer at the start, in (0, 1).
+
+    learning_rate : float, default=1e-3
+        Of Adam, with epsilon 1e-6.
+
+    batch_size : int, default=20
+        Data a step.
+
+    max_iter : int, default=20000
+        Steps.
+
+    device : str, default="cpu"
+        ``"cpu"``, ``"cuda"`` or ``"cuda:<index>"``.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed of the start, the order of the data and the draws; `score`, `score_samples` and
+        `sample` draw from it too.
+
+    verbose : int, default=0
+        Whether to show progress (needs tqdm).
+
+    callback : callable, default=None
+        Called as ``callback(estimator, monitor)`` after each step; the estimator can be used
+        as it then is.  ``monitor.record(name=value)`` writes into `history_`; raising
+        ``StopIteration`` ends the fit.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (hidden[0], n_features)
+        Weights from each bit of the layer nearest the data to x.
+
+    intercept_ : ndarray of shape (n_features,)
+        Logits of x where all these bits are 0.
+
+    network_ : torch.nn.Module
+        p, q and the penalty: :class:`annealvi.deep.models.sbn.BeliefNetwork`.
+
+    n_iter_ : int
+        Steps done.
+
+    temperature_path_ : ndarray of shape (n_iter_,)
+        T of each.
+
+    history_ : dict of str to ndarray
+        About a thousand records: ``pass``, ``step``, ``temperature``, ``seconds`` and
+        ``elbo`` (at T = 1, a datum, the mean since the record before).
+
+    n_features_in_ : int
+        Number of features D.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where X has string column names.
+
+    References
+    ----------
+    Neal (1992), *Connectionist learning of belief networks*.
+    Mnih, Gregor (2014), *Neural variational inference and learning in belief networks*, ICML.
+    Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*, AISTATS.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annealvi.deep import SigmoidBeliefNetwork
+    >>> X = np.random.RandomState(0).random_sample((50, 8)) < 0.3
+    >>> sbn = SigmoidBeliefNetwork((4, 2), max_iter=10, random_state=0).fit(X)
+    >>> sbn.transform(X).shape
+    (50, 4)
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "hidden": "no_validation",  # layer_widths has the message
+        "n_draws": [Interval(Integral, 2, None, closed="left")],
+        "proximity": "no_validation",  # as_penalty has the message
+        "temperature": "no_validation",  # plan_temperature has it
+        "initial_weight": [None, Interval(Real, None, None, closed="neither")],
+        "initial_prior": [Interval(Real, 0, 1, closed="neither")],
+        **DataEstimator._training_constraints,
+    }
+
+    def __init__(
+        self,
+        hidden: Sequence[int] = (200,),
+        *,
+        n_draws: int = 5,
+        proximity: str | ProximityPenalty | None = None,
+        temperature: float | str | Temperature = 1,
+        initial_weight: float | None = None,
+        initial_prior: float = 0.5,
+        learning_rate: float = 1e-3,
+        batch_size: int = 20,
+        max_iter: int = 20_000,
+        device: Any = "cpu",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        callback: Callable[[Any, Monitor], None] | None = None,
+    ) -> None:
+        self.hidden = hidden
+        self.n_draws = n_draws
+        self.proximity = proximity
+        self.temperature = temperature
+        self.initial_weight = initial_weight
+        self.initial_prior = initial_prior
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, *, resume: str | os.PathLike | None = None) -> Self:
+        """Learn the network from binary data.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Of 0 and 1.
+        y : Ignored
+            Present for API consistency.
+        resume : path, optional
+            What :meth:`save_state` wrote: the fit goes on from there to `max_iter`.
+
+        Returns
+        -------
+        self : SigmoidBeliefNetwork
+
+        Raises
+        ------
+        ValueError
+            If X or a parameter is out of range; the estimator stays as it was.
+        DivergenceError
+            If the loss is not finite any more; the last finite parameters are kept.
+        """
+        with unchanged_on_error(self) as keep:
+            X = self._check_X(X, reset=True)
+            layer_widths(self.hidden, type(self).__name__)
+            self._plan(X.shape[0])
+            total = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()  # exact
+            self._mean = (total / X.shape[0]).astype(np.float32)
+            return self._fit(X, keep, resume)
+
+    def transform(self, X: Any) -> NDArray[np.float32]:
+        """q's means of the bits nearest the data: those of deeper layers depend on draws.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, hidden[0]), float32
+        """
+        check_is_fitted(self)
+        batches = self._batches(self._check_X(X), 1)
+        with torch.no_grad():
+            means = [self.network_.first_logits(x).sigmoid() for x in batches]
+        return numbers(torch.cat(means))
+
+    def score(self, X: Any, y: Any = None, *, n_draws: int = 5) -> float:
+        """The mean ELBO of a datum at T = 1, estimated.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : Ignored
+        n_draws : int, default=5
+            Draws from q of each datum.
+
+        Returns
+        -------
+        float
+            In nats.
+        """
+        return float(np.mean(self._log_weights(X, n_draws, lambda log_w: log_w.mean(dim=0))))
+
+    def score_samples(self, X: Any, *, n_draws: int = 100) -> NDArray[np.float64]:
+        r"""The log-likelihood of each datum by importance weighting.
+
+        :math:`\log \frac1K \sum_k p(x, z_k) / q(z_k \mid x)` with K draws from q: a lower
+        bound in expectation that rises to log p(x) with K (Burda, Grosse, Salakhutdinov 2016).
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        n_draws : int, default=100
+            K.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            In nats.
+        """
+        return self._log_weights(X, n_draws, importance_weighted)
+
+    def sample(self, n_samples: int = 1) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Draw data from the fitted model.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features), of 0 and 1
+        Z : ndarray of shape (n_samples, hidden[0]), of 0 and 1
+            The bits nearest the data.
+        """
+        noise = self._draws()
+        with torch.no_grad():
+            x, bits = self.network_.sample(positive(n_samples, "n_samples"), noise)
+        return numbers(x), numbers(bits[0])
+
+    @property
+    def components_(self) -> NDArray[np.float32]:
+        """Weights from each bit nearest the data to x."""
+        return numbers(self.network_.decoder[0].weight.T)
+
+    @property
+    def intercept_(self) -> NDArray[np.float32]:
+        """Logits of x where all these bits are 0."""
+        return numbers(self.network_.decoder[0].bias)
+
+    # ----------------------------------------------------------------- details
+
+    def _architecture(self) -> dict[str, Any]:
+        return {
+            "n_features": int(self.n_features_in_),
+            "hidden": layer_widths(self.hidden, type(self).__name__),
+            "proximity": self._statistic(),
+        }
+
+    def _network(self) -> BeliefNetwork:
+        return BeliefNetwork(
+            torch.as_tensor(self._mean),
+            layer_widths(self.hidden, type(self).__name__),
+            initial_weight=self.initial_weight,
+            initial_prior=float(self.initial_prior),
+            penalty=self._running_penalty(),
+        )
+
+    def _objective(
+        self, network: BeliefNetwork, X: Any, noise: Noise
+    ) -> Callable[[Any, int], Outcome]:
+        n_draws, planned, penalty = int(self.n_draws), self._temperature, network.penalty
+
+        def outcome(rows: Tensor, step: int) -> Outcome:
+            x = X[rows]
+            temperature = 1.0 / planned.inverse(step)
+            draws = network(x, n_draws, noise)
+            surrogate = leave_one_out(draws.log_joint, draws.log_q, temperature=temperature)
+            elbo = (draws.log_joint - draws.log_q).detach().mean()
+            loss = -surrogate.mean()
+            if penalty is not None:
+                value = network.statistic(penalty.statistic, draws)
+                loss = loss + penalty(value, step, elbo * len(x))
+            return Outcome(loss, elbo, temperature)
+
+        return outcome
+
+    def _log_weights(
+        self, X: Any, n_draws: int, reduce: Callable[[Tensor], Tensor]
+    ) -> NDArray[np.float64]:
+        """What log p(x, z) - log q(z | x) of each datum's draws come to."""
+        noise, n_draws = self._draws(), positive(n_draws, "n_draws")
+        results = []
+        with torch.no_grad():
+            for x in self._batches(self._check_X(X), n_draws):
+                draws = self.network_(x, n_draws, noise)
+                results.append(reduce(draws.log_joint - draws.log_q))
+        return numbers(torch.cat(results)).astype(np.float64)
+
+    def _batches(self, X: Any, n_draws: int) -> Iterator[Tensor]:
+        device = self._training.noise.device
+        data = as_rows(X, device)
+        size = max(1, MOST_DRAWS // n_draws)
+        for first in range(0, len(data), size):
+            yield data[torch.arange(first, min(first + size, len(data)), device=device)]
+
+    def _check_X(self, X: Any, reset: bool = False) -> Any:
+        """X as a dense or CSR matrix of float32, of 0 and 1."""
+        X = validate_data(self, X, reset=reset, dtype=np.float32, accept_sparse="csr")
+        return self._check_bits(canonical_csr(X) if sparse.issparse(X) else X)
+
+    def _check_bits(self, X: Any) -> Any:
+        values = X.data if sparse.issparse(X) else X
+        wrong = values[(values != 0) & (values != 1)]
+        if wrong.size:
+            raise ValueError(
+                f"{type(self).__name__} needs binary data: X must hold 0 and 1 only. "
+                f"Got {wrong.flat[0]}."
+            )
+        return X
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.network_.encoder[0].out_features
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags

@@ -1,0 +1,275 @@
+"""VariationalAutoencoder: scikit-learn's face over :mod:`annealvi.deep.models.vae`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval
+from torch import Tensor, nn
+from torch.distributions import Normal
+
+from annealvi._validation import unchanged_on_error
+from annealvi.deep.estimators.data import DataEstimator, layer_widths
+from annealvi.deep.estimators.fitted_vae import FittedAutoencoder
+from annealvi.deep.models.vae import AutoencoderNetwork
+from annealvi.deep.noise import Noise
+from annealvi.deep.objectives import avo
+from annealvi.deep.penalties import ProximityPenalty, gram, statistic
+from annealvi.deep.training import Outcome
+from annealvi.inference import Monitor
+from annealvi.temperature import Temperature
+
+
+class VariationalAutoencoder(FittedAutoencoder):
+    r"""Images by a network of latent Gaussian variables, whose posterior is a network too.
+
+    .. math::
+       z \sim N(0, I), \quad x_d \sim \mathrm{Bern}(\mathrm{decoder}(z)_d), \quad
+       q(z \mid x) = N(\mu(x), \mathrm{diag}\,\sigma(x)^2)
+
+    with networks of rectified units, fitted by gradients of the ELBO.  Three ways round poor
+    optima can be added: a penalty on moving q fast (`proximity`), annealing (`temperature`),
+    and a deeper posterior, a chain of `n_transitions` gated transitions from the Gaussian on,
+    each with an annealed target of its own (`calibration`).
+
+    Parameters
+    ----------
+    n_components : int, default=100
+        Latent variables.
+
+    hidden : sequence of int, default=(200, 200)
+        Units of the encoder's layers, from the pixels on; the decoder mirrors them.
+
+    proximity : None, {"orthogonal", "entropy", "kl", "mean_variance"} or ProximityPenalty, \
+            default=None
+        What q pays for leaving where it has been: a statistic, or an object of
+        :class:`annealvi.deep.ProximityPenalty` with a magnitude too.  ``"orthogonal"`` is of
+        the weights of all layers that lead to q; the others are of the Gaussian q.
+
+    temperature : float, "annealed" or Temperature, default=1
+        T >= 1, what multiplies the entropy of q: a number, ``"annealed"`` or an object of
+        :mod:`annealvi.temperature`.
+
+    n_transitions : int, default=0
+        T, the transitions of the posterior's chain.
+
+    transition_hidden : int, default=64
+        Units of the hidden layer of each transition.
+
+    calibration : float, default=0.0
+        a in [0, 1]: the probability that a step follows the annealed objectives, with the
+        targets :math:`p(z) p(x \mid z)^{t/T}`, rather than the ELBO.  It makes no difference
+        without transitions.
+
+    learning_rate : float, default=1e-3
+        Of Adam.
+
+    batch_size : int, default=128
+        Data a step.
+
+    max_iter : int, default=10000
+        Steps.
+
+    device : str, default="cpu"
+        ``"cpu"``, ``"cuda"`` or ``"cuda:<index>"``.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed of the weights and of all draws.  The same seed gives the same fit on a CPU, and
+        up to rounding on a GPU.
+
+    verbose : int, default=0
+        Whether to show progress.
+
+    callback : callable, default=None
+        Called as ``callback(estimator, monitor)`` after each step; the estimator can be used
+        as it then is.  ``monitor.record(name=value)`` writes into `history_`; raising
+        ``StopIteration`` ends the fit.
+
+    Attributes
+    ----------
+    network_ : AutoencoderNetwork
+        The PyTorch module.
+
+    temperature_path_ : ndarray of shape (n_iter_,)
+        T of each step.
+
+    history_ : dict of str to ndarray
+        About a thousand records: ``pass``, ``step``, ``temperature``, ``seconds``, ``elbo``
+        (a datum's at T = 1, the mean over the minibatches since the record before; of steps
+        with annealed objectives too).
+
+    n_iter_ : int
+        Steps done.
+
+    n_features_in_ : int
+        Number of pixels.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the pixels, where X has string column names.
+
+    References
+    ----------
+    Kingma, Welling (2014), *Auto-encoding variational Bayes*, ICLR.
+    Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*, AISTATS.
+    Huang, Tan, Lacoste, Courville (2018), *Improving explorability in variational inference
+    with annealed variational objectives*, NeurIPS.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annealvi.deep import VariationalAutoencoder
+    >>> X = np.random.RandomState(0).random_sample((300, 16)) < 0.3
+    >>> vae = VariationalAutoencoder(2, hidden=(8,), max_iter=50, random_state=0).fit(X)
+    >>> vae.transform(X).shape
+    (300, 2)
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "hidden": "no_validation",  # layer_widths has the message
+        "proximity": "no_validation",  # as_penalty
+        "temperature": "no_validation",  # plan_temperature
+        "n_transitions": [Interval(Integral, 0, None, closed="left")],
+        "transition_hidden": [Interval(Integral, 1, None, closed="left")],
+        "calibration": [Interval(Real, 0, 1, closed="both")],
+        **DataEstimator._training_constraints,
+    }
+
+    def __init__(
+        self,
+        n_components: int = 100,
+        *,
+        hidden: Sequence[int] = (200, 200),
+        proximity: str | ProximityPenalty | None = None,
+        temperature: float | str | Temperature = 1,
+        n_transitions: int = 0,
+        transition_hidden: int = 64,
+        calibration: float = 0.0,
+        learning_rate: float = 1e-3,
+        batch_size: int = 128,
+        max_iter: int = 10_000,
+        device: Any = "cpu",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        callback: Callable[[Any, Monitor], None] | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.hidden = hidden
+        self.proximity = proximity
+        self.temperature = temperature
+        self.n_transitions = n_transitions
+        self.transition_hidden = transition_hidden
+        self.calibration = calibration
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    # ------------------------------------------------------------------ the fit
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, *, resume: str | os.PathLike | None = None) -> Self:
+        """Learn encoder and decoder from images.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Pixels in [0, 1]; what is not 0 or 1 is taken as a probability.
+        y : Ignored
+            Present for API consistency.
+        resume : path, optional
+            What `save_state` wrote, to go on from.
+
+        Returns
+        -------
+        self : VariationalAutoencoder
+
+        Raises
+        ------
+        ValueError
+            If X or a parameter is out of range, or `resume` of another architecture; the
+            estimator stays as it was.
+        annealvi.exceptions.DivergenceError
+            If the loss or its gradient is not finite; the last finite state is kept.
+        """
+        with unchanged_on_error(self) as keep:
+            X = self._check_X(X, reset=True)
+            layer_widths(self.hidden, type(self).__name__)
+            self._plan(len(X))
+            return self._fit(X, keep, resume)
+
+    def _architecture(self) -> dict[str, Any]:
+        return {
+            "n_features": self.n_features_in_,
+            "n_components": int(self.n_components),
+            "hidden": layer_widths(self.hidden, type(self).__name__),
+            "n_transitions": int(self.n_transitions),
+            "transition_hidden": int(self.transition_hidden) if self.n_transitions else None,
+            "proximity": self._statistic(),
+        }
+
+    def _network(self) -> nn.Module:
+        return AutoencoderNetwork(
+            self.n_features_in_,
+            int(self.n_components),
+            layer_widths(self.hidden, type(self).__name__),
+            n_transitions=int(self.n_transitions),
+            transition_hidden=int(self.transition_hidden),
+            penalty=self._running_penalty(),
+        )
+
+    def _objective(
+        self, network: AutoencoderNetwork, X: Any, noise: Noise
+    ) -> Callable[[Any, int], Outcome]:
+        prior = Normal(torch.zeros((), device=X.device), torch.ones((), device=X.device))
+
+        def objective(rows: Tensor, step: int) -> Outcome:
+            x, temperature = X[rows], 1.0 / self._temperature.inverse(step)
+            context = network.encoder(x)
+            if network.chain is None:
+                q = network.posterior(context)
+                parts = network.bound(x, q, noise)
+                bound = elbo = (parts.energy + parts.entropy).mean()
+                if temperature != 1:
+                    bound = elbo + (temperature - 1.0) * parts.entropy.mean()
+            else:
+                bound, elbo = self._chain_bound(network, x, context, noise, temperature)
+            loss = -bound
+            if network.penalty is not None:
+                name = network.penalty.statistic
+                if name == "orthogonal":
+                    value = gram(network.encoder_weights())
+                else:
+                    value = statistic(name, network.posterior(context), prior)
+                loss = loss + network.penalty(value, step, elbo.detach() * len(x))
+            return Outcome(loss, elbo, temperature)
+
+        return objective
+
+    def _chain_bound(
+        self, network: AutoencoderNetwork, x: Tensor, context: Tensor, noise: Noise, beta: float
+    ) -> tuple[Tensor, Tensor]:
+        """What a step of a chain follows uphill, and the ELBO."""
+        chain = network.chain
+        assert chain is not None
+        epsilon = chain.draw_noise(len(x), noise)
+        annealed = self.calibration > 0 and noise.coin(float(self.calibration))
+        path = chain(epsilon, context=context, detach=annealed)
+        log_weight = chain.log_weight(path)
+        if not annealed:
+            log_joint = network.log_joint(x, path.z[-1])
+            bound = log_joint - beta * log_weight
+        else:
+            every = network.log_joint(x, path.z[1:])
+            log_joint = every[-1]
+            bound = avo(path, lambda z: every, beta=beta)
+        return bound.mean(), (log_joint - log_weight).mean()

@@ -1,0 +1,242 @@
+"""What the parameters of TemperedLDA stand for where they are left open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from annealvi.inference import LinearDecay, RobbinsMonro, full_step
+from annealvi.models.lda.block import LocalOptions, TopicEstimate
+from annealvi.temperature import Annealed, Fixed
+
+#: From above the critical temperature of the corpus, over the whole fit.
+COOLING = Annealed("auto", length=1.0)
+
+
+class Settings(NamedTuple):
+    """Parameters of TemperedLDA of the same names, none of them open.
+
+    ``memory_spans`` is not one of them: see :class:`annealvi.inference.LinearDecay`; None where
+    `learning_decay` and `learning_offset` say how long steps are.
+    """
+
+    doc_topic_prior: ArrayLike
+    topic_word_prior: ArrayLike
+    learning_method: str
+    learning_decay: float
+    learning_offset: float
+    memory_spans: float | None
+    max_iter: int
+    batch_size: int
+    max_doc_update_iter: int
+    inference_iter: int | None
+    mean_change_tol: float
+    token_change_tol: float | None
+    temperature: Any
+    init: Any
+    document_init: str
+    topic_estimate: TopicEstimate
+
+    def parameters(self) -> dict[str, Any]:
+        """What an estimator of the same fit would be given."""
+        parameters = self._asdict()
+        if parameters.pop("inference_iter") is not None:
+            parameters["max_doc_update_iter"] = None
+        if parameters.pop("memory_spans") is not None:  # steps that no pair of these says
+            parameters |= {"learning_decay": None, "learning_offset": None}
+        return parameters
+
+    def step_size(self, n_steps: int | None) -> Callable[[int], float]:
+        """rho of the steps 1, 2, ... of a fit of so many, or of a stream of unknown length."""
+        if self.learning_method == "batch" and n_steps is not None:
+            return full_step
+        if n_steps is None or self.memory_spans is None:
+            return RobbinsMonro(self.learning_decay, self.learning_offset)
+        return LinearDecay(max(1, n_steps), self.memory_spans)
+
+    def local_options(self) -> LocalOptions:
+        start: Any = self.document_init
+        return LocalOptions(
+            self.max_doc_update_iter,
+            self.mean_change_tol,
+            start,
+            self.token_change_tol,
+            self.inference_iter,
+        )
+
+
+def scikit_learn(n_topics: int, n_samples: int) -> Settings:
+    """The defaults of scikit-learn's LatentDirichletAllocation.
+
+    Parameters
+    ----------
+    n_topics, n_samples : int
+        K, and the documents of the corpus.
+    """
+    return Settings(
+        doc_topic_prior=1.0 / n_topics,
+        topic_word_prior=1.0 / n_topics,
+        learning_method="batch",
+        learning_decay=0.7,
+        learning_offset=10.0,
+        memory_spans=None,
+        max_iter=10,
+        batch_size=128,
+        max_doc_update_iter=100,
+        inference_iter=None,
+        mean_change_tol=1e-3,
+        token_change_tol=None,
+        temperature=Fixed(1.0),
+        init="random",
+        document_init="random",
+        topic_estimate="variational",
+    )
+
+
+def recommended(n_topics: int, n_samples: int) -> Settings:
+    """The settings that did well on every corpus tried; docs/defaults.md has the evidence.
+
+    Parameters
+    ----------
+    n_topics, n_samples : int
+        K, and the documents of the corpus.
+    """
+    return Settings(
+        doc_topic_prior=prior(n_topics),
+        topic_word_prior=prior(n_topics),
+        learning_method="auto",  # which depends on the batch size that is used
+        learning_decay=0.7,
+        learning_offset=10.0,
+        memory_spans=50.0 * n_topics**-0.3,
+        max_iter=passes(n_samples),
+        batch_size=minibatch(n_samples),
+        max_doc_update_iter=30,
+        inference_iter=100,
+        mean_change_tol=1e-3,
+        token_change_tol=0.01,
+        temperature=COOLING,
+        init="kmeans++",
+        document_init="constant",
+        topic_estimate="map",
+    )
+
+
+PRESETS = {"annealvi": recommended, "sklearn": scikit_learn}
+
+
+def prior(n_topics: int) -> float:
+    """1/K up to ten topics, 0.1 up to thirty, 3/K beyond.
+
+    Parameters
+    ----------
+    n_topics : int
+    """
+    return min(max(0.1, 1.0 / n_topics), 3.0 / n_topics)
+
+
+def batch_size(n_samples: int) -> int:
+    """5 sqrt(D), between 100 and 1000.
+
+    Small corpora need many steps, large ones steps of little noise.
+
+    Parameters
+    ----------
+    n_samples : int
+        D, the documents of the corpus.
+    """
+    return int(np.clip(round(5 * np.sqrt(n_samples)), 100, 1000))
+
+
+def minibatch(n_samples: int) -> int:
+    """`batch_size`, or a little more where the last one would be less than a quarter of it.
+
+    Few documents left over would count in each pass as much as a whole minibatch.
+
+    Parameters
+    ----------
+    n_samples : int
+    """
+    size = batch_size(n_samples)
+    n_batches, rest = divmod(n_samples, size)
+    return -(-n_samples // n_batches) if n_batches and 0 < 4 * rest < size else size
+
+
+def passes(n_samples: int) -> int:
+    """110 / D^(1/4), between 2 and 40.
+
+    Parameters
+    ----------
+    n_samples : int
+        D, the documents of the corpus.
+    """
+    return int(np.clip(round(110 / max(n_samples, 1) ** 0.25), 2, 40))
+
+
+def settle(parameters: Mapping[str, Any], n_samples: int) -> Settings:
+    """Parameters of TemperedLDA with values for what was left open.
+
+    Parameters
+    ----------
+    parameters : dict
+        Of the estimator.
+    n_samples : int
+        Documents of the whole corpus.
+    """
+    preset = PRESETS[parameters["preset"]](parameters["n_components"], n_samples)
+    given = {
+        name: value
+        for name, value in parameters.items()
+        if name in Settings._fields and not is_open(value) and not is_learned(value)
+    }
+    settings = preset._replace(**given)
+    if is_open(settings.learning_method):
+        method = "online" if settings.batch_size < n_samples else "batch"
+        settings = settings._replace(learning_method=method)
+    if "mean_change_tol" in given and "token_change_tol" not in given:
+        settings = settings._replace(token_change_tol=None)
+    if "max_doc_update_iter" in given:
+        settings = settings._replace(inference_iter=None)
+    if "learning_decay" in given or "learning_offset" in given:
+        settings = settings._replace(memory_spans=None)
+    if "document_init" not in given and not _is_plain(settings):
+        settings = settings._replace(document_init="constant")
+    return settings
+
+
+def _is_plain(settings: Settings) -> bool:
+    """Whether it is scikit-learn's fit, whose numbers are wanted then."""
+    temperature = settings.temperature
+    if isinstance(temperature, Fixed):
+        temperature = temperature.value
+    return (
+        settings.topic_estimate == "variational"
+        and isinstance(settings.init, str)
+        and settings.init == "random"
+        and isinstance(temperature, Real)
+        and temperature == 1
+    )
+
+
+def is_learned(prior: Any) -> bool:
+    """Whether a prior is to be learned, from the preset's on.
+
+    Parameters
+    ----------
+    prior : object
+        `doc_topic_prior` or `topic_word_prior`.
+    """
+    return isinstance(prior, str) and prior == "learn"
+
+
+def is_open(value: Any) -> bool:
+    """Whether a parameter is left open.
+
+    Parameters
+    ----------
+    value : object
+    """
+    return value is None or (isinstance(value, str) and value == "auto")

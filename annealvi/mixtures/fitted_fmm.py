@@ -1,0 +1,181 @@
+"""What a fitted TemperedFMM answers; how it is fitted is in :mod:`annealvi.mixtures.fmm`."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from annealvi._validation import FLOATS, check_squares, n_threads
+from annealvi.mixtures.base import BatchFit
+from annealvi.models.fmm import FMM
+
+
+class FittedFMM(BatchFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """The half of :class:`annealvi.TemperedFMM` that needs a fit."""
+
+    n_jobs: int | None
+
+    def transform(self, X: Any) -> NDArray:
+        """Which components are in each datum: E[Z].
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            :math:`\\nu` at T = 1; each datum starts from `prior_probability_` and cools
+            from T = 10 over 10 sweeps, which leads past poor local optima of its own.
+        """
+        return self._ready().infer(self._check_X(X))
+
+    def inverse_transform(self, X: Any) -> NDArray:
+        """Data from components: :math:`E[Z] E[\\mu]`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            As `transform` gives it.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        X = check_array(X, dtype=FLOATS, input_name="X")
+        if X.shape[1] != len(self.components_):
+            raise ValueError(
+                f"X has {X.shape[1]} features, but inverse_transform of {type(self).__name__} "
+                f"is expecting {len(self.components_)}, the number of components."
+            )
+        return X @ self.components_.astype(X.dtype)
+
+    def score_samples(self, X: Any) -> NDArray[np.float64]:
+        """A lower bound of the log-likelihood of each datum.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The datum's part of the ELBO at T = 1, in nats.
+        """
+        return self._ready().sample_bound(self._check_X(X))
+
+    def predictive_score(
+        self,
+        X: Any,
+        observed: ArrayLike,
+        *,
+        n_draws: int = 100,
+        per_sample: bool = False,
+    ) -> float | NDArray[np.float64]:
+        r"""Log-likelihood of hidden dimensions given the observed ones.
+
+        The observed dimensions give q(z); the hidden ones are scored by the log of the mean,
+        over draws z from it, of :math:`N(x; z M, (\sigma_n + z Q z^T) I)`.  The log of a
+        mean of few draws is low on average: compare scores of the same `n_draws`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        observed : array-like of bool, of shape (n_features,)
+            Which dimensions are observed.
+        n_draws : int, default=100
+        per_sample : bool, default=False
+            Whether to return each datum's instead of the mean.
+
+        Returns
+        -------
+        float or ndarray of shape (n_samples,)
+            In nats, of all hidden dimensions together.
+        """
+        model = self._ready()
+        X = self._check_X(X)
+        mask = np.asarray(observed)
+        if mask.shape != (X.shape[1],) or mask.dtype != bool:
+            raise ValueError(
+                f"'observed' must be an array of bool of shape ({X.shape[1]},), one for each "
+                f"feature. Got shape {mask.shape} and dtype {mask.dtype} instead."
+            )
+        if mask.all() or not mask.any():
+            raise ValueError(
+                "'observed' must have True for some features and False for others. "
+                f"Got {int(mask.sum())} True of {len(mask)}."
+            )
+        if not isinstance(n_draws, Integral) or n_draws < 1:
+            raise ValueError(f"'n_draws' must be an int in the range [1, inf). Got {n_draws!r}.")
+        rng = check_random_state(self.random_state)
+        scores = model.predictive(X, mask, int(n_draws), rng)
+        return scores if per_sample else float(np.mean(scores))
+
+    def sample(self, n_samples: int = 1) -> tuple[NDArray, NDArray]:
+        """Draw data from the fitted model, with the components at their means.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+        Z : ndarray of shape (n_samples, n_components), of 0 and 1
+            Which components are in each.
+        """
+        rng, model = self._generator(n_samples), self._model
+        shape = (int(n_samples), model.n_components)
+        Z = (rng.random_sample(shape) < model.prior_probability).astype(np.float64)
+        noise = rng.standard_normal((int(n_samples), model.n_features))
+        return Z @ model.means + np.sqrt(model.noise_variance) * noise, Z
+
+    # ----------------------------------------------------------------- details
+
+    def _check_X(self, X: Any, reset: bool = False) -> NDArray:
+        dtype = list(FLOATS) if reset else self._model.dtype
+        X = validate_data(self, X, reset=reset, dtype=dtype, order="C")
+        if not reset:
+            square = check_squares(X) + float(np.sum(self.components_**2))
+            self._check_range(square, self.noise_variance_, X.dtype)
+        return X
+
+    def _check_range(self, square: float, noise_variance: float, dtype: np.dtype) -> None:
+        """Squares of data and components over the noise must not overflow in the kernels."""
+        largest = square / noise_variance
+        if largest > 1e-3 * float(np.finfo(dtype).max):
+            raise ValueError(
+                f"Squares of X and of the components are {largest:.3g} times the noise variance, "
+                f"{noise_variance:.3g}, which {dtype} cannot hold. Scale X or give a larger "
+                "'noise_variance'."
+            )
+
+    def _ready(self) -> FMM:
+        """The fitted model, with the threads asked for now."""
+        check_is_fitted(self)
+        self._model.n_threads = n_threads(self.n_jobs)
+        return self._model
+
+    def _take(self, model: FMM) -> None:
+        self.components_ = model.means.copy()
+        self.component_covariance_ = model.covariance_matrix.copy()
+        self.component_variances_ = np.diag(model.covariance_matrix).copy()
+        self.noise_variance_ = model.noise_variance
+        self.prior_probability_ = model.prior_probability.copy()
+        self.component_variance_ = model.component_variance
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float32", "float64"]
+        return tags

@@ -1,0 +1,418 @@
+"""TemperedFMM: scikit-learn's face over :mod:`annealvi.models.fmm`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import _fit_context
+from sklearn.cluster import kmeans_plusplus
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from annealvi._kernels.layout import single_threaded_blas
+from annealvi._validation import (
+    as_array,
+    check_numbers,
+    check_squares,
+    n_threads,
+    unchanged_on_error,
+)
+from annealvi.inference import Monitor
+from annealvi.mixtures.fitted_fmm import FittedFMM
+from annealvi.models.fmm import FMM
+from annealvi.temperature import Annealed, Proximity, Temperature, Variational
+
+#: Residuals can be told from X where its mean square is up to this many times the noise.
+DYNAMIC_RANGE = {np.dtype(np.float32): 1e5, np.dtype(np.float64): 1e11}
+#: ``"annealed"`` starts at HOTTEST, or HOTTEST N pi / D if that is less, but at MILDEST at
+#: least: the components' uncertainty costs D / (2 N pi) nats in every logit of nu, at any T,
+#: while what the data say is divided by T, so where there are more dimensions than data a
+#: hot start switches components off for good (docs/evidence.md).
+HOTTEST, MILDEST = 10.0, 1.5
+VARIATIONAL = Variational(t_max=100.0)
+#: D^2 sampling sees at most this many rows, or this many a component if that is more: of a
+#: large X it would cost tens of iterations.
+SEED_ROWS, SEED_ROWS_EACH = 2000, 10
+
+
+class TemperedFMM(FittedFMM):
+    r"""Factorial mixture model by annealed variational inference.
+
+    Each datum is a sum of some of K components plus Gaussian noise; which of them is a
+    vector of K bits:
+
+    .. math::
+       x_n = \sum_k z_{nk} \mu_k + \epsilon_n, \quad z_{nk} \sim \mathrm{Bern}(\pi_k), \quad
+       \mu_k \sim N(0, \sigma_\mu I), \quad \epsilon_n \sim N(0, \sigma_n I).
+
+    Plain mean-field inference finds some of the components, whichever its start favours.
+    Tempering the likelihood and cooling finds nearly all of them.
+
+    Parameters
+    ----------
+    n_components : int, default=10
+        Number of components K.
+
+    prior_probability : float, array-like of shape (n_components,) or "learn", default=0.3
+        :math:`\pi`, in (0, 1): one number or one for each component; ``"learn"`` starts
+        from 0.3 and takes the mean of :math:`\nu` after each step (empirical Bayes; that
+        log C(T) depends on it too is left out under a variational temperature).
+
+    noise_variance : float or "learn", default="learn"
+        :math:`\sigma_n`, a variance; ``"learn"`` starts from the variance of X and takes
+        the mean squared residual after each step.  It excludes ``"variational"``
+        temperatures, which are another name for the same number.
+
+    component_variance : float or None, default=None
+        :math:`\sigma_\mu`, a variance; None means the mean square of X, so that a
+        component may be as large as a datum.
+
+    temperature : float, "annealed", "variational", "proximity" or Temperature, \
+            default="annealed"
+        How hot the fit runs: a number T >= 1 (1 is plain variational inference),
+        ``"annealed"`` (exponentially over half of `max_iter`, from 10 or, where that is
+        less, 10 times ``n_samples * pi / n_features``, but at least 1.5),
+        ``"variational"`` (learned from the data, on a grid up to 100), ``"proximity"`` (one
+        for each factor of each datum, which keeps its entropy near its past: see
+        :class:`Proximity`), or an object of :mod:`annealvi.temperature`.  While T falls,
+        components are moved by a hundredth of the length of a random start after each
+        iteration, lest heat make them vanish; under ``"proximity"`` they are not tempered.
+
+    max_iter : int, default=200
+        Most iterations.
+
+    tol : float, default=1e-4
+        The fit ends when T has settled and the ELBO of a sample changes by less than
+        this in an iteration; 0 makes every fit run to `max_iter`.
+
+    init : {"random", "prior", "data", "kmeans++"} or array-like of shape \
+            (n_components, n_features), default="random"
+        Start of the components' means: short random vectors, of twice the noise variance
+        in expected square, or of the prior's if that is less; draws from the prior
+        N(0, component_variance); random rows of X; rows of X by D^2 sampling
+        (:func:`sklearn.cluster.kmeans_plusplus`), scaled to the length of the short
+        vectors; or an array.  Draws from the prior are so long in many dimensions that
+        the first step may switch every component off for good.  ``"kmeans++"`` mostly helps
+        plain inference and makes no difference to an annealed fit (docs/evidence.md); it
+        samples from at most 2,000 random rows, or 10 a component if that is more.
+
+    n_init : int, default=1
+        Number of starts; the one of the best ELBO is kept.
+
+    covariance : {"diag", "full"}, default="diag"
+        q of the components given the data: independent, updated one after the other, or
+        with a full K x K covariance, updated jointly.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed of the starting points; `sample` and `predictive_score` draw from it too.
+
+    n_jobs : int, default=None
+        Threads.  None means 1 unless in a :obj:`joblib.parallel_backend` context, -1 means
+        all processors.  Results are bit-identical for every number.  A forked process
+        may use threads too, whatever its parent did before.
+
+    verbose : int, default=0
+        Print a line after each iteration.
+
+    callback : callable, default=None
+        Called as ``callback(estimator, monitor)`` after each iteration; the estimator can
+        be used as it then is.  ``monitor.record(name=value)`` writes into `history_`;
+        raising ``StopIteration`` ends the fit.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        :math:`E[\mu]`.
+
+    component_variances_ : ndarray of shape (n_components,)
+        Posterior variance of each component, the same in every dimension.
+
+    component_covariance_ : ndarray of shape (n_components, n_components)
+        Q, whose diagonal they are; diagonal under ``covariance="diag"``.
+
+    noise_variance_ : float
+        :math:`\sigma_n`, given or learned.
+
+    prior_probability_ : ndarray of shape (n_components,)
+        :math:`\pi`, given or learned.
+
+    component_variance_ : float
+        :math:`\sigma_\mu`, given or worked out.
+
+    lower_bound_ : float
+        The ELBO of a sample at T = 1, at the end of the best fit.
+
+    n_iter_ : int
+        Iterations of the best fit.
+
+    converged_ : bool
+        Whether it ended because of `tol`.
+
+    temperature_ : float
+        T of the last iteration.
+
+    temperature_path_ : ndarray of shape (n_iter_,)
+        T of each; under a proximity temperature, 1 over the mean of all factors' 1/T.
+
+    temperature_posterior_ : ndarray of shape (grid,)
+        Under a variational temperature: q(y) over its grid at the energy of the last
+        learning step; T itself follows it with damping.
+
+    temperature_posterior_path_ : ndarray of shape (n_learning_steps, grid)
+        The same after each step that learned, float32.
+
+    history_ : dict of str to ndarray
+        A record an iteration: ``pass``, ``step``, ``temperature``, ``seconds`` (spent in
+        iterations), ``elbo`` (at T = 1, of all training data), ``annealed_elbo`` (the
+        objective at that T, which never falls while T stays; a proximity temperature
+        leaves it as it is) and, under a variational temperature, ``tempered_elbo``, in which
+        T is a latent variable.
+
+    n_features_in_ : int
+        Number of dimensions D.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the dimensions, where X has string column names.
+
+    References
+    ----------
+    Ghahramani (1995), *Factorial learning and the EM algorithm*.
+    Arthur, Vassilvitskii (2007), *k-means++: the advantages of careful seeding*, SODA.
+    Mandt, McInerney, Abrol, Ranganath, Blei (2016), *Variational Tempering*, AISTATS.
+    Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*, AISTATS.
+
+    Examples
+    --------
+    >>> from annealvi import TemperedFMM
+    >>> from annealvi.datasets import make_shape_mixture
+    >>> shapes = make_shape_mixture(500, random_state=0)
+    >>> fmm = TemperedFMM(n_components=8, random_state=0).fit(shapes.data)
+    >>> fmm.transform(shapes.data).shape
+    (500, 8)
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "n_components": [Interval(Integral, 0, None, closed="neither")],
+        "prior_probability": [
+            Interval(Real, 0, 1, closed="neither"),
+            "array-like",
+            StrOptions({"learn"}),
+        ],
+        "noise_variance": [Interval(Real, 0, None, closed="neither"), StrOptions({"learn"})],
+        "component_variance": [None, Interval(Real, 0, None, closed="neither")],
+        "temperature": "no_validation",  # as_temperature has the message
+        "max_iter": [Interval(Integral, 0, None, closed="neither")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "init": [StrOptions({"random", "prior", "data", "kmeans++"}), "array-like"],
+        "n_init": [Interval(Integral, 0, None, closed="neither")],
+        "covariance": [StrOptions({"diag", "full"})],
+        "random_state": ["random_state"],
+        "n_jobs": [None, Integral],
+        "verbose": ["verbose"],
+        "callback": [None, callable],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        prior_probability: float | ArrayLike | Literal["learn"] = 0.3,
+        noise_variance: float | Literal["learn"] = "learn",
+        component_variance: float | None = None,
+        temperature: float | str | Temperature = "annealed",
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        init: str | ArrayLike = "random",
+        n_init: int = 1,
+        covariance: Literal["diag", "full"] = "diag",
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        callback: Callable[[Any, Monitor], None] | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.prior_probability = prior_probability
+        self.noise_variance = noise_variance
+        self.component_variance = component_variance
+        self.temperature = temperature
+        self.max_iter = max_iter
+        self.tol = tol
+        self.init = init
+        self.n_init = n_init
+        self.covariance = covariance
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callback = callback
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn components from data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Integers are taken as float64.
+        y : Ignored
+            Present for API consistency.
+
+        Returns
+        -------
+        self : TemperedFMM
+
+        Raises
+        ------
+        ValueError
+            If X or a parameter is out of range; the estimator stays as it was.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If `max_iter` came before convergence.
+        """
+        with unchanged_on_error(self) as keep:
+            X = self._check_X(X, reset=True)
+            K = int(self.n_components)
+            learned = isinstance(self.prior_probability, str)
+            probability = np.full(K, 0.3) if learned else self._check_probability(K)
+            data = len(X) * float(np.mean(probability)) / X.shape[1]
+            hot = Annealed(min(HOTTEST, max(MILDEST, HOTTEST * data)), 0.5, shape="exponential")
+            kinds = {"annealed": hot, "variational": VARIATIONAL, "proximity": Proximity()}
+            temperature = self._wanted_temperature(kinds)
+            square = check_squares(X)
+            start = self._starting_point(X, square, probability, temperature)
+            self._fit_restarts(X, start, temperature, keep)
+        if not np.any(self.components_**2 > 1e-12 * self.component_variance_) and np.any(X):
+            warnings.warn(
+                f"All {len(self.components_)} components are switched off: no sum of them explains "
+                f"X better than noise of variance {self.noise_variance_:.3g} does. Try "
+                "init='random', a lower temperature, or a smaller 'noise_variance'.",
+                stacklevel=3,  # past scikit-learn's fit context
+            )
+        mean_square, most = square / X.size, DYNAMIC_RANGE[X.dtype]
+        if mean_square > most * self.noise_variance_:
+            warnings.warn(
+                f"The mean square of X, {mean_square:.3g}, is more than {most:.0e} times the noise "
+                f"variance, {self.noise_variance_:.3g}: digits of the residuals cancel in "
+                f"{X.dtype}. Centre X{', or give it as float64' * (X.dtype == np.float32)}.",
+                stacklevel=3,  # past scikit-learn's fit context
+            )
+        return self
+
+    # ----------------------------------------------------------------- details
+
+    def _starting_point(
+        self, X: NDArray, square: float, probability: NDArray, temperature: Temperature
+    ) -> Callable[[np.random.RandomState], FMM]:
+        """Check what can be checked before the fit; say how a model starts."""
+        K, D = int(self.n_components), X.shape[1]
+        learn_noise = isinstance(self.noise_variance, str)
+        learn_probability = isinstance(self.prior_probability, str)
+        if learn_noise and isinstance(temperature, Variational):
+            raise ValueError(
+                "noise_variance='learn' and a variational temperature exclude each other: the "
+                "temperature that fits best is the mean squared residual over noise_variance, "
+                "so only their product is determined. Give a number as noise_variance, or use "
+                "temperature='annealed'."
+            )
+        mean_square = square / X.size
+        tiny = float(np.finfo(X.dtype).tiny)
+        component_variance = self.component_variance
+        if component_variance is None:
+            component_variance = mean_square if mean_square > tiny else 1.0
+        if isinstance(self.noise_variance, str):
+            variance = mean_square - float(np.mean(X, dtype=np.float64)) ** 2
+            variance = max(variance, 1e-10 * mean_square)
+            noise_variance = variance if variance > tiny else 1.0
+        else:
+            noise_variance = self.noise_variance
+        for name, value in (
+            ("component_variance", component_variance),
+            ("noise_variance", noise_variance),
+        ):
+            if not tiny <= value <= float(np.finfo(X.dtype).max):
+                raise ValueError(
+                    f"The {name!r} parameter of {type(self).__name__} must lie in "
+                    f"[{tiny:.3g}, {np.finfo(X.dtype).max:.3g}], the range of {X.dtype}, the dtype "
+                    f"of X. Got {value!r} instead."
+                )
+        means = None
+        if not isinstance(self.init, str):
+            means = check_numbers(self.init, "init", type(self).__name__, ((K, D),))
+        longest = D * component_variance if means is None else check_squares(means, "init")
+        self._check_range(square + longest, noise_variance, X.dtype)
+        if isinstance(self.init, str) and self.init in ("data", "kmeans++") and X.shape[0] < K:
+            raise ValueError(
+                f"n_components={K} must be at most n_samples={X.shape[0]} with init={self.init!r}."
+            )
+        threads = n_threads(self.n_jobs)
+
+        def start(rng: np.random.RandomState) -> FMM:
+            model = FMM(
+                K,
+                D,
+                prior_probability=probability,
+                noise_variance=float(noise_variance),
+                component_variance=float(component_variance),
+                covariance=self.covariance,
+                learn_probability=learn_probability,
+                learn_noise=learn_noise,
+                dtype=X.dtype,
+                n_threads=threads,
+            )
+            if means is not None:
+                model.start(X, means)
+            elif self.init == "data":
+                model.start(X, X[rng.choice(len(X), K, replace=False)])
+            else:
+                variance = component_variance
+                if self.init != "prior":
+                    variance = min(variance, 2.0 * noise_variance / D)
+                drawn = rng.normal(0.0, np.sqrt(variance), (K, D))
+                if self.init == "kmeans++":
+                    length = float(np.sqrt(D * variance))
+                    drawn = _with_sampled_directions(drawn, X, length, rng)
+                model.start(X, drawn)
+            return model
+
+        return start
+
+    def _check_probability(self, K: int) -> NDArray:
+        probability = as_array(self.prior_probability)
+        name = f"The 'prior_probability' parameter of {type(self).__name__}"
+        if probability.dtype.kind not in "fiu" or probability.shape not in ((), (K,)):
+            raise ValueError(
+                f"{name} must be 'learn', a float or an array of floats of shape ({K},). "
+                f"Got {self.prior_probability!r} instead."
+            )
+        wrong = probability[~((probability > 0) & (probability < 1))]
+        if wrong.size:
+            raise ValueError(
+                f"{name} must lie in the range (0.0, 1.0). Got {wrong.flat[0]} instead."
+            )
+        return probability
+
+
+def _with_sampled_directions(
+    drawn: NDArray[np.float64], X: NDArray, length: float, rng: np.random.RandomState
+) -> NDArray[np.float64]:
+    """Vectors of this length towards rows of X chosen by D^2 sampling.
+
+    A row is the sum of several components: as a start it has their directions but is too
+    long to be one of them.  What repeats a row, because X has fewer distinct ones, or is
+    zero has no direction of its own: such a vector stays as it was drawn.
+    """
+    most = max(SEED_ROWS, SEED_ROWS_EACH * len(drawn))
+    if len(X) > most:
+        X = X[rng.choice(len(X), most, replace=False)]
+    with single_threaded_blas():
+        rows = kmeans_plusplus(X, len(drawn), random_state=rng)[0].astype(np.float64)
+    norms = np.linalg.norm(rows, axis=1)
+    first = np.unique(rows, axis=0, return_index=True)[1]
+    usable = first[norms[first] > 0]
+    drawn[usable] = rows[usable] * (length / norms[usable])[:, None]
+    return drawn

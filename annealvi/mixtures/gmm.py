@@ -1,0 +1,488 @@
+"""TemperedGaussianMixture: scikit-learn's face over :mod:`annealvi.models.gmm`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp, softmax
+from sklearn.base import BaseEstimator, DensityMixin, _fit_context
+from sklearn.cluster import KMeans, kmeans_plusplus
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.extmath import randomized_svd
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from annealvi._validation import check_numbers, check_squares, unchanged_on_error
+from annealvi.inference import Monitor
+from annealvi.mixtures.base import BatchFit
+from annealvi.models.gmm import GMM
+from annealvi.temperature import Annealed, Temperature, Variational
+
+#: The default annealing starts this many times above the critical temperature.
+ABOVE_CRITICAL = 7.0
+#: A default prior variance is at least this fraction of the mean variance of the features.
+VARIANCE_FLOOR = 1e-6
+
+
+class TemperedGaussianMixture(BatchFit, DensityMixin, BaseEstimator):
+    r"""Gaussian mixture by annealed variational inference.
+
+    .. math::
+       z_n \sim \mathrm{Cat}(w), \quad x_{nd} \sim N(\mu_{z_n d}, 1/\lambda_{z_n d}),
+
+    with conjugate priors: Dirichlet weights, and Normal-Gamma means and precisions.
+    Names are those of :class:`sklearn.mixture.BayesianGaussianMixture` (with its
+    ``"dirichlet_distribution"`` of weights) where they mean the same; `weights` and
+    `covariances` may be known instead of learned.
+
+    Parameters
+    ----------
+    n_components : int, default=1
+        Number of components K.
+
+    covariance_type : {"diag", "spherical"}, default="diag"
+        Whether a component has a variance for each dimension or a single one.
+
+    tol : float, default=1e-3
+        The fit ends when T has settled and the ELBO of a sample changes by less than
+        this in an iteration; 0 makes every fit run to `max_iter`.
+
+    max_iter : int, default=200
+        Most iterations.
+
+    n_init : int, default=1
+        Number of starts; the one of the best ELBO is kept.
+
+    init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
+        Start of the responsibilities, where `means_init` is not given: the clusters of
+        k-means; one datum a component, drawn by D^2 sampling
+        (:func:`sklearn.cluster.kmeans_plusplus`); random ones; or one datum a component,
+        drawn uniformly.  All but ``"random"`` need a datum a component.
+
+    means_init : array-like of shape (n_components, n_features), default=None
+        Start of the means.
+
+    weights : array-like of shape (n_components,), default=None
+        Known weights, which sum to 1; None learns them.
+
+    covariances : float or array-like of shape (n_features,) or \
+            (n_components, n_features), default=None
+        Known variances; None learns them.  With ``covariance_type="spherical"`` a number
+        or an array of shape (n_components,).
+
+    weight_concentration_prior : float, default=None
+        :math:`\alpha_0` of the Dirichlet prior of learned weights; None means
+        1 / n_components.
+
+    mean_precision_prior : float, default=None
+        :math:`\kappa_0`: the prior precision of a mean is :math:`\kappa_0 \lambda`.  None
+        means 1.
+
+    mean_prior : array-like of shape (n_features,), default=None
+        :math:`m_0`; None means the mean of X.
+
+    degrees_of_freedom_prior : float, default=None
+        :math:`\nu_0` of learned precisions; None means n_features.
+
+    covariance_prior : float or array-like of shape (n_features,), default=None
+        :math:`\beta_0` of learned precisions: :math:`E \lambda = \nu_0 / \beta_0` under
+        the prior.  None means the variances of X (their mean if spherical).
+
+    temperature : float, "annealed", "variational" or Temperature, default="annealed"
+        How hot the fit runs: a number T >= 1 (1 is plain variational inference),
+        ``"annealed"``, ``"variational"`` (learned from the data, where `covariances` are
+        known), or an object of :mod:`annealvi.temperature`.  ``"annealed"`` cools over half
+        of `max_iter`: from 2 where covariances are learned; where they are known, linearly
+        from 7 times the critical temperature, the largest variance of the data in any
+        direction in units of the noise.  While T falls, means are moved by a hundredth
+        of their component's standard deviation after each step, because components that
+        heat has made equal would stay so; by a ten-thousandth where known weights or
+        variances tell components apart.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed of the starting points; `sample` draws from it too.
+
+    verbose : int, default=0
+        Print a line after each iteration.
+
+    callback : callable, default=None
+        Called as ``callback(estimator, monitor)`` after each iteration; the estimator can
+        be used as it then is.  ``monitor.record(name=value)`` writes into `history_`;
+        raising ``StopIteration`` ends the fit.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_components,)
+        E w.
+
+    means_ : ndarray of shape (n_components, n_features)
+        E mu.
+
+    covariances_ : ndarray of shape (n_components, n_features) or (n_components,)
+        1 / E lambda.
+
+    precisions_ : ndarray of the shape of `covariances_`
+        E lambda.
+
+    weight_concentration_ : ndarray of shape (n_components,)
+        :math:`\alpha` of learned weights.
+
+    mean_precision_ : ndarray of shape (n_components,)
+        :math:`\kappa`.
+
+    degrees_of_freedom_ : ndarray of shape (n_components,)
+        :math:`\nu` of learned precisions.
+
+    mean_prior_, mean_precision_prior_ : ndarray of shape (n_features,), float
+        The priors in use.
+
+    weight_concentration_prior_, degrees_of_freedom_prior_, covariance_prior_ : float
+        Those of learned weights and precisions; the last of shape (n_features,) if
+        ``covariance_type="diag"``.
+
+    lower_bound_ : float
+        The ELBO of a sample at T = 1, at the end of the best fit.
+
+    n_iter_ : int
+        Iterations of the best fit.
+
+    converged_ : bool
+        Whether it ended because of `tol`.
+
+    temperature_ : float
+        T of the last iteration.
+
+    temperature_path_ : ndarray of shape (n_iter_,)
+        T of each.
+
+    temperature_posterior_ : ndarray of shape (grid,)
+        Under a variational temperature: q(y) over its grid at the energy of the last
+        learning step; T itself follows it with damping.
+
+    temperature_posterior_path_ : ndarray of shape (n_learning_steps, grid)
+        The same after each step that learned, float32.
+
+    history_ : dict of str to ndarray
+        A record an iteration: ``pass``, ``step``, ``temperature``, ``seconds`` (spent in
+        iterations), ``elbo`` (at T = 1, of all training data), ``annealed_elbo`` (the
+        objective at that T, which never falls while T stays) and, under a variational
+        temperature, ``tempered_elbo``, in which T is a latent variable.
+
+    n_features_in_ : int
+        Number of features D.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where X has string column names.
+
+    References
+    ----------
+    Katahira, Watanabe, Okada (2008), *Deterministic annealing variant of variational
+    Bayes method*.
+    Mandt, McInerney, Abrol, Ranganath, Blei (2016), *Variational Tempering*, AISTATS.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annealvi import TemperedGaussianMixture
+    >>> rng = np.random.RandomState(0)
+    >>> X = np.concatenate([rng.randn(30, 1) - 4, rng.randn(70, 1) + 4])
+    >>> mixture = TemperedGaussianMixture(2, covariances=1.0, random_state=0).fit(X)
+    >>> sorted(mixture.weights_.round(1).tolist())
+    [0.3, 0.7]
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "covariance_type": [StrOptions({"diag", "spherical"})],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "init_params": [StrOptions({"kmeans", "k-means++", "random", "random_from_data"})],
+        "means_init": [None, "array-like"],
+        "weights": [None, "array-like"],
+        "covariances": [None, Interval(Real, 0, None, closed="neither"), "array-like"],
+        "weight_concentration_prior": [None, Interval(Real, 0, None, closed="neither")],
+        "mean_precision_prior": [None, Interval(Real, 0, None, closed="neither")],
+        "mean_prior": [None, "array-like"],
+        "degrees_of_freedom_prior": [None, Interval(Real, 0, None, closed="neither")],
+        "covariance_prior": [None, Interval(Real, 0, None, closed="neither"), "array-like"],
+        "temperature": "no_validation",  # as_temperature has the message
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+        "callback": [None, callable],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        *,
+        covariance_type: Literal["diag", "spherical"] = "diag",
+        tol: float = 1e-3,
+        max_iter: int = 200,
+        n_init: int = 1,
+        init_params: str = "kmeans",
+        means_init: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        covariances: float | ArrayLike | None = None,
+        weight_concentration_prior: float | None = None,
+        mean_precision_prior: float | None = None,
+        mean_prior: ArrayLike | None = None,
+        degrees_of_freedom_prior: float | None = None,
+        covariance_prior: float | ArrayLike | None = None,
+        temperature: float | str | Temperature = "annealed",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        callback: Callable[[Any, Monitor], None] | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.covariance_type = covariance_type
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_init = n_init
+        self.init_params = init_params
+        self.means_init = means_init
+        self.weights = weights
+        self.covariances = covariances
+        self.weight_concentration_prior = weight_concentration_prior
+        self.mean_precision_prior = mean_precision_prior
+        self.mean_prior = mean_prior
+        self.degrees_of_freedom_prior = degrees_of_freedom_prior
+        self.covariance_prior = covariance_prior
+        self.temperature = temperature
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the mixture from data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Computed with in float64.
+        y : Ignored
+            Present for API consistency.
+
+        Returns
+        -------
+        self : TemperedGaussianMixture
+
+        Raises
+        ------
+        ValueError
+            If X or a parameter is out of range; the estimator stays as it was.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If `max_iter` came before convergence.
+        """
+        with unchanged_on_error(self) as keep:
+            X = self._check_X(X, reset=True)
+            settings = self._settings(X)
+            temperature = self._wanted_temperature(self._kinds(X, settings["covariances"]))
+            if isinstance(temperature, Variational) and settings["covariances"] is None:
+                raise ValueError(
+                    "A variational temperature needs known 'covariances': with learned precisions "
+                    "the normaliser C(T) is infinite at high T. Give 'covariances', or use "
+                    "temperature='annealed'."
+                )
+            K, means = int(self.n_components), self.means_init
+            if means is not None:
+                shape = (K, X.shape[1])
+                means = check_numbers(means, "means_init", type(self).__name__, (shape,))
+                check_squares(means, "means_init")
+
+            def start(rng: np.random.RandomState) -> GMM:
+                model = GMM(K, X.shape[1], **settings)
+                if means is not None:
+                    model.start(X, means=means)
+                else:
+                    model.start(X, responsibilities=self._initial_responsibilities(X, rng))
+                return model
+
+            self._fit_restarts(X, start, temperature, keep)
+        return self
+
+    def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
+        """Fit, then `predict` the same data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : Ignored
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self.fit(X, y).predict(X)
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """The most probable component of each datum.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self._log_joint(X).argmax(axis=1)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Each component's probability, at T = 1.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+        """
+        return softmax(self._log_joint(X), axis=1)
+
+    def score_samples(self, X: Any) -> NDArray[np.float64]:
+        """Log-likelihood of each datum at the expected log parameters.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The datum's part of the ELBO at T = 1, in nats.
+        """
+        return logsumexp(self._log_joint(X), axis=1)
+
+    def sample(self, n_samples: int = 1) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Draw data from the mixture of `weights_`, `means_` and `covariances_`.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+        y : ndarray of shape (n_samples,)
+            The component of each, in ascending order.
+        """
+        rng, model = self._generator(n_samples), self._model
+        counts = rng.multinomial(n_samples, model.weights / model.weights.sum())
+        y = np.repeat(np.arange(len(counts)), counts)
+        scale = 1.0 / np.sqrt(model.precisions[y])
+        return model.means[y] + scale * rng.standard_normal(scale.shape), y
+
+    # ----------------------------------------------------------------- details
+
+    def _check_X(self, X: Any, reset: bool = False) -> NDArray[np.float64]:
+        X = validate_data(self, X, reset=reset, dtype=np.float64)
+        check_squares(X)
+        return X
+
+    def _log_joint(self, X: Any) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        return self._model.log_joint(self._check_X(X))
+
+    def _kinds(self, X: NDArray, covariances: NDArray | None) -> Mapping[str, Temperature]:
+        """What temperatures' names mean for these data."""
+        annealed, t_max = Annealed(start=2.0, length=0.5), 100.0
+        if covariances is not None and isinstance(self.temperature, str):
+            scaled = (X - X.mean(axis=0)) / np.sqrt(covariances.min(axis=0))
+            widest = randomized_svd(scaled, 1, random_state=0)[1][0]
+            start = max(2.0, ABOVE_CRITICAL * float(widest**2) / len(X))
+            annealed, t_max = Annealed(start=start, length=0.5, shape="linear"), max(t_max, start)
+        return {"annealed": annealed, "variational": Variational(t_max=t_max, start=t_max)}
+
+    def _settings(self, X: NDArray[np.float64]) -> dict[str, Any]:
+        """The model's parameters."""
+        K, D = int(self.n_components), X.shape[1]
+        owner, spherical = type(self).__name__, self.covariance_type == "spherical"
+        variance = X.var(axis=0)
+        weights = covariances = None
+        if self.weights is not None:
+            weights = check_numbers(self.weights, "weights", owner, ((K,),), positive=True)
+            if not np.isclose(weights.sum(), 1.0):
+                raise ValueError(
+                    f"The 'weights' parameter of {owner} must sum to 1. "
+                    f"Got a sum of {weights.sum():.6g}."
+                )
+            weights = weights / weights.sum()
+        if self.covariances is not None:
+            shapes: tuple[tuple[int, ...], ...] = ((), (K,)) if spherical else ((), (D,), (K, D))
+            given = check_numbers(self.covariances, "covariances", owner, shapes, positive=True)
+            given = given[:, None] if spherical and given.ndim else given
+            covariances = np.broadcast_to(given, (K, D))
+        mean_prior = X.mean(axis=0)
+        if self.mean_prior is not None:
+            mean_prior = check_numbers(self.mean_prior, "mean_prior", owner, ((D,),))
+            check_squares(mean_prior[None], "mean_prior")
+        if self.covariance_prior is None:
+            floor = VARIANCE_FLOOR * (variance.mean() or 1.0)
+            unbiased = variance * len(X) / max(len(X) - 1, 1)
+            beta = np.maximum(unbiased.mean() if spherical else unbiased, floor)
+        else:
+            shapes = ((),) if spherical else ((), (D,))
+            beta = check_numbers(
+                self.covariance_prior, "covariance_prior", owner, shapes, positive=True
+            )
+        alpha = self.weight_concentration_prior
+        return dict(
+            alpha=np.full(K, 1.0 / K if alpha is None else float(alpha)),
+            mean_prior=mean_prior,
+            kappa=float(1.0 if self.mean_precision_prior is None else self.mean_precision_prior),
+            nu=float(D if self.degrees_of_freedom_prior is None else self.degrees_of_freedom_prior),
+            beta=np.broadcast_to(beta, D).astype(np.float64),
+            weights=weights,
+            covariances=covariances,
+            covariance_type=self.covariance_type,
+        )
+
+    def _initial_responsibilities(
+        self, X: NDArray[np.float64], rng: np.random.RandomState
+    ) -> NDArray[np.float64]:
+        n, K = len(X), int(self.n_components)
+        if n < K and self.init_params != "random":
+            raise ValueError(
+                f"Expected n_samples >= n_components but got n_components = {K}, n_samples = {n} "
+                f"with init_params={self.init_params!r}. Give 'means_init' or use "
+                "init_params='random'."
+            )
+        responsibilities = np.zeros((n, K))
+        if self.init_params == "kmeans":
+            labels = KMeans(K, n_init=1, random_state=rng).fit(X).labels_
+            responsibilities[np.arange(n), labels] = 1
+        elif self.init_params == "random":
+            responsibilities = rng.uniform(size=(n, K)) + np.finfo(float).tiny
+            responsibilities /= responsibilities.sum(axis=1, keepdims=True)
+        else:
+            if self.init_params == "k-means++":
+                chosen = kmeans_plusplus(X, K, random_state=rng)[1]
+            else:
+                chosen = rng.choice(n, K, replace=False)
+            responsibilities[chosen, np.arange(K)] = 1
+        return responsibilities
+
+    def _take(self, model: GMM) -> None:
+        spherical = self.covariance_type == "spherical"
+        self.weights_ = model.weights.copy()
+        self.means_ = model.means
+        self.precisions_ = model.precisions[:, 0].copy() if spherical else model.precisions.copy()
+        self.covariances_ = 1.0 / self.precisions_
+        self.mean_prior_, self.mean_precision_prior_ = model.mean_prior, model.kappa
+        self.mean_precision_ = model.posterior.kappa.copy()
+        if model.known_weights is None:
+            self.weight_concentration_prior_ = float(model.alpha[0])
+            self.weight_concentration_ = model.posterior.alpha.copy()
+        if model.known_covariances is None:
+            self.degrees_of_freedom_prior_ = model.nu
+            self.covariance_prior_ = model.beta[0] if spherical else model.beta
+            self.degrees_of_freedom_ = model.posterior.nu.copy()

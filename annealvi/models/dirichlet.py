@@ -1,0 +1,80 @@
+"""Draws from Dirichlet distributions, as logarithms: small concentrations underflow."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln
+
+from annealvi._kernels import partition as kernels
+
+#: Concentrations below this are drawn by the kernel, which rejects more the larger they are.
+SMALL = 0.5
+#: Stands for logarithms out of the range of doubles.
+LEAST_LOG = -1.7e308
+#: Stirling's series is good from here on.
+STIRLING = 16.0
+
+
+def log_gamma_variates(
+    rng: np.random.Generator, shape: NDArray[np.float64], size: tuple[int, ...]
+) -> NDArray[np.float64]:
+    """Logarithms of Gamma(shape, 1) variates, finite for any shape that is a normal number.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    shape : ndarray
+        Positive; of any shape that can be broadcast to `size`.
+    size : tuple of int
+    """
+    first = shape.flat[0]
+    if first < SMALL and np.all(shape == first):
+        out = np.empty(size)
+        state = rng.integers(1, 2**64 - 1, size=(4, 8), dtype=np.uint64, endpoint=True)
+        kernels.log_gamma_draws(state, float(first), out.reshape(-1))
+    else:
+        # Gamma(a) = Gamma(a + 1) U^(1/a)
+        out = np.log(rng.standard_gamma(np.broadcast_to(shape + 1.0, size)))
+        out -= rng.standard_exponential(size) / np.broadcast_to(shape, size)
+    if np.min(shape) < 1e-290:
+        np.maximum(out, LEAST_LOG, out=out)
+    return out
+
+
+def log_rising(a: ArrayLike, x: ArrayLike) -> NDArray[np.float64]:
+    """log Gamma(a + x) / Gamma(a) for a > 0 and x >= 0, to the last digits for any a.
+
+    Logarithms of two large Gamma functions would cancel, so that Stirling's series are
+    subtracted term by term; they are cut off where a is not small.
+
+    Parameters
+    ----------
+    a, x : array-like, broadcast against each other
+    """
+    a, x = np.asarray(a, dtype=np.float64), np.asarray(x, dtype=np.float64)
+    large = np.maximum(a, STIRLING)
+    out = (large - 0.5) * np.log1p(x / large) + x * (np.log(large + x) - 1)
+    out += _stirling_rest(large + x) - _stirling_rest(large)
+    small = np.minimum(a, STIRLING)
+    return np.where(a >= STIRLING, out, gammaln(small + x) - gammaln(small))
+
+
+def _stirling_rest(a: NDArray[np.float64]) -> NDArray[np.float64]:
+    """log Gamma(a) less (a - 1/2) log a - a + log(2 pi) / 2, to 1e-14."""
+    y = 1 / a
+    return y * (1 / 12 - y * y * (1 / 360 - y * y * (1 / 1260 - y * y / 1680)))
+
+
+def centre(prior: NDArray[np.float64], size: int | None = None) -> NDArray[np.float64]:
+    """The mode of Dir(prior) where it is inside the simplex, else the mean.
+
+    Parameters
+    ----------
+    prior : ndarray of shape (n,)
+    size : int, optional
+        How many numbers `prior` stands for, by repetition; n by default.
+    """
+    excess = prior - 1.0 if np.all(prior > 1) else prior
+    copies = 1.0 if size is None else size / len(prior)
+    return excess / (excess.sum() * copies)

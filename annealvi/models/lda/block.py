@@ -1,0 +1,383 @@
+"""How a block of documents goes through the LDA kernels, and the buffers it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from annealvi._kernels import lda as kernels
+from annealvi._kernels import special
+from annealvi._kernels.layout import aligned_empty, padded_length, padded_rows
+
+#: Bytes of a document's rows without its negligible topics: about the second cache.
+PACKED_BYTES = 1 << 19
+
+Start = Literal["random", "warm", "constant"]
+TopicEstimate = Literal["map", "variational"]
+
+
+def log_of(estimate: TopicEstimate) -> Callable[..., NDArray]:
+    """The function f of log beta_v = f(lambda_v) - f(sum_v lambda_v).
+
+    log gives the logarithm of the mean of beta, digamma the mean of its logarithm.
+
+    Parameters
+    ----------
+    estimate : {"map", "variational"}
+    """
+    return special.log if estimate == "map" else special.digamma
+
+
+@dataclass(frozen=True)
+class LocalOptions:
+    """How the local step of a document runs.
+
+    Attributes
+    ----------
+    max_iter : int
+        Most iterations a document.
+    tolerance : float
+        A document stops when mean_k |change of gamma_dk| falls below it, which is a looser
+        test the more topics there are.
+    start : {"random", "warm", "constant"}
+        Where gamma starts in training.  ``"random"`` is scikit-learn's local step in
+        full: fresh Gamma(100, 0.01) draws, and the dtype's eps added to phi's
+        normaliser.  The others add nothing and take exponents relative to their
+        maximum, so float32 does not underflow.
+    token_tolerance : float or None
+        If given, a document stops instead when sum_k |change of gamma_dk| falls below this
+        times its tokens, whatever K.
+    inference_iter : int or None
+        Most iterations outside of training, where it is not `max_iter`.  A document that is
+        stopped on its way may come out differently in float32.
+    prune : bool
+        Whether topics that a document does not have are left out of its later iterations,
+        where that pays.  In float64 it changes gamma by less than 1e-6.  Never under
+        ``start="random"``.
+    """
+
+    max_iter: int = 100
+    tolerance: float = 1e-3
+    start: Start = "constant"
+    token_tolerance: float | None = None
+    inference_iter: int | None = None
+    prune: bool = True
+
+
+class Statistics(NamedTuple):
+    """sum_d b_d n_dv phi_dvk, word-major; a row counts only where ``seen``."""
+
+    values: NDArray
+    seen: NDArray[np.uint8]
+
+    @classmethod
+    def empty(cls, n_features: int, width: int, dtype: DTypeLike) -> Statistics:
+        values = aligned_empty((n_features, width), dtype)
+        return cls(values, np.zeros(n_features, dtype=np.uint8))
+
+
+class Rows(NamedTuple):
+    """lambda, of which some rows may have steps to make up for.
+
+    Attributes
+    ----------
+    values : ndarray of shape (V, K padded)
+    eta : ndarray of shape (V, K)
+    decay : ndarray of shape (V,)
+        What `now` was when the row last moved.
+    now : float
+        The product of 1 - rho over all steps, so that at present row v is
+        eta_v + now / decay_v (values_v - eta_v).
+    """
+
+    values: NDArray
+    eta: NDArray
+    decay: NDArray[np.float64]
+    now: float
+
+
+class TopicWeights:
+    """exp(b E log beta), word-major, each row worked out when a document needs it.
+
+    Under the ``"map"`` estimate of topics log E beta stands for E log beta everywhere.
+
+    Unless `exact`, row v is divided by exp(b log_scale_v), about its largest element,
+    so that its elements neither overflow nor all underflow.
+
+    Parameters
+    ----------
+    n_features, width : int
+        V, and K with its padding.
+    dtype : dtype
+    """
+
+    def __init__(self, n_features: int, width: int, dtype: DTypeLike) -> None:
+        self.values = aligned_empty((n_features, width), dtype)
+        self.logs = np.empty((0, 0), dtype=dtype)  # E log beta - log_scale, once it is wanted
+        self.log_scale = np.empty(n_features, dtype=dtype)
+        self.fresh = np.zeros(n_features, dtype=np.uint8)
+        self._made_for: tuple[float, bool] | None = None
+
+    def outdate(self) -> None:
+        """lambda has changed."""
+        self.fresh[:] = 0
+
+    def refresh(
+        self,
+        words: NDArray[np.int64],
+        topics: Rows,
+        topic_sums: NDArray[np.float64],
+        estimate: TopicEstimate,
+        b: float,
+        exact: bool,
+        n_threads: int,
+        want_logs: bool = False,
+    ) -> None:
+        """Bring the rows of some words up to date."""
+        if want_logs and not self.logs.size:
+            self.logs = aligned_empty(self.values.shape, self.values.dtype)
+            self.outdate()
+        if self._made_for != (b, exact):
+            self._made_for = (b, exact)
+            self.outdate()
+        width, dtype = self.values.shape[1], self.values.dtype
+        log_sums = np.zeros(width, dtype=dtype)
+        log_sums[: len(topic_sums)] = log_of(estimate)(topic_sums)
+        kernels.refresh_weights(
+            words,
+            len(words),
+            topics.values,
+            topics.eta,
+            topics.decay,
+            topics.now,
+            log_sums,
+            len(topic_sums),
+            estimate == "map",
+            b,
+            not exact,
+            n_threads,
+            np.empty((n_threads, 2 * width), dtype=dtype),
+            self.fresh,
+            self.values,
+            self.log_scale,
+            self.logs,
+        )
+
+
+class Workspace:
+    """The buffers that the kernels write to, kept as long as they are large enough.
+
+    Parameters
+    ----------
+    n_features, width : int
+        V, and K with its padding.
+    dtype : dtype
+    n_threads : int
+    """
+
+    def __init__(self, n_features: int, width: int, dtype: DTypeLike, n_threads: int) -> None:
+        self.n_threads = n_threads  # what the buffers are for
+        self._width, self._dtype = width, dtype
+        self._capacity = (0, 0, 0)
+        self.counter = np.empty(n_features, dtype=np.int64)
+        self.words = np.empty(n_features, dtype=np.int64)
+        self.first = np.empty(n_features + 1, dtype=np.int64)
+        self.sums = np.empty((n_threads, width))
+
+    def reserve(self, indptr: NDArray, rows: slice) -> None:
+        """Make room for some rows of a CSR matrix."""
+        counts = np.diff(indptr[rows.start : rows.stop + 1])
+        needed = (len(counts), int(counts.sum()), int(counts.max(initial=0)))
+        if self._capacity != (0, 0, 0) and all(
+            n <= room for n, room in zip(needed, self._capacity, strict=True)
+        ):
+            return
+        n_samples, n_entries, longest = (
+            max(1, n, room) for n, room in zip(needed, self._capacity, strict=True)
+        )
+        self._capacity = (n_samples, n_entries, longest)
+        block = kernels.SWEEP_BLOCK
+        self._padded = -(-longest // block) * block
+        self.document = np.empty(n_entries, dtype=np.int64)
+        self.position = np.empty(n_entries, dtype=np.int64)
+        self.ratio = np.empty(n_entries, dtype=self._dtype)
+        self.t = aligned_empty((n_samples, self._width), self._dtype)
+        size = padded_length(kernels.scratch_size(self._width, self._padded), self._dtype)
+        self.scratch = aligned_empty((self.n_threads, size), self._dtype)
+        size = kernels.pointers_size(self._width, self._padded)
+        self.rows = np.empty((self.n_threads, size), dtype=np.int64)
+        self.active = np.empty((n_samples, self._width), dtype=np.int32)
+        self.n_active = np.empty(n_samples, dtype=np.int32)
+        room = min(self._padded * self._width, PACKED_BYTES // np.dtype(self._dtype).itemsize)
+        size = kernels.columns_size(self._padded)
+        self.columns = aligned_empty((self.n_threads, size), self._dtype)
+        self.packed = aligned_empty((self.n_threads, room), self._dtype)
+
+    def order(self, indptr: NDArray, rows: slice) -> NDArray[np.int64]:
+        """Documents in the order in which threads take them: the longest first."""
+        if self.n_threads == 1:
+            return np.arange(rows.stop - rows.start)
+        lengths = np.diff(indptr[rows.start : rows.stop + 1])
+        return np.argsort(-lengths, kind="stable")
+
+    def raised(self, needed: bool) -> NDArray:
+        """Room for one document's rows at a temperature of its own."""
+        shape = (self.n_threads, self._padded * self._width) if needed else (1, 1)
+        return np.empty(shape, dtype=self._dtype)
+
+
+class Local(NamedTuple):
+    """What the local step of a block of documents is asked for, beside gamma.
+
+    Attributes
+    ----------
+    statistics : Statistics or None
+        Added to.
+    log_normalizer, energy : ndarray of shape (n_samples,) or None
+        Written: sum_v n_v log sum_k exp b (E log theta + E log beta), and
+        sum_v n_v E[log theta + log beta].
+    word_energy : ndarray of shape (V,) or None
+        Written with statistics that all have one b: sum_d n_dv E[log beta] of the words in
+        them.
+    """
+
+    statistics: Statistics | None = None
+    log_normalizer: NDArray[np.float64] | None = None
+    energy: NDArray[np.float64] | None = None
+    word_energy: NDArray[np.float64] | None = None
+
+
+def index_words(X: Any, rows: slice, work: Workspace) -> NDArray[np.int64]:
+    """Transpose a block into the workspace; return its distinct words.
+
+    Parameters
+    ----------
+    X : CSR matrix of shape (n_samples, V)
+    rows : slice
+    work : Workspace
+    """
+    work.reserve(X.indptr, rows)
+    n_words = kernels.index_words(
+        X.indices,
+        X.indptr,
+        rows.start,
+        rows.stop,
+        work.counter,
+        work.words,
+        work.first,
+        work.document,
+        work.position,
+    )
+    return work.words[:n_words]
+
+
+def fit_block(
+    X: Any,
+    rows: slice,
+    gamma: NDArray,
+    inverse: NDArray,
+    b0: float,
+    alpha: NDArray[np.float64],
+    words: NDArray[np.int64],
+    weights: TopicWeights,
+    work: Workspace,
+    wanted: Local,
+    options: LocalOptions,
+    *,
+    exact: bool,
+    max_iter: int | None = None,
+) -> None:
+    """Fit gamma of a block of documents in place, and write what else is wanted.
+
+    Parameters
+    ----------
+    X : CSR matrix of shape (n_samples, V)
+    rows : slice
+        The block.
+    gamma : ndarray of shape (n_rows, K)
+        Where documents start, and what they come to.
+    inverse : ndarray of shape (n_rows,)
+        b of each document.
+    b0 : float
+        What the weights are raised to.
+    alpha : ndarray of shape (K,)
+        Prior of the documents' topics.
+    words : ndarray of int64
+        From :func:`index_words` for the same block.
+    weights : TopicWeights
+        Up to date for `words` at b0; with logs where energies are wanted or any b differs
+        from b0.
+    work : Workspace
+    wanted : Local
+    options : LocalOptions
+    exact : bool
+        Whether to compute scikit-learn's numbers, its eps included.
+    max_iter : int, optional
+        In place of that of `options`.
+    """
+    dtype = gamma.dtype
+    by_topic = options.token_tolerance is None
+    nothing = np.empty(0)
+    kernels.fit_documents(
+        X.data,
+        X.indices,
+        X.indptr,
+        rows.start,
+        rows.stop,
+        work.order(X.indptr, rows),
+        weights.values,
+        weights.log_scale,
+        weights.logs,
+        b0,
+        inverse,
+        padded_rows(alpha[None, :], dtype, fill=alpha[0])[0],
+        np.finfo(dtype).eps if exact else 0.0,
+        options.tolerance if by_topic else options.token_tolerance,
+        by_topic,
+        options.max_iter if max_iter is None else max_iter,
+        options.prune and not exact,
+        wanted.statistics is not None,
+        wanted.log_normalizer is not None,
+        wanted.energy is not None,
+        work.n_threads,
+        gamma,
+        work.t,
+        work.active,
+        work.n_active,
+        work.ratio,
+        nothing if wanted.log_normalizer is None else wanted.log_normalizer,
+        nothing if wanted.energy is None else wanted.energy,
+        work.scratch,
+        work.rows,
+        work.packed,
+        work.columns,
+        work.raised(bool(np.any(inverse != b0))),
+    )
+    if wanted.statistics is not None:
+        kernels.accumulate_statistics(
+            words,
+            work.first,
+            work.document,
+            work.position,
+            len(words),
+            work.ratio,
+            work.t,
+            work.active,
+            work.n_active,
+            inverse,
+            b0,
+            weights.values,
+            weights.logs,
+            not exact,
+            work.n_threads,
+            weights.log_scale,
+            wanted.statistics.seen,
+            wanted.statistics.values,
+            nothing if wanted.word_energy is None else wanted.word_energy,
+            work.sums,
+            work.scratch,
+        )

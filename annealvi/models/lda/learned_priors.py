@@ -1,0 +1,211 @@
+r"""Priors of LDA that are learned with the topics.
+
+With phi held and gamma_d = alpha + n_d moving along, the documents' part of the bound
+depends on alpha as the likelihood of Dirichlet-multinomial counts n_d does, and
+
+.. math::
+   \alpha^*_k = \alpha_k \frac{\sum_d \psi(\gamma_{dk}) - \psi(\alpha_k)}
+       {\sum_d \psi(\sum_j \gamma_{dj}) - \psi(\sum_j \alpha_j)}
+
+maximises a lower bound of it that touches it at alpha (Minka 2000, Eq. 55).  The lower bound
+has a term for each topic, concave in log alpha_k, so that a step of size rho from alpha to
+alpha* never lowers the bound, nor does cutting it off at a limit.  Minibatches take it with
+the topics' rho (after Hoffman, Blei and Bach 2010, whose Newton step holds gamma instead:
+most of E log theta is then alpha's own, and alpha hardly moves).
+
+eta is one number.  -KL(q(beta) || Dir(eta)) is largest where psi(eta) - psi(V eta) is the mean
+of E log beta_kv over topics and words; a step moves the left side to
+(1 - rho) (psi(eta) - psi(V eta)) + rho mean, the natural gradient in Dir(eta)'s mean
+parameter.  Under the ``"map"`` estimate the topics' part of the objective is
+sum_k log Dir(beta_k; eta + 1), so eta + 1 and log beta stand in its place.
+
+Heat makes documents of all topics, and alpha learned there would keep them so, which makes
+more heat of the rest of the fit: priors wait until it is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import psi
+
+from annealvi._kernels import special
+from annealvi.model import UNTEMPERED, Tempering
+from annealvi.models.lda.block import TopicEstimate
+
+#: Priors are learned at this temperature and below.
+COLD = 1.1
+#: alpha_k and eta stay within these factors of the prior that is recommended for K topics.
+ALPHA_RANGE, ETA_RANGE = 100.0, 10.0
+#: Words whose logarithms are worked out at a time.
+ROWS = 512
+
+
+class _Seen(NamedTuple):
+    """What documents have said of alpha.
+
+    Attributes
+    ----------
+    by_topic : ndarray of shape (K,)
+        sum_d psi(gamma_dk) - psi(alpha_k).
+    total : float
+        sum_d psi(sum_k gamma_dk) - psi(sum_k alpha_k).
+    """
+
+    by_topic: NDArray[np.float64]
+    total: float
+
+
+class LearnedPriors:
+    """What is learned, and what has been seen for it.
+
+    Parameters
+    ----------
+    centre : float
+        The prior that bounds are factors of.
+    """
+
+    def __init__(self, centre: float) -> None:
+        self.centre = centre
+        self.alpha = self.eta = False
+        self._tempering = UNTEMPERED
+        self._seen: _Seen | None = None
+
+    def begin(self, tempering: Tempering) -> None:
+        """A local step begins."""
+        self._tempering, self._seen = tempering, None
+
+    def add(self, gamma: NDArray, prior: NDArray[np.float64]) -> None:
+        """Documents have been fitted.
+
+        Parameters
+        ----------
+        gamma : ndarray of shape (n_samples, K)
+        prior : ndarray of shape (K,)
+            That they were fitted with: alpha, or what the posterior form makes of it.
+        """
+        if not self.alpha or len(prior) == 1 or not self._learns():
+            return
+        sums = gamma.sum(axis=1, dtype=np.float64)
+        # as gamma has it, so that topics without words leave nothing
+        rounded = prior.astype(gamma.dtype)
+        # in the order of documents, whatever the threads
+        with np.errstate(over="ignore"):  # of a prior at the end of the range
+            by_topic = np.sum(_digamma(gamma) - _digamma(rounded), axis=0)
+            total = float(np.sum(_digamma(sums) - _digamma(rounded.sum(dtype=np.float64))))
+        if self._seen is not None:
+            by_topic, total = self._seen.by_topic + by_topic, self._seen.total + total
+        self._seen = _Seen(by_topic, total)
+
+    def step(
+        self,
+        alpha: NDArray[np.float64],
+        eta: NDArray[np.float64],
+        rho: float,
+        mean_log_topics: Callable[[], float],
+        n_features: int,
+        estimate: TopicEstimate,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """alpha and eta after a step; the same objects where they stay.
+
+        Parameters
+        ----------
+        alpha : ndarray of shape (K,)
+        eta : ndarray of shape (), (V,) or (K, V)
+            Arrays stay as they are.
+        rho : float
+            Size of the topics' step, which has been made.
+        mean_log_topics : callable
+            Gives the mean of E log beta over topics and words.
+        n_features : int
+            V.
+        estimate : {"variational", "map"}
+        """
+        if not self._learns():
+            return alpha, eta
+        # the posterior form's priors, see annealvi.models.lda
+        b = 1.0
+        if self._tempering.form == "posterior":
+            b = float(np.mean(self._tempering.inverse))
+        if self._seen is not None:
+            alpha = self._alpha(alpha, self._seen, rho, b)
+        if self.eta and eta.ndim == 0 and n_features > 1:
+            point = 1.0 if estimate == "map" else 0.0
+            eta = np.array(self._eta(float(eta), mean_log_topics(), n_features, rho, b, point))
+        self._seen = None
+        return alpha, eta
+
+    def _learns(self) -> bool:
+        tempering = self._tempering
+        return tempering.rule is None and bool(np.min(tempering.inverse) >= 1 / COLD)
+
+    def _alpha(
+        self, alpha: NDArray[np.float64], seen: _Seen, rho: float, b: float
+    ) -> NDArray[np.float64]:
+        least, most = self.centre / ALPHA_RANGE, self.centre * ALPHA_RANGE
+        inside = np.clip(alpha, least, most)
+        if not np.array_equal(inside, alpha):
+            return inside  # one that was assigned comes to the limits first
+        if not seen.total > 0:
+            return alpha  # no words
+        used = b * alpha + (1.0 - b)
+        best = used * np.maximum(seen.by_topic, 0.0) / seen.total
+        found = (used + rho * (best - used) - (1.0 - b)) / b
+        return np.clip(found, least, most)
+
+    def _eta(
+        self, eta: float, mean: float, n_features: int, rho: float, b: float, point: float
+    ) -> float:
+        least, most = self.centre / ETA_RANGE, self.centre * ETA_RANGE
+        used = b * min(max(eta, least), most) + point
+        target = (1.0 - rho) * (psi(used) - psi(n_features * used)) + rho * mean
+        found = symmetric_from_mean(target, n_features, b * least + point, b * most + point)
+        return float(np.clip((found - point) / b, least, most))
+
+
+def mean_of_logs(logs: Callable[[slice], NDArray[np.float64]], n_features: int) -> float:
+    """The mean of E log beta, some rows at a time and always in the same order.
+
+    Parameters
+    ----------
+    logs : callable
+        Gives E log beta of some words, of shape (n, K).
+    n_features : int
+    """
+    means, sizes = [], []
+    for start in range(0, n_features, ROWS):
+        some = logs(slice(start, start + ROWS))
+        means.append(float(some.mean()))
+        sizes.append(len(some))
+    return float(np.average(means, weights=sizes))
+
+
+def symmetric_from_mean(mean: float, size: int, least: float, most: float) -> float:
+    """x in [least, most] whose psi(x) - psi(size x) is nearest to `mean`; it rises with x.
+
+    Parameters
+    ----------
+    mean : float
+    size : int
+    least, most : float
+        0 < least < most.
+    """
+
+    def excess(log_x: float) -> float:
+        x = np.exp(log_x)
+        return float(psi(x) - psi(size * x) - mean)
+
+    low, high = np.log(least), np.log(most)
+    if excess(low) >= 0:
+        return least
+    if excess(high) <= 0:
+        return most
+    return float(np.exp(brentq(excess, low, high, xtol=1e-14, rtol=1e-13)))
+
+
+def _digamma(x: Any) -> NDArray[np.float64]:
+    return special.digamma(np.asarray(x, dtype=np.float64))

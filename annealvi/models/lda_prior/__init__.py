@@ -1,0 +1,5 @@
+"""log C(T) of latent Dirichlet allocation over its prior."""
+
+from annealvi.models.lda_prior.prior import LDAPrior
+
+__all__ = ["LDAPrior"]

@@ -1,0 +1,294 @@
+"""log C(T) over a grid of temperatures: the grid, the values and what they were made for."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import Interval, validate_parameter_constraints
+
+from annealvi._validation import as_array, check_numbers
+
+_MADE_FOR = "made_for."
+#: What is let pass as an exact log C(1) = 0; as much for each datum beyond a thousand, whose
+#: roundings add up.
+_LOST = 1e-8
+
+
+def exponential_grid(t_max: float, size: int) -> NDArray[np.float64]:
+    """Inverse temperatures of an exponential grid of T, T_m = t_max^((m - 1) / (M - 1)).
+
+    Parameters
+    ----------
+    t_max : float
+        The highest temperature, above 1.
+    size : int
+        M, at least 2.
+
+    Returns
+    -------
+    ndarray of shape (M,)
+        b_1 = 1 > ... > b_M = 1 / t_max.
+
+    Examples
+    --------
+    >>> exponential_grid(4, 3)
+    array([1.  , 0.5 , 0.25])
+    """
+    _check_grid_shape(t_max, size, "exponential_grid")
+    return float(t_max) ** -np.linspace(0.0, 1.0, size)
+
+
+def even_grid(t_max: float, size: int) -> NDArray[np.float64]:
+    """Inverse temperatures at even distances, from 1 down to 1 / t_max.
+
+    Parameters
+    ----------
+    t_max : float
+        The highest temperature, above 1.
+    size : int
+        M, at least 2.
+
+    Returns
+    -------
+    ndarray of shape (M,)
+    """
+    _check_grid_shape(t_max, size, "even_grid")
+    return np.linspace(1.0, 1.0 / t_max, size)
+
+
+def _check_grid_shape(t_max: float, size: int, caller: str) -> None:
+    constraints = {
+        "t_max": [Interval(Real, 1, None, closed="neither")],
+        "size": [Interval(Integral, 2, None, closed="left")],
+    }
+    validate_parameter_constraints(constraints, {"t_max": t_max, "size": size}, caller)
+
+
+def check_inverse_temperatures(value: ArrayLike, name: str, owner: str) -> NDArray[np.float64]:
+    """A grid of inverse temperatures, from T = 1 on and increasing in T.
+
+    Parameters
+    ----------
+    value : array-like of shape (M,)
+    name, owner : str
+        The parameter and what it belongs to, for the message.
+
+    Returns
+    -------
+    ndarray of shape (M,)
+    """
+    b = as_array(value)
+    what = f"The {name!r} parameter of {owner}"
+    if b.dtype.kind not in "fiu" or b.ndim != 1 or len(b) < 2:
+        raise ValueError(
+            f"{what} must be a one-dimensional array of at least 2 numbers. "
+            f"Got shape {b.shape} and dtype {b.dtype} instead."
+        )
+    b = b.astype(np.float64)
+    wrong = b[~(np.isfinite(b) & (b > 0))]
+    if wrong.size:
+        raise ValueError(f"{what} must be positive and finite. Got {wrong[0]} instead.")
+    if b[0] != 1:
+        raise ValueError(f"{what} must start at 1, which is T=1. Got {b[0]} first instead.")
+    rising = np.flatnonzero(np.diff(b) >= 0)
+    if rising.size:
+        m = int(rising[0])
+        raise ValueError(
+            f"{what} must be strictly decreasing, so that T increases. "
+            f"Got {b[m]} followed by {b[m + 1]} instead."
+        )
+    return b
+
+
+@dataclass(frozen=True, eq=False)
+class LogPartition:
+    """log C(T) over a grid, and what it was made for.
+
+    Parameters
+    ----------
+    inverse_temperatures : ndarray of shape (M,)
+        1 = b_1 > ... > b_M.
+    values : ndarray of shape (M,)
+        log C at each of them.
+    method : str, default="given"
+        How they were found.
+    standard_error : ndarray of shape (M,), optional
+        Of the values, where they are a Monte Carlo estimate.
+    effective_sample_size : ndarray of shape (M,), optional
+        (sum w)^2 / sum w^2 of the terms w of that estimate.
+    bounds : ndarray of shape (2, M), optional
+        Jensen's two lower bounds, the looser one first.
+    made_for : dict, optional
+        Hyperparameters that the values hold for: numbers, strings and arrays by name.
+    """
+
+    inverse_temperatures: NDArray[np.float64]
+    values: NDArray[np.float64]
+    method: str = "given"
+    standard_error: NDArray[np.float64] | None = None
+    effective_sample_size: NDArray[np.float64] | None = None
+    bounds: NDArray[np.float64] | None = None
+    made_for: dict[str, Any] = field(default_factory=dict)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether another holds the same numbers, made for the same."""
+        if not isinstance(other, LogPartition):
+            return NotImplemented
+        mine, theirs = vars(self) | self.made_for, vars(other) | other.made_for
+        return mine.keys() == theirs.keys() and all(
+            np.array_equal(value, theirs[name])  # type: ignore[arg-type]
+            for name, value in mine.items()
+            if name != "made_for"
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.method, len(self.values)))
+
+    def check(
+        self,
+        inverse_temperatures: ArrayLike | None = None,
+        hyperparameters: Mapping[str, Any] | None = None,
+        owner: str = "LogPartition",
+    ) -> None:
+        """Refuse to be used for another grid or other hyperparameters.
+
+        Parameters
+        ----------
+        inverse_temperatures : array-like of shape (M,), optional
+            The grid that log C is wanted on.
+        hyperparameters : mapping, optional
+            What it is wanted for.  Names that either side lacks are not compared.
+        owner : str
+            Who wants it, for the message.
+
+        Raises
+        ------
+        ValueError
+            Naming what differs; also if the values are no finite number a temperature.
+        """
+        own = check_inverse_temperatures(
+            self.inverse_temperatures, "inverse_temperatures", "LogPartition"
+        )
+        check_numbers(self.values, "values", "LogPartition", (own.shape,))
+        if inverse_temperatures is not None:
+            wanted = np.asarray(inverse_temperatures, dtype=np.float64)
+            if wanted.shape != own.shape:
+                raise ValueError(
+                    f"log C was made for another grid than that of {owner}: "
+                    f"'inverse_temperatures' has {len(own)} points, expected {wanted.size}."
+                )
+            differ = np.flatnonzero(~(np.abs(wanted - own) <= 1e-12 * own))  # nan differs
+            if differ.size:
+                m = int(differ[0])
+                raise ValueError(
+                    f"log C was made for another grid than that of {owner}: "
+                    f"'inverse_temperatures'[{m}] is {own[m]}, expected {wanted[m]}."
+                )
+        for name, wanted in (hyperparameters or {}).items():
+            given = self.made_for.get(name)
+            if given is not None and wanted is not None and not _same(given, wanted):
+                raise ValueError(
+                    f"log C was made for other hyperparameters than those of {owner}: "
+                    f"{name!r} is {shown(given)}, expected {shown(wanted)}."
+                )
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write to a file, for :meth:`load`."""
+        arrays = {
+            name: np.asarray(value)
+            for name, value in vars(self).items()
+            if name != "made_for" and value is not None
+        }
+        for name, value in self.made_for.items():
+            if value is not None:
+                arrays[_MADE_FOR + name] = np.asarray(value)
+        wrong = [name for name, array in arrays.items() if array.dtype.kind not in "fiubU"]
+        if wrong:
+            raise ValueError(
+                f"LogPartition can be saved if it holds numbers and strings. Got {wrong[0]!r} "
+                f"of dtype {arrays[wrong[0]].dtype} instead."
+            )
+        with open(path, "wb") as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> LogPartition:
+        """Read what :meth:`save` wrote.
+
+        Raises
+        ------
+        ValueError
+            If the file holds something else.
+        """
+        fields: dict[str, Any] = {}
+        made_for: dict[str, Any] = {}
+        none = f"{os.fspath(path)!r} holds no LogPartition"
+        with open(path, "rb") as stream:
+            try:
+                file = np.load(stream, allow_pickle=False)
+            except (ValueError, EOFError, zipfile.BadZipFile) as error:
+                raise ValueError(f"{none}: it is no archive of arrays.") from error
+            if not isinstance(file, np.lib.npyio.NpzFile):
+                raise ValueError(f"{none}: it is a single array.")
+            for name in file.files:
+                value = file[name] if file[name].ndim else file[name].item()
+                if name.startswith(_MADE_FOR):
+                    made_for[name.removeprefix(_MADE_FOR)] = value
+                else:
+                    fields[name] = value
+        possible = set(cls.__dataclass_fields__) - {"made_for"}
+        if not {"inverse_temperatures", "values"} <= set(fields) <= possible:
+            raise ValueError(f"{none}: its arrays are {sorted(fields)}.")
+        return cls(**fields, made_for=made_for)
+
+
+def _same(given: Any, wanted: Any) -> bool:
+    given, wanted = np.asarray(given), np.asarray(wanted)
+    if given.dtype.kind in "biuf" and wanted.dtype.kind in "biuf":
+        try:
+            return bool(np.all(np.isclose(given, wanted, rtol=1e-12, atol=0)))
+        except ValueError:  # shapes that do not go together
+            return False
+    return bool(np.array_equal(given, wanted))
+
+
+def shown(value: Any) -> str:
+    """A number, or the shape of an array, for a message.
+
+    Parameters
+    ----------
+    value : object
+    """
+    array = np.asarray(value)
+    return f"an array of shape {array.shape}" if array.ndim else repr(array.item())
+
+
+class OutOfReach(ValueError):  # noqa: N818 - what happened is no mistake of the user's
+    """An exact log C would cost too much; method="auto" then takes Monte Carlo."""
+
+
+def check_log_c_at_1(
+    values: NDArray[np.float64], inverse: NDArray[np.float64], n_data: int
+) -> None:
+    """Raise OutOfReach where log C(1) = 0 is lost to rounding, which also tells of the rest.
+
+    Parameters
+    ----------
+    values, inverse : ndarrays of shape (M,)
+        log C, and where; nothing is raised if no `inverse` is 1.
+    n_data : int
+        The more there are, the more roundings add up.
+    """
+    at_1 = values[inverse == 1]
+    if not np.all(np.abs(at_1) <= _LOST * max(1.0, n_data / 1e3)):
+        raise OutOfReach(
+            f"The exact log C has lost its digits: at T=1 it is {at_1[0]:.2g} instead of 0. "
+            "Use priors that are less extreme, or another method."
+        )

@@ -1,0 +1,1 @@
+"""How fast: timings against rivals, against another commit and against the machine."""

@@ -1,0 +1,49 @@
+"""The machine and the versions that figures stand beside."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+
+import numpy as np
+import scipy
+
+import annealvi
+from annealvi import _kernels
+from bench.adapters import RIVALS, SCIKIT_LEARN
+
+
+def describe() -> dict[str, str | int]:
+    """Processor, cores and the kernels' instruction set."""
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count() or 1,
+        "instruction_set": _kernels.instruction_set(),
+        "system": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def versions() -> dict[str, str]:
+    """Of Python and the libraries that are installed."""
+    found = {
+        "Python": platform.python_version(),
+        "annealvi": annealvi.__version__,
+        "NumPy": np.__version__,
+        "SciPy": scipy.__version__,
+    }
+    libraries = {library.name: library.version() for library in (SCIKIT_LEARN, *RIVALS)}
+    return found | {name: version for name, version in libraries.items() if version}
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    fields = dict(line.split(":", 1) for line in reversed(lines) if ":" in line)
+    fields = {name.strip(): value.strip() for name, value in fields.items()}
+    name = fields.get("model name", platform.machine())
+    if "cpu family" in fields:
+        name += f" (family {fields['cpu family']}, model {fields.get('model', '?')})"
+    return name

@@ -1,0 +1,73 @@
+"""Peak memory of one pass of a library, in a process of its own.
+
+    python -m bench.speed.memory scikit-learn
+
+Prints the most megabytes that were resident above what imports and data take, preparation
+of the library's own form of the data included.  Linux only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from bench import CHECKOUT
+
+OWN = {"annealvi, float64": "float64", "annealvi, float32": "float32"}
+
+
+def resident(field: str) -> float:
+    """``VmRSS`` (now) or ``VmHWM`` (the peak) of this process, in MB."""
+    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) * 1024 / 1e6
+    raise RuntimeError(f"/proc/self/status has no {field}.")
+
+
+def forget_peak() -> None:
+    """From here on the peak is of what follows."""
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
+def measured(name: str) -> float:
+    """Peak in megabytes of the library's pass, in a fresh process.
+
+    Raises
+    ------
+    RuntimeError
+        With what the process said, if it fails.
+    """
+    command = [sys.executable, "-m", "bench.speed.memory", name]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(
+        command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise RuntimeError(f"{name}: {done.stderr.strip().splitlines()[-1:]}")
+    return float(done.stdout.split()[-1])
+
+
+def main() -> None:
+    from bench.adapters import RIVALS, SCIKIT_LEARN, annealvi_lda
+    from bench.problems import WIDE_PROBLEM
+
+    libraries = {library.name: library for library in (SCIKIT_LEARN, *RIVALS)}
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("name", choices=[*OWN, *libraries])
+    name = parser.parse_args().name
+    X = WIDE_PROBLEM.load()
+    if name in OWN:
+        adapter, options = annealvi_lda, {"dtype": OWN[name]}
+    else:
+        adapter, options = libraries[name].adapter(), {}
+    forget_peak()
+    before = resident("VmRSS")
+    adapter.start(WIDE_PROBLEM, X, **options)()
+    print(resident("VmHWM") - before)
+
+
+if __name__ == "__main__":
+    main()

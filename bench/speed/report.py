@@ -1,0 +1,258 @@
+"""Write the tables of docs/benchmarks.md from what `make bench` measured.
+
+    python -m bench.speed.report build/bench.json [--docs docs/benchmarks.md]
+
+What stands between the markers is replaced; groups of which the file has nothing are left
+out, and so are libraries that were not there, with the reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bench import CHECKOUT
+from bench.adapters import RIVALS, SCIKIT_LEARN
+from bench.speed.pairs import ratio
+
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+DOCS = CHECKOUT / "docs" / "benchmarks.md"
+LIBRARIES = [library.name for library in (SCIKIT_LEARN, *RIVALS)]
+#: Whose score, after all its sweeps and with its own priors, the others are to reach.
+TARGET, TARGET_PRIOR = "tomotopy", (0.1, 0.01)
+
+Bench = dict[str, Any]
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(header)} |", f"|{'---|' * len(header)}"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def ratios(bench: Bench, *names: str) -> str:
+    """Medians of baseline over method, of some methods."""
+    baseline, methods = bench["baseline"], bench["methods"]
+    return " / ".join(f"{ratio(baseline, methods[name]):.3g}" for name in names)
+
+
+def seconds(times: Sequence[float]) -> str:
+    return f"{median(times):.3g}"
+
+
+def rows_of(benches: list[Bench]) -> list[str]:
+    return list(dict.fromkeys(bench["row"] for bench in benches))
+
+
+def passes(benches: list[Bench]) -> str:
+    """How many times as fast as each library, and the seconds behind it."""
+    found = {(bench["row"], bench["library"]): bench for bench in benches}
+    rows = rows_of(benches)
+    libraries = [name for name in LIBRARIES if any((row, name) in found for row in rows)]
+    body, times = [], []
+    for row in rows:
+        cells, clock = [row], [row]
+        here = [found[row, name] for name in libraries if (row, name) in found]
+        for dtype in ("float64", "float32"):
+            clock.append(seconds([t for bench in here for t in bench["methods"][dtype]]))
+        for name in libraries:
+            bench = found.get((row, name))
+            if name == "scikit-learn":
+                cells.append("–" if bench is None else ratios(bench, "same trajectory"))
+            cells.append("–" if bench is None else ratios(bench, "float64", "float32"))
+            clock.append("–" if bench is None else seconds(bench["baseline"]))
+        body.append(cells)
+        times.append(clock)
+    first = ["scikit-learn, same trajectory"] if "scikit-learn" in libraries else []
+    return (
+        "How many times as fast, float64 / float32 (the same trajectory: float64):\n\n"
+        + table(["corpus, K", *first, *libraries], body)
+        + "\n\nCPU seconds a pass, medians:\n\n"
+        + table(["corpus, K", "annealvi, float64", "float32", *libraries], times)
+    )
+
+
+def pairs_table(*header: str) -> Callable[[list[Bench]], str]:
+    """One row a benchmark: its ratios, and the seconds."""
+
+    def write(benches: list[Bench]) -> str:
+        body = []
+        for bench in benches:
+            name, *_ = methods = list(bench["methods"])
+            body.append(
+                [
+                    bench.get("row", bench["role"]),
+                    ratios(bench, *methods),
+                    seconds(bench["methods"][name]),
+                    seconds(bench["baseline"]),
+                ]
+            )
+        return table(header, body)
+
+    return write
+
+
+def memory(benches: list[Bench]) -> str:
+    least = benches[0]["megabytes"]
+    body = [
+        [bench["row"], f"{bench['megabytes']:.0f}", f"{bench['megabytes'] / least:.2f}"]
+        for bench in benches
+    ]
+    return f"{benches[0]['problem']}:\n\n" + table(["", "MB", "of annealvi's, float64"], body)
+
+
+def quality(benches: list[Bench]) -> str:
+    """Final scores and when the target was reached, a table a corpus."""
+    parts = []
+    for corpus in dict.fromkeys(bench["corpus"] for bench in benches):
+        here = [bench for bench in benches if bench["corpus"] == corpus]
+        goal = next(
+            (
+                bench["curve"][-1]
+                for bench in here
+                if bench["library"] == TARGET and (bench["alpha"], bench["eta"]) == TARGET_PRIOR
+            ),
+            None,
+        )
+        body = []
+        for bench in sorted(here, key=lambda bench: -bench["curve"][-1][2]):
+            last, priors = bench["curve"][-1], (bench["alpha"], bench["eta"])
+            plain = None in priors or bench["library"].endswith("PLSA")
+            reached = next((t for t, _, s in bench["curve"] if goal and s >= goal[2]), None)
+            body.append(
+                [
+                    bench["library"],
+                    "none" if plain else f"{priors[0]:g}, {priors[1]:g}",
+                    f"{last[2]:.3f}",
+                    f"{last[0]:.2f}",
+                    "not reached" if reached is None else f"{reached:.2f}",
+                    "–" if reached is None or goal is None else f"{goal[0] / reached:.1f}",
+                ]
+            )
+        train, validation, test = here[0]["documents"]
+        header = (
+            f"`{corpus}`, K = {here[0]['n_topics']}: {train:,} documents to learn from, "
+            f"{validation:,} to choose the fold-in, {test:,} to score"
+        )
+        if goal is not None:
+            header += f"; to reach: {goal[2]:.3f}"
+        columns = ["library", "α, η", "held out, at the end", "CPU s", "CPU s to reach", "sooner"]
+        parts.append(f"{header}.\n\n" + table(columns, body))
+    return "\n\n".join(parts)
+
+
+def stream(benches: list[Bench]) -> str:
+    records = benches[0]["records"]
+    body = [
+        [
+            f"{record['documents']:,}",
+            f"{record['documents_per_second']:,.0f}",
+            f"{record['documents_per_cpu_second']:,.0f}",
+            f"{record['held_out']:.3f}",
+            f"{record['peak_megabytes']:,.0f}",
+        ]
+        for record in records
+    ]
+    header = ["documents", "a second", "a CPU second", "held out a word", "peak MB"]
+    return table(header, body)
+
+
+def roofline(benches: list[Bench]) -> str:
+    limits = benches[0]["limits"]
+    body = []
+    for bench in benches:
+        cells = [bench["row"]]
+        for dtype, rate in bench["rates"].items():
+            bound = bench["bounds"][dtype]
+            cells += [f"{rate:.0f}", f"{bound:.0f}", f"{100 * rate / bound:.0f}%"]
+        body.append(cells)
+    columns = ["float64", "bound", "of it", "float32", "bound", "of it"]
+    return (
+        f"One core, vectors of {limits['vector_bytes']:.0f} bytes: "
+        f"{limits['peak_float64']:.0f} GFLOP/s of fused multiply-adds in float64, "
+        f"{limits['peak_float32']:.0f} in float32; {limits['l1']:.0f} GB/s read from the first "
+        f"cache, {limits['l2']:.0f} from the second.\n\n" + table(["corpus, K", *columns], body)
+    )
+
+
+PAIR = ("", "how many times as fast", "seconds", "of the baseline")
+#: Groups in their order: heading, what the figures are, the table.
+GROUPS: dict[str, tuple[str, str, Callable[[list[Bench]], str]]] = {
+    "pass": ("One pass of `partial_fit`, one thread", "", passes),
+    "two threads": (
+        "Two threads against one",
+        "The same pass, wall seconds.",
+        pairs_table(*PAIR),
+    ),
+    "two threads, small": (
+        "Two threads with little to do",
+        "Wall seconds of many calls together.",
+        pairs_table(*PAIR),
+    ),
+    "parts": (
+        "M-step and `transform` against scikit-learn's",
+        "CPU seconds, one thread; float64 / float32, seconds of float64. Ten M-steps.",
+        pairs_table(*PAIR),
+    ),
+    "memory": ("Peak memory of one pass", "Above imports and data; in fresh processes.", memory),
+    "quality": ("Time to quality", "", quality),
+    "stream": ("A stream of half a million documents", "", stream),
+    "roofline": ("The local step beside the machine's limits", "", roofline),
+    "learned temperatures, CPU": (
+        "Learned temperatures against a planned one",
+        "CPU seconds of a pass; below 1 is slower.",
+        pairs_table(*PAIR),
+    ),
+    "log C": ("log C(T) against NumPy", "Wall seconds.", pairs_table(*PAIR)),
+    "FMM": ("The factorial mixture against NumPy", "Wall seconds.", pairs_table(*PAIR)),
+    "FMM, two threads": (
+        "The factorial mixture, two threads against one",
+        "Wall seconds.",
+        pairs_table(*PAIR),
+    ),
+}
+
+
+def write(measured: dict[str, Any]) -> str:
+    """Everything between the markers."""
+    about = measured["machine_info"]
+    versions = ", ".join(f"{name} {value}" for name, value in measured["versions"].items())
+    parts = [
+        f"Measured on {measured['datetime'][:10]}: {about['processor']}, {about['cores']} cores, "
+        f"kernels of instruction set `{about['instruction_set']}`, {about['system']}. {versions}."
+    ]
+    if measured["skipped"]:
+        parts.append("Skipped: " + "; ".join(measured["skipped"]) + ".")
+    benches: dict[str, list[Bench]] = {}
+    for bench in measured["benchmarks"]:
+        benches.setdefault(bench["group"], []).append(bench["extra_info"])
+    for group, (heading, text, make) in GROUPS.items():
+        if group in benches:
+            parts += [f"### {heading}", *([text] if text else []), make(benches[group])]
+    return "\n\n".join(parts)
+
+
+def between_markers(docs: Path, content: str) -> None:
+    """Replace what stands between the markers of a text."""
+    text = docs.read_text(encoding="utf-8")
+    if text.count(BEGIN) != 1 or text.count(END) != 1:
+        raise SystemExit(f"{docs} must have each of {BEGIN} and {END} once.")
+    before, after = text.split(BEGIN)[0], text.split(END)[1]
+    docs.write_text(f"{before}{BEGIN}\n\n{content}\n\n{END}{after}", "utf-8")
+
+
+def main() -> None:
+    assert __doc__ is not None
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("measured", type=Path, help="what --benchmark-json wrote")
+    parser.add_argument("--docs", type=Path, default=DOCS)
+    arguments = parser.parse_args()
+    measured = json.loads(arguments.measured.read_text(encoding="utf-8"))
+    between_markers(arguments.docs, write(measured))
+
+
+if __name__ == "__main__":
+    main()

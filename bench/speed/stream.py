@@ -1,0 +1,76 @@
+"""One online pass over half a million abstracts, through partial_fit.
+
+    python -m bench.speed.stream [--every 100000] [--held-out 2000] [--jobs 1] [--plain]
+
+K = 100, alpha = .1, eta = .01, minibatches of 256, tau = 64, annealed over the first fifth
+(or at T = 1, `--plain`), float64.  The last documents are held out and scored by document
+completion every so many; seconds are those of partial_fit.  A line of JSON at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+
+from annealvi import Annealed
+from annealvi.metrics import document_completion
+from bench.adapters import annealvi_lda
+from bench.problems import STREAM_PROBLEM
+from bench.speed.memory import resident
+
+#: Documents a call of partial_fit.
+PORTION = 2_560
+#: The share of the documents over which T falls.
+COOLING = 0.2
+
+
+def stream(every: int, n_held_out: int, n_jobs: int, plain: bool) -> list[dict[str, float]]:
+    """What was measured after each stretch of documents."""
+    X = STREAM_PROBLEM.load()
+    held_out, X = X[-n_held_out:], X[:-n_held_out]
+    cooling = 1 if plain else Annealed(passes=COOLING)
+    lda = annealvi_lda.estimator(STREAM_PROBLEM, X, n_jobs, temperature=cooling, learning_offset=64)
+    records = []
+    for first in range(0, X.shape[0], every):
+        last = min(first + every, X.shape[0])
+        wall, cpu = time.perf_counter(), time.process_time()
+        for begin in range(first, last, PORTION):
+            lda.partial_fit(X[begin : min(begin + PORTION, last)])
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        record = {
+            "documents": last,
+            "documents_per_second": (last - first) / wall,
+            "documents_per_cpu_second": (last - first) / cpu,
+            "held_out": float(document_completion(lda, held_out)),
+            "peak_megabytes": resident("VmHWM"),
+        }
+        records.append(record)
+        print(
+            f"{last:>8,} documents: {record['documents_per_second']:>8,.0f} a second, "
+            f"{record['documents_per_cpu_second']:>8,.0f} a CPU second, held out "
+            f"{record['held_out']:.3f}, peak {record['peak_megabytes']:,.0f} MB",
+            file=sys.stderr,
+            flush=True,
+        )
+    return records
+
+
+def main() -> None:
+    assert __doc__ is not None
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--every", type=int, default=100_000)
+    parser.add_argument("--held-out", type=int, default=2_000)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--plain", action="store_true", help="T = 1 all the way")
+    arguments = parser.parse_args()
+    try:
+        records = stream(arguments.every, arguments.held_out, arguments.jobs, arguments.plain)
+    except FileNotFoundError as error:
+        raise SystemExit(str(error)) from None
+    print(json.dumps(records))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""Speed of log C(T): sums of powers over a grid, and the whole Monte Carlo estimate.
+
+    make bench
+
+At V = 8,000, K = 500, 100 temperatures and 100 theta for each beta, against NumPy: the
+sums of P**b, from the same word probabilities P, of which the kernel takes the logarithms
+itself; and the estimate of log C written plainly, with alpha = 0.1 and several eta.
+Draws of beta cost the same each, so that the estimates are of four, not a hundred.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from annealvi._kernels.layout import padded_rows
+from annealvi.models.lda_prior import LDAPrior
+from annealvi.partition import PowerGrid, even_grid, exponential_grid, log_partition
+from bench.speed.pairs import run
+
+V, K, N_THETA, N_TEMPERATURES = 8_000, 500, 100, 100
+N_BETA = 4
+GRIDS = {"even in 1/T": even_grid, "exponential": exponential_grid}
+ALPHA = 0.1
+DOCUMENTS, WORDS = 1_000, 80
+
+threads = pytest.mark.parametrize("n_threads", [1, 2])
+
+
+@pytest.mark.parametrize("kind", GRIDS)
+@threads
+@pytest.mark.benchmark(timer=time.perf_counter, group="log C")
+def test_sums_of_powers(benchmark, kind, n_threads):
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.full(K, ALPHA), N_THETA) @ rng.dirichlet(np.full(V, 0.1), K)
+    b = GRIDS[kind](10, N_TEMPERATURES)
+    grid, padded = PowerGrid(b), padded_rows(P, np.float64)
+
+    def by_numpy():
+        return np.stack([(P**x).sum(axis=1) for x in b], axis=1)
+
+    def by_kernel():
+        return grid.at_inverses(grid.row_sums(padded, plain=True, n_threads=n_threads))
+
+    np.testing.assert_allclose(by_kernel(), by_numpy(), rtol=1e-12)
+    run(
+        benchmark,
+        f"sums of P**b, {kind}, {n_threads} thread(s): NumPy",
+        time.perf_counter,
+        lambda: by_numpy,
+        lambda: by_kernel,
+    )
+
+
+def estimate(rng, b, eta):
+    """Mandt et al. 2016, Eq. 18, for DOCUMENTS documents of WORDS words each."""
+    estimates = np.empty((N_BETA, len(b)))
+    for s in range(N_BETA):
+        beta = rng.dirichlet(np.full(V, eta), K)
+        theta = rng.dirichlet(np.full(K, ALPHA), N_THETA)
+        P = theta @ beta
+        logs = WORDS * np.log(np.stack([(P**x).sum(axis=1) for x in b], axis=1))
+        most = logs.max(axis=0)
+        estimates[s] = DOCUMENTS * (most + np.log(np.exp(logs - most).mean(axis=0)))
+    most = estimates.max(axis=0)
+    return most + np.log(np.exp(estimates - most).mean(axis=0))
+
+
+@pytest.mark.parametrize("eta", [0.1, 0.01, 1 / 500])
+@threads
+@pytest.mark.filterwarnings("ignore:One draw dominates")
+@pytest.mark.benchmark(timer=time.perf_counter, group="log C")
+def test_monte_carlo(benchmark, eta, n_threads):
+    """The collapsed form, which NumPy's estimate is of as well."""
+    b = exponential_grid(10, N_TEMPERATURES)
+    lengths = np.full(DOCUMENTS, WORDS)
+    prior = LDAPrior(K, V, lengths, doc_topic_prior=ALPHA, topic_word_prior=eta, form="collapsed")
+
+    def by_annealvi():
+        return log_partition(
+            prior,
+            b,
+            "monte-carlo",
+            n_samples=N_BETA,
+            n_theta=N_THETA,
+            random_state=0,
+            n_jobs=n_threads,
+        ).values
+
+    rng = np.random.default_rng(0)
+    # draws differ: a word's part, which varies by far less, tells that both do the same
+    theirs, ours = (x / (DOCUMENTS * WORDS) for x in (estimate(rng, b, eta), by_annealvi()))
+    np.testing.assert_allclose(ours, theirs, atol=0.05)
+    run(
+        benchmark,
+        f"log C, eta={eta:g}, {n_threads} thread(s): NumPy",
+        time.perf_counter,
+        lambda: lambda: estimate(rng, b, eta),
+        lambda: by_annealvi,
+    )

@@ -1,0 +1,263 @@
+"""Temperatures learned from the data against planned ones: T = 1 ELBO and held-out likelihood.
+
+    python -m bench.studies.learned [--corpus arxiv_100k] [--seeds 3] [--sparse] [--jobs 2]
+                            [--minibatch 100] [--offset 64] [--decay .7] [--passes 4] [--topics 100]
+
+Five families of methods: plain inference (SVI), annealed likelihood (AVI), annealed
+posterior (DASVI), one learned temperature (VT) and one a document (LVT), the last four in
+several variants.  The variant that a family is shown by is the one with the best held-out
+log-likelihood on validation documents, on the mean over seeds; it is reported on test
+documents, which chose nothing.  A second table has every variant.
+
+K = 100, alpha = .1, eta = .01 (with --sparse both 1/K), kappa = .7.  Every fit of a seed
+starts from the same draws, sees the same minibatches and makes as many steps.  Training,
+validation and test documents, steps (SETTINGS below):
+
+- ``arxiv_100k``: rows 0 to 30,000; 30,000 to 31,500; 31,500 to 33,000.  4 passes in
+  minibatches of 100, tau = 64.
+- ``debian_desc``: all but the last 2,000 rows; the last 2,000 to 1,000; the last 1,000.
+  The same steps.
+- ``bbc_news``: all but the last 500 rows (1,725); the last 500 to 250; the last 250.  40
+  passes, which is as many words as 4 over the first; minibatches of 32 and tau = 256, the
+  steps that ``annealvi demo`` makes on a corpus of this size.
+
+On a corpus as small as the last the step sizes decide as much as the temperature does, so look
+at it under others too, with the options: of minibatches of 32 and 100 with tau = 10 to 1024,
+plain inference is best by itself at 100 and 10, where no temperature gains over it.  "Warned"
+counts the fits whose learned temperature did not come near 1 by the end of its learning.
+Seconds are those of the steps.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import warnings
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+
+from annealvi import Annealed, Fixed, LocalVariational, TemperedLDA, Variational
+from annealvi.datasets import load_corpus
+from annealvi.metrics import document_completion
+from annealvi.temperature import Temperature
+
+COMMON = dict(
+    n_components=100,
+    learning_method="online",
+    learning_decay=0.7,
+    document_init="constant",
+    preset="sklearn",  # the mean field, from random starts
+)
+SETTINGS = {
+    "arxiv_100k": COMMON | dict(batch_size=100, learning_offset=64, max_iter=4),
+    "debian_desc": COMMON | dict(batch_size=100, learning_offset=64, max_iter=4),
+    "bbc_news": COMMON | dict(batch_size=32, learning_offset=256, max_iter=40),
+}
+#: Options that change them, and the least they may be.
+OPTIONS = {
+    "minibatch": ("batch_size", 1),
+    "offset": ("learning_offset", 1.0),
+    "decay": ("learning_decay", 0.0),
+    "passes": ("max_iter", 1),
+    "topics": ("n_components", 1),
+}
+#: Documents: training before the first row, validation before the second, test before the third.
+SPLITS = {
+    "arxiv_100k": (30_000, 31_500, 33_000),
+    "debian_desc": (-2_000, -1_000, None),
+    "bbc_news": (-500, -250, None),
+}
+
+
+class Problem(NamedTuple):
+    """A corpus and how it is fitted."""
+
+    train: sparse.csr_matrix
+    validation: sparse.csr_matrix
+    test: sparse.csr_matrix
+    settings: dict
+
+    @property
+    def n_steps(self) -> int:
+        return self.settings["max_iter"] * -(-self.train.shape[0] // self.settings["batch_size"])
+
+
+class Fit(NamedTuple):
+    """What one fit reached, a word, and what it took."""
+
+    elbo: float
+    validation: float
+    test: float
+    seconds: float
+    last: float  # T before the final phase of learned temperatures
+    warned: bool
+
+
+def load(corpus: str, changes: dict) -> Problem:
+    """Read and split a corpus."""
+    try:
+        X = load_corpus(corpus).data
+    except FileNotFoundError as error:
+        raise SystemExit(str(error)) from None
+    first, second, third = SPLITS[corpus]
+    return Problem(X[:first], X[first:second], X[second:third], SETTINGS[corpus] | changes)
+
+
+def families() -> dict[str, dict[str, Temperature]]:
+    """The variants of each family.
+
+    Lengths are fractions of the fit: of 4 passes, 1/4 is one and 1/40 a tenth of one.
+    """
+    return {
+        "SVI": {"T = 1": Fixed(1)},
+        "AVI": {
+            "relax over 1/3 (default)": Annealed(),
+            "relax over 1/10": Annealed(length=0.1),
+            "linear over 1/4": Annealed(shape="linear", length=0.25),
+        },
+        "DASVI": {
+            "from 2 over 1/40": Annealed(2, length=1 / 40, form="posterior"),
+            "from 2 over 1/3": Annealed(2, form="posterior"),
+            "from 3.9 over 1/3": Annealed(form="posterior"),
+        },
+        "VT": {
+            "posterior (default)": Variational(),
+            "posterior from 2.5": Variational(start=2.5),
+            "as printed": Variational.as_printed(),
+        },
+        "LVT": {
+            "damped (default)": LocalVariational(),
+            "corpus": LocalVariational(normaliser="corpus"),
+            "continuous": LocalVariational(continuous=True),
+            "undamped": LocalVariational(undamped=True),
+        },
+    }
+
+
+def fit(problem: Problem, temperature: Temperature, seed: int, prior: dict, jobs: int) -> Fit:
+    """One fit and its scores."""
+    lda = TemperedLDA(
+        **problem.settings,
+        **prior,
+        temperature=temperature,
+        random_state=seed,
+        n_jobs=jobs,
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        lda.fit(problem.train)
+    final = getattr(temperature, "final_fraction", 0.0)
+    learned = max(1, int(problem.n_steps * (1 - final)))
+    return Fit(
+        elbo=-float(np.log(lda.bound_)),
+        validation=document_completion(lda, problem.validation),
+        test=document_completion(lda, problem.test),
+        seconds=float(lda.history_["seconds"][-1]),
+        last=float(lda.temperature_path_[learned - 1]),
+        warned=any(issubclass(warning.category, ConvergenceWarning) for warning in caught),
+    )
+
+
+def spread(values: Sequence[float], digits: int = 3) -> str:
+    """Mean and standard deviation."""
+    deviation = f" ± {np.std(values, ddof=1):.{digits}f}" if len(values) > 1 else ""
+    return f"{np.mean(values):.{digits}f}{deviation}"
+
+
+def mean(fits: Sequence[Fit], name: str) -> float:
+    return float(np.mean([getattr(one, name) for one in fits]))
+
+
+Results = dict[str, dict[str, dict[str, list[Fit]]]]  # by corpus, family and variant
+
+
+def chosen_table(results: Results) -> str:
+    """Each family by the variant that predicts validation documents best."""
+    lines = [
+        "| corpus | method | variant chosen | ELBO a word, T = 1 | against SVI "
+        "| held out a word, test | against SVI | seconds |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for corpus, by_family in results.items():
+        (baseline,) = by_family["SVI"].values()
+        for family, variants in by_family.items():
+            variant = max(variants, key=lambda name: mean(variants[name], "validation"))
+            fits = variants[variant]
+            lines.append(
+                f"| {corpus} | {family} | {variant} | {spread([one.elbo for one in fits])} "
+                f"| {mean(fits, 'elbo') - mean(baseline, 'elbo'):+.3f} "
+                f"| {spread([one.test for one in fits])} "
+                f"| {mean(fits, 'test') - mean(baseline, 'test'):+.3f} "
+                f"| {spread([one.seconds for one in fits], 1)} |"
+            )
+    return "\n".join(lines)
+
+
+def full_table(results: Results) -> str:
+    """Every variant."""
+    lines = [
+        "| corpus | method | variant | ELBO a word, T = 1 | against SVI | held out, validation "
+        "| held out, test | against SVI | last learned T | warned | seconds |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for corpus, by_family in results.items():
+        (baseline,) = by_family["SVI"].values()
+        for family, variants in by_family.items():
+            for variant, fits in variants.items():
+                learned = family in ("VT", "LVT")
+                lines.append(
+                    f"| {corpus} | {family} | {variant} | {spread([one.elbo for one in fits])} "
+                    f"| {mean(fits, 'elbo') - mean(baseline, 'elbo'):+.3f} "
+                    f"| {spread([one.validation for one in fits])} "
+                    f"| {spread([one.test for one in fits])} "
+                    f"| {mean(fits, 'test') - mean(baseline, 'test'):+.3f} "
+                    f"| {format(mean(fits, 'last'), '.2f') if learned else '–'} "
+                    f"| {sum(one.warned for one in fits) if learned else '–'} "
+                    f"| {mean(fits, 'seconds'):.1f} |"
+                )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    assert __doc__ is not None
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--corpus", choices=list(SETTINGS), action="append", help="by default all")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--sparse", action="store_true", help="alpha = eta = 1/K")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    for option, (name, least) in OPTIONS.items():
+        parser.add_argument(f"--{option}", type=type(least), help=f"{name} of all corpora")
+    arguments = parser.parse_args()
+    changes = {}
+    for option, (name, least) in {"seeds": ("", 1), **OPTIONS}.items():
+        value = getattr(arguments, option)
+        if value is not None and value < least:
+            parser.error(f"--{option} must be at least {least}")
+        if value is not None and name:
+            changes[name] = value
+    prior = {} if arguments.sparse else dict(doc_topic_prior=0.1, topic_word_prior=0.01)
+    results: Results = {}
+    for corpus in arguments.corpus or SETTINGS:
+        problem = load(corpus, changes)
+        results[corpus] = {}
+        for family, variants in families().items():
+            results[corpus][family] = {}
+            for variant, temperature in variants.items():
+                fits = results[corpus][family][variant] = []
+                for seed in range(arguments.seeds):
+                    fits.append(fit(problem, temperature, seed, prior, arguments.jobs))
+                    print(
+                        f"{corpus}, {family}, {variant}, seed {seed}: ELBO {fits[-1].elbo:.4f}, "
+                        f"validation {fits[-1].validation:.4f}, test {fits[-1].test:.4f}, "
+                        f"{fits[-1].seconds:.1f} s{', warned' if fits[-1].warned else ''}",
+                        flush=True,
+                    )
+    print(f"\n{chosen_table(results)}\n\n{full_table(results)}")
+
+
+if __name__ == "__main__":
+    main()

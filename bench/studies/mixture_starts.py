@@ -1,0 +1,171 @@
+"""Does it matter to the mixtures where they start?  Tables of docs/evidence.md.
+
+    python -m bench.studies.mixture_starts
+
+Factorial mixtures: the toys of bench/studies/mixtures.py, random patterns in 64 dimensions and
+scikit-learn's digits.  Beside the inits of TemperedFMM there are two that it does not have:
+uniformly drawn rows of X at the length of "random", and D^2 sampling on what earlier seeds
+leave of the data ("residuals").  Gaussian mixtures: real data and blobs, every init_params.
+Of factorial mixtures, one start is the mean over seeds and restarts; best of five is that of
+the ELBO, a mean over seeds; the digits are one data set and get a fifth of the seeds.  Of
+Gaussian mixtures there are ten starts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.cluster import kmeans_plusplus
+from sklearn.datasets import load_digits, load_iris, load_wine, make_blobs
+from sklearn.decomposition import PCA
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import scale
+
+from annealvi import TemperedFMM, TemperedGaussianMixture
+from annealvi.datasets import make_shape_mixture
+from annealvi.metrics import component_recovery
+from bench.studies.mixtures import shape_sets
+
+RESTARTS, GMM_STARTS = 5, 10
+TOY = dict(prior_probability=0.3, noise_variance=0.1, component_variance=0.35, tol=0)
+METHODS: dict[str, dict[str, Any]] = {"plain": dict(temperature=1), "annealed": {}}
+GMM_INITS = ("kmeans", "k-means++", "random_from_data", "random")
+Start = Callable[[NDArray, int, np.random.RandomState], NDArray]
+
+
+def uniform_rows(X: NDArray, n_components: int, rng: np.random.RandomState) -> NDArray:
+    """Uniformly drawn rows, scaled as init="kmeans++" scales them where noise is learned."""
+    rows = X[rng.choice(len(X), n_components, replace=False)]
+    length = np.sqrt(min(2 * X.var(), X.shape[1] * np.mean(X**2)))
+    return rows * (length / np.linalg.norm(rows, axis=1, keepdims=True))
+
+
+def uniform_toy_rows(X: NDArray, n_components: int, rng: np.random.RandomState) -> NDArray:
+    """The same where the noise is known."""
+    rows = X[rng.choice(len(X), n_components, replace=False)]
+    return rows * (np.sqrt(2 * 0.1) / np.linalg.norm(rows, axis=1, keepdims=True))
+
+
+def residuals(X: NDArray, n_components: int, rng: np.random.RandomState) -> NDArray:
+    """D^2 sampling where a seed is taken from the data that it explains part of.
+
+    A seed is what is left of a datum, drawn with odds proportional to its square; of a few
+    draws the one that leaves least is kept, as k-means++ does.
+    """
+    left, seeds = X.copy(), np.empty((n_components, X.shape[1]))
+    for k in range(n_components):
+        square = np.sum(left**2, axis=1)
+        best = -np.inf
+        for _ in range(2 + int(np.log(n_components))):
+            row = kmeans_plusplus(left, 1, sample_weight=square, random_state=rng)[0][0]
+            gains = 2 * left @ row - row @ row
+            gain = np.sum(np.maximum(gains, 0))
+            if gain > best:
+                best, seeds[k], has = gain, row, gains > 0
+        left[has] -= seeds[k]
+    return seeds
+
+
+def factor_problems() -> dict[str, tuple[int, dict[str, Any], Callable[[int], Any]]]:
+    """K, options, and data and true components (or None) of a seed."""
+
+    def toy(shapes: NDArray, n_samples: int) -> Callable[[int], Any]:
+        def make(seed: int) -> tuple[NDArray, NDArray]:
+            made = make_shape_mixture(n_samples, shapes=shapes, random_state=seed)
+            return made.data, made.components
+
+        return make
+
+    patterns = 0.3 * np.random.RandomState(7).standard_normal((8, 64))
+    digits = load_digits().data / 16
+    problems = {f"{n} shapes": (8, TOY, toy(shapes, 1000)) for n, shapes in shape_sets().items()}
+    problems |= {
+        f"patterns, D=64, N={n:,}": (8, dict[str, Any](), toy(patterns, n)) for n in (200, 1000)
+    }
+    problems["digits, K=20"] = (20, {}, lambda seed: (digits, None))
+    centred = digits - digits.mean(axis=0)
+    problems["digits, centred, K=20"] = (20, {}, lambda seed: (centred, None))
+    return problems
+
+
+def factors(n_seeds: int) -> None:
+    """Factorial mixtures: ELBO/N and components found."""
+    for name, (K, options, make) in factor_problems().items():
+        n_draws = max(1, n_seeds // 5) if "digits" in name else n_seeds
+        print(f"\n{name}: ELBO/N / found; one start, best of {RESTARTS}; {n_draws} seeds")
+        uniform = uniform_toy_rows if options else uniform_rows
+        starts: dict[str, str | Start] = {n: n for n in ("random", "data", "kmeans++")}
+        starts |= {"uniform rows, short": uniform, "residuals": residuals}
+        for label, start in starts.items():
+            line = f"{label:20s}"
+            for method in METHODS.values():
+                bounds, found = np.empty((n_draws, RESTARTS)), np.zeros((n_draws, RESTARTS))
+                for seed, restart in np.ndindex(*bounds.shape):
+                    X, truth = make(seed)
+                    rng = np.random.RandomState(1000 * seed + restart)
+                    init = start if isinstance(start, str) else start(X, K, rng)
+                    fmm = TemperedFMM(K, init=init, random_state=rng, **options, **method).fit(X)
+                    bounds[seed, restart] = fmm.lower_bound_
+                    if truth is not None:
+                        found[seed, restart] = component_recovery(fmm.components_, truth)[0]
+                line += "   " + summary(bounds, found if truth is not None else None)
+            print(line, flush=True)
+
+
+def gaussians(n_starts: int) -> None:
+    """Gaussian mixtures: ELBO/N."""
+    digits = PCA(10, random_state=0).fit_transform(load_digits().data)
+    problems = {
+        "iris, K=3": (load_iris().data, 3),
+        "wine, K=3": (scale(load_wine().data), 3),
+        "digits, 10 principal components, K=10": (digits, 10),
+        "digits, 10 principal components, K=30": (digits, 30),
+        "30 blobs in 2 dimensions, K=30": (
+            make_blobs(3000, centers=30, center_box=(-20, 20), random_state=0)[0],
+            30,
+        ),
+    }
+    for name, (X, K) in problems.items():
+        print(f"\n{name}: ELBO/N; one start (sd), best of {n_starts}")
+        for init in GMM_INITS:
+            line = f"{init:20s}"
+            for method in METHODS.values():
+                bounds = np.empty(n_starts)
+                for seed in range(n_starts):
+                    fit = TemperedGaussianMixture(
+                        K, init_params=init, random_state=seed, **method
+                    ).fit(X)
+                    bounds[seed] = fit.lower_bound_
+                line += f"   {bounds.mean():8.3f} ({bounds.std():.3f}), {bounds.max():8.3f}"
+            print(line, flush=True)
+
+
+def summary(bounds: NDArray, found: NDArray | None) -> str:
+    """One start and best of all, means over seeds."""
+    best = np.arange(len(bounds)), bounds.argmax(axis=1)
+    if found is None:
+        return f"{bounds.mean():7.2f}, {bounds[best].mean():7.2f}"
+    return (
+        f"{bounds.mean():7.2f} / {found.mean():4.2f}, "
+        f"{bounds[best].mean():7.2f} / {found[best].mean():4.2f}"
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser.add_argument("--seeds", type=int, default=20)
+    arguments = parser.parse_args(argv)
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    warnings.filterwarnings("ignore", message="All .* components are switched off")
+    factors(arguments.seeds)
+    gaussians(GMM_STARTS)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""The quality study: methods x corpora x K x seeds, by one evaluator.
+
+    make quality
+
+or, step by step,
+
+    python -m bench.studies.quality fit [--methods tomotopy ...] [--topics 100] [--corpora ...]
+    python -m bench.studies.quality score
+    python -m bench.studies.quality report
+
+Documents are those of splits.py.  Each rival has the configuration that validates best at
+seed 0 in that corpus and K, and is fitted with it from the other seeds.  What has been
+fitted or scored already is not done again.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from bench import CHECKOUT
+from bench.speed import machine
+from bench.speed.report import between_markers
+from bench.studies import splits
+from bench.studies.study import figure, fits, summary, tables
+from bench.studies.study.methods import FAMILIES, ONE_PASS, OURS
+from bench.studies.study.store import Cell, Store
+
+SIZES = (20, 100, 500)
+DOCS = CHECKOUT / "docs" / "quality.md"
+#: All fits but those that stand for another's seconds.
+EVERYTHING = [name for name in (*FAMILIES, *OURS) if name != ONE_PASS]
+
+
+def arguments() -> argparse.Namespace:
+    assert __doc__ is not None
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("stage", choices=["fit", "score", "report"])
+    parser.add_argument("--folder", type=Path, default=CHECKOUT / "build" / "quality")
+    parser.add_argument("--corpora", nargs="+", choices=list(splits.CORPORA))
+    parser.add_argument("--topics", nargs="+", type=int, default=SIZES)
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--methods", nargs="+", choices=[*FAMILIES, *OURS])
+    parser.add_argument("--again", action="store_true", help="score: coherence and so on anew")
+    parser.add_argument("--docs", type=Path, default=DOCS, help="report: what is written to")
+    return parser.parse_args()
+
+
+def fit(store: Store, cells: list[Cell], names: list[str], seeds: list[int]) -> None:
+    """Fit and score, a line a method; libraries that are not installed are skipped."""
+    for cell in cells:
+        for name in names:
+            library = FAMILIES[name].rival if name in FAMILIES else None
+            if library is not None and library.version() is None:
+                print(f"{name} is not installed and skipped.")
+                continue
+            summary.append(store, cell, fits.fit(store, cell, name, seeds))
+
+
+def report(store: Store, results: tables.Results, docs: Path) -> None:
+    """Tables into the text, and the figure beside it."""
+    about = machine.describe()
+    versions = ", ".join(f"{name} {value}" for name, value in machine.versions().items())
+    parts = [
+        f"{about['processor']}, {about['cores']} cores, {about['system']}. {versions}.",
+        f"![Held-out log-likelihood against CPU seconds]({docs.stem}.png)",
+    ]
+    for heading, text, table in tables.sections(results):
+        parts += [f"### {heading}", text, table]
+    between_markers(docs, "\n\n".join(parts))
+    figure.draw(results, docs.with_suffix(".png"))
+
+
+def main() -> None:
+    options = arguments()
+    store = Store(options.folder)
+    cells = [Cell(c, k) for c in options.corpora or splits.CORPORA for k in options.topics]
+    if options.stage == "fit":
+        fit(store, cells, options.methods or EVERYTHING, options.seeds)
+        return
+    results = {cell: summary.score(store, cell, options.again) for cell in cells}
+    results = {cell: found for cell, found in results.items() if found}
+    if options.stage == "report":
+        report(store, results, options.docs)
+    else:
+        for found in results.values():
+            print(*found.values(), sep="\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""Fits of one cell: each in a process of its own, none twice."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+from collections.abc import Callable, Collection
+from typing import Any
+
+from bench.studies.study import methods, scores
+from bench.studies.study.methods import FAMILIES, OURS, Configuration, Family
+from bench.studies.study.scores import documents
+from bench.studies.study.store import Cell, Run, Store
+
+Pairs = Collection[tuple[str, str]]
+
+
+def apart(work: Callable[..., None], *args: Any) -> None:
+    """Call in a fork: what one library leaves in memory is not there for the next."""
+    process = multiprocessing.get_context("fork").Process(target=work, args=args)
+    process.start()
+    process.join()
+    if process.exitcode:
+        raise RuntimeError(f"{work.__name__}{args[1:]} ended with {process.exitcode}.")
+
+
+def runs(store: Store, cell: Cell, method: str) -> list[Run]:
+    return [run for run in store.runs(cell) if run.method == method]
+
+
+def chosen(store: Store, cell: Cell, method: str, most_passes: int = sys.maxsize) -> list[Run]:
+    """All seeds of a method at the configuration that validates best at seed 0."""
+    found = [
+        run
+        for run in runs(store, cell, method)
+        if most_passes == sys.maxsize or methods.passes_of(run.configuration) <= most_passes
+    ]
+    if not any(run.seed == 0 for run in found):
+        return []
+    best = scores.best(store, method, found)
+    return [run for run in found if run.configuration == best.configuration]
+
+
+def fit(store: Store, cell: Cell, name: str, seeds: list[int]) -> list[str]:
+    """What is missing of a library's or our own fits; the methods that are now complete."""
+    documents(cell.corpus)  # before the forks
+    if name in OURS:
+        for seed in seeds:
+            if not store.has(Run(cell, name, "defaults", seed)):
+                apart(_fit_ours, store, cell, name, seed)
+        return [name]
+    family = FAMILIES[name]
+    if family.follows:
+        leaders = chosen(store, cell, family.follows, family.most_passes)
+        if not leaders:
+            raise RuntimeError(f"{name} in {cell} follows {family.follows}, which is not there.")
+        wanted = {(method, leaders[0].configuration) for method in family.methods}
+        for seed in seeds:
+            _fit_missing(store, cell, name, seed, wanted)
+        return family.methods
+    everything = {
+        pair
+        for configuration in family.configurations
+        if cell.n_topics <= configuration.up_to
+        for pair in _yields(family, configuration)
+    }
+    _fit_missing(store, cell, name, 0, everything)
+    wanted = {(m, chosen(store, cell, m)[0].configuration) for m in family.methods}
+    for seed in seeds:
+        _fit_missing(store, cell, name, seed, wanted)
+    return family.methods
+
+
+def _yields(family: Family, configuration: Configuration) -> Pairs:
+    """Methods and configurations that one fit gives."""
+    if family.fit is methods.stand_in:
+        names = [methods.after(configuration, passes) for passes in methods.PASSES]
+    else:
+        names = [configuration.name]
+    return {(method, name) for method in family.methods for name in names}
+
+
+def _fit_missing(store: Store, cell: Cell, name: str, seed: int, wanted: Pairs) -> None:
+    family = FAMILIES[name]
+    for configuration in family.configurations:
+        mine = {pair for pair in wanted if methods.configuration_of(pair[1]) == configuration.name}
+        missing = {pair for pair in mine if not store.has(Run(cell, *pair, seed))}
+        if missing:
+            apart(_fit_rival, store, cell, name, configuration, seed, missing)
+
+
+def _fit_rival(
+    store: Store, cell: Cell, name: str, configuration: Configuration, seed: int, wanted: Pairs
+) -> None:
+    family = FAMILIES[name]
+    theirs = family.rival.adapter() if family.rival else None
+    options = {}
+    if family.follows:
+        ((_, followed),) = wanted
+        options["passes"] = methods.passes_of(followed)
+    X, left = documents(cell.corpus).train, set(wanted)
+    for fitted in family.fit(theirs, configuration, cell, X, seed, **options):
+        pair = fitted.method, fitted.configuration
+        if pair in left:
+            record = {
+                "library": family.rival.name if family.rival else "annealvi",
+                "version": family.rival.version() if family.rival else None,
+                "passes": fitted.passes,
+                "seconds": fitted.seconds,
+            }
+            store.save(Run(cell, *pair, seed), fitted.topics, record)
+            left.remove(pair)
+        if not left:
+            break
+
+
+def _fit_ours(store: Store, cell: Cell, name: str, seed: int) -> None:
+    options = dict(OURS[name])
+    times = options.pop("times", None)
+    if times:
+        default = Run(cell, "annealvi", "defaults", seed)
+        options["max_iter"] = round(times * store.record(default)["passes"])
+    fitted, elbo = methods.ours(name, options, cell, documents(cell.corpus).train, seed)
+    record = {
+        "library": "annealvi",
+        "version": None,
+        "passes": fitted.passes,
+        "seconds": fitted.seconds,
+        "elbo": elbo,
+    }
+    store.save(Run(cell, name, fitted.configuration, seed), fitted.topics, record)

@@ -1,0 +1,268 @@
+"""The study's tables, and the bars that are to be cleared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import mean, stdev
+
+import numpy as np
+
+from bench.speed.report import table
+from bench.studies.study.methods import OURS
+from bench.studies.study.store import Cell
+from bench.studies.study.summary import Result
+
+#: Of each cell, the methods that were fitted there.
+Results = dict[Cell, dict[str, Result]]
+
+SUBJECT, LONGER = "annealvi", "annealvi, 2.5 x passes"
+SCIKIT_LEARN, GENSIM, ARTM = "scikit-learn", "gensim", "BigARTM"
+LAST, AVERAGED = "tomotopy, last sample", "tomotopy, averaged"
+COLUMNS = [SUBJECT, LONGER, SCIKIT_LEARN, GENSIM, LAST, AVERAGED, ARTM]
+#: Methods of ours that take something away from the default.
+ABLATION = "annealvi, without "
+ABSENT = "–"
+
+
+def _spread(values: Sequence[float]) -> str:
+    if len(values) < 2:
+        return f"{mean(values):.3f}"
+    return f"{mean(values):.3f} ± {stdev(values):.3f}"
+
+
+def _by_method(
+    results: Results, write: Callable[[Result], str], best: Callable[[Result], float] | None = None
+) -> str:
+    """A row a cell, a column a method; what is best is bold."""
+    columns = [name for name in COLUMNS if any(name in found for found in results.values())]
+    rows = []
+    for cell, found in results.items():
+        values = {name: best(found[name]) for name in columns if best and name in found}
+        top = max(values, key=values.__getitem__, default=None)
+        row = [str(cell)]
+        for name in columns:
+            text = write(found[name]) if name in found else ABSENT
+            row.append(f"**{text}**" if name == top else text)
+        rows.append(row)
+    return table(["corpus, K", *columns], rows)
+
+
+def held_out(results: Results) -> str:
+    return _by_method(
+        results,
+        lambda r: _spread(r.test) + ("†" if r.stand_in else ""),
+        lambda r: mean(r.test),
+    )
+
+
+def seconds(results: Results) -> str:
+    return _by_method(results, lambda r: f"{mean(r.seconds):.3g}" if r.seconds else ABSENT)
+
+
+def coherence(results: Results) -> str:
+    return _by_method(results, lambda r: _spread(r.npmi), lambda r: mean(r.npmi))
+
+
+def diversity(results: Results) -> str:
+    return _by_method(results, lambda r: f"{mean(r.diversity):.2f}")
+
+
+def stability(results: Results) -> str:
+    def write(r: Result) -> str:
+        return ABSENT if np.isnan(r.stability) else f"{r.stability:.3f}"
+
+    return _by_method(results, write, lambda r: np.nan_to_num(r.stability))
+
+
+def configurations(results: Results) -> str:
+    """What validation chose, and with which fold-in."""
+
+    def write(r: Result) -> str:
+        alpha, noise = r.fold_in
+        return f"{r.configuration}; {r.passes} passes; {alpha:g}, {noise:g}"
+
+    return _by_method(results, write)
+
+
+def elbo(results: Results) -> str:
+    """Of our own methods: a bound of another model's likelihood compares with nothing."""
+    columns = [name for name in OURS if any(_has_elbo(found, name) for found in results.values())]
+    rows = [
+        [
+            str(cell),
+            *(_spread(found[n].elbo) if _has_elbo(found, n) else ABSENT for n in columns),
+        ]
+        for cell, found in results.items()
+    ]
+    return table(["corpus, K", *columns], rows) if columns else ""
+
+
+def _has_elbo(found: dict[str, Result], name: str) -> bool:
+    return name in found and bool(found[name].elbo)
+
+
+def ablations(results: Results) -> str:
+    """Gain of held-out likelihood over the default when something is taken away."""
+    present = {name for found in results.values() for name in found}
+    columns = [name for name in OURS if name.startswith(ABLATION) and name in present]
+    rows = []
+    for cell, found in results.items():
+        if SUBJECT in found and any(name in found for name in columns):
+            base = mean(found[SUBJECT].test)
+            gains = [
+                f"{mean(found[name].test) - base:+.3f}" if name in found else ABSENT
+                for name in columns
+            ]
+            rows.append([str(cell), f"{base:.3f}", *gains])
+    names = [name.removeprefix(ABLATION) for name in columns]
+    return table(["corpus, K", "the default", *names], rows) if rows else ""
+
+
+# ---------------------------------------------------------------------------------- bars
+
+
+@dataclass(frozen=True)
+class Bar:
+    """What is to be shown against one rival.
+
+    Attributes
+    ----------
+    text : str
+    value : callable
+        Of ours and theirs; None where it is not known.
+    least : float
+        A cell is won where the value is at least this.
+    cells : int
+        How many of 21 cells are to be won.
+    """
+
+    text: str
+    rival: str
+    value: Callable[[Result, Result], float | None]
+    least: float
+    cells: int
+    average: bool = False
+    subject: str = SUBJECT
+
+
+def _gain(key: str) -> Callable[[Result, Result], float | None]:
+    def gain(a: Result, b: Result) -> float | None:
+        ours, theirs = getattr(a, key), getattr(b, key)
+        if isinstance(ours, list):
+            return mean(ours) - mean(theirs) if ours and theirs else None
+        return None if np.isnan(ours) or np.isnan(theirs) else ours - theirs
+
+    return gain
+
+
+def _saving(a: Result, b: Result) -> float | None:
+    """Their seconds over ours."""
+    return mean(b.seconds) / mean(a.seconds) if a.seconds and b.seconds else None
+
+
+TINY = 1e-12
+BARS = [
+    *(Bar("held out: ahead", rival, _gain("test"), TINY, 21) for rival in (SCIKIT_LEARN, GENSIM)),
+    *(
+        Bar("held out: ahead by .1 on average", rival, _gain("test"), 0.1, 0, average=True)
+        for rival in (SCIKIT_LEARN, GENSIM)
+    ),
+    *(Bar("held out: ahead", rival, _gain("test"), TINY, 18) for rival in (LAST, ARTM)),
+    *(
+        Bar("held out: behind by no more than .02", rival, _gain("test"), -0.02, 21)
+        for rival in (LAST, ARTM)
+    ),
+    *(
+        Bar("a quarter of the CPU seconds at most", rival, _saving, 4.0, 21)
+        for rival in (LAST, ARTM)
+    ),
+    Bar("held out: level (within .02) or ahead", AVERAGED, _gain("test"), -0.02, 18),
+    *(
+        Bar("stability: above", rival, _gain("stability"), TINY, 19)
+        for rival in (SCIKIT_LEARN, LAST, AVERAGED)
+    ),
+    *(Bar("NPMI: at least theirs", rival, _gain("npmi"), 0.0, 15) for rival in (LAST, AVERAGED)),
+    Bar("NPMI: at least theirs", SCIKIT_LEARN, _gain("npmi"), 0.0, 20),
+    *(
+        Bar("diversity: less by .05 at most, on average", r, _gain("diversity"), -0.05, 0, True)
+        for r in (LAST, AVERAGED)
+    ),
+    Bar("held out: worse by .005 at most", SUBJECT, _gain("test"), -0.005, 21, subject=LONGER),
+]
+
+
+def bars(results: Results) -> str:
+    """Won and lost, bar by bar, over the cells where both were fitted."""
+    rows = []
+    for bar in BARS:
+        values = {}
+        for cell, found in results.items():
+            if bar.subject in found and bar.rival in found:
+                value = bar.value(found[bar.subject], found[bar.rival])
+                if value is not None:
+                    values[cell] = value
+        if not values:
+            continue
+        won = sum(value >= bar.least for value in values.values())
+        average = mean(values.values())
+        if bar.average:
+            met, open_ = average >= bar.least, False
+            wanted, got = "on average", f"{average:+.3f}"
+        else:
+            lost = len(values) - won
+            met = won >= bar.cells
+            open_ = not met and lost <= len(results) - bar.cells  # cells are missing
+            wanted, got = f"{bar.cells} of 21", f"{won} of {len(values)}"
+        worst = min(values, key=values.__getitem__)
+        extremes = f"{average:.3g}; {values[worst]:.3g} ({worst})"
+        what = bar.text if bar.subject == SUBJECT else f"{bar.subject}: {bar.text}"
+        verdict = "yes" if met else "so far" if open_ else "**no**"
+        rows.append([what, bar.rival, wanted, got, extremes, verdict])
+    columns = ["bar", "against", "wanted", "got", "average; least (where)", "cleared"]
+    return table(columns, rows) if rows else ""
+
+
+def sections(results: Results) -> Iterable[tuple[str, str, str]]:
+    """Heading, what the figures are, the table; those that have nothing are left out."""
+    for heading, text, make in (
+        (
+            "The bars",
+            "Won and lost cells. A value is ours less theirs, means over seeds; for CPU "
+            "seconds it is theirs over ours. *So far*: cells are missing, and those that are "
+            "there do not decide it.",
+            bars,
+        ),
+        (
+            "Held-out log-likelihood a word",
+            "Document completion of the test documents, in nats: mean ± sd over seeds; the "
+            "best of a row is bold. †: scikit-learn's numbers from its stand-in (see above).",
+            held_out,
+        ),
+        ("CPU seconds of a fit", "Means over seeds.", seconds),
+        (
+            "Coherence",
+            "NPMI of each topic's top 10 words, by co-occurrence in training documents.",
+            coherence,
+        ),
+        ("Diversity", "Share of distinct words among the top 25 of all topics.", diversity),
+        (
+            "Stability",
+            "Mean best-match cosine of the topics of two seeds, over pairs of seeds.",
+            stability,
+        ),
+        (
+            "What each ingredient is worth",
+            "Test score when it is taken away, less the default's.",
+            ablations,
+        ),
+        ("ELBO a training word", "At T = 1, of our own fits only.", elbo),
+        (
+            "Configurations",
+            "As validation chose them at seed 0; then the fold-in's α and share of noise.",
+            configurations,
+        ),
+    ):
+        content = make(results)
+        if content:
+            yield heading, text, content
