@@ -34,22 +34,32 @@ def n_threads(n_jobs: int | None) -> int:
 
 @contextmanager
 def unchanged_on_error(estimator: Any) -> Iterator[Callable[[], None]]:
-    """Leave an estimator as it was if its arguments turn out to be wrong.
+    """Give an estimator its attributes back if its arguments turn out to be wrong.
 
-    Calling what the context gives keeps what was done, whatever happens next.
+    Parameters
+    ----------
+    estimator : object
+
+    Yields
+    ------
+    callable
+        Call it to commit changes: later errors no longer roll them back.
     """
     before: dict[str, Any] | None = dict(vars(estimator))
 
-    def keep() -> None:
+    def commit() -> None:
         nonlocal before
         before = None
 
     try:
-        yield keep
+        yield commit
     except BaseException:
         if before is not None:
-            vars(estimator).clear()
-            vars(estimator).update(before)
+            for name in vars(estimator).keys() - before.keys():
+                delattr(estimator, name)
+            for name, value in before.items():
+                if vars(estimator).get(name) is not value:
+                    setattr(estimator, name, value)
         raise
 
 

@@ -7,5 +7,6 @@ from annealvi.inference.algorithm import (
     full_step,
     optimise,
 )
+from annealvi.inference.restarts import fit_starts
 
-__all__ = ["LinearDecay", "Monitor", "RobbinsMonro", "full_step", "optimise"]
+__all__ = ["LinearDecay", "Monitor", "RobbinsMonro", "fit_starts", "full_step", "optimise"]

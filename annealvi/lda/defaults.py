@@ -1,27 +1,78 @@
-"""What the parameters of TemperedLDA stand for where they are left open."""
+"""What the parameters of TemperedLDA may be, and what they stand for if left open."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from annealvi.inference import LinearDecay, RobbinsMonro, full_step
 from annealvi.models.lda.block import LocalOptions, TopicEstimate
-from annealvi.temperature import Annealed, Fixed
+from annealvi.temperature import Annealed, Fixed, LocalVariational, Temperature, Variational
 
+#: What each parameter may be.
+CONSTRAINTS: dict[str, Any] = {
+    "n_components": [Interval(Integral, 0, None, closed="neither")],
+    "doc_topic_prior": [
+        None,
+        Interval(Real, 0, None, closed="neither"),
+        "array-like",
+        StrOptions({"learn"}),
+    ],
+    "topic_word_prior": [
+        None,
+        Interval(Real, 0, None, closed="neither"),
+        "array-like",
+        StrOptions({"learn"}),
+    ],
+    "learning_method": [StrOptions({"auto", "batch", "online"})],
+    "learning_decay": [None, Interval(Real, 0, 1, closed="both")],
+    "learning_offset": [None, Interval(Real, 1.0, None, closed="left")],
+    "max_iter": [None, Interval(Integral, 0, None, closed="left")],
+    "batch_size": [None, Interval(Integral, 0, None, closed="neither")],
+    "evaluate_every": [Interval(Integral, None, None, closed="neither")],
+    "total_samples": [Interval(Real, 0, None, closed="neither")],
+    "perp_tol": [Interval(Real, 0, None, closed="left")],
+    "mean_change_tol": [None, Interval(Real, 0, None, closed="left")],
+    "token_change_tol": [None, Interval(Real, 0, None, closed="left")],
+    "max_doc_update_iter": [None, Interval(Integral, 0, None, closed="left")],
+    "n_jobs": [None, Integral],
+    "verbose": ["verbose"],
+    "random_state": ["random_state"],
+    "temperature": "no_validation",  # as_temperature has the message
+    "topic_estimate": [StrOptions({"auto", "map", "variational"})],
+    "init": [StrOptions({"auto", "random", "documents", "kmeans++"}), "array-like"],
+    "document_init": [StrOptions({"auto", "random", "warm", "constant"})],
+    "preset": [StrOptions({"annealvi", "sklearn"})],
+    "n_init": [Interval(Integral, 1, None, closed="left")],
+    "validation_fraction": [None, Interval(RealNotInt, 0, 1, closed="neither")],
+    "patience": [Interval(Integral, 1, None, closed="left")],
+    "callback": [None, callable],
+}
 #: From above the critical temperature of the corpus, over the whole fit.
 COOLING = Annealed("auto", length=1.0)
+#: What the names of kinds of temperature stand for here.
+KINDS: dict[str, Temperature] = {
+    "auto": COOLING,
+    "annealed": Annealed(),
+    "variational": Variational(),
+    "local": LocalVariational(),
+}
+PRIORS = ("doc_topic_prior", "topic_word_prior")
 
 
 class Settings(NamedTuple):
     """Parameters of TemperedLDA of the same names, none of them open.
 
-    ``memory_spans`` is not one of them: see :class:`annealvi.inference.LinearDecay`; None where
-    `learning_decay` and `learning_offset` say how long steps are.
+    Two are not parameters.  ``memory_spans`` is that of
+    :class:`annealvi.inference.LinearDecay`, or None where `learning_decay` and
+    `learning_offset` say how long steps are.  ``learned`` has the names of the priors that
+    are learned, from the values given here on.
     """
 
     doc_topic_prior: ArrayLike
@@ -40,10 +91,14 @@ class Settings(NamedTuple):
     init: Any
     document_init: str
     topic_estimate: TopicEstimate
+    learned: tuple[str, ...] = ()
 
     def parameters(self) -> dict[str, Any]:
         """What an estimator of the same fit would be given."""
         parameters = self._asdict()
+        parameters |= {name: "learn" for name in parameters.pop("learned")}
+        if isinstance(self.temperature, Temperature):
+            parameters["temperature"] = clone(self.temperature)  # the user's may be changed
         if parameters.pop("inference_iter") is not None:
             parameters["max_doc_update_iter"] = None
         if parameters.pop("memory_spans") is not None:  # steps that no pair of these says
@@ -176,8 +231,8 @@ def passes(n_samples: int) -> int:
     return int(np.clip(round(110 / max(n_samples, 1) ** 0.25), 2, 40))
 
 
-def settle(parameters: Mapping[str, Any], n_samples: int) -> Settings:
-    """Parameters of TemperedLDA with values for what was left open.
+def resolve(parameters: Mapping[str, Any], n_samples: int) -> Settings:
+    """The parameters of TemperedLDA, with values for those that were left open.
 
     Parameters
     ----------
@@ -192,7 +247,8 @@ def settle(parameters: Mapping[str, Any], n_samples: int) -> Settings:
         for name, value in parameters.items()
         if name in Settings._fields and not is_open(value) and not is_learned(value)
     }
-    settings = preset._replace(**given)
+    learned = tuple(name for name in PRIORS if is_learned(parameters[name]))
+    settings = preset._replace(**given, learned=learned)
     if is_open(settings.learning_method):
         method = "online" if settings.batch_size < n_samples else "batch"
         settings = settings._replace(learning_method=method)

@@ -9,6 +9,7 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy import sparse
 
+from annealvi.lda.state import LDAState
 from annealvi.metrics.held_out import log_likelihood_a_word, split_tokens
 from annealvi.temperature.base import whole_steps
 
@@ -40,19 +41,23 @@ class HeldOutDocuments:
             if halves[1].nnz:
                 self.halves = halves
 
-    def score(self, estimator: Any, topics: NDArray) -> float:
-        """Nats a word: of document completion, or of the bound where nothing can be hidden.
+    def score(self, state: LDAState, topics: NDArray) -> float:
+        """Score of a fit, in nats a word.
+
+        Log-likelihood of document completion or, where tokens cannot be hidden, the
+        documents' part of the bound.
 
         Parameters
         ----------
-        estimator : TemperedLDA
+        state : LDAState
         topics : ndarray of shape (K, V)
-            The estimator's.
+            Its topics.
         """
         if self.halves is None:
-            return estimator._document_elbo(self.X) / self.n_words
+            return state.document_elbo(self.X) / self.n_words
         seen, hidden = self.halves
-        theta = estimator._topics(estimator._infer(seen), True)
+        gamma = state.infer(seen)
+        theta = gamma / gamma.sum(axis=1)[:, np.newaxis]
         return log_likelihood_a_word(hidden, theta, topics)
 
 
@@ -107,10 +112,15 @@ class EarlyStopping:
         self._reference = -np.inf  # what there is to gain upon
         self._waited = 0
 
-    def after_pass(self, estimator: Any) -> tuple[float, bool]:
-        """The score of the topics as they are, and whether the fit should end."""
-        score = self._take(estimator)
-        if not estimator._temperature.settled(estimator._monitor.step - 1):
+    def after_pass(self, state: LDAState) -> tuple[float, bool]:
+        """The score of the topics as they are, and whether the fit should end.
+
+        Parameters
+        ----------
+        state : LDAState
+        """
+        score = self._score(state)
+        if not state.temperature.settled(state.monitor.step - 1):
             return score, False  # hot topics' scores rise as they cool
         self.improving = bool(score > self._reference + LEAST_GAIN)
         if self.improving:
@@ -120,27 +130,33 @@ class EarlyStopping:
             self._waited += 1
         return score, self._waited >= self.patience
 
-    def finish(self, estimator: Any) -> None:
-        """Go back to the best topics, which may be those of an unfinished last pass."""
-        if estimator._monitor.step != self._step:
-            self._take(estimator)
-        if self._best is not None:
-            step, estimator.n_iter_, topics, priors = self._best
-            if step != estimator._monitor.step:
-                estimator._model.set_topics(topics)
-                estimator.doc_topic_prior_, estimator.topic_word_prior_ = priors
-                estimator._use_priors()
-        estimator.validation_score_ = self.score
+    def finish(self, state: LDAState) -> None:
+        """Go back to the best topics, which may be those of an unfinished last pass.
 
-    def _take(self, estimator: Any) -> float:
-        # a copy, with the steps made up for that rows have missed: scoring changes nothing
-        topics = np.array(estimator._model.topics)
-        monitor, score = estimator._monitor, self.held_out.score(estimator, topics)
+        Parameters
+        ----------
+        state : LDAState
+        """
+        if state.monitor.step != self._step:
+            self._score(state)
+        if self._best is not None:
+            step, state.n_passes, topics, priors = self._best
+            if step != state.monitor.step:
+                state.model.topics.assign(topics)
+                state.doc_topic_prior, state.topic_word_prior = priors
+                state.use_priors()
+        state.results.validation_score = self.score
+
+    def _score(self, state: LDAState) -> float:
+        """Score and record the topics, and keep them if they are the best so far."""
+        # a copy with the pending steps applied: scoring changes nothing
+        topics = np.array(state.model.topics.components)
+        monitor, score = state.monitor, self.held_out.score(state, topics)
         self._step = monitor.step
         if monitor.step:
             monitor.record(validation=score)
         if self._best is None or score > self.score:
-            priors = (estimator.doc_topic_prior_, estimator.topic_word_prior_)
-            self._best = (monitor.step, estimator.n_iter_, topics, priors)
+            priors = state.doc_topic_prior, state.topic_word_prior
+            self._best = (monitor.step, state.n_passes, topics, priors)
             self.score = score
         return score

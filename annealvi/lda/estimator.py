@@ -1,25 +1,26 @@
-"""TemperedLDA: scikit-learn's face over :mod:`annealvi.models.lda`."""
+"""TemperedLDA: the interface of scikit-learn over :mod:`annealvi.models.lda`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral, Real
+from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from annealvi._validation import unchanged_on_error
-from annealvi.inference import Monitor, optimise
-from annealvi.lda.defaults import PRESETS
-from annealvi.lda.fit import LDAFit
+from annealvi._validation import n_threads, unchanged_on_error
+from annealvi.inference import Monitor, fit_starts
+from annealvi.lda.defaults import CONSTRAINTS
+from annealvi.lda.fit import LDARun, generators, plan_fit, prepare_stream, stream
+from annealvi.lda.fitted import FittedLDA
+from annealvi.lda.state import LDAState
 from annealvi.temperature import Temperature
 
 
-class TemperedLDA(LDAFit):
+class TemperedLDA(FittedLDA):
     r"""Latent Dirichlet allocation by annealed variational inference.
 
     A drop-in for :class:`sklearn.decomposition.LatentDirichletAllocation`: every
@@ -289,44 +290,7 @@ class TemperedLDA(LDAFit):
     (3000, 20)
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        "n_components": [Interval(Integral, 0, None, closed="neither")],
-        "doc_topic_prior": [
-            None,
-            Interval(Real, 0, None, closed="neither"),
-            "array-like",
-            StrOptions({"learn"}),
-        ],
-        "topic_word_prior": [
-            None,
-            Interval(Real, 0, None, closed="neither"),
-            "array-like",
-            StrOptions({"learn"}),
-        ],
-        "learning_method": [StrOptions({"auto", "batch", "online"})],
-        "learning_decay": [None, Interval(Real, 0, 1, closed="both")],
-        "learning_offset": [None, Interval(Real, 1.0, None, closed="left")],
-        "max_iter": [None, Interval(Integral, 0, None, closed="left")],
-        "batch_size": [None, Interval(Integral, 0, None, closed="neither")],
-        "evaluate_every": [Interval(Integral, None, None, closed="neither")],
-        "total_samples": [Interval(Real, 0, None, closed="neither")],
-        "perp_tol": [Interval(Real, 0, None, closed="left")],
-        "mean_change_tol": [None, Interval(Real, 0, None, closed="left")],
-        "token_change_tol": [None, Interval(Real, 0, None, closed="left")],
-        "max_doc_update_iter": [None, Interval(Integral, 0, None, closed="left")],
-        "n_jobs": [None, Integral],
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
-        "temperature": "no_validation",  # as_temperature has the message
-        "topic_estimate": [StrOptions({"auto", "map", "variational"})],
-        "init": [StrOptions({"auto", "random", "documents", "kmeans++"}), "array-like"],
-        "document_init": [StrOptions({"auto", "random", "warm", "constant"})],
-        "preset": [StrOptions(set(PRESETS))],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "validation_fraction": [None, Interval(RealNotInt, 0, 1, closed="neither")],
-        "patience": [Interval(Integral, 1, None, closed="left")],
-        "callback": [None, callable],
-    }
+    _parameter_constraints: ClassVar[dict] = CONSTRAINTS
 
     def __init__(
         self,
@@ -449,37 +413,27 @@ class TemperedLDA(LDAFit):
         ValueError
             If X or a parameter is out of range; the estimator stays as it was.
         """
+        settings, threads = self._resolved(), n_threads(self.n_jobs)
         first = not self.__sklearn_is_fitted__()
-        settings = self._settle()
-        batch_size = int(settings.batch_size)
-        step_size = settings.step_size(None)
         with unchanged_on_error(self):
             X = self._check_X(X, "partial_fit", reset=first)
             if first:
-                self._start(X, settings, check_random_state(self.random_state))
-            self._model.describe(X, self.total_samples)
-            self._monitor.step = done = self.n_batch_iter_ - 1
-            if first or self._wanted_temperature() != self._planned_for:
-                self._plan(None, self.total_samples / batch_size)
-            n_steps = -(-X.shape[0] // batch_size)
-            self._check_steps(settings, self._temperature, step_size, done, n_steps)
-            self._resume(settings)
-        self._forget_the_fit()
-        try:
-            optimise(
-                self._model,
-                X,
-                self._temperature,
-                self._monitor,
-                n_samples=X.shape[0],
-                batch_size=batch_size,
-                n_passes=1,
-                population=self.total_samples,
-                step_size=step_size,
-                on_step=self._after_step,
-            )
-        finally:
-            self._finish()
+                rng, owner = check_random_state(self.random_state), type(self).__name__
+                state = LDAState.begin(owner, X, self.n_components, settings, rng, threads)
+            else:
+                state = self._state
+            wanted = self._wanted_temperature(settings)
+            prepare_stream(state, X, settings, self.total_samples, wanted, threads)
+            self._state = state
+        state.forget_results()
+
+        def on_step() -> None:
+            state.after_step()
+            if self.callback is not None:
+                self.callback(self, state.monitor)
+                state.after_callback()
+
+        stream(state, X, settings, self.total_samples, on_step)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -499,4 +453,43 @@ class TemperedLDA(LDAFit):
         """
         gamma = self._fit(X, keep_topics=True)
         assert gamma is not None
-        return self._topics(gamma, normalize)
+        return self._shares(gamma, normalize)
+
+    # ----------------------------------------------------------------- details
+
+    def _fit(self, X: Any, keep_topics: bool = False) -> NDArray | None:
+        """Fit from every start and take the best; return gamma if it is to be kept."""
+        with unchanged_on_error(self) as keep:
+            X = self._check_X(X, "fit", reset=True)
+            rngs, rng = generators(self.random_state, int(self.n_init))
+            threads = n_threads(self.n_jobs)
+            n_workers = 1 if self.callback is not None else min(threads, len(rngs))
+            task = plan_fit(
+                type(self).__name__,
+                self.get_params(deep=False),
+                X,
+                rng,
+                keep_topics=keep_topics,
+                n_threads=threads if n_workers == 1 else 1,
+                callback=None if self.callback is None else partial(self.callback, self),
+            )
+
+            def take(run: LDARun) -> None:
+                self._state = run.state
+
+            def salvage(run: LDARun) -> None:
+                take(run)
+                keep()
+
+            best, scores = fit_starts(
+                [partial(LDARun, task, number, own) for number, own in enumerate(rngs)],
+                n_workers=n_workers,
+                salvage=salvage,
+                on_begin=None if self.callback is None else take,
+            )
+            take(best)
+            keep()
+        # past the method and what scikit-learn wraps it in
+        best.evaluation.warn(stacklevel=4 + keep_topics)
+        best.conclude(scores, threads)
+        return best.evaluation.gamma

@@ -1,31 +1,52 @@
-"""What a fit is told by after each pass: recorded, printed, a reason to stop."""
+"""The evaluation of a fit after each pass: what is recorded and printed, and when it stops."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from annealvi.lda.early_stopping import EarlyStopping
+from annealvi.lda.state import LDAState, perplexity_of
 from annealvi.model import Tempering
 from annealvi.temperature import LocalVariational, Variational
 
 
-class Evaluation:
-    """Evaluates an estimator on its training documents every so many passes.
+class StoppingTest(NamedTuple):
+    """How often a fit is evaluated, and when its training perplexity has converged.
 
     Parameters
     ----------
-    estimator : TemperedLDA
+    evaluate_every : int
+        Passes between two evaluations; none if zero or negative.
+    perp_tol : float
+        The fit stops when the perplexity changes by less.
+    verbose : int
+        Whether to print a line after each pass.
+    """
+
+    evaluate_every: int = -1
+    perp_tol: float = 0.1
+    verbose: int = 0
+
+
+class Evaluation:
+    """Evaluates a fit on its training documents every so many passes.
+
+    Parameters
+    ----------
+    state : LDAState
+        The fit.
     X : CSR matrix of shape (n_samples, V)
         What is fitted.
     documents : CSR matrix
         What the evaluation at the end is of: X, and what was held out.
     n_passes : int
         Most passes of the fit.
+    stopping : StoppingTest
     keep_topics : bool
         Whether the topics of `documents` are wanted at the end.
     early_stopping : EarlyStopping or None
@@ -35,62 +56,77 @@ class Evaluation:
 
     def __init__(
         self,
-        estimator: Any,
+        state: LDAState,
         X: Any,
         documents: Any,
         n_passes: int,
-        keep_topics: bool,
+        stopping: StoppingTest,
+        *,
+        keep_topics: bool = False,
         early_stopping: EarlyStopping | None = None,
         prefix: str = "",
     ) -> None:
-        self.estimator = estimator
+        self.state = state
         self.X = X
         self.documents = documents
         self.n_passes = n_passes
+        self.stopping = stopping
         self.early_stopping = early_stopping
         self.prefix = prefix
         self.gamma: NDArray | None = None
         if keep_topics:
-            shape = (documents.shape[0], estimator._model.n_topics)
-            self.gamma = np.empty(shape, estimator._model.dtype)
+            shape = (documents.shape[0], state.model.n_topics)
+            self.gamma = np.empty(shape, state.model.dtype)
         self.last: float | None = None  # at T settled, so comparable with the next
         self.latest: tuple[int, float] | None = None  # step, value
         self.budget_ended = False  # whether the last pass came before a reason to stop
         self.compared = False  # whether there were two values to compare
 
     def after_pass(self, index: int) -> bool:
-        """Record a pass; return whether the fit should end."""
-        estimator, monitor = self.estimator, self.estimator._monitor
-        every = estimator.evaluate_every
+        """Record a pass; return whether the fit should end.
+
+        Parameters
+        ----------
+        index : int
+            Of the pass, from 0.
+        """
+        state, monitor = self.state, self.state.monitor
+        every, perp_tol, verbose = self.stopping
         line = f"{self.prefix}iteration: {index + 1} of max_iter: {self.n_passes}"
         converged = exhausted = False
         monitor.record()
         if every > 0 and (index + 1) % every == 0:
             perplexity = self.evaluate()
             line += f", perplexity: {perplexity:.4f}"
-            if estimator._temperature.settled(monitor.step - 1):
+            if state.temperature.settled(monitor.step - 1):
                 change = np.inf if self.last is None else abs(self.last - perplexity)
                 self.compared = self.last is not None
-                converged = bool(change < estimator.perp_tol)
+                converged = bool(change < perp_tol)
                 self.last = perplexity
         if not converged:
-            estimator.n_iter_ += 1
+            state.n_passes += 1
         if self.early_stopping is not None:
-            score, exhausted = self.early_stopping.after_pass(estimator)
+            score, exhausted = self.early_stopping.after_pass(state)
             line += f", validation: {score:.4f}"
-        if estimator.verbose:
+        if verbose:
             print(line)
         self.budget_ended = index + 1 == self.n_passes and not (converged or exhausted)
         return converged or exhausted
 
     def warn(self, stacklevel: int) -> None:
-        """Say so where the budget ended a fit that was getting better."""
+        """Warn if `max_iter` ended a fit that was still improving.
+
+        Parameters
+        ----------
+        stacklevel : int
+            Of the caller of `fit`, counted from here.
+        """
         budget = f"after max_iter={self.n_passes} passes."
-        if self.budget_ended and self.estimator.evaluate_every > 0:
-            tol = self.estimator.perp_tol
+        if self.budget_ended and self.stopping.evaluate_every > 0:
+            tol = self.stopping.perp_tol
             if self.compared:
                 advice = "Increase max_iter or perp_tol."
-            elif self.estimator._temperature.settled(0):
+            elif self.state.temperature.settled(0):
                 advice = "There were no two evaluations to compare: increase max_iter."
             else:
                 advice = (
@@ -111,26 +147,29 @@ class Evaluation:
             )
 
     def evaluate(self) -> float:
-        estimator, model, X = self.estimator, self.estimator._model, self.X
-        model.settle()  # as at the end of the fit
+        """Record bounds and perplexity; return the perplexity."""
+        state, X = self.state, self.X
+        model, temperature, monitor = state.model, state.temperature, state.monitor
+        model.topics.catch_up()  # as at the end of the fit
         elbo, perplexity = self._evaluate()
-        estimator._monitor.record(elbo=elbo, perplexity=perplexity)
-        temperature, done = estimator._temperature, estimator._monitor.step
+        monitor.record(elbo=elbo, perplexity=perplexity)
+        done = monitor.step
         form = temperature.tempering(done - 1).form
-        tempering = Tempering(1.0 / estimator._monitor.temperature, form)
-        kept = model.document_topics  # the gamma that the fit itself has come to
+        tempering = Tempering(1.0 / monitor.temperature, form)
+        kept = model.documents.gamma  # what the fit itself has come to
         learning = isinstance(temperature, Variational) and not temperature.settled(done - 1)
         if isinstance(temperature, LocalVariational) and tempering != Tempering():
             pass  # documents had temperatures of their own
         elif kept is None and tempering == Tempering() and not learning:
-            estimator._monitor.record(annealed_elbo=elbo)
+            monitor.record(annealed_elbo=elbo)
         else:
-            hot = model.infer(X, tempering) if kept is None and learning else kept
+            hot = model.documents.infer(X, tempering) if kept is None and learning else kept
             annealed = model.elbo(X, hot, tempering)
-            estimator._monitor.record(annealed_elbo=annealed)
+            monitor.record(annealed_elbo=annealed)
             if learning:
+                assert hot is not None
                 tempered = annealed + self._tempered_change(temperature, tempering, hot)
-                estimator._monitor.record(tempered_elbo=tempered)
+                monitor.record(tempered_elbo=tempered)
         self.latest = (done, perplexity)
         return perplexity
 
@@ -139,24 +178,24 @@ class Evaluation:
         return self._value_of(self.X, self.gamma if self.documents is self.X else None)
 
     def _value_of(self, X: Any, gamma: NDArray | None) -> tuple[float, float]:
-        elbo = self.estimator._elbo(X, out=gamma)
-        return elbo, self.estimator._perplexity_of(elbo, X, False)
+        elbo = self.state.elbo(X, out=gamma)
+        return elbo, perplexity_of(elbo, X)
 
     def _tempered_change(
         self, temperature: Variational, tempering: Tempering, gamma: NDArray
     ) -> float:
-        """What makes Eq. 5 of the annealed bound: E_q(y)[b L - log C] in place of b L."""
-        model, X = self.estimator._model, self.X
-        energy = float(np.sum(model.document_energies(X, gamma, tempering)))
+        """The difference of Eq. 5 to the annealed bound: E_q(y)[b L - log C] for b L."""
+        documents, X = self.state.model.documents, self.X
+        energy = float(np.sum(documents.energies(X, gamma, tempering)))
         log_c = None
         if isinstance(temperature.partition, str) and temperature.partition == "posterior":
-            log_c = model.posterior_log_partition(1 / temperature.temperatures_, X, gamma)
-        b = 1.0 / self.estimator._monitor.temperature
+            log_c = documents.posterior_log_partition(1 / temperature.temperatures_, X, gamma)
+        b = 1.0 / self.state.monitor.temperature
         return temperature.tempered_energy(energy, log_c) - b * energy
 
     def final(self) -> float:
         """Perplexity at the end of the fit, evaluated again only if there was a step since."""
-        step = self.estimator._monitor.step
+        step = self.state.monitor.step
         if self.documents is not self.X:
             return self._value_of(self.documents, self.gamma)[1]
         if self.latest is None or self.latest[0] != step:

@@ -6,72 +6,41 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
-from sklearn.utils import check_random_state, gen_batches
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from annealvi._validation import (
     FLOATS,
     canonical_csr,
-    check_prior,
     check_topics,
     n_threads,
     unchanged_on_error,
 )
-from annealvi.inference import Monitor
-from annealvi.lda.defaults import Settings, prior
+from annealvi.lda.defaults import KINDS, Settings, resolve
+from annealvi.lda.state import LDAState
 from annealvi.metrics.top_words import top_words
-from annealvi.model import UNTEMPERED, Tempering
-from annealvi.models.lda import LDA
-from annealvi.models.lda.learned_priors import LearnedPriors
-from annealvi.temperature import Temperature, Variational
-from annealvi.temperature.local import SCORE_GRID
-
-#: Documents that the log partition function of a word is averaged over.
-CORPUS_SAMPLE = 512
-#: Documents that are scored at a time.
-SCORE_BLOCK = 4096
+from annealvi.model import Tempering
+from annealvi.temperature import Temperature, Variational, as_temperature
 
 
 class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """The methods and attributes of a fitted estimator; see :class:`annealvi.TemperedLDA`.
 
-    A subclass says how to fit, and how a model is made and resumed from its parameters.
+    A subclass has the parameters and says how to fit.
     """
 
     # set by `fit`, `partial_fit` or an assignment to `components_`
-    _model: LDA
-    _monitor: Monitor
-    _temperature: Temperature
-    _planned_for: Temperature  # what _temperature is the plan of
-    _priors_in_use: tuple[Any, Any] | None
-    _priors_tempered: tuple[Any, Any] | None  # what the temperature was attached with
-    # some training documents, what the average document is taken from
-    _sample: sparse.csr_matrix | None
-    n_batch_iter_: int
+    _state: LDAState
 
     # the subclass's parameters that are needed here
     n_components: int
     total_samples: float
     n_jobs: int | None
     random_state: Any
-
-    def _new_model(
-        self, n_topics: int, n_features: int, dtype: np.dtype, settings: Settings
-    ) -> tuple[LDA, float | NDArray, float | NDArray]:
-        raise NotImplementedError
-
-    def _settle(self, n_topics: int | None = None) -> Settings:
-        raise NotImplementedError
-
-    def _resume(self, settings: Settings) -> None:
-        raise NotImplementedError
-
-    def _wanted_temperature(self) -> Temperature:
-        raise NotImplementedError
 
     # --------------------------------------------------------------- inference
 
@@ -101,10 +70,13 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """
         check_is_fitted(self)
         tempering = self._prediction_tempering(temperature, "transform")
-        return self._topics(self._infer(self._check_X(X, "transform"), tempering), normalize)
+        X = self._check_X(X, "transform")
+        gamma = self._state.infer(X, tempering, n_threads=n_threads(self.n_jobs))
+        return self._shares(gamma, normalize)
 
     @staticmethod
-    def _topics(gamma: NDArray, normalize: bool) -> NDArray:
+    def _shares(gamma: NDArray, normalize: bool) -> NDArray:
+        """E[theta], in place of gamma, or gamma."""
         if normalize:
             gamma /= gamma.sum(axis=1)[:, np.newaxis]
         return gamma
@@ -126,7 +98,8 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """
         check_is_fitted(self)
         tempering = self._prediction_tempering(temperature, "score")
-        return self._elbo(self._check_X(X, "score"), tempering)
+        X = self._check_X(X, "score")
+        return self._state.elbo(X, tempering, n_threads=n_threads(self.n_jobs))
 
     def perplexity(self, X: Any, sub_sampling: bool = False) -> float:
         """exp(-ELBO per word) of documents at T = 1.
@@ -174,7 +147,8 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         `partial_fit`, or where `components_` was assigned, it is averaged over X.
         """
         check_is_fitted(self)
-        return self._document_temperatures(self._check_X(X, "document_temperatures"))
+        X = self._check_X(X, "document_temperatures")
+        return self._state.document_temperatures(X, n_threads=n_threads(self.n_jobs))
 
     def posterior_log_partition(self, inverse: ArrayLike, data: Any) -> NDArray[np.float64]:
         """log C(T) of documents at the fitted q; what `log_partition` calls for "posterior".
@@ -197,8 +171,8 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """
         check_is_fitted(self)
         X = self._check_X(data, "posterior_log_partition")
-        self._use_priors()
-        return self._model.posterior_log_partition(
+        self._state.use_priors()
+        return self._state.model.documents.posterior_log_partition(
             np.asarray(inverse, dtype=np.float64), X, n_threads=n_threads(self.n_jobs)
         )
 
@@ -217,13 +191,13 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             One list of words a topic.
         """
         check_is_fitted(self)
-        return top_words(self._model.topics, n, feature_names, self)
+        return top_words(self._state.model.topics.components, n, feature_names, self)
 
     # -------------------------------------------------------------- attributes
 
     @property
     def components_(self) -> NDArray:
-        return self._fitted("_model").show()
+        return self._fitted().model.topics.show()
 
     @components_.setter
     def components_(self, value: ArrayLike) -> None:
@@ -234,55 +208,41 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         n_features = value.shape[-1] if value.ndim and first else 0
         n_features = getattr(self, "n_features_in_", n_features)
         dtype = value.dtype if value.dtype in FLOATS else np.dtype(np.float64)
-        dtype = dtype if first else self._model.dtype
+        dtype = dtype if first else self._state.model.dtype
         value = check_topics(value, "components_", owner, (n_topics, n_features), dtype)
-        if (
-            not first
-            and self._model.in_training
-            and value.shape
-            == (
-                self._model.n_topics,
-                self._model.n_features,
-            )
-        ):
-            self._model.set_topics(value)  # a callback edits the topics of a running fit
-            self._sample = None
-            return
+        if not first:
+            model = self._state.model
+            if model.training is not None and value.shape == (model.n_topics, model.n_features):
+                model.topics.assign(value)  # a callback edits the topics of a running fit
+                self._state.results.sample = None
+                return
         with unchanged_on_error(self):
-            self._take_topics(value, n_topics, n_features, dtype, first)
+            self._go_on_from(value, first)
 
-    def _take_topics(
-        self, value: NDArray, n_topics: int, n_features: int, dtype: np.dtype, first: bool
-    ) -> None:
-        """Go on from given topics."""
+    def _go_on_from(self, components: NDArray, first: bool) -> None:
+        """Take given topics as if a fit had found them."""
         self._validate_params()  # settings follow from them
-        settings = self._settle(n_topics)
-        temperature = clone(self._wanted_temperature())
-        # another model, so that views of the old one and copies of the estimator keep theirs
-        model, alpha, eta = self._new_model(n_topics, n_features, dtype, settings)
-        model.set_topics(value)
-        if first:
-            self.random_state_ = check_random_state(self.random_state)
-            self._monitor, self._planned_for = Monitor(), temperature
-            self._temperature = temperature.plan(
-                None, self.total_samples / settings.batch_size, model=model
-            )
-            self.n_features_in_, self.n_iter_, self.n_batch_iter_ = n_features, 0, 1
-            self.doc_topic_prior_, self.topic_word_prior_ = alpha, eta
-        elif n_topics != self._model.n_topics:
-            self.doc_topic_prior_, self.topic_word_prior_ = alpha, eta
-        self._temperature.attach(model)
-        self._model, self._sample = model, None
-        self._priors_in_use = self._priors_tempered = None
-        self._resume(settings)
+        settings = self._resolved(components.shape[0])
+        wanted, threads = self._wanted_temperature(settings), n_threads(self.n_jobs)
+        if not first:
+            self._state = self._state.moved_to(components, settings, threads)
+            return
+        rng = check_random_state(self.random_state)
+        owner, dtype = type(self).__name__, components.dtype
+        if dtype not in FLOATS:
+            dtype = np.dtype(np.float64)
+        state = LDAState.at_topics(owner, components, settings, rng, threads, dtype)
+        planned = state.plan(wanted, None, self.total_samples / settings.batch_size)
+        state.follow(wanted, planned)
+        self._state, self.n_features_in_ = state, components.shape[1]
 
     @property
     def exp_dirichlet_component_(self) -> NDArray:
-        return self._fitted("_model").exp_e_log_topics()
+        return self._fitted().model.topics.exp_e_log()
 
     @exp_dirichlet_component_.setter
     def exp_dirichlet_component_(self, value: ArrayLike) -> None:
-        derived = self._fitted("_model").exp_e_log_topics()
+        derived = self._fitted().model.topics.exp_e_log()
         value = np.asarray(value)
         if value.shape != derived.shape or not np.allclose(value, derived, rtol=1e-3, atol=1e-6):
             raise ValueError(
@@ -292,12 +252,71 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             )
 
     @property
+    def doc_topic_prior_(self) -> float | NDArray[np.float64]:
+        return self._fitted().doc_topic_prior
+
+    @doc_topic_prior_.setter
+    def doc_topic_prior_(self, value: float | NDArray[np.float64]) -> None:
+        self._fitted().doc_topic_prior = value
+
+    @property
+    def topic_word_prior_(self) -> float | NDArray[np.float64]:
+        return self._fitted().topic_word_prior
+
+    @topic_word_prior_.setter
+    def topic_word_prior_(self, value: float | NDArray[np.float64]) -> None:
+        self._fitted().topic_word_prior = value
+
+    @property
+    def random_state_(self) -> RandomState | None:
+        return self._fitted().model.rng
+
+    @random_state_.setter
+    def random_state_(self, value: RandomState) -> None:
+        self._fitted().model.rng = value
+
+    @property
+    def n_batch_iter_(self) -> int:
+        return self._fitted().monitor.step + 1
+
+    @n_batch_iter_.setter
+    def n_batch_iter_(self, value: int) -> None:
+        self._fitted().monitor.step = value - 1
+
+    @property
+    def n_iter_(self) -> int:
+        return self._fitted().n_passes
+
+    @property
+    def settings_(self) -> dict[str, Any]:
+        return self._found(self._fitted().settings, "settings_", "`fit` or `partial_fit`")
+
+    @property
+    def bound_(self) -> float:
+        return self._found(self._fitted().results.bound, "bound_", "`fit`")
+
+    @property
+    def validation_score_(self) -> float:
+        score = self._fitted().results.validation_score
+        return self._found(score, "validation_score_", "`fit` with validation_fraction")
+
+    @property
+    def init_scores_(self) -> NDArray[np.float64]:
+        return self._found(self._fitted().results.init_scores, "init_scores_", "`fit`")
+
+    @property
+    def document_temperatures_(self) -> NDArray[np.float64]:
+        temperatures = self._fitted().results.document_temperatures
+        when = "`fit` with a LocalVariational temperature"
+        return self._found(temperatures, "document_temperatures_", when)
+
+    @property
     def temperature_(self) -> float:
-        return self._fitted("_monitor").temperature
+        return self._fitted().monitor.temperature
 
     @property
     def temperature_path_(self) -> NDArray[np.float64]:
-        return np.array(self._fitted("_monitor").temperature_path)
+        return np.array(self._fitted().monitor.temperature_path)
 
     @property
     def temperature_posterior_(self) -> NDArray[np.float64]:
@@ -309,14 +328,14 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     @property
     def history_(self) -> dict[str, NDArray]:
-        return self._fitted("_monitor").history
+        return self._fitted().monitor.history
 
     @property
     def _n_features_out(self) -> int:
-        return self._model.n_topics
+        return self._state.model.n_topics
 
     def __sklearn_is_fitted__(self) -> bool:
-        return "_model" in vars(self)
+        return "_state" in vars(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -327,77 +346,53 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     # ----------------------------------------------------------------- details
 
-    def _fitted(self, name: str) -> Any:
-        """What only a fitted estimator has; hasattr of an unfitted one must be false."""
+    def _fitted(self) -> LDAState:
+        """The state of a fitted estimator; hasattr of an unfitted one must be false."""
         if not self.__sklearn_is_fitted__():
             raise AttributeError(f"This {type(self).__name__} instance is not fitted yet.")
-        return vars(self)[name]
+        return self._state
+
+    def _found(self, value: Any, name: str, when: str) -> Any:
+        """What `fit` has found, if it was there to be found."""
+        if value is None:
+            raise AttributeError(f"{name!r} of {type(self).__name__} is only there after {when}.")
+        return value
 
     def _check_X(self, X: Any, method: str, reset: bool = False) -> sparse.csr_matrix:
         """X as a canonical CSR matrix of the fit's dtype."""
-        dtype = list(FLOATS) if reset else self._model.dtype
+        dtype = list(FLOATS) if reset else self._state.model.dtype
         X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=dtype)
         check_non_negative(X, f"{type(self).__name__}.{method}")
         return canonical_csr(X) if sparse.issparse(X) else sparse.csr_matrix(X)
 
-    def _use_priors(self) -> None:
-        """The priors' attributes may have been assigned to."""
-        model, owner = self._model, type(self).__name__
-        priors = (self.doc_topic_prior_, self.topic_word_prior_)
-        used = self._priors_in_use
-        if used is None or used[0] is not priors[0] or used[1] is not priors[1]:
-            K, V = model.n_topics, model.n_features
-            model.set_priors(
-                check_prior(priors[0], "doc_topic_prior_", owner, ((K,),), model.dtype),
-                check_prior(priors[1], "topic_word_prior_", owner, ((V,), (K, V)), model.dtype),
-            )
-            self._priors_in_use = priors
+    def _resolved(self, n_topics: int | None = None) -> Settings:
+        """The settings for a stream of documents, by default of `n_components` topics."""
+        parameters = self.get_params(deep=False)
+        if n_topics is not None:
+            parameters["n_components"] = n_topics
+        return resolve(parameters, int(min(self.total_samples, 2**53)))
 
-    def _learn_priors(self, alpha: bool, eta: bool) -> None:
-        """Say which priors the model learns from now on."""
-        model = self._model
-        if not alpha and not eta:
-            model.learned_priors = None
-            return
-        if model.learned_priors is None:
-            model.learned_priors = LearnedPriors(prior(model.n_topics))
-        model.learned_priors.alpha, model.learned_priors.eta = alpha, eta
-
-    def _take_priors(self) -> None:
-        """Show the priors that the model has learned, unless others were assigned since."""
-        model, used = self._model, self._priors_in_use
-        priors = (self.doc_topic_prior_, self.topic_word_prior_)
-        if model.learned_priors is None or used is None:
-            return
-        if used[0] is not priors[0] or used[1] is not priors[1]:
-            return
-        if np.any(model.alpha != priors[0]):
-            self.doc_topic_prior_ = np.array(model.alpha)
-        if np.any(model.eta != priors[1]):
-            self.topic_word_prior_ = float(model.eta)
-        # log C is of priors that were set, not of where they are on their way
-        self._priors_in_use = self._priors_tempered = (
-            self.doc_topic_prior_,
-            self.topic_word_prior_,
-        )
+    def _wanted_temperature(self, settings: Settings) -> Temperature:
+        return as_temperature(settings.temperature, type(self).__name__, KINDS)
 
     def _variational(self, name: str) -> Variational:
         """The temperature of the fit, where it has a q(y)."""
-        if not isinstance(self._fitted("_temperature"), Variational):
+        temperature = self._fitted().temperature
+        if not isinstance(temperature, Variational):
             raise AttributeError(
                 f"{name!r} is only there after a fit with a Variational temperature."
             )
-        return self._temperature
+        return temperature
 
     def _prediction_tempering(self, temperature: Any, method: str) -> Tempering:
         """What the `temperature` of `transform` and the like stands for."""
         if isinstance(temperature, str) and temperature == "learned":
-            learned = self._temperature.learned()
+            learned = self._state.temperature.learned()
             if learned is None:
                 raise ValueError(
                     "temperature='learned' needs a fit whose temperature was learned, "
                     "'variational' or 'local'. Got a fit with "
-                    f"temperature={self._planned_for!r}."
+                    f"temperature={self._state.planned_for!r}."
                 )
             return learned
         number = isinstance(temperature, Real) and not isinstance(temperature, bool)
@@ -408,85 +403,12 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             f"the range [1.0, inf) or 'learned'. Got {temperature!r} instead."
         )
 
-    def _document_temperatures(
-        self, X: sparse.csr_matrix, gamma: NDArray | None = None
-    ) -> NDArray[np.float64]:
-        corpus = self._mean_log_partition(self._some(X) if self._sample is None else self._sample)
-        temperatures = np.empty(X.shape[0])
-        for rows in gen_batches(X.shape[0], SCORE_BLOCK):
-            some = X[rows]
-            energy = self._model.document_energies(
-                some,
-                self._infer(some) if gamma is None else gamma[rows],
-                n_threads=n_threads(self.n_jobs),
-            )
-            n_words = np.asarray(some.sum(axis=1, dtype=np.float64)).ravel()
-            scores = energy[:, None] * SCORE_GRID - n_words[:, None] * corpus
-            # no matrix product: its roundings depend on how many documents there are
-            mean = np.sum(softmax(scores, axis=1) * SCORE_GRID, axis=1)
-            temperatures[rows] = np.where(n_words > 0, 1.0 / mean, np.nan)
-        return temperatures
-
-    @staticmethod
-    def _some(X: sparse.csr_matrix) -> sparse.csr_matrix:
-        """Every so many documents, at most CORPUS_SAMPLE."""
-        return X[:: -(-X.shape[0] // CORPUS_SAMPLE)]
-
-    def _mean_log_partition(self, X: sparse.csr_matrix) -> NDArray[np.float64]:
-        """log C(b) a word, averaged over documents."""
-        log_c = self._model.posterior_log_partition(
-            SCORE_GRID, X, self._infer(X), n_threads=n_threads(self.n_jobs)
-        )
-        return log_c / (X.sum(dtype=np.float64) or 1.0)
-
-    def _infer(self, X: sparse.csr_matrix, tempering: Tempering = UNTEMPERED) -> NDArray:
-        self._use_priors()
-        return self._model.infer(X, tempering, n_threads=n_threads(self.n_jobs))
-
-    def _elbo(
-        self,
-        X: sparse.csr_matrix,
-        tempering: Tempering = UNTEMPERED,
-        *,
-        given: NDArray | None = None,
-        out: NDArray | None = None,
-        sub_sampling: bool = False,
-    ) -> float:
-        """The ELBO at T = 1 at a given gamma, or one that is inferred and written to `out`."""
-        documents = self._document_elbo(X, tempering, given=given, out=out)
-        if sub_sampling:
-            documents *= self.total_samples / X.shape[0]
-        return documents + self._model.topic_bound()
-
-    def _document_elbo(
-        self,
-        X: sparse.csr_matrix,
-        tempering: Tempering = UNTEMPERED,
-        *,
-        given: NDArray | None = None,
-        out: NDArray | None = None,
-    ) -> float:
-        """The documents' part of `_elbo`."""
-        self._use_priors()
-        threads = n_threads(self.n_jobs)
-        if given is None:
-            by_document = self._model.inferred_bound(X, tempering, n_threads=threads, gamma=out)
-        else:
-            by_document = self._model.document_bound(X, given, n_threads=threads)
-        return float(np.sum(by_document))
-
     def _perplexity(
         self, X: sparse.csr_matrix, given: NDArray | None = None, sub_sampling: bool = False
     ) -> float:
-        elbo = self._elbo(X, given=given, sub_sampling=sub_sampling)
-        return self._perplexity_of(elbo, X, sub_sampling)
-
-    def _perplexity_of(self, elbo: float, X: sparse.csr_matrix, sub_sampling: bool) -> float:
-        n_words = X.sum(dtype=np.float64)
-        if sub_sampling:
-            n_words *= self.total_samples / X.shape[0]
-        perplexity = float(np.exp(-np.float64(elbo) / n_words))
-        return perplexity if n_words or perplexity else np.nan  # 0 would be the best there is
+        population = self.total_samples if sub_sampling else None
+        threads = n_threads(self.n_jobs)
+        return self._state.perplexity(X, given, population=population, n_threads=threads)
 
     def _perplexity_precomp_distr(
         self, X: Any, doc_topic_distr: NDArray | None = None, sub_sampling: bool = False
@@ -499,6 +421,6 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         n_samples, n_topics = doc_topic_distr.shape
         if n_samples != X.shape[0]:
             raise ValueError("Number of samples in X and doc_topic_distr do not match.")
-        if n_topics != self._model.n_topics:
+        if n_topics != self._state.model.n_topics:
             raise ValueError("Number of topics does not match.")
         return self._perplexity(X, doc_topic_distr, sub_sampling)

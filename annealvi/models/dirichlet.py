@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
+from annealvi._kernels import bounds, special
 from annealvi._kernels import partition as kernels
 
 #: Concentrations below this are drawn by the kernel, which rejects more the larger they are.
@@ -78,3 +79,27 @@ def centre(prior: NDArray[np.float64], size: int | None = None) -> NDArray[np.fl
     excess = prior - 1.0 if np.all(prior > 1) else prior
     copies = 1.0 if size is None else size / len(prior)
     return excess / (excess.sum() * copies)
+
+
+def negative_kl(
+    prior: NDArray[np.float64], gamma: NDArray, n_threads: int = 1
+) -> NDArray[np.float64]:
+    """-KL(Dir(gamma_d) || Dir(prior)) of each row.
+
+    Parameters
+    ----------
+    prior : ndarray of shape (K,)
+    gamma : ndarray of shape (n, K)
+    n_threads : int
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        In nats.
+    """
+    out = np.empty(len(gamma))
+    prior = np.ascontiguousarray(prior)
+    sums = gamma.sum(axis=1, dtype=np.float64)
+    scratch = np.empty((n_threads, 2, len(prior)))
+    bounds.row_terms(gamma, prior, special.digamma(sums), n_threads, scratch, out)
+    return out + (gammaln(prior.sum()) - gammaln(prior).sum() - special.lgamma(sums))

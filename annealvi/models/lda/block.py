@@ -121,10 +121,22 @@ class TopicWeights:
         self.log_scale = np.empty(n_features, dtype=dtype)
         self.fresh = np.zeros(n_features, dtype=np.uint8)
         self._made_for: tuple[float, bool] | None = None
+        self._version = -1
 
     def outdate(self) -> None:
-        """lambda has changed."""
+        """Say that lambda has changed."""
         self.fresh[:] = 0
+
+    def match(self, version: int) -> None:
+        """Outdate the rows unless they are of this version of the topics.
+
+        Parameters
+        ----------
+        version : int
+        """
+        if version != self._version:
+            self._version = version
+            self.outdate()
 
     def refresh(
         self,
@@ -249,6 +261,45 @@ class Local(NamedTuple):
     log_normalizer: NDArray[np.float64] | None = None
     energy: NDArray[np.float64] | None = None
     word_energy: NDArray[np.float64] | None = None
+
+
+class Training(NamedTuple):
+    """What training steps write to, from the first to the last.
+
+    Parameters
+    ----------
+    weights : TopicWeights
+    work : Workspace
+    statistics : Statistics
+    """
+
+    weights: TopicWeights
+    work: Workspace
+    statistics: Statistics
+
+
+class Call(NamedTuple):
+    """What the blocks of one call have in common.
+
+    Parameters
+    ----------
+    X : CSR matrix of shape (n_samples, V)
+    weights : TopicWeights
+    work : Workspace
+    b0 : float
+        Inverse temperature that the weights are raised to.
+    alpha : ndarray of shape (K,)
+        Prior of the documents' topics, with what the posterior form makes of it.
+    exact : bool
+        Whether to compute scikit-learn's numbers, its eps included.
+    """
+
+    X: Any
+    weights: TopicWeights
+    work: Workspace
+    b0: float
+    alpha: NDArray[np.float64]
+    exact: bool
 
 
 def index_words(X: Any, rows: slice, work: Workspace) -> NDArray[np.int64]:
@@ -381,3 +432,24 @@ def fit_block(
             work.sums,
             work.scratch,
         )
+
+
+def lengths(X: Any, rows: slice) -> NDArray[np.float64]:
+    """Number of words of each document.
+
+    Parameters
+    ----------
+    X : CSR matrix of shape (n_samples, V)
+    rows : slice
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+    """
+    ends = X.indptr[rows.start : rows.stop + 1]
+    written = ends[1:] > ends[:-1]
+    sums = np.zeros(len(written))
+    if written.any():  # reduceat takes an empty stretch for its first number
+        counts = X.data[ends[0] : ends[-1]]
+        sums[written] = np.add.reduceat(counts, ends[:-1][written] - ends[0], dtype=np.float64)
+    return sums

@@ -11,20 +11,13 @@ are explicit.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
 from annealvi._kernels import special
 from annealvi._kernels.layout import aligned_empty, padded_length
-from annealvi.model import LocalStep
-from annealvi.models.lda.block import Statistics
+from annealvi.models.lda.topics import Topics
 from annealvi.partition.power_grid import PowerGrid
-
-if TYPE_CHECKING:
-    from annealvi.models.lda import LDA
 
 #: The topics' sums over the vocabulary cost as much as a step, so they are kept until the
 #: topics have moved by this much, the step sizes summed.  Sums of topics that were flatter
@@ -45,6 +38,7 @@ class DocumentPartition:
     def __init__(self, inverses: NDArray[np.float64]) -> None:
         self.grid = PowerGrid(inverses, precise=False)
         self._topics: NDArray[np.float64] | None = None
+        self._replaced = -1  # of the topics that the sums are of
         self._logs = np.empty((0, 0))  # room for E log beta
         self._rows = np.empty((0, 0))  # and for E log theta
         self._moved = 0.0
@@ -59,17 +53,22 @@ class DocumentPartition:
         """Keep only what the next steps of a stream can use."""
         self._logs = self._rows = np.empty((0, 0))
 
-    def refresh(self, model: LDA) -> None:
-        """Bring the topics' sums, over the vocabulary, up to date."""
-        if self._topics is not None:
+    def refresh(self, topics: Topics) -> None:
+        """Bring the topics' sums over the vocabulary up to date.
+
+        Parameters
+        ----------
+        topics : Topics
+        """
+        if self._topics is not None and self._replaced == topics.replaced:
             return
-        shape = (model.n_features, padded_length(model.n_topics, np.float64))
+        shape = (topics.n_features, padded_length(topics.n_topics, np.float64))
         if self._logs.shape != shape:
             self._logs = aligned_empty(shape, np.float64)
         logs = self._logs
-        model.log_topics(model.lam[:, : shape[1]], out=logs)  # -infinity in the padding
-        self._topics = self.grid.column_sums(logs, n_threads=model.n_threads)
-        self._moved = 0.0
+        topics.logs(topics.lam[:, : shape[1]], out=logs)  # -infinity in the padding
+        self._topics = self.grid.column_sums(logs, n_threads=topics.n_threads)
+        self._moved, self._replaced = 0.0, topics.replaced
 
     def __call__(
         self, gamma: NDArray, n_words: NDArray[np.float64], n_threads: int
@@ -114,54 +113,3 @@ class DocumentPartition:
         special.digamma(logs, out=logs)  # -infinity in the padding
         logs -= special.digamma(totals)[:, None]
         return logs
-
-
-class DocumentStep(LocalStep):
-    """A local step whose units are words.
-
-    Parameters
-    ----------
-    statistics : Statistics
-    n_units : float
-
-    Attributes
-    ----------
-    energy : ndarray of shape (n_samples,), float or None
-        At the topics that the step was made with; once these have made a full step, their
-        sum at the topics as they then are, which is what ascends the tempered ELBO.
-    bound : callable or None
-        Gives b * energy + entropy of each document, at the topics as they are then.
-    moved : callable or None
-        Gives what a full step of the topics has added to the energy, None before it.
-    inverse_used : ndarray of shape (n_samples,) or None
-        b of each document.
-    """
-
-    unit = "word"
-
-    def __init__(self, statistics: Statistics, n_units: float) -> None:
-        self.statistics = statistics
-        self.n_units = n_units
-        self.log_partition = self.inverse = None
-        self.bound: Callable[[], NDArray[np.float64]] | None = None
-        self.moved: Callable[[], float | None] | None = None
-        self.inverse_used: NDArray | None = None
-        self._energy: NDArray[np.float64] | float | None = None
-
-    @property
-    def energy(self) -> NDArray[np.float64] | float | None:  # type: ignore[override]
-        added = None if self.moved is None else self.moved()
-        if added is None or self._energy is None:
-            return self._energy
-        return float(np.sum(self._energy)) + added
-
-    @energy.setter
-    def energy(self, value: NDArray[np.float64] | float | None) -> None:
-        self._energy = value
-
-    @property
-    def entropy(self) -> NDArray[np.float64] | None:  # type: ignore[override]
-        """Of phi, less KL(theta), of each document; worked out when it is asked for."""
-        if self.bound is None or self.inverse_used is None or self._energy is None:
-            return None
-        return self.bound() - self.inverse_used * self._energy

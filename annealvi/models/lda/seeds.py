@@ -1,4 +1,4 @@
-"""Documents that topics start from: spread over the corpus by k-means++."""
+"""Where topics start: at random, or from documents spread over the corpus by k-means++."""
 
 from __future__ import annotations
 
@@ -10,10 +10,73 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.preprocessing import normalize
 
+#: Documents a topic, and their weight, where topics start from documents.
+SEED_DOCUMENTS, SEED_WEIGHT = 5, 5.0
 #: Seeds are looked for among so many documents at least, and so many a topic.
 LEAST_SAMPLE, SAMPLE_A_TOPIC = 2000, 10
 #: A document this close to a seed (1 - cosine) is the same document.
 SAME = 1e-9
+
+
+def random_topics(n_topics: int, n_features: int, rng: RandomState) -> NDArray[np.float64]:
+    """lambda ~ Gamma(100, 0.01), as scikit-learn draws it.
+
+    Parameters
+    ----------
+    n_topics, n_features : int
+        K and V.
+    rng : RandomState
+
+    Returns
+    -------
+    ndarray of shape (K, V)
+    """
+    return rng.gamma(100.0, 0.01, (n_topics, n_features))
+
+
+def topics_of_documents(X: Any, eta: NDArray, rng: RandomState) -> NDArray[np.float64]:
+    """lambda_k = eta_k + 5 x the counts of 5 random documents.
+
+    Parameters
+    ----------
+    X : CSR matrix of shape (n_samples, V)
+        Word counts.
+    eta : ndarray of shape (K, V)
+        Prior of the topics' words.
+    rng : RandomState
+
+    Returns
+    -------
+    ndarray of shape (K, V)
+    """
+    n_samples = X.shape[0]
+    size = min(SEED_DOCUMENTS, n_samples)
+    groups = [rng.choice(n_samples, size, replace=False) for _ in range(len(eta))]
+    return _with_counts(X, np.array(groups), eta)
+
+
+def topics_of_spread_documents(X: Any, n_topics: int, rng: RandomState) -> NDArray[np.float64]:
+    """lambda_k = 1 + 5 x the counts of 5 similar documents, far from the other topics'.
+
+    If there are too few different documents, the topics left over are drawn as
+    :func:`random_topics` draws them.
+
+    Parameters
+    ----------
+    X : CSR matrix of shape (n_samples, V)
+        Word counts.
+    n_topics : int
+        K.
+    rng : RandomState
+
+    Returns
+    -------
+    ndarray of shape (K, V)
+    """
+    groups = spread_documents(X, n_topics, SEED_DOCUMENTS, rng)
+    start = np.ones((n_topics, X.shape[1]))
+    start[len(groups) :] = random_topics(n_topics - len(groups), X.shape[1], rng)
+    return _with_counts(X, groups, start)
 
 
 def spread_documents(X: Any, n_topics: int, n_each: int, rng: RandomState) -> NDArray[np.int64]:
@@ -63,6 +126,16 @@ def spread_documents(X: Any, n_topics: int, n_each: int, rng: RandomState) -> ND
         np.minimum(distance, 1.0 - cosine, out=distance)
         distance[distance < SAME] = 0
     return np.array(groups, dtype=np.int64).reshape(len(groups), n_each)
+
+
+def _with_counts(X: Any, groups: NDArray[np.int64], start: NDArray) -> NDArray[np.float64]:
+    """`start` with the counts of one group of documents added to each of its first rows."""
+    topics = start.copy()
+    ends = np.arange(len(groups) + 1) * groups.shape[1]
+    weights = np.full(groups.size, SEED_WEIGHT)
+    chosen = sparse.csr_matrix((weights, groups.ravel(), ends), (len(groups), X.shape[0]))
+    topics[: len(groups)] += (chosen @ X).toarray()
+    return topics
 
 
 def _unit_vectors(X: Any) -> sparse.csr_matrix:

@@ -1,0 +1,479 @@
+"""Documents of LDA at given topics: gamma and phi, their bound, energies and log C(T)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.random import RandomState
+from numpy.typing import ArrayLike, NDArray
+
+from annealvi.model import UNTEMPERED, LocalRule, Tempering
+from annealvi.models.dirichlet import negative_kl
+from annealvi.models.lda.block import (
+    Call,
+    Local,
+    LocalOptions,
+    TopicWeights,
+    Workspace,
+    fit_block,
+    index_words,
+    lengths,
+)
+from annealvi.models.lda.log_partition import DocumentPartition
+from annealvi.models.lda.topics import Topics
+
+#: Bytes of unnormalised exp(E log theta) kept at a time, which bounds a block of documents.
+BLOCK_BYTES = 1 << 23
+
+
+class Documents:
+    """The local variables of documents, fitted at topics that are held.
+
+    Nothing of the documents is kept but what a warm start needs.
+
+    Parameters
+    ----------
+    topics : Topics
+    alpha : float or array-like of shape (K,)
+        Prior of the documents' topics.
+    options : LocalOptions
+
+    Attributes
+    ----------
+    alpha : ndarray of shape (K,)
+    gamma : ndarray of shape (D, K) or None
+        gamma of the last pass of training, under ``start="warm"``.
+    """
+
+    def __init__(self, topics: Topics, alpha: ArrayLike, options: LocalOptions) -> None:
+        self.topics = topics
+        self.set_alpha(alpha)
+        self.options = options
+        self.gamma: NDArray | None = None
+        self._weights: dict[tuple[float, bool, bool], TopicWeights] = {}
+        self._weights_version = -1
+
+    def set_alpha(self, alpha: ArrayLike) -> None:
+        """Take another prior from the next call on.
+
+        Parameters
+        ----------
+        alpha : float or array-like of shape (K,)
+        """
+        self.alpha: NDArray[np.float64] = np.broadcast_to(
+            np.array(alpha, dtype=np.float64), (self.topics.n_topics,)
+        )
+
+    def effective_alpha(self, tempering: Tempering) -> NDArray[np.float64]:
+        """alpha or, under the posterior form, (alpha + T - 1) / T.
+
+        Parameters
+        ----------
+        tempering : Tempering
+        """
+        if tempering.form == "likelihood":
+            return self.alpha
+        b = float(np.mean(tempering.inverse))
+        return b * self.alpha + (1.0 - b)
+
+    # ---------------------------------------------------------- after training
+
+    def infer(
+        self, X: Any, tempering: Tempering = UNTEMPERED, *, n_threads: int | None = None
+    ) -> NDArray:
+        """gamma of documents, each started from ones.
+
+        Parameters
+        ----------
+        X : CSR matrix of shape (n_samples, V)
+        tempering : Tempering
+        n_threads : int, optional
+            By default those of the topics; so in all methods.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, K)
+        """
+        gamma = np.ones((X.shape[0], self.topics.n_topics), dtype=self.topics.dtype)
+        self.fit(X, gamma, tempering, n_threads, exact=self.options.start == "random")
+        return gamma
+
+    def energies(
+        self,
+        X: Any,
+        gamma: NDArray,
+        tempering: Tempering = UNTEMPERED,
+        *,
+        n_threads: int | None = None,
+    ) -> NDArray[np.float64]:
+        """L_d of documents at a given gamma and its best phi.
+
+        Parameters
+        ----------
+        X : CSR matrix of shape (n_samples, V)
+        gamma : ndarray of shape (n_samples, K)
+        tempering : Tempering
+        n_threads : int, optional
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            In nats.
+        """
+        gamma = np.array(gamma, dtype=self.topics.dtype, order="C")
+        energy = np.zeros(X.shape[0])
+        self.fit(X, gamma, tempering, n_threads, exact=False, max_iter=0, energy=energy)
+        return energy
+
+    def log_partition(
+        self,
+        X: Any,
+        gamma: NDArray,
+        inverse: NDArray[np.float64],
+        *,
+        n_threads: int | None = None,
+    ) -> NDArray[np.float64]:
+        """log C_d(b) of documents at a given gamma.
+
+        Parameters
+        ----------
+        X : CSR matrix of shape (n_samples, V)
+        gamma : ndarray of shape (n_samples, K)
+        inverse : ndarray of shape (M,)
+        n_threads : int, optional
+
+        Returns
+        -------
+        ndarray of shape (n_samples, M)
+            In nats.
+        """
+        blocks = self._log_partition_blocks(X, gamma, inverse, n_threads)
+        return np.concatenate([np.empty((0, len(inverse))), *blocks])
+
+    def posterior_log_partition(
+        self,
+        inverse: NDArray[np.float64],
+        data: Any,
+        gamma: NDArray | None = None,
+        *,
+        n_threads: int | None = None,
+    ) -> NDArray[np.float64]:
+        """log C(b) of all documents together at the current q.
+
+        Parameters
+        ----------
+        inverse : ndarray of shape (M,)
+        data : CSR matrix of shape (n_samples, V)
+        gamma : ndarray of shape (n_samples, K), optional
+            Inferred at T = 1 if not given.
+        n_threads : int, optional
+
+        Returns
+        -------
+        ndarray of shape (M,)
+            In nats.
+        """
+        if gamma is None:
+            gamma = self.infer(data, n_threads=n_threads)
+        total = np.zeros(len(inverse))
+        for log_c in self._log_partition_blocks(data, gamma, inverse, n_threads):
+            total += log_c.sum(axis=0)
+        return total
+
+    def _log_partition_blocks(
+        self, X: Any, gamma: NDArray, inverse: NDArray[np.float64], n_threads: int | None
+    ) -> Iterator[NDArray[np.float64]]:
+        """log C_d(b) of documents, block by block."""
+        partition = DocumentPartition(inverse)
+        partition.refresh(self.topics)
+        for rows in self.blocks(slice(0, X.shape[0])):
+            yield partition(gamma[rows], lengths(X, rows), self._threads(n_threads))
+
+    def bound(
+        self,
+        X: Any,
+        gamma: NDArray,
+        tempering: Tempering = UNTEMPERED,
+        *,
+        n_threads: int | None = None,
+    ) -> NDArray[np.float64]:
+        """Each document's part of the annealed ELBO at a given gamma and its best phi.
+
+        Parameters
+        ----------
+        X : CSR matrix of shape (n_samples, V)
+        gamma : ndarray of shape (n_samples, K)
+        tempering : Tempering
+        n_threads : int, optional
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            In nats.
+        """
+        gamma = np.array(gamma, dtype=self.topics.dtype, order="C")
+        bound = np.zeros(X.shape[0])
+        self.fit(X, gamma, tempering, n_threads, exact=False, max_iter=0, bound=bound)
+        bound += negative_kl(self.effective_alpha(tempering), gamma, self._threads(n_threads))
+        return bound
+
+    def inferred_bound(
+        self,
+        X: Any,
+        tempering: Tempering = UNTEMPERED,
+        at: Tempering = UNTEMPERED,
+        *,
+        n_threads: int | None = None,
+        gamma: NDArray | None = None,
+    ) -> NDArray[np.float64]:
+        """:meth:`bound` of documents whose topics are inferred, block by block.
+
+        Parameters
+        ----------
+        X : CSR matrix of shape (n_samples, V)
+        tempering : Tempering
+            What documents are fitted at.
+        at : Tempering
+            What the bound is of.
+        n_threads : int, optional
+        gamma : ndarray of shape (n_samples, K), optional
+            Written if given; otherwise no more than a block's is ever held.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            In nats.
+        """
+        bound = np.empty(X.shape[0])
+        exact = self.options.start == "random"
+        # the norms that a fit ends with are those of its bound, but for scikit-learn's eps
+        same = tempering.form == at.form and np.array_equal(tempering.inverse, at.inverse)
+        at_once = not exact and tempering.rule is None and same
+        for rows in self.blocks(slice(0, X.shape[0])):
+            some, own = X[rows], _of_rows(at, rows)
+            if at_once:
+                shape = (some.shape[0], self.topics.n_topics)
+                fitted, part = np.ones(shape, dtype=self.topics.dtype), bound[rows]
+                self.fit(some, fitted, own, n_threads, exact=False, bound=part)
+                part += negative_kl(self.effective_alpha(at), fitted, self._threads(n_threads))
+            else:
+                fitted = self.infer(some, _of_rows(tempering, rows), n_threads=n_threads)
+                bound[rows] = self.bound(some, fitted, own, n_threads=n_threads)
+            if gamma is not None:
+                gamma[rows] = fitted
+        return bound
+
+    def fit(
+        self,
+        X: Any,
+        gamma: NDArray,
+        tempering: Tempering,
+        n_threads: int | None,
+        *,
+        exact: bool,
+        max_iter: int | None = None,
+        bound: NDArray[np.float64] | None = None,
+        energy: NDArray[np.float64] | None = None,
+    ) -> None:
+        """Fit gamma of documents in place, block by block, outside of training.
+
+        Parameters
+        ----------
+        X : CSR matrix of shape (n_samples, V)
+        gamma : ndarray of shape (n_samples, K)
+            Where documents start, and what they come to.
+        tempering : Tempering
+        n_threads : int or None
+        exact : bool
+            See :class:`Call`.
+        max_iter : int, optional
+            By default that of the options; 0 leaves gamma as it is.
+        bound, energy : ndarray of shape (n_samples,), optional
+            Written if given: sum_v n_v log sum_k exp b (E log theta + E log beta), and L_d.
+        """
+        if max_iter is None:
+            max_iter = self.options.inference_iter
+        if X.shape[0] == 0:
+            return
+        self.topics.notice_writes()
+        inverse = self.by_document(tempering, X.shape[0])
+        rule = tempering.rule
+        want_logs = energy is not None or rule is not None or bool(np.any(inverse != inverse[0]))
+        weights = self._shared_weights(float(inverse[0]), exact, want_logs)
+        work = Workspace(*self._shape, self._threads(n_threads))
+        alpha = self.effective_alpha(tempering)
+        call = Call(X, weights, work, float(inverse[0]), alpha, exact)
+        if rule is not None:
+            partition = DocumentPartition(rule.inverses)
+            partition.refresh(self.topics)
+        for rows in self.blocks(slice(0, X.shape[0])):
+            if rule is not None:
+                self.heat(call, rows, gamma[rows], inverse[rows], rule, partition)
+            wanted = Local(
+                log_normalizer=None if bound is None else bound[rows],
+                energy=None if energy is None else energy[rows],
+            )
+            self.fit_block(call, rows, gamma[rows], inverse[rows], wanted, max_iter)
+
+    def _shared_weights(self, b: float, exact: bool, want_logs: bool) -> TopicWeights:
+        """Weights that calls at the same temperature share.
+
+        Rows are only ever filled in, never made anew, so threads may read them while
+        others fill in more.  After the topics have changed there are new ones.
+        """
+        with self.topics.lock:
+            _ = self.topics.sums  # working these out may change the version
+            if self._weights_version != self.topics.version:
+                self._weights, self._weights_version = {}, self.topics.version
+            key = (b, exact, want_logs)
+            weights = self._weights.get(key)
+            if weights is None:
+                weights = TopicWeights(*self._shape)
+                if not want_logs:
+                    # at most the weights of transform and those of score
+                    kept = {k: w for k, w in self._weights.items() if k[0] == b}
+                    self._weights = kept | {key: weights}
+        return weights
+
+    # ------------------------------------- block by block, in training and after
+
+    def blocks(self, rows: slice) -> list[slice]:
+        """Rows in blocks whose exp(E log theta) fits into BLOCK_BYTES, whatever n_threads is.
+
+        Parameters
+        ----------
+        rows : slice
+        """
+        size = max(64, BLOCK_BYTES // (self.topics.width * self.topics.dtype.itemsize))
+        return [
+            slice(start, min(start + size, rows.stop))
+            for start in range(rows.start, rows.stop, size)
+        ]
+
+    def by_document(self, tempering: Tempering, n_samples: int) -> NDArray:
+        """The inverse temperature of each document, in an array of its own.
+
+        Parameters
+        ----------
+        tempering : Tempering
+        n_samples : int
+        """
+        inverse = np.asarray(tempering.inverse, dtype=self.topics.dtype)
+        return np.array(np.broadcast_to(inverse, (n_samples,)), order="C")
+
+    def start(self, rows: slice, rng: RandomState | None) -> NDArray:
+        """gamma at the start of a training step.
+
+        Parameters
+        ----------
+        rows : slice
+        rng : RandomState or None
+            What ``start="random"`` draws from.
+        """
+        shape, dtype = (rows.stop - rows.start, self.topics.n_topics), self.topics.dtype
+        if self.options.start == "random":
+            assert rng is not None
+            return rng.gamma(100.0, 0.01, shape).astype(dtype, copy=False)
+        if self.gamma is not None:
+            return self.gamma[rows]
+        return np.ones(shape, dtype=dtype)
+
+    def fit_block(
+        self,
+        call: Call,
+        rows: slice,
+        gamma: NDArray,
+        inverse: NDArray,
+        wanted: Local,
+        max_iter: int | None = None,
+    ) -> None:
+        """Fit gamma of a block of documents in place, and write what else is wanted.
+
+        Parameters
+        ----------
+        call : Call
+        rows : slice
+        gamma : ndarray of shape (n_rows, K)
+        inverse : ndarray of shape (n_rows,)
+        wanted : Local
+        max_iter : int, optional
+        """
+        topics = self.topics
+        words = index_words(call.X, rows, call.work)
+        want_logs = wanted.energy is not None or bool(np.any(inverse != call.b0))
+        with topics.lock:
+            call.weights.refresh(
+                words,
+                topics.rows(),
+                topics.sums,
+                topics.estimate,
+                call.b0,
+                call.exact,
+                call.work.n_threads,
+                want_logs,
+            )
+        fit_block(
+            call.X,
+            rows,
+            gamma,
+            inverse,
+            call.b0,
+            call.alpha,
+            words,
+            call.weights,
+            call.work,
+            wanted,
+            self.options,
+            exact=call.exact,
+            max_iter=max_iter,
+        )
+
+    def heat(
+        self,
+        call: Call,
+        rows: slice,
+        gamma: NDArray,
+        inverse: NDArray,
+        rule: LocalRule,
+        partition: DocumentPartition,
+    ) -> None:
+        """Fit documents and their temperatures in turn, in place.
+
+        All documents get the same number of rounds, so results do not depend on the batch.
+
+        Parameters
+        ----------
+        call : Call
+        rows : slice
+        gamma : ndarray of shape (n_rows, K)
+        inverse : ndarray of shape (n_rows,)
+        rule : LocalRule
+        partition : DocumentPartition
+            At the inverse temperatures of the rule.
+        """
+        energy, n_words = np.zeros(len(gamma)), lengths(call.X, rows)
+        for _ in range(rule.rounds):
+            self.fit_block(call, rows, gamma, inverse, Local(energy=energy))
+            log_c = partition(gamma, n_words, call.work.n_threads)
+            inverse[:] = rule(energy, n_words, log_c)
+
+    # ----------------------------------------------------------------- details
+
+    @property
+    def _shape(self) -> tuple[int, int, np.dtype]:
+        return self.topics.n_features, self.topics.width, self.topics.dtype
+
+    def _threads(self, n_threads: int | None) -> int:
+        return self.topics.n_threads if n_threads is None else n_threads
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"gamma": None, "_weights": {}, "_weights_version": -1}
+
+
+def _of_rows(tempering: Tempering, rows: slice) -> Tempering:
+    """The same for some of the documents."""
+    if np.ndim(tempering.inverse) == 0:
+        return tempering
+    return tempering._replace(inverse=np.asarray(tempering.inverse)[rows])
