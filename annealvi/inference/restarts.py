@@ -25,10 +25,16 @@ class Run(Protocol):
         Whether the user's callback is running, so that an error is the user's.
     """
 
-    score: float
-    goodness: float
     stopped: bool
     in_callback: bool
+
+    @property
+    def score(self) -> float:
+        """See above."""
+
+    @property
+    def goodness(self) -> float:
+        """See above."""
 
     @property
     def n_steps(self) -> int:

@@ -1,25 +1,29 @@
-"""Batch fits with restarts, for estimators whose model keeps its own training data."""
+"""The fit of a mixture: starts, the record, and what all fitted mixtures show."""
 
 from __future__ import annotations
 
+import threading
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from annealvi.inference import Monitor, optimise
+from annealvi.inference import Monitor, fit_starts, optimise
 from annealvi.model import Model, Tempering
-from annealvi.temperature import Temperature, Variational, as_temperature
+from annealvi.temperature import Fixed, Temperature, Variational
 
 
 class BatchModel(Model, Protocol):
-    """A model that can say how good its fit of the training data is."""
+    """A model that keeps its training data and can say how good its fit of them is."""
 
     n_samples: int
 
@@ -29,210 +33,350 @@ class BatchModel(Model, Protocol):
     def energy(self) -> float:
         """E_q[log p(x, z | globals)] of the training data, without the base measure."""
 
-    def perturb(self, rng: np.random.RandomState) -> None:
+    def perturb(self, rng: RandomState) -> None:
         """Break the symmetries that heat has made exact, where the model has such."""
 
     def end_training(self) -> None:
         """Let go of what only training needs."""
 
 
-class BatchFit:
-    """What the mixtures' estimators share: restarts, the record of a fit, scores, draws.
+@dataclass
+class MixtureState:
+    """A fit of a mixture, at any step of it.
 
-    A subclass has the parameters ``temperature``, ``max_iter``, ``tol``, ``n_init``,
-    ``random_state``, ``verbose`` and ``callback``, and says in ``_take`` which attributes
-    a fitted model gives.
+    Parameters
+    ----------
+    model : BatchModel
+    temperature : Temperature
+        A planned one, with what it has learned.
+    monitor : Monitor
+        The record: steps, temperatures, bounds.
+    lower_bound : float
+        The ELBO of a datum, after the last step.
+    converged : bool
+        Whether it has changed by less than the tolerance.
     """
 
-    temperature: Any
+    model: Any
+    temperature: Temperature
+    monitor: Monitor
+    lower_bound: float = -np.inf
+    converged: bool = False
+
+
+class Options(NamedTuple):
+    """The parameters that all mixtures have for their fit.
+
+    Parameters
+    ----------
+    owner : str
+        Name of the estimator, for messages.
+    max_iter, tol, n_init, verbose
+        See :class:`annealvi.TemperedFMM`.
+    n_threads : int
+    callback : callable or None
+        Called with the monitor after each step.
+    random_state : int, RandomState or None
+    """
+
+    owner: str
     max_iter: int
     tol: float
     n_init: int
-    random_state: Any
     verbose: int
-    callback: Callable[[Any, Monitor], None] | None
-
-    def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """Each datum's part of the ELBO at T = 1."""
-        raise NotImplementedError
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """The mean of `score_samples`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : Ignored
-
-        Returns
-        -------
-        float
-        """
-        return float(np.mean(self.score_samples(X)))
-
-    @property
-    def history_(self) -> dict[str, NDArray]:
-        return self._monitor.history
-
-    @property
-    def temperature_path_(self) -> NDArray[np.float64]:
-        return np.array(self._monitor.temperature_path)
-
-    def _take(self, model: Any) -> None:
-        """Set the fitted attributes that a model gives."""
-        raise NotImplementedError
-
-    def _wanted_temperature(self, kinds: Mapping[str, Temperature]) -> Temperature:
-        return as_temperature(self.temperature, type(self).__name__, kinds)
-
-    def _generator(self, n_samples: Any) -> np.random.RandomState:
-        """What `sample` draws from, once fitted and asked for a number of data."""
-        check_is_fitted(self)
-        if not isinstance(n_samples, Integral) or n_samples < 1:
-            raise ValueError(
-                f"Invalid value for 'n_samples': {n_samples!r}. The sampling requires at least "
-                "one sample."
-            )
-        return check_random_state(self.random_state)
-
-    def _fit_restarts(
-        self,
-        X: Any,
-        start: Callable[[np.random.RandomState], BatchModel],
-        temperature: Temperature,
-        keep: Callable[[], None],
-    ) -> None:
-        """Fit `n_init` models and keep the one of the best ELBO.
-
-        Parameters
-        ----------
-        X : object
-            The data that the model's local step takes.
-        start : callable
-            Gives a model at a starting point drawn from a generator.
-        temperature : Temperature
-        keep : callable
-            Called before an interruption that leaves what there is goes on.
-        """
-        rng = check_random_state(self.random_state)
-        best: _Run | None = None
-        for number in range(int(self.n_init)):
-            model = start(rng)
-            planned = temperature.plan(int(self.max_iter), model=model)
-            run = _Run(self, model, planned, rng, number)
-            try:
-                run.go(X)
-            except BaseException as error:
-                if run.monitor.step and (run.in_callback or isinstance(error, KeyboardInterrupt)):
-                    self._adopt(run.better_than(best))
-                    keep()
-                raise
-            finally:
-                model.end_training()
-            best = run.better_than(best)
-            self._adopt(best)
-            if run.stopped:
-                break
-        assert best is not None
-        if self.tol > 0 and best.comparable and not best.converged and not best.stopped:
-            warnings.warn(
-                f"The ELBO had not converged to tol={self.tol!r} after max_iter={self.max_iter} "
-                "iterations. Increase max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=4,  # past fit and scikit-learn's fit context
-            )
-
-    def _adopt(self, run: _Run) -> None:
-        self._model: Any = run.model
-        self._monitor = run.monitor
-        self.n_iter_ = run.monitor.step
-        self.converged_ = run.converged
-        self.lower_bound_ = run.lower_bound
-        self.temperature_ = run.monitor.temperature
-        for name in ("temperature_posterior_", "temperature_posterior_path_"):
-            self.__dict__.pop(name, None)
-        if isinstance(run.temperature, Variational):
-            self.temperature_posterior_: NDArray[np.float64] = run.temperature.posterior_
-            self.temperature_posterior_path_: NDArray[np.float32] = run.temperature.path()
-        self._take(run.model)
+    n_threads: int
+    callback: Callable[[Monitor], None] | None
+    random_state: Any
 
 
-class _Run:
-    """One fit from one starting point."""
+def options_of(estimator: Any, n_threads: int) -> Options:
+    """The parameters of an estimator that its fit needs.
+
+    Parameters
+    ----------
+    estimator : TemperedFMM or TemperedGaussianMixture
+    n_threads : int
+    """
+    callback = estimator.callback
+    return Options(
+        owner=type(estimator).__name__,
+        max_iter=int(estimator.max_iter),
+        tol=estimator.tol,
+        n_init=int(estimator.n_init),
+        verbose=estimator.verbose,
+        n_threads=n_threads,
+        callback=None if callback is None else partial(callback, estimator),
+        random_state=estimator.random_state,
+    )
+
+
+class MixtureRun:
+    """A fit on its way; see :class:`annealvi.inference.restarts.Run`.
+
+    Parameters
+    ----------
+    X : object
+        The data that the model's local step takes.
+    model : BatchModel
+        At its starting point.
+    temperature : Temperature
+        A planned one.
+    rng : RandomState
+        What the model is perturbed with.
+    number : int
+        Of the start, from 0.
+    options : Options
+    adopt : callable
+        Called with the state before the callback.
+    """
 
     def __init__(
         self,
-        estimator: BatchFit,
+        X: Any,
         model: BatchModel,
         temperature: Temperature,
-        rng: np.random.RandomState,
+        rng: RandomState,
         number: int,
+        options: Options,
+        adopt: Callable[[MixtureState], None],
     ) -> None:
-        self.estimator = estimator
-        self.model = model
-        self.temperature = temperature
-        self.rng = rng
-        self.number = number
-        self.monitor = Monitor()
-        self.lower_bound = -np.inf  # the ELBO of a datum
+        self.X, self.rng, self.number = X, rng, number
+        self.options, self.adopt = options, adopt
+        self.state = MixtureState(model, temperature, Monitor())
+        self.halt = threading.Event()
         self.comparable = False  # whether the last two bounds are of the same T
-        self.converged = False
-        self.stopped = False  # by the callback
-        self.in_callback = False
+        self.stopped = self.in_callback = False
 
-    def better_than(self, other: _Run | None) -> _Run:
-        """The better of two runs."""
-        return self if other is None or self.lower_bound > other.lower_bound else other
+    @property
+    def n_steps(self) -> int:
+        """Steps made."""
+        return self.state.monitor.step
 
-    def go(self, X: Any) -> None:
-        optimise(
-            self.model,
-            X,
-            self.temperature,
-            self.monitor,
-            n_samples=self.model.n_samples,
-            n_passes=int(self.estimator.max_iter),
-            on_step=self._on_step,
-        )
+    @property
+    def score(self) -> float:
+        """The ELBO of a datum, after the last step."""
+        return self.state.lower_bound
+
+    goodness = score
+
+    def go(self) -> None:
+        """Fit to the end."""
+        state = self.state
+        try:
+            optimise(
+                state.model,
+                self.X,
+                state.temperature,
+                state.monitor,
+                n_samples=state.model.n_samples,
+                n_passes=self.options.max_iter,
+                on_step=self._on_step,
+            )
+        finally:
+            state.model.end_training()
 
     def _on_step(self) -> None:
-        estimator, model, monitor = self.estimator, self.model, self.monitor
+        if self.halt.is_set():
+            raise StopIteration
+        state, options = self.state, self.options
+        model, temperature, monitor = state.model, state.temperature, state.monitor
         last = monitor.step - 1
         # of the step just made: a learned temperature has answered it already
-        inverse = 1.0 / monitor.temperature if self.temperature.tempers else 1.0
-        tempering = Tempering(inverse, self.temperature.form)
+        inverse = 1.0 / monitor.temperature if temperature.tempers else 1.0
+        tempering = Tempering(inverse, temperature.form)
         elbo = model.elbo()
         if not np.isfinite(elbo):
             raise ValueError(
                 f"The ELBO is {elbo} after iteration {monitor.step}: parameters of "
-                f"{type(estimator).__name__} are too large or too small for X."
+                f"{options.owner} are too large or too small for X."
             )
         annealed = elbo if tempering.inverse == 1 else model.elbo(tempering)
         monitor.record(elbo=elbo, annealed_elbo=annealed)
-        learning = not self.temperature.settled(last)
-        if learning and isinstance(self.temperature, Variational):
+        learning = not temperature.settled(last)
+        if learning and isinstance(temperature, Variational):
             energy = model.energy()
-            tempered = self.temperature.tempered_energy(energy)
+            tempered = temperature.tempered_energy(energy)
             monitor.record(tempered_elbo=elbo - energy + tempered)
-        before, self.lower_bound = self.lower_bound, elbo / model.n_samples
-        change = self.lower_bound - before
-        self.comparable = last > 0 and self.temperature.settled(last - 1)
-        self.converged = self.comparable and abs(change) < estimator.tol
-        if estimator.verbose:
+        before, state.lower_bound = state.lower_bound, elbo / model.n_samples
+        self.comparable = last > 0 and temperature.settled(last - 1)
+        change = abs(state.lower_bound - before)
+        state.converged = self.comparable and change < options.tol
+        if options.verbose:
             print(
                 f"start {self.number + 1}, iteration {monitor.step}: T {monitor.temperature:.4g}, "
-                f"ELBO a sample {self.lower_bound:.6f}"
+                f"ELBO a sample {state.lower_bound:.6f}"
             )
-        if estimator.callback is not None:
-            estimator._adopt(self)
-            self.in_callback = True
-            try:
-                estimator.callback(estimator, monitor)
-            except StopIteration:
-                self.stopped = True
-                raise
-            self.in_callback = False
-        if self.converged:
+        if options.callback is not None:
+            self._call_back(options.callback)
+        if state.converged:
             raise StopIteration
-        if learning and self.temperature.perturbs and monitor.step < estimator.max_iter:
+        if learning and temperature.perturbs and monitor.step < options.max_iter:
             model.perturb(self.rng)
+
+    def _call_back(self, callback: Callable[[Monitor], None]) -> None:
+        self.adopt(self.state)
+        self.in_callback = True
+        try:
+            callback(self.state.monitor)
+        except StopIteration:
+            self.stopped = True
+            raise
+        self.in_callback = False
+
+
+def fit_mixture(
+    X: Any,
+    start: Callable[[RandomState], Any],
+    temperature: Temperature,
+    options: Options,
+    *,
+    adopt: Callable[[MixtureState], None],
+    commit: Callable[[], None],
+) -> None:
+    """Fit from every starting point; the estimator adopts the best.
+
+    Starts draw from one generator, in turn.  Where nothing is drawn after a start has begun,
+    because T is fixed, they are drawn first and then fitted side by side.
+
+    Parameters
+    ----------
+    X : object
+        The data that the model's local step takes.
+    start : callable
+        Gives a :class:`BatchModel` at a starting point drawn from a generator.
+    temperature : Temperature
+    options : Options
+    adopt : callable
+        Makes the estimator show a state.
+    commit : callable
+        Called when an interrupted fit leaves the estimator with what there is.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If `max_iter` came before convergence.
+    """
+    rng = check_random_state(options.random_state)
+
+    def begin(number: int) -> MixtureRun:
+        model = start(rng)
+        planned = temperature.plan(options.max_iter, model=model)
+        return MixtureRun(X, model, planned, rng, number, options, adopt)
+
+    def salvage(run: MixtureRun) -> None:
+        adopt(run.state)
+        commit()
+
+    numbers = range(options.n_init)
+    n_workers = 1
+    if options.callback is None and isinstance(temperature, Fixed):
+        n_workers = min(options.n_threads, options.n_init)
+    starts: list[Callable[[threading.Event], MixtureRun]]
+    if n_workers == 1:
+        starts = [partial(_beginning, begin, number) for number in numbers]
+    else:
+        starts = [partial(_joining, begin(number)) for number in numbers]
+    best, _ = fit_starts(starts, n_workers=n_workers, salvage=salvage)
+    adopt(best.state)
+    if options.tol > 0 and best.comparable and not best.state.converged and not best.stopped:
+        warnings.warn(
+            f"The ELBO had not converged to tol={options.tol!r} after max_iter={options.max_iter} "
+            "iterations. Increase max_iter or tol.",
+            ConvergenceWarning,
+            stacklevel=4,  # past fit and scikit-learn's fit context
+        )
+
+
+def _beginning(
+    begin: Callable[[int], MixtureRun], number: int, halt: threading.Event
+) -> MixtureRun:
+    """A run that begins when it is its turn."""
+    return begin(number)
+
+
+def _joining(run: MixtureRun, halt: threading.Event) -> MixtureRun:
+    """A run that has begun before, to go on in one thread."""
+    run.halt, run.state.model.n_threads = halt, 1
+    return run
+
+
+class FittedMixture:
+    """What every fitted mixture shows of its state."""
+
+    # set by `fit`
+    _state: MixtureState
+
+    @property
+    def n_iter_(self) -> int:
+        return self._fitted().monitor.step
+
+    @property
+    def converged_(self) -> bool:
+        return self._fitted().converged
+
+    @property
+    def lower_bound_(self) -> float:
+        return self._fitted().lower_bound
+
+    @property
+    def temperature_(self) -> float:
+        return self._fitted().monitor.temperature
+
+    @property
+    def temperature_path_(self) -> NDArray[np.float64]:
+        return np.array(self._fitted().monitor.temperature_path)
+
+    @property
+    def temperature_posterior_(self) -> NDArray[np.float64]:
+        return self._variational("temperature_posterior_").posterior_
+
+    @property
+    def temperature_posterior_path_(self) -> NDArray[np.float32]:
+        return self._variational("temperature_posterior_path_").path()
+
+    @property
+    def history_(self) -> dict[str, NDArray]:
+        return self._fitted().monitor.history
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_state" in vars(self)
+
+    def _fitted(self) -> MixtureState:
+        """The state of a fitted estimator; hasattr of an unfitted one must be false."""
+        if "_state" not in vars(self):
+            raise AttributeError(f"This {type(self).__name__} instance is not fitted yet.")
+        return self._state
+
+    def _variational(self, name: str) -> Variational:
+        """The temperature of the fit, where it has a q(y)."""
+        temperature = self._fitted().temperature
+        if not isinstance(temperature, Variational):
+            raise AttributeError(
+                f"{name!r} is only there after a fit with a Variational temperature."
+            )
+        return temperature
+
+
+def sampler(estimator: Any, n_samples: Any, random_state: Any) -> RandomState:
+    """What `sample` draws from, once fitted and asked for a number of data.
+
+    Parameters
+    ----------
+    estimator : object
+    n_samples : int
+    random_state : int, RandomState or None
+
+    Raises
+    ------
+    NotFittedError
+        If the estimator is not fitted.
+    ValueError
+        If `n_samples` is no positive integer.
+    """
+    check_is_fitted(estimator)
+    if not isinstance(n_samples, Integral) or n_samples < 1:
+        raise ValueError(
+            f"Invalid value for 'n_samples': {n_samples!r}. The sampling requires at least "
+            "one sample."
+        )
+    return check_random_state(random_state)

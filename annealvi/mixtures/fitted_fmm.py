@@ -12,14 +12,15 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from annealvi._validation import FLOATS, check_squares, n_threads
-from annealvi.mixtures.base import BatchFit
+from annealvi.mixtures.base import FittedMixture, MixtureState, sampler
 from annealvi.models.fmm import FMM
 
 
-class FittedFMM(BatchFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """The half of :class:`annealvi.TemperedFMM` that needs a fit."""
 
     n_jobs: int | None
+    random_state: Any
 
     def transform(self, X: Any) -> NDArray:
         """Which components are in each datum: E[Z].
@@ -70,6 +71,20 @@ class FittedFMM(BatchFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             The datum's part of the ELBO at T = 1, in nats.
         """
         return self._ready().sample_bound(self._check_X(X))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The mean of `score_samples`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : Ignored
+
+        Returns
+        -------
+        float
+        """
+        return float(np.mean(self.score_samples(X)))
 
     def predictive_score(
         self,
@@ -131,7 +146,7 @@ class FittedFMM(BatchFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         Z : ndarray of shape (n_samples, n_components), of 0 and 1
             Which components are in each.
         """
-        rng, model = self._generator(n_samples), self._model
+        rng, model = sampler(self, n_samples, self.random_state), self._state.model
         shape = (int(n_samples), model.n_components)
         Z = (rng.random_sample(shape) < model.prior_probability).astype(np.float64)
         noise = rng.standard_normal((int(n_samples), model.n_features))
@@ -140,7 +155,7 @@ class FittedFMM(BatchFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     # ----------------------------------------------------------------- details
 
     def _check_X(self, X: Any, reset: bool = False) -> NDArray:
-        dtype = list(FLOATS) if reset else self._model.dtype
+        dtype = list(FLOATS) if reset else self._state.model.dtype
         X = validate_data(self, X, reset=reset, dtype=dtype, order="C")
         if not reset:
             square = check_squares(X) + float(np.sum(self.components_**2))
@@ -160,10 +175,13 @@ class FittedFMM(BatchFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def _ready(self) -> FMM:
         """The fitted model, with the threads asked for now."""
         check_is_fitted(self)
-        self._model.n_threads = n_threads(self.n_jobs)
-        return self._model
+        model: FMM = self._state.model
+        model.n_threads = n_threads(self.n_jobs)
+        return model
 
-    def _take(self, model: FMM) -> None:
+    def _adopt(self, state: MixtureState) -> None:
+        """Show a state of the fit."""
+        self._state, model = state, state.model
         self.components_ = model.means.copy()
         self.component_covariance_ = model.covariance_matrix.copy()
         self.component_variances_ = np.diag(model.covariance_matrix).copy()

@@ -22,9 +22,10 @@ from annealvi._validation import (
     unchanged_on_error,
 )
 from annealvi.inference import Monitor
+from annealvi.mixtures.base import fit_mixture, options_of
 from annealvi.mixtures.fitted_fmm import FittedFMM
 from annealvi.models.fmm import FMM
-from annealvi.temperature import Annealed, Proximity, Temperature, Variational
+from annealvi.temperature import Annealed, Proximity, Temperature, Variational, as_temperature
 
 #: Residuals can be told from X where its mean square is up to this many times the noise.
 DYNAMIC_RANGE = {np.dtype(np.float32): 1e5, np.dtype(np.float64): 1e11}
@@ -274,7 +275,7 @@ class TemperedFMM(FittedFMM):
         ConvergenceWarning
             If `max_iter` came before convergence.
         """
-        with unchanged_on_error(self) as keep:
+        with unchanged_on_error(self) as commit:
             X = self._check_X(X, reset=True)
             K = int(self.n_components)
             learned = isinstance(self.prior_probability, str)
@@ -282,10 +283,11 @@ class TemperedFMM(FittedFMM):
             data = len(X) * float(np.mean(probability)) / X.shape[1]
             hot = Annealed(min(HOTTEST, max(MILDEST, HOTTEST * data)), 0.5, shape="exponential")
             kinds = {"annealed": hot, "variational": VARIATIONAL, "proximity": Proximity()}
-            temperature = self._wanted_temperature(kinds)
+            temperature = as_temperature(self.temperature, type(self).__name__, kinds)
             square = check_squares(X)
             start = self._starting_point(X, square, probability, temperature)
-            self._fit_restarts(X, start, temperature, keep)
+            options = options_of(self, n_threads=n_threads(self.n_jobs))
+            fit_mixture(X, start, temperature, options, adopt=self._adopt, commit=commit)
         if not np.any(self.components_**2 > 1e-12 * self.component_variance_) and np.any(X):
             warnings.warn(
                 f"All {len(self.components_)} components are switched off: no sum of them explains "

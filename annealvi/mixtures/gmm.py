@@ -17,9 +17,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from annealvi._validation import check_numbers, check_squares, unchanged_on_error
 from annealvi.inference import Monitor
-from annealvi.mixtures.base import BatchFit
+from annealvi.mixtures.base import FittedMixture, MixtureState, fit_mixture, options_of, sampler
 from annealvi.models.gmm import GMM
-from annealvi.temperature import Annealed, Temperature, Variational
+from annealvi.temperature import Annealed, Temperature, Variational, as_temperature
 
 #: The default annealing starts this many times above the critical temperature.
 ABOVE_CRITICAL = 7.0
@@ -27,7 +27,7 @@ ABOVE_CRITICAL = 7.0
 VARIANCE_FLOOR = 1e-6
 
 
-class TemperedGaussianMixture(BatchFit, DensityMixin, BaseEstimator):
+class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
     r"""Gaussian mixture by annealed variational inference.
 
     .. math::
@@ -281,10 +281,11 @@ class TemperedGaussianMixture(BatchFit, DensityMixin, BaseEstimator):
         ConvergenceWarning
             If `max_iter` came before convergence.
         """
-        with unchanged_on_error(self) as keep:
+        with unchanged_on_error(self) as commit:
             X = self._check_X(X, reset=True)
             settings = self._settings(X)
-            temperature = self._wanted_temperature(self._kinds(X, settings["covariances"]))
+            kinds = self._kinds(X, settings["covariances"])
+            temperature = as_temperature(self.temperature, type(self).__name__, kinds)
             if isinstance(temperature, Variational) and settings["covariances"] is None:
                 raise ValueError(
                     "A variational temperature needs known 'covariances': with learned precisions "
@@ -305,7 +306,8 @@ class TemperedGaussianMixture(BatchFit, DensityMixin, BaseEstimator):
                     model.start(X, responsibilities=self._initial_responsibilities(X, rng))
                 return model
 
-            self._fit_restarts(X, start, temperature, keep)
+            options = options_of(self, n_threads=1)
+            fit_mixture(X, start, temperature, options, adopt=self._adopt, commit=commit)
         return self
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
@@ -362,6 +364,20 @@ class TemperedGaussianMixture(BatchFit, DensityMixin, BaseEstimator):
         """
         return logsumexp(self._log_joint(X), axis=1)
 
+    def score(self, X: Any, y: Any = None) -> float:
+        """The mean of `score_samples`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : Ignored
+
+        Returns
+        -------
+        float
+        """
+        return float(np.mean(self.score_samples(X)))
+
     def sample(self, n_samples: int = 1) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Draw data from the mixture of `weights_`, `means_` and `covariances_`.
 
@@ -375,7 +391,7 @@ class TemperedGaussianMixture(BatchFit, DensityMixin, BaseEstimator):
         y : ndarray of shape (n_samples,)
             The component of each, in ascending order.
         """
-        rng, model = self._generator(n_samples), self._model
+        rng, model = sampler(self, n_samples, self.random_state), self._state.model
         counts = rng.multinomial(n_samples, model.weights / model.weights.sum())
         y = np.repeat(np.arange(len(counts)), counts)
         scale = 1.0 / np.sqrt(model.precisions[y])
@@ -390,7 +406,7 @@ class TemperedGaussianMixture(BatchFit, DensityMixin, BaseEstimator):
 
     def _log_joint(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
-        return self._model.log_joint(self._check_X(X))
+        return self._state.model.log_joint(self._check_X(X))
 
     def _kinds(self, X: NDArray, covariances: NDArray | None) -> Mapping[str, Temperature]:
         """What temperatures' names mean for these data."""
@@ -471,7 +487,9 @@ class TemperedGaussianMixture(BatchFit, DensityMixin, BaseEstimator):
             responsibilities[chosen, np.arange(K)] = 1
         return responsibilities
 
-    def _take(self, model: GMM) -> None:
+    def _adopt(self, state: MixtureState) -> None:
+        """Show a state of the fit."""
+        self._state, model = state, state.model
         spherical = self.covariance_type == "spherical"
         self.weights_ = model.weights.copy()
         self.means_ = model.means
