@@ -1,4 +1,4 @@
-"""What a fitted LDA estimator answers, however it was fitted: scikit-learn's face of it."""
+"""The methods and attributes of a fitted LDA estimator, in scikit-learn's conventions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ SCORE_BLOCK = 4096
 class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """The methods and attributes of a fitted estimator; see :class:`annealvi.TemperedLDA`.
 
-    A subclass says how to fit, and how a model is made and resumed from its parameters.
+    A subclass does the fitting.  It also makes a model from its parameters, and prepares an
+    existing one to continue with them.
     """
 
     # set by `fit`, `partial_fit` or an assignment to `components_`
@@ -78,17 +79,18 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def transform(
         self, X: Any, *, normalize: bool = True, temperature: float | str = 1.0
     ) -> NDArray:
-        """Topics of documents.  Each row depends on its document alone.
+        """Infer the topics of documents.  Each row depends only on its own document.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Word counts.
         normalize : bool, default=True
-            Whether to return E[theta], whose rows sum to 1, or gamma.
+            Whether to return E[theta], whose rows sum to 1.  If False, returns gamma.
         temperature : float or "learned", default=1.0
-            T >= 1 that documents are fitted at.  ``"learned"`` is the temperature at the
-            end of the fit's learning, before its last phase at T = 1: of a
-            :class:`Variational` one number, of a :class:`LocalVariational` one a document.
+            Temperature T >= 1 at which documents are fitted.  ``"learned"`` is the
+            temperature that the fit had learned before its last phase at T = 1: one number
+            with :class:`Variational`, one for each document with :class:`LocalVariational`.
 
         Returns
         -------
@@ -97,7 +99,8 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Raises
         ------
         ValueError
-            If X or the temperature is out of range, or ``"learned"`` and the fit's was not.
+            If X or the temperature is out of range, or if the temperature is ``"learned"``
+            and that of the fit was not learned.
         """
         check_is_fitted(self)
         tempering = self._prediction_tempering(temperature, "transform")
@@ -110,58 +113,64 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return gamma
 
     def score(self, X: Any, y: Any = None, *, temperature: float | str = 1.0) -> float:
-        """The ELBO of documents at T = 1, in nats, the topics' KL included.
+        """Compute the ELBO of documents at T = 1, in nats; it includes the topics' KL.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Word counts.
         y : Ignored
         temperature : float or "learned", default=1.0
-            What the documents' topics are fitted at, see `transform`; the ELBO stays that
-            of T = 1, so that scores can be compared.
+            Temperature at which the documents' topics are fitted, see `transform`.  The ELBO
+            itself is always that of T = 1, so that scores can be compared.
 
         Returns
         -------
         float
+            Higher is better.
         """
         check_is_fitted(self)
         tempering = self._prediction_tempering(temperature, "score")
         return self._elbo(self._check_X(X, "score"), tempering)
 
     def perplexity(self, X: Any, sub_sampling: bool = False) -> float:
-        """exp(-ELBO per word) of documents at T = 1.
+        """Compute exp(-ELBO per word) of documents at T = 1.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Word counts.
         sub_sampling : bool, default=False
-            Whether X is a sample of `total_samples` documents.
+            Whether X is a sample from a corpus of `total_samples` documents.
 
         Returns
         -------
         float
+            Lower is better.
         """
         check_is_fitted(self)
         return self._perplexity(self._check_X(X, "perplexity"), None, sub_sampling)
 
     def document_temperatures(self, X: Any) -> NDArray[np.float64]:
-        r"""How odd documents are: the temperature that each would choose for itself.
+        r"""Compute how unusual documents are, as the temperature that each would choose.
 
-        With the energy :math:`L_d = \sum_v n_{dv} \sum_k \phi_{dvk} (E \log\theta_{dk} +
-        E \log\beta_{kv})` of a document of :math:`N_d` words at T = 1 (:math:`\log E
-        \beta_{kv}` under ``topic_estimate="map"``), and :math:`c(b)` the
-        log partition function of a word of the training documents,
+        Ordinary documents have values a little above 1.  Documents of words that do not
+        belong together have higher ones.  The value of a document is
 
         .. math::
            1 / \sum_m r_m b_m, \quad r_m \propto \exp(b_m L_d - N_d c(b_m)),
            \quad b_m = m / 100.
 
-        Ordinary documents lie a little above 1, documents of words that do not belong
-        together higher.  Any fit can be asked, whatever its temperature was.
+        Here :math:`N_d` is its number of words, and :math:`L_d = \sum_v n_{dv} \sum_k
+        \phi_{dvk} (E \log\theta_{dk} + E \log\beta_{kv})` its energy at T = 1; under
+        ``topic_estimate="map"`` :math:`\log E \beta_{kv}` takes the place of :math:`E
+        \log\beta_{kv}`.  :math:`c(b)` is the log partition function per word of the training
+        documents.  The estimator may have been fitted with any temperature.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Word counts.
 
         Returns
         -------
@@ -171,13 +180,15 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Notes
         -----
         c(b) is averaged over at most 512 training documents at the end of `fit`.  After
-        `partial_fit`, or where `components_` was assigned, it is averaged over X.
+        `partial_fit`, or after an assignment to `components_`, it is averaged over X.
         """
         check_is_fitted(self)
         return self._document_temperatures(self._check_X(X, "document_temperatures"))
 
     def posterior_log_partition(self, inverse: ArrayLike, data: Any) -> NDArray[np.float64]:
-        """log C(T) of documents at the fitted q; what `log_partition` calls for "posterior".
+        """Compute log C(T) of documents at the fitted q.
+
+        `log_partition` calls this method for its "posterior" estimate.
 
         Parameters
         ----------
@@ -189,7 +200,7 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Returns
         -------
         ndarray of shape (M,)
-            In nats, of all documents together.
+            In nats, summed over all documents.
 
         See Also
         --------
@@ -203,18 +214,20 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         )
 
     def top_words(self, n: int = 10, feature_names: ArrayLike | None = None) -> list[list[Any]]:
-        """The n most probable words of each topic, most probable first.
+        """Return the n most probable words of each topic, most probable first.
 
         Parameters
         ----------
         n : int, default=10
+            Number of words for each topic.
         feature_names : array-like of shape (n_features,), default=None
-            The words; by default the column names seen in `fit`, or else column numbers.
+            The words.  By default the column names seen in `fit`, or column numbers if there
+            were none.
 
         Returns
         -------
         list of lists
-            One list of words a topic.
+            One list of words for each topic.
         """
         check_is_fitted(self)
         return top_words(self._model.topics, n, feature_names, self)
@@ -254,7 +267,7 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def _take_topics(
         self, value: NDArray, n_topics: int, n_features: int, dtype: np.dtype, first: bool
     ) -> None:
-        """Go on from given topics."""
+        """Replace the model by one with the given topics."""
         self._validate_params()  # settings follow from them
         settings = self._settle(n_topics)
         temperature = clone(self._wanted_temperature())
@@ -328,7 +341,7 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     # ----------------------------------------------------------------- details
 
     def _fitted(self, name: str) -> Any:
-        """What only a fitted estimator has; hasattr of an unfitted one must be false."""
+        """An attribute of a fitted estimator; AttributeError if it is not fitted."""
         if not self.__sklearn_is_fitted__():
             raise AttributeError(f"This {type(self).__name__} instance is not fitted yet.")
         return vars(self)[name]
@@ -341,7 +354,7 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return canonical_csr(X) if sparse.issparse(X) else sparse.csr_matrix(X)
 
     def _use_priors(self) -> None:
-        """The priors' attributes may have been assigned to."""
+        """Give the model the priors of the attributes, if these were assigned to."""
         model, owner = self._model, type(self).__name__
         priors = (self.doc_topic_prior_, self.topic_word_prior_)
         used = self._priors_in_use
@@ -354,7 +367,7 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             self._priors_in_use = priors
 
     def _learn_priors(self, alpha: bool, eta: bool) -> None:
-        """Say which priors the model learns from now on."""
+        """Set which priors the model learns from now on."""
         model = self._model
         if not alpha and not eta:
             model.learned_priors = None
@@ -364,7 +377,7 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         model.learned_priors.alpha, model.learned_priors.eta = alpha, eta
 
     def _take_priors(self) -> None:
-        """Show the priors that the model has learned, unless others were assigned since."""
+        """Copy the learned priors into the attributes, unless others were assigned since."""
         model, used = self._model, self._priors_in_use
         priors = (self.doc_topic_prior_, self.topic_word_prior_)
         if model.learned_priors is None or used is None:
@@ -382,7 +395,7 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         )
 
     def _variational(self, name: str) -> Variational:
-        """The temperature of the fit, where it has a q(y)."""
+        """The Variational temperature of the fit; AttributeError if it had another kind."""
         if not isinstance(self._fitted("_temperature"), Variational):
             raise AttributeError(
                 f"{name!r} is only there after a fit with a Variational temperature."
@@ -390,7 +403,7 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return self._temperature
 
     def _prediction_tempering(self, temperature: Any, method: str) -> Tempering:
-        """What the `temperature` of `transform` and the like stands for."""
+        """The tempering that the `temperature` parameter of `transform` or `score` means."""
         if isinstance(temperature, str) and temperature == "learned":
             learned = self._temperature.learned()
             if learned is None:
@@ -429,11 +442,11 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     @staticmethod
     def _some(X: sparse.csr_matrix) -> sparse.csr_matrix:
-        """Every so many documents, at most CORPUS_SAMPLE."""
+        """Evenly spaced documents, at most CORPUS_SAMPLE."""
         return X[:: -(-X.shape[0] // CORPUS_SAMPLE)]
 
     def _mean_log_partition(self, X: sparse.csr_matrix) -> NDArray[np.float64]:
-        """log C(b) a word, averaged over documents."""
+        """log C(b) per word, averaged over documents."""
         log_c = self._model.posterior_log_partition(
             SCORE_GRID, X, self._infer(X), n_threads=n_threads(self.n_jobs)
         )
@@ -452,7 +465,7 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         out: NDArray | None = None,
         sub_sampling: bool = False,
     ) -> float:
-        """The ELBO at T = 1 at a given gamma, or one that is inferred and written to `out`."""
+        """The ELBO at T = 1 at the `given` gamma; else gamma is inferred and written to `out`."""
         documents = self._document_elbo(X, tempering, given=given, out=out)
         if sub_sampling:
             documents *= self.total_samples / X.shape[0]
