@@ -16,12 +16,12 @@ def import_optional(module: str, extra: str, purpose: str) -> ModuleType:
     extra : str
         The extra of annealvi that installs it.
     purpose : str
-        What needs it, for the message.
+        What the module is needed for, for the message.
 
     Raises
     ------
     ImportError
-        If it is not installed.
+        If the module is not installed.
     """
     try:
         return importlib.import_module(module)

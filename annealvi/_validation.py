@@ -1,4 +1,4 @@
-"""Checks that scikit-learn has no words for yet: priors, arrays and CSR structure."""
+"""Checks that scikit-learn does not offer: of priors, arrays and CSR structure."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import joblib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-#: What the kernels compute in.
+#: The dtypes that the kernels compute in.
 FLOATS = (np.float64, np.float32)
-#: More threads than this, or than processors, are not started.
+#: At most this many threads are started, or as many as there are processors if that is more.
 MAX_THREADS = 64
 
 
 def n_threads(n_jobs: int | None) -> int:
-    """Threads that `n_jobs` means; None is 1 unless in a joblib context.
+    """The number of threads that `n_jobs` means; None is 1 unless in a joblib context.
 
-    joblib is asked for None alone: what it says of numbers depends on whether processes
-    could be started here, which threads do not care about.
+    joblib is only asked about None.  Its answers for numbers depend on whether processes
+    could be started here, which does not matter for threads.
     """
     if n_jobs is None:
         n_jobs = joblib.effective_n_jobs(None)
@@ -64,7 +64,10 @@ def unchanged_on_error(estimator: Any) -> Iterator[Callable[[], None]]:
 
 
 def as_array(value: Any) -> NDArray:
-    """A parameter as an array; of rows of different lengths, one that no check lets through."""
+    """A parameter as an array.
+
+    If rows have different lengths it is an array of dtype object, which all checks reject.
+    """
     try:
         return np.asarray(value)
     except ValueError:
@@ -79,7 +82,7 @@ def check_numbers(
     *,
     positive: bool = False,
 ) -> NDArray[np.float64]:
-    """A parameter as a finite array of one of some shapes.
+    """Check that a parameter is a finite array of one of some shapes, and return it.
 
     Parameters
     ----------
@@ -89,6 +92,7 @@ def check_numbers(
     shapes : tuple of tuples
         Allowed shapes; ``()`` is a number.
     positive : bool
+        Whether elements must be positive.
     """
     array = as_array(value)
     if array.dtype.kind not in "fiu" or array.shape not in shapes:
@@ -110,7 +114,7 @@ def check_numbers(
 
 
 def check_squares(X: NDArray, name: str = "X") -> float:
-    """The sum of squares of an array, which must be finite; in double."""
+    """The sum of squares of an array, in double precision; ValueError if it is not finite."""
     with np.errstate(over="ignore"):
         square = float(np.einsum("nd,nd->", X, X, dtype=np.float64))
     if not np.isfinite(square):
@@ -129,7 +133,7 @@ def check_prior(
     *,
     default: float | None = None,
 ) -> float | NDArray[np.float64]:
-    """A Dirichlet prior: a positive finite number, or an array of one of some shapes.
+    """Check a Dirichlet prior: a positive finite number, or an array of one of some shapes.
 
     Parameters
     ----------
@@ -139,9 +143,9 @@ def check_prior(
     shapes : tuple of tuples
         Shapes that an array may have.
     dtype : dtype
-        What the model computes in; the prior must not underflow in it.
+        The dtype that the model computes in; the prior must not underflow in it.
     default : float, optional
-        What None stands for.
+        The value that None means.
     """
     if value is None and default is not None:
         return default
@@ -164,7 +168,7 @@ def check_prior(
 def check_topics(
     value: ArrayLike, name: str, owner: str, shape: tuple[int, int], dtype: np.dtype
 ) -> NDArray:
-    """Topics given as an array: lambda, positive and finite, of a given shape."""
+    """Check topics given as an array: lambda, positive and finite, of a given shape."""
     array = np.asarray(value)
     if array.dtype.kind not in "fiu" or array.shape != shape:
         raise ValueError(
@@ -176,7 +180,7 @@ def check_topics(
 
 
 def _check_positive(array: NDArray, name: str, owner: str, dtype: np.dtype) -> None:
-    """Positive, finite, and within the range of the model's dtype."""
+    """Raise ValueError unless all are positive, finite and in the range of the model's dtype."""
     wrong = array[~(np.isfinite(array) & (array > 0))]
     if wrong.size:
         raise ValueError(
@@ -193,10 +197,10 @@ def _check_positive(array: NDArray, name: str, owner: str, dtype: np.dtype) -> N
 
 
 def canonical_csr(X: Any) -> Any:
-    """A CSR matrix whose indices are in range, sorted and without duplicates.
+    """Return a CSR matrix whose indices are in range, sorted and without duplicates.
 
-    The kernels trust them, and a matrix whose arrays were edited by hand may break
-    what SciPy promises.  The user's matrix is left as it is.
+    The kernels rely on this, and a matrix whose arrays were edited by hand need not have
+    these properties.  The given matrix is not changed.
     """
     n_samples, n_features = X.shape
     indptr, indices = X.indptr, X.indices
@@ -215,7 +219,7 @@ def canonical_csr(X: Any) -> Any:
                 f"The indices array of the sparse matrix X must lie in [0, {n_features}). "
                 f"Got values from {used.min()} to {used.max()}."
             )
-        # ask the entries, not the flag that SciPy caches
+        # look at the entries: the flag that SciPy caches may be wrong
         ascending = np.diff(used) > 0
         ends = indptr[1:-1]
         ascending[ends[(ends > 0) & (ends < n_entries)] - 1] = True

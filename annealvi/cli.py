@@ -24,7 +24,7 @@ from annealvi.metrics import HeldOut, document_completion, topic_coherence, topi
 from annealvi.plot import plot_learning_curves, plot_temperature
 
 N_TOPICS = 30
-#: Rows of the table: what TemperedLDA is given besides the number of topics.
+#: Rows of the table, and the parameters of TemperedLDA besides the number of topics.
 METHODS: dict[str, dict[str, Any]] = {
     "annealvi, the default": {},
     "the same without cooling": {"temperature": 1},
@@ -34,7 +34,7 @@ METHODS: dict[str, dict[str, Any]] = {
 
 @dataclass
 class _Result:
-    """One fit: what it reached and what it took."""
+    """One fit: its scores and its running time."""
 
     heldout: float
     coherence: float
@@ -80,19 +80,19 @@ def _row(name: str, results: Sequence[_Result]) -> str:
 
 
 def demo(n_seeds: int = 3, output: str = "annealvi_demo.png") -> None:
-    """Fit LDA to the bundled corpus in three ways, print how good topics are, draw a figure.
+    """Fit LDA to the bundled corpus in three ways, print scores of the topics, draw a figure.
 
     Parameters
     ----------
     n_seeds : int, default=3
-        Fits of each method, from random states 0, 1, ...
+        Number of fits of each method, with random states 0, 1, ...
     output : str, default="annealvi_demo.png"
-        Where the figure goes.
+        File of the figure.
 
     Raises
     ------
     ImportError
-        Without matplotlib or tqdm; the message names the extra.
+        If matplotlib or tqdm is not installed; the message names the extra to install.
     OSError
         If the figure could not be written to `output`.
     """
@@ -143,7 +143,7 @@ def demo(n_seeds: int = 3, output: str = "annealvi_demo.png") -> None:
 
 
 def _check_output(output: str) -> None:
-    """Find out before the fits that the figure could not be written after them."""
+    """Raise OSError before the fits if the figure cannot be written after them."""
     plt = import_optional("matplotlib.pyplot", "demo", "annealvi demo")
     formats = plt.figure().canvas.get_supported_filetypes()
     plt.close("all")
@@ -153,7 +153,7 @@ def _check_output(output: str) -> None:
             f"cannot write the figure to {output!r}: its ending must be one of "
             f"{', '.join('.' + name for name in sorted(formats))}"
         )
-    with path.open("ab"):  # raises what is wrong with the place
+    with path.open("ab"):  # raises OSError if the file cannot be written
         pass
 
 
@@ -177,7 +177,7 @@ def _draw(fits: dict[str, list[_Result]], rival: _Result, output: str) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status."""
+    """Run the command line and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="annealvi",
         description="Annealed and tempered variational inference for topic models.",

@@ -1,4 +1,4 @@
-"""The bundled corpus, readers for corpora and images on disk, and documents with known topics."""
+"""The bundled corpus, readers for corpora and images on disk, and synthetic data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.utils import Bunch, check_array, check_random_state
 from sklearn.utils._param_validation import Interval, validate_params
 
-#: Names the folder that the readers read; by default it is beside the working folder.
+#: The environment variable with the folder of the data, and the folder if it is not set.
 DATA_VARIABLE = "ANNEALVI_DATA"
 DEFAULT_DATA = "../shared/data"
 
@@ -50,7 +50,7 @@ def load_arxiv_abstracts(*, return_X_y: bool = False) -> Bunch | tuple[sparse.cs
         DESCR : str
             Where the corpus is from and how it was prepared.
         filename, data_module : str
-            Where it lies.
+            The file, and the module whose folder it is in.
 
     Examples
     --------
@@ -82,16 +82,16 @@ def load_arxiv_abstracts(*, return_X_y: bool = False) -> Bunch | tuple[sparse.cs
 def load_corpus(name: str, *, data_home: str | os.PathLike | None = None) -> Bunch:
     """Read a corpus of word counts stored as ``<name>.npz``.
 
-    The file holds a CSR matrix as ``data``, ``indices``, ``indptr`` and ``shape``, the
-    words as ``vocab``, and any further arrays.
+    The file holds a CSR matrix as ``data``, ``indices``, ``indptr`` and ``shape``, and the
+    words as ``vocab``.  It may hold further arrays.
 
     Parameters
     ----------
     name : str
         File name without ``.npz``.
     data_home : path, optional
-        Folder of the file.  By default the one that the environment variable
-        ``ANNEALVI_DATA`` names, or else ``../shared/data``.
+        Folder of the file.  The default is the value of the environment variable
+        ``ANNEALVI_DATA`` or, if that is not set, ``../shared/data``.
 
     Returns
     -------
@@ -102,7 +102,7 @@ def load_corpus(name: str, *, data_home: str | os.PathLike | None = None) -> Bun
     Raises
     ------
     FileNotFoundError
-        If there is no such file; the message names the variable.
+        If there is no such file; the message names the environment variable.
     """
     return _read(_path(name, data_home, "corpus"))
 
@@ -110,29 +110,29 @@ def load_corpus(name: str, *, data_home: str | os.PathLike | None = None) -> Bun
 def load_images(name: str, *, data_home: str | os.PathLike | None = None) -> Bunch:
     """Read images stored as ``<name>.npz``.
 
-    The file holds them as bytes ``X`` of shape (n_samples, height, width), or as bits of
-    square images, packed by :func:`numpy.packbits` into rows of bytes; and any further
-    arrays, of which ``X_test`` holds images too.
+    The file holds the images as ``X``.  They are bytes of shape (n_samples, height, width),
+    or the bits of square images, packed by :func:`numpy.packbits` into rows of bytes.  The
+    file may hold test images in the same format as ``X_test``, and further arrays.
 
     Parameters
     ----------
     name : str
         File name without ``.npz``.
     data_home : path, optional
-        Folder of the file.  By default the one that the environment variable
-        ``ANNEALVI_DATA`` names, or else ``../shared/data``.
+        Folder of the file.  The default is the value of the environment variable
+        ``ANNEALVI_DATA`` or, if that is not set, ``../shared/data``.
 
     Returns
     -------
     :class:`~sklearn.utils.Bunch`
         ``data`` (float32 of shape (n_samples, height * width), pixels in [0, 1]), ``shape``
-        (of an image), ``data_test`` where there are test images, and the further arrays
-        under their own names.
+        (of an image), ``data_test`` if there are test images, and the further arrays under
+        their own names.
 
     Raises
     ------
     FileNotFoundError
-        If there is no such file; the message names the variable.
+        If there is no such file; the message names the environment variable.
     """
     with np.load(_path(name, data_home, "image file"), allow_pickle=False) as stored:
         arrays = dict(stored)
@@ -155,16 +155,16 @@ def make_topic_corpus(
     topic_word_prior: float = 0.05,
     random_state: Any = None,
 ) -> Bunch:
-    """Draw documents from latent Dirichlet allocation, with the topics they came from.
+    """Draw documents from latent Dirichlet allocation, and return their true topics too.
 
     Parameters
     ----------
     n_documents, n_features, n_topics : int
-        D, V and K.
+        Numbers of documents, words and topics: D, V and K.
     document_length : float, default=100
-        Mean of the Poisson-distributed number of words a document.
+        Mean number of words in a document; the number is Poisson distributed.
     doc_topic_prior, topic_word_prior : float
-        alpha and eta.
+        Dirichlet priors alpha and eta.
     random_state : int, RandomState instance or None, default=None
 
     Returns
@@ -189,12 +189,12 @@ def make_topic_corpus(
 
 
 def load_shapes() -> NDArray[np.float64]:
-    """Eight binary images of 4 x 4 pixels, made by hand: blocks, lines and a frame.
+    """Load eight binary images of 4 x 4 pixels, made by hand: blocks, lines and a frame.
 
     Returns
     -------
     ndarray of shape (8, 16)
-        Images as rows, of 0 and 1; ``reshape(8, 4, 4)`` to look at them.
+        One image in each row, of 0 and 1; ``reshape(8, 4, 4)`` gives the images.
     """
     text = (resources.files(_MODULE) / "shapes.txt").read_text(encoding="utf-8")
     lines = [line.split() for line in text.splitlines() if not line.startswith("# ") and line]
@@ -224,19 +224,19 @@ def make_shape_mixture(
     noise_variance: float = 0.1,
     random_state: Any = None,
 ) -> Bunch:
-    """Draw images that are sums of some of a few shapes, plus noise.
+    """Draw images that are sums of random subsets of a few shapes, plus noise.
 
-    The toy of Mandt et al. (2016): each component is a shape times a weight from
-    U[0.5, 1], and is in an image with probability `prior_probability`.
+    This is the toy problem of Mandt et al. (2016).  Each component is a shape times a weight
+    from U[0.5, 1].  An image contains it with probability `prior_probability`.
 
     Parameters
     ----------
     n_samples : int, default=1000
-        N.
+        Number of images N.
     shapes : array-like of shape (n_components, n_features), optional
         By default those of :func:`load_shapes`.
     prior_probability : float, default=0.3
-        pi.
+        Probability pi that an image contains a component.
     noise_variance : float, default=0.1
         Variance of the Gaussian noise of each pixel.
     random_state : int, RandomState instance or None, default=None
@@ -245,8 +245,8 @@ def make_shape_mixture(
     -------
     :class:`~sklearn.utils.Bunch`
         ``data`` of shape (n_samples, n_features), ``components`` of shape
-        (n_components, n_features), ``factors`` of shape (n_samples, n_components): which
-        components are in each image.
+        (n_components, n_features), ``factors`` of shape (n_samples, n_components): 1 for
+        the components in each image, else 0.
     """
     rng = check_random_state(random_state)
     images = load_shapes()
@@ -259,7 +259,7 @@ def make_shape_mixture(
 
 
 def _path(name: str, data_home: str | os.PathLike | None, kind: str) -> Path:
-    """Where a file of data lies."""
+    """The path of a data file; FileNotFoundError if there is none."""
     if data_home is None:
         data_home = os.environ.get(DATA_VARIABLE, DEFAULT_DATA)
     path = Path(data_home, f"{name}.npz")

@@ -1,4 +1,4 @@
-"""What a fit raises beyond Python's and scikit-learn's own errors."""
+"""Errors that a fit may raise, besides those of Python and scikit-learn."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Any
 
 
 class DivergenceError(ArithmeticError):
-    """A fit by gradients left the finite numbers; what it had before is kept.
+    """A gradient-based fit reached infinite or NaN values; the last finite state is kept.
 
     Parameters
     ----------
     message : str
-        Names the step, the objective and what to change.
+        Gives the step, the objective and what to change.
     state : object, optional
-        The last finite state, where no estimator keeps it.
+        The last finite state, if no estimator keeps it.
 
     Attributes
     ----------

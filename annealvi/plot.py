@@ -1,6 +1,6 @@
-"""Figures of a fit: the temperature it ran at, what it reached when, and what it found.
+"""Figures of a fit: its temperature, its learning curves and its components.
 
-Every function draws into the Axes it is given, or into new ones, and returns them.
+Every function draws into the given Axes, or into new ones, and returns them.
 They need matplotlib (``pip install 'annealvi[plot]'``).
 """
 
@@ -31,7 +31,7 @@ def plot_temperature(estimator: Any, *, ax: Any = None, label: str | None = None
         With ``temperature_path_``.
     ax : matplotlib Axes, optional
     label : str, optional
-        For the legend.
+        Label of the curve in a legend.
 
     Returns
     -------
@@ -52,17 +52,17 @@ def plot_learning_curves(
     over: str = "pass",
     ax: Any = None,
 ) -> Any:
-    """Draw what fits reached over passes, steps or seconds.
+    """Draw learning curves of fits over passes, steps or seconds.
 
     Parameters
     ----------
     fits : dict of str to fitted estimators
-        For each name one estimator or several (seeds, say), which are drawn thin with
-        their mean on top; with ``history_``.
+        For each name one estimator with ``history_``, or several (for example one for each
+        seed).  Several are drawn as thin lines, with their mean as a thick one.
     value : str, default="heldout"
-        What to draw: a name in ``history_``.
+        Name in ``history_`` of the values to draw.
     over : {"pass", "step", "seconds"}, default="pass"
-        Over what.
+        Name in ``history_`` of the horizontal axis.
     ax : matplotlib Axes, optional
 
     Returns
@@ -108,37 +108,38 @@ def plot_components(
     limit: float | None = None,
     cmap: Any = "gray",
 ) -> NDArray[Any]:
-    """Draw components as images beside each other, on one scale that is symmetric about 0.
+    """Draw components as images side by side, on one scale that is symmetric about 0.
 
     Parameters
     ----------
     components : array-like of shape (n_components, n_features)
-        One image a row, for example ``estimator.components_``.
+        One image in each row, for example ``estimator.components_``.
     shape : (int, int)
-        Height and width of an image: n_features is their product.
+        Height and width of an image; their product is n_features.
     n_columns : int, default=8
-        Images beside each other in new Axes.
+        Number of images in a row of new Axes.
     axes : array of matplotlib Axes, optional
-        Where to draw instead, in reading order: at least n_components.  Axes left over are
-        switched off.
+        Axes to draw into, in reading order, at least n_components of them.  Axes that are
+        not needed are switched off.
     titles : sequence of str, optional
-        One above each image.
+        Titles of the images.
     limit : float, optional
-        Values from -limit to limit span the colours, and those beyond look like the ends; by
-        default the largest absolute value.  Give the same one to compare several figures.
+        The colours span the values from -limit to limit; values beyond have the colour of
+        the nearer end.  The default is the largest absolute value.  Use the same limit in
+        figures that are to be compared.
     cmap : str or matplotlib Colormap, default="gray"
-        Under ``"gray"`` 0 is a middle gray; ``"RdBu_r"`` shows signs by hue.
+        With ``"gray"``, 0 is a middle gray; ``"RdBu_r"`` shows signs by hue.
 
     Returns
     -------
     ndarray of matplotlib Axes
-        Those given, in their shape, or new ones of shape (n_rows, n_columns).
+        The given ones, in their shape, or new ones of shape (n_rows, n_columns).
 
     Raises
     ------
     ValueError
-        If the images do not have n_features pixels, the Axes are too few, the titles are not
-        as many as the images, or `n_columns` or `limit` is not positive.
+        If the images do not have n_features pixels, if there are too few Axes, if the number
+        of titles is not the number of images, or if `n_columns` or `limit` is not positive.
     """
     images = check_array(components, dtype=np.float64, input_name="components")
     if len(shape) != 2 or min(shape) < 1 or shape[0] * shape[1] != images.shape[1]:

@@ -1,8 +1,9 @@
-r"""How a number falls or rises over a fit: temperatures, penalties, weights of objectives.
+r"""Schedules: how a number falls or rises over a fit.
 
-A schedule maps the fraction of the way that is done to a value.  Temperatures fall along
-one (:class:`annealvi.temperature.Annealed`), so do the magnitudes of proximity penalties
-(:mod:`annealvi.proximity`), and the weight beta of deep annealed objectives rises along one.
+A schedule maps the fraction of the fit that is done to a value.  Schedules are used for
+temperatures (:class:`annealvi.temperature.Annealed`), for the magnitudes of proximity
+penalties (:mod:`annealvi.proximity`), both of which fall, and for the weight beta of deep
+annealed objectives, which rises.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from typing import Protocol
 
 
 class Schedule(Protocol):
-    """A value for each fraction of the way, from 0 (nothing done) to 1 (all of it)."""
+    """A value for each fraction done, from 0 (the start) to 1 (the end)."""
 
     def __call__(self, done: float) -> float:
-        """The value when this fraction of the way is done."""
+        """Return the value when this fraction is done."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Exponential:
     first : float
         :math:`v_0`.
     decay : float
-        :math:`\gamma > 0`, what is left of it in the end.
+        :math:`\gamma > 0`, the fraction of :math:`v_0` that is left at the end.
 
     Raises
     ------
@@ -71,7 +72,7 @@ class Relaxing:
     Parameters
     ----------
     first : float
-        :math:`v_0 > 0`; the end is :math:`v_0^{.018}`, not quite 1.
+        :math:`v_0 > 0`.  The value at the end is :math:`v_0^{.018}`, close to 1.
 
     Raises
     ------

@@ -7,11 +7,12 @@ from contextlib import contextmanager
 
 @contextmanager
 def _spinning_briefly() -> Iterator[None]:
-    """Load GCC's OpenMP runtime with another default of how long idle threads spin.
+    """Load GCC's OpenMP runtime so that idle threads spin only briefly.
 
-    Its own, milliseconds, is spent on the very processor that the thread waited for is to run
-    on where others want the rest: on a busy machine two threads then took 2 to 8 times as
-    long as one.  The runtime reads the variable when it is loaded, and a user's own wins.
+    By default an idle thread spins for milliseconds.  On a busy machine it may then occupy
+    the very processor that the thread it waits for needs: two threads took 2 to 8 times as
+    long as one.  The runtime reads the environment variable when it is loaded.  If the user
+    has set it, it is left alone.
     """
     variable = "GOMP_SPINCOUNT"
     if variable in os.environ or "OMP_WAIT_POLICY" in os.environ:

@@ -1,7 +1,8 @@
 """Algorithm 1: tempered stochastic variational inference.
 
-Sample a minibatch; fit its local variables at the current temperature; step the
-global variables along the tempered natural gradient; let the temperature answer.
+Each step samples a minibatch, fits its local variables at the current temperature, moves
+the global variables along the tempered natural gradient, and shows the result to the
+temperature, which may learn from it.
 (Mandt et al. 2016, Algorithm 1; at T = 1 Hoffman, Blei, Wang, Paisley 2013.)
 """
 
@@ -28,9 +29,10 @@ class RobbinsMonro:
     Parameters
     ----------
     decay : float
-        kappa; in (0.5, 1] the steps sum to infinity and their squares do not.
+        kappa.  In (0.5, 1] the step sizes have an infinite sum and their squares a finite
+        one.
     offset : float
-        tau, which keeps early steps small.
+        tau; the larger, the smaller the first steps.
     """
 
     decay: float
@@ -44,17 +46,18 @@ class RobbinsMonro:
 class LinearDecay:
     """Step sizes that fall linearly in a fit of known length, 2 F / S (1 - (t - 1/2) / S).
 
-    At least a twentieth of 2 F / S, and at most `largest`.
+    They are at least a twentieth of 2 F / S, and at most `largest`.
 
     Parameters
     ----------
     n_steps : int
+        Number of steps S.
     memory_spans : float
-        F, how often the fit forgets where it was: the sum of the step sizes, about, where
-        `largest` does not cut them off.  A longer fit takes smaller steps and makes the same
-        way with less noise.
+        F, how often the fit forgets its earlier state.  It is about the sum of the step
+        sizes, if `largest` does not limit them.  A longer fit covers the same distance in
+        smaller, less noisy steps.
     largest : float, default=0.2
-        No step is larger: of a minibatch one cannot learn all.
+        Largest step size, because a single minibatch does not represent all data.
     """
 
     n_steps: int
@@ -67,27 +70,28 @@ class LinearDecay:
 
 
 def full_step(t: int) -> float:
-    """The step of batch inference: all the way to the coordinate optimum.
+    """The step size of batch inference, 1: all the way to the coordinate optimum.
 
     Parameters
     ----------
     t : int
-        The step, whose number makes no difference.
+        Number of the step; it makes no difference.
     """
     return 1.0
 
 
 class Monitor:
-    """What happened so far, as the callback and ``history_`` see it.
+    """The progress of a fit, for the callback and for ``history_``.
 
     Attributes
     ----------
     step : int
-        Steps done.
+        Number of steps done.
     passes : float
-        Effective passes over the data: data seen over data in the population.
+        Effective passes over the data: the number of data seen, divided by the number in the
+        population.
     last_advance : float
-        Passes that the last step made.
+        Passes added by the last step.
     temperature : float
         T of the last step.
     seconds : float
@@ -109,7 +113,7 @@ class Monitor:
 
     @contextmanager
     def clock(self) -> Iterator[None]:
-        """Count the time spent inside."""
+        """Add the time spent in this context to ``seconds``."""
         start = time.perf_counter()
         try:
             yield
@@ -117,7 +121,7 @@ class Monitor:
             self.seconds += time.perf_counter() - start
 
     def advance(self, passes: float, temperature: float) -> None:
-        """One more step is done."""
+        """Count one more step."""
         self.step += 1
         self.passes += passes
         self.last_advance = passes
@@ -125,9 +129,9 @@ class Monitor:
         self.temperature_path.append(temperature)
 
     def record(self, **values: float) -> None:
-        """Write values (a held-out score, say) beside the current step.
+        """Record values of the current step, for example a held-out score.
 
-        Several calls at one step make one record.
+        Several calls at the same step make one record.
         """
         if not self._records or self._records[-1]["step"] != self.step:
             now = (self.passes, self.step, self.temperature, self.seconds)
@@ -136,7 +140,7 @@ class Monitor:
 
     @property
     def history(self) -> dict[str, NDArray]:
-        """The records as arrays of one length, NaN where a value was not taken."""
+        """The records as arrays of equal length, with NaN where a value was not recorded."""
         names = dict.fromkeys(self.FIELDS)
         for record in self._records:
             names.update(dict.fromkeys(record))
@@ -162,29 +166,30 @@ def optimise(
     on_step: Callable[[], None] | None = None,
     after_pass: Callable[[int], bool] | None = None,
 ) -> None:
-    """Fit a model's globals to data, in place.
+    """Fit the global variables of a model to data, in place.
 
     Parameters
     ----------
     model : Model
     data : sequence
-        Handed to ``model.local_step`` with the rows of each batch.
+        Passed to ``model.local_step`` with the rows of each batch.
     temperature : Temperature
         A planned one, see :meth:`Temperature.plan`.
     monitor : Monitor
-        Continued where it stands: its ``step`` is the number of steps done.
+        The fit continues from ``monitor.step``, the number of steps done.
     n_samples, n_passes : int
-        Data, passes over the data.
+        Number of data, and of passes over them.
     batch_size : int, optional
-        Data a minibatch; by default all of them.
+        Number of data in a minibatch; by default all of them.
     population : float, optional
-        The number of data that a minibatch stands for; by default `n_samples`.
+        Number of data in the population that a minibatch is a sample of; by default
+        `n_samples`.
     step_size : callable, default=full_step
-        rho of step t = 1, 2, ...
+        Returns the step size rho of step t = 1, 2, ...
     on_step : callable, optional
-        Called after each step; raises ``StopIteration`` to end the fit.
+        Called after each step; it raises ``StopIteration`` to end the fit.
     after_pass : callable, optional
-        Called with the index of each finished pass; true ends the fit.
+        Called with the index of each finished pass; it returns True to end the fit.
     """
     batch_size = n_samples if batch_size is None else batch_size
     population = n_samples if population is None else population

@@ -23,253 +23,264 @@ from annealvi.temperature import Temperature
 class TemperedLDA(FittedLDA):
     r"""Latent Dirichlet allocation by annealed variational inference.
 
-    A drop-in for :class:`sklearn.decomposition.LatentDirichletAllocation`: every
-    parameter, method and attribute of that class means the same here.  Parameters that are
-    left open, None or ``"auto"``, follow a recipe that depends on the corpus: topics start
-    from documents far from one another, the likelihood is tempered,
-    :math:`p(w \mid \theta, \beta)^{1/T}`, T falls to 1 in the course of the fit, and a
-    document's step takes :math:`E[\beta]` for :math:`\beta`.  It finds better topics than the
-    mean field and nearly the same ones from every seed; docs/defaults.md has the evidence.
-    With ``preset="sklearn"`` they are scikit-learn's defaults, and so are the numbers, several
-    times faster.
+    A drop-in replacement for :class:`sklearn.decomposition.LatentDirichletAllocation`: every
+    parameter, method and attribute of that class means the same here.
+
+    **Which parameters matter.**  Usually only `n_components`, `n_jobs` and `random_state`
+    need to be set.  After those, look at `max_iter` (how long the fit takes),
+    `validation_fraction` (stop when held-out documents stop improving), `n_init` (several
+    starts) and `temperature`.  The others seldom need a change.
+
+    Parameters that are left open, None or ``"auto"``, follow a recipe that depends on the
+    corpus.  Topics start from documents that are far from one another.  The likelihood is
+    tempered, :math:`p(w \mid \theta, \beta)^{1/T}`, and T falls to 1 during the fit.  A
+    document's step uses :math:`E[\beta]` in place of :math:`\beta`.  This finds better topics
+    than the mean field, and nearly the same ones from every seed; docs/defaults.md has the
+    measurements.  With ``preset="sklearn"`` the open parameters have scikit-learn's defaults,
+    and the results are the same numbers, several times faster.
 
     Parameters
     ----------
+    The model and its fit, as in scikit-learn
+
     n_components : int, default=10
         Number of topics K.
-
     doc_topic_prior : float, array-like of shape (n_components,) or "learn", default=None
-        Prior :math:`\alpha` of a document's topics, one number or one for each topic;
-        None means the preset's: min(max(0.1, 1 / n_components), 3 / n_components), or
-        1 / n_components under ``preset="sklearn"``.  ``"learn"`` starts there and, once T is
-        at most 1.1 (learned in a hot fit it runs away), moves one number for each topic
-        towards Minka's fixed point (2000, Eq. 55) with the step size of the topics, within
-        a hundredth and a hundred times the first of these numbers; under a
-        :class:`LocalVariational` temperature in the last phase of `fit` alone.  On four
-        corpora it made from -.003 to +.002 of held-out likelihood a word, and no coherence.
+        Dirichlet prior :math:`\alpha` of a document's topics: one number, or one for each
+        topic.  None means min(max(0.1, 1 / n_components), 3 / n_components), or
+        1 / n_components under ``preset="sklearn"``.
 
-    topic_word_prior : float, array-like of shape (n_features,) or \
-            (n_components, n_features), or "learn", default=None
-        Prior :math:`\eta` of a topic's words: one number, one for each word, or one for
-        each topic and word (seed words have a larger one); None as above.  ``"learn"``
-        starts there and moves one number, when and as `doc_topic_prior` moves, towards the
-        maximum of the topics' part of the objective, within a tenth and ten times the first
-        of the numbers above.  Under ``topic_estimate="map"`` that part has no maximum inside
-        for topics of few words, and the lower limit is where it ends: from .009 of held-out
-        likelihood a word lost to .006 gained.  Under ``"variational"`` it made .001 at most,
-        and gained .02 to .04 with ``preset="sklearn"``, whose :math:`\eta` is small.
+        ``"learn"`` starts from that value and learns one number for each topic.  Each step of
+        the fit moves them towards Minka's fixed point (2000, Eq. 55) with the step size of
+        the topics, but only while T is at most 1.1: at high temperatures the estimate
+        diverges.  With a :class:`LocalVariational` temperature they move only in the last
+        phase of `fit`.  They stay within a factor of 100 of the first of the two numbers
+        above.  The gain is small (docs/defaults.md).
+    topic_word_prior : float, array-like or "learn", default=None
+        Dirichlet prior :math:`\eta` of a topic's words: one number, an array of shape
+        (n_features,) or one of shape (n_components, n_features).  With the last of these a
+        topic's seed words can have a larger prior.  None means the same numbers as for
+        `doc_topic_prior`.
 
+        ``"learn"`` starts there and learns a single number, in the same steps as
+        `doc_topic_prior` is learned.  Each step moves it towards the maximum of the topics'
+        part of the objective, within a factor of 10 of the first of those two.  Under
+        ``topic_estimate="map"`` topics of few words have no such maximum, and the prior ends
+        at its lower limit.  The gain is largest under ``preset="sklearn"``, where
+        :math:`\eta` is small (docs/defaults.md).
     learning_method : {"auto", "batch", "online"}, default="auto"
-        Whether a step of `fit` takes all documents or a minibatch.  ``"auto"`` is online
-        where there is more than one minibatch, and batch under ``preset="sklearn"``.
-
+        Whether a step of `fit` uses all documents or a minibatch.  ``"auto"`` is
+        ``"online"`` if there is more than one minibatch, and ``"batch"`` under
+        ``preset="sklearn"``.
     learning_decay : float, default=None
-        :math:`\kappa` in the online step size :math:`\rho_t = (\tau + t)^{-\kappa}`.  If
-        neither this nor `learning_offset` is given, the steps of `fit` fall linearly,
-        :math:`\rho_t = (2 F / S) (1 - (t - 1/2) / S)` in a fit of S steps, with
-        :math:`F = 50 K^{-0.3}`, at most 0.2 and at least a twentieth of :math:`2 F / S`: a
-        longer fit makes the same way with less noise.  Where one of them is missing (in
-        `partial_fit`, under ``preset="sklearn"``) it is 0.7.
+        :math:`\kappa` in the online step size :math:`\rho_t = (\tau + t)^{-\kappa}`.
 
+        If neither this nor `learning_offset` is given, the step size of `fit` falls linearly
+        instead: in a fit of S steps :math:`\rho_t = (2 F / S) (1 - (t - 1/2) / S)` with
+        :math:`F = 50 K^{-0.3}`, at most 0.2 and at least a twentieth of :math:`2 F / S`.
+        A longer fit covers the same distance in smaller, less noisy steps.  In all other
+        cases (`learning_offset` given, `partial_fit`, ``preset="sklearn"``) None means 0.7.
     learning_offset : float, default=None
-        :math:`\tau` >= 1 in the same; where it is missing, 10.
-
+        :math:`\tau` >= 1 in the same formula.  A larger value makes early steps smaller.
+        Where the formula is used, None means 10.
     max_iter : int, default=None
-        Passes of `fit` over the D documents; None means :math:`110 D^{-1/4}`, between 2 and
-        40, or 10 under ``preset="sklearn"``.  See `validation_fraction` for what it means
-        there.
-
+        Number of passes of `fit` over the D documents.  Lower it for a faster fit.  None
+        means :math:`110 D^{-1/4}`, between 2 and 40, or 10 under ``preset="sklearn"``.  With
+        `validation_fraction` it is an upper limit, see there.
     batch_size : int, default=None
-        Documents a minibatch; None means :math:`5 \sqrt{D}`, between 100 and 1000, and up to a
-        quarter more where few documents would be left over, D being `total_samples` in
-        `partial_fit`, or 128 under ``preset="sklearn"``.
-
+        Documents in a minibatch.  None means :math:`5 \sqrt{D}`, between 100 and 1000, and up
+        to a quarter more where few documents would be left over; in `partial_fit` D is
+        `total_samples`.  Under ``preset="sklearn"`` None means 128.
     evaluate_every : int, default=-1
-        Evaluate the training perplexity every so many passes of `fit`, and stop when
-        it changes by less than `perp_tol`.  Not at all if zero or negative.  While T is
-        still falling, values are recorded but do not stop the fit; by default T falls to the
-        last step.
-
+        Evaluate the training perplexity after every so many passes of `fit`, and stop when it
+        changes by less than `perp_tol`.  Zero or a negative number means never.  While T is
+        still falling, values are recorded but do not stop the fit.  By default T falls until
+        the last step, so this test never stops the fit; use `validation_fraction` for that.
     total_samples : int, default=1e6
-        Documents that a call of `partial_fit` is a sample of.
-
+        Size of the corpus of which each call of `partial_fit` sees a portion.
     perp_tol : float, default=0.1
-        See `evaluate_every`.
-
-    mean_change_tol : float, default=None
-        The local step of a document stops when its mean absolute change of
-        :math:`\gamma` falls below this: 1e-3 under ``preset="sklearn"``.
-
-    token_change_tol : float, default=None
-        If given, takes the place of `mean_change_tol`: a document stops when
-        :math:`\sum_k |\Delta\gamma_{dk}|`, to which a word that changes topic adds 2, falls
-        below this times its number of words.  It means the same for every `n_components`; a
-        mean over topics is a looser test the more there are.  0.01 where neither is given.
-
-    max_doc_update_iter : int, default=None
-        Most iterations of a document's local step; None means 30 in training and 100
-        afterwards, or 100 throughout under ``preset="sklearn"``.
-
+        Change of the training perplexity below which `fit` stops, see `evaluate_every`.
     n_jobs : int, default=None
-        Threads.  None means 1 unless in a :obj:`joblib.parallel_backend` context, -1 means
-        all processors.  Results are bit-identical for every number.  A forked process
-        may use threads too, whatever its parent did before.
-
+        Number of threads.  None means 1 unless in a :obj:`joblib.parallel_backend` context,
+        -1 means all processors.  Results are bit-identical for every number of threads.  A
+        forked process may use threads too, even if its parent had used some before the fork.
     verbose : int, default=0
-        Print a line after each pass.
-
+        If not 0, print a line after each pass.
     random_state : int, RandomState instance or None, default=None
-        Seed of the starting point (and, under ``document_init="random"``, of each step).
+        Seed of the starting point and of the documents that are held out.  Under
+        ``document_init="random"`` also that of the start of each local step.
 
-    temperature : float, {"auto", "annealed", "variational", "local"} or Temperature, \
-            default="auto"
-        How hot the fit runs: a number T >= 1 (1 is plain variational inference); ``"auto"``,
-        ``Annealed("auto", length=1.0)``, which starts above the critical temperature of the
-        corpus and cools over the whole fit, or 1 under ``preset="sklearn"``; ``"annealed"``,
-        :class:`Annealed` with its own defaults, over the first third of the fit;
-        ``"variational"``, a temperature learned from the data;
-        ``"local"``, one learned for each document (in a stream of `partial_fit` both cool at
-        the pace that `total_samples` sets); or an object with parameters of its own
-        (:class:`Fixed`, :class:`Annealed`, :class:`Variational`,
-        :class:`LocalVariational`), which a grid search reaches as ``temperature__start``.
-
-    init : {"auto", "random", "documents", "kmeans++"} or array-like of shape \
-            (n_components, n_features), default="auto"
-        Start of `components_`: Gamma(100, 0.01) draws; `topic_word_prior` plus 5 times
-        the counts of 5 random documents a topic; 1 plus 5 times the counts of 5 similar
-        documents, far from those of other topics (k-means++ on tf-idf, in `partial_fit` of
-        the first portion); or an array of topics.  ``"auto"`` is ``"kmeans++"``, or
-        ``"random"`` under ``preset="sklearn"``.
-
-    document_init : {"auto", "random", "warm", "constant"}, default="auto"
-        Start of each document's :math:`\gamma` in training: ``"random"`` is
-        scikit-learn's (fresh draws each time, an eps added to the normaliser of
-        :math:`\phi`), ``"constant"`` ones, ``"warm"`` the last pass's.  From a warm start
-        the bound of a batch fit never falls and iterations are saved, but documents stay
-        with the topics they chose while the topics meant little: it is for fits that
-        start from good topics (``init``).  ``"auto"`` is ``"random"`` under
-        ``preset="sklearn"`` as long as temperature, init and topic estimate are
-        scikit-learn's, else ``"constant"``.  `partial_fit` keeps
-        no documents, so ``"warm"`` is ``"constant"`` there.
-
-    n_init : int, default=1
-        Starts of `fit`; what it keeps is the one with the lowest `bound_` or, with
-        `validation_fraction`, the highest `validation_score_`.  The first is the one that
-        ``n_init=1`` has.  Up to `n_jobs` of them run side by side, each in one thread; in turn
-        where there is a callback.
-
-    validation_fraction : float, default=None
-        If given, this share of the documents, drawn at random, is held out of `fit` and
-        scored after each pass; the topics of the highest score are kept, whatever T they were
-        found at.  With ``max_iter=None``, T falls over the passes that a fit without
-        validation makes, and the fit goes on at T = 1 while the score improves, to 5 times as
-        many at most.  A given `max_iter` is the budget, and a `temperature` left open then
-        falls over as many passes as before, or over `max_iter` where that is fewer.
-
-        The score is that of :func:`annealvi.metrics.document_completion`, log-likelihood a
-        word of one half of each document's tokens given the other.  Where tokens cannot be
-        split, because counts are not integers, no document has two or there are more than
-        2e7, it is the documents' part of the bound, in nats a word.
-
-    patience : int, default=3
-        `fit` stops when the validation score has not gained 0.001 nats a word in so many
-        passes.  While T is still falling, scores are recorded but do not stop the fit.
-
-    topic_estimate : {"auto", "map", "variational"}, default="auto"
-        What a document's step takes for :math:`\log\beta`: ``"variational"`` is the faithful
-        mean field, :math:`E[\log\beta]`; ``"map"`` takes topics for a point,
-        :math:`\log E[\beta]`, which is variational EM under the prior Dir(eta + 1).
-        ``"auto"`` is ``"map"``, or ``"variational"`` under ``preset="sklearn"``.  The two have
-        objectives of their own: `score`, `perplexity` and `bound_` of one cannot be compared
-        with those of the other, :func:`annealvi.metrics.document_completion` can.
+    Preset and temperature
 
     preset : {"annealvi", "sklearn"}, default="annealvi"
-        What parameters stand for that are left open, None or ``"auto"``: what does well on
-        many corpora, or scikit-learn's defaults, whose numbers they then give.
+        What parameters mean that are left open, None or ``"auto"``.  ``"annealvi"`` is the
+        recipe described above, which does well on many corpora.  ``"sklearn"`` takes
+        scikit-learn's defaults and gives its numbers.
+    temperature : float, str or Temperature, default="auto"
+        The temperature T of the fit.  Higher temperatures smooth the objective, so that the
+        fit depends less on its start.
 
+        - ``"auto"``: ``Annealed("auto", length=1.0)``, which starts above the critical
+          temperature of the corpus and cools over the whole fit; under ``preset="sklearn"``
+          T = 1.
+        - A number T >= 1: the same T in every step.  1 is plain variational inference.
+        - ``"annealed"``: :class:`Annealed` with its own defaults, which cools over the first
+          third of the fit.
+        - ``"variational"``: :class:`Variational`, one temperature, learned from the data.
+        - ``"local"``: :class:`LocalVariational`, a temperature learned for each document.
+        - An object: :class:`Fixed`, :class:`Annealed`, :class:`Variational` or
+          :class:`LocalVariational`.  A grid search can vary its parameters, as in
+          ``temperature__start``.
+
+        In `partial_fit` the two learned ones cool at the pace that `total_samples` sets.
+
+    Starts, stopping and progress
+
+    init : {"auto", "random", "documents", "kmeans++"} or array-like, default="auto"
+        Start of `components_`.
+
+        - ``"random"``: draws from Gamma(100, 0.01).
+        - ``"documents"``: `topic_word_prior` plus 5 times the counts of 5 random documents
+          for each topic.
+        - ``"kmeans++"``: 1 plus 5 times the counts of 5 similar documents for each topic, far
+          from the documents of other topics.  They are found by k-means++ on tf-idf;
+          `partial_fit` looks for them in the first portion.
+        - An array of shape (n_components, n_features): `components_` to start from.
+        - ``"auto"``: ``"kmeans++"``, or ``"random"`` under ``preset="sklearn"``.
+    n_init : int, default=1
+        Number of starts of `fit`.  It keeps the fit with the lowest `bound_` or, with
+        `validation_fraction`, the highest `validation_score_`.  The first start is the same as
+        that of ``n_init=1``.  Up to `n_jobs` starts run side by side, each in one thread.
+        With a `callback` they run one after another.
+    validation_fraction : float, default=None
+        If given, this share of the documents is drawn at random, held out of `fit` and scored
+        after each pass.  The topics with the highest score are kept, whatever T they were
+        found at.
+
+        With ``max_iter=None``, T falls over the usual number of passes.  The fit then
+        continues at T = 1 while the score improves, up to 5 times the usual number in all.  A
+        given `max_iter` is the most passes that are made.  If `temperature` is then left
+        open, T falls over the usual number of passes, or over `max_iter` if that is smaller.
+
+        The score is that of :func:`annealvi.metrics.document_completion`: the log-likelihood
+        per word of one half of each document's tokens given the other half.  Tokens cannot
+        be split if counts are not integers, if no document has two tokens or if there are
+        more than 2e7.  The score is then the documents' part of the bound, in nats per word.
+    patience : int, default=3
+        With `validation_fraction`, `fit` stops when the score has not improved by 0.001 nats
+        per word within this many passes.  While T is still falling, scores are recorded but
+        do not stop the fit.
     callback : callable, default=None
-        Called as ``callback(estimator, monitor)`` after each step; the estimator can be
-        used as it then is.  ``monitor`` has ``step``, ``passes``,
-        ``temperature``, ``seconds``, and ``record(name=value)``, which writes a value
-        into `history_`.  Raise ``StopIteration`` to end the fit, further starts included.
+        Called as ``callback(estimator, monitor)`` after each step.  The estimator can be used
+        there, with what it has learned so far.  ``monitor`` has ``step``, ``passes``,
+        ``temperature``, ``seconds``, and ``record(name=value)``, which writes a value into
+        `history_`.  Raise ``StopIteration`` to end the fit, including the remaining starts.
+
+    The documents' local step
+
+    mean_change_tol : float, default=None
+        The local step of a document stops when the mean absolute change of its
+        :math:`\gamma` falls below this.  Under ``preset="sklearn"`` None means 1e-3;
+        otherwise None means that `token_change_tol` is used.
+    max_doc_update_iter : int, default=None
+        Largest number of iterations of a document's local step.  None means 30 in training
+        and 100 afterwards, or 100 throughout under ``preset="sklearn"``.  A given number
+        holds throughout.
+    token_change_tol : float, default=None
+        If given, it is used in place of `mean_change_tol`: a document stops when
+        :math:`\sum_k |\Delta\gamma_{dk}|` falls below this times its number of words.  A word
+        that changes its topic adds 2 to the sum.  This test means the same for every
+        `n_components`, while a mean over topics is a looser test the more topics there are.
+        If neither of the two is given, None means 0.01, or the test of `mean_change_tol`
+        under ``preset="sklearn"``.
+    document_init : {"auto", "random", "warm", "constant"}, default="auto"
+        Start of each document's :math:`\gamma` in training.
+
+        - ``"random"``: as scikit-learn does it, with fresh draws each time, and an eps added
+          to the normaliser of :math:`\phi`.
+        - ``"constant"``: ones.
+        - ``"warm"``: the result of the last pass.  The bound of a batch fit then never falls,
+          and iterations are saved.  But documents keep the topics that they chose before
+          the topics meant anything, so use it for fits that start from good topics (`init`).
+          `partial_fit` keeps no documents: there it means ``"constant"``.
+        - ``"auto"``: ``"constant"``, or ``"random"`` under ``preset="sklearn"`` as long as
+          temperature, init and topic estimate are scikit-learn's.
+    topic_estimate : {"auto", "map", "variational"}, default="auto"
+        What a document's step uses for :math:`\log\beta`.  ``"variational"`` is the faithful
+        mean field and uses :math:`E[\log\beta]`.  ``"map"`` treats topics as points and uses
+        :math:`\log E[\beta]`, which is variational EM under the prior Dir(eta + 1).
+        ``"auto"`` is ``"map"``, or ``"variational"`` under ``preset="sklearn"``.  The two have
+        different objectives, so `score`, `perplexity` and `bound_` of one cannot be compared
+        with those of the other; use :func:`annealvi.metrics.document_completion` instead.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        :math:`\lambda`, the variational parameters of the topics' words.  Divided by
-        its row sums it is E[beta].  Assigning another array, or writing to this one, is
-        honoured by `transform`, `score` and `partial_fit`.  The array is a view of the
-        model, or a copy where words have steps to make up for (after an online step of
-        `partial_fit`); an array from before a step may stay as it was.
-
+        :math:`\lambda`, the variational parameters of the topics' words.  Divided by its row
+        sums it is E[beta].  You may assign another array or write into this one:
+        `transform`, `score` and `partial_fit` then use it.  The array is a view of the model,
+        or a copy if the updates of some words are still pending (after an online step of
+        `partial_fit`).  An array obtained before a step may not show later updates.
     exp_dirichlet_component_ : ndarray of shape (n_components, n_features)
-        :math:`\exp E[\log\beta]`, worked out of `components_`.
-
+        :math:`\exp E[\log\beta]`, computed from `components_`.
     bound_ : float
-        Perplexity after `fit` of all documents that it was given, those held out too.
-
+        Perplexity after `fit` of all documents that it was given, including those held out.
     validation_score_ : float
-        Score of the held-out documents, in nats a word, after `fit` with
-        `validation_fraction`.
-
+        Score of the held-out documents after `fit` with `validation_fraction`, in nats per
+        word.
     init_scores_ : ndarray of shape (n_init,)
-        `validation_score_` or, without one, `bound_` of each start of `fit`; fewer if the
-        callback ended it.
-
+        `validation_score_` of each start of `fit` or, without validation, its `bound_`.
+        Shorter if the callback ended the fit.
     settings_ : dict
-        What the parameters of the last fit were, with values for those left open (None where
-        no value would say the same), at the last `fit` or the first `partial_fit`: another
-        estimator of the same `preset`, without validation, makes the same fit with them.
-
+        The parameters of the last fit, with values for those that were left open, as they
+        were at the last `fit` or the first `partial_fit`.  Another estimator with the same
+        `preset`, with these parameters and without validation, repeats the fit.  A parameter
+        is None if no value of it would repeat the fit.
     n_batch_iter_ : int
-        One more than the steps done.
-
+        One more than the number of steps done.
     n_iter_ : int
-        Passes done by `fit`, without the one that stopped it; with `validation_fraction`,
-        those that the topics kept have had.
-
+        Number of passes of `fit`, not counting the final pass that met the stopping test.
+        With `validation_fraction`: the passes behind the topics that were kept.
     doc_topic_prior_, topic_word_prior_ : float or ndarray
-        The priors in use, as far as they are learned; they may be assigned to, and are then
-        learned from there (a `topic_word_prior_` of many numbers stays).
-
+        The priors in use; if they are learned, their present values.  You may assign to them.
+        Learning then continues from there, except from a `topic_word_prior_` of many
+        numbers, which stays as it is.
     random_state_ : RandomState
-        The generator of the fit that was kept.
-
+        The generator of the start that was kept.
     temperature_ : float
         T of the last step.
-
     temperature_path_ : ndarray of shape (n_steps,)
-        T of each step; where documents have their own, one over their mean 1/T.
-
+        T of each step.  Where documents have temperatures of their own, it is one over the
+        mean of their 1/T.
     temperature_posterior_ : ndarray of shape (M,)
-        q(y) over the grid of a :class:`Variational` temperature, as last learned.
-
+        q(y) over the grid of a :class:`Variational` temperature, after the last step that
+        learned it.
     temperature_posterior_path_ : ndarray of shape (n_learning_steps, M)
-        The same after each step that learned, float32; in a stream of `partial_fit` it grows
-        by M numbers a step.
-
+        The same after each step that learned, float32.  In a stream of `partial_fit` it grows
+        by M numbers with each step.
     document_temperatures_ : ndarray of shape (n_samples,)
-        `document_temperatures` of all documents that `fit` was given, where it had a
+        `document_temperatures` of all documents that `fit` was given, if it had a
         :class:`LocalVariational` temperature.
-
     history_ : dict of str to ndarray
-        Records of the fit, one a pass or wherever the callback recorded something:
-        ``pass``, ``step``, ``temperature``, ``seconds`` (spent in steps), and where
-        evaluated ``elbo`` (at T = 1, comparable between methods), ``annealed_elbo`` (the
-        objective at the last step's T, which a batch fit from ``document_init="warm"``
-        never lowers while T stays), ``tempered_elbo`` (Eq. 5 of Mandt et al. 2016, while a
-        :class:`Variational` temperature learns) and ``perplexity``, of the documents that are
-        fitted; ``validation``; NaN elsewhere.  `partial_fit` adds a record a call.
+        Records of the fit: one after each pass of `fit`, one after each call of `partial_fit`
+        and one wherever the callback recorded something.  Each has ``pass``, ``step``,
+        ``temperature`` and ``seconds`` (spent in steps).  The others are NaN where they were
+        not evaluated.  All but ``validation`` are of the documents that are fitted.
 
+        - ``perplexity``, and ``elbo``: at T = 1, comparable between methods.
+        - ``annealed_elbo``: the objective at the last step's T.  A batch fit with
+          ``document_init="warm"`` never lowers it while T stays the same.
+        - ``tempered_elbo``: Eq. 5 of Mandt et al. 2016, while a :class:`Variational`
+          temperature learns.
+        - ``validation``: the score of the held-out documents.
     n_features_in_ : int
         Number of words.
-
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the words, where X has string column names.
+        Names of the words, if X has string column names.
 
     See Also
     --------
-    annealvi.metrics.document_completion : Held-out likelihood a word.
+    annealvi.metrics.document_completion : Held-out log-likelihood per word.
     annealvi.metrics.topic_coherence : How often top words occur together.
     annealvi.metrics.topic_stability : Whether another fit finds the same topics.
 
@@ -355,9 +366,9 @@ class TemperedLDA(FittedLDA):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn topics from documents.
 
-        After a KeyboardInterrupt, which is raised again, the estimator is fitted with
-        what it has: the best start of those that have ended or else the topics as they are,
-        and `partial_fit` would go on where that was stopped, cooling included.
+        After a KeyboardInterrupt, which is raised again, the estimator is fitted.  It has the
+        best of the starts that have ended or, if there is none, the topics reached so far.
+        `partial_fit` then continues where that fit was stopped, cooling included.
 
         Parameters
         ----------
@@ -373,13 +384,13 @@ class TemperedLDA(FittedLDA):
         Raises
         ------
         ValueError
-            If X or a parameter is out of range; the estimator stays as it was.
+            If X or a parameter is out of range.  The estimator is then unchanged.
 
         Warns
         -----
         ConvergenceWarning
-            If there is a stopping test (`evaluate_every`, `validation_fraction`), and
-            `max_iter` ended a fit that was still improving.
+            If there is a stopping test (`evaluate_every`, `validation_fraction`), and the
+            fit was still improving when `max_iter` ended it.
         """
         self._fit(X)
         return self
@@ -388,14 +399,14 @@ class TemperedLDA(FittedLDA):
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from one more portion of documents, in minibatches of `batch_size`.
 
-        How long the whole fit will be is not known here, so it is annealed only where
-        the temperature is given in passes, ``Annealed(passes=...)``, counted over
-        `total_samples` documents; otherwise ``"auto"`` and ``"annealed"`` mean T = 1.  With
-        ``Annealed("auto", passes=...)`` the first portion says how hot it starts, if it has
-        100 documents; it starts at T = 3.7 otherwise.  A learned
-        temperature goes on from call to call, at the pace of a fit of one pass over
-        `total_samples` documents, and has no last phase at T = 1.  `n_init`,
-        `validation_fraction` and `patience` are of `fit` alone.
+        The length of the whole fit is not known here.  So it is annealed only if the
+        temperature is given in passes over `total_samples` documents,
+        ``Annealed(passes=...)``; otherwise ``"auto"`` and ``"annealed"`` mean T = 1.  With
+        ``Annealed("auto", passes=...)`` the first T follows from the first portion if that
+        has at least 100 documents, and is 3.7 otherwise.  A learned temperature continues
+        from call to call, at the pace of a fit of one pass over `total_samples` documents,
+        and has no last phase at T = 1.  `n_init`, `validation_fraction` and `patience`
+        apply to `fit` only.
 
         Parameters
         ----------
@@ -411,7 +422,7 @@ class TemperedLDA(FittedLDA):
         Raises
         ------
         ValueError
-            If X or a parameter is out of range; the estimator stays as it was.
+            If X or a parameter is out of range.  The estimator is then unchanged.
         """
         settings, threads = self._resolved(), n_threads(self.n_jobs)
         first = not self.__sklearn_is_fitted__()

@@ -1,4 +1,4 @@
-"""What a fitted LDA estimator answers, however it was fitted: scikit-learn's face of it."""
+"""The methods and attributes of a fitted LDA estimator, in scikit-learn's conventions."""
 
 from __future__ import annotations
 
@@ -47,17 +47,18 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def transform(
         self, X: Any, *, normalize: bool = True, temperature: float | str = 1.0
     ) -> NDArray:
-        """Topics of documents.  Each row depends on its document alone.
+        """Infer the topics of documents.  Each row depends only on its own document.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Word counts.
         normalize : bool, default=True
-            Whether to return E[theta], whose rows sum to 1, or gamma.
+            Whether to return E[theta], whose rows sum to 1.  If False, returns gamma.
         temperature : float or "learned", default=1.0
-            T >= 1 that documents are fitted at.  ``"learned"`` is the temperature at the
-            end of the fit's learning, before its last phase at T = 1: of a
-            :class:`Variational` one number, of a :class:`LocalVariational` one a document.
+            Temperature T >= 1 at which documents are fitted.  ``"learned"`` is the
+            temperature that the fit had learned before its last phase at T = 1: one number
+            with :class:`Variational`, one for each document with :class:`LocalVariational`.
 
         Returns
         -------
@@ -66,7 +67,8 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Raises
         ------
         ValueError
-            If X or the temperature is out of range, or ``"learned"`` and the fit's was not.
+            If X or the temperature is out of range, or if the temperature is ``"learned"``
+            and that of the fit was not learned.
         """
         check_is_fitted(self)
         tempering = self._prediction_tempering(temperature, "transform")
@@ -82,19 +84,21 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return gamma
 
     def score(self, X: Any, y: Any = None, *, temperature: float | str = 1.0) -> float:
-        """The ELBO of documents at T = 1, in nats, the topics' KL included.
+        """Compute the ELBO of documents at T = 1, in nats; it includes the topics' KL.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Word counts.
         y : Ignored
         temperature : float or "learned", default=1.0
-            What the documents' topics are fitted at, see `transform`; the ELBO stays that
-            of T = 1, so that scores can be compared.
+            Temperature at which the documents' topics are fitted, see `transform`.  The ELBO
+            itself is always that of T = 1, so that scores can be compared.
 
         Returns
         -------
         float
+            Higher is better.
         """
         check_is_fitted(self)
         tempering = self._prediction_tempering(temperature, "score")
@@ -102,39 +106,43 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return self._state.elbo(X, tempering, n_threads=n_threads(self.n_jobs))
 
     def perplexity(self, X: Any, sub_sampling: bool = False) -> float:
-        """exp(-ELBO per word) of documents at T = 1.
+        """Compute exp(-ELBO per word) of documents at T = 1.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Word counts.
         sub_sampling : bool, default=False
-            Whether X is a sample of `total_samples` documents.
+            Whether X is a sample from a corpus of `total_samples` documents.
 
         Returns
         -------
         float
+            Lower is better.
         """
         check_is_fitted(self)
         return self._perplexity(self._check_X(X, "perplexity"), None, sub_sampling)
 
     def document_temperatures(self, X: Any) -> NDArray[np.float64]:
-        r"""How odd documents are: the temperature that each would choose for itself.
+        r"""Compute how unusual documents are, as the temperature that each would choose.
 
-        With the energy :math:`L_d = \sum_v n_{dv} \sum_k \phi_{dvk} (E \log\theta_{dk} +
-        E \log\beta_{kv})` of a document of :math:`N_d` words at T = 1 (:math:`\log E
-        \beta_{kv}` under ``topic_estimate="map"``), and :math:`c(b)` the
-        log partition function of a word of the training documents,
+        Ordinary documents have values a little above 1.  Documents of words that do not
+        belong together have higher ones.  The value of a document is
 
         .. math::
            1 / \sum_m r_m b_m, \quad r_m \propto \exp(b_m L_d - N_d c(b_m)),
            \quad b_m = m / 100.
 
-        Ordinary documents lie a little above 1, documents of words that do not belong
-        together higher.  Any fit can be asked, whatever its temperature was.
+        Here :math:`N_d` is its number of words, and :math:`L_d = \sum_v n_{dv} \sum_k
+        \phi_{dvk} (E \log\theta_{dk} + E \log\beta_{kv})` its energy at T = 1; under
+        ``topic_estimate="map"`` :math:`\log E \beta_{kv}` takes the place of :math:`E
+        \log\beta_{kv}`.  :math:`c(b)` is the log partition function per word of the training
+        documents.  The estimator may have been fitted with any temperature.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Word counts.
 
         Returns
         -------
@@ -144,14 +152,16 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Notes
         -----
         c(b) is averaged over at most 512 training documents at the end of `fit`.  After
-        `partial_fit`, or where `components_` was assigned, it is averaged over X.
+        `partial_fit`, or after an assignment to `components_`, it is averaged over X.
         """
         check_is_fitted(self)
         X = self._check_X(X, "document_temperatures")
         return self._state.document_temperatures(X, n_threads=n_threads(self.n_jobs))
 
     def posterior_log_partition(self, inverse: ArrayLike, data: Any) -> NDArray[np.float64]:
-        """log C(T) of documents at the fitted q; what `log_partition` calls for "posterior".
+        """Compute log C(T) of documents at the fitted q.
+
+        `log_partition` calls this method for its "posterior" estimate.
 
         Parameters
         ----------
@@ -163,7 +173,7 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Returns
         -------
         ndarray of shape (M,)
-            In nats, of all documents together.
+            In nats, summed over all documents.
 
         See Also
         --------
@@ -177,18 +187,20 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         )
 
     def top_words(self, n: int = 10, feature_names: ArrayLike | None = None) -> list[list[Any]]:
-        """The n most probable words of each topic, most probable first.
+        """Return the n most probable words of each topic, most probable first.
 
         Parameters
         ----------
         n : int, default=10
+            Number of words for each topic.
         feature_names : array-like of shape (n_features,), default=None
-            The words; by default the column names seen in `fit`, or else column numbers.
+            The words.  By default the column names seen in `fit`, or column numbers if there
+            were none.
 
         Returns
         -------
         list of lists
-            One list of words a topic.
+            One list of words for each topic.
         """
         check_is_fitted(self)
         return top_words(self._state.model.topics.components, n, feature_names, self)
@@ -385,7 +397,7 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return temperature
 
     def _prediction_tempering(self, temperature: Any, method: str) -> Tempering:
-        """What the `temperature` of `transform` and the like stands for."""
+        """The tempering that the `temperature` parameter of `transform` or `score` means."""
         if isinstance(temperature, str) and temperature == "learned":
             learned = self._state.temperature.learned()
             if learned is None:

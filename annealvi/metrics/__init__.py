@@ -1,4 +1,4 @@
-"""Measures of a fitted model that do not depend on how it was fitted."""
+"""Measures of fitted models, independent of how they were fitted."""
 
 from annealvi.metrics.held_out import HeldOut, document_completion, split_tokens
 from annealvi.metrics.recovery import component_recovery

@@ -1,4 +1,4 @@
-"""Held-out likelihood by document completion, once or in the course of a fit."""
+"""Held-out likelihood by document completion, after a fit or during it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from annealvi.inference import Monitor
 
 #: Bytes of E[theta] that are padded at a time.
 _BLOCK_BYTES = 1 << 24
-#: More are not split, which is done one by one.
+#: Most tokens of a corpus that can be split; it is done one by one.
 MOST_TOKENS = 1e9
 
 
@@ -39,18 +39,18 @@ def split_tokens(
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Word counts: non-negative integers, of any dtype.
     observed : float, default=0.5
-        Share of each document's tokens in the first part, rounded up.
+        Share of each document's tokens in the observed part, rounded up.
     random_state : int, RandomState instance or None, default=None
 
     Returns
     -------
     observed, hidden : csr_matrix of shape (n_samples, n_features)
-        They add up to X.
+        The two parts.  Their sum is X.
 
     Raises
     ------
     ValueError
-        If X holds negative numbers, numbers that are not integers, or more than 1e9
+        If X contains negative numbers, numbers that are not integers, or more than 1e9
         tokens.
     """
     X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
@@ -69,7 +69,7 @@ def split_tokens(
         )
     rng = check_random_state(random_state)
     counts = X.data.astype(np.int64)
-    # one number a token: the entry it belongs to
+    # for each token, the entry it belongs to
     entry = np.repeat(np.arange(len(counts)), counts)
     document = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))[entry]
     order = np.lexsort((rng.random_sample(len(entry)), document))
@@ -95,43 +95,45 @@ def document_completion(
     per_document: bool = False,
     temperature: float | str | None = None,
 ) -> float | NDArray[np.float64]:
-    r"""Held-out log-likelihood a word: the hidden half of documents given the other half.
+    r"""Compute the held-out log-likelihood per word by document completion.
 
-    Half of each document's tokens give E[theta] through ``estimator.transform``; the
-    other half is scored by :math:`\log \sum_k E[\theta_{dk}] E[\beta_{kv}]`.  Unlike
-    perplexity it is not a bound, so it compares methods and libraries.
+    Half of each document's tokens are observed and give E[theta] through
+    ``estimator.transform``.  The other half is hidden and scored by
+    :math:`\log \sum_k E[\theta_{dk}] E[\beta_{kv}]`.  Unlike perplexity this is not a bound,
+    so different methods and libraries can be compared.
 
     Parameters
     ----------
     estimator : fitted topic model
-        With ``transform``, whose rows sum to 1, and ``components_`` of shape
-        (n_components, n_features), proportional to E[beta] in each row:
-        :class:`annealvi.TemperedLDA` or scikit-learn's ``LatentDirichletAllocation``.
+        It must have ``transform``, whose rows sum to 1, and ``components_`` of shape
+        (n_components, n_features), each row proportional to E[beta].  Examples are
+        :class:`annealvi.TemperedLDA` and scikit-learn's ``LatentDirichletAllocation``.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Word counts of documents that were not fitted; integers.
     observed : float, default=0.5
-        Share of each document's tokens that the topics are inferred from.
+        Share of each document's tokens that are observed.
     random_state : int, RandomState instance or None, default=0
         Seed of the split.
     per_document : bool, default=False
-        Whether to return each document's log-likelihood a word instead of the mean
-        over all hidden words; NaN for documents without any.
+        Whether to return the log-likelihood per word of each document instead of the mean
+        over all hidden words.  It is NaN for documents without hidden words.
     temperature : float or "learned", default=None
-        What :meth:`annealvi.TemperedLDA.transform` takes; None for its default, T = 1.
+        The `temperature` of :meth:`annealvi.TemperedLDA.transform`.  None means its default,
+        T = 1.
 
     Returns
     -------
     float or ndarray of shape (n_samples,)
-        In nats a word; higher is better.
+        In nats per word; higher is better.
 
     Raises
     ------
     ValueError
-        If X cannot be split (see :func:`split_tokens`), has another number of features
-        than was fitted, or no document of two words or more.
+        If X cannot be split (see :func:`split_tokens`), if its number of features is not
+        that of the fit, or if no document has two or more words.
     """
     seen, hidden = split_tokens(X, observed=observed, random_state=random_state)
-    if hasattr(X, "iloc"):  # a DataFrame: transform wants to see its column names
+    if hasattr(X, "iloc"):  # a DataFrame: transform checks its column names
         seen = type(X)(seen.toarray(), index=X.index, columns=X.columns)
     options = {} if temperature is None else {"temperature": temperature}
     theta, components = estimator.transform(seen, **options), estimator.components_
@@ -151,7 +153,7 @@ def document_completion(
 
 
 def log_likelihood_a_word(hidden: sparse.csr_matrix, theta: NDArray, components: NDArray) -> float:
-    r"""The mean of :math:`\log \sum_k E[\theta_{dk}] E[\beta_{kv}]` over the words of documents.
+    r"""Compute the mean of :math:`\log \sum_k E[\theta_{dk}] E[\beta_{kv}]` over all words.
 
     Parameters
     ----------
@@ -160,7 +162,7 @@ def log_likelihood_a_word(hidden: sparse.csr_matrix, theta: NDArray, components:
     theta : ndarray of shape (n_samples, n_components)
         E[theta].
     components : ndarray of shape (n_components, n_features)
-        Proportional to E[beta] in each row.
+        Each row is proportional to E[beta].
 
     Returns
     -------
@@ -174,7 +176,7 @@ def log_likelihood_a_word(hidden: sparse.csr_matrix, theta: NDArray, components:
 def _log_likelihood(
     X: sparse.csr_matrix, theta: NDArray, components: NDArray
 ) -> NDArray[np.float64]:
-    """Of each entry of X, all its words together."""
+    """The log-likelihood of each entry of X, summed over its words."""
     theta, components = np.asarray(theta, np.float64), np.asarray(components, np.float64)
     return np.log(_word_probabilities(X, theta, components)) * X.data
 
@@ -204,18 +206,17 @@ def _word_probabilities(
 
 
 class HeldOut:
-    """A callback that records the held-out likelihood in the course of a fit.
+    """A callback that records the held-out likelihood during a fit.
 
-    The learning curve then stands in the estimator's ``history_["heldout"]``, beside
-    ``history_["pass"]`` and ``history_["seconds"]``, which leaves the time of the
-    evaluations out.
+    The learning curve is ``history_["heldout"]`` of the estimator, over ``history_["pass"]``
+    or ``history_["seconds"]``.  The seconds do not include the evaluations.
 
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Documents that are not fitted.
+        Word counts of documents that are not fitted.
     every : float, default=1.0
-        Passes between evaluations.
+        Number of passes from one evaluation to the next.
     observed, random_state
         See :func:`document_completion`.
 
@@ -243,7 +244,7 @@ class HeldOut:
 
     def __call__(self, estimator: Any, monitor: Monitor) -> None:
         before = monitor.passes - monitor.last_advance
-        # a small slack, because passes are sums of fractions
+        # with a small tolerance, because passes are sums of fractions
         if int((monitor.passes + 1e-9) / self.every) > int((before + 1e-9) / self.every):
             score = document_completion(
                 estimator, self.X, observed=self.observed, random_state=self.random_state

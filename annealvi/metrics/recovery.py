@@ -1,4 +1,4 @@
-"""How many components of a known truth were found."""
+"""Comparison of components with the true ones, where these are known."""
 
 from __future__ import annotations
 
@@ -23,21 +23,23 @@ from sklearn.utils._param_validation import Interval, validate_params
 def component_recovery(
     components: ArrayLike, truth: ArrayLike, *, threshold: float = 0.95
 ) -> tuple[int, NDArray[np.float64]]:
-    """How many true components were found: matched one to one by cosine.
+    """Count the true components that were found; they are matched one to one by cosine.
 
     Parameters
     ----------
     components : array-like of shape (n_components, n_features)
-        What was found.
+        The components of a fit.
     truth : array-like of shape (n_true, n_features)
+        The true components.
     threshold : float, default=0.95
-        A true component counts as found where its match has a larger cosine.
+        A true component counts as found if its cosine with its match is larger than this.
 
     Returns
     -------
     n_found : int
+        Number of true components that were found.
     cosines : ndarray of shape (n_true,)
-        Of each true component and its match; 0 for one without.
+        Cosine of each true component with its match; 0 if it has none.
     """
     found, true = (
         check_array(array, dtype=np.float64, input_name=name)

@@ -10,14 +10,16 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def top_columns(topics: NDArray, n: int) -> NDArray[np.intp]:
-    """Columns of the n largest numbers of each row, largest first, ties in order of columns.
+    """Return the columns of the n largest numbers of each row, largest first.
+
+    Equal numbers are taken in the order of their columns.
 
     Parameters
     ----------
     topics : ndarray of shape (n_topics, n_features), float
         Finite.
     n : int
-        At least 1; all columns where there are fewer.
+        At least 1.  If there are fewer columns, all are returned.
 
     Returns
     -------
@@ -27,7 +29,7 @@ def top_columns(topics: NDArray, n: int) -> NDArray[np.intp]:
     n = min(n, n_features)
     columns = np.empty((n_topics, n), dtype=np.intp)
     for topic, row in zip(columns, topics, strict=True):
-        # only those not below the n-th are sorted: a vocabulary is long, and n is small
+        # sort only those not below the n-th largest: a vocabulary is long, and n is small
         least = np.partition(row, n_features - n)[n_features - n]
         candidates = np.flatnonzero(row >= least)
         topic[:] = candidates[np.argsort(-row[candidates], kind="stable")[:n]]
@@ -37,21 +39,22 @@ def top_columns(topics: NDArray, n: int) -> NDArray[np.intp]:
 def top_words(
     topics: NDArray, n: int, feature_names: ArrayLike | None, estimator: Any
 ) -> list[list[Any]]:
-    """The words of :func:`top_columns`, as an estimator's `top_words` gives them.
+    """Return the words of :func:`top_columns`, for the `top_words` method of an estimator.
 
     Parameters
     ----------
     topics : ndarray of shape (n_topics, n_features), float
     n : int
     feature_names : array-like of shape (n_features,) or None
-        None means the column names that the estimator has seen, or else column numbers.
+        None means the column names that the estimator has seen, or column numbers if there
+        were none.
     estimator : object
-        A fitted one.
+        A fitted estimator.
 
     Raises
     ------
     ValueError
-        If n is not positive, or there are more or fewer names than features.
+        If n is not positive, or if the number of names is not the number of features.
     """
     n_features = topics.shape[1]
     if not isinstance(n, Integral) or n < 1:

@@ -1,4 +1,4 @@
-"""How good topics are to read, how different, and whether other seeds find them again."""
+"""Measures of topics: coherence, diversity, and stability from one fit to another."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _BLOCK_BYTES = 1 << 24
 def topic_coherence(
     topics: Any, X: Any, *, measure: str = "npmi", n_words: int = 10, epsilon: float = 1e-12
 ) -> NDArray[np.float64]:
-    r"""How often the top words of each topic occur in the same documents.
+    r"""Measure how often the top words of each topic occur in the same documents.
 
-    Let :math:`w_1, \ldots, w_n` be the top words of a topic, most probable first,
-    :math:`p_i` the share of the documents of X that :math:`w_i` occurs in, and
-    :math:`p_{ij}` the share that both :math:`w_i` and :math:`w_j` occur in.  A topic's
-    coherence is the mean over its :math:`n (n - 1) / 2` pairs of
+    Let :math:`w_1, \ldots, w_n` be the top words of a topic, most probable first.  Let
+    :math:`p_i` be the share of documents of X that contain :math:`w_i`, and :math:`p_{ij}`
+    the share that contain both :math:`w_i` and :math:`w_j`.  The coherence of a topic is the
+    mean over its :math:`n (n - 1) / 2` pairs of
 
     .. math::
         \text{npmi:} \quad \log \frac{p_{ij} + \epsilon}{p_i p_j}
@@ -45,27 +45,27 @@ def topic_coherence(
         \qquad
         \text{umass:} \quad \log \frac{p_{ij} + \epsilon}{p_j}, \; j < i.
 
-    NPMI lies between -1 and 1; 0 is independence.  UMass is at most 0.  Higher is better
-    for both.
+    NPMI lies between -1 and 1, and 0 means independence.  UMass is at most 0.  For both,
+    higher is better.
 
     Parameters
     ----------
     topics : array-like of shape (n_topics, n_features) or fitted estimator
-        Non-negative weights of words, of any scale, or an estimator with ``components_``.
-        Words of equal weight count in the order of their columns.
+        Non-negative weights of words, on any scale, or an estimator with ``components_``.
+        Words of equal weight are taken in the order of their columns.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        The reference corpus: non-negative counts, of which only the presence of words
-        matters.  Documents without words count too.
+        The reference corpus: non-negative counts.  It only matters whether they are 0.
+        Documents without words are counted too.
     measure : {"npmi", "umass"}, default="npmi"
     n_words : int, default=10
-        Top words a topic: from 2 to n_features.
+        Number of top words of each topic, from 2 to n_features.
     epsilon : float, default=1e-12
-        What is added to the share of documents of each pair.
+        Number added to the share of documents of each pair.
 
     Returns
     -------
     ndarray of shape (n_topics,), float64
-        Take the mean for one number.
+        The coherence of each topic.  Their mean is often reported as one number.
 
     Raises
     ------
@@ -74,24 +74,24 @@ def topic_coherence(
     TypeError
         If `topics` is an estimator without ``components_``.
     ValueError
-        If topics or X hold negative numbers, NaN or infinity, differ in their features,
+        If topics or X contain negative numbers, NaN or infinity, if their features differ,
         if a topic's weights are all 0, or if there are fewer features than `n_words`.
 
     Notes
     -----
-    The numbers are those of gensim's ``CoherenceModel``: ``"u_mass"``, and ``"c_npmi"`` with
-    a window longer than every document.  So a pair that is never seen together gets
-    :math:`-1 + \log(p_i p_j) / \log \epsilon`, above the limit of -1, and the more so the
-    rarer its words: with ``epsilon=0`` it gets -1 under NPMI and -inf under UMass.  Where
-    documents are short a mean over topics can change by more than .1, so compare only what
-    was computed with one `epsilon`.
+    The values equal those of gensim's ``CoherenceModel``: ``"u_mass"``, and ``"c_npmi"`` with
+    a window longer than every document.  So a pair that never occurs together gets
+    :math:`-1 + \log(p_i p_j) / \log \epsilon`.  That is above the limit of -1, and further
+    above it the rarer the words.  With ``epsilon=0`` such a pair gets -1 under NPMI and -inf
+    under UMass.  If documents are short the mean over topics can change by more than .1, so
+    compare only values computed with the same `epsilon`.
     ``epsilon=1 / n_samples`` under UMass is the paper's :math:`D(w_i, w_j) + 1`; the paper
-    adds up over pairs instead of taking the mean.
+    takes the sum over pairs instead of the mean.
 
-    Words that X does not hold say nothing for a topic: where the equation has no value, the
-    pair counts as bad as can be, -1 under NPMI and :math:`\log \epsilon` under UMass.
-    A pair of words that are both in every document is independent: 0.  (gensim gives inf
-    or 0 for the former, and -1, a rounding error, for the latter.)
+    Words that do not occur in X are no evidence for a topic.  If the equation has no value,
+    the pair gets the worst one, -1 under NPMI and :math:`\log \epsilon` under UMass.  Two
+    words that are both in every document are independent and get 0.  (gensim gives inf or 0
+    in the first case, and -1, a rounding error, in the second.)
 
     References
     ----------
@@ -119,7 +119,7 @@ def topic_coherence(
     top = _top(weights, n_words)
     X = canonical_csr(X) if sparse.issparse(X) else sparse.csr_matrix(X)
     together = _documents_of_pairs(top, X) / X.shape[0]
-    # the word that comes first is w_j, the one that conditions
+    # w_j, the word that is conditioned on, is the more probable one and comes first
     j, i = np.triu_indices(top.shape[1], k=1)
     p, p_ij = np.einsum("knn->kn", together), together[:, i, j]
     rate = _npmi if measure == "npmi" else _umass
@@ -135,17 +135,18 @@ def _npmi(p_i: NDArray, p_j: NDArray, p_ij: NDArray, epsilon: float) -> NDArray[
 
 
 def _umass(p_i: NDArray, p_j: NDArray, p_ij: NDArray, epsilon: float) -> NDArray[np.float64]:
-    # p_j = 0: as if never seen with a word that is in every document
+    # where p_j = 0, count the pair as one that never occurs together with p_j = 1
     with np.errstate(divide="ignore"):
         return np.log((p_ij + epsilon) / np.where(p_j == 0, 1.0, p_j))
 
 
 def _documents_of_pairs(top: NDArray[np.intp], X: Any) -> NDArray[np.float64]:
-    """In how many documents two top words of a topic occur, of shape (n_topics, n, n).
+    """Numbers of documents with both of two top words of a topic, of shape (n_topics, n, n).
 
-    Topic by topic, because the product of all their words would be a matrix of up to
-    (n_topics n)^2 numbers, of which hardly any are asked for; and a bit a document, because
-    top words are common ones: two words are counted by an "and" of N / 8 bytes.
+    Topics are handled one by one: a product of the words of all topics would be a matrix of
+    up to (n_topics n)^2 numbers, and few of them are needed.  A word has one bit for each
+    document, which is compact because top words are common.  Two words are counted by an
+    "and" of N / 8 bytes.
     """
     n_topics, n = top.shape
     words, place = np.unique(top, return_inverse=True)
@@ -167,7 +168,7 @@ def _documents_of_pairs(top: NDArray[np.intp], X: Any) -> NDArray[np.float64]:
 
 
 def _n_set(bits: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """How many bits of each row are set."""
+    """The number of bits that are set in each row."""
     if hasattr(np, "bitwise_count"):  # NumPy 2
         return np.bitwise_count(bits).sum(axis=1, dtype=np.int64)
     return np.unpackbits(bits.view(np.uint8), axis=1).sum(axis=1, dtype=np.int64)
@@ -178,20 +179,20 @@ def _n_set(bits: NDArray[np.uint64]) -> NDArray[np.int64]:
     prefer_skip_nested_validation=True,
 )
 def topic_diversity(topics: Any, *, n_words: int = 25) -> float:
-    """Share of distinct words among the top words of all topics.
+    """Compute the share of distinct words among the top words of all topics.
 
     Parameters
     ----------
     topics : array-like of shape (n_topics, n_features) or fitted estimator
-        Non-negative weights of words, of any scale, or an estimator with ``components_``.
-        Words of equal weight count in the order of their columns.
+        Non-negative weights of words, on any scale, or an estimator with ``components_``.
+        Words of equal weight are taken in the order of their columns.
     n_words : int, default=25
-        Top words a topic: from 1 to n_features.
+        Number of top words of each topic, from 1 to n_features.
 
     Returns
     -------
     float
-        1 where no two topics share a top word, 1 / n_topics where all have the same.  It
+        1 if no two topics share a top word, 1 / n_topics if all have the same ones.  It
         cannot exceed n_features / (n_topics n_words).
 
     Raises
@@ -201,8 +202,8 @@ def topic_diversity(topics: Any, *, n_words: int = 25) -> float:
     TypeError
         If `topics` is an estimator without ``components_``.
     ValueError
-        If topics hold negative numbers, NaN or infinity, if a topic's weights are all 0, or
-        if there are fewer features than `n_words`.
+        If topics contain negative numbers, NaN or infinity, if a topic's weights are all 0,
+        or if there are fewer features than `n_words`.
 
     References
     ----------
@@ -222,30 +223,31 @@ def topic_diversity(topics: Any, *, n_words: int = 25) -> float:
     {"matching": [StrOptions({"best", "one_to_one"})]}, prefer_skip_nested_validation=True
 )
 def topic_stability(a: Any, b: Any, *, matching: str = "best") -> float:
-    r"""Mean cosine of the topics of one fit and their matches in another.
+    r"""Compute the mean cosine of the topics of one fit and their matches in another fit.
 
-    With :math:`c_{kl}` the cosine of topic k of `a` and topic l of `b`, it is
+    With :math:`c_{kl}` the cosine of topic k of `a` and topic l of `b`, the stability is
 
     .. math::
         \frac12 \Big( \frac1{K_a} \sum_k \max_l c_{kl}
-            + \frac1{K_b} \sum_l \max_k c_{kl} \Big),
+            + \frac1{K_b} \sum_l \max_k c_{kl} \Big).
 
-    the mean best match, taken in both directions: `a` may have several topics that match
-    one of `b`, but then others of `b` go without a good match.
+    This is the mean best match in both directions.  Several topics of `a` may match the same
+    topic of `b`, but then other topics of `b` have no good match.
 
     Parameters
     ----------
     a, b : array-like of shape (n_topics, n_features) or fitted estimator
-        Non-negative weights of words, of any scale, or estimators with ``components_``.
+        Non-negative weights of words, on any scale, or estimators with ``components_``.
         The numbers of topics may differ.
     matching : {"best", "one_to_one"}, default="best"
-        ``"one_to_one"`` matches topics in pairs, by the assignment of largest total cosine,
-        and divides by the larger number of topics: those left over count 0.
+        ``"best"`` is the equation above.  ``"one_to_one"`` matches topics in pairs, by the
+        assignment with the largest total cosine, and divides the total by the larger number
+        of topics; topics without a match count as 0.
 
     Returns
     -------
     float
-        Between 0 and 1, the same for (b, a); 1 where all topics recur.
+        Between 0 and 1, and the same for (b, a).  1 means that all topics recur.
 
     Raises
     ------
@@ -254,13 +256,13 @@ def topic_stability(a: Any, b: Any, *, matching: str = "best") -> float:
     TypeError
         If one is an estimator without ``components_``.
     ValueError
-        If they hold negative numbers, NaN or infinity, differ in their features, or if a
+        If they contain negative numbers, NaN or infinity, if their features differ, or if a
         topic's weights are all 0.
 
     Notes
     -----
-    Topics that no document uses are all alike, flat or the corpus's mean, and so are matched
-    perfectly: read it beside :func:`topic_diversity`.
+    Topics that no document uses are all alike (flat, or the mean of the corpus), so their
+    matches are perfect.  Therefore look at :func:`topic_diversity` too.
 
     Examples
     --------
@@ -282,10 +284,10 @@ def topic_stability(a: Any, b: Any, *, matching: str = "best") -> float:
 
 
 def _cosines(a: NDArray, b: NDArray) -> NDArray[np.float64]:
-    """Of each row of one and each row of the other, in double, block by block of columns."""
+    """Cosines of the rows of `a` and of `b`, in double precision, by blocks of columns."""
     product = np.zeros((len(a), len(b)))
     squares = [np.zeros(len(rows)) for rows in (a, b)]
-    # rows are divided by their peaks lest squares overflow
+    # rows are divided by their largest element so that squares do not overflow
     peaks = [rows.max(axis=1, keepdims=True).astype(np.float64) for rows in (a, b)]
     n_columns = max(1, _BLOCK_BYTES // (8 * (len(a) + len(b))))
     for columns in gen_batches(a.shape[1], n_columns):
@@ -297,8 +299,11 @@ def _cosines(a: NDArray, b: NDArray) -> NDArray[np.float64]:
 
 
 def _weights(topics: Any, name: str, owner: str) -> NDArray:
-    """Topics of an array or a fitted estimator: finite and non-negative, no row all zero."""
-    is_array = hasattr(topics, "__array__")  # a DataFrame may have a word "fit"
+    """Check the topics of an array or a fitted estimator, and return them.
+
+    They must be finite and non-negative, and no row may be all zeros.
+    """
+    is_array = hasattr(topics, "__array__")  # a DataFrame may have a column named "fit"
     weights = topics if is_array else getattr(topics, "components_", topics)
     if weights is topics and not is_array and hasattr(topics, "fit"):
         check_is_fitted(topics)
@@ -318,7 +323,7 @@ def _weights(topics: Any, name: str, owner: str) -> NDArray:
 
 
 def _check_names(a: Any, b: Any, a_name: str, b_name: str) -> None:
-    """Feature names, where both have them, are the same."""
+    """Raise ValueError if both have feature names and these differ."""
     first, second = (
         x.feature_names_in_ if hasattr(x, "feature_names_in_") else _get_feature_names(x)
         for x in (a, b)

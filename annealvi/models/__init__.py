@@ -1,1 +1,1 @@
-"""The models, one file each."""
+"""The models: the mathematics under the estimators, without scikit-learn's interface."""

@@ -1,4 +1,4 @@
-"""Draws from a prior, which are all that Monte Carlo estimates of log C(T) need of a model."""
+"""Draws from the prior of a model, for Monte Carlo estimates of log C(T)."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from annealvi._kernels.layout import single_threaded_blas
 
 @dataclass(frozen=True)
 class Draws:
-    """Draws from a prior: how many, how seeded, and by how many threads.
+    """How to draw from a prior: the number of draws, the seed and the number of threads.
 
     Attributes
     ----------
     n_samples : int
-        Of the global parameters.
+        Number of draws of the global parameters.
     n_theta : int
-        Of local parameters, for each of those.
+        Number of draws of local parameters for each draw of the global ones.
     seed : numpy.random.SeedSequence
     n_threads : int
     callback : callable, optional
-        ``callback(done, total)``, called by the thread that asked for the draws.
+        ``callback(done, total)``, called in the thread that asked for the draws.
     """
 
     n_samples: int
@@ -39,9 +39,9 @@ class Draws:
     def map(
         self, function: Callable[[np.random.Generator], NDArray[np.float64]]
     ) -> NDArray[np.float64]:
-        """function(rng) of each draw, stacked.
+        """Return function(rng) of each draw, stacked.
 
-        A draw has a generator of its own and one thread, so that results are
+        Each draw has a generator of its own and runs in one thread, so results are
         bit-identical for any number of threads.
         """
         seeds = self.seed.spawn(self.n_samples)
@@ -52,7 +52,7 @@ class Draws:
 
         results: list[Any] = [None] * self.n_samples
         with single_threaded_blas(), ThreadPoolExecutor(self.n_threads) as pool:
-            # no more than the threads need at a time, so that an error ends it all soon
+            # submit only as many as the threads need, so that an error soon ends the loop
             ahead: deque[tuple[int, Future]] = deque()
             for index in range(self.n_samples + self.n_threads + 1):
                 if index < self.n_samples:
@@ -66,7 +66,7 @@ class Draws:
 
 
 class PlateOfData:
-    """The methods of a model of N data that share their global parameters and no others.
+    """The methods of a model of N data that share only their global parameters.
 
     Parameters
     ----------

@@ -1,12 +1,12 @@
 r"""log C(T), the normaliser of a tempered likelihood.
 
-A conditionally conjugate model whose likelihood is raised to b = 1/T no longer sums to
-one.  What it sums to,
+If the likelihood of a conditionally conjugate model is raised to the power b = 1/T, it no
+longer sums to one but to
 
 .. math::
-   C(T) = \sum_x \sum_z \int p(\beta) \, h(x, z) \exp b (\beta^\top t(x, z) - a(\beta)) \, d\beta,
+   C(T) = \sum_x \sum_z \int p(\beta) \, h(x, z) \exp b (\beta^\top t(x, z) - a(\beta)) \, d\beta.
 
-is what a temperature learned from the data weighs the likelihood against (Mandt et al.
+A temperature that is learned from the data weighs the likelihood against C(T) (Mandt et al.
 2016).
 """
 
@@ -36,7 +36,7 @@ from annealvi.partition.result import (
     shown,
 )
 
-#: What each method asks of a model.
+#: The method of a model that each estimate needs.
 _NEEDS = {
     "exact": "log_partition",
     "monte-carlo": "draw_log_partition",
@@ -44,22 +44,24 @@ _NEEDS = {
     "map": "map_log_partition",
     "posterior": "posterior_log_partition",
 }
-#: Fewer effective samples than this are one sample with company.
+#: With an effective sample size below this, a single draw dominates the estimate.
 _LEAST_EFFECTIVE = 2.0
 
 
 class Conjugate(Protocol):
-    """What :func:`log_partition` needs of a conditionally conjugate model.
+    """The methods of a conditionally conjugate model that :func:`log_partition` needs.
 
-    Besides, a model may have ``prior_centre()``, parameters at which the prior is centred
-    (for "map"); ``log_partition(inverse)``, log C in closed form (for "exact");
-    ``posterior_log_partition(inverse, data)``, log C at the current q (for "posterior");
-    and ``hyperparameters()``, a dict that results remember.
+    In addition a model may have the methods
+
+    - ``prior_centre()``, parameters at which the prior is centred, for "map";
+    - ``log_partition(inverse)``, log C in closed form, for "exact";
+    - ``posterior_log_partition(inverse, data)``, log C at the current q, for "posterior";
+    - ``hyperparameters()``, a dict that is kept with the result.
 
     Attributes
     ----------
     n_samples : int
-        N.
+        Number of data N.
     """
 
     n_samples: int
@@ -74,14 +76,14 @@ class Conjugate(Protocol):
 
 
 class Nested(Protocol):
-    """What a model offers instead where C is no power of one datum's normaliser.
+    """The methods of a model whose C is not a power of one datum's normaliser.
 
-    As in latent Dirichlet allocation, whose documents have lengths and parameters of
+    An example is latent Dirichlet allocation, whose documents have lengths and parameters of
     their own.
     """
 
     def draw_log_partition(self, inverse: NDArray[np.float64], draws: Draws) -> NDArray[np.float64]:
-        """Logs of one estimate of C for each draw from the prior, of shape (n_samples, M)."""
+        """Logarithm of an estimate of C for each draw from the prior, of shape (n_samples, M)."""
 
     def jensen_log_partition(
         self, inverse: NDArray[np.float64], draws: Draws
@@ -101,10 +103,11 @@ def log_partition(
     n_jobs: int | None = None,
     callback: Callable[[int, int], Any] | None = None,
 ) -> LogPartition:
-    r"""log C(T) of a model over a grid of inverse temperatures b = 1/T.
+    r"""Estimate log C(T) of a model over a grid of inverse temperatures b = 1/T.
 
-    With S(beta, b) = exp(a_l(b beta) - b a_l(beta)), what one datum's tempered likelihood
-    sums to, log C = log E[S^N] over the prior of beta (Mandt et al. 2016, A.1).
+    The tempered likelihood of one datum sums to S(beta, b) = exp(a_l(b beta) - b a_l(beta)).
+    For N data log C = log E[S^N], where the expectation is over the prior of beta (Mandt et
+    al. 2016, A.1).
 
     Parameters
     ----------
@@ -113,29 +116,32 @@ def log_partition(
         :mod:`annealvi.models`, a fitted :class:`annealvi.TemperedLDA` (for "posterior", with
         its documents as `data`), or one of your own with the methods of :class:`Conjugate`.
     inverse_temperatures : array-like of shape (M,)
-        Decreasing from 1; :func:`exponential_grid` and :func:`even_grid` make some.
+        Decreasing from 1, for example from :func:`exponential_grid` or :func:`even_grid`.
     method : {"auto", "exact", "monte-carlo", "jensen", "map", "posterior"}, default="auto"
-        "exact": the model's own closed form or enumeration.  "monte-carlo": the log of the
-        mean of S^N over draws from the prior.  "jensen": as x^N is convex, N E log S <=
-        N log E S <= log C, both lower bounds; the values are the tighter one.  "map":
-        S^N at the centre of the prior, log C ~ N(a_l(b beta*) - b a_l(beta*)); crude, as
-        the mean of S^N is made by beta that lie elsewhere.  "posterior": log C at the
-        model's current q, less its value at T = 1.  "auto": exact where the model has
-        it and it is within reach, else Monte Carlo.
+        How log C is estimated.
+
+        - "exact": the model's own closed form or enumeration.
+        - "monte-carlo": the logarithm of the mean of S^N over draws from the prior.
+        - "jensen": as x^N is convex, N E log S <= N log E S <= log C.  Both are lower
+          bounds; the values are the tighter one.
+        - "map": S^N at the centre of the prior, log C ~ N(a_l(b beta*) - b a_l(beta*)).
+          This is crude, because other values of beta dominate the mean of S^N.
+        - "posterior": log C at the model's current q, less its value at T = 1.
+        - "auto": exact if the model offers it and it is not too costly, else Monte Carlo.
     n_samples : int, default=100
-        Draws of the global parameters, for "monte-carlo" and "jensen".
+        Number of draws of the global parameters, for "monte-carlo" and "jensen".
     n_theta : int, default=100
-        Draws of local parameters for each of those, where a model has any; of
-        :class:`~annealvi.models.lda_prior.LDAPrior`, so many for each document or group of
-        documents, see Notes.
+        Number of draws of local parameters for each draw of the global ones, if the model
+        has local parameters.  For :class:`~annealvi.models.lda_prior.LDAPrior` it is the
+        number for each document or group of documents, see Notes.
     data : object, optional
-        Handed to the model for "posterior".
+        Passed to the model for "posterior".
     random_state : int, RandomState instance or None, default=None
-        Seeds the draws.
+        Seed of the draws.
     n_jobs : int, default=None
-        Threads that draw; results do not depend on it.
+        Number of threads that draw.  Results do not depend on it.
     callback : callable, optional
-        ``callback(done, total)`` after each draw.
+        ``callback(done, total)`` is called after each draw.
 
     Returns
     -------
@@ -144,17 +150,18 @@ def log_partition(
     Warns
     -----
     UserWarning
-        If one draw dominates the mean over draws, as is the rule for large N: the
+        If one draw dominates the mean over draws, as it usually does for large N.  The
         estimate and its standard error are then unreliable.
 
     Notes
     -----
-    Monte Carlo estimates of C by an LDAPrior are unbiased as long as each document has draws
-    of its own, as about 5e5 numbers allow: D n_theta K <= 5e5 in the explicit form,
-    D n_theta K V in the collapsed one, and no more than a few hundred documents of many
-    temperatures.  Beyond that documents share draws in G groups, and log C is biased upwards
-    by about D (D / G - 1) / (2 n_theta) times the relative variance over theta of a
-    document's S^n, as long as that is small.  The standard error does not contain this bias.
+    Monte Carlo estimates of C by an LDAPrior are unbiased if each document has draws of its
+    own.  They have if these fit into about 5e5 numbers: D n_theta K <= 5e5 in the explicit
+    form, D n_theta K V <= 5e5 in the collapsed one, and no more than a few hundred documents
+    if there are many temperatures.  Beyond that documents share draws in G groups.  log C is
+    then biased upwards by about D (D / G - 1) / (2 n_theta) times the relative variance over
+    theta of a document's S^n, as long as that is small.  The standard error does not contain
+    this bias.
 
     Examples
     --------
@@ -230,7 +237,7 @@ def _monte_carlo(
     """log of the mean of exp(logs), its standard error by the delta method, and warnings."""
     n = len(logs)
     values = log_mean_exp(logs)
-    # the largest is 1: the mean, of huge logarithms, is known to their rounding only
+    # the largest weight is 1: the mean of huge logarithms is only known up to their rounding
     weights = np.exp(logs - logs.max(axis=0))
     effective = weights.sum(axis=0) ** 2 / np.sum(weights**2, axis=0)
     error = weights.std(axis=0, ddof=1) / weights.mean(axis=0) / math.sqrt(n)

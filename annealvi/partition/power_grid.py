@@ -1,4 +1,4 @@
-"""Sums of powers at many exponents, of which log C(T) is made."""
+"""Sums of powers at many exponents, from which log C(T) is computed."""
 
 from __future__ import annotations
 
@@ -10,40 +10,43 @@ from scipy import sparse
 
 from annealvi._kernels import partition as kernels
 
-#: How many points an interpolated value takes, and how many of their distances make b and 1
-#: at least.  The error at b of interpolating p^b, n points h apart, is below
-#: (h log(1/p) / 2)^n p^b: p^b is small where h = b/17 or b/8 is not small enough, unless all
-#: p are small, for which h is bounded too.
+#: The number n of points that a value is interpolated from, and two bounds on the distance h
+#: of the points: h is at most b divided by the second number and at most 1 divided by the
+#: third.  The error at b of interpolating p^b from n points is below (h log(1/p) / 2)^n p^b.
+#: Where h = b/17 or b/8 is not small enough for this, p^b is small; but all p may be small,
+#: and for that case the third number bounds h.
 _PRECISE, _FAST = (24, 17, 51), (8, 8, 32)
-#: What a panel of even points costs besides them, in points: its exponentials.
+#: The cost of a panel of even points apart from the points, in points: its exponentials.
 _PANEL_COST = 10
-#: Points of a panel at most: each is a multiplication, and so a rounding, from the last.
+#: Most points in a panel.  Each point follows from the one before by a multiplication, which
+#: adds a rounding error.
 _MOST_STEPS = 256
 
 
 class PowerGrid:
     """Sums of powers at any inverse temperatures b_1, ..., b_M.
 
-    On an even grid powers follow from one another by multiplication.  Another grid is
-    covered by panels of even ones, from which sums are interpolated.  How accurate these
-    are supposes that they are sums of powers p^b of numbers in [0, 1], and that b is at most
-    about 1: see `precise`.
+    On an even grid each power follows from the one before by a multiplication.  Any other
+    grid is covered by panels of even points, and sums are interpolated from those.  The
+    accuracies given under `precise` hold for sums of powers p^b of numbers p in [0, 1], with
+    b at most about 1.
 
     Parameters
     ----------
     inverses : array-like of shape (M,)
         Positive.
     precise : bool, default=True
-        Whether interpolated sums are as accurate as doubles are, or less so at less cost.  The
-        relative error of p^b, and of sums of such, is below 1e-12 and 2e-6 for p >= 1e-6,
-        1e-12 and 2e-5 for p >= 1e-8, 1e-8 and 4e-2 for p = 1e-20.  Smaller p are not to carry
-        weight; beside larger ones they do not.
+        Whether interpolated sums are about as accurate as double precision allows.  If False
+        they cost less and are less accurate.  The relative error of p^b, and of sums of such
+        powers, is below 1e-12 (precise) or 2e-6 (not precise) for p >= 1e-6, 1e-12 or 2e-5
+        for p >= 1e-8, and 1e-8 or 4e-2 for p = 1e-20.  Smaller p must not carry weight; in a
+        sum with larger ones they do not.
 
     Attributes
     ----------
     inverses : ndarray of shape (M,)
     points : ndarray of shape (n_points,)
-        Inverse temperatures at which sums are made before they are interpolated.
+        Inverse temperatures at which sums are computed before they are interpolated.
     n_points : int
     """
 
@@ -62,7 +65,7 @@ class PowerGrid:
         self.n_points = len(self.points)
 
     def _follow(self, low: float, step: float, size: int, descending: bool) -> None:
-        """Panels of an even grid's own points, short enough for roundings not to add up."""
+        """Make panels of an even grid's own points, short enough to limit rounding errors."""
         n_panels = -(-size // _MOST_STEPS)
         self._size = -(-size // n_panels)
         self._starts = low + step * self._size * np.arange(n_panels)
@@ -74,15 +77,15 @@ class PowerGrid:
             self._interpolation = sparse.csr_matrix(entries, shape=shape)
 
     def _cover(self, b: NDArray[np.float64], order: int, density: int, most: int) -> None:
-        """Panels of even points, and how to interpolate from them.
+        """Make panels of even points, and the matrix that interpolates from them.
 
-        Each starts at a multiple of its step, which spares the kernel an exponential.
+        Each panel starts at a multiple of its step, which saves the kernel an exponential.
         """
         low, high = float(b.min()), float(b.max())
         margin = order // 2
 
         def panels(size: int) -> tuple[int, list[float], list[int]]:
-            """What panels of so many steps cost, where they begin, and in which step of theirs."""
+            """For panels of `size` steps: their cost, their starts, and these in own steps."""
             floors: list[float] = []
             places: list[int] = []
             end = low
@@ -104,7 +107,7 @@ class PowerGrid:
         rows, columns, entries = [], [], []
         for m in range(len(b)):
             at = place[m] - first[m]
-            # Lagrange's polynomials of the points nearest to b_m
+            # Lagrange polynomials of the points nearest to b_m
             others = np.where(np.eye(order, dtype=bool), 1.0, nodes[:, None] - nodes)
             distances = np.where(np.eye(order, dtype=bool), 1.0, at - nodes)
             rows.append(np.full(order, m))
@@ -163,7 +166,7 @@ class PowerGrid:
         return out
 
     def at_inverses(self, at_points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Values at b_1, ..., b_M of what is given at the points, along the last axis.
+        """Interpolate from the points to b_1, ..., b_M, along the last axis.
 
         Parameters
         ----------

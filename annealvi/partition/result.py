@@ -1,4 +1,4 @@
-"""log C(T) over a grid of temperatures: the grid, the values and what they were made for."""
+"""log C(T) over a grid of temperatures: the grid, the values and their hyperparameters."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from sklearn.utils._param_validation import Interval, validate_parameter_constra
 from annealvi._validation import as_array, check_numbers
 
 _MADE_FOR = "made_for."
-#: What is let pass as an exact log C(1) = 0; as much for each datum beyond a thousand, whose
-#: roundings add up.
+#: Largest |log C(1)| that counts as 0, for up to a thousand data.  For more data it grows in
+#: proportion, because rounding errors add up.
 _LOST = 1e-8
 
 
 def exponential_grid(t_max: float, size: int) -> NDArray[np.float64]:
-    """Inverse temperatures of an exponential grid of T, T_m = t_max^((m - 1) / (M - 1)).
+    """Make inverse temperatures of an exponential grid, T_m = t_max^((m - 1) / (M - 1)).
 
     Parameters
     ----------
     t_max : float
         The highest temperature, above 1.
     size : int
-        M, at least 2.
+        Number of temperatures M, at least 2.
 
     Returns
     -------
@@ -46,14 +46,14 @@ def exponential_grid(t_max: float, size: int) -> NDArray[np.float64]:
 
 
 def even_grid(t_max: float, size: int) -> NDArray[np.float64]:
-    """Inverse temperatures at even distances, from 1 down to 1 / t_max.
+    """Make evenly spaced inverse temperatures, from 1 down to 1 / t_max.
 
     Parameters
     ----------
     t_max : float
         The highest temperature, above 1.
     size : int
-        M, at least 2.
+        Number of temperatures M, at least 2.
 
     Returns
     -------
@@ -72,13 +72,13 @@ def _check_grid_shape(t_max: float, size: int, caller: str) -> None:
 
 
 def check_inverse_temperatures(value: ArrayLike, name: str, owner: str) -> NDArray[np.float64]:
-    """A grid of inverse temperatures, from T = 1 on and increasing in T.
+    """Check a grid of inverse temperatures: it must start at T = 1 and increase in T.
 
     Parameters
     ----------
     value : array-like of shape (M,)
     name, owner : str
-        The parameter and what it belongs to, for the message.
+        The parameter, and the class or function that has it, for the message.
 
     Returns
     -------
@@ -109,18 +109,18 @@ def check_inverse_temperatures(value: ArrayLike, name: str, owner: str) -> NDArr
 
 @dataclass(frozen=True, eq=False)
 class LogPartition:
-    """log C(T) over a grid, and what it was made for.
+    """log C(T) over a grid, with the hyperparameters that it was computed for.
 
     Parameters
     ----------
     inverse_temperatures : ndarray of shape (M,)
         1 = b_1 > ... > b_M.
     values : ndarray of shape (M,)
-        log C at each of them.
+        log C at each inverse temperature.
     method : str, default="given"
-        How they were found.
+        How the values were computed.
     standard_error : ndarray of shape (M,), optional
-        Of the values, where they are a Monte Carlo estimate.
+        Standard error of the values, if they are a Monte Carlo estimate.
     effective_sample_size : ndarray of shape (M,), optional
         (sum w)^2 / sum w^2 of the terms w of that estimate.
     bounds : ndarray of shape (2, M), optional
@@ -138,7 +138,7 @@ class LogPartition:
     made_for: dict[str, Any] = field(default_factory=dict)
 
     def __eq__(self, other: object) -> bool:
-        """Whether another holds the same numbers, made for the same."""
+        """Whether another one has the same numbers and the same hyperparameters."""
         if not isinstance(other, LogPartition):
             return NotImplemented
         mine, theirs = vars(self) | self.made_for, vars(other) | other.made_for
@@ -157,21 +157,23 @@ class LogPartition:
         hyperparameters: Mapping[str, Any] | None = None,
         owner: str = "LogPartition",
     ) -> None:
-        """Refuse to be used for another grid or other hyperparameters.
+        """Raise ValueError if log C is needed for another grid or other hyperparameters.
 
         Parameters
         ----------
         inverse_temperatures : array-like of shape (M,), optional
-            The grid that log C is wanted on.
+            The grid on which log C is needed.
         hyperparameters : mapping, optional
-            What it is wanted for.  Names that either side lacks are not compared.
+            The hyperparameters for which it is needed.  Only names that both sides have are
+            compared.
         owner : str
-            Who wants it, for the message.
+            The class that needs it, for the message.
 
         Raises
         ------
         ValueError
-            Naming what differs; also if the values are no finite number a temperature.
+            If something differs, which the message names, or if the values are not one
+            finite number for each temperature.
         """
         own = check_inverse_temperatures(
             self.inverse_temperatures, "inverse_temperatures", "LogPartition"
@@ -200,7 +202,7 @@ class LogPartition:
                 )
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write to a file, for :meth:`load`."""
+        """Write to a file that :meth:`load` can read."""
         arrays = {
             name: np.asarray(value)
             for name, value in vars(self).items()
@@ -220,12 +222,12 @@ class LogPartition:
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> LogPartition:
-        """Read what :meth:`save` wrote.
+        """Read a file that :meth:`save` wrote.
 
         Raises
         ------
         ValueError
-            If the file holds something else.
+            If the file holds no LogPartition.
         """
         fields: dict[str, Any] = {}
         made_for: dict[str, Any] = {}
@@ -254,13 +256,13 @@ def _same(given: Any, wanted: Any) -> bool:
     if given.dtype.kind in "biuf" and wanted.dtype.kind in "biuf":
         try:
             return bool(np.all(np.isclose(given, wanted, rtol=1e-12, atol=0)))
-        except ValueError:  # shapes that do not go together
+        except ValueError:  # the shapes cannot be broadcast
             return False
     return bool(np.array_equal(given, wanted))
 
 
 def shown(value: Any) -> str:
-    """A number, or the shape of an array, for a message.
+    """Describe a number, or an array by its shape, for a message.
 
     Parameters
     ----------
@@ -271,20 +273,20 @@ def shown(value: Any) -> str:
 
 
 class OutOfReach(ValueError):  # noqa: N818 - what happened is no mistake of the user's
-    """An exact log C would cost too much; method="auto" then takes Monte Carlo."""
+    """Raised if an exact log C would cost too much; method="auto" then uses Monte Carlo."""
 
 
 def check_log_c_at_1(
     values: NDArray[np.float64], inverse: NDArray[np.float64], n_data: int
 ) -> None:
-    """Raise OutOfReach where log C(1) = 0 is lost to rounding, which also tells of the rest.
+    """Raise OutOfReach if log C(1) is not 0: then rounding has spoilt the other values too.
 
     Parameters
     ----------
     values, inverse : ndarrays of shape (M,)
-        log C, and where; nothing is raised if no `inverse` is 1.
+        log C, and the inverse temperatures.  If none of these is 1, nothing is raised.
     n_data : int
-        The more there are, the more roundings add up.
+        Number of data; the more there are, the more rounding errors add up.
     """
     at_1 = values[inverse == 1]
     if not np.all(np.abs(at_1) <= _LOST * max(1.0, n_data / 1e3)):

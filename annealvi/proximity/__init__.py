@@ -1,7 +1,7 @@
-"""Proximity variational inference: the path to the optimum may change q only slowly.
+"""Proximity variational inference: on the way to the optimum q may change only slowly.
 
-The gradient algorithms of Altosaar, Ranganath, Blei (2018) on a model of binary factors.
-The coordinate-wise form for :class:`annealvi.TemperedFMM` is a temperature,
+This package has the gradient algorithms of Altosaar, Ranganath, Blei (2018) for a model of
+binary factors.  The coordinate-wise form for :class:`annealvi.TemperedFMM` is a temperature,
 :class:`annealvi.temperature.Proximity`.
 """
 

@@ -1,4 +1,4 @@
-r"""Proximity variational inference by gradients, and what it is compared with.
+r"""Proximity variational inference by gradients, and deterministic annealing for comparison.
 
 Algorithm 2 ("fast") moves the logits of q by
 
@@ -13,8 +13,8 @@ the gradient g at :math:`\theta_t` and ascends, from a point near it,
 .. math::
    g \cdot (\theta - \theta_t) - \|\theta - \theta_t\|^2 / 2\rho - k\, d(f(\theta) - \tilde f).
 
-Deterministic annealing weighs the entropy of q by max(1, k).  With k = 0 the first and the
-last are gradient ascent on L.
+Deterministic annealing weights the entropy of q by max(1, k).  With k = 0, Algorithm 2 and
+deterministic annealing are gradient ascent on L.
 
 References
 ----------
@@ -45,16 +45,16 @@ Array = NDArray[np.float64]
 
 
 class Adam:
-    """Moves along gradients, each number scaled by its own running size.
+    """Adam: steps along the gradient, each element scaled by a running average of its size.
 
     Parameters
     ----------
     rate : float
-        About the size of a move.
+        About the size of a step.
     decays : tuple of float, default=(0.9, 0.999)
-        Of the averages of the gradient and of its square.
+        Decays of the averages of the gradient and of its square.
     eps : float, default=1e-8
-        Gradients well below it make no move.
+        Gradients well below this lead to almost no step.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Adam:
         self._left = [1.0, 1.0]
 
     def __call__(self, gradient: Array) -> Array:
-        """The move along this gradient, of its shape."""
+        """Return the step along this gradient, of the same shape."""
         if self._averages is None:
             self._averages = np.zeros_like(gradient), np.zeros_like(gradient)
         for i, (average, decay) in enumerate(zip(self._averages, self._decays, strict=True)):
@@ -82,7 +82,7 @@ class Adam:
 
 @dataclass
 class Ascent:
-    """Where an ascent ended, and its way.
+    """The result of an ascent, and its history.
 
     Attributes
     ----------
@@ -91,13 +91,13 @@ class Ascent:
     means : ndarray of shape (n_runs, n_components, n_features)
         mu.
     elbo : ndarray of shape (n_runs,)
-        L in the end.
+        L at the end.
     n_steps : int
-        Steps made.
+        Number of steps made.
     steps : ndarray of shape (n_records + 1,)
-        After how many steps the following were taken.
+        Number of steps done at each record.
     elbo_path, magnitude_path : ndarray of shape (n_records + 1, n_runs)
-        L, and k, which is `nan` after the last step.
+        L and k at each record; k is `nan` after the last step.
     """
 
     logits: Array
@@ -110,38 +110,40 @@ class Ascent:
 
 
 class ProximityAscent(BaseEstimator):
-    r"""Gradient ascent on the ELBO whose path is constrained.
+    r"""Gradient ascent on the ELBO with a constraint on its path.
 
     Parameters
     ----------
     statistic : {"entropy", "kl", "mean", "variance", "mean_variance"}, default="entropy"
-        What of q may change only slowly, see :mod:`annealvi.proximity.statistics`.
-        Annealing does not use it.
+        The statistic of q that may change only slowly, see
+        :mod:`annealvi.proximity.statistics`.  Annealing does not use it.
     method : {"fast", "inner", "annealing"}, default="fast"
         Algorithm 2, Algorithm 1, or deterministic annealing with the same magnitudes.
     magnitude : float or None, default=None
-        :math:`k_0 \ge 0`; None means :math:`|L|` at the start of each run.  At 0 the ascent
-        is plain variational inference.
+        The first magnitude :math:`k_0 \ge 0`.  None means :math:`|L|` at the start of each
+        run.  With 0 the ascent is plain variational inference.
     shape : {"exponential", "linear"}, default="exponential"
-        :math:`k = k_0 \gamma^{t/T}`, or :math:`k_0 (1 - t/T)`.
+        How k falls: :math:`k_0 \gamma^{t/T}` or :math:`k_0 (1 - t/T)`.
     gamma : float, default=1e-10
-        :math:`\gamma`, in (0, 1]: what is left of the magnitude in the end.  Not used with
-        ``shape="linear"``.
+        :math:`\gamma`, in (0, 1], the fraction of the magnitude that is left at the end.  Not
+        used with ``shape="linear"``.
     decay : float, default=0.9999
         :math:`\alpha` of the statistic's moving average, in (0, 1].
     n_steps : int, default=10000
-        T.
+        Number of steps T.
     optimizer : {"adam", "gradient"}, default="adam"
+        Adam, or plain gradient steps.
     learning_rate : float, default=0.1
-        Of the optimizer, and :math:`\rho` of Algorithm 1.
+        Step size of the optimizer, and :math:`\rho` of Algorithm 1.
     n_inner : int, default=10
-        Steps of Algorithm 1's inner loop.
+        Number of steps of Algorithm 1's inner loop.
     noise : float, default=0.1
-        Standard deviation of what is added to the logits where an inner loop starts.
+        Standard deviation of the noise added to the logits at the start of an inner loop.
     n_records : int, default=100
-        How often the ELBO is recorded, evenly over the steps, besides the end.
+        Number of records of the ELBO, evenly spaced over the steps, not counting the one at
+        the end.
     random_state : int, RandomState instance or None, default=None
-        Of the noise.
+        Seed of the noise.
 
     Examples
     --------
@@ -208,15 +210,15 @@ class ProximityAscent(BaseEstimator):
     def ascend(
         self, model: BernoulliFactorModel, means: ArrayLike, logits: ArrayLike | None = None
     ) -> Ascent:
-        """Fit q and the components from a start, all runs at once.
+        """Fit q and the components from given starts, all runs at once.
 
         Parameters
         ----------
         model : BernoulliFactorModel
         means : array-like of shape (n_runs, n_components, n_features)
-            mu of each run; a lone run may leave the first axis out.
+            The first mu of each run.  The first axis may be left out for a single run.
         logits : array-like, broadcast to (n_runs, n_components, n_samples), optional
-            theta; by default 0.
+            The first theta; by default 0.
 
         Returns
         -------
@@ -227,8 +229,9 @@ class ProximityAscent(BaseEstimator):
         ValueError
             If a parameter or an array is out of its range.
         DivergenceError
-            If numbers cease to be finite; its ``state`` is an Ascent, the last one where they
-            and the ELBO were: of the step before or, where its ELBO is not, of the last record.
+            If logits, components or the ELBO become infinite or NaN.  Its ``state`` is the
+            last Ascent where all were finite: that of the step before or, if the ELBO is not
+            finite there, that of the last record.
         """
         self._validate_params()
         if not isinstance(model, BernoulliFactorModel):
@@ -241,7 +244,7 @@ class ProximityAscent(BaseEstimator):
 
 
 class _Run:
-    """One ascent of all runs."""
+    """The state of one ascent, of all runs."""
 
     def __init__(
         self, owner: ProximityAscent, model: BernoulliFactorModel, means: Array, logits: Array
@@ -287,7 +290,7 @@ class _Run:
         return self._result()
 
     def _moved(self, q: Bernoulli, a: Array, slope: Array, k: Array) -> tuple[Array, Array]:
-        """Logits and components after a step."""
+        """Return logits and components after a step."""
         means = self.means + self.move_means(slope)
         if self.owner.method == "annealing":
             return q.logit + self.move_logits(
@@ -321,7 +324,7 @@ class _Run:
         return logits
 
     def _pull(self, q: Bernoulli) -> Array:
-        """The gradient of d(f - past f), summed over statistics; 0 where there is no past."""
+        """The gradient of d(f - past f), summed over statistics; 0 in the first step."""
         pull = np.zeros_like(q.logit)
         for term, average in zip(self.terms, self.averages, strict=True):
             if average.value is not None:
@@ -347,7 +350,10 @@ class _Run:
             self._diverged(self.step + 1, np.any(bad, axis=0))
 
     def _diverged(self, step: int, runs: Any) -> None:
-        """Step back to where the ELBO is finite: long before the numbers it may not be."""
+        """Go back to a state with a finite ELBO, and raise DivergenceError.
+
+        The ELBO may become infinite or NaN long before logits and components do.
+        """
         elbo = self.model.elbo(Bernoulli(self.logits), self.means)
         if np.all(np.isfinite(elbo)):
             self.elbo = elbo
@@ -376,7 +382,7 @@ class _Run:
 
 
 def _check_logits(logits: Any, shape: tuple[int, ...]) -> Array:
-    """theta to start from."""
+    """Check the logits to start from, and return them."""
     if logits is None:
         return np.zeros(shape)
     array = as_array(logits)

@@ -4,8 +4,9 @@ r"""Binary factors with point components: the model of Figure 1 of proximity inf
    z_{ik} \sim \mathrm{Bern}(\pi_k), \quad x_i \sim N(\sum_k z_{ik} \mu_k, \sigma^2 I), \quad
    q(z_{ik}) = \mathrm{Bern}(\lambda_{ik} = \mathrm{sigmoid}(\theta_{ik}))
 
-with :math:`\mu` as parameters.  It is the factorial mixture of :mod:`annealvi.models.fmm`
-but for q(mu) = N(m, s I) there, which adds D s to each squared length.  The ELBO is
+with :math:`\mu` as parameters.  The factorial mixture of :mod:`annealvi.models.fmm` is the
+same model, except that it has q(mu) = N(m, s I), which adds D s to each squared length.  The
+ELBO is
 
 .. math::
    L = \sum_i \Big\{ -\tfrac{D}{2} \log 2\pi\sigma^2
@@ -45,14 +46,14 @@ Array = NDArray[np.float64]
 
 
 class BernoulliFactorModel:
-    """The data and the constants; logits and components are handed in.
+    """The data and constants of the model; logits and components are passed to its methods.
 
-    A leading axis of all arrays counts independent runs, which are worked out together.
+    The leading axis of all arrays is that of independent runs, which are computed together.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features) or (n_runs, n_samples, n_features)
-        Data of all runs, or of each.
+        The data, the same for all runs or different for each.
     prior_probability : float or array-like of shape (n_components,), default=0.5
         pi, in (0, 1).
     noise_variance : float, default=1.0
@@ -98,7 +99,7 @@ class BernoulliFactorModel:
                 f"The 'noise_variance' parameter of {name} must be a float in the range "
                 f"(0.0, inf). Got {noise_variance!r} instead."
             )
-        # component-major, as the kernels have it: data lie side by side
+        # component-major, as in the kernels: values of different data are contiguous
         self._x = np.ascontiguousarray(np.swapaxes(data.astype(np.float64), -1, -2))
         self.prior_probability = probability.astype(np.float64).reshape(-1, 1)
         self.prior_logit = np.log(self.prior_probability) - np.log1p(-self.prior_probability)
@@ -106,26 +107,27 @@ class BernoulliFactorModel:
 
     @property
     def n_samples(self) -> int:
-        """N."""
+        """The number of data N."""
         return self._x.shape[-1]
 
     @property
     def n_features(self) -> int:
-        """D."""
+        """The number of features D."""
         return self._x.shape[-2]
 
     def check_means(self, means: ArrayLike) -> Array:
-        """Components to start from, of shape (n_runs, K, D); a lone run gets a leading axis.
+        """Check components to start from; return them with shape (n_runs, K, D).
 
         Parameters
         ----------
         means : array-like of shape (n_components, n_features) or \
                 (n_runs, n_components, n_features)
+            Without the leading axis they are the start of a single run.
 
         Raises
         ------
         ValueError
-            If they are not finite or not of the data's shape.
+            If they are not finite or do not have the shape of the data.
         """
         array = as_array(means)
         runs = "n_runs" if self._x.ndim == 2 else str(len(self._x))
@@ -175,7 +177,7 @@ class BernoulliFactorModel:
         return log_h - quadratic / (2 * self.noise_variance) + local
 
     def gradients(self, q: Bernoulli, means: Array) -> tuple[Array, Array]:
-        """The coordinate optimum a of the logits, and the gradient of the components.
+        """Return the coordinate optimum a of the logits, and the gradient of the components.
 
         The gradient of the logits is ``(a - q.logit) * q.variance``.
 
@@ -200,10 +202,11 @@ class BernoulliFactorModel:
         return a, gradient / self.noise_variance
 
     def best_means(self, q: Bernoulli) -> Array:
-        r"""The exact M-step: mu that maximises L, the solution of R mu = A.
+        r"""Return the mu that maximises L, the solution of R mu = A (the exact M-step).
 
-        :math:`A = \lambda^T X` and :math:`R = \lambda^T \lambda + \mathrm{diag} \sum_i
-        \lambda_i (1 - \lambda_i)`.  A factor that no datum has gets the shortest solution.
+        Here :math:`A = \lambda^T X` and :math:`R = \lambda^T \lambda + \mathrm{diag} \sum_i
+        \lambda_i (1 - \lambda_i)`.  Where the solution is not unique, because a factor is in
+        no datum, the shortest one is returned.
 
         Parameters
         ----------
@@ -216,7 +219,7 @@ class BernoulliFactorModel:
         R = q.probability @ np.swapaxes(q.probability, -1, -2)
         diagonal = np.einsum("...kk->...k", R)
         diagonal += q.variance.sum(axis=-1)
-        # the pseudoinverse, also where R is so small that NumPy's would overflow
+        # a pseudoinverse that works even if R is so small that NumPy's would overflow
         values, vectors = np.linalg.eigh(R)
         least = np.maximum(1e-14 * values[..., -1:], 1e-100)
         inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > least)

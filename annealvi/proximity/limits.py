@@ -1,7 +1,7 @@
-r"""Where a proximity statistic equals a given value: limits for the logits of q.
+r"""Limits for the logits of q: the logits at which a statistic has a given value.
 
-KL(Bern(sigmoid theta) || Bern(sigmoid c)) falls to 0 at theta = c and rises on both sides, to
-log(1 + e^-c) above and log(1 + e^c) below.  The entropy is log 2 less the KL at c = 0.
+KL(Bern(sigmoid theta) || Bern(sigmoid c)) is 0 at theta = c.  It rises on both sides, towards
+log(1 + e^-c) above c and log(1 + e^c) below.  The entropy is log 2 less the KL for c = 0.
 """
 
 from __future__ import annotations
@@ -16,17 +16,19 @@ from annealvi.proximity.statistics import Bernoulli, kl
 
 Array = NDArray[np.float64]
 
-#: What is left of the KL's way to its maximum falls to e^-REACH about that far from the centre;
-#: further out is as good as infinite.  Lines between NODES miss by some 1e-6.  From centres beyond
-#: FAR the KL sets out so slowly that nodes are spaced otherwise: they miss by 1e-5, or from 15 on
-#: by what the KL itself loses to rounding.
+#: At a distance of about REACH from the centre the KL differs from its maximum by a fraction
+#: e^-REACH; distances beyond are treated as infinite.  Linear interpolation between NODES has
+#: an error of about 1e-6.  For centres beyond FAR the KL rises so slowly at first that nodes
+#: are spaced differently.  The error is then 1e-5 or, for centres beyond 15, the rounding
+#: error of the KL itself.
 NODES, REACH, FAR = 4096, 30.0, 2.0
-#: Numbers looked up at a time: what lies between stays in the cache, and calls are few.
+#: Numbers looked up at a time: few enough for temporary arrays to stay in the cache, and
+#: enough to keep the number of calls low.
 CHUNK = 4096
 
 
 def kl_limits(values: Array, centre: Array) -> tuple[Array, Array]:
-    """The logits on both sides of the centre at which the KL has given values.
+    """Find the logits on both sides of the centre at which the KL has given values.
 
     Parameters
     ----------
@@ -38,7 +40,7 @@ def kl_limits(values: Array, centre: Array) -> tuple[Array, Array]:
     Returns
     -------
     lower, upper : ndarray of shape (K, n)
-        Around the centre; infinite where the KL never comes to the value.
+        On either side of the centre; infinite if the KL never reaches the value.
     """
     lower, upper = np.empty_like(values), np.empty_like(values)
     each = max(1, CHUNK // max(1, values.shape[1]))
@@ -53,7 +55,7 @@ def kl_limits(values: Array, centre: Array) -> tuple[Array, Array]:
 
 
 def _distance(values: Array, c: float) -> Array:
-    """How far above c the KL has these values."""
+    """The distance above c at which the KL has these values."""
     table, most = _table(c)
     place = _key(values / most, c) * ((NODES - 1) / _last_key(c))
     cell = np.minimum(place, NODES - 2.0).astype(np.intp)
@@ -64,8 +66,11 @@ def _distance(values: Array, c: float) -> Array:
 
 
 def _key(done: Array, c: float) -> Array:
-    """Of the part of the way to the maximum that is done: linear in the distance near the
-    centre, and like its root far out; the fourth root of that about a centre beyond FAR."""
+    """The key of KL values, given as fractions of the maximum.
+
+    It is linear in the distance near the centre, and grows like its square root far out.  For
+    centres beyond FAR it is the fourth root of that.
+    """
     with np.errstate(divide="ignore"):
         key = np.sqrt(-np.log1p(-np.minimum(done, 1.0)))
     return np.sqrt(np.sqrt(key)) if abs(c) > FAR else key
@@ -78,7 +83,7 @@ def _last_key(c: float) -> float:
 
 @lru_cache(maxsize=256)
 def _table(c: float) -> tuple[Array, float]:
-    """Distances above c at evenly spaced keys, and the KL's maximum there."""
+    """Distances above c at evenly spaced keys, and the maximum of the KL above c."""
     most = float(np.logaddexp(0.0, -c))
     distances = (2 * REACH + 2 * abs(c)) * np.linspace(0.0, 1.0, 4 * NODES) ** 2
     keys = _key(kl(Bernoulli(c + distances), c)[0] / most, c)

@@ -1,8 +1,8 @@
-r"""What holds a statistic near its past: a distance, a moving average, a magnitude.
+r"""The penalty that keeps a statistic near its past values.
 
-The penalty of proximity variational inference is :math:`k\, d(f(\lambda) - \tilde f)`, with
-d the inverse Huber distance, :math:`\tilde f` a moving average of the statistic along the
-way, and k a magnitude that falls.
+The penalty of proximity variational inference is :math:`k\, d(f(\lambda) - \tilde f)`.  Here
+d is the inverse Huber distance, :math:`\tilde f` a moving average of the statistic over the
+steps, and k a magnitude that falls.
 
 References
 ----------
@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from annealvi.schedules import Exponential, Linear, Schedule
 
-#: How k falls, as a fraction of the first: k0 gamma^s, or linearly to nothing.
+#: How k falls, as a fraction of k0: to k0 gamma^s, or linearly to 0.
 MAGNITUDES: dict[str, Callable[[float], Schedule]] = {
     "exponential": lambda gamma: Exponential(1.0, gamma),
     "linear": lambda gamma: Linear(1.0, 0.0),
@@ -50,16 +50,17 @@ def inverse_huber_derivative(u: ArrayLike) -> NDArray[np.float64]:
 
 
 class MovingAverage:
-    r"""An exponential moving average, debiased from zero.
+    r"""An exponential moving average without the bias of its start at zero.
 
-    :math:`g_t = \alpha g_{t-1} + (1 - \alpha) f_t` from :math:`g_0 = 0` sums weights of
-    :math:`1 - \alpha^t`; what is kept is :math:`\tilde f_t = g_t / (1 - \alpha^t)`, by
+    In :math:`g_t = \alpha g_{t-1} + (1 - \alpha) f_t` with :math:`g_0 = 0` the weights add up
+    to :math:`1 - \alpha^t`.  The average is :math:`\tilde f_t = g_t / (1 - \alpha^t)`,
+    computed as
 
     .. math::
-       \tilde f_t = \tilde f_{t-1} + \frac{1 - \alpha}{1 - \alpha^t} (f_t - \tilde f_{t-1}),
+       \tilde f_t = \tilde f_{t-1} + \frac{1 - \alpha}{1 - \alpha^t} (f_t - \tilde f_{t-1}).
 
-    which is the plain mean at :math:`\alpha = 1`.  For t well below 1/(1 - alpha) it nearly
-    is one for every alpha.
+    For :math:`\alpha = 1` this is the plain mean.  For every alpha it is close to the plain
+    mean as long as t is well below 1/(1 - alpha).
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ class MovingAverage:
     Attributes
     ----------
     value : ndarray or None
-        The average; None before the first `update`.  An update makes another array.
+        The average; None before the first `update`.  Each update makes a new array.
 
     Raises
     ------
@@ -89,12 +90,12 @@ class MovingAverage:
         self._n_seen = 0
 
     def update(self, new: ArrayLike) -> NDArray[np.float64]:
-        """See another value; give the average.
+        """Include another value, and return the new average.
 
         Parameters
         ----------
         new : array-like
-            Of the same shape each time.
+            Must have the same shape each time.
         """
         new = np.asarray(new, dtype=np.float64)
         self._left *= self.decay

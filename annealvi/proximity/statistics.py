@@ -1,7 +1,7 @@
-r"""Proximity statistics f of a Bernoulli q, and how they answer to its logit.
+r"""Proximity statistics f of a Bernoulli q, and their derivatives with respect to its logit.
 
-A proximity statistic is what of q may only change slowly along the way.  Here q(z) =
-Bern(lambda) with lambda = sigmoid(theta), each element by itself:
+A proximity statistic is a property of q that may only change slowly during the fit.  Here
+q(z) = Bern(lambda) with lambda = sigmoid(theta), for each element separately:
 
 .. math::
    \text{entropy:}\quad f &= H(\lambda), & f' &= -\theta \lambda (1 - \lambda) \\
@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 
 
 class Bernoulli:
-    r"""Many independent q(z) = Bern(lambda), by their logits.
+    r"""Many independent q(z) = Bern(lambda), given by their logits.
 
     Parameters
     ----------
@@ -42,13 +42,13 @@ class Bernoulli:
     probability : ndarray
         lambda.
     variance : ndarray
-        lambda (1 - lambda), relatively exact in both tails.
+        lambda (1 - lambda), with small relative error in both tails.
     """
 
     def __init__(self, logit: Array) -> None:
         self.logit = logit
         size = np.abs(logit)
-        self._tail = np.exp(-size)  # of the less probable value, not normalised
+        self._tail = np.exp(-size)  # probability of the less likely value, not normalised
         likely = 1.0 / (1.0 + self._tail)
         unlikely = self._tail * likely
         self._size, self._unlikely = size, unlikely
@@ -61,24 +61,24 @@ class Bernoulli:
         return np.log1p(self._tail) + self._size * self._unlikely
 
 
-#: A statistic and its derivative, from q and the logit of the prior's pi.
+#: A function of q and of the logit of the prior's pi that returns f and its derivative.
 Statistic = Callable[[Bernoulli, Array], tuple[Array, Array]]
 
 
 def entropy(q: Bernoulli, prior_logit: ArrayLike = 0.0) -> tuple[Array, Array]:
-    """H(q), and its derivative.
+    """Return H(q) and its derivative.
 
     Parameters
     ----------
     q : Bernoulli
     prior_logit : array-like
-        Makes no difference.
+        Not used.
     """
     return q.entropy, -q.logit * q.variance
 
 
 def kl(q: Bernoulli, prior_logit: ArrayLike = 0.0) -> tuple[Array, Array]:
-    """KL(q || p), and its derivative.
+    """Return KL(q || p) and its derivative.
 
     Parameters
     ----------
@@ -86,37 +86,37 @@ def kl(q: Bernoulli, prior_logit: ArrayLike = 0.0) -> tuple[Array, Array]:
     prior_logit : array-like
         logit pi of p, broadcast to q.
     """
-    # log pi and log (1 - pi) differ by the logit: lambda times it, and log (1 - pi) once
+    # E_q[log p] = lambda logit pi + log (1 - pi)
     c = np.asarray(prior_logit, dtype=np.float64)
     value = np.logaddexp(0.0, c) - q.probability * c - q.entropy
     return np.maximum(value, 0.0), (q.logit - c) * q.variance
 
 
 def mean(q: Bernoulli, prior_logit: ArrayLike = 0.0) -> tuple[Array, Array]:
-    """lambda, and its derivative.
+    """Return lambda and its derivative.
 
     Parameters
     ----------
     q : Bernoulli
     prior_logit : array-like
-        Makes no difference.
+        Not used.
     """
     return q.probability, q.variance
 
 
 def variance(q: Bernoulli, prior_logit: ArrayLike = 0.0) -> tuple[Array, Array]:
-    """lambda (1 - lambda), and its derivative.
+    """Return lambda (1 - lambda) and its derivative.
 
     Parameters
     ----------
     q : Bernoulli
     prior_logit : array-like
-        Makes no difference.
+        Not used.
     """
     return q.variance, q.variance * (1.0 - 2.0 * q.probability)
 
 
-#: What each name stands for: the distances of several statistics are added.
+#: The statistics that each name means.  If there are several, their distances are added.
 STATISTICS: dict[str, tuple[Statistic, ...]] = {
     "entropy": (entropy,),
     "kl": (kl,),

@@ -1,4 +1,4 @@
-"""How hot: the temperature T of each step of a fit, planned or learned from the data."""
+"""Temperatures: T of each step of a fit, planned or learned from the data."""
 
 from annealvi.temperature.annealed import Annealed, Fixed
 from annealvi.temperature.base import Temperature

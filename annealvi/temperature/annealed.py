@@ -12,12 +12,12 @@ from annealvi.model import Critical, Form
 from annealvi.schedules import Exponential, Linear, Relaxing, Schedule
 from annealvi.temperature.base import Temperature, whole_steps
 
-#: Fraction of the fit that is annealed where neither `length` nor `passes` is given.
+#: Fraction of the fit that is annealed if neither `length` nor `passes` is given.
 DEFAULT_LENGTH = 1 / 3
-#: The hottest start of a fit that asks for one: with many topics documents choose among them
+#: The highest T0 of ``start="auto"``.  If there are many topics, documents choose among them
 #: at any temperature.
 HOTTEST = 6.0
-#: How T falls from T0 to 1.
+#: How T falls from T0 to 1, by the name of the shape.
 SHAPES: dict[str, Callable[[float], Schedule]] = {
     "linear": lambda start: Linear(start, 1.0),
     "exponential": lambda start: Exponential(start, 1.0 / start),
@@ -61,33 +61,33 @@ class Fixed(Temperature):
 class Annealed(Temperature):
     r"""A temperature that falls from `start` to 1 and stays there.
 
-    With L annealing steps, step t = 0, ..., L - 1 runs at
+    With L annealing steps, step t = 0, ..., L - 1 has the temperature
 
     - ``"linear"``: :math:`T = T_0 + (1 - T_0) t / L`,
     - ``"exponential"``: :math:`T = T_0^{1 - t/L}`,
     - ``"relax"``: :math:`T = T_0^{\exp(-4 t / L)}`, whose logarithm decays with
       time constant L/4,
 
-    and every later step at exactly T = 1.  At least one step does: L is at most the
+    and every later step has exactly T = 1.  There is at least one such step: L is at most the
     planned number of steps less one, so a fit of a single step is not annealed.
 
     Parameters
     ----------
     start : float or "auto", default=3.9
-        The first temperature T0 >= 1.  It must exceed the critical temperature below
-        which the objective breaks into several optima, or nothing is gained.  ``"auto"`` is
-        :math:`\min(1.2 T_c, 3 + 0.2 T_c, 6)` where the model knows the critical temperature
-        :math:`T_c` of the data: LDA does.
+        The first temperature T0 >= 1.  Below a critical temperature the objective has
+        several optima; annealing helps only if T0 lies above it.  ``"auto"`` is
+        :math:`\min(1.2 T_c, 3 + 0.2 T_c, 6)`, for models that know the critical temperature
+        :math:`T_c` of their data, as LDA does.
     length : float or None, default=None
         The annealed fraction of the fit, in (0, 1]: L = ceil(length * steps).  None
         means 1/3, unless `passes` is given.
     passes : float or None, default=None
-        The length in effective passes over the data (steps * batch size / documents)
-        instead, as the papers give it; at most the passes of the fit.
-        ``partial_fit`` does not know how long the fit will be: it anneals only where
+        Give this instead of `length` to set the length in effective passes over the data
+        (steps * batch size / documents), as the papers do.  At most the passes of the fit.
+        ``partial_fit`` does not know how long the fit will be, so it anneals only if
         `passes` is given, counted over ``total_samples`` documents.
     shape : {"relax", "exponential", "linear"}, default="relax"
-        See above.
+        How T falls, see above.
     form : {"likelihood", "posterior"}, default="likelihood"
         ``"likelihood"`` tempers the likelihood (annealed variational inference, Mandt
         et al. 2016); ``"posterior"`` tempers likelihood and priors together
@@ -138,11 +138,11 @@ class Annealed(Temperature):
                 f"temperature is known, as it is in TemperedLDA. {owner} needs a number."
             )
         self.n_annealing_steps_ = self._annealing_steps(n_steps, steps_per_pass, owner)
-        if self.n_annealing_steps_ > 0:  # it may have to be worked out
+        if self.n_annealing_steps_ > 0:  # only then: T0 may be costly to compute
             self.start_ = self._first(model)
 
     def _annealing_steps(self, n_steps: int | None, steps_per_pass: float, owner: str) -> int:
-        """L of a fit of so many steps."""
+        """L of a fit of `n_steps` steps."""
         passes = 0.0 if self.passes is None else self.passes
         if n_steps is None:
             return whole_steps(passes * steps_per_pass)

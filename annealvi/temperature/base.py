@@ -1,9 +1,9 @@
-"""How hot: the temperature T of each step of a fit.
+"""The temperature T of each step of a fit: the base class.
 
-Raising the likelihood to b = 1/T and letting T fall to 1 smooths the variational
-objective while the fit still looks for its optimum.  The optimiser asks a
-temperature for ``inverse(step)`` before each batch and shows it the local step
-afterwards with ``observe``.
+The likelihood is raised to the power b = 1/T, and T falls to 1.  At high T the variational
+objective is smoother, which helps the fit to find a good optimum.  The optimiser calls
+``inverse(step)`` of the temperature before each batch, and ``observe`` with the local step
+after it.
 
 References
 ----------
@@ -27,20 +27,20 @@ from annealvi.model import Form, LocalStep, Tempering
 class Temperature(BaseEstimator):
     """A temperature: parameters in scikit-learn's sense, and a plan for one fit.
 
-    Fitting never changes the object the user passed: the estimator asks it for a
-    plan, which is a clone that knows how many steps there will be.
+    Fitting never changes the object that the user passed.  The estimator asks it for a
+    plan, which is a clone that knows the number of steps.
     """
 
-    #: Whether ``observe`` wants energies and entropies, which cost time.
+    #: Whether ``observe`` needs energies and entropies, which take time to compute.
     observes = False
-    #: Whether it changes the objective; if not, the way to its optimum alone.
+    #: Whether it changes the objective.  If not, it only changes the way to the optimum.
     tempers = True
     _parameter_constraints: ClassVar[dict] = {}
     form: Form = "likelihood"
 
     @property
     def perturbs(self) -> bool:
-        """Whether a model may be moved at random while T falls, as the mixtures are."""
+        """Whether the model may be perturbed at random while T falls, as the mixtures are."""
         return True
 
     def plan(
@@ -51,18 +51,18 @@ class Temperature(BaseEstimator):
         model: Any = None,
         owner: str = "fit",
     ) -> Self:
-        """A copy of this temperature for a fit of so many steps.
+        """Return a copy of this temperature that is planned for one fit.
 
         Parameters
         ----------
         n_steps : int or None
-            Planned steps; None when the data come as a stream of unknown length.
+            Planned number of steps; None if the data are a stream of unknown length.
         steps_per_pass : float, default=1
-            Steps that make one pass over the data.
+            Number of steps in one pass over the data.
         model : Model, optional
-            What is fitted; a temperature learned from the data asks it for log C(T).
+            The model to fit.  A temperature learned from the data asks it for log C(T).
         owner : str
-            Who asks, for the messages.
+            Name of the caller, for the messages.
         """
         self.check()
         planned = clone(self)
@@ -70,7 +70,7 @@ class Temperature(BaseEstimator):
         return planned
 
     def check(self) -> None:
-        """Raise if a parameter is out of its range."""
+        """Raise ValueError if a parameter is out of its range."""
         self._validate_params()
 
     def __eq__(self, other: object) -> bool:
@@ -81,26 +81,26 @@ class Temperature(BaseEstimator):
         return all(_same(value, theirs[name]) for name, value in self.get_params().items())
 
     def __hash__(self) -> int:
-        return hash(type(self))  # parameters may be arrays, and may be set
+        return hash(type(self))  # parameters may be arrays, and may change
 
     def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any, owner: str) -> None:
-        """Work out what `inverse` needs; called on the clone."""
+        """Compute what `inverse` needs; called on the clone."""
 
     def attach(self, model: Any) -> None:
-        """Go on with another model that the same plan is for; called on the clone."""
+        """Continue the same plan with another model; called on the clone."""
 
     def inverse(self, step: int) -> float:
         """The inverse temperature 1/T of step 0, 1, 2, ..."""
         raise NotImplementedError
 
     def settled(self, step: int) -> bool:
-        """Whether T changes no more from this step on."""
+        """Whether T stays the same from this step on."""
         raise NotImplementedError
 
     def observe(self, local: LocalStep, scale: float) -> None:
-        """See what the step brought, and data in the population over those in the batch.
+        """Take note of a local step; temperatures that are learned update themselves.
 
-        Schedules ignore it.
+        `scale` is the number of data in the population over the number in the batch.
         """
 
     def tempering(self, step: int) -> Tempering:
@@ -108,7 +108,7 @@ class Temperature(BaseEstimator):
         return Tempering(self.inverse(step), self.form)
 
     def learned(self) -> Tempering | None:
-        """The temperature that a fit has learned, to predict at; None if it was planned."""
+        """The temperature that a fit has learned, for predictions; None if it was planned."""
         return None
 
 
@@ -120,7 +120,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def whole_steps(steps: float) -> int:
-    """The next whole number, but 7.000000000000001 steps are 7.
+    """Round up to a whole number, but ignore rounding errors: 7.000000000000001 gives 7.
 
     Parameters
     ----------

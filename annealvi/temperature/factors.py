@@ -14,50 +14,52 @@ from annealvi.proximity.limits import kl_limits
 from annealvi.proximity.penalty import MAGNITUDES, MovingAverage
 from annealvi.temperature.base import Temperature, whole_steps
 
-LEAST = 1e-30  # of 1/T: what float32 holds
-TINY = float(np.finfo(np.float64).tiny)  # 0 log 0 = 0
+LEAST = 1e-30  # the least 1/T, so that float32 can hold it
+TINY = float(np.finfo(np.float64).tiny)  # so that 0 log 0 is 0
 
 
 class Proximity(Temperature):
-    r"""A temperature for each binary factor, which keeps a statistic of q near its past.
+    r"""A temperature for each binary factor, which keeps a statistic of q near its past values.
 
-    Proximity variational inference adds :math:`-k\, d(f - \tilde f)` to the objective, where f
-    is the entropy of a factor q(z) = Bern(sigmoid theta), or its KL from the prior, and
-    :math:`\tilde f` its average over the steps so far.  Here d is :math:`\tilde H - H`, or the
-    KL less its average, where that is positive, and 0 where q is less certain than it was.  With
-    a the logit that plain inference would choose, the optimum then is a *local, adaptive
-    temperature*: theta = a / T with
+    Proximity variational inference adds :math:`-k\, d(f - \tilde f)` to the objective.  Here f
+    is a statistic of a factor q(z) = Bern(sigmoid theta), either its entropy H or its KL from
+    the prior, and :math:`\tilde f` is the average of f over the steps so far.  The distance d
+    is :math:`\tilde H - H`, or the KL less its average, if that is positive.  Otherwise q is
+    less certain than it was, and d is 0.  Let a be the logit that plain inference would
+    choose.  The optimum is then a *local, adaptive temperature*: theta = a / T with
 
     .. math::
        T = 1 \text{ if } H(a) \ge \tilde H, \quad
        T = 1 + k \text{ if } H(a / (1 + k)) < \tilde H, \quad
        \text{else } H(a / T) = \tilde H
 
-    (for the KL: about the prior's logit, and with the inequalities turned).  So factors that
-    become certain too fast are held back, and others are not.  The globals step at T = 1.  k
-    falls over the first `length` of the fit, and then is 0.
+    (for the KL: about the prior's logit, and with the inequalities reversed).  So factors that
+    become certain too fast are held back, and others are not.  The global variables step at
+    T = 1.  k falls during the first part of the fit, given by `length`, and is 0 afterwards.
 
-    For models of binary factors: :class:`annealvi.TemperedFMM`.
+    It can be used with models of binary factors, such as :class:`annealvi.TemperedFMM`.
 
     Parameters
     ----------
     statistic : {"entropy", "kl"}, default="entropy"
-        What changes slowly.  They are the same where the prior's probability is 1/2.
+        The statistic that changes slowly.  The two are equivalent if the prior probability is
+        1/2.
     magnitude : float or None, default=None
-        The first k, at least 0 (plain inference).  None means the energy of a datum at the
-        start, -E_q[log p(x, z | globals)] without the Gaussian's constant: on the scale of
-        the logits, whatever the units and the number of data.
+        The first k, at least 0 (plain inference).  None means the energy per datum at the
+        start, -E_q[log p(x, z | globals)] without the Gaussian's constant.  That is on the
+        scale of the logits, whatever the units and the number of data.
     gamma : float, default=1e-4
-        What is left of k at the end of its way, in (0, 1].  The paper's 1e-10 is for a way
-        of 10,000 steps: in the hundred of a usual fit it spends too few where k matters.
-        Not used with ``shape="linear"``.
+        The fraction of the first k that is left when k has fallen, in (0, 1].  The paper's
+        1e-10 is for 10,000 steps; in the hundred steps of a usual fit it would leave too few
+        steps in which k matters.  Not used with ``shape="linear"``.
     shape : {"exponential", "linear"}, default="exponential"
-        :math:`k_0 \gamma^s`, or :math:`k_0 (1 - s)`, with s the fraction of the way.
+        How k falls: :math:`k_0 \gamma^s` or :math:`k_0 (1 - s)`, where s is the fraction of
+        these steps that is done.
     decay : float, default=0.9999
         :math:`\alpha` of the moving average, in (0, 1]; near 1 it is the mean of all steps.
     length : float, default=0.5
-        The fraction of the planned steps, in (0, 1], over which k falls; at least the last
-        step is without.
+        The fraction of the planned steps, in (0, 1], over which k falls.  At least in the
+        last step k is 0.
 
     Examples
     --------
@@ -70,8 +72,8 @@ class Proximity(Temperature):
 
     References
     ----------
-    Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*, AISTATS; the
-    coordinate-wise form, which it leaves to future work, is derived in docs/proximity.md.
+    Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*, AISTATS.  The paper
+    leaves the coordinate-wise form to future work; docs/proximity.md derives it.
     """
 
     _parameter_constraints: ClassVar[dict] = {
@@ -125,7 +127,7 @@ class Proximity(Temperature):
 
     @property
     def perturbs(self) -> bool:
-        """Not: the globals step at T = 1, where heat cannot make them vanish."""
+        """False: the globals step at T = 1, so a high temperature cannot make them vanish."""
         return False
 
     def attach(self, model: Any) -> None:
@@ -160,7 +162,7 @@ class Proximity(Temperature):
         return logit if self.statistic == "kl" else np.zeros_like(logit)
 
     def _statistic(self) -> NDArray[np.float64]:
-        """KL of each factor from the centre: log 2 less the entropy where that is 0."""
+        """KL of each factor from the centre; if the centre is 0, log 2 less the entropy."""
         nu = np.asarray(self._model.factors(), dtype=np.float64)
         c = self._centre()[:, None]
         left = 1.0 - nu

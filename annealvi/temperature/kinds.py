@@ -1,4 +1,4 @@
-"""What stands for a temperature where an estimator asks for one."""
+"""What users may give as the `temperature` of an estimator: numbers, names and objects."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from sklearn.base import clone
 from annealvi.temperature.annealed import Annealed, Fixed
 from annealvi.temperature.base import Temperature
 
-#: What a string stands for as a `temperature` where the model has no kinds of its own.
+#: The temperatures that strings stand for, in estimators that have no kinds of their own.
 KINDS: dict[str, Temperature] = {"annealed": Annealed()}
 
 
 def as_temperature(value: Any, owner: str, kinds: Mapping[str, Temperature] = KINDS) -> Temperature:
-    """The temperature object that a `temperature` parameter stands for, checked.
+    """Check a `temperature` parameter and return the temperature object that it means.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def as_temperature(value: Any, owner: str, kinds: Mapping[str, Temperature] = KI
     owner : str
         The estimator's name, for the messages.
     kinds : dict of str to Temperature
-        What names stand for.
+        The temperatures that names stand for.
     """
     if isinstance(value, Temperature):
         value.check()

@@ -1,4 +1,4 @@
-"""What temperatures that are learned from the data have in common."""
+"""The common base of temperatures that are learned from the data."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike
 from annealvi._validation import as_array
 from annealvi.temperature.base import Temperature, whole_steps
 
-#: log T relaxes by exp(-12) over the planned steps, unless another damping is given.
+#: Over the planned steps log T relaxes by a factor exp(-12), unless `damping` is given.
 DEFAULT_RELAXATION = 12.0
 
 
 class Learned(Temperature):
-    """What temperatures learned from the data have in common: they learn, then T is 1.
+    """Base class of temperatures that first learn T from the data and then run at T = 1.
 
     A subclass has the parameters `damping` and `final_fraction`.
     """
@@ -28,16 +28,20 @@ class Learned(Temperature):
 
     @property
     def observes(self) -> bool:  # type: ignore[override]
-        """As long as it learns."""
+        """Whether it is still learning."""
         return not self.settled(self._step)
 
     def _prepare_learning(
         self, n_steps: int | None, steps_per_pass: float, damping: float | None = None
     ) -> None:
-        """Count steps and choose `damping`, unless one is given here or by the user."""
+        """Plan the learning steps, and choose a damping.
+
+        The damping is that of the user or, if there is none, the argument; if that is None
+        too, it follows from the number of steps.
+        """
         planned = max(1, whole_steps(steps_per_pass) if n_steps is None else n_steps)
         self._n_learning_steps = math.inf
-        #: The step after which T must have cooled, or the user is told.
+        #: If T has not cooled after this step, a warning is given.
         self._check_after: float = planned
         if n_steps is not None:
             self._n_learning_steps = n_steps - whole_steps(self.final_fraction * n_steps)
@@ -51,18 +55,18 @@ class Learned(Temperature):
         return step >= self._n_learning_steps
 
     def _learns(self) -> bool:
-        """Whether the step just made is one to learn from; counts it."""
+        """Count the step just made; return whether it is a learning step."""
         self._step += 1
         return not self.settled(self._step - 1)
 
 
 class Running:
-    """Exponential averages of what minibatches say; of all data, what the last step said.
+    """Exponential averages over minibatches; where a step sees all data, its own values.
 
     Parameters
     ----------
     weight : float
-        Of the newest minibatch.
+        Weight of the newest minibatch.
     """
 
     def __init__(self, weight: float) -> None:
@@ -70,7 +74,10 @@ class Running:
         self.values: list[Any] = []
 
     def add(self, *values: Any, scale: float) -> list[Any]:
-        """Average in sums over a batch, `scale` being the data it stands for over its own."""
+        """Add sums over a batch and return the averages, scaled to the population.
+
+        `scale` is the number of data in the population over the number in the batch.
+        """
         scaled = [scale * value for value in values]
         if not self.values or scale == 1:
             self.values = scaled
@@ -81,15 +88,15 @@ class Running:
 
 
 def check_prior_weights(value: ArrayLike | None, size: int, owner: str) -> None:
-    """Raise unless a prior over temperatures is None or positive numbers, one for each.
+    """Raise ValueError unless a prior is None or has a positive number for each temperature.
 
     Parameters
     ----------
     value : array-like or None
     size : int
-        How many there must be.
+        Number of temperatures.
     owner : str
-        Whose parameter it is, for the message.
+        Class whose parameter it is, for the message.
     """
     if value is None:
         return

@@ -1,4 +1,4 @@
-r"""A temperature for each document, learned from how well it is explained."""
+r"""A temperature for each document, learned from how well the model explains it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from annealvi.temperature.learned import Learned, Running, check_prior_weights
 
 Normaliser = Literal["document", "corpus"]
 
-#: Inverse temperatures that outlier scores are read from, m / 100 for m = 1, ..., 100.
+#: Inverse temperatures over which outlier scores are averaged, m / 100 for m = 1, ..., 100.
 SCORE_GRID = np.arange(1, 101) / 100
 
 
 class DocumentRule:
-    r"""The temperatures of documents from their energies.
+    r"""The rule that computes the temperatures of documents from their energies.
 
     .. math::
        r_{md} \propto \pi_m \exp(b_m L_d - \log C_d(b_m)), \quad b^*_d = \sum_m r_{md} b_m
@@ -34,14 +34,14 @@ class DocumentRule:
     log_prior : ndarray of shape (M,)
         log pi, not necessarily normalised.
     rounds : int
-        How often a document and its temperature are fitted in turn.
+        How many times a document and its temperature are fitted in turn.
     corpus : ndarray of shape (M,), optional
-        log C of a word of the corpus, which then stands for each document's own.
+        log C per word of the corpus.  If given, it replaces each document's own.
     level : float, optional
-        What the geometric mean of b_d is scaled to, within [floor, 1], over documents that are
-        handed in together.
+        If given, the b_d of the documents in a call are scaled to have this geometric mean,
+        and then limited to [floor, 1].
     floor : float, default=0.02
-        Where `level` is given.
+        The least b_d if `level` is given.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class DocumentRule:
         if self.corpus is not None:
             log_c = n_units[:, None] * self.corpus
         scores = self.log_prior + energy[:, None] * self.inverses - log_c
-        # no matrix product: its roundings depend on how many documents there are
+        # no matrix product: its rounding errors depend on the number of documents
         b = np.sum(softmax(scores, axis=1) * self.inverses, axis=1)
         if self.level is None:
             return b
@@ -83,62 +83,65 @@ class DocumentRule:
 class LocalVariational(Learned):
     r"""A temperature for each document, learned from the data.
 
-    Each document has a latent temperature of its own: with :math:`b_m = m/M` and prior
-    :math:`\pi`,
+    Each document has a latent temperature of its own.  With :math:`b_m = m/M` and prior
+    :math:`\pi`, a step fits
 
     .. math::
-       r_{md} \propto \pi_m \exp(b_m L_d - \log C_d(b_m)), \quad b^*_d = \sum_m r_{md} b_m,
+       r_{md} \propto \pi_m \exp(b_m L_d - \log C_d(b_m)), \quad b^*_d = \sum_m r_{md} b_m
 
-    in turn with the document's topics, L_d being the energy
-    :math:`\sum_v n_{dv} \sum_k \phi_{dvk} (E \log\theta_{dk} + E \log\beta_{kv})` (with
-    :math:`\log E \beta` for :math:`E \log\beta` where topics are points) and
+    and the document's topics in turn.  L_d is the energy
+    :math:`\sum_v n_{dv} \sum_k \phi_{dvk} (E \log\theta_{dk} + E \log\beta_{kv})`, with
+    :math:`\log E \beta` in place of :math:`E \log\beta` where topics are points, and
 
     .. math::
        \log C_d(b) = N_d \log \sum_k \exp(b E \log\theta_{dk}) \sum_v \exp(b E \log\beta_{kv})
 
-    the normaliser at the current q.  Documents that are explained badly run hot and so
-    count less: the topics take :math:`\lambda = \eta + \sum_d b_d n_d \phi_d`.  Left alone
-    the temperatures fall to 1 within a fraction of a pass.  So by default they are scaled
-    to a level that cools over the fit,
+    is the log normaliser at the current q.  Documents that are explained badly have high
+    temperatures and so count less: the topics become
+    :math:`\lambda = \eta + \sum_d b_d n_d \phi_d`.
+
+    Without further measures the temperatures fall to 1 within a fraction of a pass.  So by
+    default they are scaled to a level that cools over the fit,
 
     .. math::
        b_d = \mathrm{clip}(b^*_d \bar B / \mathrm{geomean}(b^*), 0.02, 1),
 
-    :math:`\log \bar B` relaxing from :math:`-\log` `start` to 0 (the mean is over a
-    minibatch, or a block of some thousand documents of a batch), and a last phase runs at
-    T = 1.
+    where :math:`\log \bar B` relaxes from :math:`-\log` `start` to 0.  The geometric mean is
+    over a minibatch, or over a block of some thousand documents of a batch.  The last phase
+    of the fit runs at T = 1.
 
-    Temperatures may be continuous: with the prior :math:`b_d \sim \mathrm{Beta}(a, c)` the
-    optimal q is the free form
+    Temperatures may be continuous.  With the prior :math:`b_d \sim \mathrm{Beta}(a, c)` the
+    optimal q has the free form
 
     .. math::
        q(b_d) \propto b_d^{a-1} (1 - b_d)^{c-1} \exp(b_d L_d - \log C_d(b_d)).
 
-    It is Beta itself only where log C_d is linear in log b and log(1 - b), which it is not;
-    but the other updates need no more of it than its mean, an integral over (0, 1) that the
-    midpoint rule gives on `grid` points.  No Beta distribution for q could do better.
+    It would be a Beta distribution if log C_d were linear in log b and log(1 - b), which it is
+    not.  But the other updates only need its mean, an integral over (0, 1) that the midpoint
+    rule computes on `grid` points.  Restricting q to Beta distributions could not do better.
 
     Parameters
     ----------
     grid : int, default=100
-        M >= 2.
+        Number M >= 2 of inverse temperatures.
     prior : array-like of shape (grid,), or (2,) if `continuous`, or None, default=None
         :math:`\pi`, positive, or (a, c); None means uniform.
     continuous : bool, default=False
         Whether the temperatures are continuous, as above.
     normaliser : {"document", "corpus"}, default="document"
-        Whether C_d is of the document's own topics, as in the paper, or of :math:`N_d` words
-        of an average document (then a temperature says how odd a document is).
+        Whether C_d is computed from the document's own topics, as in the paper, or is that
+        of :math:`N_d` words of an average document.  In the latter case a temperature says
+        how unusual a document is.
     undamped : bool, default=False
-        Whether documents run at :math:`b^*_d` itself, as in the paper; `damping` and `start`
-        then only say at which temperature the first round of a step runs.
+        Whether documents have the temperature :math:`b^*_d` itself, as in the paper.
+        `damping` and `start` then only set the temperature of the first round of a step.
     damping : float or None, default=None
-        :math:`\log \bar B` moves by this fraction of the way to 0 at each step, in (0, 1];
-        None means 1 - exp(-12 / S) for S planned steps.
+        At each step :math:`\log \bar B` moves by this fraction of its distance to 0, in
+        (0, 1].  None means 1 - exp(-12 / S) for S planned steps.
     start : float, default=3.9
         First :math:`1 / \bar B` >= 1.
     rounds : int, default=2
-        How often a step fits documents and temperatures in turn, before topics step.
+        How many times a step fits documents and temperatures in turn, before the topics step.
     energy_average : float, default=0.1
         Weight, in (0, 1], of the newest minibatch in the average document of
         ``normaliser="corpus"``.
@@ -230,7 +233,7 @@ class LocalVariational(Learned):
 
     @property
     def observes(self) -> bool:  # type: ignore[override]
-        """As long as it learns what an average document is."""
+        """Whether it is still learning what an average document is."""
         return self.normaliser == "corpus" and super().observes
 
     def inverse(self, step: int) -> float:
@@ -251,7 +254,10 @@ class LocalVariational(Learned):
         self._level = math.exp((1.0 - self._damping) * math.log(self._level))
 
     def learned(self) -> Tempering:
-        """The rule of the last learning step, without scaling: each document for itself."""
+        """The rule of the last learning step, but without scaling.
+
+        So the temperature of a document does not depend on other documents.
+        """
         return Tempering(1.0, rule=self._rule(None)) if self._step else UNTEMPERED
 
     def _rule(self, level: float | None) -> DocumentRule:

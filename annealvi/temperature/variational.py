@@ -1,4 +1,4 @@
-r"""A temperature for all data, learned from them."""
+r"""A single temperature for all data, learned from the data."""
 
 from __future__ import annotations
 
@@ -19,59 +19,61 @@ from annealvi.partition.result import LogPartition
 from annealvi.temperature.learned import Learned, Running, check_prior_weights
 
 DAMPING_IF_EXACT = 0.03
-#: A temperature that at the end of its learning is hotter than this has not cooled.
+#: A temperature above this at the end of learning has not cooled.
 COLD = 1.1
 
 
 class Variational(Learned):
     r"""A temperature learned from the data: T is a latent variable on a grid.
 
-    With T_1 = 1 < ... < T_M spaced evenly in log T, prior :math:`\pi` and q(y) = r over the
-    grid, each step takes
+    The grid T_1 = 1 < ... < T_M is evenly spaced in log T.  With the prior :math:`\pi` and
+    q(y) = r over the grid, each step computes
 
     .. math::
        r_m &\propto \pi_m \exp(b_m L - \log C(T_m)) \\
        \log b &\leftarrow (1 - d) \log b + d \log \sum_m r_m b_m,
 
-    d being the damping, L the energy E_q[log p(x, z | globals)] of all data without the
-    base measure and C(T) the normaliser of the tempered likelihood.  The worse the fit, the
-    hotter it runs, and it cools as it explains the data.
+    where d is the damping, L the energy E_q[log p(x, z | globals)] of all data without the
+    base measure, and C(T) the normaliser of the tempered likelihood.  The worse the fit, the
+    higher T; it falls as the model explains the data better.
 
-    Where C(T) depends on the globals, as for topic models, it matters at which they are
-    taken.  Averaged over their prior, as the paper has it, T comes to 1 only if the data
-    are as probable as what the *prior* would generate, :math:`-L \le H(1)` with
-    :math:`H(T) = -d \log C / db`: with sparse priors text never is, and T stays hot;
-    with others it drops to 1 at once.  At the current q (the default) T comes to 1 as the
-    model comes to explain the data as well as its own.
+    For topic models C(T) depends on the global variables.  The paper averages it over their
+    prior.  T then reaches 1 only if the data are as probable as what the *prior* would
+    generate, :math:`-L \le H(1)` with :math:`H(T) = -d \log C / db`.  With sparse priors text
+    never is, and T stays high; with other priors T drops to 1 at once.  By default C(T) is
+    computed at the current q.  T then approaches 1 as the model explains the data as well as
+    data of its own.
 
     Parameters
     ----------
     t_max : float, default=10.0
-        T_M > 1.  For Gaussian noise it should lie above the variance of the data over that
-        of the noise.
+        T_M > 1.  For Gaussian noise it should be larger than the variance of the data divided
+        by that of the noise.
     grid : int or array-like of shape (M,), default=100
         M >= 2, or the temperatures themselves, which start at 1 and increase (`t_max` is
         then not used).
     prior : array-like of shape (M,) or None, default=None
         :math:`\pi`, positive; None means uniform.
-    partition : {"posterior", "prior"}, LogPartition or array-like of shape (M,), \
-            default="posterior"
-        log C(T): at the current q; over the prior (for topic models N log E S, Jensen's
-        tighter bound, which has a closed form and is exact in slope at T = 1); or worked out
-        before on the same grid, see :func:`annealvi.partition.log_partition`.  A model that
-        has one exact form, as the mixtures have, uses that for both names.
+    partition : {"posterior", "prior"}, LogPartition or array-like, default="posterior"
+        How log C(T) is computed.  ``"posterior"``: at the current q.  ``"prior"``: over the
+        prior; for topic models this is N log E S, Jensen's tighter bound, which has a closed
+        form and the exact slope at T = 1.  A LogPartition or an array of shape (M,): values
+        that were computed before on the same grid, see
+        :func:`annealvi.partition.log_partition`.  Models with one exact form, such as the
+        mixtures, use it for both names.
     damping : float or None, default=None
-        log T moves by this fraction of the way at each step, in (0, 1].  None means
-        1 - exp(-12 / S) for S planned steps (of ``partial_fit``: steps in a pass over
-        ``total_samples``) of a topic model, and 0.03 where log C(T) is exact.  Undamped
-        (1), T follows the energy at once and the fit cools before it gains anything.
+        At each step log T moves by this fraction of the way to its new value, in (0, 1].
+        None means 1 - exp(-12 / S) for topic models, with S the planned steps (for
+        ``partial_fit`` the steps in a pass over ``total_samples``), and 0.03 for models whose
+        log C(T) is exact.  Without damping (1) T follows the energy at once, and the fit
+        cools before it gains anything.
     start : float or None, default=None
-        T of the first step, in [1, T_M].  None means the mean of T under :math:`\pi` for a
-        topic model, and that of q(y) = :math:`\pi`, the inverse of the mean of 1/T, where
-        log C(T) is exact.
+        T of the first step, in [1, T_M].  None means the mean of T under :math:`\pi` for
+        topic models, and the inverse of the mean of 1/T under q(y) = :math:`\pi` for models
+        whose log C(T) is exact.
     monotone : bool or None, default=None
-        Whether T may only fall.  None means that it may where log C(T) is exact, and then
-        follows the fit both ways.
+        Whether T may only fall.  None means True, except for models whose log C(T) is exact:
+        there T follows the fit in both directions.
     energy_average : float, default=0.1
         Weight, in (0, 1], of the newest minibatch in the averages of L and log C(T).  Steps
         that see all data are not averaged.
@@ -127,12 +129,15 @@ class Variational(Learned):
 
     @property
     def perturbs(self) -> bool:
-        """Not undamped: that is coordinate ascent on Eq. 5, which random moves would lower."""
+        """False if undamped: that is coordinate ascent on Eq. 5, and random moves lower it."""
         return self.damping is None or self.damping < 1
 
     @classmethod
     def as_printed(cls) -> Self:
-        """As in the paper: C(T) over the prior, q(y) uniform at first, undamped to the end."""
+        """The temperature of the paper: C(T) over the prior, q(y) uniform at first, undamped.
+
+        It learns until the last step.
+        """
         uniform = 1 / float(np.mean(1 / np.geomspace(1, 10, 100)))
         return cls(
             partition="prior",
@@ -198,8 +203,8 @@ class Variational(Learned):
         #: q(y = m), of shape (M,).
         self.posterior_ = np.exp(self._log_prior)
         self._path: list[NDArray[np.float32]] = []
-        # what works for topic models and for mixtures, where a hot start switches components
-        # off, differs (docs/evidence.md)
+        # the best start differs between topic models and mixtures, whose components a hot
+        # start switches off (docs/evidence.md)
         topics = isinstance(model, LocallyNormalised)
         if self.start is not None:
             self._b = 1.0 / self.start
@@ -213,9 +218,9 @@ class Variational(Learned):
         self.attach(model)
 
     def attach(self, model: Any) -> None:
-        known: NDArray[np.float64] | None = None  # log C, where it is known beforehand
-        of_unit: NDArray[np.float64] | None = None  # of a word, likewise
-        asks = wanted = False  # whether the model is asked at each step, or told to bring it
+        known: NDArray[np.float64] | None = None  # log C, if it is known beforehand
+        of_unit: NDArray[np.float64] | None = None  # log C of one word, if it is known
+        asks = wanted = False  # whether to ask the model at each step; whether batches bring it
         if isinstance(self.partition, LogPartition):
             facts = model.hyperparameters() if hasattr(model, "hyperparameters") else {}
             self.partition.check(self._inverses, facts, type(self).__name__)
@@ -255,14 +260,14 @@ class Variational(Learned):
         if n_units is None:
             n_units = float(getattr(self._model, "n_samples", 1))
         if n_units == 0:
-            return  # a batch without words says nothing
+            return  # there is nothing to learn from a batch without words
         log_c = self._log_partition(local)
         total = self._running.add(energy, n_units, *([] if log_c is None else [log_c]), scale=scale)
         self._energy, self._n_units = total[:2]
         if log_c is not None:
             self._average_log_c = total[2]
         scores = self._scores(self._energy, self._current_log_c())
-        weights = np.exp(scores - scores.max())  # softmax, without a general one's overhead
+        weights = np.exp(scores - scores.max())  # softmax; SciPy's has more overhead
         self.posterior_ = weights / weights.sum()
         self._path.append(self.posterior_.astype(np.float32))
         wanted = math.log(self.posterior_ @ self._inverses)
@@ -285,7 +290,7 @@ class Variational(Learned):
         energy : float
             L, of all data.
         log_partition : ndarray of shape (M,), optional
-            log C(T) of all data; by default as the temperature last saw it.
+            log C(T) of all data; by default that of the last learning step.
         """
         log_c = self._current_log_c() if log_partition is None else log_partition
         return float(self.posterior_ @ self._scores(energy, log_c) + entr(self.posterior_).sum())
@@ -295,7 +300,7 @@ class Variational(Learned):
         return Tempering(min(1.0, self._b)) if self._path else UNTEMPERED
 
     def _log_partition(self, local: LocalStep) -> NDArray[np.float64] | None:
-        """log C of the batch where that is what the model gives."""
+        """log C of the batch, or None if log C does not come from batches."""
         if self._log_c is not None:
             return None
         if self._log_c_unit is not None:
@@ -318,20 +323,20 @@ class Variational(Learned):
         return log_c
 
     def _scores(self, energy: float, log_c: NDArray[np.float64]) -> NDArray[np.float64]:
-        # relative to T = 1, where a normaliser at the current q need not be 1
+        # relative to T = 1: a normaliser at the current q need not be 1 there
         return self._log_prior + self._inverses * energy - (log_c - log_c[0])
 
     def _warn_if_hot(self, wanted: float, unit: str) -> None:
-        """Say so if the data's energy keeps T from coming to 1."""
+        """Warn if the energy of the data keeps T from falling to 1."""
         if self._asks:
-            return  # where log C is exact T tells how much more noise there is than assumed
+            return  # log C is exact: a T above 1 means that there is more noise than assumed
         if min(wanted, 1 / self._b) <= COLD or not self._n_units:
             return
         log_c = self._current_log_c()
         # T_1 is preferred to T_m where -L (1 - b_m) <= log C(T_m) - log C(T_1)
         threshold = np.min((log_c[1:] - log_c[0]) / (1 - self._inverses[1:])) / self._n_units
         if -self._energy / self._n_units <= threshold:
-            return  # it is on its way
+            return  # T is still falling
         source = "as given"
         if isinstance(self.partition, str):
             source = f"of partition={self.partition!r}"

@@ -15,7 +15,8 @@ from scipy.special import entr, gammaln, logsumexp, psi, softmax
 from annealvi import Annealed, TemperedGaussianMixture
 from annealvi.inference import Monitor, RobbinsMonro, optimise
 from annealvi.model import UNTEMPERED, Batch, Tempering
-from annealvi.models.gmm import GMM, PERTURBATION, Natural, _log_mean_power
+from annealvi.models.gmm import GMM, PERTURBATION, Natural
+from annealvi.models.gmm.log_partition import log_mean_power
 from annealvi.temperature import Fixed
 
 FORMS = ("likelihood", "posterior")
@@ -516,7 +517,7 @@ def test_mean_power_by_enumeration(K, n, alpha, spread):
     for b in (1.0, 0.5, 0.01):
         priors, log_c = np.array(ALPHAS[alpha][:K]), spread * np.array([1.0, -1.0, 0.3])[:K]
         expected = enumerated_mean_power(priors, n, b, log_c)
-        assert _log_mean_power(priors, n, b, log_c) == pytest.approx(expected, rel=1e-9, abs=1e-10)
+        assert log_mean_power(priors, n, b, log_c) == pytest.approx(expected, rel=1e-9, abs=1e-10)
 
 
 def test_mean_power_of_many_data():
@@ -527,7 +528,7 @@ def test_mean_power_of_many_data():
         terms = gammaln(alpha + b * both) - gammaln(alpha) - gammaln(both + 1) + both * log_c
         outside = gammaln(n + 1) + gammaln(alpha.sum()) - gammaln(alpha.sum() + b * n)
         expected = outside + logsumexp(terms.sum(axis=1))
-        found = _log_mean_power(alpha, n, b, np.array(log_c, dtype=float))
+        found = log_mean_power(alpha, n, b, np.array(log_c, dtype=float))
         assert found == pytest.approx(expected, rel=1e-10)
 
 
@@ -535,14 +536,14 @@ def test_mean_power_of_many_data():
 def test_mean_power_of_large_priors(value):
     """Certain to be even: sum_k w_k^b = K^(1 - b), to 1 / alpha."""
     for n in (1, 50, 1000):
-        found = [_log_mean_power(np.full(3, value), n, b, np.zeros(3)) for b in (1.0, 0.5)]
+        found = [log_mean_power(np.full(3, value), n, b, np.zeros(3)) for b in (1.0, 0.5)]
         assert_allclose(found, [0, 0.5 * n * np.log(3)], atol=max(1e-8, n**2 / value))
 
 
 @pytest.mark.parametrize("n", [1, 300, 10_000])
 def test_mean_power_of_one_component_is_the_power(n):
     for b in (1.0, 0.5, 0.01):
-        found = _log_mean_power(np.array([0.5]), n, b, np.array([-0.3]))
+        found = log_mean_power(np.array([0.5]), n, b, np.array([-0.3]))
         assert found == pytest.approx(-0.3 * n, rel=1e-10)
 
 

@@ -37,7 +37,6 @@ over nu cost K^2 a datum and are a kernel.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -47,8 +46,9 @@ from scipy.special import entr, logsumexp
 
 from annealvi._kernels import fmm as kernels
 from annealvi._kernels import gemm
-from annealvi._kernels.layout import aligned_empty, single_threaded_blas
-from annealvi.model import UNTEMPERED, Batch, FactorLimits, LocalStep, Tempering
+from annealvi._kernels.layout import single_threaded_blas
+from annealvi.model import UNTEMPERED, Batch, LocalStep, Tempering
+from annealvi.models.fmm.sweeps import Factors, Field, component_major, held_sweep, sweep
 
 #: Sweeps of the local step outside training end when no nu moves further than this.
 TOLERANCE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
@@ -66,28 +66,8 @@ NOISE_FLOOR, PROBABILITY_FLOOR = 1e-10, 1e-10
 #: too slowly when it is gone.  So while T falls, each step is followed by a random move, a
 #: fraction of vectors whose expected square is twice the noise variance.
 PERTURBATION = 0.01
-MOST_SAMPLES = 2**31 - kernels.BLOCK
 
 Covariance = Literal["diag", "full"]
-
-
-@dataclass
-class Factors:
-    """What the data say of the components, at the nu of a local step, not weighted by b.
-
-    Attributes
-    ----------
-    data : ndarray of shape (K, D)
-        A = nu^T X.
-    pairs : ndarray of shape (K, K)
-        R = sum_n E[z_n z_n^T].
-    entropy : float
-        Of all factors.
-    """
-
-    data: NDArray[np.float64]
-    pairs: NDArray[np.float64]
-    entropy: float
 
 
 class FactorStep(LocalStep):
@@ -189,7 +169,7 @@ class FMM:
         resolved = RESOLUTION[self.dtype] * mean_square
         self._least_noise = max(NOISE_FLOOR * variance, resolved, float(np.finfo(self.dtype).tiny))
         self.nu = self._initial_nu(self.n_samples)
-        self._projection = self._room(self.n_samples)
+        self._projection = component_major(self.n_components, self.n_samples, self.dtype)
         self._last = self._at_the_prior(X)
 
     def perturb(self, rng: Any) -> None:
@@ -225,9 +205,12 @@ class FMM:
         with single_threaded_blas():
             self._project(batch.data, self._projection)
             if tempering.limits is None:
-                self._sweep(field, self._projection, self.nu, float(tempering.inverse))
+                b = float(tempering.inverse)
+                sweep(field, self._projection, self.nu, b, self.n_threads)
             else:
-                inverse = self._held_sweep(field, self._projection, self.nu, tempering.limits)
+                arrays = self._projection, self.nu
+                sizes = self.n_samples, self.n_threads
+                inverse = held_sweep(field, *arrays, tempering.limits, *sizes)
             self._last = self._collect(batch.data)
         return FactorStep(self, self._last, inverse)
 
@@ -405,20 +388,8 @@ class FMM:
             return self.component_variance / float(tempering.inverse)
         return self.component_variance
 
-    def _room(self, n_samples: int) -> NDArray:
-        """A component-major array for so many data, padded to whole blocks by zeros."""
-        width = -(-n_samples // kernels.BLOCK) * kernels.BLOCK
-        if width > MOST_SAMPLES:
-            raise ValueError(
-                f"At most {MOST_SAMPLES} samples can be taken at once, as BLAS counts in 32 bits. "
-                f"Got {n_samples}."
-            )
-        room = aligned_empty((self.n_components, width), self.dtype)
-        room[:, n_samples:] = 0
-        return room
-
     def _initial_nu(self, n_samples: int) -> NDArray:
-        nu = self._room(n_samples)
+        nu = component_major(self.n_components, n_samples, self.dtype)
         nu[:] = self.prior_probability[:, None]
         return nu
 
@@ -431,54 +402,13 @@ class FMM:
         with single_threaded_blas():
             return self.means @ self.means.T + self.n_features * self.covariance_matrix
 
-    def _field(self) -> tuple[NDArray, NDArray, float]:
-        """The quadratic energy of one datum: coupling, offset, and the scale of P."""
+    def _field(self) -> Field:
         coupling = self._gram() / self.noise_variance
         pi = self.prior_probability
         offset = np.log(pi) - np.log1p(-pi) - 0.5 * np.diag(coupling)
         np.fill_diagonal(coupling, 0.0)
-        return coupling.astype(self.dtype), offset.astype(self.dtype), 1.0 / self.noise_variance
-
-    def _sweep(
-        self, field: tuple[NDArray, NDArray, float], projection: NDArray, nu: NDArray, b: float
-    ) -> None:
-        coupling, offset, scale = field
-        inverse = np.full((1, 1), b, dtype=self.dtype)
-        kernels.sweep(projection, coupling, offset, scale, inverse, self.n_threads, nu)
-
-    def _held_sweep(
-        self,
-        field: tuple[NDArray, NDArray, float],
-        projection: NDArray,
-        nu: NDArray,
-        limits: FactorLimits,
-    ) -> NDArray:
-        """A sweep within limits; gives b of each factor."""
-        coupling, offset, scale = field
-        inverse = np.empty_like(nu)
-        centre, lower, upper = (
-            np.ascontiguousarray(array, dtype=self.dtype) for array in limits[1:]
-        )
-        if not centre.shape == nu.shape[:1] or not lower.shape == upper.shape == nu.shape:
-            raise ValueError(
-                f"Limits of factors must have the shapes {nu.shape[:1]}, {nu.shape} and "
-                f"{nu.shape}, padding too. Got {centre.shape}, {lower.shape} and {upper.shape}."
-            )
-        kernels.held_sweep(
-            projection,
-            coupling,
-            offset,
-            scale,
-            limits.inverse,
-            centre,
-            lower,
-            upper,
-            self.n_threads,
-            nu,
-            inverse,
-        )
-        # a ratio of differences, of which near the centre nothing may be left
-        return np.maximum(inverse[:, : self.n_samples], limits.inverse)
+        scale = 1.0 / self.noise_variance
+        return Field(coupling.astype(self.dtype), offset.astype(self.dtype), scale)
 
     def _at_the_prior(self, X: NDArray) -> Factors:
         """What `_collect` gives where nu = pi, without products."""
@@ -508,14 +438,15 @@ class FMM:
 
     def _converged(self, X: NDArray) -> tuple[NDArray, NDArray]:
         """nu and P of data: nu swept from pi while T falls to 1, then until it stands still."""
-        nu, projection = self._initial_nu(X.shape[0]), self._room(X.shape[0])
+        nu = self._initial_nu(X.shape[0])
+        projection = component_major(self.n_components, X.shape[0], self.dtype)
         with single_threaded_blas():
             self._project(X, projection)
         field = self._field()
-        for sweep in range(MAX_SWEEPS):
-            cooling = max(0.0, 1.0 - sweep / COOLING_SWEEPS)
+        for done in range(MAX_SWEEPS):
+            cooling = max(0.0, 1.0 - done / COOLING_SWEEPS)
             before = nu.copy()
-            self._sweep(field, projection, nu, COOLING_START**-cooling)
+            sweep(field, projection, nu, COOLING_START**-cooling, self.n_threads)
             if not cooling and np.max(np.abs(nu - before)) <= TOLERANCE[self.dtype]:
                 break
         return nu, projection

@@ -26,17 +26,18 @@ with E lambda = nu/beta and E[lambda (x - mu)^2] = E lambda (x - m)^2 + 1/kappa 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.signal import fftconvolve
 from scipy.special import entr, gammaln, logsumexp, psi
 
 from annealvi._kernels.layout import single_threaded_blas
 from annealvi.model import UNTEMPERED, Batch, LocalStep, Tempering
-from annealvi.models.dirichlet import centre, log_gamma_variates, log_rising
+from annealvi.models.dirichlet import centre, log_gamma_variates
+from annealvi.models.gmm.log_partition import log_mean_power
+from annealvi.models.gmm.natural import Natural
 from annealvi.partition.result import check_log_c_at_1
 
 #: Heat draws components together until they are equal, and equal ones stay equal when it
@@ -48,40 +49,6 @@ from annealvi.partition.result import check_log_c_at_1
 PERTURBATION, SMALL_PERTURBATION = 1e-2, 1e-4
 
 CovarianceType = Literal["diag", "spherical"]
-
-
-@dataclass(frozen=True)
-class Natural:
-    """Parameters of q or p in which updates are linear.
-
-    Attributes
-    ----------
-    alpha : ndarray of shape (K,)
-        Of the Dirichlet of the weights.
-    kappa : ndarray of shape (K,)
-        Precision of a mean over that of its component.
-    shift : ndarray of shape (K, D)
-        kappa m.
-    nu : ndarray of shape (K,)
-        Degrees of freedom of the precisions.
-    square : ndarray of shape (K, D)
-        beta + kappa m^2.
-    """
-
-    alpha: NDArray[np.float64]
-    kappa: NDArray[np.float64]
-    shift: NDArray[np.float64]
-    nu: NDArray[np.float64]
-    square: NDArray[np.float64]
-
-    def __add__(self, other: Natural) -> Natural:
-        return Natural(*(a + b for a, b in zip(self._fields(), other._fields(), strict=True)))
-
-    def __rmul__(self, factor: float) -> Natural:
-        return Natural(*(factor * a for a in self._fields()))
-
-    def _fields(self) -> tuple[NDArray[np.float64], ...]:
-        return self.alpha, self.kappa, self.shift, self.nu, self.square
 
 
 class MixtureStep(LocalStep):
@@ -315,7 +282,7 @@ class GMM:
         else:
             total = np.array(
                 [
-                    _log_mean_power(self.alpha, self.n_samples, power, c)
+                    log_mean_power(self.alpha, self.n_samples, power, c)
                     for power, c in zip(b, log_c, strict=True)
                 ]
             )
@@ -506,50 +473,3 @@ class GMM:
         if self.covariance_type == "diag":
             return 0.5 * q.nu[:, None], 0.5 * beta
         return 0.5 * self.n_features * q.nu[:, None], 0.5 * beta.sum(axis=1, keepdims=True)
-
-
-def _log_mean_power(
-    alpha: NDArray[np.float64], n: int, b: float, log_c: NDArray[np.float64]
-) -> float:
-    r"""log E[(sum_k w_k^b c_k)^n] for w ~ Dir(alpha), exact.
-
-    The multinomial theorem and the Dirichlet's moments give
-
-        n! Gamma(A) / Gamma(A + b n) [t^n] prod_k f_k(t),
-        f_k(t) = sum_i Gamma(alpha_k + b i) / (Gamma(alpha_k) i!) (c_k t)^i,
-
-    A = sum_k alpha_k.  All terms are positive; t is chosen so that the product, taken as
-    a distribution over powers, has its mean at n: then no digits are lost by multiplying
-    the series by FFT.
-    """
-    if len(alpha) == 1:
-        return float(n * log_c[0])
-    powers = np.arange(n + 1)
-    kinds, kind = np.unique(np.stack([alpha, log_c], axis=1), axis=0, return_inverse=True)
-    kind = kind.ravel()
-    series = log_rising(kinds[:, :1], b * powers)
-    series += powers * kinds[:, 1:] - gammaln(powers + 1)
-
-    def tilted(log_t: float) -> tuple[NDArray, NDArray, float]:
-        """Each series as a distribution, its log sum, and the mean of all components."""
-        terms = series + log_t * powers
-        totals = logsumexp(terms, axis=1, keepdims=True)
-        masses = np.exp(terms - totals)
-        return masses, totals[kind, 0], float(np.sum((masses @ powers)[kind]))
-
-    low, high = -1.0, 1.0
-    while tilted(low)[2] > n:
-        low *= 2
-    while tilted(high)[2] < n:
-        high *= 2
-    for _ in range(60):
-        log_t = 0.5 * (low + high)
-        masses, totals, mean = tilted(log_t)
-        if abs(mean - n) < 1:
-            break
-        low, high = (log_t, high) if mean < n else (low, log_t)
-    product = masses[kind[0]]
-    for k in kind[1:]:
-        product = fftconvolve(product, masses[k])[: n + 1]
-    outside = gammaln(n + 1) - log_rising(alpha.sum(), b * n)
-    return float(outside + np.log(product[n]) + totals.sum() - n * log_t)

@@ -1,0 +1,135 @@
+"""Sweeps over the factors of a factorial mixture, and the statistics that they lead to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from annealvi._kernels import fmm as kernels
+from annealvi._kernels.layout import aligned_empty
+from annealvi.model import FactorLimits
+
+#: BLAS counts in 32 bits.
+MOST_SAMPLES = 2**31 - kernels.BLOCK
+
+
+@dataclass
+class Factors:
+    """What the data say of the components, at the nu of a local step, not weighted by b.
+
+    Attributes
+    ----------
+    data : ndarray of shape (K, D)
+        A = nu^T X.
+    pairs : ndarray of shape (K, K)
+        R = sum_n E[z_n z_n^T].
+    entropy : float
+        Of all factors.
+    """
+
+    data: NDArray[np.float64]
+    pairs: NDArray[np.float64]
+    entropy: float
+
+
+class Field(NamedTuple):
+    """The quadratic energy of one datum as a function of its factors.
+
+    Attributes
+    ----------
+    coupling : ndarray of shape (K, K)
+        G / sigma_n, with 0 on the diagonal.
+    offset : ndarray of shape (K,)
+        logit pi - G_kk / (2 sigma_n).
+    scale : float
+        1 / sigma_n, the factor of P.
+    """
+
+    coupling: NDArray
+    offset: NDArray
+    scale: float
+
+
+def component_major(n_components: int, n_samples: int, dtype: DTypeLike) -> NDArray:
+    """Make an array with a row for each component, whose padding is 0.
+
+    Parameters
+    ----------
+    n_components, n_samples : int
+        K and N.
+    dtype : dtype
+
+    Returns
+    -------
+    ndarray of shape (K, N padded)
+        Rows are padded to whole blocks.  Their first N numbers are not initialised.
+    """
+    width = -(-n_samples // kernels.BLOCK) * kernels.BLOCK
+    if width > MOST_SAMPLES:
+        raise ValueError(
+            f"At most {MOST_SAMPLES} samples can be taken at once, as BLAS counts in 32 bits. "
+            f"Got {n_samples}."
+        )
+    room = aligned_empty((n_components, width), dtype)
+    room[:, n_samples:] = 0
+    return room
+
+
+def sweep(field: Field, projection: NDArray, nu: NDArray, b: float, n_threads: int) -> None:
+    """Update all factors of all data once, in place.
+
+    Parameters
+    ----------
+    field : Field
+    projection : ndarray of shape (K, N padded)
+        P, component-major.
+    nu : ndarray of shape (K, N padded)
+    b : float
+        Inverse temperature.
+    n_threads : int
+    """
+    inverse = np.full((1, 1), b, dtype=nu.dtype)
+    kernels.sweep(projection, *field, inverse, n_threads, nu)
+
+
+def held_sweep(
+    field: Field,
+    projection: NDArray,
+    nu: NDArray,
+    limits: FactorLimits,
+    n_samples: int,
+    n_threads: int,
+) -> NDArray:
+    """Update all factors of all data once, within limits and in place.
+
+    Parameters
+    ----------
+    field : Field
+    projection : ndarray of shape (K, N padded)
+        P, component-major.
+    nu : ndarray of shape (K, N padded)
+    limits : FactorLimits
+    n_samples : int
+        N.
+    n_threads : int
+
+    Returns
+    -------
+    ndarray of shape (K, N)
+        b of each factor.
+    """
+    inverse = np.empty_like(nu)
+    centre, lower, upper = (np.ascontiguousarray(array, dtype=nu.dtype) for array in limits[1:])
+    if not centre.shape == nu.shape[:1] or not lower.shape == upper.shape == nu.shape:
+        raise ValueError(
+            f"Limits of factors must have the shapes {nu.shape[:1]}, {nu.shape} and "
+            f"{nu.shape}, padding too. Got {centre.shape}, {lower.shape} and {upper.shape}."
+        )
+    kernels.held_sweep(
+        projection, *field, limits.inverse, centre, lower, upper, n_threads, nu, inverse
+    )
+    # b is a ratio of differences, which may vanish near the centre
+    return np.maximum(inverse[:, :n_samples], limits.inverse)
