@@ -12,9 +12,9 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 
 from annealvi._validation import n_threads, unchanged_on_error
-from annealvi.inference import Monitor, fit_starts
+from annealvi.inference import Monitor
 from annealvi.lda.defaults import CONSTRAINTS
-from annealvi.lda.fit import LDARun, generators, plan_fit, prepare_stream, stream
+from annealvi.lda.fit import fit_best, prepare_stream, stream
 from annealvi.lda.fitted import FittedLDA
 from annealvi.lda.state import LDAState
 from annealvi.temperature import Temperature
@@ -470,37 +470,23 @@ class TemperedLDA(FittedLDA):
 
     def _fit(self, X: Any, keep_topics: bool = False) -> NDArray | None:
         """Fit from every start and take the best; return gamma if it is to be kept."""
-        with unchanged_on_error(self) as keep:
+        with unchanged_on_error(self) as commit:
             X = self._check_X(X, "fit", reset=True)
-            rngs, rng = generators(self.random_state, int(self.n_init))
-            threads = n_threads(self.n_jobs)
-            n_workers = 1 if self.callback is not None else min(threads, len(rngs))
-            task = plan_fit(
+            best = fit_best(
                 type(self).__name__,
                 self.get_params(deep=False),
                 X,
-                rng,
                 keep_topics=keep_topics,
-                n_threads=threads if n_workers == 1 else 1,
+                n_threads=n_threads(self.n_jobs),
                 callback=None if self.callback is None else partial(self.callback, self),
+                take=self._take,
+                commit=commit,
             )
-
-            def take(run: LDARun) -> None:
-                self._state = run.state
-
-            def salvage(run: LDARun) -> None:
-                take(run)
-                keep()
-
-            best, scores = fit_starts(
-                [partial(LDARun, task, number, own) for number, own in enumerate(rngs)],
-                n_workers=n_workers,
-                salvage=salvage,
-                on_begin=None if self.callback is None else take,
-            )
-            take(best)
-            keep()
         # past the method and what scikit-learn wraps it in
         best.evaluation.warn(stacklevel=4 + keep_topics)
-        best.conclude(scores, threads)
+        best.conclude(n_threads(self.n_jobs))
         return best.evaluation.gamma
+
+    def _take(self, state: LDAState) -> None:
+        """Show a fit."""
+        self._state = state

@@ -6,6 +6,7 @@ import copy
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.random import RandomState
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from annealvi.inference import Monitor, optimise
+from annealvi.inference import Monitor, fit_starts, optimise
 from annealvi.lda.defaults import KINDS, Settings, is_open, resolve
 from annealvi.lda.early_stopping import EarlyStopping, HeldOutDocuments, hold_out
 from annealvi.lda.evaluation import Evaluation, StoppingTest
@@ -176,19 +177,16 @@ class LDARun:
             self.score = self.evaluation.final()
             self.goodness = -self.score
 
-    def conclude(self, scores: list[float], n_threads: int) -> None:
+    def conclude(self, n_threads: int) -> None:
         """Work out what the estimator shows of the start that it has taken.
 
         Parameters
         ----------
-        scores : list of float
-            Of all starts.
         n_threads : int
         """
         state, X = self.state, self.task.documents
         state.model.topics.n_threads = n_threads
         results = state.results
-        results.init_scores = np.array(scores)
         results.bound = self.evaluation.final()
         results.sample = some_documents(X)
         if isinstance(state.temperature, LocalVariational):
@@ -209,6 +207,79 @@ class LDARun:
             raise
         self.in_callback = False
         self.state.after_callback()
+
+
+def fit_best(
+    owner: str,
+    parameters: Mapping[str, Any],
+    X: sparse.csr_matrix,
+    *,
+    keep_topics: bool,
+    n_threads: int,
+    callback: Callable[[Monitor], None] | None,
+    take: Callable[[LDAState], None],
+    commit: Callable[[], None],
+) -> LDARun:
+    """Fit from every start; the estimator takes the best.
+
+    Starts run side by side, each in one thread, or in turn if there is a callback.
+
+    Parameters
+    ----------
+    owner : str
+        Name of the estimator, for messages.
+    parameters : mapping
+        Of the estimator.
+    X : CSR matrix of shape (n_samples, V)
+    keep_topics : bool
+        Whether the documents' topics are wanted.
+    n_threads : int
+        Of all starts together.
+    callback : callable or None
+        Called with the monitor after each step.
+    take : callable
+        Makes the estimator show a state: the best and, for the callback, each that begins.
+    commit : callable
+        Called when the estimator is to stay with what it shows.
+
+    Returns
+    -------
+    LDARun
+        The best start.
+
+    Raises
+    ------
+    ValueError
+        If a parameter does not fit the data.
+    """
+    rngs, rng = generators(parameters["random_state"], int(parameters["n_init"]))
+    n_workers = 1 if callback is not None else min(n_threads, len(rngs))
+    task = plan_fit(
+        owner,
+        parameters,
+        X,
+        rng,
+        keep_topics=keep_topics,
+        n_threads=n_threads if n_workers == 1 else 1,
+        callback=callback,
+    )
+
+    def show(run: LDARun) -> None:
+        take(run.state)
+
+    def salvage(run: LDARun) -> None:
+        show(run)
+        commit()
+
+    best, scores = fit_starts(
+        [partial(LDARun, task, number, own) for number, own in enumerate(rngs)],
+        n_workers=n_workers,
+        salvage=salvage,
+        on_begin=None if callback is None else show,
+    )
+    best.state.results.init_scores = np.array(scores)
+    salvage(best)
+    return best
 
 
 def generators(random_state: Any, n_starts: int) -> tuple[list[RandomState], RandomState]:

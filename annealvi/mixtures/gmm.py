@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp, softmax
 from sklearn.base import BaseEstimator, DensityMixin, _fit_context
-from sklearn.cluster import KMeans, kmeans_plusplus
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -18,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from annealvi._validation import check_numbers, check_squares, unchanged_on_error
 from annealvi.inference import Monitor
 from annealvi.mixtures.base import FittedMixture, MixtureState, fit_mixture, options_of, sampler
-from annealvi.models.gmm import GMM
+from annealvi.models.gmm import GMM, initial_responsibilities
 from annealvi.temperature import Annealed, Temperature, Variational, as_temperature
 
 #: The default annealing starts this many times above the critical temperature.
@@ -303,7 +302,9 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
                 if means is not None:
                     model.start(X, means=means)
                 else:
-                    model.start(X, responsibilities=self._initial_responsibilities(X, rng))
+                    model.start(
+                        X, responsibilities=initial_responsibilities(X, K, self.init_params, rng)
+                    )
                 return model
 
             options = options_of(self, n_threads=1)
@@ -461,31 +462,6 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
             covariances=covariances,
             covariance_type=self.covariance_type,
         )
-
-    def _initial_responsibilities(
-        self, X: NDArray[np.float64], rng: np.random.RandomState
-    ) -> NDArray[np.float64]:
-        n, K = len(X), int(self.n_components)
-        if n < K and self.init_params != "random":
-            raise ValueError(
-                f"Expected n_samples >= n_components but got n_components = {K}, n_samples = {n} "
-                f"with init_params={self.init_params!r}. Give 'means_init' or use "
-                "init_params='random'."
-            )
-        responsibilities = np.zeros((n, K))
-        if self.init_params == "kmeans":
-            labels = KMeans(K, n_init=1, random_state=rng).fit(X).labels_
-            responsibilities[np.arange(n), labels] = 1
-        elif self.init_params == "random":
-            responsibilities = rng.uniform(size=(n, K)) + np.finfo(float).tiny
-            responsibilities /= responsibilities.sum(axis=1, keepdims=True)
-        else:
-            if self.init_params == "k-means++":
-                chosen = kmeans_plusplus(X, K, random_state=rng)[1]
-            else:
-                chosen = rng.choice(n, K, replace=False)
-            responsibilities[chosen, np.arange(K)] = 1
-        return responsibilities
 
     def _adopt(self, state: MixtureState) -> None:
         """Show a state of the fit."""

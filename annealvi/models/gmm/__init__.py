@@ -2,5 +2,6 @@
 
 from annealvi.models.gmm.model import GMM, PERTURBATION
 from annealvi.models.gmm.natural import Natural
+from annealvi.models.gmm.starts import initial_responsibilities
 
-__all__ = ["GMM", "PERTURBATION", "Natural"]
+__all__ = ["GMM", "PERTURBATION", "Natural", "initial_responsibilities"]

@@ -1,0 +1,55 @@
+"""Where the responsibilities of a Gaussian mixture start."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.random import RandomState
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans, kmeans_plusplus
+
+
+def initial_responsibilities(
+    X: NDArray[np.float64], n_components: int, init: str, rng: RandomState
+) -> NDArray[np.float64]:
+    """Responsibilities at the start of a fit.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    n_components : int
+        K.
+    init : {"kmeans", "k-means++", "random", "random_from_data"}
+        The clusters of k-means; one datum for each component, drawn by D^2 sampling; random
+        responsibilities; or one datum for each component, drawn uniformly.
+    rng : RandomState
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_components)
+        Rows sum to 1, or to 0 for data that stand for no component.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer data than components, unless `init` is ``"random"``.
+    """
+    n, K = len(X), n_components
+    if n < K and init != "random":
+        raise ValueError(
+            f"Expected n_samples >= n_components but got n_components = {K}, n_samples = {n} "
+            f"with init_params={init!r}. Give 'means_init' or use init_params='random'."
+        )
+    responsibilities = np.zeros((n, K))
+    if init == "kmeans":
+        labels = KMeans(K, n_init=1, random_state=rng).fit(X).labels_
+        responsibilities[np.arange(n), labels] = 1
+    elif init == "random":
+        responsibilities = rng.uniform(size=(n, K)) + np.finfo(float).tiny
+        responsibilities /= responsibilities.sum(axis=1, keepdims=True)
+    else:
+        if init == "k-means++":
+            chosen = kmeans_plusplus(X, K, random_state=rng)[1]
+        else:
+            chosen = rng.choice(n, K, replace=False)
+        responsibilities[chosen, np.arange(K)] = 1
+    return responsibilities
