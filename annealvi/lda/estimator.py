@@ -14,9 +14,10 @@ from sklearn.utils import check_random_state
 from annealvi._validation import n_threads, unchanged_on_error
 from annealvi.inference import Monitor
 from annealvi.lda.defaults import CONSTRAINTS
-from annealvi.lda.fit import fit_best, prepare_stream, stream
+from annealvi.lda.fit import fit_best
 from annealvi.lda.fitted import FittedLDA
 from annealvi.lda.state import LDAState
+from annealvi.lda.stream import fit_portion, prepare_portion
 from annealvi.temperature import Temperature
 
 
@@ -434,7 +435,7 @@ class TemperedLDA(FittedLDA):
             else:
                 state = self._state
             wanted = self._wanted_temperature(settings)
-            prepare_stream(state, X, settings, self.total_samples, wanted, threads)
+            prepare_portion(state, X, settings, self.total_samples, wanted, threads)
             self._state = state
         state.forget_results()
 
@@ -444,7 +445,7 @@ class TemperedLDA(FittedLDA):
                 self.callback(self, state.monitor)
                 state.after_callback()
 
-        stream(state, X, settings, self.total_samples, on_step)
+        fit_portion(state, X, settings, self.total_samples, on_step)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)

@@ -1,0 +1,89 @@
+"""One more portion of a stream of documents, for `partial_fit`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from scipy import sparse
+
+from annealvi.inference import optimise
+from annealvi.lda.defaults import Settings
+from annealvi.lda.fit import check_steps
+from annealvi.lda.state import LDAState
+from annealvi.temperature import Temperature
+
+
+def fit_portion(
+    state: LDAState,
+    X: sparse.csr_matrix,
+    settings: Settings,
+    population: float,
+    on_step: Callable[[], None],
+) -> None:
+    """Go on with one more portion of a stream of documents.
+
+    Parameters
+    ----------
+    state : LDAState
+        Changed in place.
+    X : CSR matrix of shape (n_samples, V)
+    settings : Settings
+    population : float
+        Documents of the whole stream.
+    on_step : callable
+        Called after each step; raises ``StopIteration`` to end the portion.
+    """
+    try:
+        optimise(
+            state.model,
+            X,
+            state.temperature,
+            state.monitor,
+            n_samples=X.shape[0],
+            batch_size=int(settings.batch_size),
+            n_passes=1,
+            population=population,
+            step_size=settings.step_size(None),
+            on_step=on_step,
+        )
+    finally:
+        state.finish()
+
+
+def prepare_portion(
+    state: LDAState,
+    X: sparse.csr_matrix,
+    settings: Settings,
+    population: float,
+    wanted: Temperature,
+    n_threads: int,
+) -> None:
+    """Check one more portion of a stream and give the state what has changed since the last.
+
+    Parameters
+    ----------
+    state : LDAState
+        Changed in place, if there is no error.
+    X : CSR matrix of shape (n_samples, V)
+    settings : Settings
+    population : float
+        Documents of the whole stream.
+    wanted : Temperature
+        Planned anew where it is another than before.
+    n_threads : int
+
+    Raises
+    ------
+    ValueError
+        If a prior is none, or a step of the posterior form would subtract.
+    """
+    state.checked_priors()
+    state.model.describe(X, population)
+    batch_size, planned = int(settings.batch_size), state.temperature
+    if state.planned_for is None or wanted != state.planned_for:
+        planned = state.plan(wanted, None, population / batch_size)
+    n_steps = -(-X.shape[0] // batch_size)
+    check_steps(settings, planned, settings.step_size(None), state.monitor.step, n_steps)
+    if planned is not state.temperature:
+        state.follow(wanted, planned)
+    state.resume(settings, n_threads)
