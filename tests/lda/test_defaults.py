@@ -14,6 +14,7 @@ from sklearn.decomposition import LatentDirichletAllocation
 from annealvi import Fixed, TemperedLDA
 from annealvi.datasets import make_topic_corpus
 from annealvi.lda.defaults import Settings, batch_size, passes, prior, settle
+from tests.lda.fits import assert_identical
 
 PRESETS = ("annealvi", "sklearn")
 OPEN = [name for name in TemperedLDA().get_params(deep=False) if name in Settings._fields]
@@ -32,11 +33,6 @@ GIVEN = dict(
     document_init="warm",
 )
 CHOICES = dict(learning_method=("batch", "online"), topic_estimate=("map", "variational"))
-
-
-@pytest.fixture(scope="module")
-def X():
-    return make_topic_corpus(80, 60, 4, document_length=40, random_state=0).data
 
 
 @pytest.fixture(scope="module")
@@ -65,11 +61,6 @@ def everything(lda, X):
         lda.n_iter_,
         lda.n_batch_iter_,
     ]
-
-
-def assert_identical(one, other):
-    for a, b in zip(one, other, strict=True):
-        assert_array_equal(a, b)
 
 
 # -------------------------------------------------------------- the contract

@@ -9,6 +9,8 @@ from annealvi import Annealed, Fixed, TemperedLDA
 from annealvi.datasets import load_arxiv_abstracts, make_topic_corpus
 from annealvi.metrics import document_completion
 
+pytestmark = pytest.mark.statistical
+
 PRIORS = dict(doc_topic_prior=0.1, topic_word_prior=0.05)
 
 

@@ -12,6 +12,7 @@ from annealvi import Annealed, LocalVariational, TemperedLDA, Variational
 from annealvi.datasets import make_topic_corpus
 from annealvi.models.lda.learned_priors import COLD
 from annealvi.partition import LogPartition
+from tests.lda.fits import assert_identical, without_words
 
 BOTH = dict(doc_topic_prior="learn", topic_word_prior="learn")
 TEMPERATURES = {
@@ -26,9 +27,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:The learned temperature did not 
 
 @pytest.fixture(scope="module")
 def X():
-    counts = make_topic_corpus(90, 60, 4, document_length=40, random_state=0).data.toarray()
-    counts[[7, 30]] = 0  # documents without words
-    return sparse.csr_matrix(counts)
+    counts = make_topic_corpus(90, 60, 4, document_length=40, random_state=0).data
+    return without_words(counts, [7, 30])
 
 
 def make(**kwargs):
@@ -39,11 +39,6 @@ def make(**kwargs):
 def everything(lda, X):
     found = [lda.components_, lda.doc_topic_prior_, lda.topic_word_prior_, lda.transform(X)]
     return [np.array(value) for value in found] + [lda.score(X)]
-
-
-def assert_identical(one, other):
-    for a, b in zip(one, other, strict=True):
-        assert_array_equal(a, b)
 
 
 def planted(alpha, n_documents, length, seed=0):

@@ -9,6 +9,8 @@ from sklearn.metrics import roc_auc_score
 from annealvi import TemperedLDA
 from annealvi.datasets import make_topic_corpus
 
+pytestmark = pytest.mark.statistical
+
 PRIORS = dict(doc_topic_prior=0.1, topic_word_prior=0.05)
 
 

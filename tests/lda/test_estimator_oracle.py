@@ -15,6 +15,8 @@ from sklearn.decomposition import LatentDirichletAllocation
 
 from annealvi import TemperedLDA
 
+pytestmark = pytest.mark.oracle
+
 
 def synthetic():
     X, _ = make_multilabel_classification(n_samples=80, n_features=120, length=80, random_state=0)

@@ -8,6 +8,8 @@ from annealvi import Annealed, TemperedLDA
 from annealvi.datasets import load_arxiv_abstracts, make_topic_corpus
 from annealvi.metrics import document_completion
 
+pytestmark = pytest.mark.statistical
+
 
 def matched_cosine(found, planted):
     """Cosine of each planted topic with the topic matched to it."""

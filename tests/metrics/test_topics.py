@@ -15,6 +15,7 @@ from annealvi import TemperedLDA
 from annealvi.datasets import load_arxiv_abstracts
 from annealvi.metrics import topic_coherence, topic_diversity, topic_stability
 from annealvi.metrics.top_words import top_columns
+from tests.metrics.by_loops import naive_coherence, naive_cosines, naive_top
 
 #: gensim 4.4.0, CoherenceModel of the ten top words of `categories()`: "c_npmi" with
 #: window_size=10**6, "u_mass".
@@ -62,50 +63,6 @@ def topics():
     topics = np.random.default_rng(2).gamma(0.3, size=(6, 30))
     topics[:, 29] = 0
     return topics
-
-
-def naive_top(topics, n):
-    return [sorted(range(len(row)), key=lambda v: (-row[v], v))[:n] for row in topics]
-
-
-def naive_coherence(topics, X, measure, n_words, epsilon):
-    documents = [{v for v, count in enumerate(row) if count} for row in X.toarray()]
-
-    def share(*words):
-        return sum(all(w in document for w in words) for document in documents) / len(documents)
-
-    means = []
-    for words in naive_top(topics, n_words):
-        values = []
-        for rank, w in enumerate(words):
-            for before in words[:rank]:
-                both = share(w, before) + epsilon
-                if measure == "umass":
-                    values.append(np.log(both / share(before)))
-                elif both:
-                    values.append(np.log(both / share(w) / share(before)) / -np.log(both))
-                else:
-                    values.append(-1)
-        means.append(np.mean(values))
-    return means
-
-
-def naive_cosines(a, b):
-    return np.array([[x @ y / np.sqrt((x @ x) * (y @ y)) for y in b] for x in a])
-
-
-# ------------------------------------------------------------------ top words
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_top_words_are_in_order_of_weight_then_column(rng, dtype):
-    topics = rng.integers(0, 5, (20, 40)).astype(dtype)  # many ties
-    for n in (1, 3, 39, 40):
-        assert_array_equal(top_columns(topics, n), naive_top(topics, n))
-    assert_array_equal(top_columns(topics, 50), naive_top(topics, 40))
-    lda = TemperedLDA(20)
-    lda.components_ = topics + 1
-    assert_array_equal(lda.top_words(7), naive_top(topics, 7))
 
 
 # ------------------------------------------------------------------ coherence

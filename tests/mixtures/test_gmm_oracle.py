@@ -12,6 +12,8 @@ from sklearn.mixture import BayesianGaussianMixture
 
 from annealvi import TemperedGaussianMixture
 
+pytestmark = pytest.mark.oracle
+
 TYPES = ("diag", "spherical")
 INITS = ("kmeans", "k-means++", "random", "random_from_data")
 

@@ -65,7 +65,6 @@ DEEP_PAGES = ["annealed_objectives", "autoencoders", "deep_proximity"]
 
 
 @pytest.mark.deep
-@pytest.mark.skipif(find_spec("torch") is None, reason="needs PyTorch, the extra 'deep'")
 @pytest.mark.parametrize("name", ["README", *(f"docs/{page}" for page in DEEP_PAGES)])
 def test_snippets_of_the_deep_pages(name):
     run_snippets(f"{name}.md", deep=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.deep
+
 
 def rows(said):
     """Cells of the last Markdown table in a text, by their first."""

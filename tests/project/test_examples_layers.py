@@ -2,6 +2,8 @@
 
 import pytest
 
+pytestmark = pytest.mark.deep
+
 
 def rows(table):
     """Cells of the rows of a Markdown table, without its head."""

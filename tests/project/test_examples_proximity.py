@@ -9,6 +9,8 @@ import pytest
 
 from annealvi.datasets import make_topic_corpus
 
+pytestmark = pytest.mark.deep
+
 
 def test_belief_networks(load, tmp_path, monkeypatch, capsys):
     module = load("proximity_belief_network")

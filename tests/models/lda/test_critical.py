@@ -10,6 +10,8 @@ from annealvi.models.lda import LDA
 from annealvi.models.lda.block import LocalOptions
 from annealvi.models.lda.critical import critical_temperature
 
+pytestmark = pytest.mark.statistical
+
 
 def corpus(seed, n_topics, n_words, n_documents=400, n_features=80):
     rng = np.random.RandomState(seed)
