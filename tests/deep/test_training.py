@@ -15,6 +15,7 @@ from annealvi.deep.noise import Noise
 from annealvi.deep.penalties import ProximityPenalty
 from annealvi.deep.training import Outcome, Training, as_device
 from annealvi.exceptions import DivergenceError
+from tests.deep.estimators.fits import stop_at
 
 
 class Sum(DeepEstimator):
@@ -58,16 +59,6 @@ def X():
 def same_weights(one, other):
     pairs = zip(one.network_.parameters(), other.network_.parameters(), strict=True)
     return all(torch.equal(a, b) for a, b in pairs)
-
-
-def stop_at(step, path=None):
-    def callback(estimator, monitor):
-        if monitor.step == step:
-            if path is not None:
-                estimator.save_state(path)
-            raise StopIteration
-
-    return callback
 
 
 def test_it_learns_and_repeats_and_leaves_the_global_generator_alone(X):

@@ -8,6 +8,7 @@ import pytest
 from annealvi import Annealed, Proximity, TemperedFMM
 from annealvi.datasets import make_shape_mixture
 from annealvi.metrics import component_recovery
+from tests.mixtures.fits import toy_factors
 from tests.proximity.ring import SEEDS, make_data, ring, share_near
 
 pytestmark = pytest.mark.statistical
@@ -46,16 +47,8 @@ def test_the_shapes_are_found():
     for seed in range(5):
         toy = make_shape_mixture(1000, random_state=seed)
         for temperature in found:
-            fmm = TemperedFMM(
-                8,
-                prior_probability=0.3,
-                noise_variance=0.1,
-                component_variance=0.35,
-                init="prior",
-                temperature=temperature,
-                tol=0,
-                random_state=seed,
-            ).fit(toy.data)
+            fmm = toy_factors(init="prior", temperature=temperature, random_state=seed)
+            fmm.fit(toy.data)
             found[temperature].append(component_recovery(fmm.components_, toy.components)[0])
             bounds[temperature].append(fmm.lower_bound_)
     assert np.mean(found["proximity"]) >= 7.2

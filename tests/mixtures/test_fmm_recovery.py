@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from annealvi import Annealed, TemperedFMM, Variational
+from annealvi import Annealed, Variational
 from annealvi.datasets import load_shapes, make_shape_mixture
 from annealvi.metrics import component_recovery
+from tests.mixtures.fits import toy_factors
 
 pytestmark = pytest.mark.statistical
 
@@ -32,16 +33,7 @@ def test_tempering_finds_the_components_of_the_toy(shapes):
     for seed in SEEDS:
         toy = make_shape_mixture(1000, shapes=shapes, random_state=seed)
         for name, options in METHODS.items():
-            fmm = TemperedFMM(
-                8,
-                prior_probability=0.3,
-                noise_variance=0.1,
-                component_variance=0.35,
-                init="prior",
-                tol=0,
-                random_state=seed,
-                **options,
-            ).fit(toy.data)
+            fmm = toy_factors(init="prior", random_state=seed, **options).fit(toy.data)
             found[name].append(component_recovery(fmm.components_, toy.components)[0])
             elbo[name].append(fmm.lower_bound_)
     mean = {name: np.mean(values) for name, values in found.items()}
@@ -60,16 +52,7 @@ def test_seeds_help_plain_inference():
     for seed in SEEDS:
         toy = make_shape_mixture(1000, random_state=seed)
         for i, init in enumerate(("random", "kmeans++")):
-            fmm = TemperedFMM(
-                8,
-                prior_probability=0.3,
-                noise_variance=0.1,
-                component_variance=0.35,
-                init=init,
-                temperature=1,
-                tol=0,
-                random_state=seed,
-            ).fit(toy.data)
+            fmm = toy_factors(init=init, temperature=1, random_state=seed).fit(toy.data)
             bounds[i, seed] = fmm.lower_bound_
             found[i, seed] = component_recovery(fmm.components_, toy.components)[0]
     assert bounds[1].mean() > bounds[0].mean()

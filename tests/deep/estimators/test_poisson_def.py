@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import sparse, stats
-from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from annealvi.deep import PoissonDEF, ProximityPenalty
 from annealvi.deep.noise import Noise
 from annealvi.exceptions import DivergenceError
 from annealvi.metrics.held_out import split_tokens
+from tests.deep.estimators.fits import assert_refuses, order_matters, stop_at, undocumented
 
 TOPICS = np.kron(np.eye(3), np.full(6, 2.0))  # three topics of six words each
 
@@ -120,13 +120,8 @@ def test_a_fit_that_is_resumed_is_the_same(tmp_path):
     path = tmp_path / "state.pt"
     options = {"proximity": "mean_variance", "temperature": "annealed"}
 
-    def stop(estimator, monitor):
-        if monitor.step == 7:
-            estimator.save_state(path)
-            raise StopIteration
-
     whole = tiny(**options).fit(X)
-    part = tiny(**options, callback=stop).fit(X)
+    part = tiny(**options, callback=stop_at(7, path)).fit(X)
     assert part.n_iter_ == 7 and not same_weights(part, whole)
     resumed = tiny(**options).fit(X, resume=path)
     assert same_weights(resumed, whole)
@@ -180,14 +175,7 @@ def test_bad_data(X, message):
 def test_bad_parameters_leave_the_estimator_as_it_was(options, message):
     X, _ = planted(30, 0)
     fitted = tiny(max_iter=2).fit(X)
-    before = fitted.components_
-    fresh = clone(fitted).set_params(**options)
-    with pytest.raises(ValueError, match=message):
-        fitted.set_params(**options).fit(X)
-    np.testing.assert_array_equal(fitted.components_, before)
-    with pytest.raises(ValueError, match=message):
-        fresh.fit(X)
-    assert not hasattr(fresh, "network_")
+    assert_refuses(fitted, options, X, message, lambda fitted: fitted.components_)
 
 
 def test_a_fit_that_diverges_keeps_what_was_finite():
@@ -229,20 +217,14 @@ def test_top_words():
 def test_every_fitted_attribute_is_documented():
     X, _ = planted(40, 0)
     fitted = tiny(max_iter=2).fit(X)
-    names = {name for name in dir(fitted) if name.endswith("_") and not name.startswith("_")}
-    listed = PoissonDEF.__doc__.split("Attributes\n")[1]
-    assert {name for name in names if f"    {name} : " not in listed} <= {"feature_names_in_"}
-
-
-DRAWS = "the draws of a document depend on how many there are before it"
+    assert undocumented(fitted) <= {"feature_names_in_"}
 
 
 @parametrize_with_checks(
     [PoissonDEF(2, max_iter=3, n_local_steps=3, n_draws=4, random_state=0)],
-    expected_failed_checks=lambda estimator: {
-        "check_methods_subset_invariance": DRAWS,
-        "check_methods_sample_order_invariance": DRAWS,
-    },
+    expected_failed_checks=order_matters(
+        "the draws of a document depend on how many there are before it"
+    ),
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn_checks(estimator, check):

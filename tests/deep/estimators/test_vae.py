@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_non_negative
 from annealvi import Annealed, Variational
 from annealvi.deep import ProximityPenalty, VariationalAutoencoder
 from annealvi.exceptions import DivergenceError
+from tests.deep.estimators.fits import order_matters, stop_at
 
 KINDS = {
     "plain": {},
@@ -103,14 +104,8 @@ def test_the_same_seed_gives_the_same_fit(X, kind):
 @kinds
 def test_a_resumed_fit_is_the_fit_that_never_stopped(X, kind, tmp_path):
     path = tmp_path / "state.pt"
-
-    def stop(vae, monitor):
-        if monitor.step == 17:
-            vae.save_state(path)
-            raise StopIteration
-
     whole = small(**kind).fit(X)
-    begun = small(callback=stop, **kind).fit(X)
+    begun = small(callback=stop_at(17, path), **kind).fit(X)
     resumed = small(random_state=9, **kind).fit(X, resume=path)
     assert begun.n_iter_ == 17 and resumed.n_iter_ == 40
     assert not torch.equal(weights(begun), weights(whole))
@@ -303,18 +298,12 @@ class Squashed(VariationalAutoencoder):
         return X / (1 + X)
 
 
-def expected_failures(estimator):
-    reason = "score_samples draws z for one row after the other"
-    names = ["check_methods_sample_order_invariance", "check_methods_subset_invariance"]
-    return dict.fromkeys(names, reason)
-
-
 @parametrize_with_checks(
     [
         Squashed(2, hidden=(4,), max_iter=3, batch_size=10),
         Squashed(2, hidden=(4,), max_iter=3, proximity="kl", n_transitions=1, calibration=0.5),
     ],
-    expected_failed_checks=expected_failures,
+    expected_failed_checks=order_matters("score_samples draws z for one row after the other"),
 )
 def test_scikit_learn_checks(estimator, check):
     check(clone(estimator))

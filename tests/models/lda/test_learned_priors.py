@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import sparse
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import gammaln, psi
 
 from annealvi.model import UNTEMPERED, Batch, LocalStep, Tempering
 from annealvi.models.lda import LDA, LocalOptions
 from annealvi.models.lda.learned_priors import COLD, LearnedPriors, symmetric_from_mean
+from tests.models.lda.problems import random_corpus
 
 ESTIMATES = ("variational", "map")
 FORMS = ("likelihood", "posterior")
@@ -117,12 +117,9 @@ def test_the_objective_never_falls(T, form, estimate):
     """20 random problems, gamma kept from step to step, both priors learned."""
     tempering = Tempering(1 / T, form)
     for seed in range(20):
-        rng = np.random.RandomState(seed)
-        n_topics, n_features = rng.randint(1, 12), rng.randint(2, 80)
-        X = sparse.csr_matrix(rng.poisson(rng.choice([0.1, 1.0, 5.0]), (30, n_features)) * 1.0)
+        X, shape, rng = random_corpus(seed)
         model = LDA(
-            n_topics,
-            n_features,
+            *shape,
             alpha=rng.choice([0.05, 0.3]),
             eta=rng.choice([0.05, 0.3]),
             options=LocalOptions(start="warm", tolerance=1e-8, max_iter=300),
@@ -137,7 +134,7 @@ def test_the_objective_never_falls(T, form, estimate):
             model.global_step(local.statistics, 1.0, 1.0, tempering)
             values.append(model.elbo(X, model.document_topics, tempering))
         assert np.all(np.diff(values) >= -1e-8 * np.abs(values[:-1])), seed
-        assert n_topics == 1 or X.sum() == 0 or not np.any(np.isin(model.alpha, (0.05, 0.3)))
+        assert shape[0] == 1 or X.sum() == 0 or not np.any(np.isin(model.alpha, (0.05, 0.3)))
 
 
 def test_learning_alpha_ends_higher_than_any_alpha_nearby(counts):

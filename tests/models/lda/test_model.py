@@ -8,6 +8,7 @@ from scipy.special import gammaln, logsumexp, psi
 
 from annealvi.model import Batch, Tempering
 from annealvi.models.lda import LDA, LocalOptions
+from tests.models.lda.problems import bounds_of_steps, random_corpus
 
 
 def kl_to_prior(posterior, prior):
@@ -55,25 +56,16 @@ def test_the_objective_never_falls(T, form):
     """20 random problems, gamma kept from step to step: F(1/T) rises at every step."""
     tempering = Tempering(1 / T, form)
     for seed in range(20):
-        rng = np.random.RandomState(seed)
-        n_topics, n_features = rng.randint(1, 12), rng.randint(2, 80)
-        X = sparse.csr_matrix(rng.poisson(rng.choice([0.1, 1.0, 5.0]), (30, n_features)) * 1.0)
+        X, shape, rng = random_corpus(seed)
         model = LDA(
-            n_topics,
-            n_features,
+            *shape,
             alpha=rng.choice([0.02, 0.3, 2.0]),
             eta=rng.choice([0.02, 0.3, 2.0]),
             options=LocalOptions(rng.choice([1, 3, 100]), 1e-3, "warm"),
         )
         model.initialize(rng)
         model.start_documents(30)
-        bounds = []
-        for _ in range(25):
-            local = model.local_step(Batch(X, slice(0, 30)), tempering)
-            bounds.append(model.elbo(X, model.document_topics, tempering))
-            model.global_step(local.statistics, 1.0, 1.0, tempering)
-            bounds.append(model.elbo(X, model.document_topics, tempering))
-        bounds = np.array(bounds)
+        bounds = bounds_of_steps(model, X, tempering, 25)
         assert np.min(np.diff(bounds) / np.abs(bounds[1:])) >= -1e-9, (seed, T, form)
         assert bounds[-1] > bounds[0]
 

@@ -15,6 +15,7 @@ from scipy.stats import dirichlet
 from annealvi.model import Batch, Tempering
 from annealvi.models.lda import LDA, LocalOptions
 from annealvi.models.lda.block import Statistics
+from tests.models.lda.problems import bounds_of_steps
 
 FORMS = ("likelihood", "posterior")
 ETA = {
@@ -113,13 +114,7 @@ def test_the_objective_never_falls(T, form, eta):
         X = documents(30, shape[1], seed, rng.choice([0.1, 0.5, 3.0]))
         model = make(shape, seed=seed, eta=ETA[eta](rng, shape), max_iter=rng.choice([1, 3, 200]))
         model.start_documents(30)
-        bounds = []
-        for _ in range(20):
-            local = model.local_step(Batch(X, slice(0, 30)), tempering)
-            bounds.append(model.elbo(X, model.document_topics, tempering))
-            model.global_step(local.statistics, 1.0, 1.0, tempering)
-            bounds.append(model.elbo(X, model.document_topics, tempering))
-        bounds = np.array(bounds)
+        bounds = bounds_of_steps(model, X, tempering, 20)
         assert np.min(np.diff(bounds) / np.maximum(1, np.abs(bounds[1:]))) >= -1e-10, seed
         assert bounds[-1] >= bounds[0]
 
