@@ -1,7 +1,7 @@
 """Shared fixtures: corpora outside the package, and each instruction set in turn."""
 
-import importlib.util
 import os
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +9,18 @@ import pytest
 from scipy import sparse
 
 from annealvi import _kernels, datasets
+from tests.examples import load_example
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 os.environ.setdefault(datasets.DATA_VARIABLE, str(CHECKOUT / datasets.DEFAULT_DATA))
+
+
+def pytest_collection_modifyitems(items):
+    """Skip the tests marked `deep` where PyTorch is not installed."""
+    if find_spec("torch") is None:
+        for item in items:
+            if item.get_closest_marker("deep"):
+                item.add_marker(pytest.mark.skip(reason="needs PyTorch, the extra 'deep'"))
 
 
 @pytest.fixture
@@ -56,11 +65,4 @@ def load():
 
     matplotlib.use("Agg")
 
-    def load(name):
-        path = CHECKOUT / "examples" / f"{name}.py"
-        specification = importlib.util.spec_from_file_location(name, path)
-        module = importlib.util.module_from_spec(specification)
-        specification.loader.exec_module(module)
-        return module
-
-    return load
+    return load_example

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 if find_spec("torch") is None:
-    collect_ignore_glob = ["test_*.py"]
+    collect_ignore_glob = ["*test_*.py"]  # in the folders below as well
 
 
 def pytest_collection_modifyitems(items):

@@ -8,21 +8,9 @@ import torch
 from torch.distributions import Normal
 
 from annealvi.deep.energies import ENERGIES
-from annealvi.deep.hvi import LEAST_SIGMA, Chain, StandardNormal, Transitions, inverse_softplus
-from annealvi.deep.noise import Noise
+from annealvi.deep.hvi import LEAST_SIGMA, StandardNormal, Transitions, inverse_softplus
 from annealvi.deep.objectives import log_evidence_bounds
-
-
-class DoubleNoise(Noise):
-    """In double precision, so that tolerances can be tight."""
-
-    def normal(self, *shape):
-        return super().normal(*shape).double()
-
-
-def chain(seed=0, dim=2, n_transitions=3, **options):
-    torch.manual_seed(seed)
-    return Chain(dim, n_transitions, **options).double()
+from tests.deep.chains import DoubleNoise, chain
 
 
 def set_affine(transitions, t, factor, shift, sigma):

@@ -9,8 +9,6 @@ import torch
 from torch.nn import functional
 
 from annealvi.deep.energies import ENERGIES
-from annealvi.deep.hvi import Chain
-from annealvi.deep.noise import Noise
 from annealvi.deep.objectives import (
     avo,
     avo_terms,
@@ -21,18 +19,7 @@ from annealvi.deep.objectives import (
     log_evidence_bounds,
     loss_calibrated,
 )
-
-
-class DoubleNoise(Noise):
-    """In double precision, so that tolerances can be tight."""
-
-    def normal(self, *shape):
-        return super().normal(*shape).double()
-
-
-def chain(seed=0, n_transitions=3, **options):
-    torch.manual_seed(seed)
-    return Chain(2, n_transitions, **options).double()
+from tests.deep.chains import DoubleNoise, chain
 
 
 def numbers(some, n, seed=0):

@@ -7,8 +7,6 @@ import pytest
 import torch
 from scipy import sparse
 
-from annealvi import Annealed, LocalVariational, Variational
-from annealvi.deep.estimators.data import plan_temperature
 from annealvi.deep.rows import SparseRows, as_rows
 
 
@@ -39,13 +37,3 @@ def test_nothing_at_all():
     empty = SparseRows(sparse.csr_matrix((3, 5)), "cpu")
     assert torch.equal(empty[torch.tensor([0, 2])], torch.zeros(2, 5))
     assert not empty.padded(torch.tensor([1]))[1].any()
-
-
-def test_temperatures_follow_a_plan():
-    paper = Annealed(100.0, length=0.5, shape="exponential")
-    planned = plan_temperature(paper, 8, 2, "SigmoidBeliefNetwork")
-    found = [1 / planned.inverse(step) for step in range(8)]
-    np.testing.assert_allclose(found, np.maximum(1, 100 * 1e-4 ** (np.arange(8) / 8)))
-    for learned in (Variational(), LocalVariational()):
-        with pytest.raises(ValueError, match=r"'temperature' parameter of SBN .* Got \w*Vari"):
-            plan_temperature(learned, 8, 2, "SBN")

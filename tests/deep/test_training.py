@@ -7,22 +7,15 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from sklearn.base import clone
 from torch import nn
 
 from annealvi._validation import unchanged_on_error
-from annealvi.deep import (
-    HierarchicalPosterior,
-    PoissonDEF,
-    SigmoidBeliefNetwork,
-    VariationalAutoencoder,
-)
-from annealvi.deep.energies import ENERGIES
 from annealvi.deep.estimators.base import DeepEstimator
 from annealvi.deep.noise import Noise
 from annealvi.deep.penalties import ProximityPenalty
 from annealvi.deep.training import Outcome, Training, as_device
 from annealvi.exceptions import DivergenceError
+from tests.deep.estimators.fits import stop_at
 
 
 class Sum(DeepEstimator):
@@ -66,16 +59,6 @@ def X():
 def same_weights(one, other):
     pairs = zip(one.network_.parameters(), other.network_.parameters(), strict=True)
     return all(torch.equal(a, b) for a, b in pairs)
-
-
-def stop_at(step, path=None):
-    def callback(estimator, monitor):
-        if monitor.step == step:
-            if path is not None:
-                estimator.save_state(path)
-            raise StopIteration
-
-    return callback
 
 
 def test_it_learns_and_repeats_and_leaves_the_global_generator_alone(X):
@@ -261,46 +244,6 @@ def test_every_row_is_taken_once_a_pass():
     passes = [torch.cat([training._next_rows() for _ in range(2)]) for _ in range(3)]
     assert all(sorted(rows.tolist()) == list(range(10)) for rows in passes)
     assert not torch.equal(passes[0], passes[1])
-
-
-def test_noise():
-    noise = Noise(0)
-    p = torch.tensor([[0.0, 0.3, 1.0]]).expand(20_000, 3)
-    drawn = noise.bernoulli(p)
-    assert set(drawn.unique().tolist()) == {0.0, 1.0}
-    np.testing.assert_allclose(drawn.mean(dim=0), [0, 0.3, 1], atol=0.015)
-    np.testing.assert_allclose(noise.poisson(4 * torch.ones(20_000)).mean(), 4, atol=0.06)
-    assert abs(float(noise.normal(20_000).std()) - 1) < 0.02
-    assert sorted(noise.permutation(5).tolist()) == [0, 1, 2, 3, 4]
-    state = noise.state()
-    first = noise.uniform(4)
-    noise.restore(state)
-    assert torch.equal(noise.uniform(4), first)
-    copied = pickle.loads(pickle.dumps(noise))
-    assert torch.equal(copied.uniform(4), noise.uniform(4))
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        SigmoidBeliefNetwork((4, 3), proximity="kl"),
-        PoissonDEF(3, n_local_steps=3, proximity="entropy"),
-        VariationalAutoencoder(3, hidden=(8,), proximity="kl"),
-        VariationalAutoencoder(3, hidden=(8,), n_transitions=2, calibration=0.5),
-        HierarchicalPosterior(ENERGIES["d"], 2),
-    ],
-)
-def test_fits_are_in_single_precision_whatever_the_default_is(model):
-    X = np.random.RandomState(0).random_sample((40, 12)) < 0.3
-    model.set_params(max_iter=5, random_state=0)
-    torch.set_default_dtype(torch.float64)
-    try:
-        again = clone(model).fit(X)
-        assert all(p.dtype == torch.float32 for p in again.network_.parameters())
-        assert np.isfinite(again.score(X))
-        assert again.sample(2)[0].dtype == np.float32
-    finally:
-        torch.set_default_dtype(torch.float32)
 
 
 def test_the_same_numbers_on_a_gpu(X, cuda):

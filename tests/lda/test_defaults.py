@@ -1,0 +1,446 @@
+"""Parameters that are left open, what they stand for, and fits under the recommended ones."""
+
+import copy
+import pickle
+import re
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.decomposition import LatentDirichletAllocation
+
+from annealvi import Fixed, TemperedLDA
+from annealvi.datasets import make_topic_corpus
+from annealvi.lda.defaults import Settings, batch_size, passes, prior, settle
+from tests.lda.fits import assert_identical
+
+PRESETS = ("annealvi", "sklearn")
+OPEN = [name for name in TemperedLDA().get_params(deep=False) if name in Settings._fields]
+SIZES = (1, 2, 5, 50, 99, 100, 101, 500, 3000, 10_000, 50_000, 97_000, 10**6, 10**9)
+#: A value for each open parameter that neither preset has.
+GIVEN = dict(
+    doc_topic_prior=0.31,
+    topic_word_prior=0.17,
+    max_iter=3,
+    batch_size=33,
+    max_doc_update_iter=17,
+    mean_change_tol=0.02,
+    token_change_tol=0.005,
+    temperature=1.7,
+    init="documents",
+    document_init="warm",
+)
+CHOICES = dict(learning_method=("batch", "online"), topic_estimate=("map", "variational"))
+
+
+@pytest.fixture(scope="module")
+def stream():
+    """More documents than a minibatch has, of few words each."""
+    return make_topic_corpus(400, 90, 5, document_length=12, random_state=1).data
+
+
+def as_parameters(settings):
+    """Settings by the names of parameters, without what has none."""
+    return {name: settings._asdict()[name] for name in OPEN}
+
+
+def settled(n_samples=1000, **parameters):
+    return settle(TemperedLDA(**parameters).get_params(deep=False), n_samples)
+
+
+def everything(lda, X):
+    """What a fit has to say, to compare bit for bit."""
+    return [
+        np.array(lda.components_),
+        lda.temperature_path_,
+        lda.transform(X),
+        lda.score(X),
+        getattr(lda, "bound_", None),
+        lda.n_iter_,
+        lda.n_batch_iter_,
+    ]
+
+
+# -------------------------------------------------------------- the contract
+
+
+def test_every_parameter_of_scikit_learn_may_be_given_and_may_be_left():
+    """In its order, by its names, before any of ours."""
+    theirs, ours = (list(c().get_params()) for c in (LatentDirichletAllocation, TemperedLDA))
+    assert set(theirs) <= set(ours)
+    lda = TemperedLDA(
+        7,
+        **{
+            name: LatentDirichletAllocation().get_params()[name]
+            for name in theirs
+            if name != "n_components"
+        },
+    )
+    assert lda.n_components == 7
+    settings = settle(lda.get_params(deep=False), 5000)
+    for name in set(theirs) & set(Settings._fields):
+        if lda.get_params()[name] is not None:
+            assert getattr(settings, name) == lda.get_params()[name]
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("n_samples", SIZES)
+@pytest.mark.parametrize("n_components", [1, 2, 10, 30, 31, 1000])
+def test_nothing_stays_open(n_components, n_samples, preset):
+    settings = settled(n_samples, n_components=n_components, preset=preset)
+    for name, value in as_parameters(settings).items():
+        assert isinstance(value, str) or value is not None or name == "token_change_tol", name
+        assert not (isinstance(value, str) and value == "auto"), name
+    # whatever it stands for could have been given
+    TemperedLDA(n_components, **as_parameters(settings))._validate_params()
+
+
+@pytest.mark.parametrize("open_value", [None, "auto"])
+@pytest.mark.parametrize("preset", PRESETS)
+def test_none_and_auto_are_open(preset, open_value):
+    takes = {
+        name: constraints
+        for name, constraints in TemperedLDA._parameter_constraints.items()
+        if name in Settings._fields
+    }
+    for name in takes:
+        if name in ("init", "document_init", "learning_method", "topic_estimate"):
+            value = "auto"
+        elif name == "temperature":
+            value = open_value
+        else:
+            value = None
+        lda = TemperedLDA(preset=preset, **{name: value})
+        lda._validate_params()
+        assert repr(settle(lda.get_params(deep=False), 700)) == repr(settled(700, preset=preset))
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("name", [*GIVEN, *CHOICES])
+def test_what_is_given_wins(name, preset):
+    for value in CHOICES.get(name, [GIVEN.get(name)]):
+        settings = settled(preset=preset, **{name: value})
+        assert getattr(settings, name) == value
+    for topics in (np.ones((10, 3)), np.ones((10, 3)).tolist()):
+        assert settled(preset=preset, init=topics).init is topics
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_all_may_be_given(preset):
+    given = GIVEN | dict(learning_method="online", topic_estimate="map")
+    settings = as_parameters(settled(preset=preset, **given))
+    assert {name: settings[name] for name in given} == given
+
+
+def test_the_preset_of_scikit_learn():
+    theirs = LatentDirichletAllocation().get_params()
+    for n_samples in SIZES:
+        settings = settled(n_samples, preset="sklearn")._asdict()
+        for name in settings.keys() & theirs.keys():
+            expected = 0.1 if theirs[name] is None else theirs[name]  # 1 / 10 topics
+            assert settings[name] == expected
+        assert settings["temperature"] == Fixed(1)
+        assert (settings["init"], settings["document_init"]) == ("random", "random")
+        assert settings["topic_estimate"] == "variational"
+        assert settings["token_change_tol"] is None
+    assert settled(preset="sklearn", n_components=40).topic_word_prior == 1 / 40
+
+
+def test_its_numbers_are_only_those_of_all_its_settings():
+    """document_init="random" is a part of its trajectory, and of no other."""
+    for own in (
+        dict(temperature="annealed"),
+        dict(temperature=1.5),
+        dict(init="documents"),
+        dict(init=np.ones((10, 3))),
+        dict(topic_estimate="map"),
+        dict(temperature=Fixed(2)),
+    ):
+        assert settled(preset="sklearn", **own).document_init == "constant"
+        assert settled(preset="sklearn", **own, document_init="random").document_init == "random"
+    for own in (dict(), dict(temperature=1), dict(temperature=1.0), dict(temperature=Fixed())):
+        assert settled(preset="sklearn", **own).document_init == "random"
+    by_hand = dict(temperature=1, init="random", topic_estimate="variational")
+    assert settled(**by_hand).document_init == "constant"
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_two_tests_of_a_local_step(preset):
+    """Either may be given, the one that is not does not get in its way."""
+    assert settled(preset=preset, mean_change_tol=0.5).token_change_tol is None
+    assert settled(preset=preset, token_change_tol=0.5).token_change_tol == 0.5
+    both = settled(preset=preset, mean_change_tol=0.5, token_change_tol=0.2)
+    assert both.local_options().token_tolerance == 0.2
+
+
+# ------------------------------------------------------------- the rules
+
+
+def test_priors():
+    for K in range(1, 11):
+        assert prior(K) == pytest.approx(1 / K)
+    for K in range(10, 31):
+        assert prior(K) == pytest.approx(0.1)
+    for K in range(31, 2000, 37):
+        assert prior(K) == pytest.approx(3 / K)
+    assert settled(n_components=50).doc_topic_prior == settled(n_components=50).topic_word_prior
+
+
+def test_minibatches_grow_and_passes_become_fewer():
+    sizes, n_passes = [batch_size(D) for D in SIZES], [passes(D) for D in SIZES]
+    assert sizes == sorted(sizes) and n_passes == sorted(n_passes, reverse=True)
+    for value in sizes + n_passes:
+        assert isinstance(value, int) and value >= 1
+    assert max(sizes) <= 10_000 and max(n_passes) <= 200
+    work = [n * D for n, D in zip(n_passes, SIZES, strict=True)]
+    assert work == sorted(work)  # more documents are never less to do
+
+
+def test_a_fit_of_one_minibatch_is_a_batch_fit(X):
+    for D in SIZES:
+        settings = settled(D)
+        assert settings.learning_method == ("online" if settings.batch_size < D else "batch")
+        assert settled(D, batch_size=D).learning_method == "batch"
+        assert settled(D, batch_size=D + 1).learning_method == "batch"
+        assert settled(D, batch_size=1).learning_method == ("online" if D > 1 else "batch")
+        assert settled(D, learning_method="online", batch_size=D).learning_method == "online"
+        assert settled(D, batch_size=1, preset="sklearn").learning_method == "batch"
+    lda = TemperedLDA(4, max_iter=3, random_state=0).fit(X)
+    assert lda.n_batch_iter_ == 1 + 3
+    lda = TemperedLDA(4, max_iter=3, batch_size=20, random_state=0).fit(X)
+    assert lda.n_batch_iter_ == 1 + 3 * 4
+
+
+def test_a_fit_makes_the_passes_and_steps_that_it_says(stream):
+    n_samples = stream.shape[0]
+    settings = settled(n_samples)
+    lda = TemperedLDA(random_state=0).fit(stream)
+    assert lda.n_iter_ == settings.max_iter
+    per_pass = -(-n_samples // settings.batch_size) if settings.learning_method == "online" else 1
+    assert lda.n_batch_iter_ == 1 + settings.max_iter * per_pass
+    lda = TemperedLDA(random_state=0, max_iter=2, batch_size=150).fit(stream)
+    assert (lda.n_iter_, lda.n_batch_iter_) == (2, 1 + 2 * 3)
+    assert TemperedLDA(max_iter=0).fit(stream).n_batch_iter_ == 1
+
+
+def test_it_cools_over_the_whole_fit_and_ends_near_T_1(stream):
+    lda = TemperedLDA(random_state=0).fit(stream)
+    path = lda.temperature_path_
+    assert path[0] > 2
+    assert np.all(np.diff(path) <= 0)
+    assert 1 <= path[-1] < 1.1
+
+
+# ------------------------------------------------- what open parameters are of
+
+
+def test_open_is_as_if_they_were_given(stream):
+    """Fits from settings written out are the fits that leave them open."""
+    for preset in PRESETS:
+        settings = as_parameters(settled(stream.shape[0], n_components=5, preset=preset))
+        for name in ("learning_decay", "learning_offset"):  # given, they choose the kind of steps
+            settings.pop(name, None)
+        given = TemperedLDA(5, **settings, random_state=0).fit(stream)
+        left = TemperedLDA(5, preset=preset, random_state=0).fit(stream)
+        assert_identical(everything(left, stream), everything(given, stream))
+
+
+def test_parameters_stay_open_after_a_fit(stream):
+    lda = TemperedLDA(5, random_state=0)
+    before = repr(lda), lda.get_params()
+    lda.fit(stream[:50])
+    assert (repr(lda), lda.get_params()) == before
+    again = clone(lda).fit(stream)
+    # a second fit has the size of its own documents
+    assert_identical(everything(lda.fit(stream), stream), everything(again, stream))
+
+
+def test_partial_fit_goes_by_the_documents_of_the_whole(stream):
+    for total in (300, 1e4, 1e6, 0.5):
+        lda = TemperedLDA(5, total_samples=total, random_state=0).partial_fit(stream)
+        size = settled(int(total)).batch_size
+        assert lda.n_batch_iter_ == 1 + -(-stream.shape[0] // size)
+        assert_array_equal(lda.temperature_path_, 1)  # of unknown length, so not annealed
+    lda = TemperedLDA(5, batch_size=100, random_state=0).partial_fit(stream)
+    assert lda.n_batch_iter_ == 5
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_topics_of_another_number_have_their_own_open_priors(stream, preset):
+    lda = TemperedLDA(5, preset=preset, random_state=0).fit(stream)
+    lda.components_ = np.vstack([lda.components_] * 8)
+    expected = settled(preset=preset, n_components=40).doc_topic_prior
+    assert lda.doc_topic_prior_ == lda.topic_word_prior_ == expected
+    new = TemperedLDA(preset=preset)
+    new.components_ = np.ones((2, 90))
+    assert new.doc_topic_prior_ == 0.5
+    assert new.partial_fit(stream).transform(stream).shape == (400, 2)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        (dict(preset="scikit-learn"), "'preset' .* Got 'scikit-learn' instead"),
+        (dict(preset=None), "'preset' .* Got None instead"),
+        (dict(topic_estimate="mean"), "'topic_estimate' .* Got 'mean' instead"),
+        (dict(topic_estimate=None), "'topic_estimate' .* Got None instead"),
+        (dict(init=None), "'init' .* Got None instead"),
+        (dict(init="kmeans"), "'init' .* Got 'kmeans' instead"),
+        (dict(learning_method=None), "'learning_method' .* Got None instead"),
+        (dict(max_iter="auto"), "'max_iter' .* Got 'auto' instead"),
+        (dict(batch_size="auto"), "'batch_size' .* Got 'auto' instead"),
+        (dict(doc_topic_prior="auto"), "'doc_topic_prior' .* Got 'auto' instead"),
+        (dict(mean_change_tol="auto"), "'mean_change_tol' .* Got 'auto' instead"),
+        (dict(batch_size=1.5), "'batch_size' .* Got 1.5 instead"),
+    ],
+)
+@pytest.mark.parametrize("method", ["fit", "partial_fit", "fit_transform"])
+def test_what_cannot_be_left_open_so(X, parameters, message, method):
+    lda = TemperedLDA(3, **parameters)
+    with pytest.raises(ValueError, match=message):
+        getattr(lda, method)(X)
+    assert not hasattr(lda, "components_")
+
+
+@pytest.mark.parametrize(
+    "parameters", [dict(preset="no"), dict(n_components=0), dict(batch_size="many")]
+)
+def test_components_assigned_where_parameters_are_wrong(parameters):
+    """An error that names the parameter, as `fit` has it."""
+    lda = TemperedLDA(**parameters)
+    (name,) = parameters
+    with pytest.raises(ValueError, match=re.escape(f"'{name}' parameter of TemperedLDA")):
+        lda.components_ = np.ones((3, 8))
+    assert not hasattr(lda, "components_")
+
+
+# ---------------------------------------------------- streams and changes
+
+
+def test_portions_of_any_size(stream):
+    """Of one document, of none with words, of fewer than topics, of more than a minibatch."""
+    rows = [slice(0, 1), slice(1, 2), slice(2, 7), slice(7, 300), slice(300, 400)]
+    for dtype in (np.float32, np.float64):
+        lda = TemperedLDA(8, total_samples=400, random_state=0)
+        lda.partial_fit(np.zeros((1, 90), dtype=dtype))
+        for some in rows:
+            lda.partial_fit(stream[some].astype(dtype))
+            assert np.all(np.isfinite(lda.components_)) and np.all(lda.components_ > 0)
+        assert lda.components_.dtype == dtype
+        assert_allclose(lda.transform(stream).sum(axis=1), 1, rtol=1e-5)
+        assert np.isfinite(lda.score(stream))
+    assert_allclose(  # float32 follows
+        TemperedLDA(4, random_state=0).partial_fit(stream.astype(np.float32)).components_,
+        TemperedLDA(4, random_state=0).partial_fit(stream).components_,
+        rtol=0.02,
+    )
+
+
+@pytest.mark.parametrize("way", [lambda lda: pickle.loads(pickle.dumps(lda)), copy.deepcopy])
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_a_copy_goes_on_as_the_original(stream, way, method):
+    lda = getattr(TemperedLDA(5, total_samples=800, random_state=0), method)(stream)
+    other = way(lda)
+    assert_identical(everything(lda, stream), everything(other, stream))
+    for each in (lda, other):
+        each.partial_fit(stream[:37])
+    assert_identical(everything(lda, stream), everything(other, stream))
+
+
+def test_set_params_between_calls_is_honoured(stream):
+    """Going on with other parameters: those of a step, not those of the starting point."""
+    first = dict(total_samples=400, random_state=0)
+    lda = TemperedLDA(5, **first).partial_fit(stream)
+    priors = lda.doc_topic_prior_
+    lda.set_params(batch_size=50, temperature=2.0, topic_word_prior=3.0, init="random")
+    lda.partial_fit(stream)
+    assert lda.temperature_path_[-1] == 2 and lda.temperature_path_[0] == 1
+    assert lda.n_batch_iter_ == 1 + -(-400 // settled(400).batch_size) + 8
+    assert lda.doc_topic_prior_ == lda.topic_word_prior_ == priors
+    lda.set_params(preset="sklearn", temperature="auto").partial_fit(stream)
+    assert lda.temperature_ == 1
+    assert lda._model.topic_estimate == "variational"
+    # a fit starts anew
+    fresh = TemperedLDA(5, **first, preset="sklearn", batch_size=50, topic_word_prior=3.0)
+    fresh.set_params(init="random").fit(stream)
+    assert_identical(everything(lda.fit(stream), stream), everything(fresh, stream))
+
+
+@pytest.mark.parametrize("estimates", [("map", "variational"), ("variational", "map")])
+@pytest.mark.parametrize("temperature", [1, "variational", "local"])
+def test_the_topic_estimate_may_change_between_calls(stream, temperature, estimates):
+    """Topics are a point or a distribution from the next call on."""
+    one, other = estimates
+    lda = TemperedLDA(5, batch_size=40, total_samples=400, temperature=temperature)
+    lda.set_params(topic_estimate=one, random_state=0).partial_fit(stream[:200])
+    score = lda.score(stream)
+    topics = np.array(lda.components_)
+    lda.set_params(topic_estimate=other)
+    assert lda.score(stream) == score  # a parameter alone changes nothing
+    lda.partial_fit(stream[200:240])
+    fresh = TemperedLDA(5, topic_estimate=other, temperature=temperature, random_state=0)
+    fresh.components_ = lda.components_
+    assert_allclose(lda.transform(stream), fresh.transform(stream), rtol=1e-9)
+    assert lda.score(stream) == pytest.approx(fresh.score(stream), rel=1e-10)
+    assert not np.array_equal(lda.components_, topics)
+    if temperature == 1:  # the step itself was the other's
+        model = TemperedLDA(5, batch_size=40, total_samples=400, temperature=1)
+        model.set_params(topic_estimate=other).components_ = topics
+        model.n_batch_iter_ = 6
+        model.partial_fit(stream[200:240])
+        assert_allclose(model.components_, lda.components_, rtol=1e-10)
+
+
+def test_components_assigned_and_written_to(stream):
+    lda = TemperedLDA(5, random_state=0).fit(stream)
+    topics = np.random.RandomState(1).gamma(1.0, 2.0, (5, 90)) + 0.1
+    fresh = TemperedLDA(5)
+    fresh.components_ = topics
+    lda.components_[:] = topics
+    assert_array_equal(lda.transform(stream), fresh.transform(stream))
+    assert lda.score(stream) == fresh.score(stream)
+    lda.components_ = topics * 1000  # a point, whatever its size
+    assert_allclose(lda.transform(stream), fresh.transform(stream), rtol=1e-9)
+
+
+def test_an_error_leaves_the_estimator_as_it_was(stream):
+    lda = TemperedLDA(5, random_state=0).fit(stream)
+    before = everything(lda, stream)
+    for wrong in (dict(topic_estimate="no"), dict(preset="no"), dict(doc_topic_prior=[1, 2])):
+        with pytest.raises(ValueError):
+            clone(lda).set_params(**wrong).fit(stream)
+        with pytest.raises(ValueError):
+            lda.set_params(**wrong).fit(stream)
+        lda.set_params(**{name: TemperedLDA().get_params()[name] for name in wrong})
+        assert_identical(everything(lda, stream), before)
+
+
+def test_sparse_and_dense_documents_of_either_precision(stream):
+    expected = TemperedLDA(5, random_state=0).fit(stream)
+    for Z in (stream.toarray(), stream.tocsc(), sparse.csr_array(stream), stream.astype(np.int32)):
+        lda = TemperedLDA(5, random_state=0, n_jobs=2).fit(Z)
+        assert_identical(everything(expected, stream), everything(lda, Z))
+    lda = TemperedLDA(5, random_state=0).fit(stream.astype(np.float32))
+    assert_allclose(lda.transform(stream), expected.transform(stream), atol=0.02)
+    assert lda.bound_ == pytest.approx(expected.bound_, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"preset": "sklearn"},
+        {"learning_decay": 0.6, "max_doc_update_iter": 20},
+        {"doc_topic_prior": "learn", "mean_change_tol": 1e-3},
+    ],
+    ids=str,
+)
+def test_settings_make_the_same_fit(given):
+    X = sparse.random_array((150, 40), density=0.3, rng=np.random.default_rng(0), format="csr")
+    X.data = np.ceil(5 * X.data)
+    lda = TemperedLDA(4, random_state=0, **given).fit(X)
+    again = TemperedLDA(4, random_state=0, **lda.settings_).fit(X)
+    assert_array_equal(again.components_, lda.components_)
+    assert_array_equal(again.transform(X), lda.transform(X))

@@ -1,0 +1,328 @@
+"""TemperedLDA with priors that are learned, as a user meets it."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+from annealvi import Annealed, LocalVariational, TemperedLDA, Variational
+from annealvi.datasets import make_topic_corpus
+from annealvi.models.lda.learned_priors import COLD
+from annealvi.partition import LogPartition
+from tests.lda.fits import assert_identical, without_words
+
+BOTH = dict(doc_topic_prior="learn", topic_word_prior="learn")
+TEMPERATURES = {
+    "default": {},
+    "posterior": dict(temperature=Annealed(form="posterior")),
+    "variational": dict(temperature="variational"),
+    "local": dict(temperature="local"),
+    "scikit-learn's": dict(preset="sklearn"),
+}
+pytestmark = pytest.mark.filterwarnings("ignore:The learned temperature did not cool")
+
+
+@pytest.fixture(scope="module")
+def X():
+    counts = make_topic_corpus(90, 60, 4, document_length=40, random_state=0).data
+    return without_words(counts, [7, 30])
+
+
+def make(**kwargs):
+    settings = dict(n_components=4, random_state=0, batch_size=16, max_iter=8)
+    return TemperedLDA(**(settings | BOTH | kwargs))
+
+
+def everything(lda, X):
+    found = [lda.components_, lda.doc_topic_prior_, lda.topic_word_prior_, lda.transform(X)]
+    return [np.array(value) for value in found] + [lda.score(X)]
+
+
+def planted(alpha, n_documents, length, seed=0):
+    """Documents of topics that share few words, and these topics."""
+    rng = np.random.RandomState(seed)
+    topics = rng.dirichlet(np.full(80, 0.05), len(alpha))
+    shares = rng.dirichlet(alpha, n_documents)
+    counts = [rng.multinomial(length, share @ topics) for share in shares]
+    return sparse.csr_matrix(np.array(counts, dtype=float)), topics
+
+
+# ------------------------------------------------------------------- what is found
+
+
+def test_a_planted_alpha_is_recovered_by_a_batch_fit():
+    alpha = np.array([0.05, 0.1, 0.2, 0.5])
+    X, topics = planted(alpha, 1500, 400)
+    lda = make(
+        doc_topic_prior="learn", topic_word_prior=0.01, init=1e5 * topics + 1e-3,
+        learning_method="batch", document_init="warm", temperature=1, max_iter=60,
+    ).fit(X)  # fmt: skip
+    assert_allclose(lda.doc_topic_prior_, alpha, rtol=0.15)
+
+
+def test_a_planted_alpha_is_recovered_by_a_stream():
+    """Documents that are fitted loosely keep some of topics that they do not have."""
+    alpha = np.array([0.05, 0.1, 0.2, 0.5])
+    X, topics = planted(alpha, 3000, 400)
+    lda = make(
+        doc_topic_prior="learn", topic_word_prior=0.01, init=1e5 * topics + 1e-3,
+        batch_size=50, token_change_tol=1e-5, max_doc_update_iter=500, total_samples=3000,
+    )  # fmt: skip
+    for _ in range(4):
+        lda.partial_fit(X)
+    assert_allclose(lda.doc_topic_prior_, alpha, rtol=0.2)
+
+
+def test_a_batch_fit_that_learns_never_lowers_its_objective(X):
+    for estimate in ("map", "variational"):
+        lda = make(
+            learning_method="batch", document_init="warm", temperature=1, max_iter=25,
+            evaluate_every=1, perp_tol=0, topic_estimate=estimate, mean_change_tol=1e-8,
+            token_change_tol=None, max_doc_update_iter=500,
+        )  # fmt: skip
+        with pytest.warns(UserWarning, match="had not converged"):
+            lda.fit(X)
+        objective = lda.history_["annealed_elbo"]
+        assert np.all(np.diff(objective) >= -1e-8 * abs(objective[0]))
+
+
+def test_a_learned_alpha_has_a_better_bound(X):
+    settings = dict(topic_word_prior=0.1, learning_method="batch", max_iter=30)
+    plain = make(doc_topic_prior=None, **settings).fit(X)
+    learned = make(**settings).fit(X)
+    assert learned.bound_ < plain.bound_
+
+
+# ------------------------------------------------------------------ when they move
+
+
+@pytest.mark.parametrize("method", ["batch", "online"])
+@pytest.mark.parametrize("kind", TEMPERATURES)
+def test_priors_stay_while_it_is_hot_and_move_then(X, kind, method):
+    seen = []
+
+    def look(lda, monitor):
+        seen.append((monitor.temperature, lda.doc_topic_prior_, lda.topic_word_prior_))
+
+    lda = make(learning_method=method, callback=look, max_iter=20, **TEMPERATURES[kind]).fit(X)
+    start = 0.25  # 1/K
+    hot = [priors for T, *priors in seen if T > COLD * (1 + 1e-12)]
+    assert all(np.all(alpha == start) and eta == start for alpha, eta in hot)
+    assert hot or kind == "scikit-learn's"
+    assert np.ptp(lda.doc_topic_prior_) > 0 and lda.topic_word_prior_ != start
+    assert lda.doc_topic_prior_.shape == (4,) and isinstance(lda.topic_word_prior_, float)
+
+
+def test_a_fit_that_stays_hot_keeps_its_priors(X):
+    lda = make(temperature=2).fit(X)
+    assert (lda.doc_topic_prior_, lda.topic_word_prior_) == (0.25, 0.25)
+
+
+def test_learning_starts_from_the_prior_of_the_preset(X):
+    for preset, start in (("annealvi", 0.1), ("sklearn", 0.05)):
+        lda = make(preset=preset, n_components=20, max_iter=0).fit(X)
+        assert (lda.doc_topic_prior_, lda.topic_word_prior_) == (start, start)
+
+
+def test_only_what_is_asked_for_is_learned(X):
+    alpha = make(topic_word_prior=None).fit(X)
+    assert np.ptp(alpha.doc_topic_prior_) > 0 and alpha.topic_word_prior_ == 0.25
+    eta = make(doc_topic_prior=None).fit(X)
+    assert eta.doc_topic_prior_ == 0.25 and eta.topic_word_prior_ != 0.25
+
+
+# ---------------------------------------------------------------------- degenerate
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("method", ["batch", "online"])
+@pytest.mark.parametrize("estimate", ["map", "variational"])
+@pytest.mark.parametrize(
+    "counts",
+    [np.eye(1, 9), np.zeros((5, 9)), np.full((3, 9), 1e6), np.eye(9), np.ones((4, 1))],
+    ids=["one word", "no words", "long documents", "a word each", "one feature"],
+)
+@pytest.mark.parametrize("n_components", [1, 5])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_limits_hold_where_there_is_nothing_to_learn_from(
+    counts, dtype, method, estimate, n_components
+):
+    lda = make(
+        n_components=n_components, learning_method=method, topic_estimate=estimate,
+        temperature=1, max_iter=40, batch_size=2,
+    ).fit(counts.astype(dtype))  # fmt: skip
+    centre = {1: 1.0, 5: 0.2}[n_components]
+    alpha, eta = np.asarray(lda.doc_topic_prior_), lda.topic_word_prior_
+    assert np.all((alpha >= centre / 100) & (alpha <= centre * 100))
+    assert centre / 10 <= eta <= centre * 10
+    assert np.all(np.isfinite(lda.components_)) and np.all(lda.components_ > 0)
+    assert np.all(np.isfinite(lda.transform(counts)))
+    if n_components == 1:
+        assert np.all(alpha == 1)
+
+
+# ----------------------------------------------------------- as everything else is
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("method", ["batch", "online", "stream"])
+@pytest.mark.parametrize("estimate", ["map", "variational"])
+def test_the_same_for_any_number_of_threads(X, method, estimate, dtype):
+    found = []
+    for n_jobs in (1, 2, 5):
+        streams = method == "stream"
+        lda = make(
+            n_jobs=n_jobs, topic_estimate=estimate, learning_method="auto" if streams else method
+        )
+        for _ in range(3 if streams else 0):
+            lda.partial_fit(X.astype(dtype))
+        found.append(everything(lda if streams else lda.fit(X.astype(dtype)), X))
+    assert_identical(found[0], found[1])
+    assert_identical(found[0], found[2])
+
+
+@pytest.mark.parametrize("way", [copy.deepcopy, lambda lda: pickle.loads(pickle.dumps(lda))])
+def test_a_copy_goes_on_as_the_original(X, way):
+    lda = make(total_samples=90).partial_fit(X)
+    other = way(lda)
+    assert_identical(everything(lda, X), everything(other, X))
+    assert_identical(everything(lda.partial_fit(X), X), everything(other.partial_fit(X), X))
+
+
+def test_a_stream_learns_from_portion_to_portion(X):
+    whole, portions = make(total_samples=90), make(total_samples=90)
+    whole.partial_fit(X)
+    for start in range(0, 90, 16):
+        portions.partial_fit(X[start : start + 16])
+    assert np.ptp(whole.doc_topic_prior_) > 0
+    assert portions.doc_topic_prior_.shape == (4,)
+    # seeds of the two are of different documents
+    init = whole.components_
+    found = []
+    for size in (90, 16):
+        lda = make(total_samples=90, init=init)
+        for start in range(0, 90, size):
+            lda.partial_fit(X[start : start + size])
+        found.append(everything(lda, X))
+    assert_identical(*found)
+
+
+def test_assigned_priors_are_taken_and_learned_from(X):
+    lda = make(total_samples=90).partial_fit(X)
+    learned = lda.doc_topic_prior_
+    lda.doc_topic_prior_, lda.topic_word_prior_ = 0.7, 0.3
+    plain = make(doc_topic_prior=0.7, topic_word_prior=0.3)
+    plain.components_ = lda.components_
+    assert_array_equal(lda.transform(X), plain.transform(X))
+    assert lda.score(X) == plain.score(X)
+    lda.partial_fit(X[:16])
+    assert np.all(lda.doc_topic_prior_ != learned)
+    assert np.all(abs(lda.doc_topic_prior_ - 0.7) < abs(learned - 0.7))  # on the way from it
+
+
+def test_priors_assigned_in_a_callback(X):
+    seen = []
+
+    def assign(lda, monitor):
+        seen.append(lda.doc_topic_prior_)
+        if monitor.step == 3:
+            lda.doc_topic_prior_ = np.array([0.1, 0.2, 0.3, 4.0])
+
+    make(temperature=1, callback=assign).fit(X)
+    assert np.max(seen[2]) < 1 < seen[3][3] < 4
+
+
+def test_words_may_keep_priors_of_their_own(X):
+    lda = make(total_samples=90).partial_fit(X)
+    lda.topic_word_prior_ = eta = np.linspace(0.1, 1, 60)
+    assert lda.partial_fit(X).topic_word_prior_ is eta
+
+
+def test_an_interrupted_fit_shows_what_it_has_learned(X):
+    def interrupt(lda, monitor):
+        if monitor.step == 20:
+            raise KeyboardInterrupt
+
+    lda = make(temperature=1, callback=interrupt, learning_method="online")
+    with pytest.raises(KeyboardInterrupt):
+        lda.fit(X)
+    assert_array_equal(lda.doc_topic_prior_, lda._model.alpha)
+    assert np.ptp(lda.doc_topic_prior_) > 0
+
+
+def test_topics_may_be_assigned(X):
+    lda = make(total_samples=90).partial_fit(X)
+    learned = lda.doc_topic_prior_
+    lda.components_ = lda.components_ + 1
+    assert lda.doc_topic_prior_ is learned
+    assert np.any(lda.partial_fit(X).doc_topic_prior_ != learned)
+    other = make()
+    other.components_ = lda.components_
+    assert other.doc_topic_prior_ == 0.25
+
+
+def test_parameters_may_change_between_portions(X):
+    lda = make(total_samples=90, topic_estimate="variational").partial_fit(X)
+    lda.set_params(doc_topic_prior=None)
+    learned, eta = lda.doc_topic_prior_, lda.topic_word_prior_
+    lda.partial_fit(X)
+    assert lda.doc_topic_prior_ is learned and lda.topic_word_prior_ != eta
+
+
+# ------------------------------------------------------------ learned temperatures
+
+
+@pytest.mark.parametrize("kind", [Variational, LocalVariational])
+def test_a_learned_temperature_starts_anew_only_with_assigned_priors(X, kind, monkeypatch):
+    attached = []
+    attach = kind.attach
+    monkeypatch.setattr(
+        kind, "attach", lambda self, model: (attached.append(1), attach(self, model))
+    )
+    lda = make(temperature=kind(start=1.05), total_samples=90).partial_fit(X)
+    before = len(attached)
+    for _ in range(3):
+        lda.partial_fit(X)
+    assert len(attached) == before
+    assert kind is LocalVariational or np.ptp(lda.doc_topic_prior_) > 0
+    lda.doc_topic_prior_ = 0.3
+    lda.partial_fit(X)
+    assert len(attached) == before + 1
+    lda.partial_fit(X)
+    assert len(attached) == before + 1
+
+
+def test_a_log_partition_that_is_of_the_first_priors(X):
+    grid = [1.0, 1.05, 1.1]
+    known = dict(n_components=4, n_features=60, doc_topic_prior=0.25, topic_word_prior=0.25)
+    partition = LogPartition(1 / np.array(grid), np.array([0.0, 1.0, 2.0]), made_for=known)
+    lda = make(temperature=Variational(grid=grid, partition=partition), total_samples=90)
+    for _ in range(3):
+        lda.partial_fit(X)
+    assert np.ptp(lda.doc_topic_prior_) > 0
+
+
+# ----------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize("name", ["doc_topic_prior", "topic_word_prior"])
+@pytest.mark.parametrize("value", ["learned", "auto", "LEARN", ""])
+@pytest.mark.parametrize("method", ["fit", "partial_fit", "fit_transform"])
+def test_other_strings(X, name, value, method):
+    message = (
+        rf"The '{name}' parameter of TemperedLDA must be .* or a str among \{{'learn'\}}\. "
+        rf"Got '{value}' instead\."
+    )
+    with pytest.raises(ValueError, match=message):
+        getattr(TemperedLDA(4, **{name: value}), method)(X)
+
+
+@pytest.mark.parametrize("name", ["doc_topic_prior_", "topic_word_prior_"])
+def test_learn_is_no_prior_to_assign(X, name):
+    lda = make().fit(X)
+    setattr(lda, name, "learn")
+    with pytest.raises(ValueError, match=f"The '{name}' parameter .* Got 'learn' instead"):
+        lda.transform(X)

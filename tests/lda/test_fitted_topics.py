@@ -1,0 +1,235 @@
+"""Looking at the topics of a stream changes nothing, and what is written to them is honoured."""
+
+import copy
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import joblib
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from annealvi import TemperedLDA
+from annealvi.model import Tempering
+from annealvi.models.lda import LDA
+from annealvi.temperature import Fixed
+from tests.models.lda.streams import K, V, stream
+
+TOLERANCE = {np.float64: 1e-10, np.float32: 1e-5}
+
+
+def test_a_stream_that_goes_on_under_the_posterior_form():
+    X = stream(40)
+    expected = estimator(temperature=1).partial_fit(X[:30])
+    expected._model.settle()
+    lda = estimator(temperature=1).partial_fit(X[:30])
+    for each in (expected, lda):
+        each.set_params(temperature=Fixed(2.0, form="posterior")).partial_fit(X[30:])
+    assert_allclose(lda.components_, expected.components_, rtol=1e-10)
+
+
+# -------------------------------------------------------------------- looking
+
+PRESETS = ("sklearn", "annealvi")
+
+
+def estimator(**parameters):
+    defaults = dict(temperature=2.0, batch_size=3, total_samples=400, random_state=0)
+    defaults["preset"] = "sklearn"
+    return TemperedLDA(K, **(defaults | parameters))
+
+
+LOOKS = {
+    "components_": lambda lda, X: lda.components_,
+    "kept components_": lambda lda, X: vars(lda).setdefault("_views", []).append(lda.components_),
+    "exp_dirichlet_component_": lambda lda, X: lda.exp_dirichlet_component_,
+    "transform": lambda lda, X: lda.transform(X),
+    "transform, hot": lambda lda, X: lda.transform(X, temperature=3.0),
+    "score": lambda lda, X: lda.score(X),
+    "top_words": lambda lda, X: lda.top_words(),
+    "document_temperatures": lambda lda, X: lda.document_temperatures(X[:5]),
+    "pickle": lambda lda, X: pickle.dumps(lda._model),
+    "topic_sums": lambda lda, X: lda._model.topic_sums,
+    "lam": lambda lda, X: lda._model.lam,
+}
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("method", ["partial_fit", "fit"])
+@pytest.mark.parametrize("look", LOOKS)
+def test_looking_changes_nothing(look, method, preset):
+    X = stream(36)
+    held_out = stream(8, 40, seed=1)
+    results = []
+    for looked_at in (False, True):
+        lda = estimator(learning_method="online", max_iter=2, preset=preset)
+        if looked_at:
+            lda.callback = lambda lda, monitor: LOOKS[look](lda, held_out)
+        if method == "fit":
+            lda.fit(X)
+        else:
+            for rows in range(0, 36, 9):
+                lda.partial_fit(X[rows : rows + 9])
+                if looked_at:
+                    LOOKS[look](lda, held_out)
+        results.append((lda._model._lam.copy(), lda.components_.copy(), lda.score(held_out)))
+        results[-1] += (lda.transform(held_out),)
+    for one, other in zip(*results, strict=True):
+        assert_array_equal(one, other)
+
+
+def by_joblib(mmap_mode):
+    def again(lda, folder):
+        joblib.dump(lda, folder / "lda.joblib")
+        return joblib.load(folder / "lda.joblib", mmap_mode=mmap_mode)
+
+    return again
+
+
+COPIES = {
+    "pickle": lambda lda, folder: pickle.loads(pickle.dumps(lda)),
+    "deepcopy": lambda lda, folder: copy.deepcopy(lda),
+    "joblib": by_joblib(None),
+    "mmap": by_joblib("r"),
+}
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("way", COPIES)
+@pytest.mark.parametrize("looked_at", [False, True])
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_copy_continues_as_the_original(way, looked_at, dtype, preset, tmp_path):
+    X = stream(60).astype(dtype)
+    lda = estimator(preset=preset).partial_fit(X[:30])
+    assert lda._model._steps[1] != 1
+    again = COPIES[way](lda, tmp_path)
+    for each, look in ((lda, False), (again, looked_at)):
+        view = each.components_ if look else None
+        before = None if view is None else view.copy()
+        for rows in (slice(30, 33), slice(33, 60)):
+            each.partial_fit(X[rows])
+        if look:
+            assert_array_equal(view, before)
+    assert_array_equal(lda.components_, again.components_)
+    assert_array_equal(lda._model.topic_sums, again._model.topic_sums)
+    assert_array_equal(lda.transform(X), again.transform(X))
+
+
+# --------------------------------------------------------------------- writing
+
+
+def test_what_was_written_is_what_follows():
+    """A write to the topics shown, before and after rows have missed steps."""
+    X = stream(40)
+    rng = np.random.RandomState(3)
+    for written_after in (estimator(max_iter=2).fit, estimator().partial_fit):
+        lda = written_after(X)
+        lda.components_[:] *= rng.uniform(0.5, 2, (K, V))
+        lda.components_[2] += 1.5
+        written = lda.components_.copy()
+        fresh = LDA(K, V, alpha=1 / K, eta=1 / K)
+        fresh.set_topics(written)
+        assert_allclose(lda.transform(X, normalize=False), fresh.infer(X), rtol=1e-12)
+        assert lda.score(X) == pytest.approx(fresh.elbo(X), rel=1e-12)
+        lda.components_[1] *= 3
+        written = lda.components_.copy()
+        again = copy.deepcopy(lda)
+        again.components_ = written
+        for each in (lda, again):
+            each.partial_fit(X[:4])
+        assert_allclose(lda.components_, again.components_, rtol=1e-10)
+
+
+@pytest.mark.parametrize("way", COPIES)
+def test_a_copy_has_what_was_written(way, tmp_path):
+    X = stream(30)
+    lda = estimator().partial_fit(X)
+    lda.components_[1] *= 3
+    written = lda.components_.copy()
+    again = COPIES[way](lda, tmp_path)
+    assert_array_equal(again.components_, written)
+    assert_array_equal(again.transform(X), lda.transform(X))
+
+
+@pytest.mark.parametrize("method", ["partial_fit", "fit"])
+def test_writing_in_a_callback(method):
+    """As assigning there, which is another way to the model."""
+    X, topics = stream(30), np.random.RandomState(3).gamma(1.0, 2.0, (K, V)) + 0.1
+
+    def write(lda, monitor):
+        if monitor.step in (2, 5):
+            lda.components_[:] = topics * monitor.step
+
+    def assign(lda, monitor):
+        if monitor.step in (2, 5):
+            lda.components_ = topics * monitor.step
+
+    written, assigned = (
+        getattr(estimator(learning_method="online", callback=callback), method)(X)
+        for callback in (write, assign)
+    )
+    assert_allclose(written.components_, assigned.components_, rtol=1e-10)
+
+
+def test_a_write_to_the_topics_of_a_stream_from_a_memory_map(tmp_path):
+    X = stream(30)
+    lda = estimator().partial_fit(X)
+    again = by_joblib("r")(lda, tmp_path)
+    for each in (lda, again):
+        each.components_[0] *= 3
+    assert_array_equal(lda.transform(X), again.transform(X))
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_a_write_that_keeps_the_sums(method):
+    X = stream(30)
+    lda = getattr(estimator(), method)(X)
+    lda.components_[:, [0, 1]] = lda.components_[:, [1, 0]]
+    fresh = LDA(K, V, alpha=1 / K, eta=1 / K)
+    fresh.set_topics(lda.components_)
+    assert_allclose(lda.transform(X, normalize=False), fresh.infer(X), rtol=1e-12)
+
+
+@pytest.mark.parametrize("answer", ["top_words", "exp_dirichlet_component_"])
+def test_what_follows_from_topics_that_were_written_to(answer):
+    lda = estimator().partial_fit(stream(30))
+    written = np.random.RandomState(0).gamma(1.0, 1.0, (K, V)) + 0.1
+    lda.components_[:] = written
+    fresh = estimator()
+    fresh.components_ = written
+    one, other = getattr(lda, answer), getattr(fresh, answer)
+    if answer == "top_words":
+        one, other = one(), other()
+    assert_array_equal(one, other)
+
+
+def test_a_prior_that_was_written_to_in_place():
+    """Honoured or not, rows and their sums go together."""
+    lda = estimator(topic_word_prior=np.full(V, 0.3)).partial_fit(stream(30))
+    lda.topic_word_prior_[:] = 2.0
+    model = lda.partial_fit(stream(30))._model
+    assert_allclose(model.topic_sums, model.topics.sum(axis=1), rtol=1e-10)
+
+
+def test_threads_that_transform_after_an_assignment_of_priors():
+    X = stream(40)
+    lda = estimator().partial_fit(X[:10])
+    expected = copy.deepcopy(lda)
+    expected.topic_word_prior_ = lda.topic_word_prior_ = 0.5
+    expected.transform(X)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lda.transform, [X] * 8))
+    assert_allclose(lda.components_, expected.components_, rtol=1e-12)
+
+
+def test_a_bound_at_a_temperature_for_each_document():
+    X = stream(40)
+    model = estimator().partial_fit(X)._model
+    inverse = np.linspace(0.2, 1, X.shape[0])
+    model._blocks = lambda rows: [slice(i, min(i + 8, rows.stop)) for i in range(0, rows.stop, 8)]
+    each = Tempering(inverse)
+    gamma = np.concatenate([model.infer(X[d], Tempering(b)) for d, b in enumerate(inverse)])
+    expected = [model.elbo(X[d], gamma[d : d + 1], Tempering(b)) for d, b in enumerate(inverse)]
+    bound = model.inferred_bound(X, each, each)
+    assert_allclose(bound + model.topic_bound(), expected, rtol=1e-9)
+    assert model.elbo(X, None, each) == pytest.approx(bound.sum() + model.topic_bound())

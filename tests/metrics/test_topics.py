@@ -1,0 +1,374 @@
+"""Coherence, diversity and stability against loops, numbers by hand, and gensim."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.cluster import KMeans
+from sklearn.decomposition import PCA, LatentDirichletAllocation
+from sklearn.exceptions import NotFittedError
+
+from annealvi import TemperedLDA
+from annealvi.datasets import load_arxiv_abstracts
+from annealvi.metrics import topic_coherence, topic_diversity, topic_stability
+from annealvi.metrics.top_words import top_columns
+from tests.metrics.by_loops import naive_coherence, naive_cosines, naive_top
+
+#: gensim 4.4.0, CoherenceModel of the ten top words of `categories()`: "c_npmi" with
+#: window_size=10**6, "u_mass".
+GENSIM = {
+    "npmi": [
+        [0.42277288, 0.332964452, 0.250100684, 0.336177698, 0.300216004],
+        [0.388213861, 0.102986589, 0.401287201, 0.375498359, 0.319198974],
+        [0.398361199, 0.357099889, 0.465379001, 0.264570503, 0.30332821],
+    ],
+    "umass": [
+        [-1.60848899, -1.962074618, -4.456179193, -3.692657529, -3.188309403],
+        [-2.09325063, -6.123557368, -1.966197624, -1.766387069, -2.019168279],
+        [-2.016396985, -1.551549466, -1.532089548, -3.605942907, -2.422065305],
+    ],
+}
+
+
+def categories():
+    """The bundled corpus, and what stands out in each of its 15 categories."""
+    corpus = load_arxiv_abstracts()
+    counts = np.stack(
+        [np.asarray(corpus.data[corpus.target == k].sum(axis=0)).ravel() for k in range(15)]
+    )
+    return corpus, counts / np.sqrt(counts.sum(axis=0))
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture(scope="module")
+def X():
+    """Sixty documents of thirty words; no document holds the last word."""
+    rng = np.random.default_rng(1)
+    X = sparse.random(60, 30, 0.2, "csr", random_state=1, data_rvs=lambda n: rng.integers(1, 5, n))
+    X = X.tolil()
+    X[:, 29] = 0
+    X[7] = 0
+    return sparse.csr_matrix(X, dtype=np.float64)
+
+
+@pytest.fixture(scope="module")
+def topics():
+    topics = np.random.default_rng(2).gamma(0.3, size=(6, 30))
+    topics[:, 29] = 0
+    return topics
+
+
+# ------------------------------------------------------------------ coherence
+
+
+@pytest.mark.parametrize("epsilon", [1e-12, 1 / 60])
+@pytest.mark.parametrize("n_words", [2, 5, 20])
+@pytest.mark.parametrize("measure", ["npmi", "umass"])
+def test_coherence_is_that_of_a_double_loop(X, topics, measure, n_words, epsilon):
+    options = dict(measure=measure, n_words=n_words, epsilon=epsilon)
+    coherence = topic_coherence(topics, X, **options)
+    assert coherence.shape == (6,)
+    assert_allclose(coherence, naive_coherence(topics, X, **options), rtol=1e-12)
+
+
+def test_coherence_without_epsilon(X, topics):
+    expected = naive_coherence(topics, X, "npmi", 8, 0)
+    assert_allclose(topic_coherence(topics, X, n_words=8, epsilon=0), expected, rtol=1e-12)
+    assert np.min(topic_coherence(topics, X, measure="umass", n_words=8, epsilon=0)) == -np.inf
+
+
+def test_coherence_by_hand():
+    #      0 and 1 always together, 2 never with them, 3 with 0 in one document of four
+    X = np.array([[1, 2, 0, 0], [3, 1, 0, 1], [0, 0, 1, 0], [0, 0, 1, 1]])
+    pairs = np.array([[5, 4, 0, 0], [5, 0, 4, 0], [5, 0, 0, 4]])
+    assert_allclose(topic_coherence(pairs, X, n_words=2, epsilon=0), [1, -1, 0])
+    unseen = -1 + np.log(1 / 4) / np.log(1e-12)
+    assert_allclose(topic_coherence(pairs, X, n_words=2), [1, unseen, 0], atol=1e-11)
+    umass = topic_coherence(pairs, X, n_words=2, measure="umass")
+    assert_allclose(umass, [0, np.log(2e-12), np.log(1 / 2)], atol=1e-11)
+    # Mimno et al.: log (D(w, w') + 1) / D(w'), with w' the more probable of the two
+    printed = topic_coherence(pairs, X, n_words=2, measure="umass", epsilon=1 / 4)
+    assert_allclose(printed, np.log([3 / 2, 1 / 2, 2 / 2]))
+    # the order of the two matters under UMass only
+    X[3, 2] = 0
+    turned = np.array([[0, 0, 4, 5], [0, 0, 5, 4], [1, 0, 0, 2], [2, 0, 0, 1]])
+    npmi = topic_coherence(turned, X, n_words=2)
+    assert npmi[0] == npmi[1] and npmi[2] == npmi[3]
+    umass = topic_coherence(turned + 0.0, X[1:], n_words=2, measure="umass")
+    assert_allclose(umass[2:], np.log([1 / 2, 1]), atol=1e-11)
+
+
+@pytest.mark.parametrize("measure", ["npmi", "umass"])
+def test_words_that_are_absent_or_everywhere(X, topics, measure):
+    X = X.tolil()
+    X[:, 27:29] = 1  # two words of every document; word 29 is in none
+    X = sparse.csr_matrix(X)
+
+    def coherence(first, second, epsilon=1e-12):
+        topic = np.zeros((1, 30))
+        topic[0, [first, second]] = 2, 1
+        return topic_coherence(topic, X, measure=measure, n_words=2, epsilon=epsilon)[0]
+
+    assert_allclose(coherence(27, 28), 0, atol=2e-12)
+    assert coherence(27, 28, epsilon=0) == 0
+    with_common = 0 if measure == "npmi" else np.log(X[:, 0].nnz / 60)
+    assert_allclose(coherence(27, 0), with_common, atol=1e-11)
+    worst = -1 if measure == "npmi" else np.log(1e-12)
+    assert coherence(29, 0) == pytest.approx(worst)
+    unseen = -1 if measure == "npmi" else np.log(60e-12 / X[:, 0].nnz)
+    assert coherence(0, 29) == pytest.approx(unseen)
+    assert coherence(29, 0, epsilon=0) == (-1 if measure == "npmi" else -np.inf)
+    pairs = (coherence(a, b) for a, b in itertools.permutations(range(29), 2) if (a, b) != (27, 28))
+    assert worst <= min(pairs)
+
+
+@pytest.mark.parametrize("measure", ["npmi", "umass"])
+def test_coherence_depends_on_presence_and_order_alone(rng, X, topics, measure):
+    expected = topic_coherence(topics, X, measure=measure)
+    scales = np.array([[1e-3], [1], [7], [1e5], [3], [1e200]])
+    assert_array_equal(topic_coherence(topics * scales, X, measure=measure), expected)
+    assert_array_equal(topic_coherence(topics[::-1], X, measure=measure), expected[::-1])
+    zeros = X.astype(np.int64)
+    zeros.data[:] = 1
+    zeros = sparse.csr_matrix(  # an explicit zero in each row, and entries in two parts
+        (
+            np.concatenate([zeros.data, zeros.data, np.zeros(60, int)]),
+            (
+                np.concatenate([zeros.nonzero()[0]] * 2 + [np.arange(60)]),
+                np.concatenate([zeros.nonzero()[1]] * 2 + [np.full(60, 3)]),
+            ),
+        ),
+        shape=X.shape,
+    )
+    for same in (X.toarray(), X.toarray() > 0, X.astype(np.float32), X[::-1], X.tocsc(), zeros):
+        assert_allclose(topic_coherence(topics, same, measure=measure), expected, rtol=1e-14)
+    columns = rng.permutation(30)
+    permuted = topic_coherence(topics[:, columns], X[:, columns], measure=measure)
+    assert_allclose(permuted, expected, rtol=1e-14)
+    doubled = sparse.vstack([X, X])
+    assert_allclose(topic_coherence(topics, doubled, measure=measure), expected, rtol=1e-14)
+
+
+def test_the_reference_corpus_is_left_as_it_is(X, topics):
+    data = np.array([1.0, 0, 2, 1, 1])
+    mine = sparse.csr_matrix((data, [3, 1, 0, 2, 2], [0, 3, 5]), shape=(2, 30))
+    topic_coherence(topics, mine)
+    assert_array_equal(mine.data, [1, 0, 2, 1, 1])
+    assert_array_equal(mine.indices, [3, 1, 0, 2, 2])
+
+
+def test_counting_bits_where_numpy_cannot(X, topics, monkeypatch):
+    expected = topic_coherence(topics, X)
+    monkeypatch.delattr(np, "bitwise_count", raising=False)
+    assert_array_equal(topic_coherence(topics, X), expected)
+
+
+@pytest.mark.parametrize("measure", ["npmi", "umass"])
+def test_coherence_is_what_gensim_gave(measure):
+    corpus, topics = categories()
+    coherence = topic_coherence(topics, corpus.data, measure=measure)
+    assert_allclose(coherence, np.ravel(GENSIM[measure]), rtol=0, atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore")  # gensim's own
+@pytest.mark.parametrize("measure", ["npmi", "umass"])
+def test_coherence_is_what_gensim_gives(measure):
+    pytest.importorskip("gensim", reason="the reference, see GENSIM for its numbers")
+    from gensim.corpora import Dictionary
+    from gensim.models import CoherenceModel
+
+    corpus, topics = categories()
+    words = corpus.feature_names
+    X = sparse.vstack([corpus.data[:1500], sparse.csr_matrix((1, 3000))], format="csr")
+    texts = [np.repeat(words[row.indices], row.data.astype(int)).tolist() for row in X]
+    dictionary = Dictionary([*texts, words.tolist()])
+    # gensim has no use for words that the corpus does not hold
+    topics = topics * (X.getnnz(axis=0) > 0)
+    model = CoherenceModel(
+        topics=words[top_columns(topics, 15)].tolist(),
+        texts=texts,
+        corpus=[dictionary.doc2bow(text) for text in texts],
+        dictionary=dictionary,
+        coherence={"npmi": "c_npmi", "umass": "u_mass"}[measure],
+        window_size=10**6,  # longer than any document: which words are in it, not how near
+        topn=15,
+        processes=1,
+    )
+    expected = model.get_coherence_per_topic()
+    mine = topic_coherence(topics, X, measure=measure, n_words=15)
+    assert_allclose(mine, expected, rtol=1e-10)
+
+
+# ------------------------------------------------------------------ diversity
+
+
+def test_diversity(rng):
+    topics = [[3, 2, 1, 0], [0, 1, 2, 3], [2, 3, 1, 0]]
+    assert topic_diversity(topics, n_words=1) == 1
+    assert topic_diversity(topics, n_words=2) == 4 / 6
+    assert topic_diversity(topics, n_words=4) == 4 / 12
+    assert topic_diversity([[5, 1, 1, 1], [5, 1, 1, 1]], n_words=2) == 1 / 2  # ties by column
+    topics = rng.gamma(0.3, size=(20, 200))
+    words = naive_top(topics, 25)
+    assert topic_diversity(topics) == len(set(itertools.chain(*words))) / 500
+    assert topic_diversity(topics * rng.random((20, 1))) == topic_diversity(topics)
+
+
+# ------------------------------------------------------------------ stability
+
+
+@pytest.mark.parametrize("block", [1 << 24, 8 * 11 * 7, 1])
+def test_stability_is_that_of_a_double_loop(rng, monkeypatch, block):
+    monkeypatch.setattr("annealvi.metrics.topics._BLOCK_BYTES", block)
+    a, b = rng.gamma(0.3, size=(5, 40)), rng.gamma(0.3, size=(6, 40))
+    cosine = naive_cosines(a, b)
+    expected = (np.mean([max(row) for row in cosine]) + np.mean([max(c) for c in cosine.T])) / 2
+    assert topic_stability(a, b) == pytest.approx(expected, rel=1e-13)
+    assert topic_stability(b, a) == pytest.approx(expected, rel=1e-13)
+    best = max(
+        sum(cosine[k, column] for k, column in enumerate(columns))
+        for columns in itertools.permutations(range(6), 5)
+    )
+    one_to_one = topic_stability(a, b, matching="one_to_one")
+    assert one_to_one == pytest.approx(best / 6, rel=1e-13)
+    assert topic_stability(b, a, matching="one_to_one") == pytest.approx(best / 6, rel=1e-13)
+
+
+@pytest.mark.parametrize("matching", ["best", "one_to_one"])
+def test_stability_does_not_know_order_or_scale(rng, matching):
+    a, b = rng.gamma(0.3, size=(2, 8, 50))
+    expected = topic_stability(a, b, matching=matching)
+    assert 0 < expected < 0.9
+    scales = np.array([[1e-200], [1e200], [1], [2], [3], [1e-5], [1e5], [7]])
+    columns = rng.permutation(50)
+    for x, y in (
+        (a[::-1], b),
+        (a * scales, b * scales[::-1]),
+        (a[:, columns], b[:, columns]),
+        (a.tolist(), pd.DataFrame(b)),
+    ):
+        assert topic_stability(x, y, matching=matching) == pytest.approx(expected, rel=1e-13)
+    single = topic_stability(a.astype(np.float32), b, matching=matching)
+    assert single == pytest.approx(expected, rel=1e-6)
+    for topics in rng.gamma(0.3, size=(50, 1, 50)):  # some roundings exceed 1
+        itself = topic_stability(topics, 3 * topics, matching=matching)
+        assert itself <= 1
+        assert itself == pytest.approx(1, abs=1e-13)
+
+
+def test_stability_by_hand():
+    a, b = np.eye(3, 4), np.eye(4)[[2, 1, 3]]
+    assert topic_stability(a, b) == topic_stability(a, b, matching="one_to_one") == 2 / 3
+    # three topics of one fit that are one of the other
+    same = np.eye(4)[[0, 0, 0]]
+    assert topic_stability(same, a) == (1 + 1 / 3) / 2
+    assert topic_stability(same, a, matching="one_to_one") == 1 / 3
+    assert topic_stability(a[:1], a, matching="one_to_one") == 1 / 3  # those left over count 0
+    assert topic_stability([[1, 1, 0]], [[0, 3, 3]]) == pytest.approx(1 / 2)
+
+
+# ------------------------------------------------------------- what is taken
+
+
+@pytest.mark.parametrize("library", [TemperedLDA, LatentDirichletAllocation])
+def test_fitted_estimators_stand_for_their_topics(X, library):
+    fits = [library(4, random_state=seed, max_iter=3).fit(X) for seed in (0, 1)]
+    a, b = (fit.components_ for fit in fits)
+    assert_array_equal(topic_coherence(fits[0], X), topic_coherence(a, X))
+    assert topic_diversity(fits[0]) == topic_diversity(a)
+    assert topic_stability(*fits) == topic_stability(fits[0], b) == topic_stability(a, b)
+
+
+def test_feature_names_are_compared(X):
+    frame = pd.DataFrame(X.toarray(), columns=[f"w{i}" for i in range(30)])
+    turned = frame[frame.columns[::-1]]
+    lda, other = (TemperedLDA(3, max_iter=1).fit(data) for data in (frame, turned))
+    assert_array_equal(topic_coherence(lda, frame), topic_coherence(lda, X))
+    with pytest.raises(ValueError, match="names of 'topics' and 'X' should match"):
+        topic_coherence(lda, turned)
+    with pytest.raises(ValueError, match="names of 'a' and 'b' should match"):
+        topic_stability(lda, other)
+    assert topic_stability(lda, other.components_) < 1  # arrays have none
+
+
+def broken(value):
+    topics = np.ones((3, 30))
+    topics[1, 2] = value
+    return topics
+
+
+MEASURES = {
+    "topics": lambda topics: topic_coherence(topics, np.ones((2, 30)), n_words=3),
+    "a": lambda topics: topic_stability(topics, np.ones((2, 30))),
+    "b": lambda topics: topic_stability(np.ones((2, 30)), topics),
+    "topics ": topic_diversity,
+}
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_topics_that_are_none(X, name):
+    measure, name = MEASURES[name], name.strip()
+    with pytest.raises(ValueError, match=f"Input {name} contains NaN"):
+        measure(broken(np.nan))
+    with pytest.raises(ValueError, match=f"Input {name} contains infinity"):
+        measure(broken(np.inf))
+    with pytest.raises(ValueError, match=f"Negative values in data passed to topic_.* as {name}"):
+        measure(broken(-1))
+    with pytest.raises(ValueError, match="Expected 2D array, got 1D"):
+        measure(np.ones(30))
+    with pytest.raises(ValueError, match="minimum of 1 is required"):
+        measure(np.ones((0, 30)))
+    with pytest.raises(TypeError, match=r"[Ss]parse data was passed"):
+        measure(sparse.csr_matrix(np.ones((3, 30))))
+    empty = np.ones((4, 30))
+    empty[2:] = 0
+    with pytest.raises(ValueError, match=rf"{name}' must .* zeros in 2 of 4, .* topic 2\."):
+        measure(empty)
+    with pytest.raises(NotFittedError, match="TemperedLDA instance is not fitted"):
+        measure(TemperedLDA())
+    with pytest.raises(NotFittedError, match="PCA instance is not fitted"):
+        measure(PCA())
+
+    with pytest.raises(TypeError, match=rf"'{name}' .* components_\. Got KMeans"):
+        measure(KMeans(2, n_init=1).fit(np.eye(3)))
+
+
+def test_clear_errors(X, topics):
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        topic_coherence(topics, X * np.nan)
+    with pytest.raises(ValueError, match="Negative values in data passed to topic_coherence as X"):
+        topic_coherence(topics, -X)
+    with pytest.raises(ValueError, match=r"'topics' and 'X' must .* features. Got 30 and 29"):
+        topic_coherence(topics, X[:, :29])
+    with pytest.raises(ValueError, match=r"'a' and 'b' must .* features. Got 30 and 29"):
+        topic_stability(topics, topics[:, :29])
+    edited = X.copy()
+    edited.indices[0] = 99
+    with pytest.raises(ValueError, match=r"indices array .* must lie in \[0, 30\)"):
+        topic_coherence(topics, edited)
+    with pytest.raises(ValueError, match="0 sample"):
+        topic_coherence(topics, X[:0])
+    for measure in ("c_v", None):
+        with pytest.raises(ValueError, match=r"'measure' .* among {'.*'}. Got"):
+            topic_coherence(topics, X, measure=measure)
+    for n_words in (1, 2.5, "10"):
+        with pytest.raises(ValueError, match=r"'n_words' .* \[2, inf\). Got"):
+            topic_coherence(topics, X, n_words=n_words)
+    with pytest.raises(ValueError, match=r"'n_words' .* \[1, inf\). Got 0"):
+        topic_diversity(topics, n_words=0)
+    with pytest.raises(ValueError, match="Got 31 words of 30 features"):
+        topic_diversity(topics, n_words=31)
+    with pytest.raises(ValueError, match="Got 31 words of 30 features"):
+        topic_coherence(topics, X, n_words=31)
+    for epsilon in (-1e-12, 1, np.nan):
+        with pytest.raises(ValueError, match=r"'epsilon' .* \[0.0, 1.0\). Got"):
+            topic_coherence(topics, X, epsilon=epsilon)
+    with pytest.raises(ValueError, match=r"'matching' .* among {'.*'}. Got 'all'"):
+        topic_stability(topics, topics, matching="all")

@@ -1,0 +1,206 @@
+"""What both mixtures do alike: starts, history, callbacks, copies, failures."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+
+from annealvi import Annealed, Fixed
+from tests.mixtures.fits import BLOBS, X, fitted_arrays, fmm, gmm
+
+BOTH = pytest.mark.parametrize(("make", "Z"), [(fmm, X), (gmm, BLOBS)], ids=["fmm", "gmm"])
+
+
+@BOTH
+def test_results_repeat(make, Z):
+    first, second = make().fit(Z), make().fit(Z)
+    for a, b in zip(fitted_arrays(first), fitted_arrays(second), strict=True):
+        assert_array_equal(a, b)
+    if make is fmm:
+        assert np.abs(make(random_state=1).fit(Z).components_ - first.components_).max() > 1e-3
+
+
+@BOTH
+def test_the_best_start_is_kept(make, Z):
+    options = dict(temperature=1, max_iter=30)
+    if make is gmm:
+        options |= dict(init_params="random_from_data", max_iter=2)
+    rng = np.random.RandomState(3)
+    singles = [make(random_state=rng, **options).fit(Z).lower_bound_ for _ in range(4)]
+    best = make(random_state=np.random.RandomState(3), n_init=4, **options).fit(Z)
+    assert np.ptp(singles) > 1e-3
+    assert best.lower_bound_ == max(singles)
+
+
+@BOTH
+def test_history_and_paths(make, Z):
+    estimator = make(temperature=Annealed(4, length=0.5, shape="linear"), max_iter=20).fit(Z)
+    history = estimator.history_
+    assert set(history) == {"pass", "step", "temperature", "seconds", "elbo", "annealed_elbo"}
+    assert_array_equal(history["step"], np.arange(1, 21))
+    assert_allclose(history["temperature"], [4 - 3 * t / 10 for t in range(10)] + [1] * 10)
+    assert_array_equal(estimator.temperature_path_, history["temperature"])
+    assert estimator.temperature_ == 1 and estimator.n_iter_ == 20
+    assert estimator.lower_bound_ == history["elbo"][-1] / len(Z)
+    assert_array_equal(history["elbo"][10:], history["annealed_elbo"][10:])
+    assert np.all(np.diff(history["seconds"]) > 0)
+
+
+@BOTH
+def test_fixed_temperatures_never_lower_their_objective(make, Z):
+    for form in ("likelihood", "posterior"):
+        history = make(temperature=Fixed(3.0, form=form), max_iter=40).fit(Z).history_
+        bound = history["annealed_elbo"]
+        assert np.min(np.diff(bound) / np.abs(bound[1:])) >= -1e-9
+        assert not np.allclose(bound, history["elbo"])
+
+
+@BOTH
+def test_stopping(make, Z):
+    done = make(tol=1e-4, max_iter=300).fit(Z)
+    assert done.converged_ and 150 < done.n_iter_ < 300  # not before T has come to 1
+    assert done.temperature_path_[-2:].tolist() == [1.0, 1.0]
+    change = np.diff(done.history_["elbo"][-3:]) / len(Z)
+    assert abs(change[1]) < 1e-4
+    with pytest.warns(ConvergenceWarning, match=r"tol=1e-12 after max_iter=4"):
+        cut = make(tol=1e-12, max_iter=4).fit(Z)
+    assert not cut.converged_ and cut.n_iter_ == 4
+
+
+@BOTH
+def test_callbacks(make, Z):
+    seen = []
+
+    def callback(estimator, monitor):
+        monitor.record(own=estimator.score(Z))
+        seen.append(estimator.n_iter_)
+        if monitor.step == 5:
+            raise StopIteration
+
+    estimator = make(callback=callback, n_init=3, tol=1e-3).fit(Z)
+    assert seen == [1, 2, 3, 4, 5]  # it ends the fit, not one start of it
+    assert estimator.history_["own"].shape == (5,)
+    assert estimator.history_["own"][-1] == estimator.score(Z)
+
+
+@BOTH
+def test_an_interrupted_fit_leaves_what_it_has(make, Z):
+    def callback(estimator, monitor):
+        if monitor.step == 4:
+            raise KeyboardInterrupt
+
+    estimator = make(callback=callback)
+    with pytest.raises(KeyboardInterrupt):
+        estimator.fit(Z)
+    assert estimator.n_iter_ == 4
+    assert np.isfinite(estimator.score(Z))
+
+
+@BOTH
+def test_clones_copies_and_searches(make, Z):
+    estimator = make(temperature=Annealed(3, length=0.5)).fit(Z)
+    copy = pickle.loads(pickle.dumps(estimator))
+    assert_array_equal(copy.score_samples(Z), estimator.score_samples(Z))
+    assert not hasattr(clone(estimator), "lower_bound_")
+    search = GridSearchCV(
+        make(temperature=Annealed(length=0.5), max_iter=20),
+        {"temperature__start": [2.0, 5.0]},
+        cv=2,
+    ).fit(Z)
+    assert search.best_params_["temperature__start"] in (2.0, 5.0)
+    starts = [clone(search.estimator).set_params(temperature__start=T).fit(Z) for T in (2.0, 5.0)]
+    assert [e.temperature_path_[0] for e in starts] == [2.0, 5.0]
+
+
+@BOTH
+def test_verbose_prints_a_line_an_iteration(make, Z, capsys):
+    make(verbose=1, max_iter=7, n_init=2).fit(Z)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 14
+    assert lines[0].startswith("start 1, iteration 1: T ")
+    assert lines[-1].startswith("start 2, iteration 7: T 1, ELBO a sample -")
+
+
+@BOTH
+def test_a_failed_fit_changes_nothing(make, Z):
+    estimator = make().fit(Z)
+    before = dict(vars(estimator))
+    estimator.temperature = "cold"
+    with pytest.raises(ValueError, match="temperature"):
+        estimator.fit(Z[:, :2])
+    estimator.temperature = before["temperature"]
+    assert estimator.n_features_in_ == Z.shape[1]
+    assert vars(estimator).keys() == before.keys()
+
+
+@BOTH
+@pytest.mark.parametrize("n_samples", [1, 2, 5])
+def test_few_samples(make, Z, n_samples):
+    # the mixture's other starts need a datum a component
+    options = dict(init_params="random") if make is gmm else {}
+    estimator = make(**options).fit(Z[:n_samples])
+    assert np.all(np.isfinite(estimator.score_samples(Z[:n_samples])))
+    assert all(np.all(np.isfinite(array)) for array in fitted_arrays(estimator))
+
+
+@BOTH
+@pytest.mark.parametrize("temperature", [1, "annealed"])
+def test_one_dimension_and_constant_ones(make, Z, temperature):
+    column = make(temperature=temperature).fit(Z[:, :1])
+    assert np.all(np.isfinite(column.score_samples(Z[:, :1])))
+    flat = Z.copy()
+    flat[:, 0], flat[:, 1] = 0, 7
+    for data in (flat, np.zeros((20, 3)), np.full((20, 3), 5.0)):
+        estimator = make(
+            temperature=temperature, **({} if make is fmm else dict(init_params="random"))
+        )
+        estimator.fit(data)
+        assert np.all(np.isfinite(estimator.score_samples(data)))
+        assert all(np.all(np.isfinite(array)) for array in fitted_arrays(estimator))
+
+
+@pytest.mark.parametrize(
+    ("make", "Z", "change", "bad"),
+    [
+        (gmm, BLOBS, {}, np.ones((2, 5))),  # fewer than n_components
+        (fmm, X, dict(temperature=Annealed(passes=100)), np.ones((20, 5))),
+        (
+            gmm,
+            np.tile(BLOBS, 4),
+            dict(temperature=Annealed(100, form="posterior"), covariance_type="spherical"),
+            np.tile(BLOBS, 4),
+        ),
+        (gmm, BLOBS, dict(mean_prior=[1e160] * 3), BLOBS),
+    ],
+)
+def test_a_fit_that_fails_late_changes_nothing(make, Z, change, bad):
+    estimator = make().fit(Z)
+    scores, before = estimator.score_samples(Z), dict(vars(estimator))
+    with pytest.raises(ValueError), np.errstate(all="ignore"):
+        estimator.set_params(**change).fit(bad)
+    assert estimator.n_features_in_ == Z.shape[1]
+    assert vars(estimator).keys() == before.keys()
+    assert_array_equal(estimator.score_samples(Z), scores)
+    fresh = make(**change)
+    with pytest.raises(ValueError), np.errstate(all="ignore"):
+        fresh.fit(bad)
+    assert not hasattr(fresh, "n_iter_") and not hasattr(fresh, "history_")
+
+
+@BOTH
+def test_an_error_of_a_callback_leaves_what_there_is(make, Z):
+    def callback(estimator, monitor):
+        if monitor.step == 3:
+            raise RuntimeError("mine")
+
+    estimator = make(callback=callback)
+    with pytest.raises(RuntimeError, match="mine"):
+        estimator.fit(Z)
+    assert estimator.n_iter_ == 3 and len(estimator.history_["elbo"]) == 3
+    assert np.isfinite(estimator.score(Z))
+    largest = max(v.size for v in vars(estimator._model).values() if isinstance(v, np.ndarray))
+    assert largest <= max(estimator.n_features_in_, 8) * 8  # nothing of the size of the data

@@ -1,0 +1,96 @@
+"""TemperedGaussianMixture as a user of scikit-learn meets it."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.metrics import adjusted_rand_score
+
+from annealvi import Annealed
+from tests.mixtures.fits import BLOBS, fitted_arrays, gmm
+
+
+def test_blobs_are_found():
+    estimator = gmm(max_iter=200).fit(BLOBS)
+    order = np.argsort(estimator.means_[:, 0])
+    assert_allclose(estimator.means_[order], np.arange(3)[:, None] * np.full(3, 6.0), atol=0.6)
+    assert_allclose(estimator.weights_, 1 / 3, atol=0.02)
+    labels = estimator.predict(BLOBS)
+    assert_array_equal(labels, gmm(max_iter=200).fit_predict(BLOBS))
+    assert all(len(set(labels[40 * k : 40 * (k + 1)])) == 1 for k in range(3))
+    probability = estimator.predict_proba(BLOBS)
+    assert_allclose(probability.sum(axis=1), 1)
+    assert_array_equal(probability.argmax(axis=1), labels)
+    assert estimator.score(BLOBS) == np.mean(estimator.score_samples(BLOBS))
+
+
+@pytest.mark.parametrize("covariance_type", ["diag", "spherical"])
+def test_shapes_of_attributes(covariance_type):
+    estimator = gmm(covariance_type=covariance_type).fit(BLOBS)
+    shape = (3, 3) if covariance_type == "diag" else (3,)
+    assert estimator.covariances_.shape == estimator.precisions_.shape == shape
+    assert_allclose(estimator.covariances_ * estimator.precisions_, 1)
+    assert estimator.weight_concentration_.shape == estimator.degrees_of_freedom_.shape == (3,)
+    assert estimator.mean_precision_.shape == (3,)
+    known = gmm(covariance_type=covariance_type, covariances=1.0, weights=np.ones(3) / 3).fit(BLOBS)
+    assert_array_equal(known.covariances_, np.ones(shape))
+    assert not hasattr(known, "degrees_of_freedom_") and not hasattr(known, "weight_concentration_")
+
+
+def test_samples_of_a_mixture():
+    estimator = gmm(max_iter=200).fit(BLOBS)
+    data, labels = estimator.sample(30_000)
+    for k in range(3):
+        assert_allclose(data[labels == k].mean(axis=0), estimator.means_[k], atol=0.06)
+        assert_allclose(data[labels == k].var(axis=0), estimator.covariances_[k], rtol=0.06)
+    assert_allclose(np.bincount(labels) / 30_000, estimator.weights_, atol=0.01)
+
+
+@pytest.mark.parametrize("init_params", ["kmeans", "k-means++", "random", "random_from_data"])
+def test_initial_responsibilities(init_params):
+    assert np.isfinite(gmm(init_params=init_params).fit(BLOBS).lower_bound_)
+
+
+def test_seeds_of_a_mixture():
+    """Each blob gets one of them; equal data may repeat them."""
+    labels = np.repeat(np.arange(3), 40)
+    first, second = (
+        gmm(init_params="k-means++", temperature=1, random_state=1).fit(BLOBS) for _ in range(2)
+    )
+    assert adjusted_rand_score(labels, first.predict(BLOBS)) == 1
+    assert_array_equal(first.means_, second.means_)
+    for data in (np.zeros((20, 3)), np.full((20, 3), 5.0), np.repeat(BLOBS[:2], 5, axis=0)):
+        estimator = gmm(init_params="k-means++", temperature=1).fit(data)
+        assert all(np.all(np.isfinite(array)) for array in fitted_arrays(estimator))
+
+
+def test_means_init_is_where_the_fit_starts():
+    means = np.array([[12.0] * 3, [0.0] * 3, [6.0] * 3])
+    estimator = gmm(means_init=means, temperature=1, max_iter=3).fit(BLOBS)
+    assert_allclose(estimator.means_, means, atol=0.7)
+
+
+def test_annealing_from_far_above_does_not_leave_one_component():
+    """Without the small moves while T falls, components that heat made equal stay equal."""
+    for start in (20.0, 200.0):
+        hot = gmm(temperature=Annealed(start, length=0.5), max_iter=200).fit(BLOBS)
+        assert len(set(hot.predict(BLOBS))) == 3
+        assert hot.lower_bound_ == pytest.approx(
+            gmm(max_iter=200).fit(BLOBS).lower_bound_, abs=0.05
+        )
+
+
+@pytest.mark.parametrize("weights", [None, np.array([0.2, 0.3, 0.5])])
+def test_a_mixture_at_a_learned_temperature(weights):
+    estimator = gmm(covariances=1.0, weights=weights, temperature="variational", max_iter=200)
+    estimator.fit(BLOBS)
+    assert estimator.temperature_path_[0] == pytest.approx(
+        7 * np.linalg.norm(BLOBS - BLOBS.mean(axis=0), 2) ** 2 / len(BLOBS)
+    )
+    assert estimator.temperature_ == 1
+    assert len(set(estimator.predict(BLOBS))) == 3
+
+
+def test_a_prior_mean_far_from_the_data():
+    estimator = gmm(mean_prior=[1e8] * 3, max_iter=100).fit(BLOBS)
+    assert np.isfinite(estimator.lower_bound_)
+    assert np.all(np.isfinite(estimator.covariances_)) and np.all(estimator.covariances_ > 0)

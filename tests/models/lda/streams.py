@@ -1,0 +1,15 @@
+"""Streams of short documents: a minibatch has few of the words."""
+
+import numpy as np
+from scipy import sparse
+
+K, V = 5, 150  # three blocks of the vocabulary, the last not full
+
+
+def stream(n_documents, n_words=6, seed=0):
+    """Short documents: a minibatch has few of the words."""
+    rng = np.random.RandomState(seed)
+    X = np.zeros((n_documents, V))
+    for row in X:
+        row[rng.choice(V - 20, n_words, replace=False)] = rng.randint(1, 5, n_words)
+    return sparse.csr_matrix(X)

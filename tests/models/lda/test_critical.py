@@ -1,0 +1,109 @@
+"""Topics that hardly differ part below the critical temperature, and merge above it."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from annealvi import Annealed, TemperedLDA
+from annealvi.model import Batch, Tempering
+from annealvi.models.lda import LDA
+from annealvi.models.lda.block import LocalOptions
+from annealvi.models.lda.critical import critical_temperature
+
+pytestmark = pytest.mark.statistical
+
+
+def corpus(seed, n_topics, n_words, n_documents=400, n_features=80):
+    rng = np.random.RandomState(seed)
+    beta = rng.dirichlet(np.full(n_features, 0.3), n_topics)
+    theta = rng.dirichlet(np.full(n_topics, 0.3), n_documents)
+    counts = [rng.multinomial(n_words, row @ beta) for row in theta]
+    return sparse.csr_matrix(np.array(counts, dtype=float))
+
+
+def growth(X, n_topics, alpha, temperature):
+    """By how much the differences between nearly equal topics grow in a step."""
+    rng = np.random.RandomState(0)
+    n_documents, n_features = X.shape
+    options = LocalOptions(2000, 1e-13, "constant")
+    model = LDA(n_topics, n_features, alpha=alpha, eta=1e-3, topic_estimate="map", options=options)
+    words = np.asarray(X.sum(axis=0)).ravel() / n_topics
+    noise = 1 + 1e-3 * rng.standard_normal((n_topics, n_features))
+    model.rng = rng
+    model.set_topics(np.maximum(words, 1e-3) * noise)
+    tempering = Tempering(1 / temperature)
+    spread = []
+    for _ in range(60):
+        step = model.local_step(Batch(X, slice(0, n_documents)), tempering)
+        model.global_step(step.statistics, 1.0, 1.0, tempering)
+        topics = np.array(model.topics)
+        topics /= topics.sum(axis=1, keepdims=True)
+        spread.append(np.linalg.norm(topics - topics.mean(axis=0)))
+    return (spread[-1] / spread[-21]) ** (1 / 20)
+
+
+@pytest.mark.parametrize(
+    ("seed", "n_topics", "n_words", "alpha"),
+    [(0, 5, 60, 0.2), (1, 10, 100, 0.1), (2, 3, 30, 0.3), (3, 8, 40, 0.1)],
+)
+def test_topics_part_below_it(monkeypatch, seed, n_topics, n_words, alpha):
+    X = corpus(seed, n_topics, n_words)
+    monkeypatch.setattr("annealvi.models.lda.critical.RANK", 1)  # the largest change there is
+    critical = critical_temperature(X, n_topics, alpha)
+    assert growth(X, n_topics, alpha, 0.97 * critical) > 1.01
+    assert growth(X, n_topics, alpha, 1.03 * critical) < 0.99
+
+
+def test_the_posterior_form_has_one_of_its_own():
+    """Its documents have a prior of b alpha + 1 - b, which keeps them from choosing topics."""
+    X = corpus(0, 5, 60)
+    critical = critical_temperature(X, 100, 0.03, "posterior")
+    assert critical < 2 < critical_temperature(X, 100, 0.03)
+    lda = TemperedLDA(
+        100, random_state=0, temperature=Annealed("auto", length=1.0, form="posterior"), max_iter=5
+    )
+    assert lda.fit(X).temperature_path_[0] == pytest.approx(1.2 * critical)
+
+
+def test_it_grows_with_topics_and_falls_with_the_length_of_documents():
+    X = corpus(0, 10, 100)
+    by_topics = [critical_temperature(X, k, 0.1) for k in (2, 10, 50, 200)]
+    assert by_topics == sorted(by_topics) and by_topics[-1] > by_topics[0]
+    short = corpus(0, 10, 10)
+    assert critical_temperature(short, 10, 0.1) > critical_temperature(X, 10, 0.1)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        sparse.csr_matrix((5, 4)),
+        sparse.csr_matrix(np.ones((1, 3))),
+        sparse.csr_matrix(np.ones((50, 1))),
+        sparse.csr_matrix(np.eye(3)),
+        sparse.csr_matrix(np.ones((50, 30))),
+    ],
+    ids=["empty", "one document", "one word", "three documents", "all the same"],
+)
+def test_corpora_that_say_little(X):
+    assert 1 <= critical_temperature(X, 3, 0.1) < 10
+    X = X if X.nnz else X + sparse.csr_matrix(([1.0], ([0], [0])), shape=X.shape)
+    assert TemperedLDA(3, random_state=0).fit(X).temperature_path_[0] >= 1
+
+
+def test_one_topic_has_none():
+    assert critical_temperature(corpus(0, 3, 30), 1, 1.0) == 1
+
+
+def test_the_fit_starts_above_it():
+    X = corpus(0, 5, 60)
+    lda = TemperedLDA(5, random_state=0, batch_size=100, max_iter=3).fit(X)
+    critical = critical_temperature(X, 5, 0.2)
+    assert lda.temperature_path_[0] == pytest.approx(1.2 * critical)
+    assert lda.temperature_path_[-1] == 1
+
+
+def test_auto_needs_a_model_that_knows():
+    with pytest.raises(ValueError, match="'start' parameter of Annealed can be 'auto' only where"):
+        Annealed("auto").plan(10, 1)
+    with pytest.raises(ValueError, match="'start' parameter of Annealed must be"):
+        Annealed("hot").plan(10, 1)

@@ -1,0 +1,238 @@
+"""Learned alpha and eta: the maxima of the objective's parts, and ascent towards them."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import minimize, minimize_scalar
+from scipy.special import gammaln, psi
+
+from annealvi.model import UNTEMPERED, Batch, LocalStep, Tempering
+from annealvi.models.lda import LDA, LocalOptions
+from annealvi.models.lda.learned_priors import COLD, LearnedPriors, symmetric_from_mean
+from tests.models.lda.problems import random_corpus
+
+ESTIMATES = ("variational", "map")
+FORMS = ("likelihood", "posterior")
+
+
+def learner(centre=0.1, *, alpha=False, eta=False):
+    learned = LearnedPriors(centre)
+    learned.alpha, learned.eta = alpha, eta
+    return learned
+
+
+def step(learned, alpha, counts, rho=1.0, tempering=UNTEMPERED):
+    """One step of alpha from documents with these counts of words a topic."""
+    b = tempering.inverse if tempering.form == "posterior" else 1.0
+    prior = b * alpha + (1 - b)
+    learned.begin(tempering)
+    for some in np.array_split(counts, 3):
+        learned.add(prior + some, prior)
+    found, _ = learned.step(alpha, np.array(0.1), rho, lambda: -9.0, 10, "map")
+    return found
+
+
+def log_likelihood(alpha, counts):
+    """Of Dirichlet-multinomial counts."""
+    of_totals = gammaln(alpha.sum()) - gammaln(alpha.sum() + counts.sum(axis=1))
+    return np.sum(of_totals + np.sum(gammaln(alpha + counts) - gammaln(alpha), axis=1))
+
+
+def draw(rng, alpha, n_documents, length):
+    shares = rng.dirichlet(alpha, n_documents)
+    return np.array([rng.multinomial(length, share) for share in shares], dtype=float)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_steps_of_alpha_lead_to_the_maximum_and_never_down(form):
+    """Against a general optimiser in the same box, some of whose sides the maximum lies on."""
+    rng = np.random.RandomState(0)
+    b = 1 / COLD if form == "posterior" else 1.0
+    tempering = Tempering(1 / COLD, form)
+    counts = draw(rng, np.array([0.002, 0.05, 0.3, 1.0]), 100, 50)
+
+    def objective(alpha):
+        return log_likelihood(b * alpha + (1 - b), counts)
+
+    least, most = 0.02 / 100, 0.02 * 100
+    best = minimize(
+        lambda x: -objective(np.exp(x)),
+        np.log(np.full(4, 0.02)),
+        bounds=[(np.log(least), np.log(most))] * 4,
+        options=dict(ftol=1e-15, gtol=1e-10, maxiter=1000),
+    )
+    alpha = np.full(4, 0.02)
+    learned = learner(0.02, alpha=True)
+    heights = [objective(alpha)]
+    for n in range(1000):
+        rho = 0.3 if n < 10 else 1.0
+        alpha = step(learned, alpha, counts, rho, tempering)
+        heights.append(objective(alpha))
+    assert np.all(np.diff(heights) >= -1e-9 * abs(heights[0]))
+    assert heights[-1] == pytest.approx(-best.fun, rel=1e-9)
+    assert_allclose(alpha, np.exp(best.x), rtol=1e-3)
+
+
+def test_minibatches_recover_alpha():
+    rng = np.random.RandomState(1)
+    true = np.array([0.02, 0.05, 0.1, 0.4])
+    alpha, learned = np.full(4, 0.1), learner(alpha=True)
+    for t in range(1, 600):
+        alpha = step(learned, alpha, draw(rng, true, 100, 200), (10 + t) ** -0.7)
+    assert_allclose(alpha, true, rtol=0.15)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("estimate", ESTIMATES)
+@pytest.mark.parametrize("spread", [0.3, 40.0])
+def test_eta_is_the_maximum_of_the_topics_bound(estimate, form, spread):
+    """A whole step; with peaked topics the maximum is at the lower limit under "map"."""
+    rng = np.random.RandomState(0)
+    tempering = Tempering(1 / COLD, form)
+    model = LDA(5, 60, alpha=0.1, eta=0.1, topic_estimate=estimate)
+    model.set_topics(rng.gamma(spread, 1.0, (5, 60)) + 1e-3)
+    model.learned_priors = learner(1.0, eta=True)
+    model.learned_priors.begin(tempering)
+    model._step_priors(model.learned_priors, 1.0, tempering)
+    found = float(model.eta)
+
+    def bound(log_eta):
+        model.set_priors(0.1, np.exp(log_eta))
+        return model.topic_bound(tempering)
+
+    best = minimize_scalar(
+        lambda x: -bound(x), bounds=(np.log(0.1), np.log(10)), method="bounded",
+        options=dict(xatol=1e-10),
+    )  # fmt: skip
+    assert found == pytest.approx(np.exp(best.x), rel=1e-5)
+    assert -best.fun <= bound(np.log(found)) + 1e-9 * abs(best.fun)
+    if estimate == "map" and spread < 1:
+        assert found == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("estimate", ESTIMATES)
+@pytest.mark.parametrize("T", [1.0, COLD])
+def test_the_objective_never_falls(T, form, estimate):
+    """20 random problems, gamma kept from step to step, both priors learned."""
+    tempering = Tempering(1 / T, form)
+    for seed in range(20):
+        X, shape, rng = random_corpus(seed)
+        model = LDA(
+            *shape,
+            alpha=rng.choice([0.05, 0.3]),
+            eta=rng.choice([0.05, 0.3]),
+            options=LocalOptions(start="warm", tolerance=1e-8, max_iter=300),
+            topic_estimate=estimate,
+        )
+        model.initialize(rng)
+        model.start_documents(30)
+        model.learned_priors = learner(0.1, alpha=True, eta=True)
+        values = []
+        for _ in range(15):
+            local = model.local_step(Batch(X, slice(0, 30)), tempering)
+            model.global_step(local.statistics, 1.0, 1.0, tempering)
+            values.append(model.elbo(X, model.document_topics, tempering))
+        assert np.all(np.diff(values) >= -1e-8 * np.abs(values[:-1])), seed
+        assert shape[0] == 1 or X.sum() == 0 or not np.any(np.isin(model.alpha, (0.05, 0.3)))
+
+
+def test_learning_alpha_ends_higher_than_any_alpha_nearby(counts):
+    """The maximum over alpha and documents together, topics held."""
+    rng = np.random.RandomState(0)
+    topics = rng.dirichlet(np.full(41, 0.1), 4) * 1e8 + 1e-3
+    options = LocalOptions(start="warm", tolerance=1e-10, max_iter=2000)
+    model = LDA(4, 41, alpha=0.3, eta=0.1, options=options)
+    model.set_topics(topics)
+    model.start_documents(60)
+    model.learned_priors = learner(0.25, alpha=True)
+    for _ in range(400):
+        model.local_step(Batch(counts, slice(0, 60)), Tempering())
+        model._step_priors(model.learned_priors, 1.0, Tempering())
+
+    def bound(alpha):
+        model.set_priors(alpha, 0.1)
+        return np.sum(model.document_bound(counts, model.infer(counts)))
+
+    found = model.alpha.copy()
+    height = bound(found)
+    for k in range(4):
+        for factor in (0.9, 1.1):
+            other = found.copy()
+            other[k] *= factor
+            assert bound(other) < height
+
+
+@pytest.mark.parametrize("inverse", [1 / (COLD + 1e-6), 0.5, np.array([1.0, 0.5, 1.0])])
+def test_no_step_while_hot(inverse):
+    alpha, counts = np.full(3, 0.1), np.eye(3) * 20
+    learned = learner(alpha=True, eta=True)
+    assert step(learned, alpha, counts, tempering=Tempering(inverse)) is alpha
+    assert step(learned, alpha, counts, tempering=Tempering(1.0, rule=lambda *_: 1.0)) is alpha
+    assert step(learned, alpha, counts) is not alpha
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "counts",
+    [np.zeros((4, 3)), np.eye(3)[:1] * 1e6, np.eye(3)[:1], np.ones((1, 3)), np.eye(3) * 1e-6],
+    ids=["no words", "one document of one topic", "one word", "one of all", "parts of words"],
+)
+def test_alpha_stays_within_its_limits(counts, dtype):
+    alpha, learned = np.full(3, 0.1), learner(alpha=True)
+    for _ in range(200):
+        prior = alpha.astype(dtype)
+        learned.begin(Tempering())
+        learned.add(prior + counts.astype(dtype), alpha)
+        alpha, _ = learned.step(alpha, np.array(0.1), 1.0, lambda: -9.0, 10, "map")
+        assert np.all((alpha >= 0.001) & (alpha <= 10))
+    if not counts.any():
+        assert_array_equal(alpha, 0.1)
+
+
+def test_one_topic_and_one_word_say_nothing():
+    alpha, eta, learned = np.ones(1), np.array(0.5), learner(alpha=True, eta=True)
+    learned.begin(Tempering())
+    learned.add(np.full((5, 1), 7.0), alpha)
+    found = learned.step(alpha, eta, 1.0, lambda: 0.0, 1, "variational")
+    assert found[0] is alpha and found[1] is eta
+
+
+def test_an_eta_of_many_numbers_stays():
+    eta, learned = np.full(10, 0.5), learner(eta=True)
+    learned.begin(Tempering())
+    assert learned.step(np.ones(2), eta, 1.0, lambda: -9.0, 10, "variational")[1] is eta
+
+
+@pytest.mark.parametrize("prior", [np.finfo(float).tiny, 1e-6, 1e3, 1e300])
+def test_a_prior_beyond_the_limits_comes_to_them(prior):
+    learned = learner(alpha=True, eta=True)
+    learned.begin(Tempering())
+    learned.add(prior + np.eye(3) * 20, np.full(3, prior))
+    found = learned.step(np.full(3, prior), np.array(prior), 0.5, lambda: -9.0, 10, "map")
+    assert_array_equal(found[0], 0.001 if prior < 1 else 10)
+    assert 0.01 <= found[1] <= 1
+
+
+@pytest.mark.parametrize("size", [2, 1000])
+def test_symmetric_from_mean(size):
+    for x in (1e-6, 0.1, 3.0, 1e4):
+        mean = psi(x) - psi(size * x)
+        assert symmetric_from_mean(mean, size, 1e-9, 1e9) == pytest.approx(x, rel=1e-6)
+    assert symmetric_from_mean(-1e30, size, 0.5, 2.0) == 0.5
+    assert symmetric_from_mean(0.0, size, 0.5, 2.0) == 2.0
+
+
+def test_moments_and_log_c_are_of_the_step_that_was_made(counts):
+    """What a learned temperature is told does not depend on whether alpha then moves."""
+    found = []
+    for learns in (False, True):
+        model = LDA(4, 41, alpha=0.3, eta=0.1)
+        model.initialize(np.random.RandomState(0))
+        model.normalise_at(np.array([1.0, 0.5]))
+        if learns:
+            model.learned_priors = learner(0.1, alpha=True, eta=True)
+        local: LocalStep = model.local_step(Batch(counts, slice(0, 60)), Tempering(), True)
+        model.global_step(local.statistics, 0.5, 1.0, Tempering())
+        found.append((local.energy, *local.log_partition))
+    assert_array_equal(*found)

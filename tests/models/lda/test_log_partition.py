@@ -1,0 +1,200 @@
+"""log C(T) and energies of LDA's documents at the current q."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.special import logsumexp
+
+from annealvi import TemperedLDA
+from annealvi.model import Batch, LocallyNormalised, Tempering
+from annealvi.models.lda import LDA
+from annealvi.models.lda.log_partition import DocumentPartition
+from annealvi.partition import log_partition
+from tests.models.lda.naive import (
+    DTYPES,
+    EVEN,
+    GRIDS,
+    dense,
+    e_log,
+    lengths,
+    make,
+    naive_fit,
+    naive_log_c,
+)
+
+# ------------------------------------------------------------------ log C
+
+
+def test_lda_is_normalised_from_batches():
+    assert isinstance(make(), LocallyNormalised)
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n_topics", [1, 5, 17])
+def test_log_c_of_documents(counts, n_topics, dtype, grid, instruction_set):
+    model = make(n_topics, dtype)
+    gamma = np.random.RandomState(0).gamma(0.5, 2.0, (60, n_topics)).astype(dtype) + dtype(0.05)
+    found = model.document_log_partition(counts.astype(dtype), gamma, GRIDS[grid])
+    expected = naive_log_c(gamma, model.topics, lengths(counts), GRIDS[grid])
+    # on other grids than even ones sums are interpolated
+    error = np.abs(found - expected) / np.maximum(1, lengths(counts))[:, None]
+    assert error.max() < (1e-11 if grid == "even" else 1e-5)
+    assert found.dtype == np.float64
+    assert_array_equal(found[[3, 11]], 0.0)  # documents without words
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+def test_log_c_of_sparse_topics(grid):
+    """At eta = 1/500 E log beta reaches -500: what exp(b E log beta) keeps must be right."""
+    model = LDA(6, 300, alpha=1 / 500, eta=1 / 500)
+    topics = np.full((6, 300), 1 / 500)
+    topics[np.arange(300) % 6, np.arange(300)] = 40.0
+    model.set_topics(topics)
+    gamma = np.array([[1 / 500] * 5 + [30.0], [5.0] * 6])
+    X = sparse.csr_matrix(np.ones((2, 300)))
+    found = model.document_log_partition(X, gamma, GRIDS[grid])
+    expected = naive_log_c(gamma, topics, [300, 300], GRIDS[grid])
+    assert_allclose(found, expected, rtol=2e-6, atol=1e-4)
+
+
+def test_the_partition_is_that_of_one_word_times_words(counts):
+    model = make(4)
+    gamma = np.random.RandomState(0).rand(3, 4) + 0.1
+    partition = DocumentPartition(EVEN)
+    partition.refresh(model)
+    one = partition(gamma, np.ones(3), 1)
+    assert_allclose(partition(gamma, np.array([2.5, 0.0, 7.0]), 1), one * [[2.5], [0], [7]])
+
+
+def test_the_slope_of_log_c_is_the_energy_of_what_it_normalises():
+    """At b = 1 words and topics drawn as q has them have just this energy."""
+    model = make(4)
+    gamma = np.random.RandomState(0).rand(5, 4) * 3 + 0.1
+    n_words = np.array([1.0, 7.0, 30.0, 2.0, 100.0])
+    X = sparse.csr_matrix(np.repeat(n_words[:, None] / 41, 41, axis=1))
+    h = 1e-4
+    points = 1 + h * np.arange(-2, 3)
+    log_c = model.document_log_partition(X, gamma, points)
+    slope = (log_c[:, 0] - 8 * log_c[:, 1] + 8 * log_c[:, 3] - log_c[:, 4]) / (12 * h)
+    e_log_beta = e_log(model.topics)
+    for d in range(5):
+        scores = e_log(gamma[d])[:, None] + e_log_beta
+        p = np.exp(scores - logsumexp(scores))  # of topic and word
+        assert slope[d] == pytest.approx(n_words[d] * np.sum(p * scores), rel=1e-8)
+
+
+# ------------------------------------------------------------------ energies
+
+
+@pytest.mark.parametrize("b", [1.0, 0.3])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_energies_of_documents(counts, dtype, b, instruction_set):
+    model = make(5, dtype)
+    gamma = (np.random.RandomState(0).gamma(0.5, 2.0, (60, 5)) + 0.05).astype(dtype)
+    found = model.document_energies(counts.astype(dtype), gamma, Tempering(b))
+    expected = [
+        naive_fit(row, g.astype(np.float64), b, model.topics, 0.1, 0)[2]
+        for row, g in zip(counts.toarray(), gamma, strict=True)
+    ]
+    rtol = 1e-10 if dtype is np.float64 else 2e-4
+    assert_allclose(found, expected, rtol=rtol, atol=rtol)
+    assert_array_equal(found[[3, 11]], 0.0)
+
+
+@pytest.mark.parametrize("form", ["likelihood", "posterior"])
+@pytest.mark.parametrize(("start", "b"), [("warm", 1.0), ("constant", 0.1)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_batch_brings_its_energy_and_log_c(counts, start, dtype, b, form, instruction_set):
+    """Without documents' energies one by one: from gamma and the statistics."""
+    alpha = np.linspace(0.05, 0.4, 5)
+    model = make(5, dtype, alpha=alpha, start=start, n_iterations=60)
+    model.start_documents(60)
+    model.normalise_at(GRIDS["exponential"])
+    X = counts.astype(dtype)
+    local = model.local_step(Batch(X, slice(2, 50)), Tempering(b, form), moments=True)
+    if form == "posterior":
+        alpha = b * alpha + 1 - b
+    energy, log_c = 0.0, np.zeros(30)
+    for row in counts.toarray()[2:50]:
+        gamma, _, one = naive_fit(row, np.ones(5), b, model.topics, alpha, 60)
+        energy += one
+        log_c += naive_log_c(gamma[None], model.topics, [row.sum()], GRIDS["exponential"])[0]
+    rtol = 1e-5 if dtype is np.float64 else 1e-4
+    assert local.energy == pytest.approx(energy, rel=rtol)
+    assert_allclose(local.log_partition, log_c, rtol=rtol, atol=rtol * counts.sum())
+    assert local.n_units == counts[2:50].sum()
+    assert local.unit == "word"
+    assert local.inverse is None
+    if dtype is np.float64:  # the sum of what it is without log C
+        plain = make(5, alpha=np.linspace(0.05, 0.4, 5))
+        other = plain.local_step(Batch(X, slice(2, 50)), Tempering(b, form), moments=True)
+        assert local.energy == pytest.approx(np.sum(other.energy), rel=1e-5)
+        assert other.log_partition is None
+
+
+def test_energy_of_a_batch_under_random_starts(counts):
+    model = make(5, start="random")
+    model.normalise_at(EVEN)
+    local = model.local_step(Batch(counts, slice(0, 60)), Tempering(0.5), moments=True)
+    energy = sum(
+        naive_fit(row, np.ones(5), 0.5, model.topics, 0.1, 200)[2] for row in counts.toarray()
+    )
+    assert local.energy == pytest.approx(energy, rel=1e-5)
+
+
+def test_steps_that_ask_for_no_moments_bring_none(counts):
+    model = make()
+    model.normalise_at(EVEN)
+    local = model.local_step(Batch(counts, slice(0, 60)), Tempering(0.5))
+    assert local.energy is None and local.log_partition is None
+    assert_array_equal(
+        dense(local, 5),
+        dense(model.local_step(Batch(counts, slice(0, 60)), Tempering(0.5), moments=True), 5),
+    )
+
+
+def test_log_c_follows_the_topics(counts):
+    """A full step renews the topics' sums at once, small ones by the time they add up to it."""
+    for rho in (1.0, 0.125):
+        model = make()
+        model.normalise_at(EVEN)
+        batch = Batch(counts, slice(0, 60))
+        for _ in range(9):
+            local = model.local_step(batch, Tempering(0.7), moments=True)
+            model.global_step(local.statistics, rho, 1.0, Tempering(0.7))
+        topics = model.topics.copy()
+        local = model.local_step(batch, Tempering(0.7), moments=True)
+        gammas = [naive_fit(row, np.ones(5), 0.7, topics, 0.1, 200)[0] for row in counts.toarray()]
+        expected = naive_log_c(gammas, topics, lengths(counts), EVEN).sum(axis=0)
+        rtol = 1e-9 if rho == 1 else 0.02
+        assert_allclose(local.log_partition, expected, rtol=rtol, atol=rtol * counts.sum())
+    model.set_topics(np.random.RandomState(5).rand(5, 41) + 0.1)
+    local = model.local_step(batch, Tempering(0.7), moments=True)
+    gammas = [
+        naive_fit(row, np.ones(5), 0.7, model.topics, 0.1, 200)[0] for row in counts.toarray()
+    ]
+    expected = naive_log_c(gammas, model.topics, lengths(counts), EVEN).sum(axis=0)
+    assert_allclose(local.log_partition, expected, rtol=1e-9, atol=1e-6)
+
+
+# ------------------------------------------------------------------ documents' temperatures
+
+
+def test_log_partition_at_the_current_q(counts):
+    """annealvi.partition's "posterior", of the model and of a fitted estimator."""
+    inverses = 1 / np.geomspace(1, 10, 30)
+    model = make(5)
+    gamma = model.infer(counts)
+    expected = naive_log_c(gamma, model.topics, lengths(counts), inverses).sum(axis=0)
+    found = log_partition(model, inverses, "posterior", data=counts)
+    assert_allclose(found.values, expected - expected[0], rtol=1e-5, atol=1e-2)
+    assert found.values[0] == 0
+    lda = TemperedLDA(5, doc_topic_prior=0.1, random_state=0, preset="sklearn").fit(counts)
+    of_fit = log_partition(lda, inverses, "posterior", data=counts.toarray()).values
+    model = lda._model
+    expected = naive_log_c(model.infer(counts), model.topics, lengths(counts), inverses).sum(axis=0)
+    assert_allclose(of_fit, expected - expected[0], rtol=1e-5, atol=1e-2)
+    with pytest.raises(ValueError, match=r"one that TemperedLDA offers: 'posterior'\. Got"):
+        log_partition(lda, inverses, "exact")

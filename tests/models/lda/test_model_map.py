@@ -1,0 +1,322 @@
+"""Topics as a point, topic_estimate="map": the objective, written out, and what ascends it."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.optimize import check_grad
+from scipy.special import gammaln, logsumexp, psi
+from scipy.stats import dirichlet
+
+from annealvi.model import Batch, Tempering
+from annealvi.models.lda import LDA, LocalOptions
+from annealvi.models.lda.block import Statistics
+from tests.models.lda.problems import bounds_of_steps
+
+FORMS = ("likelihood", "posterior")
+ETA = {
+    "number": lambda rng, shape: 0.07,
+    "words": lambda rng, shape: rng.uniform(0.01, 1, shape[1]),
+    "topics": lambda rng, shape: rng.uniform(0.01, 1, shape),
+}
+
+
+def make(shape, *, seed=0, eta=0.07, alpha=0.2, dtype=np.float64, **options):
+    """A model of the mean of topics, started at random."""
+    options = dict(max_iter=500, tolerance=1e-12, start="warm") | options
+    model = LDA(
+        *shape,
+        alpha=alpha,
+        eta=eta,
+        dtype=dtype,
+        topic_estimate="map",
+        options=LocalOptions(**options),
+    )
+    model.initialize(np.random.RandomState(seed))
+    return model
+
+
+def documents(n_samples, n_features, seed=0, rate=0.5):
+    rng = np.random.RandomState(seed)
+    X = rng.poisson(rate, (n_samples, n_features)).astype(float)
+    X[2] = 0
+    return sparse.csr_matrix(X)
+
+
+def point_objective(X, beta, gamma, alpha, eta, b):
+    """F(b) of topics that are a point, by loops; alpha and eta as the form makes them."""
+    total = 0.0
+    for row, prior in zip(beta, np.broadcast_to(eta, beta.shape), strict=True):
+        total += dirichlet.logpdf(row, prior + 1) - dirichlet.logpdf(row, np.ones(len(row)))
+    for counts, row in zip(X.toarray(), gamma, strict=True):
+        e_log_theta = psi(row) - psi(row.sum())
+        total += np.sum(counts * logsumexp(b * (e_log_theta[:, None] + np.log(beta)), axis=0))
+        total -= gammaln(row.sum()) - gammaln(row).sum() - gammaln(alpha.sum())
+        total -= gammaln(alpha).sum() + np.sum((row - alpha) * e_log_theta)
+    return total
+
+
+def mean(lam):
+    return lam / lam.sum(axis=1, keepdims=True)
+
+
+def priors(alpha, eta, T, form):
+    """What tempering the posterior makes of the priors."""
+    return ((alpha + T - 1) / T, eta / T) if form == "posterior" else (alpha, eta)
+
+
+# ----------------------------------------------------------------- objective
+
+
+@pytest.mark.parametrize("eta", ETA)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("T", [1.0, 2.0, 5.0])
+def test_the_objective_is_the_one_written_out(T, form, eta):
+    rng = np.random.RandomState(0)
+    eta, alpha, X = ETA[eta](rng, (4, 23)), rng.rand(4) + 0.1, documents(9, 23)
+    model = make((4, 23), eta=eta, alpha=alpha)
+    model.set_topics(rng.gamma(0.5, 2.0, (4, 23)) + 0.01)
+    gamma = rng.gamma(2.0, 1.0, (9, 4))
+    expected = point_objective(X, mean(model.topics), gamma, *priors(alpha, eta, T, form), 1 / T)
+    found = model.elbo(X, gamma, Tempering(1 / T, form))
+    assert found == pytest.approx(expected, rel=1e-11)
+
+
+def test_only_the_mean_of_topics_counts():
+    """lambda is a point: its size says nothing."""
+    X = documents(9, 23)
+    model = make((4, 23))
+    gamma, bound = model.infer(X), model.elbo(X)
+    scale = np.array([1e-3, 1.0, 50.0, 1e4])[:, None]
+    model.set_topics(model.topics * scale)
+    assert_allclose(model.infer(X), gamma, rtol=1e-9)
+    assert model.elbo(X) == pytest.approx(bound, rel=1e-10)
+
+
+def test_a_flat_prior_adds_nothing_but_that_of_topics():
+    """eta -> 0 is maximum likelihood: the topics' part vanishes."""
+    assert make((4, 23), eta=1e-12).topic_bound() == pytest.approx(0, abs=1e-8)
+
+
+@pytest.mark.parametrize("eta", ETA)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("T", [1.0, 2.0, 5.0])
+def test_the_objective_never_falls(T, form, eta):
+    """gamma kept from step to step, in batch: after the local step, and after the global one."""
+    tempering = Tempering(1 / T, form)
+    for seed in range(4):
+        rng = np.random.RandomState(seed)
+        shape = (rng.randint(1, 9), rng.randint(2, 50))
+        X = documents(30, shape[1], seed, rng.choice([0.1, 0.5, 3.0]))
+        model = make(shape, seed=seed, eta=ETA[eta](rng, shape), max_iter=rng.choice([1, 3, 200]))
+        model.start_documents(30)
+        bounds = bounds_of_steps(model, X, tempering, 20)
+        assert np.min(np.diff(bounds) / np.maximum(1, np.abs(bounds[1:]))) >= -1e-10, seed
+        assert bounds[-1] >= bounds[0]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(0, 2**31 - 1),
+    st.sampled_from([1.0, 1.5, 5.0]),
+    st.sampled_from(FORMS),
+    st.sampled_from(sorted(ETA)),
+)
+def test_the_step_of_the_topics_goes_to_the_best_point(seed, T, form, eta):
+    """At the phi of the local step, whatever F's gradient: no other beta has a larger F."""
+    rng = np.random.RandomState(seed)
+    eta, X = ETA[eta](rng, (3, 8)), documents(6, 8, seed, 2.0)
+    model = make((3, 8), seed=seed, eta=eta)
+    model.start_documents(6)
+    tempering = Tempering(1 / T, form)
+    local = model.local_step(Batch(X, slice(0, 6)), tempering)
+    statistics = np.where(local.statistics.seen, local.statistics.values[:, :3].T, 0.0).copy()
+    model.global_step(local.statistics, 1.0, 1.0, tempering)
+    weights = priors(0.2, eta, T, form)[1] + statistics
+
+    def of_topics(free):
+        """What of F depends on beta while phi stays, beta a softmax of `free`."""
+        log_beta = free.reshape(3, 8) - logsumexp(free.reshape(3, 8), axis=1, keepdims=True)
+        return float(np.sum(weights * log_beta))
+
+    def slope(free):
+        beta = np.exp(free.reshape(3, 8) - logsumexp(free.reshape(3, 8), axis=1, keepdims=True))
+        return (weights - weights.sum(axis=1, keepdims=True) * beta).ravel()
+
+    best = np.log(mean(model.topics)).ravel()
+    assert check_grad(of_topics, slope, best + 0.1) < 1e-4 * weights.sum()
+    assert_allclose(slope(best), 0, atol=1e-9 * weights.sum())
+    for _ in range(5):  # concave in `free`, so a maximum
+        assert of_topics(best + 0.3 * rng.standard_normal(24)) <= of_topics(best) + 1e-9
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_gradient_of_the_objective_in_the_topics(form):
+    """dF / d log beta = eta + b sum n phi, by finite differences: the stationary point is F's."""
+    T, X = 2.0, documents(7, 6, rate=2.0)
+    model = make((3, 6), seed=3)
+    model.start_documents(7)
+    tempering = Tempering(1 / T, form)
+    for _ in range(300):
+        local = model.local_step(Batch(X, slice(0, 7)), tempering)
+        model.global_step(local.statistics, 1.0, 1.0, tempering)
+    alpha, eta = priors(np.full(3, 0.2), 0.07, T, form)
+    gamma = model.infer(X, tempering)
+    start = np.log(mean(model.topics))
+
+    def objective(free):
+        beta = np.exp(free - logsumexp(free, axis=1, keepdims=True))
+        return point_objective(X, beta, gamma, alpha, eta, 1 / T)
+
+    step, slopes = 1e-4, np.empty((3, 6))
+    for place in np.ndindex(3, 6):
+        move = np.zeros((3, 6))
+        move[place] = step
+        slopes[place] = (objective(start + move) - objective(start - move)) / (2 * step)
+    assert_allclose(slopes, 0, atol=1e-3)
+
+
+# --------------------------------------------------------------------- steps
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("b", [1.0, 0.4])
+@pytest.mark.parametrize("n_topics", [1, 5, 16, 33])
+def test_the_local_step_word_by_word(counts, n_topics, b, dtype, instruction_set):
+    """gamma, statistics, energies and bounds against loops that have log E beta."""
+    rng = np.random.RandomState(1)
+    X, alpha = counts.astype(dtype), np.linspace(0.05, 0.4, n_topics)
+    model = make(
+        (n_topics, 41), alpha=alpha, dtype=dtype, start="constant", max_iter=7, tolerance=0
+    )
+    model.options = LocalOptions(7, 0.0, "constant", prune=False)
+    model.set_topics(rng.gamma(0.3, 1.0, (n_topics, 41)) + 0.02)
+    local = model.local_step(Batch(X, slice(0, 60)), Tempering(b), moments=True)
+    log_beta = np.log(mean(model.topics.astype(np.float64)))
+    gammas, statistics, energies = [], np.zeros((n_topics, 41)), []
+    for row in counts.toarray():
+        gamma = np.ones(n_topics)
+        for last in [False] * 7 + [True]:
+            scores = (psi(gamma) - psi(gamma.sum()))[:, None] + log_beta
+            phi = np.exp(b * scores - logsumexp(b * scores, axis=0))
+            if not last:
+                gamma = alpha + b * phi @ row
+        gammas.append(gamma)
+        statistics += b * phi * row
+        energies.append(np.sum(row * phi * scores))
+    rtol = 1e-9 if dtype is np.float64 else 1e-3
+    assert_allclose(model.infer(X, Tempering(b)), gammas, rtol=rtol)
+    found = np.where(local.statistics.seen, local.statistics.values[:, :n_topics].T, 0)
+    assert_allclose(found, statistics, rtol=rtol, atol=rtol / 100)
+    assert_allclose(local.energy, energies, rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_two_estimates_agree_where_topics_are_sure(dtype):
+    """q(beta) of very many words is its mean."""
+    X = documents(20, 30).astype(dtype)
+    gammas = []
+    for estimate in ("map", "variational"):
+        model = make((4, 30), dtype=dtype)
+        model.topic_estimate = estimate
+        model.set_topics(1e7 * (1 + np.random.RandomState(0).rand(4, 30)))
+        gammas.append(model.infer(X))
+    assert_allclose(*gammas, rtol=1e-5 if dtype is np.float64 else 1e-3)
+
+
+@pytest.mark.parametrize("eta", [1e-30, 1e-16, 1e-6])
+def test_single_precision_follows_double_however_small_the_prior(eta):
+    """PLSA, nearly: topics without any words are far smaller than the others."""
+    X = documents(20, 30, rate=1.0)
+    X = sparse.csr_matrix(np.hstack([X.toarray(), np.zeros((20, 1))]))  # a word of no document
+    topics = np.full((4, 31), eta)
+    topics[:3, :30] += 1e6 * np.random.RandomState(0).gamma(0.5, 1.0, (3, 30)) * [[1], [10], [100]]
+    unseen = sparse.csr_matrix(np.eye(1, 31, 30))
+    gammas, unseen_gammas = [], []
+    for dtype in (np.float32, np.float64):
+        model = make((4, 31), eta=eta, dtype=dtype, start="constant", max_iter=50, tolerance=0)
+        model.set_topics(topics)
+        gammas.append(model.infer(X.astype(dtype)))
+        unseen_gammas.append(model.infer(unseen.astype(dtype)))
+    assert_allclose(*gammas, rtol=2e-3, atol=1e-4)
+    assert np.all(np.isfinite(unseen_gammas))
+
+
+def test_changing_the_estimate_of_a_model():
+    """What was worked out under the other is not used any more."""
+    X, rng = documents(20, 30), np.random.RandomState(0)
+    model = make((4, 30), start="constant")
+    topics = rng.gamma(0.5, 1.0, (4, 30)) + 0.02
+    model.set_topics(topics)
+    batch = Batch(X, slice(0, 20))
+
+    def everything():
+        local = model.local_step(batch, Tempering(0.5), moments=True)
+        statistics = np.where(local.statistics.seen, local.statistics.values[:, :4].T, 0)
+        log_c = model.posterior_log_partition(np.array([0.5]), X)
+        return [statistics, local.energy, model.infer(X), model.elbo(X), log_c]
+
+    of_mean = everything()
+    model.topic_estimate = "variational"
+    of_distribution = everything()
+    model.topic_estimate = "map"
+    for one, other, again in zip(of_mean, of_distribution, everything(), strict=True):
+        assert not np.allclose(one, other, rtol=1e-3)
+        assert_array_equal(one, again)
+    copy = pickle.loads(pickle.dumps(model))
+    assert copy.topic_estimate == "map"
+    assert_array_equal(copy.infer(X), model.infer(X))
+
+
+def test_exp_e_log_topics_is_scikit_learns_under_either_estimate():
+    """exp_dirichlet_component_ is exp E log beta by its name and documentation."""
+    model = make((4, 30))
+    lam = np.array(model.topics)
+    expected = np.exp(psi(lam) - psi(lam.sum(axis=1, keepdims=True)))
+    assert_allclose(model.exp_e_log_topics(), expected, rtol=1e-10)
+
+
+def test_rows_that_make_up_for_steps_and_rows_that_moved_are_one():
+    """A stream of minibatches with few of the words: the bound looks at all of them."""
+    rng, V = np.random.RandomState(0), 150
+    lazy, eager = (make((5, V), eta=0.3) for _ in range(2))
+    for _ in range(30):
+        words = np.sort(rng.choice(V, 5, replace=False))
+        for model in (lazy, eager):
+            statistics = Statistics.empty(V, model.width, model.dtype)
+            statistics.values[words, :5] = words[:, None] + np.arange(5.0)
+            statistics.values[words, 5:] = 0
+            statistics.seen[words] = 1
+            model.global_step(statistics, 0.2, 3.0, Tempering())
+        eager.settle()
+    X = documents(8, V)
+    assert lazy._steps[1] != 1
+    assert_allclose(lazy.infer(X), eager.infer(X), rtol=1e-9)
+    assert lazy.elbo(X) == pytest.approx(eager.elbo(X), rel=1e-11)
+
+
+# ---------------------------------------------------------------- log C(T)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_log_c_has_the_logarithm_of_the_mean(dtype):
+    """S_d(b) = sum_k exp(b E log theta_dk) sum_v (E beta_kv)^b, by loops."""
+    X = documents(11, 25).astype(dtype)
+    model = make((6, 25), dtype=dtype)
+    model.set_topics(np.random.RandomState(0).gamma(0.5, 1.0, (6, 25)) + 0.02)
+    gamma, inverses = model.infer(X), np.array([1.0, 0.6, 0.1])
+    log_beta = np.log(mean(model.topics.astype(np.float64)))
+    expected = np.empty((11, 3))
+    for d, row in enumerate(gamma.astype(np.float64)):
+        e_log_theta = psi(row) - psi(row.sum())
+        for m, b in enumerate(inverses):
+            of_topics = logsumexp(b * log_beta, axis=1)
+            expected[d, m] = X[d].sum() * logsumexp(b * e_log_theta + of_topics)
+    rtol = 1e-7 if dtype is np.float64 else 1e-4  # as precise as a learned temperature needs
+    assert_allclose(model.document_log_partition(X, gamma, inverses), expected, rtol=rtol)
+    total = model.posterior_log_partition(inverses, X, gamma)
+    assert_allclose(total, expected.sum(axis=0), rtol=rtol)

@@ -1,0 +1,262 @@
+"""Steps of the topics: rows without statistics make up for them later, and nobody can tell."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy.special import psi
+
+from annealvi._kernels import lda as kernels
+from annealvi.model import UNTEMPERED, Tempering
+from annealvi.models.lda import LDA
+from annealvi.models.lda.block import Statistics
+from tests.models.lda.streams import K, V, stream
+
+PRIORS = {
+    "number": lambda rng: rng.uniform(0.01, 2),
+    "words": lambda rng: rng.uniform(0.01, 2, V),
+    "topics": lambda rng: rng.uniform(0.01, 2, (K, V)),
+}
+TOLERANCE = {np.float64: 1e-10, np.float32: 1e-5}
+SEEN = {"none": 0, "few": 4, "many": 100, "nearly all": 110, "all": V}  # 105: every row moves
+
+
+def make(dtype=np.float64, eta=0.3, seed=0):
+    model = LDA(K, V, alpha=0.2, eta=eta, dtype=dtype)
+    model.initialize(np.random.RandomState(seed))
+    return model
+
+
+def statistics_of(words, rng, model):
+    """Random statistics of some words, as the model takes them and as a (K, V) array."""
+    statistics = Statistics.empty(V, model.width, model.dtype)
+    statistics.values[:] = np.nan  # rows not seen hold whatever was there
+    statistics.values[words] = 0
+    statistics.values[words, :K] = rng.gamma(0.5, 3.0, (len(words), K))
+    statistics.seen[words] = 1
+    S = np.where(statistics.seen, statistics.values[:, :K].T, 0.0)
+    return statistics, S.astype(np.float64)
+
+
+def some_words(n, rng):
+    return np.sort(rng.choice(V, n, replace=False))
+
+
+class Plain:
+    """lambda <- (1 - rho) lambda + rho (eta + scale S), all rows at every step."""
+
+    def __init__(self, model):
+        self.lam, self.eta = model.topics.astype(np.float64), model.eta
+
+    def step(self, S, rho, scale, tempering):
+        T = 1 / tempering.inverse if tempering.form == "posterior" else 1.0
+        eta = self.eta if self.eta.ndim != 1 else self.eta[None, :]
+        self.lam = (1 - rho * T) * self.lam + rho * T * (eta / T + scale * S)
+
+
+def step_both(model, plain, n_seen, rho, rng, tempering=UNTEMPERED):
+    statistics, S = statistics_of(some_words(n_seen, rng), rng, model)
+    model.global_step(statistics, rho, 3.0, tempering)
+    plain.step(S, rho, 3.0, tempering)
+
+
+def assert_same_topics(model, plain):
+    rtol = TOLERANCE[model.dtype.type]
+    lam, sums = model.topics.astype(np.float64), plain.lam.sum(axis=1)
+    assert_allclose(lam, plain.lam, rtol=rtol)
+    assert_allclose(model.topic_sums, sums, rtol=rtol)
+    expected = np.exp(psi(plain.lam) - psi(sums[:, None]))
+    slack = 1 + np.abs(np.log(np.maximum(expected, 1e-300))).max()  # of the exponents
+    assert_allclose(model.exp_e_log_topics(), expected, rtol=30 * rtol * slack, atol=1e-25)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("eta", PRIORS)
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.sampled_from(sorted(SEEN)), st.sampled_from([1e-4, 0.1, 0.7, 0.9999])),
+            st.sampled_from(["full step", "topics", "priors", "settle", "look", "one topic sum"]),
+        ),
+        max_size=12,
+    ),
+    st.integers(0, 2**31 - 1),
+)
+def test_any_sequence_of_steps(dtype, eta, sequence, seed):
+    rng = np.random.RandomState(seed)
+    model = make(dtype, np.asarray(PRIORS[eta](rng), dtype=dtype), seed)
+    plain = Plain(model)
+    for what in sequence:
+        if what == "full step":
+            step_both(model, plain, 7, 1.0, rng)
+        elif what == "topics":
+            plain.lam = rng.gamma(1.0, 2.0, (K, V)).astype(dtype).astype(np.float64) + 0.125
+            model.set_topics(plain.lam)
+        elif what == "priors":
+            plain.eta = PRIORS[rng.choice(list(PRIORS))](rng)
+            plain.eta = np.asarray(plain.eta, dtype=dtype).astype(np.float64)
+            model.set_priors(0.2, plain.eta)
+        elif what == "settle":
+            model.settle()
+        elif what == "look":
+            assert_same_topics(model, plain)
+        elif what == "one topic sum":
+            model.topic_bound()
+        else:
+            step_both(model, plain, SEEN[what[0]], what[1], rng)
+    assert_same_topics(model, plain)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize(
+    ("n_steps", "rho"),
+    [
+        (3000, lambda t: (10 + t) ** -0.7),
+        (400, lambda t: 0.999),  # 1e-1200: what is left of rows not seen underflows
+        (40, lambda t: 1 - 2.0**-52),
+        (2000, lambda t: 1e-9),
+    ],
+)
+def test_very_many_steps(dtype, n_steps, rho):
+    """Some words are never seen, some early, and the topics' sums do not drift."""
+    rng = np.random.RandomState(0)
+    model = make(dtype, PRIORS["topics"](rng).astype(dtype))
+    model.set_topics(rng.gamma(1.0, 1e4, (K, V)) + 1.0)
+    plain = Plain(model)
+    for step in range(n_steps):
+        words = np.unique(rng.randint(V // 2, size=5)) if step > 5 else np.arange(90, 93)
+        statistics, S = statistics_of(words, rng, model)
+        model.global_step(statistics, rho(step), 3.0, Tempering())
+        plain.step(S, rho(step), 3.0, Tempering())
+        if step % 512 == 77:
+            assert_allclose(model.topics, plain.lam, rtol=TOLERANCE[dtype])
+    assert_same_topics(model, plain)
+    rtol = 1e-10 if dtype is np.float64 else 1e-6
+    assert_allclose(model.topic_sums, model.topics.sum(axis=1, dtype=np.float64), rtol=rtol)
+
+
+def test_rows_that_have_not_moved_are_few_only_where_many_words_are_seen():
+    """That steps with few words leave the other rows alone is what all of this is about."""
+    rng = np.random.RandomState(0)
+    model = make()
+    before = model.show().copy()
+    step_both(model, Plain(model), 4, 0.1, rng)
+    assert np.sum(np.any(before != model._lam[:, :K].T, axis=0)) == 4
+    step_both(model, Plain(model), 110, 0.1, rng)
+    assert np.all(np.any(before != model._lam[:, :K].T, axis=0))
+
+
+@pytest.mark.parametrize("rho", [0.1, 0.5])
+@pytest.mark.parametrize("n_seen", [4, V])
+def test_steps_of_the_posterior_form(n_seen, rho):
+    rng = np.random.RandomState(0)
+    model = make()
+    plain = Plain(model)
+    for T in (1.9, 1.0, 1.3):
+        step_both(model, plain, n_seen, rho, rng, Tempering(1 / T, "posterior"))
+    for _ in range(3):
+        step_both(model, plain, 4, rho, rng)
+    assert_same_topics(model, plain)
+
+
+def test_a_step_of_the_posterior_form_after_steps_that_rows_have_missed():
+    rng = np.random.RandomState(0)
+    model = make()
+    plain = Plain(model)
+    for form in ("likelihood", "likelihood", "posterior", "likelihood"):
+        step_both(model, plain, 4, 0.3, rng, Tempering(0.5, form))
+    assert_same_topics(model, plain)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(["show", "few", "all", "full step", "settle", "topics", "write", "infer"]),
+        min_size=3,
+        max_size=14,
+    ),
+    st.integers(0, 2**31 - 1),
+)
+def test_views_of_any_age_may_be_written_to(sequence, seed):
+    """A write to an old view is honoured as a whole or not at all."""
+    rng = np.random.RandomState(seed)
+    X = stream(3, seed=seed % 7)
+    model = make()
+    views = [model.show()]
+    current = views[0]  # shown since the topics last moved
+    for what in sequence:
+        if what == "show":
+            current = model.show()
+            assert_allclose(current, model.topics, rtol=1e-12)
+            views.append(current)
+        elif what == "settle":
+            model.settle()
+        elif what == "topics":
+            model.set_topics(rng.gamma(1.0, 2.0, (K, V)) + 0.1)
+            current = None
+        elif what == "infer":
+            model.infer(X)
+        elif what == "write":
+            before, view = model.topics.copy(), views[rng.randint(len(views))]
+            view[rng.randint(K)] *= 1.5
+            model.notice_writes()
+            now = model.topics
+            assert np.array_equal(now, view) or (
+                view is not current and np.array_equal(now, before)
+            )
+        else:
+            current = None
+            statistics, _ = statistics_of(some_words(V if what == "all" else 4, rng), rng, model)
+            model.global_step(statistics, 1.0 if what == "full step" else 0.2, 3.0, Tempering())
+    gamma = model.infer(X)
+    fresh = make()
+    fresh.set_topics(model.topics)
+    assert_allclose(model.show(), model.topics, rtol=1e-12)
+    assert_allclose(model.topic_sums, model.topics.sum(axis=1), rtol=1e-10)
+    assert_allclose(gamma, fresh.infer(X), rtol=1e-9)
+
+
+@pytest.mark.parametrize("n_seen", [0, 4, V])
+def test_the_last_view_is_honoured_until_the_next_step(n_seen):
+    rng = np.random.RandomState(0)
+    model, X = make(), stream(3)
+    for _ in range(3):
+        statistics, S = statistics_of(some_words(n_seen, rng), rng, model)
+        view = model.show()
+        view[:] = rng.gamma(1.0, 2.0, (K, V)) + 0.1
+        expected = 0.8 * view + 0.2 * (0.3 + 3.0 * S)
+        model.infer(X)
+        model.global_step(statistics, 0.2, 3.0, Tempering())
+        assert_allclose(model.topics, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("after", [True, False], ids=["after", "before"])
+@pytest.mark.parametrize("rho", [1.0, 0.3])
+@pytest.mark.parametrize("seen", ["few", "all"])
+def test_an_interrupt_in_a_step_leaves_a_whole_model(monkeypatch, seen, rho, after):
+    """As it was, or with the step made, with its statistics or without."""
+    rng = np.random.RandomState(1)
+    model = make()
+    first, _ = statistics_of(some_words(4, rng), rng, model)
+    model.global_step(first, 0.2, 2.0, UNTEMPERED)
+    before = model.topics.copy()
+    statistics, S = statistics_of(some_words(SEEN[seen], rng), rng, model)
+    step_topics = kernels.step_topics
+
+    def interrupted(*arguments):
+        if after:
+            step_topics(*arguments)
+        raise KeyboardInterrupt
+
+    model.settle()
+    with monkeypatch.context() as context:
+        context.setattr(kernels, "step_topics", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.global_step(statistics, rho, 2.0, UNTEMPERED)
+    whole = (1 - rho) * before + rho * (0.3 + 2.0 * S)
+    empty = (1 - rho) * before + rho * 0.3
+    outcomes = [whole] if after else [before, empty] if rho < 1 else [before]
+    assert any(np.allclose(model.topics, outcome, rtol=1e-10) for outcome in outcomes)
+    assert_allclose(model.topic_sums, model.topics.sum(axis=1), rtol=1e-10)

@@ -1,0 +1,331 @@
+"""log C(T) of LDA's prior: estimates, bounds, slopes, and extreme hyperparameters."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.special import logsumexp, psi
+
+from annealvi.models.dirichlet import centre
+from annealvi.models.lda_prior import LDAPrior
+from annealvi.partition import PowerGrid, even_grid, exponential_grid, log_partition
+from tests.models.lda_prior.priors import B, arrays, prior_of, priors
+
+FORMS = ("explicit", "collapsed")
+
+
+# --------------------------------------------------------------------- the tests of the issue
+
+
+@priors
+@pytest.mark.parametrize("form", FORMS)
+def test_monte_carlo_and_bounds(alpha, eta, form):
+    prior = prior_of(alpha, eta, (3, 3), form)
+    exact = None
+    if form == "explicit" or (alpha, eta) == (1.0, 1.0):  # others are out of reach, or slow
+        exact = log_partition(prior, B, "exact").values
+    estimate = log_partition(
+        prior, B, "monte-carlo", n_samples=400, n_theta=200, random_state=0, n_jobs=2
+    )
+    assert estimate.method == "monte-carlo"
+    assert np.all(estimate.standard_error[1:] < 0.05)
+    assert np.all(estimate.effective_sample_size > 100)
+    lower = log_partition(prior, B, "jensen", n_samples=400, n_theta=200, random_state=1)
+    assert_array_equal(lower.values, lower.bounds[1])
+    assert np.all(lower.bounds[0, 1:] < lower.bounds[1, 1:])
+    if exact is not None:
+        error = np.abs(estimate.values - exact)[1:]
+        assert np.all(error < 3 * estimate.standard_error[1:])
+        noise = 0.005 if form == "collapsed" else 0.0  # of the draws
+        assert np.all(lower.bounds[:, 1:] < exact[1:] + noise)
+    for result in (estimate, lower, log_partition(prior, B, "map")):
+        assert abs(result.values[0]) <= 1e-12
+        assert np.all(np.diff(result.values) > 0)
+
+
+@pytest.mark.parametrize(("D", "n_theta"), [(20, 10), (60, 20)])
+def test_documents_have_theta_of_their_own(D, n_theta):
+    """C would be too high by 5 standard errors and more if they shared theta."""
+    prior = prior_of(0.3, 0.5, [2] * D, V=2)
+    estimate = log_partition(
+        prior, B, "monte-carlo", n_samples=1500, n_theta=n_theta, random_state=0, n_jobs=2
+    )
+    exact = log_partition(prior, B, "exact").values
+    assert np.all(np.abs(estimate.values - exact)[1:] < 3 * estimate.standard_error[1:])
+
+
+@pytest.mark.parametrize("budget", [100, 1000, 10**6])
+def test_documents_are_shared_out_evenly(budget, monkeypatch):
+    monkeypatch.setattr("annealvi.models.lda_prior.prior.GROUPS_BLOCK", budget)
+    prior = prior_of(0.3, 0.5, [3] * 17 + [0] * 4 + [2] * 5 + [9])
+    lengths, shares = prior._groups(PowerGrid(B), 10)
+    assert shares.shape[1] == min(23, budget // 20)
+    assert_array_equal(lengths, [2, 3, 9])
+    assert_array_equal(shares.sum(axis=1), [5, 17, 1])
+    for counts in (*shares, shares.sum(axis=0)):
+        assert np.ptp(counts) <= 1
+
+
+# -------------------------------------------------------------------- energies
+
+
+def own_energy(alpha, eta):
+    """-H(1): the expected energy a word of the model's own, for any Dirichlet priors."""
+    alpha, total = np.asarray(alpha), np.sum(alpha)
+    energy = 0.0
+    for share, a, row in zip(alpha / total, alpha, eta, strict=True):
+        words = row / row.sum() @ (psi(row + 1) - psi(row.sum() + 1))
+        energy += share * (psi(a + 1) - psi(total + 1) + words)
+    return energy
+
+
+@priors
+def test_slope_at_1_is_the_expected_energy(alpha, eta):
+    prior, step = prior_of(alpha, eta, (3, 2)), 1e-4
+    expected = 5 * own_energy(*arrays(alpha, eta))
+    around = np.array([1 + step, 1 - step])
+    slope = -np.diff(prior.log_partition(around))[0] / (2 * step)
+    assert_allclose(slope, expected, rtol=1e-6)
+    slope = -np.diff(prior.log_mean_word(around))[0] / (2 * step)
+    assert_allclose(5 * slope, expected, rtol=1e-6)
+
+
+def test_slope_at_1_in_the_collapsed_form():
+    """E sum_v p_v log p_v where p is Dirichlet, as above."""
+    eta, step = np.array([0.8, 0.9, 1.3]), 1e-3
+    prior = prior_of(eta.sum(), eta, (2,), "collapsed")
+    slope = -np.diff(prior.log_partition(np.array([1 + step, 1 - step])))[0] / (2 * step)
+    total = 2 * eta.sum()
+    expected = 2 * (2 * eta / total) @ (psi(2 * eta + 1) - psi(total + 1))
+    assert_allclose(slope, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_slope_of_monte_carlo_is_the_energy_of_its_draws(form):
+    """At T = 1 all draws weigh the same, so that the slope is a mean over them."""
+    step, alpha, eta = 1e-6, 0.5, 0.4
+    prior = prior_of(alpha, eta, (40, 30), form, K=3, V=12)
+    result = log_partition(
+        prior, [1, 1 - step], "monte-carlo", n_samples=200, n_theta=50, random_state=0
+    )
+    slope = -result.values[1] / step / 70
+    if form == "explicit":
+        assert abs(slope - own_energy(*arrays(alpha, eta, 3, 12))) < 0.15
+    rng = np.random.default_rng(0)
+    theta, beta = rng.dirichlet([alpha] * 3, 20_000), rng.dirichlet([eta] * 12, (20_000, 3))
+    if form == "collapsed":
+        p = np.maximum(np.einsum("nk,nkv->nv", theta, beta), 1e-300)
+        energy = np.mean(np.sum(p * np.log(p), axis=1))
+    else:
+        joint = np.maximum(theta[:, :, None] * beta, 1e-300)
+        energy = np.mean(np.sum(joint * np.log(joint), axis=(1, 2)))
+    assert abs(slope - energy) < 0.15
+
+
+# ------------------------------------------------------------------ a word
+
+
+@pytest.mark.parametrize("alpha", [1 / 500, 0.1])
+def test_h_of_1_of_sparse_priors(alpha):
+    """The threshold below which a temperature cools under the prior, in the spec's terms."""
+    K, V = 500, 8000
+    prior = LDAPrior(K, V, [10], doc_topic_prior=alpha, topic_word_prior=alpha)
+    step = 1e-5
+    values = prior.log_mean_word([1 + step, 1.0, 1 - step])
+    expected = psi(K * alpha + 1) - psi(alpha + 1) + psi(V * alpha + 1) - psi(alpha + 1)
+    assert abs(values[1]) < 1e-12
+    assert_allclose((values[2] - values[0]) / (2 * step), expected, rtol=1e-6)
+
+
+@priors
+def test_log_mean_word_is_that_of_draws(alpha, eta):
+    rng, (a, e) = np.random.default_rng(0), arrays(alpha, eta)
+    theta = rng.dirichlet(a, 40_000)
+    sums = np.stack([np.sum(rng.dirichlet(row, 40_000)[..., None] ** B, axis=1) for row in e], 1)
+    words = np.einsum("nkm,nkm->nm", theta[..., None] ** B, sums)
+    values = prior_of(alpha, eta).log_mean_word(B)
+    error = words.std(axis=0) / words.mean(axis=0) / 200
+    assert np.all(np.abs(values - np.log(words.mean(axis=0))) < 4 * error + 1e-12)
+
+
+def test_log_mean_word_of_huge_priors():
+    """Near-certain topics and words: S = (KV)^(1 - b)."""
+    prior = LDAPrior(4, 100, [10], doc_topic_prior=1e12, topic_word_prior=1e12)
+    assert_allclose(prior.log_mean_word(B), (1 - B) * np.log(400), atol=1e-9)
+
+
+# ------------------------------------------------------------------------ map
+
+
+def test_map_is_at_the_mode_where_there_is_one():
+    alpha, eta = np.array([3.0, 1.5]), np.array([[2.0, 5.0, 1.5], [3.0, 2.0, 9.0]])
+    theta = (alpha - 1) / (alpha - 1).sum()
+    beta = (eta - 1) / (eta - 1).sum(axis=1, keepdims=True)
+    for form in FORMS:
+        values = log_partition(prior_of(alpha, eta, (4, 3), form), B, "map").values
+        joint = theta[:, None] * beta
+        p = joint.ravel() if form == "explicit" else joint.sum(axis=0)
+        assert_allclose(values, 7 * np.log(np.sum(p[:, None] ** B, axis=0)), atol=1e-11)
+    assert_allclose(centre(np.array([0.5, 2.5])), [1 / 6, 5 / 6])
+
+
+def test_priors_may_be_written_as_numbers_rows_or_matrices():
+    for form in FORMS:
+        values = [
+            log_partition(
+                LDAPrior(3, 4, [5], doc_topic_prior=a, topic_word_prior=e, form=form), B, method
+            ).values
+            for method in ("map", "exact" if form == "explicit" else "map")
+            for a, e in [
+                (0.5, 1.7),
+                (np.full(3, 0.5), np.full(4, 1.7)),
+                (0.5, np.full((3, 4), 1.7)),
+            ]
+        ]
+        assert_allclose(values[1:3], values[:1] * 2, atol=1e-11)
+        assert_allclose(values[4:], values[3:4] * 2, atol=1e-11)
+    default = LDAPrior(4, 9, [3])
+    assert default.doc_topic_prior == default.topic_word_prior == 0.25
+
+
+# ---------------------------------------------------------------------- draws
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("method", ["monte-carlo", "jensen"])
+def test_any_number_of_threads_gives_the_same_bits(form, method):
+    lengths = np.random.RandomState(0).poisson(3, 20)
+    prior = LDAPrior(
+        70, 900, lengths, doc_topic_prior=0.3, topic_word_prior=np.full(900, 0.6), form=form
+    )
+    results = [
+        log_partition(
+            prior, exponential_grid(5, 9), method, n_samples=7, random_state=3, n_jobs=n_jobs
+        )
+        for n_jobs in (1, 2, -1)
+    ]
+    for other in results[1:]:
+        assert_array_equal(other.values, results[0].values)
+        for name in ("standard_error", "bounds"):
+            assert_array_equal(getattr(other, name), getattr(results[0], name))
+
+
+@pytest.mark.parametrize("b", [0.02, 0.5])
+def test_probabilities_that_underflow_are_heard_where_it_matters(b):
+    """At T = 50 a word of probability 1e-300 counts as 1e-6; theta beta ~ Dir(2 eta)."""
+    eta = 1 / 500
+    prior = prior_of(3 * eta, eta, (3,), "collapsed")
+    exact = log_partition(prior_of(1.0, 2 * eta, (3,), K=1), [1, b], "exact").values[1]
+    result = log_partition(prior, [1, b], n_samples=200, random_state=0, method="monte-carlo")
+    assert abs(result.values[1] - exact) < 3 * result.standard_error[1]
+    assert result.standard_error[1] < 0.1
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_extreme_hyperparameters_give_finite_results(form):
+    prior = LDAPrior(
+        500, 8000, [100_000] * 10_000, doc_topic_prior=1 / 500, topic_word_prior=1 / 500, form=form
+    )
+    assert prior.n_words == 10**9
+    b = exponential_grid(10, 20)
+    with pytest.warns(UserWarning, match="effective sample size"):
+        estimate = log_partition(prior, b, n_samples=2, n_theta=4, random_state=0)
+    assert estimate.method == "monte-carlo"  # exact is out of reach
+    assert np.all(np.isfinite(estimate.standard_error))
+    lower = log_partition(prior, b, "jensen", n_samples=2, n_theta=4, random_state=0)
+    crude = log_partition(prior, b, "map")
+    for values in (estimate.values, *lower.bounds, crude.values):
+        assert values[0] == 0
+        assert np.all(np.isfinite(values))
+        assert np.all(np.diff(values) > 0)
+
+
+@pytest.mark.parametrize("value", [1e-300, 1e300])
+def test_priors_at_the_edges_of_the_range(value):
+    for form in FORMS:
+        prior = prior_of(value, value, (3, 3), form)
+        for method in ("monte-carlo", "jensen", "map"):
+            values = log_partition(prior, B, method, n_samples=5, random_state=0).values
+            assert np.all(np.isfinite(values))
+            if method != "map":  # all is certain, or all is even
+                size = 6 if form == "explicit" else 3
+                expected = 0 if value < 1 else 6 * np.log(size)
+                assert_allclose(values, (1 - B) * expected, atol=1e-6)
+
+
+# ------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (dict(n_components=0), "'n_components' parameter of LDAPrior must be an int"),
+        (dict(n_features=2.5), "'n_features' parameter of LDAPrior must be an int"),
+        (dict(document_lengths=[3, -1]), r"'document_lengths'.*whole numbers.*Got -1"),
+        (dict(document_lengths=[3, 2.5]), r"'document_lengths'.*whole numbers.*Got 2.5"),
+        (dict(document_lengths=[3, np.nan]), r"'document_lengths'.*whole numbers.*Got nan"),
+        (dict(document_lengths=[2**53, 1]), "of at most 9007199254740992 words in all. Got 9007"),
+        (dict(document_lengths=[2**53] * 2000), "in all. Got 18014398509481984000 instead"),
+        (dict(document_lengths=[]), r"'document_lengths'.*one-dimensional.*Got shape \(0,\)"),
+        (dict(document_lengths=7), r"'document_lengths'.*one-dimensional.*Got shape \(\)"),
+        (dict(document_lengths=[0, 0]), r"at least one word.*Got 2 documents of length 0"),
+        (dict(doc_topic_prior=0.0), r"'doc_topic_prior'.*positive and finite.*Got 0.0"),
+        (dict(doc_topic_prior=[1.0, 2.0, 3.0]), r"'doc_topic_prior'.*shape \(2,\).*\(3,\)"),
+        (dict(topic_word_prior=np.inf), r"'topic_word_prior'.*positive and finite.*Got inf"),
+        (dict(topic_word_prior=np.ones((3, 2))), r"'topic_word_prior'.*\(3,\) or \(2, 3\)"),
+        (dict(form="marginal"), "'form' parameter of LDAPrior must be a str among"),
+    ],
+)
+def test_bad_input(options, message):
+    given = dict(n_components=2, n_features=3, document_lengths=[3, 3]) | options
+    with pytest.raises(ValueError, match=message):
+        LDAPrior(**given)
+
+
+def test_a_word_has_no_closed_form_in_the_collapsed_form():
+    with pytest.raises(ValueError, match="form='explicit'"):
+        prior_of(1.0, 1.0, form="collapsed").log_mean_word(B)
+
+
+def test_from_counts():
+    X = sparse.csr_matrix([[1, 0, 2], [0, 0, 0], [1, 1, 1]])
+    for counts in (X, X.toarray()):
+        prior = LDAPrior.from_counts(counts, 2, doc_topic_prior=0.5)
+        assert (prior.n_components, prior.n_features) == (2, 3)
+        assert (prior.n_documents, prior.n_words) == (3, 6)
+        expected = log_partition(prior_of(0.5, 0.5, (3, 0, 3)), B).values
+        assert_array_equal(log_partition(prior, B).values, expected)
+
+
+def test_hyperparameters_are_remembered():
+    prior = prior_of(0.5, [[0.5, 3.0, 1.0], [1.2, 0.3, 0.8]])
+    result = log_partition(prior, even_grid(3, 4))
+    result.check(even_grid(3, 4), prior.hyperparameters())
+    for name, value in [
+        ("n_documents", 3),
+        ("n_words", 7),
+        ("n_components", 3),
+        ("n_features", 4),
+        ("doc_topic_prior", 0.6),
+        ("topic_word_prior", 1.0),
+        ("form", "collapsed"),
+    ]:
+        with pytest.raises(ValueError, match=rf"other hyperparameters.*'{name}' is .*expected"):
+            result.check(even_grid(3, 4), prior.hyperparameters() | {name: value}, "Variational")
+
+
+def test_estimates_of_draws_written_out():
+    """The estimate of one draw of beta, as Eq. 18 has it, from given sums over words."""
+    words = np.random.RandomState(0).randn(3, 50, len(B)).cumsum(axis=2)
+
+    class Drawn(LDAPrior):
+        def _log_words(self, grid, generator, n_theta):
+            assert n_theta == 150
+            return words.reshape(150, -1).copy()
+
+    drawn = Drawn(2, 3, (3, 1, 3, 0), doc_topic_prior=0.8, topic_word_prior=0.7)
+    result = log_partition(drawn, B, "monte-carlo", n_samples=2, n_theta=50)
+    own = zip((1, 3, 3), words, strict=True)  # in order of length
+    expected = sum(logsumexp(n * logs, axis=0) - np.log(50) for n, logs in own)
+    assert_allclose(result.values, expected)
+    assert_allclose(result.standard_error, 0, atol=1e-14)

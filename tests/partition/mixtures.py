@@ -1,0 +1,19 @@
+"""A Gaussian mixture whose log C(T) is known, and inverse temperatures to ask for it at."""
+
+import numpy as np
+
+from annealvi.models.gmm import GMM
+
+B = np.array([1.0, 0.8, 0.5, 0.3, 0.1])
+
+
+def known_mixture(**options):
+    given = dict(
+        alpha=np.ones(2),
+        mean_prior=np.zeros(1),
+        kappa=0.7,
+        weights=np.array([0.3, 0.7]),
+        covariances=np.array([[0.5], [1.6]]),
+        n_samples=2,
+    )
+    return GMM(2, 1, **(given | options))

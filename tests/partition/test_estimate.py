@@ -1,0 +1,373 @@
+"""log C(T) of the mixtures and of a user's model, by every method."""
+
+import itertools
+import warnings
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+from numpy.polynomial.hermite_e import hermegauss
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import logsumexp, psi, xlogy
+
+from annealvi.models.fmm import FMM
+from annealvi.models.lda_prior import LDAPrior
+from annealvi.partition import (
+    OutOfReach,
+    log_partition,
+)
+from tests.examples import load_example
+from tests.partition.mixtures import B, known_mixture
+
+
+class UsersMixture(load_example("custom_model").PoissonMixture):
+    """The Poisson mixture of the examples, with the methods of annealvi.partition.Conjugate."""
+
+    n_samples = 3
+    # the example's own is at the current q
+    log_partition = property()
+
+    def sample_prior(self, rng):
+        alpha, shape, inverse_scale = self.prior
+        return np.log(rng.dirichlet(alpha)), rng.gamma(shape) / inverse_scale
+
+    def local_log_partition(self, parameters, inverse):
+        log_w, rate = parameters
+        b = inverse[:, None]
+        return logsumexp(b * (log_w - rate) + rate**b, axis=1)
+
+    def prior_centre(self):
+        alpha, shape, inverse_scale = self.prior
+        return np.log(alpha / alpha.sum()), shape / inverse_scale
+
+
+def users_mixture(n_samples=3):
+    model = UsersMixture(np.array([1.5, 2.0]), shape=2.0, inverse_scale=1.0)
+    model.n_samples = n_samples
+    return model
+
+
+# --------------------------------------------------------- the mixtures, by brute force
+
+
+def test_gaussian_mixture_by_quadrature():
+    """N = 2, D = 1: over both means, each x, and each assignment."""
+    model = known_mixture()
+    sigma = np.sqrt(model.known_covariances[:, 0])
+    u, weight = hermegauss(24)
+    means = sigma[:, None] / np.sqrt(model.kappa) * u
+    weight = weight / weight.sum()
+    x = np.linspace(-90, 90, 6001)
+    log_h = -0.5 * np.log(2 * np.pi) - np.mean(np.log(sigma))
+    exact = log_partition(model, B)
+    assert exact.method == "exact"
+    for b, value in zip(B, exact.values, strict=True):
+        energies = [
+            np.log(w) - np.log(s) + np.mean(np.log(sigma)) - (x - m[:, None]) ** 2 / (2 * s**2)
+            for w, s, m in zip(model.known_weights, sigma, means, strict=True)
+        ]
+        sums = [np.exp(log_h + b * e).sum(axis=1) * (x[1] - x[0]) for e in energies]
+        datum = sums[0][:, None] + sums[1]
+        assert_allclose(value, np.log(weight @ datum**2 @ weight), atol=1e-8)
+
+
+def test_factorial_mixture_by_quadrature():
+    """N = 2, D = 1, K = 2: over both components, each x, and each z."""
+    pi, noise, spread = np.array([0.3, 0.6]), 0.4, 1.2
+    model = FMM(
+        2, 1, prior_probability=pi, noise_variance=noise, component_variance=spread, n_samples=2
+    )
+    u, weight = hermegauss(24)
+    weight = weight / weight.sum()
+    first, second = np.meshgrid(*2 * [np.sqrt(spread) * u], indexing="ij")
+    x = np.linspace(-60, 60, 4001)[:, None, None]
+    for b, value in zip(B, log_partition(model, B, "exact").values, strict=True):
+        datum = 0.0
+        for z in itertools.product((0, 1), repeat=2):
+            log_z = np.sum(xlogy(z, pi) + xlogy(1 - np.array(z), 1 - pi))
+            distance = (x - z[0] * first - z[1] * second) ** 2
+            density = np.exp(b * (log_z - distance / (2 * noise))) / np.sqrt(2 * np.pi * noise)
+            datum = datum + density.sum(axis=0) * (x[1, 0, 0] - x[0, 0, 0])
+        assert_allclose(value, np.log(weight @ datum**2 @ weight), atol=1e-8)
+
+
+def test_learned_weights_by_every_method():
+    """w ~ Beta: by the trapezoidal rule in logit w."""
+    alpha = np.array([0.8, 1.7])
+    model = known_mixture(weights=None, alpha=alpha, n_samples=6)
+    s = np.arange(-60, 60, 0.2)
+    log_w = -np.logaddexp(0, [-s, s])
+    weight = np.exp(alpha @ log_w)
+    local = np.stack([model.local_log_partition(w, B) for w in log_w.T])
+    expected = logsumexp(6 * local, axis=0, b=(weight / weight.sum())[:, None])
+    assert_allclose(log_partition(model, B).values, expected, atol=1e-8)
+    estimate = log_partition(model, B, "monte-carlo", n_samples=1500, random_state=0)
+    error = np.abs(estimate.values - expected)[1:]
+    assert np.all(error < 3 * estimate.standard_error[1:])
+    assert np.all(estimate.standard_error[1:] < 0.03)
+    lower = log_partition(model, B, "jensen", n_samples=1500, random_state=0).bounds
+    assert np.all(lower[0, 1:] < lower[1, 1:])
+    assert np.all(lower[1, 1:] < expected[1:])
+    centre = np.log(alpha / alpha.sum())
+    values = log_partition(model, B, "map").values
+    assert_allclose(values, 6 * model.local_log_partition(centre, B))
+
+
+def test_posterior_is_at_the_current_q_and_0_at_1():
+    model = known_mixture(weights=None, alpha=np.array([3.0, 1.0]), n_samples=6)
+    values = log_partition(model, B, "posterior").values
+    log_w = psi([3.0, 1.0]) - psi(4.0)
+    expected = 6 * model.local_log_partition(log_w, B)
+    assert_allclose(values, expected - expected[0])
+    for known in (known_mixture(), FMM(2, 3, n_samples=5)):
+        posterior = log_partition(known, B, "posterior")
+        assert_allclose(posterior.values, log_partition(known, B).values, atol=1e-12)
+        assert posterior.values[0] == 0
+
+
+@pytest.mark.parametrize("method", ["exact", "monte-carlo", "jensen", "map", "posterior"])
+def test_log_c_is_0_at_1(method):
+    models = [known_mixture(), known_mixture(weights=None), users_mixture(), FMM(2, 3, n_samples=5)]
+    models.append(LDAPrior(2, 3, [3, 3]))
+    n = 0
+    for model in models:
+        try:
+            values = log_partition(model, B, method, n_samples=20, random_state=0).values
+        except ValueError as error:
+            assert "must be one that" in str(error)
+            continue
+        n += 1
+        assert abs(values[0]) <= 1e-12
+    assert n >= 2
+
+
+# ---------------------------------------------------------------------- slopes
+
+
+def slope_at_1(function, step=1e-5):
+    values = function(np.array([1 + step, 1 - step]))
+    return (values[0] - values[1]) / (2 * step)
+
+
+def test_slopes_at_1_are_the_expected_energies():
+    w, variances = np.array([0.3, 0.7]), np.array([0.5, 1.6])
+    base = np.mean(np.log(variances))
+    each = np.log(w) - 0.5 - 0.5 * (np.log(variances) - base)
+    assert_allclose(slope_at_1(known_mixture().log_partition), 2 * w @ each, rtol=1e-7)
+    learned = known_mixture(weights=None, alpha=np.array([0.8, 1.7]))
+    mean = np.array([0.8, 1.7]) / 2.5
+    # E w_k log w_k, where the known weights have w_k log w_k
+    each = psi([1.8, 2.7]) - psi(3.5) + each - np.log(w)
+    assert_allclose(slope_at_1(learned.log_partition), 2 * mean @ each, rtol=1e-7)
+    pi = np.array([0.3, 0.6])
+    factors = FMM(2, 3, prior_probability=pi, noise_variance=0.4, n_samples=5)
+    expected = 5 * (np.sum(xlogy(pi, pi) + xlogy(1 - pi, 1 - pi)) - 3 / 2)
+    assert_allclose(slope_at_1(factors.log_partition), expected, rtol=1e-7)
+
+
+def test_slope_of_the_posterior_is_the_energy_under_what_it_normalises():
+    """exp(E log w_k) less its sum over k, which is what log C(1) is set to."""
+    model = known_mixture(weights=None, alpha=np.array([3.0, 1.0]))
+    log_w = psi([3.0, 1.0]) - psi(4.0)
+    share = np.exp(log_w - logsumexp(log_w))
+    logs = np.log(model.known_covariances[:, 0])
+    expected = 2 * share @ (log_w - 0.5 - 0.5 * (logs - logs.mean()))
+    assert_allclose(slope_at_1(model.posterior_log_partition), expected, rtol=1e-7)
+
+
+def test_slope_of_a_users_model_is_the_energy_of_its_draws():
+    """At T = 1 all draws weigh the same; the energy leaves out log h = -log x!."""
+    draws = []
+
+    class Remembers(UsersMixture):
+        def sample_prior(self, rng):
+            draws.append(super().sample_prior(rng))
+            return draws[-1]
+
+    model, step = Remembers(np.array([1.5, 2.0]), shape=2.0, inverse_scale=1.0), 1e-6
+    values = log_partition(model, [1, 1 - step], n_samples=50, random_state=0).values
+    energies = [np.exp(w) @ (w + xlogy(rate, rate) - rate) for w, rate in draws]
+    assert_allclose(-values[1] / step, 3 * np.mean(energies), rtol=1e-4)
+
+
+# ------------------------------------------------------------- a model of a user's
+
+
+def test_a_users_model_by_enumeration():
+    """N = 1: the sum over x of h(x) E[sum_z p(x, z)^b], over the very draws."""
+    model, rng = users_mixture(1), np.random.default_rng(0)
+    draws = [model.sample_prior(rng) for _ in range(30)]
+    x = np.arange(200)
+    log_factorial = np.cumsum(np.log(np.maximum(x, 1)))
+
+    class Replays(UsersMixture):
+        def sample_prior(self, rng):
+            return draws.pop(0)
+
+    expected = np.zeros(len(B))
+    for log_w, rate in draws:
+        energy = log_w[:, None] + x * np.log(rate)[:, None] - rate[:, None]
+        expected += [np.sum(np.exp(b * energy - log_factorial)) / 30 for b in B]
+    replays = Replays(np.array([1.5, 2.0]), shape=2.0, inverse_scale=1.0)
+    replays.n_samples = 1
+    values = log_partition(replays, B, "monte-carlo", n_samples=30).values
+    assert_allclose(values, np.log(expected), rtol=1e-10, atol=1e-12)
+
+
+def test_bounds_of_a_users_model():
+    model = users_mixture()
+    estimate = log_partition(model, B, n_samples=1500, random_state=0)
+    assert estimate.method == "monte-carlo"
+    assert estimate.made_for == {}
+    lower = log_partition(model, B, "jensen", n_samples=1500, random_state=0)
+    assert_array_equal(lower.values, lower.bounds[1])
+    gap = np.diff([*lower.bounds, estimate.values], axis=0)[:, 1:]
+    assert np.all(gap > 0)
+    values = log_partition(model, B, "map").values
+    assert_allclose(values, 3 * model.local_log_partition(model.prior_centre(), B))
+
+
+def test_standard_error_and_effective_sample_size():
+    """The error is that of the spread of repeated estimates; the sizes as defined."""
+    model = users_mixture()
+    results = [log_partition(model, B, n_samples=100, random_state=seed) for seed in range(60)]
+    spread = np.std([r.values for r in results], axis=0)[1:]
+    claimed = np.mean([r.standard_error for r in results], axis=0)[1:]
+    assert_allclose(claimed, spread, rtol=0.3)
+    assert results[0].effective_sample_size[0] == pytest.approx(100)
+    assert np.all(np.diff(results[0].effective_sample_size) != 0)
+
+
+def test_estimates_of_the_very_draws():
+    """Both bounds, the error and the sizes, as defined, from what each draw gives."""
+    draws = []
+
+    class Remembers(UsersMixture):
+        def sample_prior(self, rng):
+            draws.append(super().sample_prior(rng))
+            return draws[-1]
+
+    model = Remembers(np.array([1.5, 2.0]), shape=2.0, inverse_scale=1.0)
+    lower = log_partition(model, B, "jensen", n_samples=40, random_state=0).bounds
+    sums = np.exp([model.local_log_partition(draw, B) for draw in draws])
+    assert_allclose(lower[0], 3 * np.log(sums).mean(axis=0), rtol=1e-12, atol=1e-13)
+    assert_allclose(lower[1], 3 * np.log(sums.mean(axis=0)), rtol=1e-12, atol=1e-13)
+    draws.clear()
+    estimate = log_partition(model, B, "monte-carlo", n_samples=40, random_state=1)
+    w = np.exp([3 * model.local_log_partition(draw, B) for draw in draws])
+    size = w.sum(axis=0) ** 2 / (w**2).sum(axis=0)
+    assert_allclose(estimate.values, np.log(w.mean(axis=0)), rtol=1e-12, atol=1e-13)
+    assert_allclose(estimate.effective_sample_size, size, rtol=1e-10)
+    error = w.std(axis=0, ddof=1) / w.mean(axis=0) / np.sqrt(40)
+    assert_allclose(estimate.standard_error, error, rtol=1e-10, atol=1e-13)
+
+
+def test_one_draw_that_dominates_is_told():
+    for n_samples in (1, 2**53):  # whose logarithms are known to whole numbers only
+        prior = LDAPrior(2, 3, [n_samples])
+        with pytest.warns(UserWarning, match="can be trusted") if n_samples > 1 else nullcontext():
+            result = log_partition(prior, B, "monte-carlo", n_samples=20, random_state=0)
+        assert np.all(result.effective_sample_size >= 1)
+    with pytest.warns(UserWarning, match=r"at T=\S+ the effective sample size is 1.* of 20"):
+        result = log_partition(users_mixture(10**6), B, n_samples=20, random_state=0)
+    assert np.min(result.effective_sample_size) < 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        log_partition(users_mixture(), B, n_samples=20, random_state=0)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, -1])
+def test_progress_and_threads(n_jobs):
+    seen = []
+    result = log_partition(
+        users_mixture(),
+        B,
+        n_samples=9,
+        random_state=np.random.RandomState(4),
+        n_jobs=n_jobs,
+        callback=lambda done, total: seen.append((done, total)),
+    )
+    assert seen == [(i + 1, 9) for i in range(9)]
+    same = log_partition(users_mixture(), B, n_samples=9, random_state=np.random.RandomState(4))
+    assert_array_equal(result.values, same.values)
+    other = log_partition(users_mixture(), B, n_samples=9, random_state=5)
+    assert np.all(result.values[1:] != other.values[1:])
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_errors_end_it(n_jobs):
+    def stop(done, total):
+        if done == 3:
+            raise KeyboardInterrupt
+
+    drawn = []
+
+    class Counts(UsersMixture):
+        def sample_prior(self, rng):
+            drawn.append(1)
+            return super().sample_prior(rng)
+
+    model = Counts(np.array([1.5, 2.0]), shape=2.0, inverse_scale=1.0)
+    with pytest.raises(KeyboardInterrupt):
+        log_partition(model, B, n_samples=10_000, callback=stop, n_jobs=n_jobs)
+    assert len(drawn) < 20
+
+
+# ------------------------------------------------------------------- bad input
+
+
+class Nothing:
+    n_samples = 3
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "message"),
+    [
+        (users_mixture(), dict(method="variational"), "'method' parameter of log_partition must"),
+        (users_mixture(), dict(method="exact"), "'monte-carlo', 'jensen', 'map'. Got 'exact'"),
+        (users_mixture(), dict(method="posterior"), "must be one that UsersMixture offers"),
+        (FMM(2, 3, n_samples=5), dict(method="map"), "FMM offers: 'exact', 'posterior'. Got 'map'"),
+        (LDAPrior(2, 3, [3]), dict(method="posterior"), "'exact', 'monte-carlo', 'jensen', 'map'"),
+        (Nothing(), {}, "offers: none, see annealvi.partition.Conjugate. Got 'auto'"),
+        (users_mixture(), dict(n_samples=1), r"'n_samples'.*in the range \[2, inf\). Got 1"),
+        (users_mixture(), dict(n_samples=2.5), "'n_samples' parameter"),
+        (users_mixture(), dict(n_theta=0), "'n_theta' parameter"),
+        (users_mixture(), dict(random_state="x"), "'random_state' parameter"),
+        (users_mixture(), dict(n_jobs=0), "n_jobs == 0"),
+        (users_mixture(), dict(n_jobs=1.5), "'n_jobs' parameter"),
+        (users_mixture(), dict(callback=3), "'callback' parameter"),
+        (FMM(2, 3), {}, "at least one datum. Got n_samples=0 of FMM"),
+    ],
+)
+def test_bad_input(model, options, message):
+    with pytest.raises(ValueError, match=message):
+        log_partition(model, B, **options)
+
+
+@pytest.mark.parametrize("method", ["auto", "exact", "monte-carlo", "jensen", "map", "posterior"])
+def test_learned_precisions_have_no_log_c(method):
+    with pytest.raises(ValueError, match="learned precisions is infinite at high T"):
+        log_partition(known_mixture(covariances=None), B, method)
+
+
+def test_models_that_give_something_else():
+    class Short(UsersMixture):
+        def local_log_partition(self, parameters, inverse):
+            return super().local_log_partition(parameters, inverse)[:-1]
+
+    class Infinite:
+        def log_partition(self, inverse):
+            return np.full(len(inverse), np.inf)
+
+    class TooLarge(UsersMixture):
+        def log_partition(self, inverse):
+            raise OutOfReach("no")
+
+    arguments = np.array([1.5, 2.0]), 2.0, 1.0
+    with pytest.raises(ValueError, match=r"'local_log_partition' of Short.*Got shape \(4,\)"):
+        log_partition(Short(*arguments), B)
+    with pytest.raises(ValueError, match="log C of Infinite, method='exact', must be one finite"):
+        log_partition(Infinite(), B)
+    assert log_partition(TooLarge(*arguments), B).method == "monte-carlo"
+    with pytest.raises(OutOfReach, match="no"):
+        log_partition(TooLarge(*arguments), B, "exact")

@@ -1,0 +1,173 @@
+"""Grids of temperatures, and results: stored, loaded, checked against a model."""
+
+import itertools
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from annealvi.models.fmm import FMM
+from annealvi.partition import (
+    LogPartition,
+    even_grid,
+    exponential_grid,
+    log_partition,
+)
+from tests.partition.mixtures import B, known_mixture
+
+# ----------------------------------------------------------------------- grids
+
+
+def test_grids():
+    b = exponential_grid(8, 4)
+    assert_allclose(b, [1, 1 / 2, 1 / 4, 1 / 8])
+    assert_allclose(even_grid(4, 4), [1, 0.75, 0.5, 0.25])
+    for grid in (exponential_grid, even_grid):
+        for t_max, size in itertools.product((1.0001, 3, 1e6), (2, 100)):
+            b = grid(t_max, size)
+            assert b[0] == 1
+            assert_allclose(b[-1], 1 / t_max)
+            assert len(b) == size
+            assert np.all(np.diff(b) < 0)
+
+
+@pytest.mark.parametrize("grid", [exponential_grid, even_grid])
+@pytest.mark.parametrize(
+    ("t_max", "size", "message"),
+    [
+        (1, 5, r"'t_max' parameter of \w+_grid must be a float in the range \(1.0, inf\). Got 1"),
+        (np.nan, 5, "'t_max' parameter"),
+        ("hot", 5, "'t_max' parameter"),
+        (10, 1, r"'size' parameter of \w+_grid must be an int in the range \[2, inf\). Got 1"),
+        (10, 2.5, "'size' parameter"),
+    ],
+)
+def test_bad_grids(grid, t_max, size, message):
+    with pytest.raises(ValueError, match=message):
+        grid(t_max, size)
+
+
+@pytest.mark.parametrize(
+    ("b", "message"),
+    [
+        ([0.9, 0.5], "must start at 1, which is T=1. Got 0.9 first"),
+        ([1.0, 0.5, 0.5], "strictly decreasing, so that T increases. Got 0.5 followed by 0.5"),
+        ([1.0, 0.5, 0.8], "strictly decreasing.*Got 0.5 followed by 0.8"),
+        ([1.0], r"at least 2 numbers. Got shape \(1,\)"),
+        ([], r"at least 2 numbers. Got shape \(0,\)"),
+        (1.0, r"at least 2 numbers. Got shape \(\)"),
+        (np.ones((2, 2)), r"one-dimensional.*Got shape \(2, 2\)"),
+        ([1.0, "half"], "numbers. Got .* dtype <U"),
+        ([[1.0], [1.0, 2.0]], "numbers. Got .* dtype object"),
+        ([1.0, 0.5, 0.0], "positive and finite. Got 0.0"),
+        ([1.0, -0.5], "positive and finite. Got -0.5"),
+        ([1.0, np.nan], "positive and finite. Got nan"),
+        ([np.inf, 1.0], "positive and finite. Got inf"),
+    ],
+)
+def test_bad_inverse_temperatures(b, message):
+    match = "'inverse_temperatures' parameter of log_partition .*" + message
+    with pytest.raises(ValueError, match=match):
+        log_partition(known_mixture(), b)
+
+
+# --------------------------------------------------------------------- results
+
+
+def result(**changes):
+    given = dict(
+        values=np.array([0.0, 1.0, 2.5]),
+        method="monte-carlo",
+        standard_error=np.array([0.0, 0.1, 0.2]),
+        bounds=np.zeros((2, 3)),
+        made_for={"n": 7, "alpha": 0.1, "eta": np.array([0.1, 0.2]), "form": "explicit", "w": None},
+    )
+    return LogPartition(np.array([1.0, 0.5, 0.25]), **(given | changes))
+
+
+def test_a_result_outlives_its_session(tmp_path):
+    for name in ("log_c.npz", "without_a_suffix"):
+        result().save(tmp_path / name)
+        back = LogPartition.load(tmp_path / name)
+        for field in ("inverse_temperatures", "values", "standard_error", "bounds"):
+            assert_array_equal(getattr(back, field), getattr(result(), field))
+        assert back.effective_sample_size is None
+        assert back.method == "monte-carlo"
+        assert set(back.made_for) == {"n", "alpha", "eta", "form"}
+        assert type(back.made_for["n"]) is int
+        assert back.made_for["form"] == "explicit"
+        back.check(back.inverse_temperatures, result().made_for)
+
+
+def test_a_file_of_something_else(tmp_path):
+    np.savez(tmp_path / "other.npz", a=1)
+    with pytest.raises(ValueError, match=r"holds no LogPartition: its arrays are \['a'\]"):
+        LogPartition.load(tmp_path / "other.npz")
+    np.savez(tmp_path / "objects.npz", values=np.array([{}]), inverse_temperatures=1)
+    with pytest.raises(ValueError, match="allow_pickle"):
+        LogPartition.load(tmp_path / "objects.npz")
+    exact = dict(inverse_temperatures=[1.0, 0.5], values=[0.0, 1.0])
+    np.savez(tmp_path / "named.npz", **exact, made_for=1)
+    np.save(tmp_path / "array.npy", np.ones(3))
+    (tmp_path / "text.npz").write_text("log C")
+    (tmp_path / "empty.npz").write_bytes(b"")
+    (tmp_path / "cut.npz").write_bytes((tmp_path / "named.npz").read_bytes()[:50])
+    for name in ("named.npz", "array.npy", "text.npz", "empty.npz", "cut.npz"):
+        with pytest.raises(ValueError, match=f"{name}' holds no LogPartition: "):
+            LogPartition.load(tmp_path / name)
+    with pytest.raises(FileNotFoundError):
+        LogPartition.load(tmp_path / "none.npz")
+    with pytest.raises(ValueError, match=r"'made_for\.model' of dtype object"):
+        result(made_for={"model": object()}).save(tmp_path / "log_c.npz")
+
+
+def test_check_lets_pass_what_agrees():
+    given = result()
+    given.check()
+    same = {"n": 7.0, "alpha": np.full(4, 0.1), "eta": [0.1, 0.2], "w": 3, "other": 1, "form": None}
+    given.check([1, 0.5, 0.25 + 1e-15], same, "Variational")
+    LogPartition([1.0, 0.5], [0.0, 1.0]).check([1, 0.5], same)
+
+
+@pytest.mark.parametrize(
+    ("changes", "grid", "hyperparameters", "message"),
+    [
+        ({}, [1, 0.5], {}, "grid than that of VT.*has 3 points, expected 2"),
+        ({}, [1, 0.5, 0.2], {}, r"grid than that of VT.*\[2\] is 0.25, expected 0.2"),
+        ({}, [1, np.nan, 0.25], {}, r"grid than that of VT.*\[1\] is 0.5, expected nan"),
+        ({}, None, {"n": 8}, "hyperparameters than those of VT: 'n' is 7, expected 8"),
+        ({}, None, {"alpha": 0.2}, "'alpha' is 0.1, expected 0.2"),
+        ({}, None, {"eta": np.ones(3)}, r"'eta' is an array of shape \(2,\), expected an array"),
+        ({}, None, {"eta": 0.1}, r"'eta' is an array of shape \(2,\), expected 0.1"),
+        ({}, None, {"form": "collapsed"}, "'form' is 'explicit', expected 'collapsed'"),
+        ({"values": np.zeros(2)}, None, {}, r"'values'.*shape \(3,\). Got shape \(2,\)"),
+        ({"values": np.array([0, np.nan, 1])}, None, {}, "'values'.*finite. Got nan"),
+        ({"values": ["a", "b", "c"]}, None, {}, "'values'.*dtype <U1"),
+    ],
+)
+def test_check_refuses(changes, grid, hyperparameters, message):
+    with pytest.raises(ValueError, match=message):
+        result(**changes).check(grid, hyperparameters, "VT")
+
+
+def test_results_of_models_remember_what_they_were_made_for():
+    for model, name, other in [
+        (known_mixture(), "weights", np.array([0.5, 0.5])),
+        (known_mixture(weights=None), "alpha", np.array([1.0, 2.0])),
+        (FMM(2, 3, n_samples=5), "prior_probability", 0.3),
+        (FMM(2, 3, n_samples=5), "n_samples", 6),
+    ]:
+        made = log_partition(model, B)
+        made.check(B, model.hyperparameters())
+        with pytest.raises(ValueError, match=f"'{name}' is"):
+            made.check(B, {name: other})
+
+
+def test_known_and_learned_weights_do_not_pass_for_one_another(tmp_path):
+    known, learned = known_mixture(), known_mixture(weights=None)
+    for one, other in [(known, learned), (learned, known)]:
+        log_partition(one, B).save(tmp_path / "log_c.npz")
+        made = LogPartition.load(tmp_path / "log_c.npz")
+        made.check(B, one.hyperparameters())
+        with pytest.raises(ValueError, match=r"'weights' is .*expected"):
+            made.check(B, other.hyperparameters())

@@ -1,0 +1,167 @@
+"""The README's snippets run, the docstrings' examples too, and no parameter is left out."""
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import annealvi
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+def modules(*, deep):
+    """All modules that a reader may open, those that need PyTorch or the others."""
+    unwanted = ("_", "cli", "data.") if deep else ("_", "cli", "data.", "deep")
+    package = importlib.import_module("annealvi.deep" if deep else "annealvi")
+    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        name = found.name.removeprefix("annealvi.")
+        if not name.startswith(unwanted):
+            yield name
+
+
+MODULES = sorted(modules(deep=False))
+
+
+def deep_modules():
+    """Those that need PyTorch, where it is; their tests are marked."""
+    return sorted(modules(deep=True)) if find_spec("torch") else []
+
+
+def with_deep(names):
+    return [*names, *(pytest.param(name, marks=pytest.mark.deep) for name in deep_modules())]
+
+
+def run_snippets(name, deep=False):
+    text = (CHECKOUT / name).read_text(encoding="utf-8")
+    snippets = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    chosen = [snippet for snippet in snippets if ("annealvi.deep" in snippet) == deep]
+    assert chosen
+    namespace = {}
+    for snippet in chosen:
+        exec(compile(snippet, name, "exec"), namespace)
+
+
+def test_readme_snippets(capsys):
+    run_snippets("README.md")
+    assert capsys.readouterr().out.count("\n") >= 2
+
+
+def test_snippets_of_the_docs():
+    run_snippets("docs/temperatures.md")
+
+
+def test_snippets_of_the_proximity_page(capsys):
+    run_snippets("docs/proximity.md")
+    assert capsys.readouterr().out
+
+
+DEEP_PAGES = ["annealed_objectives", "autoencoders", "deep_proximity"]
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", ["README", *(f"docs/{page}" for page in DEEP_PAGES)])
+def test_snippets_of_the_deep_pages(name):
+    run_snippets(f"{name}.md", deep=True)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        *("demo", "test", "test-deep", "bench", "quality", "optima"),
+        *("examples", "examples-deep", "lint", "clean"),
+    ],
+)
+def test_commands_that_the_texts_name_exist(target):
+    assert re.search(rf"^{target}:", (CHECKOUT / "Makefile").read_text(), flags=re.MULTILINE)
+
+
+def test_links_in_the_texts_lead_somewhere():
+    pages = [CHECKOUT / "README.md", CHECKOUT / "CONTRIBUTING.md", *CHECKOUT.glob("docs/*.md")]
+    for path in pages:
+        text = path.read_text(encoding="utf-8")
+        for link, anchor in re.findall(r"\]\(([^)#]+)(?:#([^)]*))?\)", text):
+            assert (path.parent / link).exists(), (path.name, link)
+            if anchor:
+                lines = (path.parent / link).read_text(encoding="utf-8").splitlines()
+                headings = [line.lstrip("# ").lower() for line in lines if line.startswith("#")]
+                anchors = [re.sub(r"[^\w\- ]", "", h).replace(" ", "-") for h in headings]
+                assert anchor in anchors, (path.name, link, anchor)
+
+
+@pytest.mark.parametrize("name", ["benchmarks", "quality"])
+def test_the_texts_have_room_for_what_is_measured(name):
+    text = (CHECKOUT / f"docs/{name}.md").read_text(encoding="utf-8")
+    begin, end = (f"<!-- measured: {word} -->" for word in ("begin", "end"))
+    assert text.count(begin) == text.count(end) == 1 and text.index(begin) < text.index(end)
+
+
+@pytest.mark.parametrize("name", with_deep(MODULES))
+def test_examples_in_docstrings(name):
+    module = importlib.import_module(f"annealvi.{name}")
+    assert doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE).failed == 0
+
+
+def documented(doc):
+    """Names in the sections that NumPy-style docstrings list names in."""
+    names = set()
+    for line in inspect.cleandoc(doc or "").splitlines():
+        match = re.match(r"^([\w*, ]+) : \S", line) or re.match(r"^(\w+(?:, \w+)+)$", line)
+        if match:
+            names |= {name.strip(" *") for name in match[1].split(",")}
+    return names
+
+
+def public(modules):
+    for name in modules:
+        module = importlib.import_module(f"annealvi.{name}")
+        for attribute, value in vars(module).items():
+            if attribute.startswith("_") or getattr(value, "__module__", "") != module.__name__:
+                continue
+            if inspect.isclass(value) or inspect.isfunction(value):
+                yield f"{name}.{attribute}", value
+
+
+def things():
+    deep = [pytest.param(*found, marks=pytest.mark.deep) for found in public(deep_modules())]
+    return [*public(MODULES), *deep]
+
+
+@pytest.mark.parametrize(("name", "thing"), things(), ids=lambda x: x if isinstance(x, str) else "")
+def test_everything_public_is_documented(name, thing):
+    assert inspect.getdoc(thing), name
+    function = thing.__init__ if inspect.isclass(thing) else thing
+    if inspect.isclass(thing) and "__init__" not in vars(thing):
+        return
+    parameters = [p for p in inspect.signature(function).parameters if p not in ("self",)]
+    missing = set(parameters) - documented(thing.__doc__) - {"args", "kwargs"}
+    assert not missing, (name, missing)
+
+
+@pytest.mark.filterwarnings("ignore:The learned temperature did not cool")  # in 10 steps
+@pytest.mark.parametrize("temperature", ["annealed", "variational", "local"])
+def test_every_fitted_attribute_is_documented(temperature):
+    X = annealvi.datasets.load_arxiv_abstracts().data[:50]
+    lda = annealvi.TemperedLDA(2, temperature=temperature).fit(X)
+    fitted = {name for name in dir(lda) if name.endswith("_") and not name.startswith("_")}
+    assert fitted <= documented(annealvi.TemperedLDA.__doc__)
+
+
+@pytest.mark.filterwarnings("ignore:The learned temperature did not cool")  # in 10 iterations
+@pytest.mark.parametrize("temperature", ["annealed", "variational"])
+def test_every_fitted_attribute_of_the_mixtures_is_documented(temperature):
+    X = annealvi.datasets.make_shape_mixture(50, random_state=0).data
+    options = dict(temperature=temperature, max_iter=10, tol=0)
+    for estimator in (
+        annealvi.TemperedFMM(3, noise_variance=0.1, **options),
+        annealvi.TemperedGaussianMixture(3, covariances=0.1, **options),
+        annealvi.TemperedGaussianMixture(3, **(options | dict(temperature=1))),
+    ):
+        estimator.fit(X)
+        fitted = {name for name in dir(estimator) if name.endswith("_") and name[0] != "_"}
+        assert fitted <= documented(type(estimator).__doc__), type(estimator)

@@ -1,0 +1,104 @@
+"""Fixed and annealed temperatures: the schedules, their plans, their errors."""
+
+import math
+
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+
+from annealvi import Annealed, Fixed
+from annealvi.model import Tempering
+
+FORMULAS = {
+    "linear": lambda T0, t, L: T0 + (1 - T0) * t / L,
+    "exponential": lambda T0, t, L: T0 ** (1 - t / L),
+    "relax": lambda T0, t, L: T0 ** math.exp(-4 * t / L),
+}
+
+
+@pytest.mark.parametrize("shape", FORMULAS)
+@pytest.mark.parametrize(
+    ("length", "L"), [(None, 34), (1 / 3, 34), (0.5, 50), (1.0, 99), (0.001, 1)]
+)
+def test_schedules(shape, length, L):
+    schedule = Annealed(start=3.9, length=length, shape=shape).plan(100, 10)
+    path = [1 / schedule.inverse(t) for t in range(100)]
+    assert_allclose(path[:L], [FORMULAS[shape](3.9, t, L) for t in range(L)], rtol=1e-14)
+    assert path[L:] == [1.0] * (100 - L)
+    assert path[0] == pytest.approx(3.9)
+    assert [schedule.settled(t) for t in (L - 1, L)] == [False, True]
+
+
+def test_steps_are_not_rounded_up_twice():
+    assert Annealed(length=0.07).plan(100, 1).n_annealing_steps_ == 7
+    assert Annealed(length=0.07).plan(300, 1).n_annealing_steps_ == 21
+
+
+def test_compare():
+    assert Annealed() == Annealed()
+    assert Annealed() != Annealed(start=2)
+    assert Fixed(2) == Fixed(2.0)
+    assert Fixed(1) != Annealed()
+    assert len({Annealed(), Annealed(), Fixed()}) == 2
+
+
+def test_length_in_passes():
+    assert Annealed(passes=2).plan(100, 10).n_annealing_steps_ == 20
+    assert Annealed(passes=2.55).plan(100, 10).n_annealing_steps_ == 26
+    # at least the last step runs at T = 1
+    assert Annealed(passes=10).plan(100, 10).n_annealing_steps_ == 99
+
+
+@pytest.mark.parametrize("n_steps", [0, 1])
+def test_a_fit_of_one_step_is_not_annealed(n_steps):
+    assert Annealed(length=1.0).plan(n_steps, 1).inverse(0) == 1.0
+
+
+def test_a_stream_is_annealed_only_by_passes():
+    assert Annealed().plan(None, 10).inverse(0) == 1.0
+    assert Annealed(length=0.5).plan(None, 10).inverse(0) == 1.0
+    schedule = Annealed(passes=3).plan(None, 10)
+    assert schedule.inverse(29) < 1 == schedule.inverse(30)
+
+
+def test_planning_changes_nothing():
+    temperature = Annealed(start=2)
+    before = repr(temperature), dict(vars(temperature))
+    temperature.plan(10, 1)
+    assert (repr(temperature), dict(vars(temperature))) == before
+
+
+def test_are_parameters_in_the_sense_of_scikit_learn():
+    temperature = Annealed(start=2, shape="linear", form="posterior")
+    assert clone(temperature).get_params() == temperature.get_params()
+    assert repr(temperature) == "Annealed(form='posterior', shape='linear', start=2)"
+    assert temperature.set_params(start=5).start == 5
+    assert Fixed(2, form="posterior").tempering(7) == Tempering(0.5, "posterior")
+
+
+@pytest.mark.parametrize(
+    ("temperature", "words"),
+    [
+        (Fixed(0.5), ["'value'", "Fixed", "[1.0, inf)", "0.5"]),
+        (Fixed(math.inf), ["'value'", "Fixed", "[1.0, inf)", "Got inf"]),
+        (Fixed(math.nan), ["'value'", "Fixed", "nan"]),
+        (Fixed(2, form="both"), ["'form'", "likelihood", "posterior", "'both'"]),
+        (Annealed(start=0.9), ["'start'", "Annealed", "[1.0, inf)", "0.9"]),
+        (Annealed(start=math.inf), ["'start'", "[1.0, inf)", "Got inf"]),
+        (Annealed(length=0), ["'length'", "(0.0, 1.0]", "0"]),
+        (Annealed(length=1.5), ["'length'", "(0.0, 1.0]", "1.5"]),
+        (Annealed(length=math.nan), ["'length'", "nan"]),
+        (Annealed(passes=0), ["'passes'", "(0.0, inf)", "0"]),
+        (Annealed(passes=math.inf), ["'passes'", "(0.0, inf)", "Got inf"]),
+        (Annealed(length=0.5, passes=1), ["'length'", "'passes'", "0.5", "1"]),
+        (Annealed(length=1 / 3, passes=1), ["'length'", "'passes'"]),
+        (Annealed(shape="cubic"), ["'shape'", "linear", "exponential", "relax", "'cubic'"]),
+        (Annealed(form="prior"), ["'form'", "likelihood", "posterior", "'prior'"]),
+        (Annealed(passes=11), ["'passes'", "at most the passes", "11", "makes 10."]),
+    ],
+)
+def test_clear_errors(temperature, words):
+    with pytest.raises(ValueError) as e:
+        temperature.plan(100, 10)
+    for word in words:
+        assert word in str(e.value)

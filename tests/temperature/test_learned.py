@@ -1,0 +1,171 @@
+"""What both learned temperatures share: damping, copies, plans, errors."""
+
+import math
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from annealvi import LocalVariational, Variational
+from annealvi.model import UNTEMPERED, LocalStep, Tempering
+from annealvi.temperature import as_temperature
+from tests.temperature.stubs import B, Gauss, Words, made_for, posterior, show, vt
+
+
+@pytest.mark.parametrize(
+    ("n_steps", "steps_per_pass", "S"),
+    [(2, 1, 2), (10, 1, 10), (400, 7, 400), (None, 25.0, 25), (None, 24.3, 25), (None, 0.01, 1)],
+)
+def test_default_damping(n_steps, steps_per_pass, S):
+    """log T relaxes by exp(-12) over the planned steps, or over a pass of a stream."""
+    temperature = vt(damping=None, start=16.0, final_fraction=0)
+    # where log C is exact it is slow whatever S is
+    for model, left in ((Words(), math.exp(-12 / S)), (Gauss(), 0.97)):
+        planned = temperature.plan(n_steps, steps_per_pass, model=model)
+        log_c = -15 * np.log(B)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            show(planned, -1.0, log_c if isinstance(model, Words) else None)
+        wanted = posterior(-1.0, log_c) @ B
+        found = math.log(planned.inverse(1) / wanted) / math.log(1 / 16 / wanted)
+        assert found == pytest.approx(left, rel=1e-9)
+    level = LocalVariational(final_fraction=0).plan(n_steps, steps_per_pass, model=Words())
+    show(level, -1.0, np.zeros(100))
+    assert level.inverse(1) == pytest.approx(3.9 ** -math.exp(-12 / S), rel=1e-12)
+
+
+def test_log_c_at_the_current_q_is_asked_for_on_the_grid():
+    vt(partition="posterior").plan(10, model=(model := Words()))
+    assert_allclose(model.asked, B, rtol=1e-14)
+    LocalVariational(grid=4).plan(10, model=(model := Words()))
+    assert_array_equal(model.asked, [0.25, 0.5, 0.75, 1])
+
+
+SAME = [
+    Variational(t_max=4, grid=np.array([1.0, 2.0, 3.0]), prior=np.array([1.0, 2.0, 3.0])),
+    Variational(grid=[1, 2], partition=np.array([0.0, 3.0]), damping=0.5, energy_average=1),
+    Variational(grid=5, t_max=16, partition=made_for(n_words=5)),
+    Variational.as_printed(),
+    LocalVariational(grid=3, prior=np.array([1.0, 2.0, 3.0]), undamped=True),
+    LocalVariational(continuous=True, prior=[2, 1], normaliser="corpus", rounds=6),
+]
+
+
+@pytest.mark.parametrize("temperature", SAME, ids=range(len(SAME)))
+def test_copies(temperature):
+    for copy in (clone(temperature), pickle.loads(pickle.dumps(temperature))):
+        assert copy is not temperature
+        assert type(copy) is type(temperature)
+        assert copy == temperature
+        assert hash(copy) == hash(temperature)
+        assert repr(copy).split("LogPartition")[0] == repr(temperature).split("LogPartition")[0]
+        assert set(copy.get_params()) == set(temperature.get_params())
+    copy = clone(temperature).set_params(final_fraction=0.125)
+    assert copy != temperature
+    assert temperature not in [other for other in SAME if other is not temperature]
+
+
+def test_repr_shows_what_was_set():
+    assert repr(LocalVariational()) == "LocalVariational()"
+    assert repr(Variational(partition="prior", grid=[1, 2])) == (
+        "Variational(grid=[1, 2], partition='prior')"
+    )
+    assert repr(LocalVariational(rounds=1, start=2)) == "LocalVariational(rounds=1, start=2)"
+
+
+def test_only_grids_go_by_position():
+    assert Variational(4.0, 3) == Variational(t_max=4.0, grid=3)
+    assert LocalVariational(3) == LocalVariational(grid=3)
+    with pytest.raises(TypeError, match="positional"):
+        Variational(4.0, 3, None)
+    with pytest.raises(TypeError, match="positional"):
+        LocalVariational(3, None)
+
+
+@pytest.mark.parametrize("temperature", SAME[:2] + SAME[3:])
+def test_a_plan_changes_nothing(temperature):
+    before = pickle.dumps(temperature)
+    planned = temperature.plan(10, model=Words())
+    size = temperature.grid if isinstance(temperature.grid, int) else len(temperature.grid)
+    show(planned, -100.0, np.zeros(size), scale=2.0)
+    planned.tempering(1)
+    assert pickle.dumps(temperature) == before
+    again = pickle.loads(pickle.dumps(planned))  # partial_fit goes on from a pickle
+    for one in (planned, again):
+        show(one, -90.0, np.ones(size), scale=2.0)
+    assert again.inverse(2) == planned.inverse(2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"energy_average": 0}, ["'energy_average'", "(0.0, 1.0]", "Got 0"]),
+        ({"energy_average": 1.1}, ["'energy_average'", "(0.0, 1.0]", "Got 1.1"]),
+        ({"energy_average": math.nan}, ["'energy_average'", "Got nan"]),
+        ({"damping": 0.0}, ["'damping'", "(0.0, 1.0]", "Got 0.0"]),
+        ({"damping": -0.1}, ["'damping'", "(0.0, 1.0]", "Got -0.1"]),
+        ({"damping": 2}, ["'damping'", "(0.0, 1.0]", "Got 2"]),
+        ({"damping": "12/S"}, ["'damping'", "Got '12/S'"]),
+        ({"start": 0.99}, ["'start'", "[1.0, inf)", "Got 0.99"]),
+        ({"start": math.nan}, ["'start'", "Got nan"]),
+        ({"start": math.inf}, ["'start'", "inf"]),
+        ({"final_fraction": 1.0}, ["'final_fraction'", "[0.0, 1.0)", "Got 1.0"]),
+        ({"final_fraction": -1}, ["'final_fraction'", "[0.0, 1.0)", "Got -1"]),
+        ({"grid": 1}, ["'grid'", "[2, inf)", "Got 1"]),
+        ({"grid": 10.5}, ["'grid'", "int", "Got 10.5"]),
+        ({"prior": np.ones(5)}, ["'prior'", "shape (100,)", "Got shape (5,)"]),
+        ({"prior": [1, 0], "grid": 2}, ["'prior'", "positive and finite", "Got 0"]),
+        ({"prior": [1, math.nan], "grid": 2}, ["'prior'", "positive and finite", "Got nan"]),
+        ({"prior": 2.0}, ["'prior'", "array-like", "Got 2.0"]),
+        ({"prior": [[1], [2, 3]], "grid": 2}, ["'prior'"]),
+    ],
+)
+@pytest.mark.parametrize("make", [Variational, LocalVariational])
+def test_clear_errors_of_both(make, settings, words):
+    with pytest.raises(ValueError) as e:
+        make(**settings).plan(100, model=Words())
+    for word in [make.__name__, *words]:
+        assert word in str(e.value)
+
+
+@pytest.mark.parametrize(
+    ("temperature", "words"),
+    [
+        (Variational(t_max=1.0), ["'t_max'", "Variational", "(1.0, inf)", "Got 1.0"]),
+        (Variational(monotone="yes"), ["'monotone'", "Variational", "bool", "Got 'yes'"]),
+        (Variational(monotone=2), ["'monotone'", "Got 2"]),
+        (LocalVariational(grid=[1, 2]), ["'grid'", "[2, inf)", "Got [1, 2]"]),
+        (LocalVariational(start=None), ["'start'", "[1.0, inf)", "Got None"]),
+        (LocalVariational(continuous="beta"), ["'continuous'", "bool", "Got 'beta'"]),
+        (LocalVariational(undamped="yes"), ["'undamped'", "bool", "Got 'yes'"]),
+        (LocalVariational(rounds=0), ["'rounds'", "[1, inf)", "Got 0"]),
+        (LocalVariational(rounds=1.5), ["'rounds'", "int", "Got 1.5"]),
+        (LocalVariational(normaliser="word"), ["'normaliser'", "document", "corpus", "'word'"]),
+        (LocalVariational(normaliser=None), ["'normaliser'", "Got None"]),
+        (
+            LocalVariational(continuous=True, prior=np.ones(100)),
+            ["'prior'", "shape (2,)", "Got shape (100,)"],
+        ),
+        (LocalVariational(continuous=True, prior=[1, -1]), ["'prior'", "positive", "Got -1"]),
+    ],
+)
+def test_clear_errors(temperature, words):
+    with pytest.raises(ValueError) as e:
+        temperature.plan(100, model=Words())
+    for word in words:
+        assert word in str(e.value)
+    with pytest.raises(ValueError):
+        as_temperature(temperature, "TemperedLDA")
+
+
+def test_schedules_have_learned_nothing():
+    for value in (1, 2.5, "annealed"):
+        assert as_temperature(value, "X").plan(10).learned() is None
+    planned = vt().plan(10, model=Gauss())
+    assert planned.learned() == UNTEMPERED
+    planned.observe(LocalStep(None, -40.0), 1.0)
+    assert planned.learned() == Tempering(planned.inverse(1)) != UNTEMPERED

@@ -1,0 +1,172 @@
+"""Local temperatures: the rule that gives each document its own, and models that have none."""
+
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.integrate import quad
+from scipy.special import softmax
+
+from annealvi import LocalVariational, TemperedFMM, TemperedGaussianMixture
+from annealvi.model import UNTEMPERED
+from annealvi.temperature.local import DocumentRule
+from tests.temperature.stubs import Gauss, Words, show
+
+
+@pytest.mark.parametrize("model", [None, object(), Gauss()])
+def test_a_model_without_local_temperatures(model):
+    message = "needs a model whose data have temperatures of their own, .* use 'annealed' or"
+    with pytest.raises(ValueError, match=message):
+        LocalVariational().plan(10, model=model)
+
+
+@pytest.mark.parametrize("make", [TemperedFMM, TemperedGaussianMixture])
+def test_the_mixtures_have_no_local_temperatures(make):
+    X = np.random.RandomState(0).rand(30, 4)
+    with pytest.raises(ValueError, match=r"LocalVariational .* whose data have temperatures"):
+        make(2, temperature=LocalVariational()).fit(X)
+    with pytest.raises(ValueError, match=r"'temperature' parameter of .* Got 'local'"):
+        make(2, temperature="local").fit(X)
+
+
+def problem(seed=0, n=7, size=10):
+    rng = np.random.RandomState(seed)
+    n_units = rng.randint(0, 60, n).astype(float)
+    n_units[0] = 0
+    inverses = np.arange(1, size + 1) / size
+    slopes = 2 + rng.rand(n)
+    log_c = n_units[:, None] * slopes[:, None] * (1 - inverses)
+    return -n_units * (2 + rng.rand(n)), n_units, inverses, log_c, np.log(rng.rand(size) + 0.1)
+
+
+def naive_inverse(energy, inverses, log_c, log_prior):
+    weights = [
+        math.exp(log_prior[m] + b * energy - log_c[m] - (energy - log_c[-1]))
+        for m, b in enumerate(inverses)
+    ]
+    return sum(w * b for w, b in zip(weights, inverses, strict=True)) / sum(weights)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_rule_of_documents(seed):
+    energy, n_units, inverses, log_c, log_prior = problem(seed)
+    rule = DocumentRule(inverses, log_prior, 3)
+    assert rule.rounds == 3
+    expected = [
+        naive_inverse(e, inverses, c, log_prior) for e, c in zip(energy, log_c, strict=True)
+    ]
+    found = rule(energy.copy(), n_units, log_c.copy())
+    assert_allclose(found, expected, rtol=1e-12)
+    # a document without words knows nothing but the prior
+    assert found[0] == pytest.approx(softmax(log_prior) @ inverses)
+    # each document for itself
+    few = rule(energy[3:5], n_units[3:5], log_c[3:5])
+    assert_allclose(few, found[3:5], rtol=1e-14)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_rule_of_documents_with_the_corpus(seed):
+    energy, n_units, inverses, log_c, log_prior = problem(seed)
+    corpus = 2.4 * (1 - inverses) ** 1.1
+    rule = DocumentRule(inverses, log_prior, 3, corpus=corpus)
+    expected = [
+        naive_inverse(e, inverses, n * corpus, log_prior)
+        for e, n in zip(energy, n_units, strict=True)
+    ]
+    assert_allclose(rule(energy, n_units, log_c), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("level", [0.05, 0.3, 0.9])
+def test_documents_are_scaled_to_a_level_and_clipped(level):
+    energy, n_units, inverses, log_c, log_prior = problem(1, n=40)
+    free = DocumentRule(inverses, log_prior, 1)(energy, n_units, log_c)
+    scaled = DocumentRule(inverses, log_prior, 1, level=level)(energy, n_units, log_c)
+    counted = free[n_units > 0]  # the others have nothing to say
+    assert len(counted) < 40
+    mean = math.exp(sum(math.log(b) for b in counted) / len(counted))
+    assert_allclose(scaled, [min(1, max(0.02, b * level / mean)) for b in free], rtol=1e-12)
+    high = DocumentRule(inverses, log_prior, 1, level=level, floor=0.2)(energy, n_units, log_c)
+    assert high.min() >= 0.2 and scaled.max() <= 1
+    if level == 0.3:
+        assert np.exp(np.mean(np.log(scaled[n_units > 0]))) == pytest.approx(level, rel=0.02)
+
+
+def test_continuous_temperatures_are_an_integral():
+    a, c, energy, slope = 2.5, 1.5, -8.0, 6.0
+    temperature = LocalVariational(500, continuous=True, prior=[a, c], undamped=True)
+    rule = temperature.plan(10, model=Words()).tempering(0).rule
+    log_c = slope * (1 - rule.inverses) ** 2
+
+    def density(b):
+        return b ** (a - 1) * (1 - b) ** (c - 1) * math.exp(b * energy - slope * (1 - b) ** 2)
+
+    mean = quad(lambda b: b * density(b), 0, 1)[0] / quad(density, 0, 1)[0]
+    found = rule(np.array([energy]), np.ones(1), log_c[None, :])
+    assert found[0] == pytest.approx(mean, rel=1e-3)
+    # without words it is the prior's mean
+    empty = rule(np.zeros(1), np.zeros(1), np.zeros((1, 500)))
+    assert empty[0] == pytest.approx(a / (a + c), rel=1e-3)
+    even = LocalVariational(500, continuous=True, undamped=True).plan(10, model=Words())
+    assert even.tempering(0).rule(np.zeros(1), np.zeros(1), np.zeros((1, 500))) == 0.5
+
+
+def test_the_prior_of_documents_temperatures():
+    prior = [3, 1, 4, 1, 5]
+    planned = LocalVariational(5, prior=prior).plan(10, model=Words())
+    rule = planned.tempering(0).rule
+    assert_allclose(np.exp(rule.log_prior), np.array(prior) / 14)
+    assert_allclose(rule.inverses, [0.2, 0.4, 0.6, 0.8, 1])
+
+
+def test_the_level_relaxes_to_one_and_then_T_is_1():
+    planned = LocalVariational(grid=4, start=3.0, damping=0.25, rounds=5).plan(8, model=Words())
+    levels = []
+    for step in range(6):
+        tempering = planned.tempering(step)
+        assert tempering.form == "likelihood"
+        assert tempering.rule.level == tempering.inverse == planned.inverse(step)
+        assert tempering.rule.rounds == 5
+        levels.append(tempering.inverse)
+        show(planned, None, np.zeros(4))
+    assert_allclose(np.log(levels), -np.log(3.0) * 0.75 ** np.arange(6), rtol=1e-12)
+    assert planned.settled(6) and not planned.settled(5)
+    for step in (6, 7, 100):
+        assert planned.tempering(step) == UNTEMPERED
+        assert planned.inverse(step) == 1
+    assert planned.learned().rule.level is None  # to predict, each document for itself
+    fresh = LocalVariational(grid=4).plan(8, model=Words())
+    assert fresh.learned() == UNTEMPERED  # which has learned nothing
+
+
+def test_undamped_documents_are_not_scaled():
+    planned = LocalVariational(grid=4, undamped=True).plan(8, model=Words())
+    for step in range(4):
+        assert planned.tempering(step).rule.level is None
+        show(planned, None, np.zeros(4))
+
+
+def test_the_corpus_is_an_average_of_minibatches():
+    planned = LocalVariational(grid=3, normaliser="corpus", energy_average=0.2)
+    planned = planned.plan(100, model=Words())
+    assert planned.tempering(0).rule.corpus is None  # nothing seen: the document's own
+    first, second = np.array([30.0, 10.0, 0.0]), np.array([12.0, 5.0, 0.0])
+    show(planned, None, first, n_units=10.0, scale=4.0)
+    assert_allclose(planned.tempering(1).rule.corpus, first / 10)
+    show(planned, None, second, n_units=5.0, scale=8.0)
+    expected = (0.8 * 40 * first / 10 + 0.2 * 40 * second / 5) / 40
+    assert_allclose(planned.tempering(2).rule.corpus, expected, rtol=1e-12)
+    assert_allclose(planned.learned().rule.corpus, expected, rtol=1e-12)
+    show(planned, None, second, n_units=5.0, scale=1.0)  # all data
+    assert_allclose(planned.tempering(3).rule.corpus, second / 5, rtol=1e-12)
+
+
+def test_a_batch_without_words_leaves_the_corpus_alone():
+    planned = LocalVariational(grid=3, normaliser="corpus").plan(100, model=Words())
+    show(planned, None, np.zeros(3), n_units=0.0, scale=4.0)
+    assert planned.tempering(1).rule.corpus is None
+    show(planned, None, np.ones(3), n_units=5.0, scale=1.0)
+    assert_allclose(planned.tempering(2).rule.corpus, 0.2)
+    document = LocalVariational(grid=3).plan(100, model=Words())
+    show(document, None, np.ones(3), n_units=5.0, scale=4.0)
+    assert document.tempering(1).rule.corpus is None
