@@ -361,7 +361,7 @@ def test_set_params_between_calls_is_honoured(stream):
     assert lda.doc_topic_prior_ == lda.topic_word_prior_ == priors
     lda.set_params(preset="sklearn", temperature="auto").partial_fit(stream)
     assert lda.temperature_ == 1
-    assert lda._model.topic_estimate == "variational"
+    assert lda._state.model.topic_estimate == "variational"
     # a fit starts anew
     fresh = TemperedLDA(5, **first, preset="sklearn", batch_size=50, topic_word_prior=3.0)
     fresh.set_params(init="random").fit(stream)

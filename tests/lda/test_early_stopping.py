@@ -224,7 +224,7 @@ def test_where_tokens_cannot_be_split_the_bound_is_the_score(X, kind, monkeypatc
     lda = make(max_iter=4).fit(X)
     _, held_out = parts(lda, X)
     assert held_out.halves is None
-    bound = lda.score(held_out.X) - lda._model.topic_bound()
+    bound = lda.score(held_out.X) - lda._state.model.topic_bound()
     assert lda.validation_score_ == pytest.approx(bound / held_out.X.sum(), rel=1e-10)
     assert completion.MOST_TOKENS == 1e9  # users may split more by themselves
 

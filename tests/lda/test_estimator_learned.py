@@ -40,7 +40,7 @@ def test_it_cools_and_ends_at_T_1(make, X, temperature, method):
     assert path[0] > 1.5 and path[0] > path[n_learning - 1] > 1
     if temperature in ("variational", "over the prior"):
         assert np.all(np.diff(path) <= 0)
-        assert_allclose(path[0], np.mean(lda._temperature.temperatures_))
+        assert_allclose(path[0], np.mean(lda._state.temperature.temperatures_))
     assert np.all(np.isfinite(lda.components_))
     last_of_pass = path if method == "batch" else path[4::5]
     assert_array_equal(lda.history_["temperature"], last_of_pass)

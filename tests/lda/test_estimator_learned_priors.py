@@ -249,7 +249,7 @@ def test_an_interrupted_fit_shows_what_it_has_learned(X):
     lda = make(temperature=1, callback=interrupt, learning_method="online")
     with pytest.raises(KeyboardInterrupt):
         lda.fit(X)
-    assert_array_equal(lda.doc_topic_prior_, lda._model.alpha)
+    assert_array_equal(lda.doc_topic_prior_, lda._state.model.alpha)
     assert np.ptp(lda.doc_topic_prior_) > 0
 
 

@@ -75,8 +75,8 @@ def test_the_tempered_elbo_is_eq_5(make, X):
     ((T, topics),) = seen
     again = make()
     again.components_ = topics
-    model = again._model
-    model.options = lda._model.options
+    model = again._state.model
+    model.options = lda._state.model.options
     csr = sparse.csr_matrix(X)
     gamma = model.infer(csr, Tempering(1 / T))
     energy = model.document_energies(csr, gamma, Tempering(1 / T)).sum()
@@ -154,12 +154,12 @@ def test_assigned_topics_in_a_stream(make, X, temperature):
     topics = np.random.RandomState(3).gamma(0.3, 1.0, (4, 60)) * 40 + 0.01
     settings = dict(temperature=temperature, batch_size=16, total_samples=800)
     assigned, written = (make(**settings).partial_fit(X) for _ in range(2))
-    level = assigned._temperature.inverse(5)
+    level = assigned._state.temperature.inverse(5)
     assigned.components_ = topics
     written.components_[:] = topics
     for lda in (assigned, written):
         lda.partial_fit(X)
-        assert level < lda._temperature.inverse(10) < 0.95  # still cooling, not from the start
+        assert level < lda._state.temperature.inverse(10) < 0.95  # still cooling, not from the start
     assert_allclose(assigned.temperature_path_, written.temperature_path_, rtol=1e-10)
     assert_allclose(assigned.components_, written.components_, rtol=1e-10)
 

@@ -152,7 +152,7 @@ def test_a_callback_ends_the_fit_and_all_further_starts(X):
     lda = make(callback=callback, learning_method="batch", n_init=5).fit(X)
     assert len(starts) == 2 and lda.init_scores_.shape == (2,)
     assert lda.bound_ == lda.init_scores_.min()
-    assert lda._monitor in starts
+    assert lda._state.monitor in starts
 
 
 class Interrupt:
@@ -209,13 +209,13 @@ def test_an_interrupt_ends_starts_side_by_side(X, before, monkeypatch, request):
     lda = make(learning_method="batch", n_init=8, n_jobs=2, max_iter=4 if before else 10**4)
     with pytest.raises(KeyboardInterrupt):
         lda.fit(X)
-    steps = lda._monitor.step
+    steps = lda._state.monitor.step
     deadline = time.monotonic() + 20
     while threading.active_count() > others and time.monotonic() < deadline:
         time.sleep(0.01)  # threads have no work any more, but may be on their way out
     assert threading.active_count() == others
     monkeypatch.undo()
-    assert lda.components_.shape == (4, 41) and lda._monitor.step == steps
+    assert lda.components_.shape == (4, 41) and lda._state.monitor.step == steps
     assert len(begun) < 8
     if before:
         assert lda.perplexity(X) <= max(finished.init_scores_) * (1 + 1e-12)

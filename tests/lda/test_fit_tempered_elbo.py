@@ -60,8 +60,8 @@ def test_undamped_steps_ascend_the_tempered_elbo(seed):
     bounds = []
 
     def callback(estimator, monitor):
-        model = estimator._model
-        bounds.append(tempered_elbo(model, estimator._temperature, X, model.document_topics))
+        model = estimator._state.model
+        bounds.append(tempered_elbo(model, estimator._state.temperature, X, model.document_topics))
 
     lda.set_params(callback=callback).fit(X)
     assert np.min(np.diff(bounds) / np.abs(bounds[1:])) >= -1e-9

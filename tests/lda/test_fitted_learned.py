@@ -57,10 +57,10 @@ def test_attributes_that_come_with_the_temperature(make, X):
 def test_prediction_at_a_temperature(make, X, T):
     for temperature in (1, "annealed", "variational", "local"):
         lda = make(temperature=temperature, max_iter=4).fit(X)
-        expected = lda._model.infer(X, Tempering(1 / float(T)))
+        expected = lda._state.model.infer(X, Tempering(1 / float(T)))
         assert_array_equal(lda.transform(X, normalize=False, temperature=T), expected)
         assert_allclose(lda.transform(X, temperature=T).sum(axis=1), 1)
-        assert lda.score(X, temperature=T) == pytest.approx(lda._model.elbo(X, expected))
+        assert lda.score(X, temperature=T) == pytest.approx(lda._state.model.elbo(X, expected))
     if T == 1:
         assert_array_equal(lda.transform(X), lda.transform(X, temperature=T))
         assert lda.score(X) == lda.score(X, temperature=T)
@@ -69,7 +69,7 @@ def test_prediction_at_a_temperature(make, X, T):
 @pytest.mark.parametrize("method", METHODS)
 def test_prediction_at_the_learned_temperature(make, X, method):
     lda = make(temperature="variational", learning_method=method).fit(X)
-    T = 1 / lda._temperature.learned().inverse
+    T = 1 / lda._state.temperature.learned().inverse
     path = lda.temperature_path_
     assert 1 < T < path[path > 1][-1] * 1.001  # at the end of the learning
     at_T = lda.transform(X, temperature=float(T))
@@ -87,9 +87,9 @@ def test_prediction_with_a_temperature_for_each_document(make, X):
     assert 0.02 < b[there].min() < b[there].max() <= 1
     assert len(np.unique(b[there])) == 78
     assert_allclose(gamma[[7, 30]], 0.25)
-    assert_array_equal(gamma, lda._model.infer(X, lda._temperature.learned()))
+    assert_array_equal(gamma, lda._state.model.infer(X, lda._state.temperature.learned()))
     # the ELBO stays that of T = 1
-    assert lda.score(X, temperature="learned") == pytest.approx(lda._model.elbo(X, gamma))
+    assert lda.score(X, temperature="learned") == pytest.approx(lda._state.model.elbo(X, gamma))
     assert lda.score(X, temperature="learned") < lda.score(X)
 
 
@@ -171,7 +171,7 @@ def test_document_temperatures(make, X, temperature, dtype):
     assert found.shape == (80,) and found.dtype == np.float64
     assert_array_equal(np.isnan(found), np.isin(np.arange(80), [7, 30]))
     assert np.nanmin(found) >= 1
-    model, b = lda._model, np.arange(1, 101) / 100
+    model, b = lda._state.model, np.arange(1, 101) / 100
     data = X.astype(dtype)
     gamma = model.infer(data)
     corpus = model.document_log_partition(data, gamma, b).sum(axis=0) / X.sum()

@@ -21,7 +21,7 @@ TOLERANCE = {np.float64: 1e-10, np.float32: 1e-5}
 def test_a_stream_that_goes_on_under_the_posterior_form():
     X = stream(40)
     expected = estimator(temperature=1).partial_fit(X[:30])
-    expected._model.settle()
+    expected._state.model.settle()
     lda = estimator(temperature=1).partial_fit(X[:30])
     for each in (expected, lda):
         each.set_params(temperature=Fixed(2.0, form="posterior")).partial_fit(X[30:])
@@ -48,9 +48,9 @@ LOOKS = {
     "score": lambda lda, X: lda.score(X),
     "top_words": lambda lda, X: lda.top_words(),
     "document_temperatures": lambda lda, X: lda.document_temperatures(X[:5]),
-    "pickle": lambda lda, X: pickle.dumps(lda._model),
-    "topic_sums": lambda lda, X: lda._model.topic_sums,
-    "lam": lambda lda, X: lda._model.lam,
+    "pickle": lambda lda, X: pickle.dumps(lda._state.model),
+    "topic_sums": lambda lda, X: lda._state.model.topic_sums,
+    "lam": lambda lda, X: lda._state.model.lam,
 }
 
 
@@ -72,7 +72,7 @@ def test_looking_changes_nothing(look, method, preset):
                 lda.partial_fit(X[rows : rows + 9])
                 if looked_at:
                     LOOKS[look](lda, held_out)
-        results.append((lda._model._lam.copy(), lda.components_.copy(), lda.score(held_out)))
+        results.append((lda._state.model._lam.copy(), lda.components_.copy(), lda.score(held_out)))
         results[-1] += (lda.transform(held_out),)
     for one, other in zip(*results, strict=True):
         assert_array_equal(one, other)
@@ -101,7 +101,7 @@ COPIES = {
 def test_a_copy_continues_as_the_original(way, looked_at, dtype, preset, tmp_path):
     X = stream(60).astype(dtype)
     lda = estimator(preset=preset).partial_fit(X[:30])
-    assert lda._model._steps[1] != 1
+    assert lda._state.model._steps[1] != 1
     again = COPIES[way](lda, tmp_path)
     for each, look in ((lda, False), (again, looked_at)):
         view = each.components_ if look else None
@@ -111,7 +111,7 @@ def test_a_copy_continues_as_the_original(way, looked_at, dtype, preset, tmp_pat
         if look:
             assert_array_equal(view, before)
     assert_array_equal(lda.components_, again.components_)
-    assert_array_equal(lda._model.topic_sums, again._model.topic_sums)
+    assert_array_equal(lda._state.model.topic_sums, again._state.model.topic_sums)
     assert_array_equal(lda.transform(X), again.transform(X))
 
 

@@ -113,7 +113,7 @@ def test_an_undamped_variational_temperature_ascends_its_objective(weights, cova
         assert bounds[-1] > bounds[0]
         assert len(np.unique(fmm.temperature_path_)) > 10  # it did move
 
-        model, b = fmm._model, np.geomspace(1, 0.01, 100)
+        model, b = fmm._state.model, np.geomspace(1, 0.01, 100)
         energy = 2 * (model.elbo() - model.elbo(Tempering(0.5)))  # F(b) is linear in b
         energy += 0.5 * X.size * np.log(2 * np.pi * 0.1)  # h is not tempered
         log_partition = -0.5 * X.size * np.log(b) + 200 * 8 * np.log(0.3**b + 0.7**b)

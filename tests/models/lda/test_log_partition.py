@@ -193,7 +193,7 @@ def test_log_partition_at_the_current_q(counts):
     assert found.values[0] == 0
     lda = TemperedLDA(5, doc_topic_prior=0.1, random_state=0, preset="sklearn").fit(counts)
     of_fit = log_partition(lda, inverses, "posterior", data=counts.toarray()).values
-    model = lda._model
+    model = lda._state.model
     expected = naive_log_c(model.infer(counts), model.topics, lengths(counts), inverses).sum(axis=0)
     assert_allclose(of_fit, expected - expected[0], rtol=1e-5, atol=1e-2)
     with pytest.raises(ValueError, match=r"one that TemperedLDA offers: 'posterior'\. Got"):
