@@ -190,8 +190,7 @@ def _defined(tree: ast.Module) -> set[str]:
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.add(node.id)
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            if isinstance(node.value, ast.Name) and node.value.id in OWN:
-                names.add(node.attr)
+            names |= {node.attr} if _is_own(node.value) else set()
     return names
 
 
