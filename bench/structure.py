@@ -11,13 +11,13 @@ The functions serve the tests of the structure as well.
 
 from __future__ import annotations
 
-import argparse
 import ast
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-CHECKOUT = Path(__file__).resolve().parents[1]
+from bench import CHECKOUT, parser
+
 PACKAGE = "annealvi"
 #: Methods of named tuples, which are public in spite of their underscore.
 NAMEDTUPLE = {"_asdict", "_fields", "_field_defaults", "_make", "_replace"}
@@ -277,12 +277,11 @@ def report(folder: Path) -> Iterator[str]:
 
 
 def main() -> None:
-    assert __doc__ is not None
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", nargs="?", type=Path, default=CHECKOUT)
-    folder = parser.parse_args().folder
+    options = parser(__doc__)
+    options.add_argument("folder", nargs="?", type=Path, default=CHECKOUT)
+    folder = options.parse_args().folder
     if not (folder / PACKAGE / "__init__.py").is_file():
-        parser.error(f"there is no package {PACKAGE} in {folder}")
+        options.error(f"there is no package {PACKAGE} in {folder}")
     print(*report(folder), sep="\n")
 
 

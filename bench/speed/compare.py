@@ -14,13 +14,13 @@ does.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 from pathlib import Path
 from statistics import median, quantiles
 from typing import IO
 
+from bench import parser
 from bench.speed.builds import import_seconds, install, run_module
 
 IMPORT = "import annealvi"
@@ -85,15 +85,14 @@ def turns(base: Worker, head: Worker, problem: str, rounds: int) -> list[float]:
 
 
 def main() -> None:
-    assert __doc__ is not None
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("base")
-    parser.add_argument("head", nargs="?", default="HEAD")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--threshold", type=float, default=0.9)
-    arguments = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("base")
+    options.add_argument("head", nargs="?", default="HEAD")
+    options.add_argument("--rounds", type=int, default=7)
+    options.add_argument("--threshold", type=float, default=0.9)
+    arguments = options.parse_args()
     if arguments.rounds < 2:
-        parser.error("--rounds must be at least 2")
+        options.error("--rounds must be at least 2")
     with tempfile.TemporaryDirectory() as folder:
         sites = [install(getattr(arguments, name), Path(folder, name)) for name in ("base", "head")]
         workers: list[Worker] = []

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from bench import parser
 from bench.speed.builds import install, output, run_module
 
 #: Entries of a history that differ from run to run.
@@ -94,24 +95,23 @@ def compare(before: dict[str, str], after: dict[str, str]) -> int:
 
 
 def main() -> int:
-    assert __doc__ is not None
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("revisions", nargs="*", metavar="BASE HEAD")
-    parser.add_argument("--write", type=Path, metavar="FILE")
-    parser.add_argument("--against", type=Path, metavar="FILE")
-    parser.add_argument("--json", action="store_true", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.json:
+    options = parser(__doc__)
+    options.add_argument("revisions", nargs="*", metavar="BASE HEAD")
+    options.add_argument("--write", type=Path, metavar="FILE")
+    options.add_argument("--against", type=Path, metavar="FILE")
+    options.add_argument("--json", action="store_true", help=argparse.SUPPRESS)
+    arguments = options.parse_args()
+    if arguments.json:
         print(json.dumps(digests()))
         return 0
-    if options.write:
-        options.write.write_text(json.dumps(digests(show=True), indent=1) + "\n", "utf-8")
+    if arguments.write:
+        arguments.write.write_text(json.dumps(digests(show=True), indent=1) + "\n", "utf-8")
         return 0
-    if options.against:
-        return compare(json.loads(options.against.read_text("utf-8")), digests())
-    if len(options.revisions) != 2:
-        parser.error("give two revisions, --write or --against")
-    return compare(*map(digests_of, options.revisions))
+    if arguments.against:
+        return compare(json.loads(arguments.against.read_text("utf-8")), digests())
+    if len(arguments.revisions) != 2:
+        options.error("give two revisions, --write or --against")
+    return compare(*map(digests_of, arguments.revisions))
 
 
 if __name__ == "__main__":
