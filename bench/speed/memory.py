@@ -62,7 +62,10 @@ def main() -> None:
     if name in OWN:
         adapter, options = annealvi_lda, {"dtype": OWN[name]}
     else:
-        adapter, options = libraries[name].adapter(), {}
+        try:
+            adapter, options = libraries[name].adapter(), {}
+        except ImportError as error:
+            raise SystemExit(str(error)) from None
     forget_peak()
     before = resident("VmRSS")
     adapter.start(WIDE_PROBLEM, X, **options)()

@@ -45,7 +45,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "2.5 times the passes": {"times": 2.5},
     '`preset="sklearn"`, online': {"preset": "sklearn", "learning_method": "online"},
     'learned temperature (`"variational"`)': {"temperature": "variational"},
-    'one a document (`"local"`)': {"temperature": "local"},
+    'one per document (`"local"`)': {"temperature": "local"},
     "learned α": {"doc_topic_prior": "learn"},
     "`validation_fraction=0.1, n_init=3`": {"validation_fraction": 0.1, "n_init": 3},
 }
