@@ -60,7 +60,7 @@ class Worker:
 
 
 def compare(base: Worker, head: Worker, rounds: int, threshold: float) -> dict[str, list[float]]:
-    """Ratios of base to head, one a round, of each problem that both have."""
+    """Ratios of base to head, one per round, of each problem that both have."""
     ratios: dict[str, list[float]] = {}
     for problem in head.problems:
         if problem not in base.problems:
@@ -75,7 +75,7 @@ def compare(base: Worker, head: Worker, rounds: int, threshold: float) -> dict[s
 
 
 def turns(base: Worker, head: Worker, problem: str, rounds: int) -> list[float]:
-    """Ratios of base to head, one a round; the one that goes first changes."""
+    """Ratios of base to head, one per round; the one that goes first changes."""
     ratios = []
     for index in range(rounds):
         order = (base, head) if index % 2 == 0 else (head, base)

@@ -20,15 +20,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import kmeans_plusplus
-from sklearn.datasets import load_digits, load_iris, load_wine, make_blobs
-from sklearn.decomposition import PCA
-from sklearn.preprocessing import scale
+from sklearn.datasets import load_digits, make_blobs
 
 from annealvi import TemperedFMM, TemperedGaussianMixture
 from annealvi.datasets import make_shape_mixture
 from annealvi.metrics import component_recovery
 from bench import parser
-from bench.studies.mixtures import ignore_warnings, shape_sets
+from bench.studies.mixtures import DIGITS, ignore_warnings, real_problems, shape_sets
 
 RESTARTS, GMM_STARTS = 5, 10
 TOY = dict(prior_probability=0.3, noise_variance=0.1, component_variance=0.35, tol=0)
@@ -121,12 +119,9 @@ def factors(n_seeds: int) -> None:
 
 def gaussians(n_starts: int) -> None:
     """Gaussian mixtures: ELBO/N."""
-    digits = PCA(10, random_state=0).fit_transform(load_digits().data)
-    problems = {
-        "iris, K=3": (load_iris().data, 3),
-        "wine, K=3": (scale(load_wine().data), 3),
-        "digits, 10 principal components, K=10": (digits, 10),
-        "digits, 10 principal components, K=30": (digits, 30),
+    problems = real_problems()
+    problems |= {
+        "digits, 10 principal components, K=30": (problems[DIGITS][0], 30),
         "30 blobs in 2 dimensions, K=30": (
             make_blobs(3000, centers=30, center_box=(-20, 20), random_state=0)[0],
             30,

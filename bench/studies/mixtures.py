@@ -58,6 +58,9 @@ GMM_METHODS: dict[str, Any] = {
 }
 
 
+DIGITS = "digits, 10 principal components, K=10"
+
+
 def shape_sets() -> dict[str, NDArray[np.float64]]:
     """Shapes of 4 x 4 pixels: shipped, bars, random."""
     rows = [np.outer(row, np.ones(4)).ravel() for row in np.eye(4)]
@@ -175,16 +178,19 @@ def two_gaussians(n_starts: int) -> None:
         print(f"{method:28s} better optimum {better:4.0%}")
 
 
-def real_data(n_seeds: int) -> None:
-    """ELBO/N of mixtures with learned precisions, with and without annealing."""
-    digits = PCA(10, random_state=0).fit_transform(load_digits().data)
-    problems = {
+def real_problems() -> dict[str, tuple[NDArray[np.float64], int]]:
+    """Data and K of Gaussian mixtures on real data."""
+    return {
         "iris, K=3": (load_iris().data, 3),
         "wine, K=3": (scale(load_wine().data), 3),
-        "digits, 10 principal components, K=10": (digits, 10),
+        DIGITS: (PCA(10, random_state=0).fit_transform(load_digits().data), 10),
     }
+
+
+def real_data(n_seeds: int) -> None:
+    """ELBO/N of mixtures with learned precisions, with and without annealing."""
     print(f"\nGaussian mixtures on real data: ELBO/N, mean and sd over {n_seeds} seeds")
-    for name, (X, n_components) in problems.items():
+    for name, (X, n_components) in real_problems().items():
         for init in ("kmeans", "random_from_data"):
             line = f"{name:38s} {init:17s}"
             for temperature in (1, "annealed"):
