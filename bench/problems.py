@@ -12,7 +12,7 @@ from annealvi.datasets import load_corpus
 
 @dataclass(frozen=True)
 class Problem:
-    """Online LDA over the first documents of a corpus.
+    """Online LDA on the first documents of a corpus.
 
     Attributes
     ----------
@@ -21,9 +21,9 @@ class Problem:
     n_documents : int
     n_topics : int
     alpha, eta : float or None
-        Priors of the documents' topics and of the topics' words; None means 1/K.
+        Dirichlet priors of topics in documents and of words in topics; None means 1/K.
     batch_size : int
-        Documents a minibatch.
+        Documents in a minibatch.
     """
 
     corpus: str
@@ -46,11 +46,11 @@ class Problem:
 
     @property
     def rounds(self) -> int:
-        """How often passes are timed: less often where they are long."""
+        """How often passes are timed: less often if they are long."""
         return 3 if self.n_topics >= 500 or self.corpus == "arxiv_100k" else 5
 
     def load(self) -> sparse.csr_matrix:
-        """The documents, float64; raises FileNotFoundError where the corpus is absent."""
+        """The documents, in float64; raises FileNotFoundError if the corpus is not there."""
         return _load(self.corpus)[: self.n_documents]
 
 
@@ -62,17 +62,17 @@ def _load(corpus: str) -> sparse.csr_matrix:
 CORPORA = ("bbc_news", "debian_desc", "arxiv_100k")
 SIZES = (20, 100, 500)
 PROBLEMS = [Problem(corpus, 10_000, n_topics) for corpus in CORPORA for n_topics in SIZES]
-#: Where two threads have little to share.
+#: Problems in which two threads have little to share.
 SMALL_PROBLEMS = [
     Problem("bbc_news", n_documents, n_topics)
     for n_documents, n_topics in ((1, 100), (10, 100), (1, 2), (10, 2), (2225, 2))
 ]
-#: What libraries are left to learn until they stop gaining.
+#: Problems that libraries learn until their score no longer rises.
 QUALITY_PROBLEMS = [
     Problem("bbc_news", 2_225, 100),
     Problem("debian_desc", 10_000, 100),
 ]
-#: The M-step alone, and memory: V = 8,000.
+#: For the M-step alone and for memory: V = 8,000.
 WIDE_PROBLEM = Problem("arxiv_100k", 2_048, 500)
 TRANSFORM_PROBLEM = Problem("arxiv_100k", 10_000, 100)
 STREAM_PROBLEM = Problem("arxiv_big", 543_055, 100, alpha=0.1, eta=0.01)

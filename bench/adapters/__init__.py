@@ -1,8 +1,8 @@
-"""One adapter for each library: the same work said in its own words.
+"""One adapter for each library, so that all libraries do the same work.
 
 An adapter is a module with a function ``start(problem, X, **options)`` that returns a
-:class:`Fit`: called, it makes one pass over X.  Whatever is not part of a pass (parsing,
-first draws, allocation of the model) is done before it returns.
+:class:`Fit`, which makes one pass over X each time it is called.  All that is not part of a pass
+(parsing, first draws, allocation of the model) is done by `start`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 @dataclass
 class Fit:
-    """A model that makes one pass when it is called.
+    """A model that makes one pass each time it is called.
 
     Attributes
     ----------
     one_pass : callable
     topics : callable
-        Returns E[beta] as it now is, of shape (K, V).
+        Returns the current E[beta], of shape (K, V).
     """
 
     one_pass: Callable[[], Any]
@@ -35,17 +35,22 @@ class Fit:
         self.one_pass()
 
 
+def mean_topics(weights: NDArray) -> NDArray:
+    """E[beta] of topics with Dirichlet parameters: each row divided by its sum."""
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
 class Library(NamedTuple):
-    """A library that is compared with.
+    """A library that ours is compared with.
 
     Attributes
     ----------
     name : str
-        As the tables have it.
+        Its name in the tables.
     module : str
-        The adapter.
+        The module of its adapter.
     distribution : str
-        What pip calls it.
+        Its name for pip.
     """
 
     name: str
@@ -53,16 +58,17 @@ class Library(NamedTuple):
     distribution: str
 
     def adapter(self) -> ModuleType:
-        """Import it; ImportError, with the reason, where the library does not work here."""
+        """Import the adapter; raises ImportError if the library does not work here."""
         try:
             return importlib.import_module(f"bench.adapters.{self.module}")
         except ImportError:
             raise
-        except Exception as error:  # a compiled library may fail to load in its own ways
+        except Exception as error:  # compiled libraries fail to load in various ways
             message = str(error).splitlines()[0]
             raise ImportError(f"{self.distribution} fails to import: {message}") from error
 
     def version(self) -> str | None:
+        """The version that is installed, if any."""
         try:
             return version(self.distribution)
         except PackageNotFoundError:

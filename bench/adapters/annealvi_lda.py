@@ -1,4 +1,4 @@
-"""TemperedLDA, on scikit-learn's trajectory or on its own."""
+"""TemperedLDA, on the same trajectory as scikit-learn or from constant gamma."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from annealvi import TemperedLDA
 from annealvi.model import UNTEMPERED
 from annealvi.models.lda import LDA
 from annealvi.models.lda.block import Statistics, TopicWeights
-from bench.adapters import Fit
+from bench.adapters import Fit, mean_topics
 
 
 def estimator(
     problem, X, n_threads=1, same_trajectory=False, seed=0, **options: Any
 ) -> TemperedLDA:
-    """An estimator of online mean-field steps at T = 1, unless `options` want another."""
+    """An estimator that makes online mean-field steps at T = 1, unless `options` say otherwise."""
     return TemperedLDA(
         problem.n_topics,
         doc_topic_prior=problem.alpha,
@@ -31,10 +31,6 @@ def estimator(
     )
 
 
-def _mean_topics(lda):
-    return lda.components_ / lda.components_.sum(axis=1, keepdims=True)
-
-
 def start(
     problem,
     X,
@@ -46,9 +42,9 @@ def start(
     seed=0,
     prepared=True,
 ):
-    """Online passes of `partial_fit` at T = 1, from a model that has seen one minibatch.
+    """Online passes of `partial_fit` at T = 1.
 
-    Not `prepared`, it has seen nothing.
+    The model has seen one minibatch before; if not `prepared`, it has seen nothing.
     """
     X = X.astype(dtype)
     lda = estimator(problem, X, n_threads, same_trajectory, seed)
@@ -59,7 +55,7 @@ def start(
         for _ in range(repeats):
             lda.partial_fit(X)
 
-    return Fit(one_pass, lambda: _mean_topics(lda))
+    return Fit(one_pass, lambda: mean_topics(lda.components_))
 
 
 def start_transform(problem, X, new, *, n_threads=1, dtype=np.float64, repeats=1):
@@ -75,7 +71,7 @@ def start_transform(problem, X, new, *, n_threads=1, dtype=np.float64, repeats=1
 
 
 def fit(problem, X, dtype=np.float64, **options: Any):
-    """A whole `fit`: what its seconds and topics were after each quarter of a pass.
+    """Seconds and topics after each quarter of a pass of `fit`.
 
     Parameters
     ----------
@@ -83,7 +79,7 @@ def fit(problem, X, dtype=np.float64, **options: Any):
     X : csr_matrix
     dtype : dtype
     **options
-        Of TemperedLDA.
+        Parameters of TemperedLDA.
 
     Returns
     -------
@@ -97,7 +93,7 @@ def fit(problem, X, dtype=np.float64, **options: Any):
         nonlocal spent, began
         if monitor.step % interval == 0 or monitor.step == last:
             spent += time.process_time() - began
-            path.append((spent, _mean_topics(lda)))
+            path.append((spent, mean_topics(lda.components_)))
             began = time.process_time()
 
     X = X.astype(dtype)
@@ -109,27 +105,29 @@ def fit(problem, X, dtype=np.float64, **options: Any):
 
 
 def start_m_step(n_topics, n_features, n_words, *, dtype=np.float64):
-    """The step of lambda and the weights of the words that follow from it.
+    """A step of lambda, and of the weights of words that follow from it.
 
     Parameters
     ----------
     n_topics, n_features : int
     n_words : int
-        How many words the minibatch has: only they need new weights.
+        Distinct words in the minibatch: only they need new weights.
     dtype : dtype
     """
     model = LDA(n_topics, n_features, alpha=1 / n_topics, eta=1 / n_topics, dtype=dtype)
     rng = np.random.RandomState(0)
     model.initialize(rng)
-    statistics = Statistics.empty(n_features, model.width, model.dtype)
+    statistics = Statistics.empty(n_features, model.topics.width, model.dtype)
     words = np.sort(rng.choice(n_features, n_words, replace=False))
     statistics.seen[words] = 1
-    statistics.values[words] = rng.random_sample((n_words, model.width))
-    weights = TopicWeights(n_features, model.width, model.dtype)
+    statistics.values[words] = rng.random_sample((n_words, model.topics.width))
+    weights = TopicWeights(n_features, model.topics.width, model.dtype)
 
     def m_step():
         model.global_step(statistics, 0.1, 10.0, UNTEMPERED)
         weights.outdate()
-        weights.refresh(words, model._rows(), model.topic_sums, model.topic_estimate, 1.0, False, 1)
+        weights.refresh(
+            words, model.topics.rows(), model.topics.sums, model.topics.estimate, 1.0, False, 1
+        )
 
     return m_step

@@ -1,4 +1,4 @@
-"""BigARTM: PLSA, or with smoothing its MAP estimate of LDA."""
+"""BigARTM: PLSA, or the MAP estimate of LDA by smoothing."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _dictionary(X, tokens):
 def start(problem, X, *, n_threads=1, smooth=False, seed=0):
     """Offline passes over batches in memory.
 
-    With `smooth`, counts alpha and eta are added, as for LDA; a pass of plain PLSA adds none.
+    With `smooth`, alpha and eta are added to the counts, as for LDA; plain PLSA adds nothing.
     """
     n_documents, n_features = X.shape
     tokens = [f"w{word}" for word in range(n_features)]

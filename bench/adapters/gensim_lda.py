@@ -11,10 +11,11 @@ from bench.adapters import Fit
 
 
 def start(problem, X, *, seed=0, passes=1, prepared=True):
-    """Calls of `update`, of so many passes each, from a model that has seen one minibatch.
+    """Calls of `update`, of `passes` passes each.
 
-    Not `prepared`, the model has seen nothing.  Several passes belong into one call: each call
-    counts its documents as new ones, and the corpus for so much larger.
+    The model has seen one minibatch before; if not `prepared`, it has seen nothing.  Several passes
+    have to be one call, because each call counts its documents as new ones, which makes the corpus
+    larger.
     """
     documents = [
         list(zip(X.indices[a:b].tolist(), X.data[a:b].tolist(), strict=True))

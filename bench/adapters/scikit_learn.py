@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.decomposition import LatentDirichletAllocation
 
-from bench.adapters import Fit
+from bench.adapters import Fit, mean_topics
 
 
 def _estimator(problem, X, n_threads=1, seed=0):
@@ -22,18 +22,16 @@ def _estimator(problem, X, n_threads=1, seed=0):
 
 
 def start(problem, X, *, n_threads=1, seed=0, prepared=True):
-    """Online passes of `partial_fit`, from a model that has seen one minibatch.
+    """Online passes of `partial_fit`.
 
-    Not `prepared`, it has seen nothing, and so many passes are a `fit`.
+    The model has seen one minibatch before; if not `prepared`, it has seen nothing, and the passes
+    are those of `fit`.
     """
     lda = _estimator(problem, X, n_threads, seed)
     if prepared:
         lda.partial_fit(X[: problem.batch_size])
 
-    def topics():
-        return lda.components_ / lda.components_.sum(axis=1, keepdims=True)
-
-    return Fit(lambda: lda.partial_fit(X), topics)
+    return Fit(lambda: lda.partial_fit(X), lambda: mean_topics(lda.components_))
 
 
 def start_transform(problem, X, new, *, n_threads=1):
@@ -43,7 +41,7 @@ def start_transform(problem, X, new, *, n_threads=1):
 
 
 def start_m_step(problem, X):
-    """Its `_em_step` with statistics that are there already."""
+    """Its `_em_step` with statistics that are given."""
     lda = _estimator(problem, X).partial_fit(X[: problem.batch_size])
     statistics = np.random.RandomState(0).random_sample(lda.components_.shape)
     lda._e_step = lambda *args, **kwargs: (None, statistics)

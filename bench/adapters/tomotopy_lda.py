@@ -15,9 +15,9 @@ with warnings.catch_warnings():
 
 
 def start(problem, X, *, n_threads=1, seed=0):
-    """Sweeps over documents that have been added, after the first draws of topics.
+    """Sweeps over the documents, after the first draws of topics.
 
-    `one_pass` takes a number of sweeps.
+    `one_pass` takes the number of sweeps.
     """
     model = tomotopy.LDAModel(
         k=problem.n_topics, alpha=problem.doc_topic_prior, eta=problem.topic_word_prior, seed=seed

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 from vowpalwabbit import LabelType, Workspace
 
-from bench.adapters import Fit
+from bench.adapters import Fit, mean_topics
 
 
 def start(problem, X):
@@ -35,8 +35,7 @@ def start(problem, X):
             [workspace.get_weight(word, topic) for topic in range(problem.n_topics)]
             for word in range(n_features)
         ]
-        weights = np.array(rows).T
-        return weights / weights.sum(axis=1, keepdims=True)
+        return mean_topics(np.array(rows).T)
 
     learn(examples[: problem.batch_size])
     return Fit(lambda: learn(examples), topics)

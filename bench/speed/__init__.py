@@ -1,1 +1,1 @@
-"""How fast: timings against rivals, against another commit and against the machine."""
+"""Speed: timings against other libraries, other commits and the limits of the machine."""

@@ -1,4 +1,4 @@
-"""Where the corpora are, a table of ratios at the end of the run, and what the report needs."""
+"""Fixtures that load what is timed, a table of ratios after the run, and the report's data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _skipped: dict[str, str] = {}
 
 @pytest.fixture(autouse=True)
 def single_threaded_blas():
-    """Threads are compared where they are asked for; BLAS must not bring its own."""
+    """Hold BLAS to one thread: only the threads of the kernels are compared."""
     with threadpool_limits(1, user_api="blas"):
         yield
 
@@ -52,14 +52,14 @@ def pytest_runtest_logreport(report):
 
 
 def pytest_benchmark_update_json(config, benchmarks, output_json):
-    """Versions and what was skipped, and nothing that names the machine's owner."""
+    """Write versions and what was skipped, but nothing that names the machine's owner."""
     output_json["machine_info"] = machine.describe()
     output_json["versions"] = machine.versions()
     output_json["skipped"] = sorted(set(_skipped.values()))
 
 
 def pytest_terminal_summary(terminalreporter):
-    """The median over rounds of baseline over method, which took turns."""
+    """Print the ratio of baseline to method for each pair: the median over rounds."""
     session = getattr(terminalreporter.config, "_benchmarksession", None)
     rows = [b for b in session.benchmarks if "baseline" in b.extra_info] if session else []
     if not rows:

@@ -1,4 +1,4 @@
-"""The machine and the versions that figures stand beside."""
+"""The machine and the versions of libraries, which tables of figures name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def describe() -> dict[str, str | int]:
 
 
 def versions() -> dict[str, str]:
-    """Of Python and the libraries that are installed."""
+    """Versions of Python and of the libraries that are installed."""
     found = {
         "Python": platform.python_version(),
         "annealvi": annealvi.__version__,

@@ -2,20 +2,20 @@
 
     python -m bench.speed.memory scikit-learn
 
-Prints the most megabytes that were resident above what imports and data take, preparation
-of the library's own form of the data included.  Linux only.
+Prints the peak of resident memory in megabytes, less what imports and data take.  Converting the
+documents to the library's own form counts.  Linux only.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
 from pathlib import Path
 
-from bench import CHECKOUT
+from bench import CHECKOUT, parser
 
+#: The dtypes of our own rows, by their names.
 OWN = {"annealvi, float64": "float64", "annealvi, float32": "float32"}
 
 
@@ -28,17 +28,17 @@ def resident(field: str) -> float:
 
 
 def forget_peak() -> None:
-    """From here on the peak is of what follows."""
+    """Reset the peak to what is resident now."""
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
 def measured(name: str) -> float:
-    """Peak in megabytes of the library's pass, in a fresh process.
+    """Peak memory, in megabytes, of a library's pass in a fresh process.
 
     Raises
     ------
     RuntimeError
-        With what the process said, if it fails.
+        If the process fails; the message is the process's last line.
     """
     command = [sys.executable, "-m", "bench.speed.memory", name]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -55,14 +55,17 @@ def main() -> None:
     from bench.problems import WIDE_PROBLEM
 
     libraries = {library.name: library for library in (SCIKIT_LEARN, *RIVALS)}
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("name", choices=[*OWN, *libraries])
-    name = parser.parse_args().name
+    options = parser(__doc__)
+    options.add_argument("name", choices=[*OWN, *libraries])
+    name = options.parse_args().name
     X = WIDE_PROBLEM.load()
     if name in OWN:
         adapter, options = annealvi_lda, {"dtype": OWN[name]}
     else:
-        adapter, options = libraries[name].adapter(), {}
+        try:
+            adapter, options = libraries[name].adapter(), {}
+        except ImportError as error:
+            raise SystemExit(str(error)) from None
     forget_peak()
     before = resident("VmRSS")
     adapter.start(WIDE_PROBLEM, X, **options)()

@@ -1,4 +1,4 @@
-"""Time methods and their baseline in turns: machines drift."""
+"""Time methods and their baseline in turns, because the speed of a machine drifts."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ def run(
     warmup_rounds: int = 1,
     **where: str,
 ) -> None:
-    """Time passes, prepared anew, each after a pass of the baseline.
+    """Time each method right after the baseline, in each round, both prepared anew.
 
     Parameters
     ----------
     benchmark : pytest-benchmark's fixture
     role : str
-        What the table of ratios calls the pair.
+        Name of the pair in the table of ratios.
     timer : callable
-        Of the baseline; the benchmark has its own, which should be the same.
+        Times the baseline; it should be the timer of the benchmark.
     start_baseline : callable
-        Prepares, and returns what is timed.
+        Prepares the baseline, and returns the function that is timed.
     start : callable or mapping of str to callable
-        The same of the method, or of several by their names, which all take turns with the
-        one baseline; pytest-benchmark's own columns are of the first.
+        Prepares the method in the same way; or several methods by name, which take turns with
+        one baseline.  The columns of pytest-benchmark itself show the first.
     rounds, warmup_rounds : int
     **where : str
-        Where the documents' table has the ratios: its ``row`` and, for the baseline,
+        Place of the ratios in docs/benchmarks.md: the ``row`` and, for the baseline, the
         ``library``.
     """
     methods = dict(start) if isinstance(start, Mapping) else {"": start}
@@ -70,5 +70,5 @@ def run(
 
 
 def ratio(baseline: list[float], times: list[float]) -> float:
-    """How many times as fast as the baseline: the median over rounds."""
+    """How many times as fast as the baseline: the median of the ratios of each round."""
     return median(b / t for b, t in zip(baseline, times, strict=True))

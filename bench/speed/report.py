@@ -2,39 +2,33 @@
 
     python -m bench.speed.report build/bench.json [--docs docs/benchmarks.md]
 
-What stands between the markers is replaced; groups of which the file has nothing are left
-out, and so are libraries that were not there, with the reason.
+Replaces the text between the markers of that document.  Groups that were not measured are left
+out; libraries and corpora that were missing are listed with the reason.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from bench import CHECKOUT
+from bench import CHECKOUT, parser
 from bench.adapters import RIVALS, SCIKIT_LEARN
+from bench.markdown import between_markers, table
 from bench.speed.pairs import ratio
 
-BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 DOCS = CHECKOUT / "docs" / "benchmarks.md"
 LIBRARIES = [library.name for library in (SCIKIT_LEARN, *RIVALS)]
-#: Whose score, after all its sweeps and with its own priors, the others are to reach.
+#: The library and priors whose final score is the one to reach.
 TARGET, TARGET_PRIOR = "tomotopy", (0.1, 0.01)
 
 Bench = dict[str, Any]
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [f"| {' | '.join(header)} |", f"|{'---|' * len(header)}"]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
-
-
 def ratios(bench: Bench, *names: str) -> str:
-    """Medians of baseline over method, of some methods."""
+    """How many times as fast as the baseline some methods are: medians."""
     baseline, methods = bench["baseline"], bench["methods"]
     return " / ".join(f"{ratio(baseline, methods[name]):.3g}" for name in names)
 
@@ -48,7 +42,7 @@ def rows_of(benches: list[Bench]) -> list[str]:
 
 
 def passes(benches: list[Bench]) -> str:
-    """How many times as fast as each library, and the seconds behind it."""
+    """How many times as fast as each library, and the CPU seconds."""
     found = {(bench["row"], bench["library"]): bench for bench in benches}
     rows = rows_of(benches)
     libraries = [name for name in LIBRARIES if any((row, name) in found for row in rows)]
@@ -68,15 +62,15 @@ def passes(benches: list[Bench]) -> str:
         times.append(clock)
     first = ["scikit-learn, same trajectory"] if "scikit-learn" in libraries else []
     return (
-        "How many times as fast, float64 / float32 (the same trajectory: float64):\n\n"
+        "How many times as fast, float64 / float32 (same trajectory: float64 only):\n\n"
         + table(["corpus, K", *first, *libraries], body)
-        + "\n\nCPU seconds a pass, medians:\n\n"
+        + "\n\nCPU seconds per pass, medians:\n\n"
         + table(["corpus, K", "annealvi, float64", "float32", *libraries], times)
     )
 
 
 def pairs_table(*header: str) -> Callable[[list[Bench]], str]:
-    """One row a benchmark: its ratios, and the seconds."""
+    """A table with one row per benchmark: its ratios, and the seconds."""
 
     def write(benches: list[Bench]) -> str:
         body = []
@@ -101,11 +95,13 @@ def memory(benches: list[Bench]) -> str:
         [bench["row"], f"{bench['megabytes']:.0f}", f"{bench['megabytes'] / least:.2f}"]
         for bench in benches
     ]
-    return f"{benches[0]['problem']}:\n\n" + table(["", "MB", "of annealvi's, float64"], body)
+    return f"{benches[0]['problem']}:\n\n" + table(
+        ["", "MB", "relative to annealvi, float64"], body
+    )
 
 
 def quality(benches: list[Bench]) -> str:
-    """Final scores and when the target was reached, a table a corpus."""
+    """Final scores and when the target was reached, a table for each corpus."""
     parts = []
     for corpus in dict.fromkeys(bench["corpus"] for bench in benches):
         here = [bench for bench in benches if bench["corpus"] == corpus]
@@ -134,12 +130,12 @@ def quality(benches: list[Bench]) -> str:
             )
         train, validation, test = here[0]["documents"]
         header = (
-            f"`{corpus}`, K = {here[0]['n_topics']}: {train:,} documents to learn from, "
+            f"`{corpus}`, K = {here[0]['n_topics']}: {train:,} training documents, "
             f"{validation:,} to choose the fold-in, {test:,} to score"
         )
         if goal is not None:
-            header += f"; to reach: {goal[2]:.3f}"
-        columns = ["library", "α, η", "held out, at the end", "CPU s", "CPU s to reach", "sooner"]
+            header += f"; score to reach: {goal[2]:.3f}"
+        columns = ["library", "α, η", "final score", "CPU s", "CPU s to reach", "times sooner"]
         parts.append(f"{header}.\n\n" + table(columns, body))
     return "\n\n".join(parts)
 
@@ -156,7 +152,7 @@ def stream(benches: list[Bench]) -> str:
         ]
         for record in records
     ]
-    header = ["documents", "a second", "a CPU second", "held out a word", "peak MB"]
+    header = ["documents", "per second", "per CPU second", "held out per word", "peak MB"]
     return table(header, body)
 
 
@@ -169,7 +165,7 @@ def roofline(benches: list[Bench]) -> str:
             bound = bench["bounds"][dtype]
             cells += [f"{rate:.0f}", f"{bound:.0f}", f"{100 * rate / bound:.0f}%"]
         body.append(cells)
-    columns = ["float64", "bound", "of it", "float32", "bound", "of it"]
+    columns = ["float64", "bound", "reached", "float32", "bound", "reached"]
     return (
         f"One core, vectors of {limits['vector_bytes']:.0f} bytes: "
         f"{limits['peak_float64']:.0f} GFLOP/s of fused multiply-adds in float64, "
@@ -178,8 +174,8 @@ def roofline(benches: list[Bench]) -> str:
     )
 
 
-PAIR = ("", "how many times as fast", "seconds", "of the baseline")
-#: Groups in their order: heading, what the figures are, the table.
+PAIR = ("", "times as fast", "seconds", "baseline, seconds")
+#: Groups in order: heading, what the figures are, and the function that writes the table.
 GROUPS: dict[str, tuple[str, str, Callable[[list[Bench]], str]]] = {
     "pass": ("One pass of `partial_fit`, one thread", "", passes),
     "two threads": (
@@ -194,16 +190,20 @@ GROUPS: dict[str, tuple[str, str, Callable[[list[Bench]], str]]] = {
     ),
     "parts": (
         "M-step and `transform` against scikit-learn's",
-        "CPU seconds, one thread; float64 / float32, seconds of float64. Ten M-steps.",
+        "CPU seconds on one thread, of float64; ratios float64 / float32. Ten M-steps together.",
         pairs_table(*PAIR),
     ),
-    "memory": ("Peak memory of one pass", "Above imports and data; in fresh processes.", memory),
+    "memory": (
+        "Peak memory of one pass",
+        "Above what imports and data take; each in a fresh process.",
+        memory,
+    ),
     "quality": ("Time to quality", "", quality),
     "stream": ("A stream of half a million documents", "", stream),
     "roofline": ("The local step beside the machine's limits", "", roofline),
     "learned temperatures, CPU": (
         "Learned temperatures against a planned one",
-        "CPU seconds of a pass; below 1 is slower.",
+        "CPU seconds of a pass. Below 1, learning the temperature is slower.",
         pairs_table(*PAIR),
     ),
     "log C": ("log C(T) against NumPy", "Wall seconds.", pairs_table(*PAIR)),
@@ -217,7 +217,7 @@ GROUPS: dict[str, tuple[str, str, Callable[[list[Bench]], str]]] = {
 
 
 def write(measured: dict[str, Any]) -> str:
-    """Everything between the markers."""
+    """The text between the markers."""
     about = measured["machine_info"]
     versions = ", ".join(f"{name} {value}" for name, value in measured["versions"].items())
     parts = [
@@ -235,21 +235,11 @@ def write(measured: dict[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
-def between_markers(docs: Path, content: str) -> None:
-    """Replace what stands between the markers of a text."""
-    text = docs.read_text(encoding="utf-8")
-    if text.count(BEGIN) != 1 or text.count(END) != 1:
-        raise SystemExit(f"{docs} must have each of {BEGIN} and {END} once.")
-    before, after = text.split(BEGIN)[0], text.split(END)[1]
-    docs.write_text(f"{before}{BEGIN}\n\n{content}\n\n{END}{after}", "utf-8")
-
-
 def main() -> None:
-    assert __doc__ is not None
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("measured", type=Path, help="what --benchmark-json wrote")
-    parser.add_argument("--docs", type=Path, default=DOCS)
-    arguments = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("measured", type=Path, help="the file that --benchmark-json wrote")
+    options.add_argument("--docs", type=Path, default=DOCS)
+    arguments = options.parse_args()
     measured = json.loads(arguments.measured.read_text(encoding="utf-8"))
     between_markers(arguments.docs, write(measured))
 

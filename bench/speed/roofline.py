@@ -2,13 +2,16 @@
 
     python -m bench.speed.roofline
 
-The machine's limits are measured by roofline.c, which is compiled for it when it is wanted:
-fused multiply-adds a second, and bytes a second read from the first and the second cache.
-The kernel's rate is of twenty iterations a document at tolerance 0, one thread; one word
-and topic cost 4 flops an iteration, the special functions are not counted; best of many.
-alpha is .1, so that no topic is too small to count.  Each weight of a word and topic has to
-be read from the second cache once an iteration where a document's do not fit into the
-first: 4 flops for each of its bytes' worth of bandwidth, the bound in the last columns.
+The limits of the machine are measured by roofline.c, which is compiled here: fused multiply-adds
+per second, and bytes per second read from the first and the second cache.
+
+The kernel's rate is the best of many runs with twenty iterations per document, tolerance 0 and one
+thread.  A word and topic count 4 flops per iteration; special functions are not counted.  alpha is
+.1, so that no topic is too small to count.
+
+The bound in the tables of docs/benchmarks.md: where the weights of a document do not fit into the
+first cache, each iteration reads each weight from the second, so the rate is at most 4 flops per
+weight that the second cache delivers.
 """
 
 from __future__ import annotations
@@ -25,13 +28,15 @@ import numpy as np
 
 from annealvi.datasets import load_corpus
 from annealvi.models.lda import LDA, LocalOptions
+from bench import parser
 
 SOURCE = Path(__file__).with_name("roofline.c")
-#: Of a cache's size: half, so that the rest of the machine leaves it alone.
+#: Share of a cache that the buffers fill: half, so that other data does not evict them.
 SHARE = 0.5
 N_DOCUMENTS, N_ITERATIONS, N_REPEATS = 2225, 20, 15
-FLOPS = 4  # one fma to sum a word's topics, one to add to gamma
-SIZES = {"L1": 32 << 10, "L2": 512 << 10}  # where the system does not tell
+FLOPS = 4  # one fused multiply-add to sum a word's topics, one to add to gamma
+#: Bytes of the caches where the system does not tell.
+SIZES = {"L1": 32 << 10, "L2": 512 << 10}
 
 
 class Limits(NamedTuple):
@@ -44,13 +49,13 @@ class Limits(NamedTuple):
     l2: float
 
     def bound(self, dtype: str) -> float:
-        """GFLOP/s at which the second cache delivers a weight for every 4 flops."""
+        """Most GFLOP/s at 4 flops per weight read from the second cache."""
         peak = self.peak_float64 if dtype == "float64" else self.peak_float32
         return min(peak, FLOPS * self.l2 / np.dtype(dtype).itemsize)
 
 
 def cache_bytes(name: str) -> int:
-    """Size of a data cache."""
+    """Size of a data cache, in bytes."""
     for entry in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
         level, kind, size = (
             (entry / field).read_text().strip() for field in ("level", "type", "size")
@@ -70,7 +75,7 @@ def measure_machine() -> Limits:
     """
     compiler = os.environ.get("CC") or shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
-        raise FileNotFoundError("the roofline needs a C compiler, and there is none")
+        raise FileNotFoundError("The roofline needs a C compiler, and there is none.")
     with tempfile.TemporaryDirectory() as folder:
         program = str(Path(folder, "roofline"))
         flags = ["-O3", "-march=native", "-std=gnu11", "-o", program, str(SOURCE)]
@@ -81,7 +86,7 @@ def measure_machine() -> Limits:
 
 
 def kernel_rate(corpus: str, n_topics: int, dtype: str) -> float:
-    """GFLOP/s of the local step."""
+    """GFLOP/s of the local step, on one thread."""
     X = load_corpus(corpus).data[:N_DOCUMENTS].astype(dtype)
     model = LDA(
         n_topics,
@@ -95,12 +100,13 @@ def kernel_rate(corpus: str, n_topics: int, dtype: str) -> float:
     seconds = []
     for _ in range(N_REPEATS):
         start = time.perf_counter()
-        model.infer(X)
+        model.documents.infer(X)
         seconds.append(time.perf_counter() - start)
     return FLOPS * X.nnz * n_topics * N_ITERATIONS / min(seconds) / 1e9
 
 
 def main() -> None:
+    parser(__doc__).parse_args()
     limits = measure_machine()
     print(", ".join(f"{name} {value:.0f}" for name, value in limits._asdict().items()))
     print("| corpus | K | float64 | float32 |\n|---|---|---|---|")

@@ -2,32 +2,34 @@
 
     python -m bench.speed.stream [--every 100000] [--held-out 2000] [--jobs 1] [--plain]
 
-K = 100, alpha = .1, eta = .01, minibatches of 256, tau = 64, annealed over the first fifth
-(or at T = 1, `--plain`), float64.  The last documents are held out and scored by document
-completion every so many; seconds are those of partial_fit.  A line of JSON at the end.
+K = 100, alpha = .1, eta = .01, minibatches of 256, tau = 64, float64.  The temperature falls over
+the first fifth of the documents; with --plain it is 1 throughout.  The last documents are held
+out, and are scored by document completion after each stretch of --every documents.  Printed for
+each stretch: documents per second of partial_fit, the score per word, and peak memory.  The last
+line has the same as JSON.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
 
 from annealvi import Annealed
 from annealvi.metrics import document_completion
+from bench import parser
 from bench.adapters import annealvi_lda
 from bench.problems import STREAM_PROBLEM
 from bench.speed.memory import resident
 
-#: Documents a call of partial_fit.
+#: Documents in each call of partial_fit.
 PORTION = 2_560
-#: The share of the documents over which T falls.
+#: Share of the documents over which T falls.
 COOLING = 0.2
 
 
 def stream(every: int, n_held_out: int, n_jobs: int, plain: bool) -> list[dict[str, float]]:
-    """What was measured after each stretch of documents."""
+    """Speed, score and peak memory, after each stretch of documents."""
     X = STREAM_PROBLEM.load()
     held_out, X = X[-n_held_out:], X[:-n_held_out]
     cooling = 1 if plain else Annealed(passes=COOLING)
@@ -48,8 +50,8 @@ def stream(every: int, n_held_out: int, n_jobs: int, plain: bool) -> list[dict[s
         }
         records.append(record)
         print(
-            f"{last:>8,} documents: {record['documents_per_second']:>8,.0f} a second, "
-            f"{record['documents_per_cpu_second']:>8,.0f} a CPU second, held out "
+            f"{last:>8,} documents: {record['documents_per_second']:>8,.0f} per second, "
+            f"{record['documents_per_cpu_second']:>8,.0f} per CPU second, held out "
             f"{record['held_out']:.3f}, peak {record['peak_megabytes']:,.0f} MB",
             file=sys.stderr,
             flush=True,
@@ -58,13 +60,12 @@ def stream(every: int, n_held_out: int, n_jobs: int, plain: bool) -> list[dict[s
 
 
 def main() -> None:
-    assert __doc__ is not None
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--every", type=int, default=100_000)
-    parser.add_argument("--held-out", type=int, default=2_000)
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--plain", action="store_true", help="T = 1 all the way")
-    arguments = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--every", type=int, default=100_000)
+    options.add_argument("--held-out", type=int, default=2_000)
+    options.add_argument("--jobs", type=int, default=1)
+    options.add_argument("--plain", action="store_true", help="T = 1 throughout")
+    arguments = options.parse_args()
     try:
         records = stream(arguments.every, arguments.held_out, arguments.jobs, arguments.plain)
     except FileNotFoundError as error:

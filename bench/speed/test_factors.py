@@ -2,11 +2,11 @@
 
     make bench
 
-The sweep over nu is timed on the toy (N = 10,000, D = 16, K = 8) against two NumPy sweeps
-vectorised over data: a transcription of the update, and one as fast as NumPy will have
-it, from the kernel's own inputs in its component-major layout.  Two threads are timed
-against one.  An iteration at the size of the Yale faces (N = 2,000, D = 8,064,
-K = 40, float32) is timed against its two products with X alone, by NumPy.
+The sweep over nu is timed on the toy (N = 10,000, D = 16, K = 8) against two NumPy sweeps that are
+vectorised over data: a transcription of the update, and the fastest one in NumPy, from the
+kernel's own inputs in its component-major layout.  Two threads are timed against one.  An
+iteration at the size of the Yale faces (N = 2,000, D = 8,064, K = 40, float32) is timed against
+its two products with X alone, computed by NumPy.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PI, NOISE = 0.3, 0.1
 
 
 class Toy:
-    """Arguments of a sweep, in both layouts."""
+    """The arguments of a sweep in both layouts: rows of data, and rows of components."""
 
     def __init__(self, dtype, n_samples=10_000, n_features=16, n_components=8):
         rng = np.random.RandomState(0)
@@ -62,7 +62,7 @@ class Toy:
         return sweeps
 
     def fast_numpy_sweeps(self):
-        """The same from coupling and offset, with rows of data contiguous."""
+        """The same update from coupling and offset, one contiguous row per component."""
         projection = self.rows[:, : self.n_samples]
         nu = np.full(projection.shape, PI, dtype=self.dtype)
         scale = self.dtype.type(1 / NOISE)
@@ -98,7 +98,7 @@ DTYPES = pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("n_samples", [10_000, 100_000])
 @pytest.mark.benchmark(timer=time.perf_counter, group="FMM, two threads")
 def test_two_threads(benchmark, dtype, n_samples):
-    """The sweep with two threads against one."""
+    """The sweep on two threads against one."""
     toy = Toy(dtype, n_samples)
     run(
         benchmark,
@@ -114,7 +114,7 @@ def test_two_threads(benchmark, dtype, n_samples):
 @pytest.mark.parametrize("n_threads", [1, 2])
 @pytest.mark.benchmark(timer=time.perf_counter, group="FMM")
 def test_sweep(benchmark, dtype, n_threads, baseline):
-    """The sweep against NumPy's, which give the same numbers."""
+    """The sweep against those of NumPy, which give the same numbers."""
     toy = Toy(dtype)
     tolerance = 1e-12 if dtype == "float64" else 1e-4
     fast = toy.fast_numpy_sweeps()()
@@ -132,7 +132,7 @@ def test_sweep(benchmark, dtype, n_threads, baseline):
 @pytest.mark.parametrize("n_threads", [1, 2])
 @pytest.mark.benchmark(timer=time.perf_counter, group="FMM")
 def test_iteration_at_the_size_of_images(benchmark, n_threads):
-    """A whole iteration against its two products: the ratio is theirs over its."""
+    """A whole iteration against its two products; the ratio is products to iteration."""
     N, D, K = 2_000, 8_064, 40
     rng = np.random.RandomState(0)
     X = rng.standard_normal((N, D)).astype(np.float32)

@@ -2,9 +2,9 @@
 
     make bench
 
-CPU seconds of one thread, minibatches of 256, K = 100, tau = 64.  All run at T = 2: the
-learned ones are damped so much that they stay there, and do all that learning takes.  They
-take turns; the ratio is that of the planned pass to the other.
+CPU seconds of one thread, minibatches of 256, K = 100, tau = 64.  All passes run at T = 2.  The
+learned temperatures are damped so strongly that they stay there, but all the work of learning
+them is done.  The passes take turns; the ratio is the planned pass (AVI) to the learned one.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ KINDS = {
     "VT": Variational(start=2.0, damping=1e-9),
     "LVT": LocalVariational(start=2.0, damping=1e-9),
 }
-#: Of the problems, those of K = 100 that are quick.
+#: The quick problems among those with K = 100.
 SOME = [p for p in PROBLEMS if p.n_topics == 100 and p.corpus != "arxiv_100k"]
 
 
 def start(problem, X, temperature):
-    """A pass of `partial_fit`, from a model that has seen one minibatch."""
+    """One pass of `partial_fit`, from a model that has seen one minibatch."""
     lda = TemperedLDA(
         problem.n_topics,
         total_samples=X.shape[0],
@@ -45,7 +45,7 @@ def start(problem, X, temperature):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.benchmark(timer=time.thread_time, group="learned temperatures, CPU")
 def test_learned_temperature(benchmark, load, problem, kind):
-    """Against a temperature that is given."""
+    """A learned temperature against a fixed one."""
     X = load(problem)
     run(
         benchmark,

@@ -1,9 +1,9 @@
-"""The parts of a pass by themselves, and what a pass takes in memory.
+"""The parts of a pass by themselves, and the memory of a pass.
 
     make bench
 
-The M-step is the step of lambda and the exp(E log beta) that follows from it; transform is
-of documents that were not fitted.  CPU seconds of the process on one thread.
+The M-step updates lambda and the exp(E log beta) that follows from it; `transform` is given
+documents that were not fitted.  CPU seconds of the process on one thread.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ M_STEPS = 10
 
 
 def many(m_step):
-    """Several, as one is short."""
+    """Several M-steps, because one is too short to time."""
     return lambda: [m_step() for _ in range(M_STEPS)]
 
 
 @pytest.mark.parametrize("n_words", [None, LAZY_WORDS], ids=["dense", "lazy"])
 @pytest.mark.benchmark(timer=time.process_time, group="parts")
 def test_m_step(benchmark, load, adapter, n_words):
-    """Of a minibatch with all words, or with some of them."""
+    """A minibatch that has all words, or some of them."""
     X, theirs = load(WIDE_PROBLEM), adapter(SCIKIT_LEARN)
     K, V = WIDE_PROBLEM.n_topics, X.shape[1]
     n_words = V if n_words is None else n_words
@@ -52,7 +52,7 @@ def test_m_step(benchmark, load, adapter, n_words):
 
 @pytest.mark.benchmark(timer=time.process_time, group="parts")
 def test_transform(benchmark, load, adapter):
-    """Against scikit-learn's, of topics learned from the same documents."""
+    """Against scikit-learn, with topics learned from the same documents."""
     X, theirs = load(TRANSFORM_PROBLEM), adapter(SCIKIT_LEARN)
     problem, fitted = TRANSFORM_PROBLEM, X[:1_000]
     methods = {
@@ -74,7 +74,7 @@ def test_transform(benchmark, load, adapter):
 @pytest.mark.parametrize("name", [*memory.OWN, SCIKIT_LEARN.name, *(r.name for r in RIVALS)])
 @pytest.mark.benchmark(timer=time.perf_counter, group="memory")
 def test_peak_memory(benchmark, load, adapter, name):
-    """Of one pass, each in a fresh process."""
+    """Peak memory of one pass, in a fresh process."""
     if not Path("/proc/self/clear_refs").exists():
         pytest.skip("peak memory is read from /proc/self, which this system does not have")
     for library in (SCIKIT_LEARN, *RIVALS):

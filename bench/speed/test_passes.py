@@ -2,11 +2,11 @@
 
     make bench
 
-One thread is timed in CPU seconds of the process, two threads against one in wall
-seconds.  Baseline and methods take turns, and the ratios that the table at the end of
-the output gives are medians over rounds: machines drift.  Two threads come first,
-before another library has filled the process's heap; on a machine that is busy with other
-work they wait for each other, and their figures mean nothing.
+One thread is timed in CPU seconds of the process, two threads against one in wall seconds.
+Baseline and methods take turns, because machines drift; the table at the end of the output has
+the medians of the ratios over rounds.  Two threads are timed first, before another library has
+filled the process's heap.  Their figures mean nothing on a machine that is busy with other work,
+because the threads then wait for each other.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bench.problems import PROBLEMS, SMALL_PROBLEMS
 from bench.speed.pairs import run
 
 problems = pytest.mark.parametrize("problem", PROBLEMS, ids=str)
-#: Calls that are timed together where one is short.
+#: Calls that are timed together where one would be too short.
 MANY_CALLS = 50
 
 
@@ -34,7 +34,7 @@ def row(problem):
 @pytest.mark.parametrize("call", ["partial_fit", "transform"])
 @pytest.mark.benchmark(timer=time.perf_counter, group="two threads, small")
 def test_two_threads_with_little_to_do(benchmark, load, problem, call):
-    """Against one thread: they must not cost anything."""
+    """Two threads must not be slower than one."""
     X = load(problem)
     repeats = MANY_CALLS if X.shape[0] < 100 else 2
     if call == "partial_fit":
@@ -75,7 +75,7 @@ def test_two_threads(benchmark, load, problem):
 @problems
 @pytest.mark.benchmark(timer=time.process_time, group="pass")
 def test_scikit_learn(benchmark, load, adapter, problem):
-    """On its trajectory, and from constant gamma in both dtypes."""
+    """On scikit-learn's trajectory, and from constant gamma in both dtypes."""
     X, theirs = load(problem), adapter(SCIKIT_LEARN)
     run(
         benchmark,

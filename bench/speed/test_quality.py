@@ -1,12 +1,12 @@
-"""Time to quality: the seconds in which a library reaches a held-out score.
+"""Time to quality: the seconds that a library needs to reach a held-out score.
 
     make bench
 
-Every library learns until it has stopped gaining or has used many times what another
-takes, under two priors: alpha = .1 and eta = .01, which are tomotopy's, and a larger eta.
-The topics as they are after each pass, or a few sweeps, are scored by one evaluator
-(fold_in.py), whose own settings the validation documents choose.  Seconds are CPU seconds
-of the process in passes, preparation and evaluation not counted.
+Every library learns until its score no longer rises, or until it has used many times what another
+needs.  There are two priors: alpha = .1 and eta = .01, which are tomotopy's, and a larger eta.
+After each pass, or every few sweeps, one evaluator (bench/studies/fold_in.py) scores the topics;
+its own settings are chosen on validation documents.  Seconds are CPU seconds of the process in
+passes; preparation and evaluation are not counted.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from bench.adapters import RIVALS, SCIKIT_LEARN, annealvi_lda
 from bench.problems import QUALITY_PROBLEMS
 from bench.studies import fold_in
 
-#: The share of documents that validate and, as many, that are scored.
+#: Share of the documents that validate; as many are scored.
 HELD_OUT = 0.1
 PRIORS = {"bbc_news": [(0.1, 0.01), (0.1, 0.25)], "debian_desc": [(0.1, 0.01), (0.1, 0.1)]}
-#: Passes, and passes between two looks.
+#: Number of passes, and after how many the topics are looked at.
 PASSES = {
     "scikit-learn": (6, 1),
     "gensim": (5, 1),
@@ -33,7 +33,7 @@ PASSES = {
     "BigARTM": (20, 2),
     "tomotopy": (200, 20),
 }
-#: What our fits run with: hot enough for the corpus, cooled linearly.
+#: Starting temperatures of our fits, which cool linearly.
 STARTS = {"bbc_news": 1.4, "debian_desc": 2.5}
 OPTIONS = dict(learning_method="online", learning_offset=2, max_iter=5)
 LENGTH = 0.7
@@ -47,7 +47,7 @@ def split(X):
 
 
 def watched(one_pass, n_passes, interval):
-    """Seconds and topics as passes are made."""
+    """Seconds so far and topics, after every `interval` passes."""
     path, spent = [], 0.0
     for done in range(1, n_passes + 1):
         began = time.process_time()
@@ -59,7 +59,7 @@ def watched(one_pass, n_passes, interval):
 
 
 def scored(path, validation, test):
-    """Held-out scores of a path of topics, by the fold-in that suits the last of them."""
+    """Held-out scores along a path of topics, by the fold-in that suits the last of them."""
     chosen = fold_in.choose(path[-1][1], validation)
     curve = [
         (seconds, chosen.score(topics, validation), chosen.score(topics, test))
@@ -69,7 +69,7 @@ def scored(path, validation, test):
 
 
 def keep(benchmark, problem, library, fit, X):
-    """Fit once, and write down what came out."""
+    """Fit once, and record the scores."""
     train, validation, test = split(X)
     path = benchmark.pedantic(fit, args=(train,), rounds=1)
     benchmark.extra_info |= scored(path, validation, test) | {

@@ -1,4 +1,4 @@
-"""The local step's rate beside the machine's limits; see roofline.py.
+"""The arithmetic rate of the local step beside the machine's limits; see roofline.py.
 
 make bench
 """

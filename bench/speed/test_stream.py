@@ -1,4 +1,4 @@
-"""A long stream, in a fresh process; see stream.py.
+"""A long stream in a fresh process; see stream.py.
 
 make bench
 """

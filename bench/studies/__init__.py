@@ -1,1 +1,1 @@
-"""How good: what tempering, defaults and learned temperatures gain, on real corpora."""
+"""Quality: what tempering, the defaults and learned temperatures gain."""

@@ -1,17 +1,18 @@
-"""What each ingredient of the default is worth, on corpora that none of it was chosen on.
+"""What each ingredient of the default is worth, on corpora on which none of it was chosen.
 
     python -m bench.studies.ablation [--seeds 3] [--topics 20 100] [--corpora ap ...]
 
-``us_addresses`` (presidents' addresses), ``ap`` (news wire) and ``reuters395``, split as the
-quality study splits (splits.py); held-out log-likelihood a word of test documents by one
-evaluator (fold_in.py), whose settings validation documents choose for each row, coherence
-(NPMI), diversity, stability between seeds, CPU seconds.  tomotopy, where it is installed, has
-200 sweeps and of three values of eta the one that validates best.
+The corpora are ``us_addresses`` (presidents' addresses), ``ap`` (news wire) and ``reuters395``,
+split as in the quality study (splits.py).  Printed is one table for each corpus and number of
+topics, the table of docs/defaults.md.  A row is the default with one thing changed.  It has the
+held-out log-likelihood per word of test documents by one evaluator (fold_in.py), whose settings
+are chosen on validation documents for each row; coherence (NPMI), diversity, stability between
+seeds, and CPU seconds.  tomotopy, where it is installed, makes 200 sweeps, with the one of three
+values of eta that validates best.
 """
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
 from itertools import combinations
@@ -25,11 +26,14 @@ from sklearn.preprocessing import normalize
 from annealvi import Annealed, TemperedLDA
 from annealvi.lda.defaults import passes
 from annealvi.metrics import topic_coherence, topic_diversity, topic_stability
-from bench.adapters import RIVALS
+from bench import parser
+from bench.adapters import RIVALS, mean_topics
+from bench.markdown import spread
 from bench.problems import Problem
 from bench.studies import fold_in, splits
 from bench.studies.study.scores import CHOOSERS
 
+#: Rows by name: parameters of TemperedLDA.  "times" is not one: it multiplies the passes.
 VARIANTS: dict[str, dict[str, Any]] = {
     "the default": {},
     'exp(E log β) (`topic_estimate="variational"`)': {"topic_estimate": "variational"},
@@ -41,11 +45,13 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "2.5 times the passes": {"times": 2.5},
     '`preset="sklearn"`, online': {"preset": "sklearn", "learning_method": "online"},
     'learned temperature (`"variational"`)': {"temperature": "variational"},
-    'one a document (`"local"`)': {"temperature": "local"},
+    'one per document (`"local"`)': {"temperature": "local"},
     "learned α": {"doc_topic_prior": "learn"},
     "`validation_fraction=0.1, n_init=3`": {"validation_fraction": 0.1, "n_init": 3},
 }
+#: A row that is no variant of the parameters.
 AVERAGED = "three short fits averaged, then fitted on"
+#: Of tomotopy.
 SWEEPS, ETAS = 200, (0.01, 0.1, 0.25)
 
 Fit = Callable[[Any, int, int], NDArray[np.float64]]
@@ -62,9 +68,9 @@ def ours(times: float = 1.0, **options: Any) -> Fit:
 
 
 def averaged(n_fits: int = 3, short: float = 0.3, rest: float = 0.7) -> Fit:
-    """Short fits whose topics are matched one to one and averaged, and a mild fit from there.
+    """Average the topics of short fits, matched one to one, and fit mildly from there.
 
-    `short` and `rest` are in passes of the default.
+    `short` and `rest` are fractions of the passes of the default.
     """
 
     def fit(X, n_topics, seed):
@@ -92,31 +98,32 @@ def tomotopy(adapter: Any, eta: float) -> Fit:
 
 
 def row(name: str, fit: Fit, split: splits.Split, n_topics: int, seeds: int) -> tuple[float, str]:
-    """The validation score, and a line of the table."""
+    """The validation score and a line of the table."""
     all_topics, seconds = [], []
     for seed in range(seeds):
         began = time.process_time()
         topics = np.asarray(fit(split.train, n_topics, seed), dtype=np.float64)
         seconds.append(time.process_time() - began)
-        all_topics.append(topics / topics.sum(axis=1, keepdims=True))
+        all_topics.append(mean_topics(topics))
     chosen = fold_in.choose(all_topics[0], split.validation[:CHOOSERS])
     validation = np.mean([chosen.score(topics, split.validation) for topics in all_topics])
     test = [chosen.score(topics, split.test) for topics in all_topics]
     coherence = np.mean([topic_coherence(topics, split.train).mean() for topics in all_topics])
     diversity = np.mean([topic_diversity(topics) for topics in all_topics])
-    stability = np.mean([topic_stability(*pair) for pair in combinations(all_topics, 2)])
+    pairs = [topic_stability(*pair) for pair in combinations(all_topics, 2)]
+    stability = np.mean(pairs) if pairs else np.nan
     return float(validation), (
-        f"| {name} | {np.mean(test):.3f} ± {np.std(test, ddof=1):.3f} | {coherence:.3f} "
+        f"| {name} | {spread(test)} | {coherence:.3f} "
         f"| {diversity:.2f} | {stability:.2f} | {np.mean(seconds):.2f} |"
     )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--topics", type=int, nargs="+", default=[20, 100])
-    parser.add_argument("--corpora", nargs="+", default=splits.OTHERS)
-    arguments = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--seeds", type=int, default=3)
+    options.add_argument("--topics", type=int, nargs="+", default=[20, 100])
+    options.add_argument("--corpora", nargs="+", default=splits.OTHERS)
+    arguments = options.parse_args()
     rival = next(library for library in RIVALS if library.name == "tomotopy")
     try:
         adapter = rival.adapter()
@@ -129,8 +136,10 @@ def main() -> None:
             print(
                 "| | held out | NPMI | diversity | stability | seconds |\n|---|---|---|---|---|---|"
             )
-            for name, options in VARIANTS.items():
-                print(row(name, ours(**options), split, n_topics, arguments.seeds)[1], flush=True)
+            for name, parameters in VARIANTS.items():
+                print(
+                    row(name, ours(**parameters), split, n_topics, arguments.seeds)[1], flush=True
+                )
             print(row(AVERAGED, averaged(), split, n_topics, arguments.seeds)[1], flush=True)
             if adapter is not None:
                 candidates = [

@@ -1,4 +1,4 @@
-"""One evaluator for the topics of every library: held-out log-likelihood a word."""
+"""One evaluator for the topics of every library: held-out log-likelihood per word."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from scipy import sparse
 from annealvi import TemperedLDA
 from annealvi.metrics import document_completion
 
-#: Pseudo-counts that E[beta] stands for: so many that q(beta) is a point.
+#: Pseudo-counts behind E[beta]: so many that q(beta) is a point.
 CERTAINTY = 1e12
-#: Priors of theta and shares of uniform noise in the topics, of which validation chooses.
+#: Priors of theta and shares of uniform noise in the topics, from which validation chooses.
 ALPHAS = (0.01, 0.03, 0.1, 0.3, 1.0)
 NOISE = (1e-6, 1e-3)
 
 
 class FoldIn(NamedTuple):
-    """How documents that were not fitted are given topics."""
+    """How topics are inferred for documents that were not fitted."""
 
     alpha: float
     noise: float
 
     def score(self, topics: NDArray[np.float64], X: sparse.csr_matrix) -> float:
-        """Document completion of X, in nats a hidden word.
+        """Document completion of X, in nats per hidden word.
 
         Half of each document's tokens give E[theta] by variational inference with E[beta]
         held; the other half is scored.
@@ -40,17 +40,17 @@ class FoldIn(NamedTuple):
             topic_word_prior=1.0,
             max_iter=0,
             preset="sklearn",
-            # said here, so that the evaluator stays what it is when defaults change
+            # given here, so that the evaluator does not change with the defaults
             temperature=1,
             mean_change_tol=1e-3,
             max_doc_update_iter=100,
         )
-        with np.errstate(over="ignore"):  # of bound_: such topics lie far from their prior
+        with np.errstate(over="ignore"):  # in bound_, because such topics lie far from their prior
             lda.fit(X[:1])
         return document_completion(lda, X)
 
 
 def choose(topics: NDArray[np.float64], X: sparse.csr_matrix) -> FoldIn:
-    """The fold-in that scores validation documents best."""
+    """The fold-in with the best score on validation documents."""
     candidates = (FoldIn(*pair) for pair in product(ALPHAS, NOISE))
     return max(candidates, key=lambda fold_in: fold_in.score(topics, X))

@@ -1,36 +1,35 @@
-"""Temperatures learned from the data against planned ones: T = 1 ELBO and held-out likelihood.
+"""Learned temperatures against planned ones: T = 1 ELBO and held-out likelihood.
 
     python -m bench.studies.learned [--corpus arxiv_100k] [--seeds 3] [--sparse] [--jobs 2]
-                            [--minibatch 100] [--offset 64] [--decay .7] [--passes 4] [--topics 100]
+        [--minibatch 100] [--offset 64] [--decay .7] [--passes 4] [--topics 100]
 
-Five families of methods: plain inference (SVI), annealed likelihood (AVI), annealed
-posterior (DASVI), one learned temperature (VT) and one a document (LVT), the last four in
-several variants.  The variant that a family is shown by is the one with the best held-out
-log-likelihood on validation documents, on the mean over seeds; it is reported on test
-documents, which chose nothing.  A second table has every variant.
+There are five families of methods: plain inference (SVI), annealed likelihood (AVI), annealed
+posterior (DASVI), one learned temperature (VT) and one per document (LVT).  The last four have
+several variants.  A line is printed for each fit, and two tables at the end (docs/evidence.md).
+The first has one variant of each family, the one with the best mean held-out log-likelihood on
+validation documents; its scores are those of test documents, which chose nothing.  The second
+table has every variant.  "Warned" counts the fits whose learned temperature was not near 1 at the
+end of its learning.  Seconds are those of the steps.
 
-K = 100, alpha = .1, eta = .01 (with --sparse both 1/K), kappa = .7.  Every fit of a seed
-starts from the same draws, sees the same minibatches and makes as many steps.  Training,
-validation and test documents, steps (SETTINGS below):
+K = 100, alpha = .1, eta = .01 (with --sparse both are 1/K), kappa = .7.  All fits of a seed start
+from the same draws, see the same minibatches and make the same number of steps.  Training,
+validation and test documents, and steps (SETTINGS below):
 
-- ``arxiv_100k``: rows 0 to 30,000; 30,000 to 31,500; 31,500 to 33,000.  4 passes in
-  minibatches of 100, tau = 64.
-- ``debian_desc``: all but the last 2,000 rows; the last 2,000 to 1,000; the last 1,000.
-  The same steps.
-- ``bbc_news``: all but the last 500 rows (1,725); the last 500 to 250; the last 250.  40
-  passes, which is as many words as 4 over the first; minibatches of 32 and tau = 256, the
-  steps that ``annealvi demo`` makes on a corpus of this size.
+- ``arxiv_100k``: rows 0 to 30,000; 30,000 to 31,500; 31,500 to 33,000.  4 passes in minibatches
+  of 100, tau = 64.
+- ``debian_desc``: all but the last 2,000 rows; the last 2,000 to 1,000; the last 1,000.  The same
+  steps.
+- ``bbc_news``: all but the last 500 rows (1,725); the last 500 to 250; the last 250.  40 passes,
+  which see as many words as 4 passes over the first corpus; minibatches of 32 and tau = 256, the
+  steps of ``annealvi demo`` on a corpus of this size.
 
-On a corpus as small as the last the step sizes decide as much as the temperature does, so look
-at it under others too, with the options: of minibatches of 32 and 100 with tau = 10 to 1024,
-plain inference is best by itself at 100 and 10, where no temperature gains over it.  "Warned"
-counts the fits whose learned temperature did not come near 1 by the end of its learning.
-Seconds are those of the steps.
+On a corpus as small as the last, step sizes matter as much as the temperature, so try others with
+the options.  With minibatches of 32 and 100 and tau = 10 to 1024, plain inference is best at 100
+and 10, where no temperature gains over it.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import warnings
 from collections.abc import Sequence
@@ -44,6 +43,8 @@ from annealvi import Annealed, Fixed, LocalVariational, TemperedLDA, Variational
 from annealvi.datasets import load_corpus
 from annealvi.metrics import document_completion
 from annealvi.temperature import Temperature
+from bench import parser
+from bench.markdown import spread, table
 
 COMMON = dict(
     n_components=100,
@@ -57,7 +58,7 @@ SETTINGS = {
     "debian_desc": COMMON | dict(batch_size=100, learning_offset=64, max_iter=4),
     "bbc_news": COMMON | dict(batch_size=32, learning_offset=256, max_iter=40),
 }
-#: Options that change them, and the least they may be.
+#: Options that change the settings: parameter and least value.
 OPTIONS = {
     "minibatch": ("batch_size", 1),
     "offset": ("learning_offset", 1.0),
@@ -65,7 +66,7 @@ OPTIONS = {
     "passes": ("max_iter", 1),
     "topics": ("n_components", 1),
 }
-#: Documents: training before the first row, validation before the second, test before the third.
+#: Rows at which training, validation and test documents end.
 SPLITS = {
     "arxiv_100k": (30_000, 31_500, 33_000),
     "debian_desc": (-2_000, -1_000, None),
@@ -87,7 +88,7 @@ class Problem(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """What one fit reached, a word, and what it took."""
+    """The scores of one fit, per word, and its seconds."""
 
     elbo: float
     validation: float
@@ -110,7 +111,7 @@ def load(corpus: str, changes: dict) -> Problem:
 def families() -> dict[str, dict[str, Temperature]]:
     """The variants of each family.
 
-    Lengths are fractions of the fit: of 4 passes, 1/4 is one and 1/40 a tenth of one.
+    Lengths are fractions of the fit: of 4 passes, 1/4 is one pass and 1/40 a tenth of a pass.
     """
     return {
         "SVI": {"T = 1": Fixed(1)},
@@ -162,81 +163,74 @@ def fit(problem: Problem, temperature: Temperature, seed: int, prior: dict, jobs
     )
 
 
-def spread(values: Sequence[float], digits: int = 3) -> str:
-    """Mean and standard deviation."""
-    deviation = f" ± {np.std(values, ddof=1):.{digits}f}" if len(values) > 1 else ""
-    return f"{np.mean(values):.{digits}f}{deviation}"
+Results = dict[str, dict[str, dict[str, list[Fit]]]]  # by corpus, family and variant
+
+
+def each(fits: Sequence[Fit], name: str) -> list[float]:
+    return [getattr(one, name) for one in fits]
 
 
 def mean(fits: Sequence[Fit], name: str) -> float:
-    return float(np.mean([getattr(one, name) for one in fits]))
+    return float(np.mean(each(fits, name)))
 
 
-Results = dict[str, dict[str, dict[str, list[Fit]]]]  # by corpus, family and variant
+def gain(fits: Sequence[Fit], by_family: dict[str, dict[str, list[Fit]]], name: str) -> str:
+    """What a score gains over plain inference."""
+    (baseline,) = by_family["SVI"].values()
+    return f"{mean(fits, name) - mean(baseline, name):+.3f}"
 
 
 def chosen_table(results: Results) -> str:
     """Each family by the variant that predicts validation documents best."""
-    lines = [
-        "| corpus | method | variant chosen | ELBO a word, T = 1 | against SVI "
-        "| held out a word, test | against SVI | seconds |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    header = ["corpus", "method", "variant chosen", "ELBO per word, T = 1", "against SVI"]
+    header += ["held out per word, test", "against SVI", "seconds"]
+    rows = []
     for corpus, by_family in results.items():
-        (baseline,) = by_family["SVI"].values()
         for family, variants in by_family.items():
             variant = max(variants, key=lambda name: mean(variants[name], "validation"))
             fits = variants[variant]
-            lines.append(
-                f"| {corpus} | {family} | {variant} | {spread([one.elbo for one in fits])} "
-                f"| {mean(fits, 'elbo') - mean(baseline, 'elbo'):+.3f} "
-                f"| {spread([one.test for one in fits])} "
-                f"| {mean(fits, 'test') - mean(baseline, 'test'):+.3f} "
-                f"| {spread([one.seconds for one in fits], 1)} |"
-            )
-    return "\n".join(lines)
+            row = [corpus, family, variant]
+            row += [spread(each(fits, "elbo")), gain(fits, by_family, "elbo")]
+            row += [spread(each(fits, "test")), gain(fits, by_family, "test")]
+            rows.append([*row, spread(each(fits, "seconds"), 1)])
+    return table(header, rows)
 
 
 def full_table(results: Results) -> str:
     """Every variant."""
-    lines = [
-        "| corpus | method | variant | ELBO a word, T = 1 | against SVI | held out, validation "
-        "| held out, test | against SVI | last learned T | warned | seconds |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
+    header = ["corpus", "method", "variant", "ELBO per word, T = 1", "against SVI"]
+    header += ["held out, validation", "held out, test", "against SVI"]
+    header += ["last learned T", "warned", "seconds"]
+    rows = []
     for corpus, by_family in results.items():
-        (baseline,) = by_family["SVI"].values()
         for family, variants in by_family.items():
             for variant, fits in variants.items():
-                learned = family in ("VT", "LVT")
-                lines.append(
-                    f"| {corpus} | {family} | {variant} | {spread([one.elbo for one in fits])} "
-                    f"| {mean(fits, 'elbo') - mean(baseline, 'elbo'):+.3f} "
-                    f"| {spread([one.validation for one in fits])} "
-                    f"| {spread([one.test for one in fits])} "
-                    f"| {mean(fits, 'test') - mean(baseline, 'test'):+.3f} "
-                    f"| {format(mean(fits, 'last'), '.2f') if learned else '–'} "
-                    f"| {sum(one.warned for one in fits) if learned else '–'} "
-                    f"| {mean(fits, 'seconds'):.1f} |"
-                )
-    return "\n".join(lines)
+                row = [corpus, family, variant]
+                row += [spread(each(fits, "elbo")), gain(fits, by_family, "elbo")]
+                row += [spread(each(fits, "validation")), spread(each(fits, "test"))]
+                row += [gain(fits, by_family, "test")]
+                if family in ("VT", "LVT"):
+                    row += [f"{mean(fits, 'last'):.2f}", f"{sum(each(fits, 'warned'))}"]
+                else:
+                    row += ["–", "–"]
+                rows.append([*row, f"{mean(fits, 'seconds'):.1f}"])
+    return table(header, rows)
 
 
 def main() -> None:
-    assert __doc__ is not None
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--corpus", choices=list(SETTINGS), action="append", help="by default all")
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--sparse", action="store_true", help="alpha = eta = 1/K")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    options = parser(__doc__)
+    options.add_argument("--corpus", choices=list(SETTINGS), action="append", help="default: all")
+    options.add_argument("--seeds", type=int, default=3)
+    options.add_argument("--sparse", action="store_true", help="alpha = eta = 1/K")
+    options.add_argument("--jobs", type=int, default=os.cpu_count())
     for option, (name, least) in OPTIONS.items():
-        parser.add_argument(f"--{option}", type=type(least), help=f"{name} of all corpora")
-    arguments = parser.parse_args()
+        options.add_argument(f"--{option}", type=type(least), help=f"{name} for all corpora")
+    arguments = options.parse_args()
     changes = {}
     for option, (name, least) in {"seeds": ("", 1), **OPTIONS}.items():
         value = getattr(arguments, option)
         if value is not None and value < least:
-            parser.error(f"--{option} must be at least {least}")
+            options.error(f"--{option} must be at least {least}")
         if value is not None and name:
             changes[name] = value
     prior = {} if arguments.sparse else dict(doc_topic_prior=0.1, topic_word_prior=0.01)

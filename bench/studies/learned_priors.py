@@ -1,14 +1,16 @@
 """What learning alpha and eta gains: held-out likelihood, coherence and diversity.
 
-For each corpus, number of topics and seed, TemperedLDA's defaults with neither, either and
-both priors learned.  Test documents are a tenth of the corpus, at most 1,000; their topics
-are inferred by the estimator itself, with the alpha that it has learned.  Prints the table
-of docs/evidence.md.
+    python -m bench.studies.learned_priors [--corpus kos ...] [--topics 20 ...] [--seeds 2]
+        [--estimate variational] [--preset sklearn] [--cold 4]
+
+For each corpus, number of topics and seed, TemperedLDA's defaults are fitted with neither prior
+learned, either, and both.  Test documents are a tenth of the corpus, at most 1,000; their topics
+are inferred by the estimator itself, with the alpha that it has learned.  Printed is the table of
+docs/evidence.md.
 """
 
 from __future__ import annotations
 
-import argparse
 import time
 from typing import NamedTuple
 
@@ -20,8 +22,10 @@ from annealvi.datasets import load_corpus
 from annealvi.metrics import document_completion
 from annealvi.metrics.topics import topic_coherence, topic_diversity
 from annealvi.models.lda import learned_priors
+from bench import parser
+from bench.markdown import spread
 
-#: Documents used of each corpus, test documents included.
+#: Documents used from each corpus, test documents included; None means all.
 CORPORA = {"bbc_news": None, "kos": None, "20ng_etm": None, "debian_desc": 11_000}
 VARIANTS = {
     "default": {},
@@ -71,29 +75,22 @@ def fit(
     )
 
 
-def spread(values: np.ndarray, sign: str = "") -> str:
-    """Mean and standard deviation over seeds."""
-    deviation = f" ± {np.std(values, ddof=1):.4f}" if len(values) > 1 else ""
-    return f"{np.mean(values):{sign}.4f}{deviation}"
-
-
 def main() -> None:
-    assert __doc__ is not None
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--corpus", choices=list(CORPORA), action="append", help="by default all")
-    parser.add_argument("--topics", type=int, action="append", help="by default 20 and 100")
-    parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument(
-        "--estimate", choices=("map", "variational"), help="by default the preset's"
+    options = parser(__doc__)
+    options.add_argument("--corpus", choices=list(CORPORA), action="append", help="default: all")
+    options.add_argument("--topics", type=int, action="append", help="default: 20 and 100")
+    options.add_argument("--seeds", type=int, default=2)
+    options.add_argument(
+        "--estimate", choices=("map", "variational"), help="default: that of the preset"
     )
-    parser.add_argument("--preset", choices=("annealvi", "sklearn"), default="annealvi")
-    parser.add_argument("--cold", type=float, help="learn at this T and below, to see why not")
-    arguments = parser.parse_args()
+    options.add_argument("--preset", choices=("annealvi", "sklearn"), default="annealvi")
+    options.add_argument("--cold", type=float, help="learn priors at this T and below")
+    arguments = options.parse_args()
     if arguments.cold is not None:
         learned_priors.COLD = arguments.cold
     common = dict(preset=arguments.preset, topic_estimate=arguments.estimate or "auto")
     print(
-        "| corpus, K | learned | held out a word | against default | NPMI | diversity "
+        "| corpus, K | learned | held out per word | against default | NPMI | diversity "
         "| α: least, median, largest | η | seconds |\n|---|---|---|---|---|---|---|---|---|"
     )
     for corpus in arguments.corpus or CORPORA:
@@ -111,8 +108,8 @@ def main() -> None:
                     default = scores
                 alpha = ", ".join(f"{value:.3f}" for value in mean.alpha)
                 print(
-                    f"| {corpus}, {n_topics} | {name} | {spread(scores)} "
-                    f"| {spread(scores - default, '+')} "
+                    f"| {corpus}, {n_topics} | {name} | {spread(scores, 4)} "
+                    f"| {spread(scores - default, 4, '+')} "
                     f"| {mean.npmi:.3f} | {mean.diversity:.3f} "
                     f"| {alpha} | {mean.eta:.4f} | {mean.seconds:.2f} |",
                     flush=True,

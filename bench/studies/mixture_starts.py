@@ -1,35 +1,32 @@
-"""Does it matter to the mixtures where they start?  Tables of docs/evidence.md.
+"""Does it matter where the mixtures start?  Tables of docs/evidence.md.
 
-    python -m bench.studies.mixture_starts
+    python -m bench.studies.mixture_starts [--seeds 20]
 
-Factorial mixtures: the toys of bench/studies/mixtures.py, random patterns in 64 dimensions and
-scikit-learn's digits.  Beside the inits of TemperedFMM there are two that it does not have:
-uniformly drawn rows of X at the length of "random", and D^2 sampling on what earlier seeds
-leave of the data ("residuals").  Gaussian mixtures: real data and blobs, every init_params.
-Of factorial mixtures, one start is the mean over seeds and restarts; best of five is that of
-the ELBO, a mean over seeds; the digits are one data set and get a fifth of the seeds.  Of
-Gaussian mixtures there are ten starts.
+Factorial mixtures are fitted to the toys of bench/studies/mixtures.py, to random patterns in 64
+dimensions and to scikit-learn's digits.  Besides the inits of TemperedFMM there are two that it
+does not have: rows of X drawn uniformly and scaled to the length of "random", and D^2 sampling on
+what earlier seeds leave of the data ("residuals").  Printed are the ELBO and the components found:
+of one start, as the mean over seeds and restarts, and of the start with the best ELBO of five, as
+the mean over seeds.  The digits are one data set and get a fifth of the seeds.
+
+Gaussian mixtures are fitted to real data and blobs, from ten starts with every init_params.
 """
 
 from __future__ import annotations
 
-import argparse
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import kmeans_plusplus
-from sklearn.datasets import load_digits, load_iris, load_wine, make_blobs
-from sklearn.decomposition import PCA
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.preprocessing import scale
+from sklearn.datasets import load_digits, make_blobs
 
 from annealvi import TemperedFMM, TemperedGaussianMixture
 from annealvi.datasets import make_shape_mixture
 from annealvi.metrics import component_recovery
-from bench.studies.mixtures import shape_sets
+from bench import parser
+from bench.studies.mixtures import DIGITS, ignore_warnings, real_problems, shape_sets
 
 RESTARTS, GMM_STARTS = 5, 10
 TOY = dict(prior_probability=0.3, noise_variance=0.1, component_variance=0.35, tol=0)
@@ -39,23 +36,23 @@ Start = Callable[[NDArray, int, np.random.RandomState], NDArray]
 
 
 def uniform_rows(X: NDArray, n_components: int, rng: np.random.RandomState) -> NDArray:
-    """Uniformly drawn rows, scaled as init="kmeans++" scales them where noise is learned."""
+    """Uniformly drawn rows, scaled as by init="kmeans++" with learned noise."""
     rows = X[rng.choice(len(X), n_components, replace=False)]
     length = np.sqrt(min(2 * X.var(), X.shape[1] * np.mean(X**2)))
     return rows * (length / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
 def uniform_toy_rows(X: NDArray, n_components: int, rng: np.random.RandomState) -> NDArray:
-    """The same where the noise is known."""
+    """The same with known noise."""
     rows = X[rng.choice(len(X), n_components, replace=False)]
     return rows * (np.sqrt(2 * 0.1) / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
 def residuals(X: NDArray, n_components: int, rng: np.random.RandomState) -> NDArray:
-    """D^2 sampling where a seed is taken from the data that it explains part of.
+    """D^2 sampling in which each seed is subtracted from the data that it partly explains.
 
-    A seed is what is left of a datum, drawn with odds proportional to its square; of a few
-    draws the one that leaves least is kept, as k-means++ does.
+    A seed is the remainder of a datum, drawn with probability proportional to its squared norm.
+    As in k-means++, the one of a few draws that leaves least is kept.
     """
     left, seeds = X.copy(), np.empty((n_components, X.shape[1]))
     for k in range(n_components):
@@ -72,7 +69,10 @@ def residuals(X: NDArray, n_components: int, rng: np.random.RandomState) -> NDAr
 
 
 def factor_problems() -> dict[str, tuple[int, dict[str, Any], Callable[[int], Any]]]:
-    """K, options, and data and true components (or None) of a seed."""
+    """For each problem: K, parameters, and a function from a seed to data and true components.
+
+    The true components are None where there are none.
+    """
 
     def toy(shapes: NDArray, n_samples: int) -> Callable[[int], Any]:
         def make(seed: int) -> tuple[NDArray, NDArray]:
@@ -119,12 +119,9 @@ def factors(n_seeds: int) -> None:
 
 def gaussians(n_starts: int) -> None:
     """Gaussian mixtures: ELBO/N."""
-    digits = PCA(10, random_state=0).fit_transform(load_digits().data)
-    problems = {
-        "iris, K=3": (load_iris().data, 3),
-        "wine, K=3": (scale(load_wine().data), 3),
-        "digits, 10 principal components, K=10": (digits, 10),
-        "digits, 10 principal components, K=30": (digits, 30),
+    problems = real_problems()
+    problems |= {
+        "digits, 10 principal components, K=30": (problems[DIGITS][0], 30),
         "30 blobs in 2 dimensions, K=30": (
             make_blobs(3000, centers=30, center_box=(-20, 20), random_state=0)[0],
             30,
@@ -146,7 +143,7 @@ def gaussians(n_starts: int) -> None:
 
 
 def summary(bounds: NDArray, found: NDArray | None) -> str:
-    """One start and best of all, means over seeds."""
+    """One start, and the best of all starts: means over seeds."""
     best = np.arange(len(bounds)), bounds.argmax(axis=1)
     if found is None:
         return f"{bounds.mean():7.2f}, {bounds[best].mean():7.2f}"
@@ -156,13 +153,11 @@ def summary(bounds: NDArray, found: NDArray | None) -> str:
     )
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
-    parser.add_argument("--seeds", type=int, default=20)
-    arguments = parser.parse_args(argv)
-    warnings.simplefilter("ignore", ConvergenceWarning)
-    warnings.filterwarnings("ignore", message="All .* components are switched off")
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("--seeds", type=int, default=20)
+    arguments = options.parse_args()
+    ignore_warnings()
     factors(arguments.seeds)
     gaussians(GMM_STARTS)
 

@@ -1,21 +1,24 @@
 """Does tempering find better optima of the mixtures?  The tables of docs/evidence.md.
 
-    python -m bench.studies.mixtures
+    python -m bench.studies.mixtures [--seeds 20] [--starts 100]
 
-Toy of the factorial mixture (Mandt et al. 2016, Fig. 4): N = 1,000 images of 4 x 4 pixels
-that are sums of 8 shapes, pi = .3, sigma_n = .1, sigma_mu = .35, starts nu = pi and
-m ~ N(0, sigma_mu), the same for every method; the shipped shapes, bars, and random ones.
-Mixture of two Gaussians (Katahira et al. 2008): how many of 100 starts N(0, 6^2) end in
-the better of the two optima.  Real data: mixtures with learned precisions.  And what the
-defaults are made from: many dimensions, and sweeps over new data that cool.
+Printed are five parts:
+
+- The toy of the factorial mixture (Mandt et al. 2016, Fig. 4): N = 1,000 images of 4 x 4 pixels
+  that are sums of 8 shapes, pi = .3, sigma_n = .1, sigma_mu = .35.  The starts are nu = pi and
+  m ~ N(0, sigma_mu), the same for every method.  The shapes are the shipped ones, bars, and random
+  ones.
+- Factorial mixtures in many dimensions, on which the defaults rest.
+- Sweeps over new data, with and without cooling, on which the defaults rest as well.
+- A mixture of two Gaussians (Katahira et al. 2008): how many of 100 starts N(0, 6^2) end in the
+  better of the two optima.
+- Gaussian mixtures with learned precisions on real data.
 """
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +31,7 @@ from sklearn.preprocessing import scale
 from annealvi import Annealed, Proximity, TemperedFMM, TemperedGaussianMixture, Variational
 from annealvi.datasets import load_shapes, make_shape_mixture
 from annealvi.metrics import component_recovery
+from bench import parser
 
 FMM_METHODS: dict[str, dict[str, Any]] = {
     "VI": dict(temperature=1, max_iter=100),
@@ -54,6 +58,9 @@ GMM_METHODS: dict[str, Any] = {
 }
 
 
+DIGITS = "digits, 10 principal components, K=10"
+
+
 def shape_sets() -> dict[str, NDArray[np.float64]]:
     """Shapes of 4 x 4 pixels: shipped, bars, random."""
     rows = [np.outer(row, np.ones(4)).ravel() for row in np.eye(4)]
@@ -67,7 +74,7 @@ def shape_sets() -> dict[str, NDArray[np.float64]]:
 
 
 def factors(n_seeds: int) -> None:
-    """ELBO/N and components recovered, a row a method."""
+    """ELBO/N and components recovered, one row per method."""
     for name, shapes in shape_sets().items():
         print(f"\nfactorial mixture, {name} shapes, {n_seeds} seeds")
         toys = [make_shape_mixture(1000, shapes=shapes, random_state=s) for s in range(n_seeds)]
@@ -97,7 +104,7 @@ def factors(n_seeds: int) -> None:
 
 
 def dimensions(n_seeds: int) -> None:
-    """Where there are many dimensions: long draws and hot starts switch components off."""
+    """The same in many dimensions, where long draws and hot starts switch components off."""
     methods: dict[str, dict[str, Any]] = {
         "VI from the prior": dict(temperature=1, init="prior"),
         "VI": dict(temperature=1),
@@ -122,7 +129,7 @@ def dimensions(n_seeds: int) -> None:
 
 
 def inference(n_seeds: int) -> None:
-    """What cooling the sweeps over new data gains, with the components held."""
+    """What cooling the sweeps over new data gains, with the components fixed."""
     from annealvi.models.fmm import model as module
 
     print(f"\nfactorial mixture: sweeps over new data, {n_seeds} seeds, shipped shapes")
@@ -143,7 +150,7 @@ def inference(n_seeds: int) -> None:
 
 
 def two_gaussians(n_starts: int) -> None:
-    """How many starts end in the better optimum."""
+    """Share of starts that end in the better optimum."""
     rng = np.random.RandomState(0)
     z = rng.random_sample(500) < 0.3
     X = (np.where(z, 4.0, -4.0) + rng.standard_normal(500))[:, None]
@@ -167,20 +174,23 @@ def two_gaussians(n_starts: int) -> None:
                 for means in starts
             ]
         )
-        better = np.mean(bounds > -2.1)  # the optima lie at -2.05 and -2.35 a datum
+        better = np.mean(bounds > -2.1)  # the optima lie at -2.05 and -2.35 per datum
         print(f"{method:28s} better optimum {better:4.0%}")
 
 
-def real_data(n_seeds: int) -> None:
-    """ELBO/N of mixtures with learned precisions, annealed and not."""
-    digits = PCA(10, random_state=0).fit_transform(load_digits().data)
-    problems = {
+def real_problems() -> dict[str, tuple[NDArray[np.float64], int]]:
+    """Data and K of Gaussian mixtures on real data."""
+    return {
         "iris, K=3": (load_iris().data, 3),
         "wine, K=3": (scale(load_wine().data), 3),
-        "digits, 10 principal components, K=10": (digits, 10),
+        DIGITS: (PCA(10, random_state=0).fit_transform(load_digits().data), 10),
     }
+
+
+def real_data(n_seeds: int) -> None:
+    """ELBO/N of mixtures with learned precisions, with and without annealing."""
     print(f"\nGaussian mixtures on real data: ELBO/N, mean and sd over {n_seeds} seeds")
-    for name, (X, n_components) in problems.items():
+    for name, (X, n_components) in real_problems().items():
         for init in ("kmeans", "random_from_data"):
             line = f"{name:38s} {init:17s}"
             for temperature in (1, "annealed"):
@@ -197,14 +207,18 @@ def real_data(n_seeds: int) -> None:
             print(line)
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
-    parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--starts", type=int, default=100)
-    arguments = parser.parse_args(argv)
+def ignore_warnings() -> None:
+    """Ignore warnings that a fit has not converged, or has switched all components off."""
     warnings.simplefilter("ignore", ConvergenceWarning)
     warnings.filterwarnings("ignore", message="All .* components are switched off")
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("--seeds", type=int, default=20)
+    options.add_argument("--starts", type=int, default=100)
+    arguments = options.parse_args()
+    ignore_warnings()
     factors(arguments.seeds)
     dimensions(arguments.seeds)
     inference(arguments.seeds)

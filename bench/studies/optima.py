@@ -2,16 +2,15 @@
 
     python -m bench.studies.optima [--seeds 3] [--passes 4] [--sparse]
 
-K = 100, alpha = .1, eta = .01 (with --sparse both 1/K = .01), tau = 64, kappa = .7,
-minibatches of 100, 4 passes, on the first 30,000 abstracts of ``arxiv_100k`` (held
-out: rows 30,000 to 33,000) and on
-``debian_desc`` without its last 1,000 descriptions, which are held out.  Every method
-starts from the same draws, sees the same minibatches and makes the same local steps.
+K = 100, alpha = .1, eta = .01 (with --sparse both are 1/K = .01), tau = 64, kappa = .7,
+minibatches of 100, 4 passes.  The corpora are the first 30,000 abstracts of ``arxiv_100k`` (held
+out: rows 30,000 to 33,000) and ``debian_desc`` without its last 1,000 descriptions, which are
+held out.  Every method starts from the same draws, sees the same minibatches and makes the same
+local steps.  A line is printed for each fit, and at the end the table of docs/evidence.md.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import time
 
@@ -20,6 +19,8 @@ import numpy as np
 from annealvi import Annealed, TemperedLDA
 from annealvi.datasets import load_corpus
 from annealvi.metrics import document_completion
+from bench import parser
+from bench.markdown import spread, table
 
 SETTINGS = dict(
     n_components=100,
@@ -43,6 +44,7 @@ METHODS = {
 
 
 def problems():
+    """Name, training documents and held-out documents of each corpus."""
     arxiv = load_corpus("arxiv_100k").data
     debian = load_corpus("debian_desc").data
     yield "arxiv_100k", arxiv[:30_000], arxiv[30_000:33_000]
@@ -50,24 +52,21 @@ def problems():
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--sparse", action="store_true", help="alpha = eta = 1/K")
-    parser.add_argument("--passes", type=int, default=SETTINGS["max_iter"])
-    arguments = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--seeds", type=int, default=3)
+    options.add_argument("--sparse", action="store_true", help="alpha = eta = 1/K")
+    options.add_argument("--passes", type=int, default=SETTINGS["max_iter"])
+    arguments = options.parse_args()
     settings = SETTINGS | dict(max_iter=arguments.passes)
     if arguments.sparse:
         settings |= dict(doc_topic_prior=None, topic_word_prior=None)
-    lines = [
-        "| corpus | method | ELBO a word, T = 1 | against SVI "
-        "| held out a word | against SVI | seconds |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    scores = ("ELBO per word, T = 1", "against SVI", "held out per word", "against SVI")
+    rows = []
     for corpus, X, held_out in problems():
         baseline: tuple[float, float] | None = None
         for method, temperature in METHODS.items():
             if getattr(temperature, "passes", None) and temperature.passes >= arguments.passes:
-                continue  # nothing would be left at T = 1
+                continue  # no pass would be left at T = 1
             elbo, score, seconds = [], [], []
             for seed in range(arguments.seeds):
                 lda = TemperedLDA(
@@ -81,18 +80,21 @@ def main() -> None:
                 seconds.append(lda.history_["seconds"][-1])
                 print(
                     f"{corpus}, {method}, seed {seed}: {elbo[-1]:.4f} {score[-1]:.4f} "
-                    f"{seconds[-1]:.1f} s in steps, {total:.1f} s in all",
+                    f"{seconds[-1]:.1f} s in steps, {total:.1f} s in total",
                     flush=True,
                 )
             if baseline is None:
                 baseline = (np.mean(elbo), np.mean(score))
-            lines.append(
-                f"| {corpus} | {method} | {np.mean(elbo):.3f} ± {np.std(elbo, ddof=1):.3f} "
-                f"| {np.mean(elbo) - baseline[0]:+.3f} "
-                f"| {np.mean(score):.3f} ± {np.std(score, ddof=1):.3f} "
-                f"| {np.mean(score) - baseline[1]:+.3f} | {np.mean(seconds):.1f} |"
+            gains = np.mean(elbo) - baseline[0], np.mean(score) - baseline[1]
+            rows.append(
+                [
+                    *(corpus, method),
+                    *(spread(elbo), f"{gains[0]:+.3f}"),
+                    *(spread(score), f"{gains[1]:+.3f}"),
+                    f"{np.mean(seconds):.1f}",
+                ]
             )
-    print("\n".join(lines))
+    print(table(["corpus", "method", *scores, "seconds"], rows))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The quality study: methods x corpora x K x seeds, by one evaluator.
+"""The quality study: methods x corpora x K x seeds, scored by one evaluator.
 
     make quality
 
@@ -8,9 +8,10 @@ or, step by step,
     python -m bench.studies.quality score
     python -m bench.studies.quality report
 
-Documents are those of splits.py.  Each rival has the configuration that validates best at
-seed 0 in that corpus and K, and is fitted with it from the other seeds.  What has been
-fitted or scored already is not done again.
+The first step fits and scores, the second prints the scores, the third writes the tables of
+docs/quality.md and the figure beside it.  Documents are those of splits.py.  Each rival gets the
+configuration that validates best at seed 0 for that corpus and K, and is fitted with it from the
+other seeds.  Fits and scores are kept in --folder and not done again.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from bench import CHECKOUT
+from bench import CHECKOUT, parser
+from bench.markdown import between_markers
 from bench.speed import machine
-from bench.speed.report import between_markers
 from bench.studies import splits
 from bench.studies.study import figure, fits, summary, tables
 from bench.studies.study.methods import FAMILIES, ONE_PASS, OURS
@@ -28,37 +29,38 @@ from bench.studies.study.store import Cell, Store
 
 SIZES = (20, 100, 500)
 DOCS = CHECKOUT / "docs" / "quality.md"
-#: All fits but those that stand for another's seconds.
+#: What is fitted by default: all but the fits that only measure the seconds of a pass.
 EVERYTHING = [name for name in (*FAMILIES, *OURS) if name != ONE_PASS]
 
 
 def arguments() -> argparse.Namespace:
-    assert __doc__ is not None
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("stage", choices=["fit", "score", "report"])
-    parser.add_argument("--folder", type=Path, default=CHECKOUT / "build" / "quality")
-    parser.add_argument("--corpora", nargs="+", choices=list(splits.CORPORA))
-    parser.add_argument("--topics", nargs="+", type=int, default=SIZES)
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
-    parser.add_argument("--methods", nargs="+", choices=[*FAMILIES, *OURS])
-    parser.add_argument("--again", action="store_true", help="score: coherence and so on anew")
-    parser.add_argument("--docs", type=Path, default=DOCS, help="report: what is written to")
-    return parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("stage", choices=["fit", "score", "report"])
+    options.add_argument("--folder", type=Path, default=CHECKOUT / "build" / "quality")
+    options.add_argument("--corpora", nargs="+", choices=list(splits.CORPORA))
+    options.add_argument("--topics", nargs="+", type=int, default=SIZES)
+    options.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    options.add_argument("--methods", nargs="+", choices=[*FAMILIES, *OURS])
+    options.add_argument(
+        "--again", action="store_true", help="score: compute coherence, diversity, stability anew"
+    )
+    options.add_argument("--docs", type=Path, default=DOCS, help="report: the document to write")
+    return options.parse_args()
 
 
 def fit(store: Store, cells: list[Cell], names: list[str], seeds: list[int]) -> None:
-    """Fit and score, a line a method; libraries that are not installed are skipped."""
+    """Fit and score, one line per method; libraries that are not installed are skipped."""
     for cell in cells:
         for name in names:
             library = FAMILIES[name].rival if name in FAMILIES else None
             if library is not None and library.version() is None:
-                print(f"{name} is not installed and skipped.")
+                print(f"{name} is not installed, so it is skipped.")
                 continue
             summary.append(store, cell, fits.fit(store, cell, name, seeds))
 
 
 def report(store: Store, results: tables.Results, docs: Path) -> None:
-    """Tables into the text, and the figure beside it."""
+    """Write the tables into the document, and the figure beside it."""
     about = machine.describe()
     versions = ", ".join(f"{name} {value}" for name, value in machine.versions().items())
     parts = [

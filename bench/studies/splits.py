@@ -1,4 +1,4 @@
-"""The corpora of the quality study, and which documents train, validate and test."""
+"""The corpora of the quality study, and their training, validation and test documents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scipy import sparse
 
 from annealvi.datasets import load_corpus
 
-#: The first documents of each corpus; None is all of them.
+#: How many documents of each corpus are used, from the first; None means all.
 CORPORA: dict[str, int | None] = {
     "bbc_news": None,
     "debian_desc": None,
@@ -19,16 +19,16 @@ CORPORA: dict[str, int | None] = {
     "kos": None,
     "imdb_100k": 20_000,
 }
-#: Corpora that nothing was chosen on, whole.
+#: Corpora on which nothing was chosen; all documents are used.
 OTHERS = ("us_addresses", "ap", "reuters395")
-#: Of the permutation: every method, seed and session has the same documents.
+#: Seed of the permutation: the same documents for every method and every seed of a fit.
 SEED = 20_251
-#: The share of documents that validate and, as many, that test; and no more than so many.
+#: Share of the documents that validate, and as many test; and the most documents of each.
 HELD_OUT, MOST = 0.1, 2_000
 
 
 class Split(NamedTuple):
-    """Rows of one corpus, csr_matrix of float64; the columns are the whole corpus's."""
+    """Rows of one corpus, csr_matrix of float64; the columns are those of the whole corpus."""
 
     train: sparse.csr_matrix
     validation: sparse.csr_matrix
@@ -36,12 +36,12 @@ class Split(NamedTuple):
 
 
 def load(corpus: str) -> Split:
-    """The documents of a corpus, empty ones left out, in a fixed random order.
+    """Split the documents of a corpus, in a fixed random order and without empty ones.
 
     Parameters
     ----------
     corpus : str
-        A key of CORPORA, or one of OTHERS.
+        One of CORPORA or OTHERS.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def load(corpus: str) -> Split:
     Raises
     ------
     FileNotFoundError
-        Where `load_corpus` does not find it.
+        If `load_corpus` does not find the corpus.
     """
     X = sparse.csr_matrix(load_corpus(corpus).data)[: CORPORA.get(corpus)].astype(np.float64)
     X = X[np.diff(X.indptr) > 0]

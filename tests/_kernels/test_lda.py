@@ -8,6 +8,7 @@ from scipy.special import psi
 
 from annealvi.model import Batch, Tempering
 from annealvi.models.lda import LDA, LocalOptions
+from annealvi.models.lda.documents import Documents
 
 DTYPES = (np.float32, np.float64)
 
@@ -66,7 +67,7 @@ def make(
     )
     rng = np.random.RandomState(1)
     model.rng = rng
-    model.set_topics(rng.gamma(0.3, 1.0, (n_topics, n_features)) + 0.02)
+    model.topics.assign(rng.gamma(0.3, 1.0, (n_topics, n_features)) + 0.02)
     return model
 
 
@@ -79,10 +80,10 @@ def test_local_step(counts, dtype, n_topics, instruction_set):
         local = model.local_step(
             Batch(counts.astype(dtype), slice(0, 60)), Tempering(b), moments=True
         )
-        gamma = model.infer(counts.astype(dtype), Tempering(b))
+        gamma = model.documents.infer(counts.astype(dtype), Tempering(b))
         expected = naive_local_step(
             counts.toarray(),
-            model.topics.astype(np.float64),
+            model.topics.components.astype(np.float64),
             alpha,
             np.full(60, b),
             np.ones((60, n_topics)),
@@ -93,7 +94,7 @@ def test_local_step(counts, dtype, n_topics, instruction_set):
         statistics = dense(local.statistics)[:, :n_topics]
         assert_allclose(statistics.T, expected[1], rtol=rtol, atol=1e-30 + rtol / 100)
         assert_allclose(local.energy, expected[2], rtol=rtol, atol=rtol)
-        bound = model.document_bound(counts.astype(dtype), gamma, Tempering(b))
+        bound = model.documents.bound(counts.astype(dtype), gamma, Tempering(b))
         assert_allclose(b * local.energy + local.entropy, bound, rtol=rtol, atol=10 * rtol)
 
 
@@ -106,7 +107,7 @@ def test_an_inverse_temperature_for_each_document(counts, dtype, instruction_set
     local = model.local_step(Batch(counts.astype(dtype), slice(0, 60)), tempering, moments=True)
     expected = naive_local_step(
         counts.toarray(),
-        model.topics.astype(np.float64),
+        model.topics.components.astype(np.float64),
         np.full(6, 0.1),
         b.astype(dtype).astype(np.float64),
         np.ones((60, 6)),
@@ -126,7 +127,7 @@ def test_random_start_adds_eps_as_scikit_learn_does(counts, dtype, instruction_s
     local = model.local_step(Batch(counts.astype(dtype), slice(0, 60)), Tempering())
     expected = naive_local_step(
         counts.toarray(),
-        model.topics.astype(np.float64),
+        model.topics.components.astype(np.float64),
         np.full(6, 0.1),
         np.ones(60),
         start.astype(np.float64),
@@ -145,8 +146,8 @@ def test_global_step(counts, dtype, eta, instruction_set):
     eta = {"words": rng.rand(41) + 0.1, "topics": rng.rand(6, 41) + 0.1}.get(eta, eta)
     for form in ("likelihood", "posterior"):
         model = make(6, 41, dtype)
-        model.eta = np.asarray(eta, dtype=np.float64)
-        before = model.topics.astype(np.float64).copy()
+        model.topics.set_eta(np.asarray(eta, dtype=np.float64))
+        before = model.topics.components.astype(np.float64).copy()
         tempering = Tempering(0.5, form)
         local = model.local_step(Batch(counts.astype(dtype), slice(10, 40)), tempering)
         values = dense(local.statistics)[:, :6]
@@ -156,8 +157,10 @@ def test_global_step(counts, dtype, eta, instruction_set):
         else:  # lambda <- (1 - rho T) lambda + rho (eta + scale * sum n phi)
             expected = 0.4 * before + 0.3 * (eta + 2.5 * values.T / 0.5)
         rtol = 1e-12 if dtype is np.float64 else 1e-5
-        assert_allclose(model.topics, expected, rtol=rtol)
-        assert_allclose(model.topic_sums, model.topics.sum(axis=1, dtype=np.float64), rtol=1e-12)
+        assert_allclose(model.topics.components, expected, rtol=rtol)
+        assert_allclose(
+            model.topics.sums, model.topics.components.sum(axis=1, dtype=np.float64), rtol=1e-12
+        )
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -174,7 +177,7 @@ def test_any_number_of_threads_gives_the_same_bits(dtype, index, instruction_set
         for tempering in (Tempering(), Tempering(0.6), Tempering(inverse)):
             local = model.local_step(Batch(X, slice(0, 500)), tempering, moments=True)
             model.global_step(local.statistics, 0.5, 1.0, tempering)
-            results.append((n_threads, model.topics.copy(), local.energy, local.entropy))
+            results.append((n_threads, model.topics.components.copy(), local.energy, local.entropy))
     for i in range(3):
         for j in (3, 6):
             for one, other in zip(results[i][1:], results[i + j][1:], strict=True):
@@ -184,16 +187,16 @@ def test_any_number_of_threads_gives_the_same_bits(dtype, index, instruction_set
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_blocks_of_documents_add_up(dtype, monkeypatch, counts):
     whole = make(6, 41, dtype)
-    whole.document_topics = np.ones((60, 6), dtype=dtype)
+    whole.documents.gamma = np.ones((60, 6), dtype=dtype)
     blocks = make(6, 41, dtype)
-    blocks.document_topics = np.ones((60, 6), dtype=dtype)
+    blocks.documents.gamma = np.ones((60, 6), dtype=dtype)
     X = counts.astype(dtype)
     one = whole.local_step(Batch(X, slice(0, 60)), Tempering(0.7), moments=True)
     monkeypatch.setattr(
-        LDA, "_blocks", lambda self, rows: [slice(0, 7), slice(7, 50), slice(50, 60)]
+        Documents, "blocks", lambda self, rows: [slice(0, 7), slice(7, 50), slice(50, 60)]
     )
     many = blocks.local_step(Batch(X, slice(0, 60)), Tempering(0.7), moments=True)
-    assert_array_equal(whole.document_topics, blocks.document_topics)
+    assert_array_equal(whole.documents.gamma, blocks.documents.gamma)
     assert_array_equal(one.energy, many.energy)
     assert_array_equal(one.statistics.seen, many.statistics.seen)
     seen = one.statistics.seen.astype(bool)
@@ -210,7 +213,7 @@ def test_float32_does_not_underflow(n_topics):
     model = LDA(n_topics, 300, alpha=1 / 500, eta=1 / 500, dtype=np.float32)
     topics = np.full((n_topics, 300), 1 / 500)
     topics[rng.randint(n_topics, size=300), np.arange(300)] = 5e4
-    model.set_topics(topics)
+    model.topics.assign(topics)
     for b in (1.0, 0.25):
         model.rng = rng
         local = model.local_step(Batch(X, slice(0, 50)), Tempering(b))
@@ -227,8 +230,8 @@ def test_long_documents_in_float32():
     gammas = {}
     for dtype in DTYPES:
         model = LDA(3, n_features, alpha=0.1, eta=0.1, dtype=dtype)
-        model.set_topics(np.random.RandomState(1).gamma(1.0, 1.0, (3, n_features)) + 0.01)
-        gammas[dtype] = model.infer(X.astype(dtype))
+        model.topics.assign(np.random.RandomState(1).gamma(1.0, 1.0, (3, n_features)) + 0.01)
+        gammas[dtype] = model.documents.infer(X.astype(dtype))
     total = X.sum(axis=1).A1 + 0.3 if hasattr(X.sum(axis=1), "A1") else X.sum(axis=1) + 0.3
     assert_allclose(gammas[np.float32].sum(axis=1), total, rtol=3e-6)
     assert_allclose(gammas[np.float32], gammas[np.float64], rtol=1e-4)
@@ -239,10 +242,15 @@ def test_tiny_counts_and_priors(dtype, instruction_set):
     """Where psi falls steeply the reference must follow gamma closely."""
     X = sparse.csr_matrix(np.array([[5e-4, 0.0]]))
     model = LDA(2, 2, alpha=1e-3, eta=0.1, dtype=dtype, options=LocalOptions(5, 0.0, "constant"))
-    model.set_topics(np.array([[5.0, 1.0], [1.0, 5.0]]))
-    gamma = model.infer(X.astype(dtype))
+    model.topics.assign(np.array([[5.0, 1.0], [1.0, 5.0]]))
+    gamma = model.documents.infer(X.astype(dtype))
     expected = naive_local_step(
-        X.toarray(), model.topics.astype(float), np.full(2, 1e-3), np.ones(1), np.ones((1, 2)), 5
+        X.toarray(),
+        model.topics.components.astype(float),
+        np.full(2, 1e-3),
+        np.ones(1),
+        np.ones((1, 2)),
+        5,
     )[0]
     assert_allclose(gamma, expected, rtol=1e-6 if dtype is np.float64 else 2e-2)
 
@@ -272,14 +280,14 @@ def test_few_topics_and_any_number_of_words(dtype, n_topics, instruction_set):
         (6, 0.5, "random"),
     ):
         model = make(n_topics, 1030, dtype, alpha=alpha, start=start, n_iterations=n_iterations)
-        model.set_topics(topics)
+        model.topics.assign(topics)
         at = np.full(len(LENGTHS), b)
         begin = np.ones((len(LENGTHS), n_topics))
-        lam = model.topics.astype(np.float64)
+        lam = model.topics.components.astype(np.float64)
         eps = np.finfo(dtype).eps if start == "random" else 0.0
         expected = naive_local_step(X.toarray(), lam, alpha, at, begin, n_iterations, eps)
         rtol = 1e-9 if dtype is np.float64 else 2e-3
-        assert_allclose(model.infer(X, Tempering(b)), expected[0], rtol=rtol)
+        assert_allclose(model.documents.infer(X, Tempering(b)), expected[0], rtol=rtol)
         if start == "random":
             continue
         local = model.local_step(Batch(X, slice(0, len(LENGTHS))), Tempering(b), moments=True)
@@ -288,7 +296,7 @@ def test_few_topics_and_any_number_of_words(dtype, n_topics, instruction_set):
         assert_allclose(local.energy, expected[2], rtol=rtol)
         normalizer = np.zeros(len(LENGTHS))
         again = np.ones_like(expected[0], dtype=dtype)
-        model._over_blocks(X, again, Tempering(b), 1, exact=False, bound=normalizer)
+        model.documents.fit(X, again, Tempering(b), 1, exact=False, bound=normalizer)
         assert_allclose(normalizer, expected[3], rtol=rtol, atol=rtol)
 
 
@@ -299,6 +307,6 @@ def test_a_document_of_few_topics_alone_and_among_others(dtype, instruction_set)
     X = sparse.csr_matrix(X.astype(dtype))
     for n_topics in (3, 12, 24):
         model = make(n_topics, 700, dtype)
-        many = model.infer(X)
-        alone = np.vstack([model.infer(X[d]) for d in range(20)])
+        many = model.documents.infer(X)
+        alone = np.vstack([model.documents.infer(X[d]) for d in range(20)])
         assert_array_equal(alone, many)

@@ -30,19 +30,19 @@ def fit(X, lam, b=1.0, *, alpha, prune=True, n_iterations=30, n_threads=1, passe
     K, V = lam.shape
     options = LocalOptions(n_iterations, 0.0, "warm", prune=prune)
     model = LDA(K, V, alpha=alpha, eta=0.1, dtype=X.dtype, options=options, n_threads=n_threads)
-    model.set_topics(lam)
+    model.topics.assign(lam)
     model.start_documents(X.shape[0])
     tempering = Tempering(np.asarray(b, dtype=X.dtype))
     for _ in range(passes):
         local = model.local_step(Batch(X, slice(0, X.shape[0])), tempering, moments=True)
     seen, values = local.statistics.seen, local.statistics.values[:, :K]
-    n_active = model._training.work.n_active[: X.shape[0]].copy()
+    n_active = model.training.work.n_active[: X.shape[0]].copy()
     again, normalizer = np.ones((X.shape[0], K), dtype=X.dtype), np.zeros(X.shape[0])
-    model._over_blocks(X, again, tempering, n_threads, exact=False, bound=normalizer)
+    model.documents.fit(X, again, tempering, n_threads, exact=False, bound=normalizer)
     if passes == 1:
-        assert_array_equal(again, model.document_topics)
+        assert_array_equal(again, model.documents.gamma)
     statistics = np.where(seen[:, None], values, 0).T
-    return Fitted(model.document_topics, statistics, local.energy, normalizer, n_active)
+    return Fitted(model.documents.gamma, statistics, local.energy, normalizer, n_active)
 
 
 def naive(X, lam, b=1.0, *, alpha, n_iterations=30):
@@ -257,12 +257,12 @@ def test_nothing_is_dropped_under_a_random_start(dtype, instruction_set):
     for prune in (True, False):
         options = LocalOptions(30, 0.0, "random", prune=prune)
         model = LDA(60, 150, alpha=0.02, eta=0.1, dtype=dtype, options=options)
-        model.set_topics(lam)
+        model.topics.assign(lam)
         model.rng = np.random.RandomState(0)
         local = model.local_step(Batch(X, slice(0, 40)), Tempering())
-        assert np.all(model._training.work.n_active[:40] == model.width)
+        assert np.all(model.training.work.n_active[:40] == model.topics.width)
         seen = local.statistics.seen.astype(bool)
-        results.append((local.statistics.values[seen, :60], model.infer(X)))
+        results.append((local.statistics.values[seen, :60], model.documents.infer(X)))
     for one, other in zip(*results, strict=True):
         assert_array_equal(one, other)
 

@@ -13,7 +13,7 @@ from sklearn.decomposition import LatentDirichletAllocation
 
 from annealvi import Fixed, TemperedLDA
 from annealvi.datasets import make_topic_corpus
-from annealvi.lda.defaults import Settings, batch_size, passes, prior, settle
+from annealvi.lda.defaults import Settings, batch_size, passes, prior, resolve
 from tests.lda.fits import assert_identical
 
 PRESETS = ("annealvi", "sklearn")
@@ -47,7 +47,7 @@ def as_parameters(settings):
 
 
 def settled(n_samples=1000, **parameters):
-    return settle(TemperedLDA(**parameters).get_params(deep=False), n_samples)
+    return resolve(TemperedLDA(**parameters).get_params(deep=False), n_samples)
 
 
 def everything(lda, X):
@@ -79,7 +79,7 @@ def test_every_parameter_of_scikit_learn_may_be_given_and_may_be_left():
         },
     )
     assert lda.n_components == 7
-    settings = settle(lda.get_params(deep=False), 5000)
+    settings = resolve(lda.get_params(deep=False), 5000)
     for name in set(theirs) & set(Settings._fields):
         if lda.get_params()[name] is not None:
             assert getattr(settings, name) == lda.get_params()[name]
@@ -114,7 +114,7 @@ def test_none_and_auto_are_open(preset, open_value):
             value = None
         lda = TemperedLDA(preset=preset, **{name: value})
         lda._validate_params()
-        assert repr(settle(lda.get_params(deep=False), 700)) == repr(settled(700, preset=preset))
+        assert repr(resolve(lda.get_params(deep=False), 700)) == repr(settled(700, preset=preset))
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -361,7 +361,7 @@ def test_set_params_between_calls_is_honoured(stream):
     assert lda.doc_topic_prior_ == lda.topic_word_prior_ == priors
     lda.set_params(preset="sklearn", temperature="auto").partial_fit(stream)
     assert lda.temperature_ == 1
-    assert lda._state.model.topic_estimate == "variational"
+    assert lda._state.model.topics.estimate == "variational"
     # a fit starts anew
     fresh = TemperedLDA(5, **first, preset="sklearn", batch_size=50, topic_word_prior=3.0)
     fresh.set_params(init="random").fit(stream)

@@ -38,7 +38,7 @@ def make(**parameters):
 
 def parts(lda, X):
     """What a fit has held out, and its rows."""
-    rng = lda._generators()[1]
+    rng = lda_fit.generators(lda.random_state, lda.n_init)[1]
     return hold_out(X, lda.validation_fraction, rng)
 
 
@@ -94,7 +94,7 @@ def test_the_score_is_document_completion(X, dtype):
     lda = make(max_iter=3).fit(X)
     _, held_out = parts(lda, X)
     # the split of tokens is drawn after that of documents
-    rng = lda._generators()[1]
+    rng = lda_fit.generators(lda.random_state, lda.n_init)[1]
     rng.permutation(X.shape[0])
     expected = document_completion(lda, held_out.X, random_state=rng)
     assert lda.validation_score_ == pytest.approx(
@@ -140,7 +140,7 @@ def test_the_best_topics_are_kept(X):
         assert_allclose(lda.components_, kept[lda.history_["step"][best]], rtol=1e-12)
         assert lda.n_iter_ == best + 1
         _, held_out = parts(lda, X)
-        score = held_out.score(lda, lda.components_)
+        score = held_out.score(lda._state, lda.components_)
         assert score == pytest.approx(lda.validation_score_, rel=1e-12)
     assert earlier >= 4
 
@@ -224,7 +224,7 @@ def test_where_tokens_cannot_be_split_the_bound_is_the_score(X, kind, monkeypatc
     lda = make(max_iter=4).fit(X)
     _, held_out = parts(lda, X)
     assert held_out.halves is None
-    bound = lda.score(held_out.X) - lda._state.model.topic_bound()
+    bound = lda.score(held_out.X) - lda._state.model.topics.bound()
     assert lda.validation_score_ == pytest.approx(bound / held_out.X.sum(), rel=1e-10)
     assert completion.MOST_TOKENS == 1e9  # users may split more by themselves
 

@@ -76,12 +76,12 @@ def test_the_tempered_elbo_is_eq_5(make, X):
     again = make()
     again.components_ = topics
     model = again._state.model
-    model.options = lda._state.model.options
+    model.documents.options = lda._state.model.documents.options
     csr = sparse.csr_matrix(X)
-    gamma = model.infer(csr, Tempering(1 / T))
-    energy = model.document_energies(csr, gamma, Tempering(1 / T)).sum()
+    gamma = model.documents.infer(csr, Tempering(1 / T))
+    energy = model.documents.energies(csr, gamma, Tempering(1 / T)).sum()
     b = 1 / np.geomspace(1, 10, 100)
-    log_c = model.document_log_partition(csr, gamma, b).sum(axis=0)
+    log_c = model.documents.log_partition(csr, gamma, b).sum(axis=0)
     r = lda.temperature_posterior_path_[3].astype(float)
     rest = model.elbo(csr, gamma, Tempering(1 / T)) - energy / T
     expected = r @ (b * energy - log_c + log_c[0])
@@ -159,7 +159,9 @@ def test_assigned_topics_in_a_stream(make, X, temperature):
     written.components_[:] = topics
     for lda in (assigned, written):
         lda.partial_fit(X)
-        assert level < lda._state.temperature.inverse(10) < 0.95  # still cooling, not from the start
+        assert (
+            level < lda._state.temperature.inverse(10) < 0.95
+        )  # still cooling, not from the start
     assert_allclose(assigned.temperature_path_, written.temperature_path_, rtol=1e-10)
     assert_allclose(assigned.components_, written.components_, rtol=1e-10)
 

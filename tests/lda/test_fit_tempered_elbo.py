@@ -61,7 +61,7 @@ def test_undamped_steps_ascend_the_tempered_elbo(seed):
 
     def callback(estimator, monitor):
         model = estimator._state.model
-        bounds.append(tempered_elbo(model, estimator._state.temperature, X, model.document_topics))
+        bounds.append(tempered_elbo(model, estimator._state.temperature, X, model.documents.gamma))
 
     lda.set_params(callback=callback).fit(X)
     assert np.min(np.diff(bounds) / np.abs(bounds[1:])) >= -1e-9

@@ -57,7 +57,7 @@ def test_attributes_that_come_with_the_temperature(make, X):
 def test_prediction_at_a_temperature(make, X, T):
     for temperature in (1, "annealed", "variational", "local"):
         lda = make(temperature=temperature, max_iter=4).fit(X)
-        expected = lda._state.model.infer(X, Tempering(1 / float(T)))
+        expected = lda._state.model.documents.infer(X, Tempering(1 / float(T)))
         assert_array_equal(lda.transform(X, normalize=False, temperature=T), expected)
         assert_allclose(lda.transform(X, temperature=T).sum(axis=1), 1)
         assert lda.score(X, temperature=T) == pytest.approx(lda._state.model.elbo(X, expected))
@@ -87,7 +87,7 @@ def test_prediction_with_a_temperature_for_each_document(make, X):
     assert 0.02 < b[there].min() < b[there].max() <= 1
     assert len(np.unique(b[there])) == 78
     assert_allclose(gamma[[7, 30]], 0.25)
-    assert_array_equal(gamma, lda._state.model.infer(X, lda._state.temperature.learned()))
+    assert_array_equal(gamma, lda._state.model.documents.infer(X, lda._state.temperature.learned()))
     # the ELBO stays that of T = 1
     assert lda.score(X, temperature="learned") == pytest.approx(lda._state.model.elbo(X, gamma))
     assert lda.score(X, temperature="learned") < lda.score(X)
@@ -173,10 +173,12 @@ def test_document_temperatures(make, X, temperature, dtype):
     assert np.nanmin(found) >= 1
     model, b = lda._state.model, np.arange(1, 101) / 100
     data = X.astype(dtype)
-    gamma = model.infer(data)
-    corpus = model.document_log_partition(data, gamma, b).sum(axis=0) / X.sum()
+    gamma = model.documents.infer(data)
+    corpus = model.documents.log_partition(data, gamma, b).sum(axis=0) / X.sum()
     words = np.asarray(X.sum(axis=1)).ravel()
-    r = softmax(model.document_energies(data, gamma)[:, None] * b - words[:, None] * corpus, axis=1)
+    r = softmax(
+        model.documents.energies(data, gamma)[:, None] * b - words[:, None] * corpus, axis=1
+    )
     rtol = 1e-10 if dtype is np.float64 else 1e-4
     assert_allclose(found[words > 0], 1 / (r @ b)[words > 0], rtol=rtol)
     if temperature == "local":

@@ -21,7 +21,7 @@ TOLERANCE = {np.float64: 1e-10, np.float32: 1e-5}
 def test_a_stream_that_goes_on_under_the_posterior_form():
     X = stream(40)
     expected = estimator(temperature=1).partial_fit(X[:30])
-    expected._state.model.settle()
+    expected._state.model.topics.catch_up()
     lda = estimator(temperature=1).partial_fit(X[:30])
     for each in (expected, lda):
         each.set_params(temperature=Fixed(2.0, form="posterior")).partial_fit(X[30:])
@@ -49,8 +49,8 @@ LOOKS = {
     "top_words": lambda lda, X: lda.top_words(),
     "document_temperatures": lambda lda, X: lda.document_temperatures(X[:5]),
     "pickle": lambda lda, X: pickle.dumps(lda._state.model),
-    "topic_sums": lambda lda, X: lda._state.model.topic_sums,
-    "lam": lambda lda, X: lda._state.model.lam,
+    "topic_sums": lambda lda, X: lda._state.model.topics.sums,
+    "lam": lambda lda, X: lda._state.model.topics.lam,
 }
 
 
@@ -72,7 +72,9 @@ def test_looking_changes_nothing(look, method, preset):
                 lda.partial_fit(X[rows : rows + 9])
                 if looked_at:
                     LOOKS[look](lda, held_out)
-        results.append((lda._state.model._lam.copy(), lda.components_.copy(), lda.score(held_out)))
+        results.append(
+            (lda._state.model.topics._lam.copy(), lda.components_.copy(), lda.score(held_out))
+        )
         results[-1] += (lda.transform(held_out),)
     for one, other in zip(*results, strict=True):
         assert_array_equal(one, other)
@@ -101,7 +103,7 @@ COPIES = {
 def test_a_copy_continues_as_the_original(way, looked_at, dtype, preset, tmp_path):
     X = stream(60).astype(dtype)
     lda = estimator(preset=preset).partial_fit(X[:30])
-    assert lda._state.model._steps[1] != 1
+    assert lda._state.model.topics._steps[1] != 1
     again = COPIES[way](lda, tmp_path)
     for each, look in ((lda, False), (again, looked_at)):
         view = each.components_ if look else None
@@ -111,7 +113,7 @@ def test_a_copy_continues_as_the_original(way, looked_at, dtype, preset, tmp_pat
         if look:
             assert_array_equal(view, before)
     assert_array_equal(lda.components_, again.components_)
-    assert_array_equal(lda._state.model.topic_sums, again._state.model.topic_sums)
+    assert_array_equal(lda._state.model.topics.sums, again._state.model.topics.sums)
     assert_array_equal(lda.transform(X), again.transform(X))
 
 
@@ -128,8 +130,8 @@ def test_what_was_written_is_what_follows():
         lda.components_[2] += 1.5
         written = lda.components_.copy()
         fresh = LDA(K, V, alpha=1 / K, eta=1 / K)
-        fresh.set_topics(written)
-        assert_allclose(lda.transform(X, normalize=False), fresh.infer(X), rtol=1e-12)
+        fresh.topics.assign(written)
+        assert_allclose(lda.transform(X, normalize=False), fresh.documents.infer(X), rtol=1e-12)
         assert lda.score(X) == pytest.approx(fresh.elbo(X), rel=1e-12)
         lda.components_[1] *= 3
         written = lda.components_.copy()
@@ -186,8 +188,8 @@ def test_a_write_that_keeps_the_sums(method):
     lda = getattr(estimator(), method)(X)
     lda.components_[:, [0, 1]] = lda.components_[:, [1, 0]]
     fresh = LDA(K, V, alpha=1 / K, eta=1 / K)
-    fresh.set_topics(lda.components_)
-    assert_allclose(lda.transform(X, normalize=False), fresh.infer(X), rtol=1e-12)
+    fresh.topics.assign(lda.components_)
+    assert_allclose(lda.transform(X, normalize=False), fresh.documents.infer(X), rtol=1e-12)
 
 
 @pytest.mark.parametrize("answer", ["top_words", "exp_dirichlet_component_"])
@@ -207,8 +209,8 @@ def test_a_prior_that_was_written_to_in_place():
     """Honoured or not, rows and their sums go together."""
     lda = estimator(topic_word_prior=np.full(V, 0.3)).partial_fit(stream(30))
     lda.topic_word_prior_[:] = 2.0
-    model = lda.partial_fit(stream(30))._model
-    assert_allclose(model.topic_sums, model.topics.sum(axis=1), rtol=1e-10)
+    model = lda.partial_fit(stream(30))._state.model
+    assert_allclose(model.topics.sums, model.topics.components.sum(axis=1), rtol=1e-10)
 
 
 def test_threads_that_transform_after_an_assignment_of_priors():
@@ -224,12 +226,16 @@ def test_threads_that_transform_after_an_assignment_of_priors():
 
 def test_a_bound_at_a_temperature_for_each_document():
     X = stream(40)
-    model = estimator().partial_fit(X)._model
+    model = estimator().partial_fit(X)._state.model
     inverse = np.linspace(0.2, 1, X.shape[0])
-    model._blocks = lambda rows: [slice(i, min(i + 8, rows.stop)) for i in range(0, rows.stop, 8)]
+    model.documents.blocks = lambda rows: [
+        slice(i, min(i + 8, rows.stop)) for i in range(0, rows.stop, 8)
+    ]
     each = Tempering(inverse)
-    gamma = np.concatenate([model.infer(X[d], Tempering(b)) for d, b in enumerate(inverse)])
+    gamma = np.concatenate(
+        [model.documents.infer(X[d], Tempering(b)) for d, b in enumerate(inverse)]
+    )
     expected = [model.elbo(X[d], gamma[d : d + 1], Tempering(b)) for d, b in enumerate(inverse)]
-    bound = model.inferred_bound(X, each, each)
-    assert_allclose(bound + model.topic_bound(), expected, rtol=1e-9)
-    assert model.elbo(X, None, each) == pytest.approx(bound.sum() + model.topic_bound())
+    bound = model.documents.inferred_bound(X, each, each)
+    assert_allclose(bound + model.topics.bound(), expected, rtol=1e-9)
+    assert model.elbo(X, None, each) == pytest.approx(bound.sum() + model.topics.bound())

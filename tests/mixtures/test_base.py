@@ -202,5 +202,7 @@ def test_an_error_of_a_callback_leaves_what_there_is(make, Z):
         estimator.fit(Z)
     assert estimator.n_iter_ == 3 and len(estimator.history_["elbo"]) == 3
     assert np.isfinite(estimator.score(Z))
-    largest = max(v.size for v in vars(estimator._state.model).values() if isinstance(v, np.ndarray))
+    largest = max(
+        v.size for v in vars(estimator._state.model).values() if isinstance(v, np.ndarray)
+    )
     assert largest <= max(estimator.n_features_in_, 8) * 8  # nothing of the size of the data

@@ -43,7 +43,7 @@ from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 
 from annealvi.model import UNTEMPERED, Batch, Form, LocalRule, LocalStep, Tempering
-from annealvi.models.lda import seeds
+from annealvi.models.lda import critical, seeds
 from annealvi.models.lda.block import (
     Call,
     Local,
@@ -55,7 +55,6 @@ from annealvi.models.lda.block import (
     Workspace,
     lengths,
 )
-from annealvi.models.lda.critical import LEAST_DOCUMENTS, critical_temperature
 from annealvi.models.lda.document_step import DocumentStep
 from annealvi.models.lda.documents import BLOCK_BYTES, Documents
 from annealvi.models.lda.learned_priors import LearnedPriors, mean_of_logs
@@ -65,8 +64,6 @@ from annealvi.models.lda_prior import LDAPrior
 
 #: lambda stays above this under the posterior form, whose online step subtracts.
 POSTERIOR_FLOOR = 1e-10
-#: Taken for the critical temperature where no documents were seen.
-UNKNOWN_CRITICAL = 3.3
 
 
 class LDA:
@@ -445,10 +442,11 @@ class LDA:
 
     def critical_temperature(self, form: Form = "likelihood") -> float:
         """See :mod:`annealvi.models.lda.critical`; a constant where too little was seen."""
-        X, n_documents = self._corpus, self.n_documents or 0
-        if X is None or X.shape[0] < min(LEAST_DOCUMENTS, n_documents):
-            return UNKNOWN_CRITICAL
-        return critical_temperature(X, self.n_topics, float(np.mean(self.alpha)), form)
+        X = self._corpus
+        if X is None or X.shape[0] < min(critical.LEAST_DOCUMENTS, self.n_documents or 0):
+            return critical.UNKNOWN
+        alpha = float(np.mean(self.alpha))
+        return critical.critical_temperature(X, self.n_topics, alpha, form)
 
     def hyperparameters(self) -> dict[str, Any]:
         """What log C(T) depends on."""
@@ -462,6 +460,12 @@ class LDA:
         }
 
     # ------------------------------------------------------------------ evaluation
+
+    def posterior_log_partition(
+        self, inverse: NDArray[np.float64], data: Any, gamma: NDArray | None = None
+    ) -> NDArray[np.float64]:
+        """See :meth:`Documents.posterior_log_partition`."""
+        return self.documents.posterior_log_partition(inverse, data, gamma)
 
     def elbo(
         self, X: Any, gamma: NDArray | None = None, tempering: Tempering = UNTEMPERED

@@ -1,4 +1,4 @@
-"""Quality against seconds: one panel a corpus and number of topics."""
+"""Quality against seconds: one panel for each corpus and number of topics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bench.studies.study.tables import (
     Results,
 )
 
-#: Colours that the colour-blind tell apart, and a shape for who cannot at all.
+#: Colours that colour-blind readers can tell apart, and a shape for those who see no colours.
 STYLES = {
     SUBJECT: ("#d55e00", "o"),
     LONGER: ("#d55e00", "D"),
@@ -29,7 +29,7 @@ STYLES = {
 
 
 def draw(results: Results, path: Path) -> None:
-    """Write the figure; a panel for each cell that has anything in it."""
+    """Write the figure, with a panel for each cell that has results."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -82,7 +82,7 @@ def draw(results: Results, path: Path) -> None:
             ax.tick_params(labelsize=7, labelbottom=True)
             ax.grid(alpha=0.3, linewidth=0.5)
     fig.supxlabel("CPU seconds of the fit", fontsize=9)
-    fig.supylabel("held-out log-likelihood a word, nats", fontsize=9)
+    fig.supylabel("held-out log-likelihood per word, nats", fontsize=9)
     names = [name for name in STYLES if name in handles]
     fig.legend(
         [handles[name] for name in names],

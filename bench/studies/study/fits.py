@@ -1,4 +1,4 @@
-"""Fits of one cell: each in a process of its own, none twice."""
+"""The fits of one cell, each in a process of its own; no fit is done twice."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import sys
 from collections.abc import Callable, Collection
 from typing import Any
 
+from bench.adapters import annealvi_lda
 from bench.studies.study import methods, scores
-from bench.studies.study.methods import FAMILIES, OURS, Configuration, Family
+from bench.studies.study.methods import FAMILIES, OURS, Configuration, Family, Task
 from bench.studies.study.scores import documents
 from bench.studies.study.store import Cell, Run, Store
 
@@ -16,7 +17,7 @@ Pairs = Collection[tuple[str, str]]
 
 
 def apart(work: Callable[..., None], *args: Any) -> None:
-    """Call in a fork: what one library leaves in memory is not there for the next."""
+    """Call in a fork, so that what one library leaves in memory does not affect the next."""
     process = multiprocessing.get_context("fork").Process(target=work, args=args)
     process.start()
     process.join()
@@ -42,8 +43,8 @@ def chosen(store: Store, cell: Cell, method: str, most_passes: int = sys.maxsize
 
 
 def fit(store: Store, cell: Cell, name: str, seeds: list[int]) -> list[str]:
-    """What is missing of a library's or our own fits; the methods that are now complete."""
-    documents(cell.corpus)  # before the forks
+    """Do the fits of a library, or of ours, that are missing; returns the methods that it has."""
+    documents(cell.corpus)  # read once, before the forks
     if name in OURS:
         for seed in seeds:
             if not store.has(Run(cell, name, "defaults", seed)):
@@ -53,7 +54,9 @@ def fit(store: Store, cell: Cell, name: str, seeds: list[int]) -> list[str]:
     if family.follows:
         leaders = chosen(store, cell, family.follows, family.most_passes)
         if not leaders:
-            raise RuntimeError(f"{name} in {cell} follows {family.follows}, which is not there.")
+            raise RuntimeError(
+                f"{name} in {cell} follows {family.follows}, which has not been fitted."
+            )
         wanted = {(method, leaders[0].configuration) for method in family.methods}
         for seed in seeds:
             _fit_missing(store, cell, name, seed, wanted)
@@ -72,7 +75,7 @@ def fit(store: Store, cell: Cell, name: str, seeds: list[int]) -> list[str]:
 
 
 def _yields(family: Family, configuration: Configuration) -> Pairs:
-    """Methods and configurations that one fit gives."""
+    """Methods and configurations that one fit yields."""
     if family.fit is methods.stand_in:
         names = [methods.after(configuration, passes) for passes in methods.PASSES]
     else:
@@ -93,13 +96,13 @@ def _fit_rival(
     store: Store, cell: Cell, name: str, configuration: Configuration, seed: int, wanted: Pairs
 ) -> None:
     family = FAMILIES[name]
-    theirs = family.rival.adapter() if family.rival else None
-    options = {}
+    adapter = family.rival.adapter() if family.rival else annealvi_lda
+    task = Task(adapter, configuration, cell, documents(cell.corpus).train, seed)
     if family.follows:
         ((_, followed),) = wanted
-        options["passes"] = methods.passes_of(followed)
-    X, left = documents(cell.corpus).train, set(wanted)
-    for fitted in family.fit(theirs, configuration, cell, X, seed, **options):
+        task = task._replace(passes=methods.passes_of(followed))
+    left = set(wanted)
+    for fitted in family.fit(task):
         pair = fitted.method, fitted.configuration
         if pair in left:
             record = {

@@ -1,8 +1,8 @@
-"""What is fitted: every library's configurations, and ours.
+"""What is fitted: the configurations of every library, and ours.
 
-A library is a function that fits once and yields (method, configuration, passes, seconds,
-topics), several where one fit gives several: passes as they are made, averages over samples.
-Seconds are CPU seconds of the process in passes; parsing is not counted.
+Each library has a function that fits once and yields one or several results: for example after
+some of the passes, or the last sample and an average over samples.  Seconds are CPU seconds of the
+process in passes; parsing is not counted.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from annealvi import TemperedLDA
-from bench.adapters import RIVALS, SCIKIT_LEARN, Library, annealvi_lda
+from bench.adapters import RIVALS, SCIKIT_LEARN, Library, mean_topics
 from bench.problems import Problem
 from bench.studies.study.store import Cell
 
 LIBRARIES = {library.name: library for library in (SCIKIT_LEARN, *RIVALS)}
-#: Gibbs sweeps, from which of them on and how often topics are averaged.
+#: Gibbs sweeps; topics are averaged after the burn-in, at this interval.
 SWEEPS, BURN_IN, INTERVAL = 200, 100, 10
 ARTM_PASSES = 20
-#: Passes of online steps, of which validation chooses; gensim takes long and has fewer.
+#: Passes of online steps, from which validation chooses; gensim is slow and has fewer.
 PASSES, GENSIM_PASSES = (1, 2, 3, 4, 10), 4
 BATCH = 256
 STAND_IN, ONE_PASS = "scikit-learn, stand-in", "scikit-learn, one pass"
 
 
 def after(configuration: Configuration, passes: int) -> str:
-    """The name of a configuration with so many passes."""
+    """The name of a configuration after some passes."""
     return f"{configuration.name}, {passes} passes"
 
 
@@ -61,9 +61,9 @@ class Configuration:
     Attributes
     ----------
     alpha, eta : callable
-        Of K; the priors.
+        The priors, as functions of K.
     smooth : bool
-        Whether BigARTM is given them.
+        Whether BigARTM uses the priors.
     up_to : int
         The largest K that it is tried at.
     """
@@ -84,8 +84,8 @@ def fixed(alpha: float, eta: float, up_to: int = sys.maxsize) -> Configuration:
     return Configuration(name, lambda _: alpha, lambda _: eta, up_to=up_to)
 
 
-# the more topics, the fewer words each has, and the smaller the eta that suits them: at K = 500
-# .25 was behind by .04 to .07 on both corpora where it was tried
+# With more topics each has fewer words, which a smaller eta suits: at K = 500, .25 was behind by
+# .04 to .07 on both corpora where it was tried.
 GIBBS = [fixed(0.1, 0.1), fixed(0.1, 0.01), fixed(0.1, 0.25, up_to=100)]
 ARTM = [
     Configuration("PLSA", lambda _: 0.1, lambda _: 0.1, smooth=False),
@@ -98,8 +98,8 @@ ONLINE = [
     fixed(0.1, 0.01),
 ]
 
-#: Ours: a name and arguments of TemperedLDA.  "times" is not one of them: it stands for
-#: so many times the passes that "annealvi" itself made in the same cell.
+#: Ours: names and parameters of TemperedLDA.  "times" is not a parameter: it multiplies the
+#: passes that "annealvi" made in the same cell.
 OURS: dict[str, dict[str, Any]] = {
     "annealvi": {},
     "annealvi, 2.5 x passes": {"times": 2.5},
@@ -112,109 +112,106 @@ def _seconds(work: Callable[[], Any]) -> float:
     return time.process_time() - began
 
 
-def tomotopy(
-    theirs: Any, configuration: Configuration, cell: Cell, X: sparse.csr_matrix, seed: int
-) -> Iterator[Fitted]:
+class Task(NamedTuple):
+    """One fit of a rival.
+
+    Attributes
+    ----------
+    adapter : module
+    configuration : Configuration
+    cell : Cell
+    X : csr_matrix
+        Training documents.
+    seed : int
+    passes : int
+        How many, where another method has chosen them; otherwise 0.
+    """
+
+    adapter: Any
+    configuration: Configuration
+    cell: Cell
+    X: sparse.csr_matrix
+    seed: int
+    passes: int = 0
+
+    def start(self, **options: Any) -> Any:
+        """Prepare the fit, by the adapter of the library."""
+        problem = self.configuration.problem(self.cell, self.X)
+        return self.adapter.start(problem, self.X, seed=self.seed, **options)
+
+
+def tomotopy(task: Task) -> Iterator[Fitted]:
     """The last sample, and the mean of every tenth of the last hundred."""
-    fit = theirs.start(configuration.problem(cell, X), X, seed=seed)
-    seconds, total, n_samples = 0.0, np.zeros((cell.n_topics, X.shape[1])), 0
+    fit = task.start()
+    seconds, total, n_samples = 0.0, np.zeros((task.cell.n_topics, task.X.shape[1])), 0
     for done in range(INTERVAL, SWEEPS + 1, INTERVAL):
         seconds += _seconds(partial(fit.one_pass, INTERVAL))
         if done > BURN_IN:
             last = fit.topics()
             total += last
             n_samples += 1
-    name = configuration.name
+    name = task.configuration.name
     yield Fitted("tomotopy, last sample", name, SWEEPS, seconds, last)
     yield Fitted("tomotopy, averaged", name, SWEEPS, seconds, total / n_samples)
 
 
-def bigartm(
-    theirs: Any, configuration: Configuration, cell: Cell, X: sparse.csr_matrix, seed: int
-) -> Iterator[Fitted]:
-    problem = configuration.problem(cell, X)
-    fit = theirs.start(problem, X, seed=seed, smooth=configuration.smooth)
+def bigartm(task: Task) -> Iterator[Fitted]:
+    fit = task.start(smooth=task.configuration.smooth)
     seconds = _seconds(lambda: [fit() for _ in range(ARTM_PASSES)])
-    yield Fitted("BigARTM", configuration.name, ARTM_PASSES, seconds, fit.topics())
+    yield Fitted("BigARTM", task.configuration.name, ARTM_PASSES, seconds, fit.topics())
 
 
-def stand_in(
-    theirs: Any, configuration: Configuration, cell: Cell, X: sparse.csr_matrix, seed: int
-) -> Iterator[Fitted]:
-    """scikit-learn's numbers, sooner; its seconds are not scikit-learn's."""
-    problem = configuration.problem(cell, X)
-    options = {"same_trajectory": True, "seed": seed, "prepared": False}
-    fit, seconds = annealvi_lda.start(problem, X, **options), 0.0
+def stand_in(task: Task) -> Iterator[Fitted]:
+    """The same numbers as scikit-learn in less time; the seconds are not scikit-learn's."""
+    fit, seconds = task.start(same_trajectory=True, prepared=False), 0.0
     for passes in range(1, max(PASSES) + 1):
         seconds += _seconds(fit)
         if passes in PASSES:
-            name = after(configuration, passes)
+            name = after(task.configuration, passes)
             yield Fitted(STAND_IN, name, passes, seconds, fit.topics())
 
 
-def scikit_learn(
-    theirs: Any,
-    configuration: Configuration,
-    cell: Cell,
-    X: sparse.csr_matrix,
-    seed: int,
-    passes: int,
-) -> Iterator[Fitted]:
-    problem = configuration.problem(cell, X)
-    fit = theirs.start(problem, X, seed=seed, prepared=False)
-    seconds = _seconds(lambda: [fit() for _ in range(passes)])
-    name = after(configuration, passes)
-    yield Fitted("scikit-learn", name, passes, seconds, fit.topics())
+def scikit_learn(task: Task) -> Iterator[Fitted]:
+    fit = task.start(prepared=False)
+    seconds = _seconds(lambda: [fit() for _ in range(task.passes)])
+    name = after(task.configuration, task.passes)
+    yield Fitted("scikit-learn", name, task.passes, seconds, fit.topics())
 
 
-def scikit_learn_once(
-    theirs: Any,
-    configuration: Configuration,
-    cell: Cell,
-    X: sparse.csr_matrix,
-    seed: int,
-    passes: int,
-) -> Iterator[Fitted]:
-    """For the seconds of a pass, where all passes from every seed would take too long."""
-    for fitted in scikit_learn(theirs, configuration, cell, X, seed, 1):
-        name = after(configuration, passes)  # what it stands for
+def scikit_learn_once(task: Task) -> Iterator[Fitted]:
+    """One pass, for its seconds, where all passes from every seed would take too long."""
+    name = after(task.configuration, task.passes)  # the fit that this one stands for
+    for fitted in scikit_learn(task._replace(passes=1)):
         yield fitted._replace(method=ONE_PASS, configuration=name)
 
 
-def gensim(
-    theirs: Any,
-    configuration: Configuration,
-    cell: Cell,
-    X: sparse.csr_matrix,
-    seed: int,
-    passes: int,
-) -> Iterator[Fitted]:
-    problem = configuration.problem(cell, X)
-    fit = theirs.start(problem, X, seed=seed, passes=passes, prepared=False)
-    name = after(configuration, passes)
-    yield Fitted("gensim", name, passes, _seconds(fit), fit.topics())
+def gensim(task: Task) -> Iterator[Fitted]:
+    fit = task.start(passes=task.passes, prepared=False)
+    name = after(task.configuration, task.passes)
+    yield Fitted("gensim", name, task.passes, _seconds(fit), fit.topics())
 
 
 @dataclass(frozen=True)
 class Family:
-    """One library's fits.
+    """The fits of one library.
 
     Attributes
     ----------
     rival : Library or None
-        None where nothing is to be imported.
+        None for our own stand-in.
     fit : callable
+        Takes a Task and yields what is fitted.
     configurations : list of Configuration
     methods : list of str
-        What it yields; each chooses its own configuration.
+        The methods that it yields; a configuration is chosen for each.
     follows : str or None
-        The method whose configuration and passes it takes over.
+        The method whose configuration and passes it takes.
     most_passes : int
-        Of those, how many at most.
+        Most passes to take.
     """
 
     rival: Library | None
-    fit: Callable[..., Iterator[Fitted]]
+    fit: Callable[[Task], Iterator[Fitted]]
     configurations: list[Configuration]
     methods: list[str] = field(default_factory=list)
     follows: str | None = None
@@ -236,9 +233,8 @@ FAMILIES = {
 def ours(
     name: str, options: dict[str, Any], cell: Cell, X: sparse.csr_matrix, seed: int
 ) -> tuple[Fitted, float]:
-    """Our fit, and its ELBO a training word at T = 1."""
+    """Our fit, and its ELBO per training word at T = 1."""
     lda = TemperedLDA(cell.n_topics, random_state=seed, **options)
     seconds = _seconds(lambda: lda.fit(X))
-    topics = lda.components_ / lda.components_.sum(axis=1, keepdims=True)
     elbo = lda.score(X) / X.sum()
-    return Fitted(name, "defaults", lda.n_iter_, seconds, topics), float(elbo)
+    return Fitted(name, "defaults", lda.n_iter_, seconds, mean_topics(lda.components_)), float(elbo)

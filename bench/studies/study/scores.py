@@ -1,4 +1,4 @@
-"""What topics are worth: each number once, kept beside them."""
+"""Scores of topics; each is computed once and kept beside the topics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from annealvi import metrics
 from bench.studies import fold_in, splits
 from bench.studies.study.store import Run, Store
 
-#: Validation documents that choose the fold-in.
+#: Number of validation documents on which the fold-in is chosen.
 CHOOSERS = 500
 
 
@@ -22,7 +22,7 @@ def documents(corpus: str) -> splits.Split:
 
 
 def validation(store: Store, run: Run, settings: fold_in.FoldIn | None = None) -> float:
-    """The validation score of a run, by a fold-in that is chosen here unless given."""
+    """The validation score of a run; the fold-in is chosen here unless it is given."""
     scores = store.scores(run)
     if "validation" not in scores:
         topics = store.topics(run).astype(np.float64)
@@ -34,7 +34,7 @@ def validation(store: Store, run: Run, settings: fold_in.FoldIn | None = None) -
 
 
 def settings_of(store: Store, run: Run) -> fold_in.FoldIn:
-    """The fold-in that a scored run had."""
+    """The fold-in with which a run was scored."""
     return fold_in.FoldIn(*store.scores(run)["fold_in"])
 
 
@@ -45,9 +45,9 @@ def best(store: Store, method: str, runs: list[Run]) -> Run:
 
 
 def complete(store: Store, run: Run, settings: fold_in.FoldIn, again: bool = False) -> None:
-    """Score a run in every way but against other seeds.
+    """Compute all scores of a run except stability, which needs other seeds.
 
-    With `again`, coherence and diversity are worked out anew.
+    With `again`, coherence and diversity are computed anew.
     """
     validation(store, run, settings)
     scores = store.scores(run)

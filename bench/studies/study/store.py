@@ -1,4 +1,4 @@
-"""Where fits and their scores lie: one folder a method and configuration, one file a seed."""
+"""Where fits and scores are kept: a folder per method and configuration, files per seed."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ class Cell:
 
 @dataclass(frozen=True, order=True)
 class Run:
-    """One fit, as its files are called.
+    """One fit, which its files are named by.
 
     Attributes
     ----------
     cell : Cell
     method : str
-        As the tables have it: "tomotopy, averaged".
+        Its name in the tables: "tomotopy, averaged".
     configuration : str
-        What validation chooses between: "alpha=0.1 eta=0.01".
+        One of those from which validation chooses: "alpha=0.1 eta=0.01".
     seed : int
     """
 
@@ -50,7 +50,7 @@ def _slug(text: str) -> str:
 
 
 class Store:
-    """Topics, records and scores in a folder."""
+    """Topics, records and scores of fits, in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -61,7 +61,7 @@ class Store:
         return folder.joinpath(*map(_slug, names), f"seed{run.seed}{suffix}")
 
     def save(self, run: Run, topics: NDArray[np.floating], record: dict[str, Any]) -> None:
-        """Keep a fit; the record is written last, so that it stands for both."""
+        """Keep a fit.  The record is written last: if it is there, so are the topics."""
         path = self.path(run, ".npy")
         path.parent.mkdir(parents=True, exist_ok=True)
         np.save(path, topics.astype(np.float32))
@@ -84,7 +84,7 @@ class Store:
         return json.loads(self.path(run, ".json").read_text(encoding="utf-8"))
 
     def scores(self, run: Run) -> dict[str, Any]:
-        """What has been scored so far; empty before."""
+        """The scores so far, or an empty dictionary."""
         path = self.path(run, ".scores.json")
         return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
@@ -92,7 +92,7 @@ class Store:
         self._write(run, ".scores.json", scores)
 
     def runs(self, cell: Cell) -> list[Run]:
-        """All fits of a cell that are there, in order."""
+        """All fits of a cell that are kept, in order."""
         found = []
         for path in (self.folder / cell.corpus / f"K{cell.n_topics}").glob("*/*/seed*.json"):
             if not path.name.endswith(".scores.json"):

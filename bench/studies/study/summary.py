@@ -1,4 +1,4 @@
-"""Results of whole cells: a method at its configuration, over seeds."""
+"""Results of a method in a cell: its chosen configuration, over seeds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bench.studies.study.store import Cell, Run, Store
 
 
 class Result(NamedTuple):
-    """A method in a cell: one value a seed, but for stability.
+    """A method in a cell: lists have one value per seed.
 
     `stand_in` says that the topics are those of scikit-learn's stand-in.
     """
@@ -45,7 +45,7 @@ class Result(NamedTuple):
 
 
 def result(store: Store, cell: Cell, method: str, again: bool = False) -> Result | None:
-    """Score a method in a cell, where it was fitted; the fold-in is that of seed 0."""
+    """Score a method in a cell if it was fitted there; the fold-in is that of seed 0."""
     found = chosen(store, cell, method)
     if not found:
         return None
@@ -72,12 +72,12 @@ def result(store: Store, cell: Cell, method: str, again: bool = False) -> Result
 
 
 def methods_of(store: Store, cell: Cell) -> list[str]:
-    """What is to be scored there: one pass of scikit-learn is for its seconds alone."""
+    """The methods to score in a cell; one pass of scikit-learn is only for its seconds."""
     return sorted({run.method for run in store.runs(cell)} - {ONE_PASS})
 
 
 def score(store: Store, cell: Cell, again: bool = False) -> dict[str, Result]:
-    """Whatever has been fitted in a cell; scikit-learn by its stand-in where that has more."""
+    """Score all that was fitted in a cell; scikit-learn by its stand-in if that has more seeds."""
     found = {}
     for method in methods_of(store, cell):
         scored = result(store, cell, method, again)
@@ -95,7 +95,7 @@ def score(store: Store, cell: Cell, again: bool = False) -> dict[str, Result]:
 
 
 def _scaled(store: Store, cell: Cell, passes: int) -> list[float]:
-    """Seconds of so many passes of scikit-learn itself, from what it was measured for."""
+    """Seconds of some passes of scikit-learn itself, scaled from the passes that were timed."""
     runs: list[Run] = [run for run in store.runs(cell) if run.method in ("scikit-learn", ONE_PASS)]
     measured = [store.record(run) for run in runs]
     most = max((record["passes"] for record in measured), default=0)
@@ -107,7 +107,7 @@ def _scaled(store: Store, cell: Cell, passes: int) -> list[float]:
 
 
 def append(store: Store, cell: Cell, methods: list[str]) -> None:
-    """A line for each method, printed and added to summary.txt in the store's folder."""
+    """Print a line for each method, and add it to summary.txt in the folder of the store."""
     with (store.folder / "summary.txt").open("a", encoding="utf-8") as file:
         for method in methods:
             if method != ONE_PASS:

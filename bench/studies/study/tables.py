@@ -1,40 +1,34 @@
-"""The study's tables, and the bars that are to be cleared."""
+"""The tables of the study, and the bars to clear."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from statistics import mean, stdev
+from statistics import mean
 
 import numpy as np
 
-from bench.speed.report import table
+from bench.markdown import spread, table
 from bench.studies.study.methods import OURS
 from bench.studies.study.store import Cell
 from bench.studies.study.summary import Result
 
-#: Of each cell, the methods that were fitted there.
+#: By cell, the results of the methods that were fitted there.
 Results = dict[Cell, dict[str, Result]]
 
 SUBJECT, LONGER = "annealvi", "annealvi, 2.5 x passes"
 SCIKIT_LEARN, GENSIM, ARTM = "scikit-learn", "gensim", "BigARTM"
 LAST, AVERAGED = "tomotopy, last sample", "tomotopy, averaged"
 COLUMNS = [SUBJECT, LONGER, SCIKIT_LEARN, GENSIM, LAST, AVERAGED, ARTM]
-#: Methods of ours that take something away from the default.
+#: Our methods that leave something out of the default.
 ABLATION = "annealvi, without "
 ABSENT = "–"
-
-
-def _spread(values: Sequence[float]) -> str:
-    if len(values) < 2:
-        return f"{mean(values):.3f}"
-    return f"{mean(values):.3f} ± {stdev(values):.3f}"
 
 
 def _by_method(
     results: Results, write: Callable[[Result], str], best: Callable[[Result], float] | None = None
 ) -> str:
-    """A row a cell, a column a method; what is best is bold."""
+    """One row per cell and one column per method; the best of a row is bold."""
     columns = [name for name in COLUMNS if any(name in found for found in results.values())]
     rows = []
     for cell, found in results.items():
@@ -51,7 +45,7 @@ def _by_method(
 def held_out(results: Results) -> str:
     return _by_method(
         results,
-        lambda r: _spread(r.test) + ("†" if r.stand_in else ""),
+        lambda r: spread(r.test) + ("†" if r.stand_in else ""),
         lambda r: mean(r.test),
     )
 
@@ -61,7 +55,7 @@ def seconds(results: Results) -> str:
 
 
 def coherence(results: Results) -> str:
-    return _by_method(results, lambda r: _spread(r.npmi), lambda r: mean(r.npmi))
+    return _by_method(results, lambda r: spread(r.npmi), lambda r: mean(r.npmi))
 
 
 def diversity(results: Results) -> str:
@@ -76,7 +70,7 @@ def stability(results: Results) -> str:
 
 
 def configurations(results: Results) -> str:
-    """What validation chose, and with which fold-in."""
+    """The configuration that validation chose, and its fold-in."""
 
     def write(r: Result) -> str:
         alpha, noise = r.fold_in
@@ -86,12 +80,12 @@ def configurations(results: Results) -> str:
 
 
 def elbo(results: Results) -> str:
-    """Of our own methods: a bound of another model's likelihood compares with nothing."""
+    """Of our own methods only: bounds of other models cannot be compared with ours."""
     columns = [name for name in OURS if any(_has_elbo(found, name) for found in results.values())]
     rows = [
         [
             str(cell),
-            *(_spread(found[n].elbo) if _has_elbo(found, n) else ABSENT for n in columns),
+            *(spread(found[n].elbo) if _has_elbo(found, n) else ABSENT for n in columns),
         ]
         for cell, found in results.items()
     ]
@@ -103,7 +97,7 @@ def _has_elbo(found: dict[str, Result], name: str) -> bool:
 
 
 def ablations(results: Results) -> str:
-    """Gain of held-out likelihood over the default when something is taken away."""
+    """Gain in held-out likelihood over the default when something is left out."""
     present = {name for found in results.values() for name in found}
     columns = [name for name in OURS if name.startswith(ABLATION) and name in present]
     rows = []
@@ -124,17 +118,21 @@ def ablations(results: Results) -> str:
 
 @dataclass(frozen=True)
 class Bar:
-    """What is to be shown against one rival.
+    """What our method has to reach against one rival.
 
     Attributes
     ----------
-    text : str
+    text, rival : str
     value : callable
-        Of ours and theirs; None where it is not known.
+        Computes the value from our result and theirs; None if one is missing.
     least : float
-        A cell is won where the value is at least this.
+        A cell is won if the value is at least this.
     cells : int
-        How many of 21 cells are to be won.
+        How many of the 21 cells have to be won.
+    average : bool
+        Whether the mean value over cells has to reach `least` instead.
+    subject : str
+        Our method.
     """
 
     text: str
@@ -157,7 +155,7 @@ def _gain(key: str) -> Callable[[Result, Result], float | None]:
 
 
 def _saving(a: Result, b: Result) -> float | None:
-    """Their seconds over ours."""
+    """Their seconds divided by ours."""
     return mean(b.seconds) / mean(a.seconds) if a.seconds and b.seconds else None
 
 
@@ -193,7 +191,7 @@ BARS = [
 
 
 def bars(results: Results) -> str:
-    """Won and lost, bar by bar, over the cells where both were fitted."""
+    """For each bar, the cells won and lost where both methods were fitted."""
     rows = []
     for bar in BARS:
         values = {}
@@ -224,19 +222,19 @@ def bars(results: Results) -> str:
 
 
 def sections(results: Results) -> Iterable[tuple[str, str, str]]:
-    """Heading, what the figures are, the table; those that have nothing are left out."""
+    """Heading, explanation and table of each section that is not empty."""
     for heading, text, make in (
         (
             "The bars",
-            "Won and lost cells. A value is ours less theirs, means over seeds; for CPU "
-            "seconds it is theirs over ours. *So far*: cells are missing, and those that are "
-            "there do not decide it.",
+            "Cells won and lost. A value is ours minus theirs, means over seeds; for CPU "
+            "seconds it is theirs divided by ours. *So far*: some cells are missing, and the "
+            "others do not decide the bar.",
             bars,
         ),
         (
-            "Held-out log-likelihood a word",
+            "Held-out log-likelihood per word",
             "Document completion of the test documents, in nats: mean ± sd over seeds; the "
-            "best of a row is bold. †: scikit-learn's numbers from its stand-in (see above).",
+            "best of a row is bold. †: scikit-learn's numbers are from its stand-in (see above).",
             held_out,
         ),
         ("CPU seconds of a fit", "Means over seeds.", seconds),
@@ -253,13 +251,14 @@ def sections(results: Results) -> Iterable[tuple[str, str, str]]:
         ),
         (
             "What each ingredient is worth",
-            "Test score when it is taken away, less the default's.",
+            "Test score when it is left out, minus that of the default.",
             ablations,
         ),
-        ("ELBO a training word", "At T = 1, of our own fits only.", elbo),
+        ("ELBO per training word", "At T = 1, of our own fits only.", elbo),
         (
             "Configurations",
-            "As validation chose them at seed 0; then the fold-in's α and share of noise.",
+            "Chosen by validation at seed 0; then the passes, and the fold-in's α and share "
+            "of noise.",
             configurations,
         ),
     ):

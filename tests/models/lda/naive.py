@@ -52,7 +52,7 @@ def make(n_topics=5, dtype=np.float64, *, alpha=0.1, n_iterations=200, n_threads
     )
     rng = np.random.RandomState(1)
     model.rng = rng
-    model.set_topics(rng.gamma(0.3, 1.0, (n_topics, V)) + 0.02)
+    model.topics.assign(rng.gamma(0.3, 1.0, (n_topics, V)) + 0.02)
     return model
 
 

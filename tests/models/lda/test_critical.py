@@ -30,13 +30,13 @@ def growth(X, n_topics, alpha, temperature):
     words = np.asarray(X.sum(axis=0)).ravel() / n_topics
     noise = 1 + 1e-3 * rng.standard_normal((n_topics, n_features))
     model.rng = rng
-    model.set_topics(np.maximum(words, 1e-3) * noise)
+    model.topics.assign(np.maximum(words, 1e-3) * noise)
     tempering = Tempering(1 / temperature)
     spread = []
     for _ in range(60):
         step = model.local_step(Batch(X, slice(0, n_documents)), tempering)
         model.global_step(step.statistics, 1.0, 1.0, tempering)
-        topics = np.array(model.topics)
+        topics = np.array(model.topics.components)
         topics /= topics.sum(axis=1, keepdims=True)
         spread.append(np.linalg.norm(topics - topics.mean(axis=0)))
     return (spread[-1] / spread[-21]) ** (1 / 20)

@@ -90,15 +90,15 @@ def test_eta_is_the_maximum_of_the_topics_bound(estimate, form, spread):
     rng = np.random.RandomState(0)
     tempering = Tempering(1 / COLD, form)
     model = LDA(5, 60, alpha=0.1, eta=0.1, topic_estimate=estimate)
-    model.set_topics(rng.gamma(spread, 1.0, (5, 60)) + 1e-3)
+    model.topics.assign(rng.gamma(spread, 1.0, (5, 60)) + 1e-3)
     model.learned_priors = learner(1.0, eta=True)
     model.learned_priors.begin(tempering)
-    model._step_priors(model.learned_priors, 1.0, tempering)
+    model.step_priors(model.learned_priors, 1.0, tempering)
     found = float(model.eta)
 
     def bound(log_eta):
         model.set_priors(0.1, np.exp(log_eta))
-        return model.topic_bound(tempering)
+        return model.topics.bound(tempering)
 
     best = minimize_scalar(
         lambda x: -bound(x), bounds=(np.log(0.1), np.log(10)), method="bounded",
@@ -132,7 +132,7 @@ def test_the_objective_never_falls(T, form, estimate):
         for _ in range(15):
             local = model.local_step(Batch(X, slice(0, 30)), tempering)
             model.global_step(local.statistics, 1.0, 1.0, tempering)
-            values.append(model.elbo(X, model.document_topics, tempering))
+            values.append(model.elbo(X, model.documents.gamma, tempering))
         assert np.all(np.diff(values) >= -1e-8 * np.abs(values[:-1])), seed
         assert shape[0] == 1 or X.sum() == 0 or not np.any(np.isin(model.alpha, (0.05, 0.3)))
 
@@ -143,16 +143,16 @@ def test_learning_alpha_ends_higher_than_any_alpha_nearby(counts):
     topics = rng.dirichlet(np.full(41, 0.1), 4) * 1e8 + 1e-3
     options = LocalOptions(start="warm", tolerance=1e-10, max_iter=2000)
     model = LDA(4, 41, alpha=0.3, eta=0.1, options=options)
-    model.set_topics(topics)
+    model.topics.assign(topics)
     model.start_documents(60)
     model.learned_priors = learner(0.25, alpha=True)
     for _ in range(400):
         model.local_step(Batch(counts, slice(0, 60)), Tempering())
-        model._step_priors(model.learned_priors, 1.0, Tempering())
+        model.step_priors(model.learned_priors, 1.0, Tempering())
 
     def bound(alpha):
         model.set_priors(alpha, 0.1)
-        return np.sum(model.document_bound(counts, model.infer(counts)))
+        return np.sum(model.documents.bound(counts, model.documents.infer(counts)))
 
     found = model.alpha.copy()
     height = bound(found)

@@ -36,8 +36,8 @@ def test_lda_is_normalised_from_batches():
 def test_log_c_of_documents(counts, n_topics, dtype, grid, instruction_set):
     model = make(n_topics, dtype)
     gamma = np.random.RandomState(0).gamma(0.5, 2.0, (60, n_topics)).astype(dtype) + dtype(0.05)
-    found = model.document_log_partition(counts.astype(dtype), gamma, GRIDS[grid])
-    expected = naive_log_c(gamma, model.topics, lengths(counts), GRIDS[grid])
+    found = model.documents.log_partition(counts.astype(dtype), gamma, GRIDS[grid])
+    expected = naive_log_c(gamma, model.topics.components, lengths(counts), GRIDS[grid])
     # on other grids than even ones sums are interpolated
     error = np.abs(found - expected) / np.maximum(1, lengths(counts))[:, None]
     assert error.max() < (1e-11 if grid == "even" else 1e-5)
@@ -51,10 +51,10 @@ def test_log_c_of_sparse_topics(grid):
     model = LDA(6, 300, alpha=1 / 500, eta=1 / 500)
     topics = np.full((6, 300), 1 / 500)
     topics[np.arange(300) % 6, np.arange(300)] = 40.0
-    model.set_topics(topics)
+    model.topics.assign(topics)
     gamma = np.array([[1 / 500] * 5 + [30.0], [5.0] * 6])
     X = sparse.csr_matrix(np.ones((2, 300)))
-    found = model.document_log_partition(X, gamma, GRIDS[grid])
+    found = model.documents.log_partition(X, gamma, GRIDS[grid])
     expected = naive_log_c(gamma, topics, [300, 300], GRIDS[grid])
     assert_allclose(found, expected, rtol=2e-6, atol=1e-4)
 
@@ -63,7 +63,7 @@ def test_the_partition_is_that_of_one_word_times_words(counts):
     model = make(4)
     gamma = np.random.RandomState(0).rand(3, 4) + 0.1
     partition = DocumentPartition(EVEN)
-    partition.refresh(model)
+    partition.refresh(model.topics)
     one = partition(gamma, np.ones(3), 1)
     assert_allclose(partition(gamma, np.array([2.5, 0.0, 7.0]), 1), one * [[2.5], [0], [7]])
 
@@ -76,9 +76,9 @@ def test_the_slope_of_log_c_is_the_energy_of_what_it_normalises():
     X = sparse.csr_matrix(np.repeat(n_words[:, None] / 41, 41, axis=1))
     h = 1e-4
     points = 1 + h * np.arange(-2, 3)
-    log_c = model.document_log_partition(X, gamma, points)
+    log_c = model.documents.log_partition(X, gamma, points)
     slope = (log_c[:, 0] - 8 * log_c[:, 1] + 8 * log_c[:, 3] - log_c[:, 4]) / (12 * h)
-    e_log_beta = e_log(model.topics)
+    e_log_beta = e_log(model.topics.components)
     for d in range(5):
         scores = e_log(gamma[d])[:, None] + e_log_beta
         p = np.exp(scores - logsumexp(scores))  # of topic and word
@@ -93,9 +93,9 @@ def test_the_slope_of_log_c_is_the_energy_of_what_it_normalises():
 def test_energies_of_documents(counts, dtype, b, instruction_set):
     model = make(5, dtype)
     gamma = (np.random.RandomState(0).gamma(0.5, 2.0, (60, 5)) + 0.05).astype(dtype)
-    found = model.document_energies(counts.astype(dtype), gamma, Tempering(b))
+    found = model.documents.energies(counts.astype(dtype), gamma, Tempering(b))
     expected = [
-        naive_fit(row, g.astype(np.float64), b, model.topics, 0.1, 0)[2]
+        naive_fit(row, g.astype(np.float64), b, model.topics.components, 0.1, 0)[2]
         for row, g in zip(counts.toarray(), gamma, strict=True)
     ]
     rtol = 1e-10 if dtype is np.float64 else 2e-4
@@ -118,9 +118,11 @@ def test_a_batch_brings_its_energy_and_log_c(counts, start, dtype, b, form, inst
         alpha = b * alpha + 1 - b
     energy, log_c = 0.0, np.zeros(30)
     for row in counts.toarray()[2:50]:
-        gamma, _, one = naive_fit(row, np.ones(5), b, model.topics, alpha, 60)
+        gamma, _, one = naive_fit(row, np.ones(5), b, model.topics.components, alpha, 60)
         energy += one
-        log_c += naive_log_c(gamma[None], model.topics, [row.sum()], GRIDS["exponential"])[0]
+        log_c += naive_log_c(
+            gamma[None], model.topics.components, [row.sum()], GRIDS["exponential"]
+        )[0]
     rtol = 1e-5 if dtype is np.float64 else 1e-4
     assert local.energy == pytest.approx(energy, rel=rtol)
     assert_allclose(local.log_partition, log_c, rtol=rtol, atol=rtol * counts.sum())
@@ -139,7 +141,8 @@ def test_energy_of_a_batch_under_random_starts(counts):
     model.normalise_at(EVEN)
     local = model.local_step(Batch(counts, slice(0, 60)), Tempering(0.5), moments=True)
     energy = sum(
-        naive_fit(row, np.ones(5), 0.5, model.topics, 0.1, 200)[2] for row in counts.toarray()
+        naive_fit(row, np.ones(5), 0.5, model.topics.components, 0.1, 200)[2]
+        for row in counts.toarray()
     )
     assert local.energy == pytest.approx(energy, rel=1e-5)
 
@@ -164,18 +167,19 @@ def test_log_c_follows_the_topics(counts):
         for _ in range(9):
             local = model.local_step(batch, Tempering(0.7), moments=True)
             model.global_step(local.statistics, rho, 1.0, Tempering(0.7))
-        topics = model.topics.copy()
+        topics = model.topics.components.copy()
         local = model.local_step(batch, Tempering(0.7), moments=True)
         gammas = [naive_fit(row, np.ones(5), 0.7, topics, 0.1, 200)[0] for row in counts.toarray()]
         expected = naive_log_c(gammas, topics, lengths(counts), EVEN).sum(axis=0)
         rtol = 1e-9 if rho == 1 else 0.02
         assert_allclose(local.log_partition, expected, rtol=rtol, atol=rtol * counts.sum())
-    model.set_topics(np.random.RandomState(5).rand(5, 41) + 0.1)
+    model.topics.assign(np.random.RandomState(5).rand(5, 41) + 0.1)
     local = model.local_step(batch, Tempering(0.7), moments=True)
     gammas = [
-        naive_fit(row, np.ones(5), 0.7, model.topics, 0.1, 200)[0] for row in counts.toarray()
+        naive_fit(row, np.ones(5), 0.7, model.topics.components, 0.1, 200)[0]
+        for row in counts.toarray()
     ]
-    expected = naive_log_c(gammas, model.topics, lengths(counts), EVEN).sum(axis=0)
+    expected = naive_log_c(gammas, model.topics.components, lengths(counts), EVEN).sum(axis=0)
     assert_allclose(local.log_partition, expected, rtol=1e-9, atol=1e-6)
 
 
@@ -186,15 +190,17 @@ def test_log_partition_at_the_current_q(counts):
     """annealvi.partition's "posterior", of the model and of a fitted estimator."""
     inverses = 1 / np.geomspace(1, 10, 30)
     model = make(5)
-    gamma = model.infer(counts)
-    expected = naive_log_c(gamma, model.topics, lengths(counts), inverses).sum(axis=0)
+    gamma = model.documents.infer(counts)
+    expected = naive_log_c(gamma, model.topics.components, lengths(counts), inverses).sum(axis=0)
     found = log_partition(model, inverses, "posterior", data=counts)
     assert_allclose(found.values, expected - expected[0], rtol=1e-5, atol=1e-2)
     assert found.values[0] == 0
     lda = TemperedLDA(5, doc_topic_prior=0.1, random_state=0, preset="sklearn").fit(counts)
     of_fit = log_partition(lda, inverses, "posterior", data=counts.toarray()).values
     model = lda._state.model
-    expected = naive_log_c(model.infer(counts), model.topics, lengths(counts), inverses).sum(axis=0)
+    expected = naive_log_c(
+        model.documents.infer(counts), model.topics.components, lengths(counts), inverses
+    ).sum(axis=0)
     assert_allclose(of_fit, expected - expected[0], rtol=1e-5, atol=1e-2)
     with pytest.raises(ValueError, match=r"one that TemperedLDA offers: 'posterior'\. Got"):
         log_partition(lda, inverses, "exact")

@@ -46,7 +46,7 @@ def test_elbo_is_the_written_out_objective(counts, T, form):
     b = 1 / T
     if form == "posterior":  # the priors it amounts to
         alpha, eta = (alpha + T - 1) / T, eta / T
-    expected = annealed_elbo(counts.toarray(), model.topics, gamma, alpha, eta, b)
+    expected = annealed_elbo(counts.toarray(), model.topics.components, gamma, alpha, eta, b)
     assert model.elbo(counts, gamma, Tempering(b, form)) == pytest.approx(expected, rel=1e-12)
 
 
@@ -95,7 +95,7 @@ def test_as_printed_the_posterior_form_ascends_the_tempered_elbo_and_a_base_meas
     for _ in range(3):
         lam, gamma = rng.gamma(2.0, 1.0, (3, 9)) + 0.1, rng.gamma(2.0, 1.0, (7, 3)) + 0.1
         model = LDA(3, 9, alpha=alpha, eta=eta)
-        model.set_topics(lam)
+        model.topics.assign(lam)
         ours = T * model.elbo(sparse.csr_matrix(X), gamma, Tempering(1 / T, "posterior"))
         differences.append(ours - tempered_elbo(lam, gamma))
     assert_allclose(differences, differences[0], rtol=1e-10)
@@ -104,9 +104,9 @@ def test_as_printed_the_posterior_form_ascends_the_tempered_elbo_and_a_base_meas
 def test_the_first_step_from_documents():
     X = sparse.csr_matrix(np.eye(8, 12) * 3)
     model = LDA(2, 12, alpha=0.1, eta=0.5)
-    model.initialize_from_documents(X, np.random.RandomState(0))
-    assert_allclose(model.topics.sum(axis=1), 12 * 0.5 + 5 * 3 * 5)
-    assert_allclose(np.unique(model.topics), [0.5, 15.5])
+    model.initialize(np.random.RandomState(0), X, "documents")
+    assert_allclose(model.topics.components.sum(axis=1), 12 * 0.5 + 5 * 3 * 5)
+    assert_allclose(np.unique(model.topics.components), [0.5, 15.5])
 
 
 def test_batch_under_the_posterior_form_divides_by_T(counts):
@@ -115,7 +115,7 @@ def test_batch_under_the_posterior_form_divides_by_T(counts):
     local = model.local_step(Batch(counts, slice(0, 60)), Tempering(0.5, "posterior"))
     raw = np.where(local.statistics.seen[:, None], local.statistics.values, 0)[:, :3] / 0.5
     model.global_step(local.statistics, 1.0, 1.0, Tempering(0.5, "posterior"))
-    assert_allclose(model.topics.T, (0.3 + raw) / 2, rtol=1e-12)
+    assert_allclose(model.topics.components.T, (0.3 + raw) / 2, rtol=1e-12)
 
 
 def test_a_copy_by_pickle_infers_the_same(counts):
@@ -124,7 +124,7 @@ def test_a_copy_by_pickle_infers_the_same(counts):
     model = LDA(3, 41, alpha=0.1, eta=0.3)
     model.initialize(np.random.RandomState(0))
     again = pickle.loads(pickle.dumps(model))
-    assert_array_equal(model.infer(counts), again.infer(counts))
+    assert_array_equal(model.documents.infer(counts), again.documents.infer(counts))
 
 
 def test_a_share_of_tokens_stops_documents_alike_at_any_number_of_topics(counts):
@@ -132,13 +132,13 @@ def test_a_share_of_tokens_stops_documents_alike_at_any_number_of_topics(counts)
     for n_topics in (2, 50):
         for share in (0.03, 0.001):
             model = LDA(n_topics, 41, alpha=0.1, eta=0.1)
-            model.set_topics(np.random.RandomState(1).gamma(0.3, 1.0, (n_topics, 41)) + 0.02)
+            model.topics.assign(np.random.RandomState(1).gamma(0.3, 1.0, (n_topics, 41)) + 0.02)
             gammas = [np.ones((60, n_topics))]
             for n in range(1, 200):
-                model.options = LocalOptions(n, 0.0)
-                gammas.append(model.infer(counts))
-            model.options = LocalOptions(199, np.inf, token_tolerance=share)
-            stopped = model.infer(counts)
+                model.documents.options = LocalOptions(n, 0.0)
+                gammas.append(model.documents.infer(counts))
+            model.documents.options = LocalOptions(199, np.inf, token_tolerance=share)
+            stopped = model.documents.infer(counts)
             enough = np.abs(np.diff(gammas, axis=0)).sum(axis=2) < share * n_words
             n_iterations = np.argmax(enough, axis=0) + 1
             assert enough[:, n_words > 0].any(axis=0).all()

@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose
 from scipy.special import gammaln, psi
 
 from annealvi.model import Tempering
+from annealvi.models.dirichlet import negative_kl
 from annealvi.models.lda import LDA
-from annealvi.models.lda import model as lda_model
 
 DTYPES = (np.float32, np.float64)
 
@@ -25,8 +25,8 @@ def test_negative_kl_of_documents(dtype):
     gamma = rng.gamma(0.5, 4, (300, 20)).astype(dtype) + dtype(0.05)
     prior = rng.uniform(0.05, 2, 20)
     expected = kl_by_scipy(gamma.astype(np.float64), prior)
-    assert_allclose(lda_model._negative_kl(prior, gamma, 2), expected, rtol=1e-12)
-    assert lda_model._negative_kl(prior, gamma[:0]).shape == (0,)
+    assert_allclose(negative_kl(prior, gamma, 2), expected, rtol=1e-12)
+    assert negative_kl(prior, gamma[:0]).shape == (0,)
 
 
 @pytest.mark.parametrize("form", ["likelihood", "posterior"])
@@ -36,8 +36,8 @@ def test_topic_bound(shape, dtype, form):
     rng = np.random.RandomState(2)
     eta = rng.uniform(0.01, 2, shape)
     model = LDA(6, 90, alpha=0.1, eta=eta, dtype=dtype)
-    model.set_topics(rng.gamma(0.5, 4, (6, 90)) + 0.05)
+    model.topics.assign(rng.gamma(0.5, 4, (6, 90)) + 0.05)
     b = 0.7 if form == "posterior" else 1.0
     prior = np.broadcast_to(b * eta, (6, 90))
-    expected = kl_by_scipy(model.topics.astype(np.float64), prior).sum()
-    assert_allclose(model.topic_bound(Tempering(0.7, form)), expected, rtol=1e-12)
+    expected = kl_by_scipy(model.topics.components.astype(np.float64), prior).sum()
+    assert_allclose(model.topics.bound(Tempering(0.7, form)), expected, rtol=1e-12)

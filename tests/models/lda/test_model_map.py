@@ -79,9 +79,11 @@ def test_the_objective_is_the_one_written_out(T, form, eta):
     rng = np.random.RandomState(0)
     eta, alpha, X = ETA[eta](rng, (4, 23)), rng.rand(4) + 0.1, documents(9, 23)
     model = make((4, 23), eta=eta, alpha=alpha)
-    model.set_topics(rng.gamma(0.5, 2.0, (4, 23)) + 0.01)
+    model.topics.assign(rng.gamma(0.5, 2.0, (4, 23)) + 0.01)
     gamma = rng.gamma(2.0, 1.0, (9, 4))
-    expected = point_objective(X, mean(model.topics), gamma, *priors(alpha, eta, T, form), 1 / T)
+    expected = point_objective(
+        X, mean(model.topics.components), gamma, *priors(alpha, eta, T, form), 1 / T
+    )
     found = model.elbo(X, gamma, Tempering(1 / T, form))
     assert found == pytest.approx(expected, rel=1e-11)
 
@@ -90,16 +92,16 @@ def test_only_the_mean_of_topics_counts():
     """lambda is a point: its size says nothing."""
     X = documents(9, 23)
     model = make((4, 23))
-    gamma, bound = model.infer(X), model.elbo(X)
+    gamma, bound = model.documents.infer(X), model.elbo(X)
     scale = np.array([1e-3, 1.0, 50.0, 1e4])[:, None]
-    model.set_topics(model.topics * scale)
-    assert_allclose(model.infer(X), gamma, rtol=1e-9)
+    model.topics.assign(model.topics.components * scale)
+    assert_allclose(model.documents.infer(X), gamma, rtol=1e-9)
     assert model.elbo(X) == pytest.approx(bound, rel=1e-10)
 
 
 def test_a_flat_prior_adds_nothing_but_that_of_topics():
     """eta -> 0 is maximum likelihood: the topics' part vanishes."""
-    assert make((4, 23), eta=1e-12).topic_bound() == pytest.approx(0, abs=1e-8)
+    assert make((4, 23), eta=1e-12).topics.bound() == pytest.approx(0, abs=1e-8)
 
 
 @pytest.mark.parametrize("eta", ETA)
@@ -147,7 +149,7 @@ def test_the_step_of_the_topics_goes_to_the_best_point(seed, T, form, eta):
         beta = np.exp(free.reshape(3, 8) - logsumexp(free.reshape(3, 8), axis=1, keepdims=True))
         return (weights - weights.sum(axis=1, keepdims=True) * beta).ravel()
 
-    best = np.log(mean(model.topics)).ravel()
+    best = np.log(mean(model.topics.components)).ravel()
     assert check_grad(of_topics, slope, best + 0.1) < 1e-4 * weights.sum()
     assert_allclose(slope(best), 0, atol=1e-9 * weights.sum())
     for _ in range(5):  # concave in `free`, so a maximum
@@ -165,8 +167,8 @@ def test_the_gradient_of_the_objective_in_the_topics(form):
         local = model.local_step(Batch(X, slice(0, 7)), tempering)
         model.global_step(local.statistics, 1.0, 1.0, tempering)
     alpha, eta = priors(np.full(3, 0.2), 0.07, T, form)
-    gamma = model.infer(X, tempering)
-    start = np.log(mean(model.topics))
+    gamma = model.documents.infer(X, tempering)
+    start = np.log(mean(model.topics.components))
 
     def objective(free):
         beta = np.exp(free - logsumexp(free, axis=1, keepdims=True))
@@ -193,10 +195,10 @@ def test_the_local_step_word_by_word(counts, n_topics, b, dtype, instruction_set
     model = make(
         (n_topics, 41), alpha=alpha, dtype=dtype, start="constant", max_iter=7, tolerance=0
     )
-    model.options = LocalOptions(7, 0.0, "constant", prune=False)
-    model.set_topics(rng.gamma(0.3, 1.0, (n_topics, 41)) + 0.02)
+    model.documents.options = LocalOptions(7, 0.0, "constant", prune=False)
+    model.topics.assign(rng.gamma(0.3, 1.0, (n_topics, 41)) + 0.02)
     local = model.local_step(Batch(X, slice(0, 60)), Tempering(b), moments=True)
-    log_beta = np.log(mean(model.topics.astype(np.float64)))
+    log_beta = np.log(mean(model.topics.components.astype(np.float64)))
     gammas, statistics, energies = [], np.zeros((n_topics, 41)), []
     for row in counts.toarray():
         gamma = np.ones(n_topics)
@@ -209,7 +211,7 @@ def test_the_local_step_word_by_word(counts, n_topics, b, dtype, instruction_set
         statistics += b * phi * row
         energies.append(np.sum(row * phi * scores))
     rtol = 1e-9 if dtype is np.float64 else 1e-3
-    assert_allclose(model.infer(X, Tempering(b)), gammas, rtol=rtol)
+    assert_allclose(model.documents.infer(X, Tempering(b)), gammas, rtol=rtol)
     found = np.where(local.statistics.seen, local.statistics.values[:, :n_topics].T, 0)
     assert_allclose(found, statistics, rtol=rtol, atol=rtol / 100)
     assert_allclose(local.energy, energies, rtol=rtol, atol=rtol)
@@ -222,9 +224,9 @@ def test_the_two_estimates_agree_where_topics_are_sure(dtype):
     gammas = []
     for estimate in ("map", "variational"):
         model = make((4, 30), dtype=dtype)
-        model.topic_estimate = estimate
-        model.set_topics(1e7 * (1 + np.random.RandomState(0).rand(4, 30)))
-        gammas.append(model.infer(X))
+        model.topics.estimate = estimate
+        model.topics.assign(1e7 * (1 + np.random.RandomState(0).rand(4, 30)))
+        gammas.append(model.documents.infer(X))
     assert_allclose(*gammas, rtol=1e-5 if dtype is np.float64 else 1e-3)
 
 
@@ -239,9 +241,9 @@ def test_single_precision_follows_double_however_small_the_prior(eta):
     gammas, unseen_gammas = [], []
     for dtype in (np.float32, np.float64):
         model = make((4, 31), eta=eta, dtype=dtype, start="constant", max_iter=50, tolerance=0)
-        model.set_topics(topics)
-        gammas.append(model.infer(X.astype(dtype)))
-        unseen_gammas.append(model.infer(unseen.astype(dtype)))
+        model.topics.assign(topics)
+        gammas.append(model.documents.infer(X.astype(dtype)))
+        unseen_gammas.append(model.documents.infer(unseen.astype(dtype)))
     assert_allclose(*gammas, rtol=2e-3, atol=1e-4)
     assert np.all(np.isfinite(unseen_gammas))
 
@@ -251,33 +253,33 @@ def test_changing_the_estimate_of_a_model():
     X, rng = documents(20, 30), np.random.RandomState(0)
     model = make((4, 30), start="constant")
     topics = rng.gamma(0.5, 1.0, (4, 30)) + 0.02
-    model.set_topics(topics)
+    model.topics.assign(topics)
     batch = Batch(X, slice(0, 20))
 
     def everything():
         local = model.local_step(batch, Tempering(0.5), moments=True)
         statistics = np.where(local.statistics.seen, local.statistics.values[:, :4].T, 0)
-        log_c = model.posterior_log_partition(np.array([0.5]), X)
-        return [statistics, local.energy, model.infer(X), model.elbo(X), log_c]
+        log_c = model.documents.posterior_log_partition(np.array([0.5]), X)
+        return [statistics, local.energy, model.documents.infer(X), model.elbo(X), log_c]
 
     of_mean = everything()
-    model.topic_estimate = "variational"
+    model.topics.estimate = "variational"
     of_distribution = everything()
-    model.topic_estimate = "map"
+    model.topics.estimate = "map"
     for one, other, again in zip(of_mean, of_distribution, everything(), strict=True):
         assert not np.allclose(one, other, rtol=1e-3)
         assert_array_equal(one, again)
     copy = pickle.loads(pickle.dumps(model))
-    assert copy.topic_estimate == "map"
-    assert_array_equal(copy.infer(X), model.infer(X))
+    assert copy.topics.estimate == "map"
+    assert_array_equal(copy.documents.infer(X), model.documents.infer(X))
 
 
 def test_exp_e_log_topics_is_scikit_learns_under_either_estimate():
     """exp_dirichlet_component_ is exp E log beta by its name and documentation."""
     model = make((4, 30))
-    lam = np.array(model.topics)
+    lam = np.array(model.topics.components)
     expected = np.exp(psi(lam) - psi(lam.sum(axis=1, keepdims=True)))
-    assert_allclose(model.exp_e_log_topics(), expected, rtol=1e-10)
+    assert_allclose(model.topics.exp_e_log(), expected, rtol=1e-10)
 
 
 def test_rows_that_make_up_for_steps_and_rows_that_moved_are_one():
@@ -287,15 +289,15 @@ def test_rows_that_make_up_for_steps_and_rows_that_moved_are_one():
     for _ in range(30):
         words = np.sort(rng.choice(V, 5, replace=False))
         for model in (lazy, eager):
-            statistics = Statistics.empty(V, model.width, model.dtype)
+            statistics = Statistics.empty(V, model.topics.width, model.dtype)
             statistics.values[words, :5] = words[:, None] + np.arange(5.0)
             statistics.values[words, 5:] = 0
             statistics.seen[words] = 1
             model.global_step(statistics, 0.2, 3.0, Tempering())
-        eager.settle()
+        eager.topics.catch_up()
     X = documents(8, V)
-    assert lazy._steps[1] != 1
-    assert_allclose(lazy.infer(X), eager.infer(X), rtol=1e-9)
+    assert lazy.topics._steps[1] != 1
+    assert_allclose(lazy.documents.infer(X), eager.documents.infer(X), rtol=1e-9)
     assert lazy.elbo(X) == pytest.approx(eager.elbo(X), rel=1e-11)
 
 
@@ -307,9 +309,9 @@ def test_log_c_has_the_logarithm_of_the_mean(dtype):
     """S_d(b) = sum_k exp(b E log theta_dk) sum_v (E beta_kv)^b, by loops."""
     X = documents(11, 25).astype(dtype)
     model = make((6, 25), dtype=dtype)
-    model.set_topics(np.random.RandomState(0).gamma(0.5, 1.0, (6, 25)) + 0.02)
-    gamma, inverses = model.infer(X), np.array([1.0, 0.6, 0.1])
-    log_beta = np.log(mean(model.topics.astype(np.float64)))
+    model.topics.assign(np.random.RandomState(0).gamma(0.5, 1.0, (6, 25)) + 0.02)
+    gamma, inverses = model.documents.infer(X), np.array([1.0, 0.6, 0.1])
+    log_beta = np.log(mean(model.topics.components.astype(np.float64)))
     expected = np.empty((11, 3))
     for d, row in enumerate(gamma.astype(np.float64)):
         e_log_theta = psi(row) - psi(row.sum())
@@ -317,6 +319,6 @@ def test_log_c_has_the_logarithm_of_the_mean(dtype):
             of_topics = logsumexp(b * log_beta, axis=1)
             expected[d, m] = X[d].sum() * logsumexp(b * e_log_theta + of_topics)
     rtol = 1e-7 if dtype is np.float64 else 1e-4  # as precise as a learned temperature needs
-    assert_allclose(model.document_log_partition(X, gamma, inverses), expected, rtol=rtol)
-    total = model.posterior_log_partition(inverses, X, gamma)
+    assert_allclose(model.documents.log_partition(X, gamma, inverses), expected, rtol=rtol)
+    total = model.documents.posterior_log_partition(inverses, X, gamma)
     assert_allclose(total, expected.sum(axis=0), rtol=rtol)

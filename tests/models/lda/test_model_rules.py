@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from annealvi.model import Batch, Tempering
-from annealvi.models.lda import LDA
+from annealvi.models.lda.documents import Documents
 from annealvi.temperature.local import DocumentRule
 from tests.models.lda.naive import DTYPES, EVEN, GRIDS, dense, lengths, make, naive_fit, naive_log_c
 
@@ -60,7 +60,7 @@ def test_a_step_under_a_rule(counts, dtype, corpus, level, rounds, instruction_s
     X = counts.astype(dtype)
     local = model.local_step(Batch(X, slice(0, 60)), Tempering(0.4, rule=rule), moments=True)
     _, b, statistics = naive_rule_step(
-        counts.toarray(), 0.4, model.topics.astype(float), 0.1, 7, rule
+        counts.toarray(), 0.4, model.topics.components.astype(float), 0.1, 7, rule
     )
     rtol = 1e-8 if dtype is np.float64 else 5e-3
     assert_allclose(local.inverse, b, rtol=rtol)
@@ -87,7 +87,7 @@ def test_rounds_are_respected(counts, rounds):
     model = make(5, n_iterations=3)
     model.local_step(Batch(counts, slice(0, 60)), Tempering(0.1, rule=rule), moments=True)
     assert rule.calls == rounds
-    model.infer(counts, Tempering(1.0, rule=rule))
+    model.documents.infer(counts, Tempering(1.0, rule=rule))
     assert rule.calls == 2 * rounds
 
 
@@ -96,8 +96,8 @@ def test_log_c_of_a_batch_under_a_rule(counts):
     model = make(5, n_iterations=7)
     model.normalise_at(EVEN)
     local = model.local_step(Batch(counts, slice(0, 60)), Tempering(0.4, rule=rule), moments=True)
-    gamma, _, _ = naive_rule_step(counts.toarray(), 0.4, model.topics, 0.1, 7, rule)
-    expected = naive_log_c(gamma, model.topics, lengths(counts), EVEN).sum(axis=0)
+    gamma, _, _ = naive_rule_step(counts.toarray(), 0.4, model.topics.components, 0.1, 7, rule)
+    expected = naive_log_c(gamma, model.topics.components, lengths(counts), EVEN).sum(axis=0)
     assert_allclose(local.log_partition, expected, rtol=1e-9, atol=1e-6)
 
 
@@ -105,9 +105,9 @@ def test_log_c_of_a_batch_under_a_rule(counts):
 def test_inference_under_a_rule(counts, dtype):
     rule = DocumentRule(EVEN, uniform(20), 3)
     model = make(5, dtype, n_iterations=7)
-    gamma = model.infer(counts.astype(dtype), Tempering(1.0, rule=rule))
+    gamma = model.documents.infer(counts.astype(dtype), Tempering(1.0, rule=rule))
     expected, b, _ = naive_rule_step(
-        counts.toarray(), 1.0, model.topics.astype(float), 0.1, 7, rule
+        counts.toarray(), 1.0, model.topics.components.astype(float), 0.1, 7, rule
     )
     rtol = 1e-8 if dtype is np.float64 else 5e-3
     assert_allclose(gamma, expected, rtol=rtol)
@@ -137,11 +137,11 @@ def test_any_number_of_threads_gives_the_same_bits(dtype, tempering, instruction
             asked = Tempering(0.6, rule=rules[tempering])
             local = model.local_step(Batch(X, slice(0, 150)), asked, moments=True)
             model.global_step(local.statistics, 0.5, 1.0, asked)
-            found += [model.topics.copy(), local.log_partition]
+            found += [model.topics.components.copy(), local.log_partition]
             found += [local.energy] if rules[tempering] is None else [local.inverse]
-        gamma = model.infer(X, Tempering(1.0, rule=rules[tempering]), n_threads=n_threads)
-        found += [gamma, model.document_energies(X, gamma, n_threads=n_threads)]
-        found += [model.document_log_partition(X, gamma, EVEN, n_threads=n_threads)]
+        gamma = model.documents.infer(X, Tempering(1.0, rule=rules[tempering]), n_threads=n_threads)
+        found += [gamma, model.documents.energies(X, gamma, n_threads=n_threads)]
+        found += [model.documents.log_partition(X, gamma, EVEN, n_threads=n_threads)]
         results.append(found)
     for other in results[1:]:
         for one, two in zip(results[0], other, strict=True):
@@ -176,10 +176,10 @@ def test_documents_without_words(counts):
             assert local.energy == pytest.approx(0.0, abs=1e-12)
         else:
             assert_allclose(local.inverse, 0.3)
-    gamma = model.infer(empty, Tempering(1.0, rule=rule))
+    gamma = model.documents.infer(empty, Tempering(1.0, rule=rule))
     assert_allclose(gamma, 0.1)
-    assert_array_equal(model.document_energies(empty, gamma), 0.0)
-    assert model.document_log_partition(empty[:0], gamma[:0], EVEN).shape == (0, 20)
+    assert_array_equal(model.documents.energies(empty, gamma), 0.0)
+    assert model.documents.log_partition(empty[:0], gamma[:0], EVEN).shape == (0, 20)
 
 
 BLOCKS = [[60], [7, 43, 10], [1] * 60]
@@ -196,7 +196,7 @@ def test_documents_in_blocks(counts, monkeypatch, sizes):
             assert rows == slice(0, 60)
             return [slice(end - n, end) for n, end in zip(these, ends, strict=True)]
 
-        monkeypatch.setattr(LDA, "_blocks", blocks)
+        monkeypatch.setattr(Documents, "blocks", blocks)
         model = make(5, n_iterations=20)
         model.normalise_at(EVEN)
         rule = DocumentRule(EVEN, uniform(20), 4)
@@ -205,14 +205,14 @@ def test_documents_in_blocks(counts, monkeypatch, sizes):
         ruled = model.local_step(
             Batch(counts, slice(0, 60)), Tempering(0.5, rule=rule), moments=True
         )
-        gamma = model.infer(counts, Tempering(1.0, rule=rule))
+        gamma = model.documents.infer(counts, Tempering(1.0, rule=rule))
         found.append([energy, log_c, gamma, ruled.inverse, dense(ruled, 5).copy()])
     for whole, parts in zip(*found, strict=True):
         assert_allclose(parts, whole, rtol=1e-9, atol=1e-12)
 
 
 def test_blocks_keep_the_level_each(counts, monkeypatch):
-    monkeypatch.setattr(LDA, "_blocks", lambda self, rows: [slice(0, 25), slice(25, 60)])
+    monkeypatch.setattr(Documents, "blocks", lambda self, rows: [slice(0, 25), slice(25, 60)])
     rule = DocumentRule(EVEN, uniform(20), 2, level=0.2)
     batch = Batch(counts, slice(0, 60))
     inverse = make(5).local_step(batch, Tempering(0.2, rule=rule), moments=True).inverse
@@ -227,7 +227,7 @@ def test_temperatures_of_documents_do_not_depend_on_their_neighbours(counts):
     """Without a level to keep, each document is fitted as often as it takes itself."""
     rule = DocumentRule(EVEN, uniform(20), 4)
     model = make(5)
-    together = model.infer(counts, Tempering(1.0, rule=rule))
+    together = model.documents.infer(counts, Tempering(1.0, rule=rule))
     for d in range(60):
-        alone = model.infer(counts[d], Tempering(1.0, rule=rule))
+        alone = model.documents.infer(counts[d], Tempering(1.0, rule=rule))
         assert_allclose(alone[0], together[d], rtol=1e-9)

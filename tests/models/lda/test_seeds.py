@@ -7,8 +7,7 @@ from scipy import sparse
 
 from annealvi import TemperedLDA
 from annealvi.models.lda import LDA
-from annealvi.models.lda.seeds import spread_documents
-from annealvi.models.lda.topics import SEED_DOCUMENTS, SEED_WEIGHT
+from annealvi.models.lda.seeds import SEED_DOCUMENTS, SEED_WEIGHT, spread_documents
 
 K = 6
 
@@ -30,8 +29,8 @@ def seeds(X, n_topics=K, seed=0, n_each=SEED_DOCUMENTS):
 
 def start(X, n_topics=K, seed=0, dtype=np.float64):
     model = LDA(n_topics, X.shape[1], alpha=0.1, eta=0.1, dtype=dtype)
-    model.initialize_from_spread_documents(X, np.random.RandomState(seed))
-    return np.array(model.topics)
+    model.initialize(np.random.RandomState(seed), X, "kmeans++")
+    return np.array(model.topics.components)
 
 
 # ------------------------------------------------------------------ where

@@ -30,7 +30,7 @@ def make(dtype=np.float64, eta=0.3, seed=0):
 
 def statistics_of(words, rng, model):
     """Random statistics of some words, as the model takes them and as a (K, V) array."""
-    statistics = Statistics.empty(V, model.width, model.dtype)
+    statistics = Statistics.empty(V, model.topics.width, model.dtype)
     statistics.values[:] = np.nan  # rows not seen hold whatever was there
     statistics.values[words] = 0
     statistics.values[words, :K] = rng.gamma(0.5, 3.0, (len(words), K))
@@ -47,7 +47,7 @@ class Plain:
     """lambda <- (1 - rho) lambda + rho (eta + scale S), all rows at every step."""
 
     def __init__(self, model):
-        self.lam, self.eta = model.topics.astype(np.float64), model.eta
+        self.lam, self.eta = model.topics.components.astype(np.float64), model.eta
 
     def step(self, S, rho, scale, tempering):
         T = 1 / tempering.inverse if tempering.form == "posterior" else 1.0
@@ -63,12 +63,12 @@ def step_both(model, plain, n_seen, rho, rng, tempering=UNTEMPERED):
 
 def assert_same_topics(model, plain):
     rtol = TOLERANCE[model.dtype.type]
-    lam, sums = model.topics.astype(np.float64), plain.lam.sum(axis=1)
+    lam, sums = model.topics.components.astype(np.float64), plain.lam.sum(axis=1)
     assert_allclose(lam, plain.lam, rtol=rtol)
-    assert_allclose(model.topic_sums, sums, rtol=rtol)
+    assert_allclose(model.topics.sums, sums, rtol=rtol)
     expected = np.exp(psi(plain.lam) - psi(sums[:, None]))
     slack = 1 + np.abs(np.log(np.maximum(expected, 1e-300))).max()  # of the exponents
-    assert_allclose(model.exp_e_log_topics(), expected, rtol=30 * rtol * slack, atol=1e-25)
+    assert_allclose(model.topics.exp_e_log(), expected, rtol=30 * rtol * slack, atol=1e-25)
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
@@ -93,17 +93,17 @@ def test_any_sequence_of_steps(dtype, eta, sequence, seed):
             step_both(model, plain, 7, 1.0, rng)
         elif what == "topics":
             plain.lam = rng.gamma(1.0, 2.0, (K, V)).astype(dtype).astype(np.float64) + 0.125
-            model.set_topics(plain.lam)
+            model.topics.assign(plain.lam)
         elif what == "priors":
             plain.eta = PRIORS[rng.choice(list(PRIORS))](rng)
             plain.eta = np.asarray(plain.eta, dtype=dtype).astype(np.float64)
             model.set_priors(0.2, plain.eta)
         elif what == "settle":
-            model.settle()
+            model.topics.catch_up()
         elif what == "look":
             assert_same_topics(model, plain)
         elif what == "one topic sum":
-            model.topic_bound()
+            model.topics.bound()
         else:
             step_both(model, plain, SEEN[what[0]], what[1], rng)
     assert_same_topics(model, plain)
@@ -123,7 +123,7 @@ def test_very_many_steps(dtype, n_steps, rho):
     """Some words are never seen, some early, and the topics' sums do not drift."""
     rng = np.random.RandomState(0)
     model = make(dtype, PRIORS["topics"](rng).astype(dtype))
-    model.set_topics(rng.gamma(1.0, 1e4, (K, V)) + 1.0)
+    model.topics.assign(rng.gamma(1.0, 1e4, (K, V)) + 1.0)
     plain = Plain(model)
     for step in range(n_steps):
         words = np.unique(rng.randint(V // 2, size=5)) if step > 5 else np.arange(90, 93)
@@ -131,21 +131,23 @@ def test_very_many_steps(dtype, n_steps, rho):
         model.global_step(statistics, rho(step), 3.0, Tempering())
         plain.step(S, rho(step), 3.0, Tempering())
         if step % 512 == 77:
-            assert_allclose(model.topics, plain.lam, rtol=TOLERANCE[dtype])
+            assert_allclose(model.topics.components, plain.lam, rtol=TOLERANCE[dtype])
     assert_same_topics(model, plain)
     rtol = 1e-10 if dtype is np.float64 else 1e-6
-    assert_allclose(model.topic_sums, model.topics.sum(axis=1, dtype=np.float64), rtol=rtol)
+    assert_allclose(
+        model.topics.sums, model.topics.components.sum(axis=1, dtype=np.float64), rtol=rtol
+    )
 
 
 def test_rows_that_have_not_moved_are_few_only_where_many_words_are_seen():
     """That steps with few words leave the other rows alone is what all of this is about."""
     rng = np.random.RandomState(0)
     model = make()
-    before = model.show().copy()
+    before = model.topics.show().copy()
     step_both(model, Plain(model), 4, 0.1, rng)
-    assert np.sum(np.any(before != model._lam[:, :K].T, axis=0)) == 4
+    assert np.sum(np.any(before != model.topics._lam[:, :K].T, axis=0)) == 4
     step_both(model, Plain(model), 110, 0.1, rng)
-    assert np.all(np.any(before != model._lam[:, :K].T, axis=0))
+    assert np.all(np.any(before != model.topics._lam[:, :K].T, axis=0))
 
 
 @pytest.mark.parametrize("rho", [0.1, 0.5])
@@ -184,25 +186,25 @@ def test_views_of_any_age_may_be_written_to(sequence, seed):
     rng = np.random.RandomState(seed)
     X = stream(3, seed=seed % 7)
     model = make()
-    views = [model.show()]
+    views = [model.topics.show()]
     current = views[0]  # shown since the topics last moved
     for what in sequence:
         if what == "show":
-            current = model.show()
-            assert_allclose(current, model.topics, rtol=1e-12)
+            current = model.topics.show()
+            assert_allclose(current, model.topics.components, rtol=1e-12)
             views.append(current)
         elif what == "settle":
-            model.settle()
+            model.topics.catch_up()
         elif what == "topics":
-            model.set_topics(rng.gamma(1.0, 2.0, (K, V)) + 0.1)
+            model.topics.assign(rng.gamma(1.0, 2.0, (K, V)) + 0.1)
             current = None
         elif what == "infer":
-            model.infer(X)
+            model.documents.infer(X)
         elif what == "write":
-            before, view = model.topics.copy(), views[rng.randint(len(views))]
+            before, view = model.topics.components.copy(), views[rng.randint(len(views))]
             view[rng.randint(K)] *= 1.5
-            model.notice_writes()
-            now = model.topics
+            model.topics.notice_writes()
+            now = model.topics.components
             assert np.array_equal(now, view) or (
                 view is not current and np.array_equal(now, before)
             )
@@ -210,12 +212,12 @@ def test_views_of_any_age_may_be_written_to(sequence, seed):
             current = None
             statistics, _ = statistics_of(some_words(V if what == "all" else 4, rng), rng, model)
             model.global_step(statistics, 1.0 if what == "full step" else 0.2, 3.0, Tempering())
-    gamma = model.infer(X)
+    gamma = model.documents.infer(X)
     fresh = make()
-    fresh.set_topics(model.topics)
-    assert_allclose(model.show(), model.topics, rtol=1e-12)
-    assert_allclose(model.topic_sums, model.topics.sum(axis=1), rtol=1e-10)
-    assert_allclose(gamma, fresh.infer(X), rtol=1e-9)
+    fresh.topics.assign(model.topics.components)
+    assert_allclose(model.topics.show(), model.topics.components, rtol=1e-12)
+    assert_allclose(model.topics.sums, model.topics.components.sum(axis=1), rtol=1e-10)
+    assert_allclose(gamma, fresh.documents.infer(X), rtol=1e-9)
 
 
 @pytest.mark.parametrize("n_seen", [0, 4, V])
@@ -224,12 +226,12 @@ def test_the_last_view_is_honoured_until_the_next_step(n_seen):
     model, X = make(), stream(3)
     for _ in range(3):
         statistics, S = statistics_of(some_words(n_seen, rng), rng, model)
-        view = model.show()
+        view = model.topics.show()
         view[:] = rng.gamma(1.0, 2.0, (K, V)) + 0.1
         expected = 0.8 * view + 0.2 * (0.3 + 3.0 * S)
-        model.infer(X)
+        model.documents.infer(X)
         model.global_step(statistics, 0.2, 3.0, Tempering())
-        assert_allclose(model.topics, expected, rtol=1e-10)
+        assert_allclose(model.topics.components, expected, rtol=1e-10)
 
 
 @pytest.mark.parametrize("after", [True, False], ids=["after", "before"])
@@ -241,7 +243,7 @@ def test_an_interrupt_in_a_step_leaves_a_whole_model(monkeypatch, seen, rho, aft
     model = make()
     first, _ = statistics_of(some_words(4, rng), rng, model)
     model.global_step(first, 0.2, 2.0, UNTEMPERED)
-    before = model.topics.copy()
+    before = model.topics.components.copy()
     statistics, S = statistics_of(some_words(SEEN[seen], rng), rng, model)
     step_topics = kernels.step_topics
 
@@ -250,7 +252,7 @@ def test_an_interrupt_in_a_step_leaves_a_whole_model(monkeypatch, seen, rho, aft
             step_topics(*arguments)
         raise KeyboardInterrupt
 
-    model.settle()
+    model.topics.catch_up()
     with monkeypatch.context() as context:
         context.setattr(kernels, "step_topics", interrupted)
         with pytest.raises(KeyboardInterrupt):
@@ -258,5 +260,5 @@ def test_an_interrupt_in_a_step_leaves_a_whole_model(monkeypatch, seen, rho, aft
     whole = (1 - rho) * before + rho * (0.3 + 2.0 * S)
     empty = (1 - rho) * before + rho * 0.3
     outcomes = [whole] if after else [before, empty] if rho < 1 else [before]
-    assert any(np.allclose(model.topics, outcome, rtol=1e-10) for outcome in outcomes)
-    assert_allclose(model.topic_sums, model.topics.sum(axis=1), rtol=1e-10)
+    assert any(np.allclose(model.topics.components, outcome, rtol=1e-10) for outcome in outcomes)
+    assert_allclose(model.topics.sums, model.topics.components.sum(axis=1), rtol=1e-10)

@@ -1,0 +1,43 @@
+"""Tables and numbers as Markdown, and the parts of documents that scripts write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+#: Around the part of a document that a script writes.
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(header)} |", f"|{'---|' * len(header)}"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def spread(values: ArrayLike, digits: int = 3, sign: str = "") -> str:
+    """Mean ± standard deviation; the mean alone of one value.
+
+    With `sign` "+", a positive mean has a plus in front.
+    """
+    mean = f"{np.mean(values):{sign}.{digits}f}"
+    if np.size(values) < 2:
+        return mean
+    return f"{mean} ± {np.std(values, ddof=1):.{digits}f}"
+
+
+def between_markers(document: Path, content: str) -> None:
+    """Replace what stands between the markers of a document.
+
+    Raises
+    ------
+    SystemExit
+        If the document does not have each marker once.
+    """
+    text = document.read_text(encoding="utf-8")
+    if text.count(BEGIN) != 1 or text.count(END) != 1:
+        raise SystemExit(f"{document} must have each of {BEGIN} and {END} once.")
+    before, after = text.split(BEGIN)[0], text.split(END)[1]
+    document.write_text(f"{before}{BEGIN}\n\n{content}\n\n{END}{after}", "utf-8")

@@ -1,0 +1,117 @@
+"""Builds of commits, each in a folder of its own, and processes that import one of them."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+from bench import CHECKOUT
+
+#: What a process does first.  The finder of an editable install may come before sys.path, so it
+#: is taken out; `bench` is that of this checkout, whichever build is imported.
+BEGIN = """
+import sys
+sys.path[:0] = [{site!r}, {checkout!r}]
+sys.meta_path[:] = [f for f in sys.meta_path if "editable" not in str(f).lower()]
+"""
+#: Stops a process that has imported another package than the build.
+CHECK = """
+import annealvi
+if not annealvi.__file__.startswith({site!r}):
+    sys.exit("The build in {site} was wanted, but " + annealvi.__file__ + " was imported.")
+"""
+RUN_MODULE = """
+import runpy
+runpy.run_module({module!r}, run_name="__main__")
+"""
+TIME_IMPORT = """
+import time
+began = time.process_time()
+import annealvi
+print(time.process_time() - began)
+"""
+
+
+def install(revision: str, folder: Path) -> Path:
+    """Build a commit with this interpreter's packages.
+
+    Parameters
+    ----------
+    revision : str
+        What git calls a commit, or a folder with a checkout, which is built as it is: changes
+        that are not committed are included.
+    folder : Path
+        An empty folder to build in.
+
+    Returns
+    -------
+    Path
+        The folder that the package was installed into.
+    """
+    site, tree = folder / "site", folder / "tree"
+    if (Path(revision) / "pyproject.toml").is_file():
+        _copy(Path(revision), tree)
+    else:
+        archive = subprocess.run(
+            _git(CHECKOUT, "archive", revision), check=True, capture_output=True
+        )
+        with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
+            files.extractall(tree)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pip += ["--no-deps", "--no-build-isolation", "--target", str(site), str(tree)]
+    subprocess.run(pip, check=True)
+    return site
+
+
+def _git(folder: Path, *arguments: str) -> list[str]:
+    return ["git", "-C", str(folder), *arguments]
+
+
+def _copy(checkout: Path, tree: Path) -> None:
+    """Copy the files of a checkout that git does not ignore."""
+    listed = _git(checkout, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    names = subprocess.run(listed, check=True, capture_output=True, text=True).stdout
+    for name in filter(None, names.split("\0")):
+        if (checkout / name).is_file():  # a file may be deleted and the deletion not committed
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            (tree / name).write_bytes((checkout / name).read_bytes())
+
+
+def _start(site: Path, *code: str, arguments: tuple[str, ...] = ()) -> subprocess.Popen[str]:
+    names = {"site": str(site), "checkout": str(CHECKOUT)}
+    text = "".join(part.format(**names) for part in (BEGIN, *code))
+    return subprocess.Popen(
+        [sys.executable, "-c", text, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        cwd=site,
+    )
+
+
+def run_module(site: Path, module: str, *arguments: str) -> subprocess.Popen[str]:
+    """Start a module of `bench` in a process that imports the build, as ``python -m`` would.
+
+    Its stdin and stdout are pipes, and OpenMP has one thread unless the module asks for more.
+    The process ends with an error if it does not import the build.
+    """
+    run = RUN_MODULE.format(module=module)
+    return _start(site, CHECK, run, arguments=arguments)
+
+
+def output(process: subprocess.Popen[str]) -> str:
+    """All that a process prints; raises RuntimeError if it ends with an error."""
+    printed, _ = process.communicate()
+    if process.returncode:
+        raise RuntimeError("The process of a build failed; its error is printed above.")
+    return printed
+
+
+def import_seconds(site: Path) -> float:
+    """CPU seconds of ``import annealvi`` in a fresh process, its dependencies included."""
+    return float(output(_start(site, TIME_IMPORT, CHECK)))

@@ -1,0 +1,117 @@
+"""The work that compare.py times, in a process of one build.
+
+The process prints the names of its problems, separated by tabs, on one line.  Then it reads one
+name a line and prints the CPU seconds that this problem took.  It runs with older commits of the
+package as well: what a commit lacks is left out, and compare.py says so.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+import annealvi
+from annealvi import TemperedLDA
+from annealvi.datasets import load_arxiv_abstracts, make_shape_mixture, make_topic_corpus
+
+#: Prepares a problem, and returns what is timed.
+Problem = Callable[[], Callable[[], Any]]
+
+#: Whether this commit has today's defaults; commits before them had mean-field steps only.
+HAS_PRESETS = "preset" in TemperedLDA().get_params()
+MEAN_FIELD = {"preset": "sklearn"} if HAS_PRESETS else {}
+
+
+def estimator(n_topics: int, document_init: str = "constant") -> TemperedLDA:
+    """Online mean-field steps at T = 1, which all commits have."""
+    return TemperedLDA(
+        n_topics,
+        total_samples=3000,
+        batch_size=256,
+        random_state=0,
+        temperature=1,
+        learning_method="online",
+        document_init=document_init,
+        **MEAN_FIELD,
+    )
+
+
+def passes(X: Any, n_topics: int, document_init: str = "constant") -> Callable[[], Any]:
+    """One online pass, from a model that has seen one minibatch."""
+    lda = estimator(n_topics, document_init).partial_fit(X[:256])
+    return lambda: lda.partial_fit(X)
+
+
+def transform(X: Any, n_topics: int) -> Callable[[], Any]:
+    lda = estimator(n_topics).partial_fit(X[:256])
+    return lambda: lda.transform(X)
+
+
+def small_steps(X: Any, n_topics: int) -> Callable[[], Any]:
+    """Steps of four documents each."""
+    lda = estimator(n_topics).partial_fit(X[:256])
+    return lambda: [lda.partial_fit(X[i : i + 4]) for i in range(0, 100, 4)]
+
+
+def stream(X: Any, n_topics: int) -> Callable[[], Any]:
+    """A whole stream with today's defaults, in portions of 256."""
+
+    def run() -> None:
+        lda = TemperedLDA(n_topics, random_state=0, total_samples=X.shape[0])
+        for start in range(0, X.shape[0], 256):
+            lda.partial_fit(X[start : start + 256])
+
+    return run
+
+
+def factors(X: Any) -> Callable[[], Any]:
+    fmm = annealvi.TemperedFMM(8, noise_variance=0.1, max_iter=50, random_state=0)
+    return lambda: fmm.fit(X)
+
+
+def problems() -> dict[str, Problem]:
+    """What this commit can do."""
+    long = load_arxiv_abstracts().data[:1500]
+    short = make_topic_corpus(4000, 4000, 20, document_length=25, random_state=0).data
+    found: dict[str, Problem] = {
+        "abstracts, K=20": lambda: passes(long, 20),
+        "abstracts, K=100": lambda: passes(long, 100),
+        "abstracts, K=100, random start": lambda: passes(long, 100, "random"),
+        "abstracts, K=100, float32": lambda: passes(long.astype(np.float32), 100),
+        "abstracts, K=500": lambda: passes(long, 500),
+        "short documents, K=100": lambda: passes(short, 100),
+        "transform of abstracts, K=100": lambda: transform(long, 100),
+        "small minibatches, K=100": lambda: small_steps(long, 100),
+    }
+    if HAS_PRESETS:
+        found["default fit of abstracts, K=20"] = lambda: (
+            lambda: TemperedLDA(20, random_state=0).fit(long[:500])
+        )
+        found["default stream of abstracts, K=50"] = lambda: stream(long, 50)
+    if hasattr(annealvi, "TemperedFMM"):
+        found["factorial mixture, K=8"] = lambda: factors(
+            make_shape_mixture(1000, random_state=0).data
+        )
+    return found
+
+
+def main() -> None:
+    known = problems()
+    print(*known, sep="\t", flush=True)
+    warnings.simplefilter("ignore")  # that a short fit has not converged
+    with threadpool_limits(1):
+        for line in sys.stdin:
+            run = known[line.rstrip("\n")]()
+            began = time.process_time()
+            run()
+            print(time.process_time() - began, flush=True)
+
+
+if __name__ == "__main__":
+    main()
