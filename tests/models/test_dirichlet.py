@@ -8,8 +8,6 @@ from scipy.special import gammaln, psi
 
 from annealvi.models.dirichlet import log_gamma_variates, log_rising
 
-# --------------------------------------------------------------------- the tests of the issue
-
 
 def test_ratios_of_gamma_functions():
     """Gamma(a + n) / Gamma(a) = a (a + 1) ... (a + n - 1)."""
@@ -17,9 +15,6 @@ def test_ratios_of_gamma_functions():
         for n in (0, 1, 2, 30):
             assert_allclose(log_rising(a, n), np.sum(np.log(a + np.arange(n))), rtol=2e-14)
     assert_array_equal(log_rising([1e-3, 1e300], 0.0), 0)
-
-
-# ---------------------------------------------------------------------- draws
 
 
 @pytest.mark.parametrize("shape", [1e-3, 0.05, 0.2, 0.44, 0.46, 1.0, 7.0])

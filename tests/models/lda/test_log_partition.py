@@ -183,7 +183,7 @@ def test_log_c_follows_the_topics(counts):
     assert_allclose(local.log_partition, expected, rtol=1e-9, atol=1e-6)
 
 
-# ------------------------------------------------------------------ documents' temperatures
+# ------------------------------------------------------------------ of a whole corpus
 
 
 def test_log_partition_at_the_current_q(counts):

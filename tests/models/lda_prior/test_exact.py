@@ -58,9 +58,6 @@ def enumerate_words_and_topics(alpha, eta, lengths, b):
     return total
 
 
-# --------------------------------------------------------------------- the tests of the issue
-
-
 @pytest.mark.parametrize(("alpha", "eta"), [PRIORS[0], PRIORS[3]])
 def test_exact_is_the_sum_over_all_words_and_topics(alpha, eta):
     """V = 3, K = 2, two documents of 3 words: 46,656 terms, each an integral."""
@@ -123,9 +120,6 @@ def test_exact_of_large_priors(value):
 def test_log_c_is_0_at_1_in_the_collapsed_form():
     prior = prior_of(1.0, 1.0, (3, 2), "collapsed", V=2)
     assert abs(log_partition(prior, B, "exact").values[0]) <= 1e-12
-
-
-# ------------------------------------------------------------------- bad input
 
 
 def test_exact_refuses_what_is_too_large():

@@ -14,7 +14,7 @@ from tests.models.lda_prior.priors import B, arrays, prior_of, priors
 FORMS = ("explicit", "collapsed")
 
 
-# --------------------------------------------------------------------- the tests of the issue
+# ---------------------------------------------------------- estimates and bounds
 
 
 @priors
