@@ -1,4 +1,4 @@
-"""TemperedLDA: scikit-learn's face over :mod:`annealvi.models.lda`."""
+"""TemperedLDA: the estimator over :mod:`annealvi.models.lda`."""
 
 from __future__ import annotations
 
