@@ -53,8 +53,7 @@ class LocalOptions:
         times its number of tokens.  This test does not depend on K.
     inference_iter : int or None
         Largest number of iterations outside training, if it differs from `max_iter`.  In
-        float32 the result of a document that is stopped before convergence may differ from
-        that of training.
+        float32 the result of a document that is stopped before convergence may vary.
     prune : bool
         Whether later iterations of a document leave out topics that it does not have, if
         that saves time.  In float64 this changes gamma by less than 1e-6.  It is never done
