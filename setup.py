@@ -1,9 +1,9 @@
-"""Build the compiled kernels; everything else stands in pyproject.toml.
+"""Build the compiled kernels; everything else is in pyproject.toml.
 
 Environment variables:
 
 - ``ANNEALVI_DEBUG=1``: bounds checks in Cython, little optimisation in C.
-- ``ANNEALVI_NO_OPENMP=1``: build for one thread even where OpenMP is found.
+- ``ANNEALVI_NO_OPENMP=1``: build for one thread even if OpenMP is found.
 """
 
 import os
@@ -18,16 +18,17 @@ KERNELS = "annealvi/_kernels"
 DEBUG = os.environ.get("ANNEALVI_DEBUG", "") not in ("", "0")
 
 # Never -ffast-math (it reorders sums and, at link time, switches the whole
-# process to flush-to-zero) and never -march=native (the result would run on
-# this machine only).  These two give the vectoriser what it needs.
+# process to flush-to-zero) and never -march=native (the result would only run
+# on this machine).  The first two flags below are enough for the vectoriser.
 FLAGS = ["-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"]
 FLAGS += ["-O1", "-g"] if DEBUG else ["-O3"]
 
-# Builds of different kinds share no intermediate file: none may pass for another.
+# Builds of different kinds have separate intermediate files, so that none is mistaken for
+# that of another kind.
 SERIAL = os.environ.get("ANNEALVI_NO_OPENMP", "") not in ("", "0")
 BUILD = "build" + "/debug" * DEBUG + "/serial" * SERIAL
 
-# The builds of kernels.c, chosen from at run time by dispatch.c.
+# The builds of kernels.c; dispatch.c chooses one at run time.
 X86_BUILDS = {
     "avx2": ["-mavx2", "-mfma"],
     "avx512": [
@@ -58,7 +59,7 @@ int main(void) { return 0; }
 
 
 class BuildKernels(build_ext):
-    """build_ext that probes for OpenMP and compiles the kernels once an instruction set."""
+    """build_ext that probes for OpenMP and compiles the kernels for each instruction set."""
 
     def compiles(self, source: str, flags: list[str], link: bool = False) -> bool:
         with tempfile.TemporaryDirectory() as folder:
@@ -72,7 +73,7 @@ class BuildKernels(build_ext):
                     self.compiler.link_executable(
                         objects, str(Path(folder, "probe")), extra_postargs=flags
                     )
-            except Exception:  # whatever the compiler says, the answer is no
+            except Exception:  # any error of the compiler means no
                 return False
         return True
 

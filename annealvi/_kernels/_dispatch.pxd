@@ -125,6 +125,6 @@ cdef extern from "kernels.h" nogil:
     double NEGLIGIBLE "ANNEALVI_NEGLIGIBLE"
     int DATA_BLOCK "ANNEALVI_DATA_BLOCK"
 
-# The table in use.  Other modules cimport the pointer, so all of them follow a
-# change made by use_instruction_set.
+# The table in use.  Other modules cimport the pointer, so use_instruction_set changes it for
+# all of them.
 cdef const kernel_table *kernels

@@ -1,7 +1,7 @@
-"""Choose, at import, the build of the C kernels that this processor runs best.
+"""Choose, at import, the best build of the C kernels for this processor.
 
 The environment variable ``ANNEALVI_INSTRUCTION_SET`` (``baseline``, ``avx2`` or
-``avx512``) forces one.
+``avx512``) selects one explicitly.
 """
 
 import os
@@ -11,7 +11,7 @@ INSTRUCTION_SETS = ("avx512", "avx2", "baseline")
 
 
 def available_instruction_sets() -> tuple:
-    """The instruction sets this build has and this processor runs, best first."""
+    """The instruction sets that are in this build and run on this processor, best first."""
     return tuple(
         name for name in INSTRUCTION_SETS if find_kernels(name.encode()) != NULL
     )
@@ -23,7 +23,7 @@ def instruction_set() -> str:
 
 
 def use_instruction_set(name: str) -> None:
-    """Switch to another build of the kernels; for tests, not while one runs."""
+    """Switch to another build of the kernels.  For tests only, and not while a kernel runs."""
     global kernels
     if name not in available_instruction_sets():
         raise ValueError(

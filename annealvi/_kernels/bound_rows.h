@@ -3,11 +3,12 @@
  *     -KL(Dir(x) || Dir(a)) = sum_k [(a_k - x_k) (psi(x_k) - psi(s)) + log Gamma(x_k)]
  *                             - log Gamma(s) + log Gamma(sum_k a_k) - sum_k log Gamma(a_k),
  *
- * s = sum_k x_k.  A row of numbers may be one Dirichlet's, or belong to as many of them: the
- * sums are then over rows.  So terms are added place by place.
+ * with s = sum_k x_k.  The numbers of a row may all belong to one Dirichlet distribution, or
+ * each to a different one; in the second case the sums are over rows.  Therefore the terms are
+ * added to acc element by element.
  */
 
-/* acc_k += (a_k - x_k) (psi(x_k) - psi_sums_k) + log Gamma(x_k), of normal x_k > 0. */
+/* acc_k += (a_k - x_k) (psi(x_k) - psi_sums_k) + log Gamma(x_k), for normal x_k > 0. */
 #define DIRICHLET_ROW(suffix, type)                                                              \
     static void dirichlet_row_##suffix(int n,                  /* IN */                          \
                                        const type *x,          /* IN */                          \

@@ -1,8 +1,8 @@
-"""Divergences between Dirichlet distributions, of which the bounds of LDA are made.
+"""Divergences between Dirichlet distributions, from which the bounds of LDA are computed.
 
-The arithmetic of a row is in ``bound_rows.h``, in double for both dtypes.  Rows, and blocks
-of words, belong to one thread each and blocks are added in their order, so results are
-bit-identical for any number of threads.
+The arithmetic of a row is in ``bound_rows.h``, in double precision for both dtypes.  Each row
+and each block of words is handled by one thread, and blocks are added in a fixed order, so
+results are bit-identical for any number of threads.
 """
 
 from cython cimport floating
@@ -12,8 +12,8 @@ from annealvi._kernels._dispatch cimport kernels
 
 cdef enum:
     VOCABULARY_BLOCK = 64  # words whose terms are summed by one thread
-    # Terms below which a second thread is not worth waking: they take one about 0.6 ms.  Waking
-    # takes 5 to 20 us where a processor is free for it, 50 us and up to some ms where none is.
+    # With fewer terms than this one thread does all: it takes about 0.6 ms.  Waking a second
+    # one takes 5 to 20 us if a processor is free, and 50 us to some ms if none is.
     LEAST_SHARED = 1 << 18
 
 
@@ -21,7 +21,7 @@ def row_terms(
     const floating[:, ::1] gamma,  # IN  (n, K) normal, positive
     const double[::1] prior,       # IN  (K,)
     const double[::1] psi_sums,    # IN  (n,) psi(sum_k gamma_dk)
-    int n_threads,                 # IN  at most; few terms are left to one
+    int n_threads,                 # IN  at most; one thread if there are few terms
     double[:, :, ::1] scratch,     # OUT (n_threads, 2, K)
     double[::1] out,               # OUT (n,)
 ):
@@ -56,7 +56,7 @@ def column_terms(
     const floating[:, ::1] lam,   # IN  (V, at least K) normal, positive
     const double[:, :] prior,     # IN  (V, K), its rows contiguous; or (1 or V, 1)
     const double[::1] psi_sums,   # IN  (K,) psi(sum_v lam_vk)
-    int n_threads,                # IN  at most; few terms are left to one
+    int n_threads,                # IN  at most; one thread if there are few terms
     double[:, ::1] scratch,       # OUT (n_threads, K)
     double[:, ::1] partial,       # OUT (blocks, K) scratch, see n_vocabulary_blocks
     double[::1] out,              # OUT (K,)
@@ -93,5 +93,5 @@ def column_terms(
 
 
 def n_vocabulary_blocks(n_features):
-    """Rows of ``partial`` that `column_terms` needs."""
+    """Number of rows of ``partial`` that `column_terms` needs."""
     return (n_features + VOCABULARY_BLOCK - 1) // VOCABULARY_BLOCK

@@ -18,5 +18,5 @@ def openmp_enabled() -> bool:
 
 
 def debug_build() -> bool:
-    """Whether the kernels check their bounds."""
+    """Whether the kernels check array bounds."""
     return bool(ANNEALVI_DEBUG)

@@ -1,11 +1,10 @@
 /* Logarithms of Gamma(a, 1) variates for small a, in double.
  *
  * x = log Gamma(a) has a density proportional to exp(a x - e^x).  It is drawn by rejection
- * (Liu, Martin and Syring 2017) from an envelope of e^(a x) below 0, which is tight as all but
- * a fraction of about a of the variates lie far below 0, and e^(-(1 - a) x - 1) above it; the
- * two parts have masses 1 / a and 1 / (e (1 - a)).  Uniform numbers are those of eight
- * generators xoshiro256++ (Blackman and Vigna 2021) side by side, whatever the instruction
- * set.
+ * (Liu, Martin and Syring 2017).  The envelope is e^(a x) below 0, which is tight because all
+ * but a fraction of about a of the variates lie far below 0, and e^(-(1 - a) x - 1) above 0.
+ * The two parts have masses 1 / a and 1 / (e (1 - a)).  Uniform numbers come from eight
+ * generators xoshiro256++ (Blackman and Vigna 2021) side by side, for every instruction set.
  */
 
 enum { GENERATORS = 8 }; /* a state holds 4 numbers of each */
@@ -21,7 +20,7 @@ INLINE vec_u64 load_u64(const uint64_t *p)
 INLINE void store_u64(uint64_t *p, vec_u64 x) { __builtin_memcpy(p, &x, sizeof x); }
 INLINE vec_u64 rotated(vec_u64 x, int by) { return (x << by) | (x >> (64 - by)); }
 
-/* Uniform numbers of the open interval from 0 to 1, 52 bits each. */
+/* Uniform numbers in the open interval from 0 to 1, of 52 bits each. */
 INLINE vec_f64 uniform(uint64_t *state)
 {
     vec_u64 s0 = load_u64(state), s1 = load_u64(state + GENERATORS);
@@ -37,11 +36,11 @@ INLINE vec_f64 uniform(uint64_t *state)
     store_u64(state + GENERATORS, s1);
     store_u64(state + 2 * GENERATORS, s2);
     store_u64(state + 3 * GENERATORS, s3);
-    /* an exponent of 0 makes it a number from 1 to 2 */
+    /* with an exponent of 0 it is a number from 1 to 2 */
     return (vec_f64)((bits >> 12) | 0x3ff0000000000000ULL) - (1 - 0x1p-53);
 }
 
-/* As many variates as `n`; their order follows from the state alone. */
+/* Draw n variates; they and their order depend only on the state. */
 static void log_gamma_draws(
     uint64_t *state, /* IN/OUT (4, GENERATORS) */
     double a,        /* IN  0 < a < 1 */
@@ -69,7 +68,7 @@ static void log_gamma_draws(
                 continue;
             }
             const vec_f64 bent = select_f64(x > 0, 1 + x, (vec_f64){0});
-            /* the square of anything smaller would not be normal, which is slow */
+            /* smaller numbers would lead to subnormal ones, which are slow */
             const vec_f64 least = max_f64(x, splat_f64(-37));
             store_f64(chance_lanes, exp_f64(bent - exp_f64(least)));
             store_f64(x_lanes, x);

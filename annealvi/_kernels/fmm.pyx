@@ -1,9 +1,9 @@
 """The Bernoulli coordinate updates of the factorial mixture model over all data.
 
-The arithmetic of a block of data is in ``fmm_rows.h``; here blocks are spread over
-threads.  No block reads what another writes, so every result is bit-identical for any
+The arithmetic of a block of data is in ``fmm_rows.h``; this module distributes blocks over
+threads.  No block reads what another one writes, so every result is bit-identical for any
 number of threads.  Matrices are component-major: K rows of N numbers, padded to whole
-blocks of DATA_BLOCK data, whose numbers are written too and mean nothing.
+blocks of DATA_BLOCK data.  The padding is overwritten with meaningless numbers.
 """
 
 from cython cimport floating, view
@@ -26,7 +26,7 @@ def sweep(
 ):
     """logit nu_kn = b (offset_k + scale projection_kn - sum_j coupling_kj nu_jn), k by k.
 
-    b is the inverse temperature: one, or one for each row, datum or element.
+    b is the inverse temperature: a single one, or one for each row, datum or element.
     """
     cdef:
         Py_ssize_t n_blocks = nu.shape[1] // DATA_BLOCK, block, at
@@ -63,11 +63,11 @@ def held_sweep(
     floating[:, ::1] nu,                # IN/OUT (K, N_pad)
     floating[:, ::1] inverse,           # OUT (K, N_pad)
 ):
-    """A sweep that tempers each logit a as far as limits ask for it, k by k.
+    """A sweep that tempers each logit a only where it exceeds its limits, k by k.
 
-    With t = centre + b (a - centre) the new logit is a within [lower, upper], otherwise the
-    limit or t, whichever lies further from the centre.  Its inverse temperature
-    (logit - centre) / (a - centre) is written to `inverse`.
+    Let t = centre + b (a - centre).  The new logit is a if a lies within [lower, upper].
+    Otherwise it is the limit or t, whichever lies further from the centre.  The inverse
+    temperature (logit - centre) / (a - centre) is written to `inverse`.
     """
     cdef:
         Py_ssize_t n_blocks = nu.shape[1] // DATA_BLOCK, block, at

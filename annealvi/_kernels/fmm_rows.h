@@ -1,13 +1,13 @@
 /* Coordinate updates of Bernoulli factors.  A template: see vector.h.
  *
- * A datum n has K factors q(z_nk) = Bern(nu_nk) under an energy that is quadratic in z,
- *     E_n(z) = sum_k z_k linear_nk - sum_{k<j} z_k z_j coupling_kj,
- * so with every other factor held the best one has
- *     logit nu_nk = b (linear_nk - sum_{j != k} nu_nj coupling_kj),
- * taken k by k in sequence (Gauss-Seidel: each sees those before it already moved).
- * Data are independent: a vector holds the same factor of LANES of them, matrices are
- * component-major (K rows of numbers of data), and UNROLL vectors are taken together,
- * which hides the latency of the sigmoid.  `linear` is never stored: it is
+ * A datum n has K factors q(z_nk) = Bern(nu_nk) and an energy that is quadratic in z,
+ *     E_n(z) = sum_k z_k linear_nk - sum_{k<j} z_k z_j coupling_kj.
+ * With all other factors fixed, the optimum of factor k is
+ *     logit nu_nk = b (linear_nk - sum_{j != k} nu_nj coupling_kj).
+ * Factors are updated one after the other (Gauss-Seidel: each uses the new values of those
+ * before it).  Data are independent: a vector holds the same factor of LANES data, and
+ * matrices are component-major (K rows, with one number for each datum).  UNROLL vectors are
+ * processed together, which hides the latency of the sigmoid.  `linear` is never stored:
  *     linear_nk = offset_k + scale * projection_nk.
  */
 
@@ -16,14 +16,15 @@
 #define SIGMOID_LIMIT (BITS == 64 ? 708.0 : 87.0)
 #define UNROLL (ANNEALVI_DATA_BLOCK / LANES < 8 ? ANNEALVI_DATA_BLOCK / LANES : 8)
 
-/* A logit that is held near its centre c, negated like the a that it is given.
+/* A logit that is held near its centre c.  It is returned negated, and a is given negated.
  *
- * Within [lower, upper], which contain c, it is a; beyond them it is where the limit is, or at
- *     t = c + b (a - c)
- * if that lies further out.  So its inverse temperature (logit - c) / (a - c) is 1 within the
- * limits, b far out, and between them the one that leads to the limit.  A penalty of
- * k times what a KL from c exceeds its running average by does that, with b = 1/(1 + k) and
- * limits where it equals the average (docs/proximity.md).
+ * If a lies within [lower, upper], which contains c, the logit is a.  Otherwise it is the limit
+ * or
+ *     t = c + b (a - c),
+ * whichever lies further out.  So its inverse temperature (logit - c) / (a - c) is 1 within the
+ * limits and b far out; in between it is the one that leads to the limit.  This is the effect of
+ * a penalty on a KL from c: k times the amount by which it exceeds its running average.  Then
+ * b = 1/(1 + k), and the limits are where the KL equals the average (docs/proximity.md).
  */
 INLINE V FN(held_logit)(V minus, REAL b, REAL centre, V lower, V upper, REAL *inverse)
 {
@@ -35,8 +36,8 @@ INLINE V FN(held_logit)(V minus, REAL b, REAL centre, V lower, V upper, REAL *in
     return -logit;
 }
 
-/* One Gauss-Seidel sweep over a block of DATA_BLOCK data.  `held` is known when this is
- * compiled: without it the last four arguments are not looked at. */
+/* One Gauss-Seidel sweep over a block of DATA_BLOCK data.  `held` is known at compile time; if
+ * it is 0, the last four arguments are not used. */
 INLINE void FN(sweep_block)(int K, int64_t stride, const REAL *projection, const REAL *coupling,
                             const REAL *offset, REAL scale, const REAL *b, int64_t b_row,
                             int b_each, REAL *nu, const int held, const REAL *centre,
@@ -44,18 +45,19 @@ INLINE void FN(sweep_block)(int K, int64_t stride, const REAL *projection, const
 {
     for (int first = 0; first < ANNEALVI_DATA_BLOCK; first += UNROLL * LANES) {
         REAL *own = nu + first;
-        const int64_t next = first + ANNEALVI_DATA_BLOCK; /* the same place, a block on */
+        const int64_t next = first + ANNEALVI_DATA_BLOCK; /* the same place in the next block */
         for (int k = 0; k < K; k++) {
             const REAL *row = coupling + (int64_t)k * K;
             V field[UNROLL];
 #pragma GCC unroll 8
             for (int u = 0; u < UNROLL; u++) {
                 field[u] = (V){0};
-                /* rows are read a block at a time, too short for the hardware to foresee */
+                /* rows are read in blocks that are too short for the hardware to prefetch */
                 __builtin_prefetch(projection + k * stride + next + u * LANES);
                 __builtin_prefetch(nu + k * stride + next + u * LANES, 1);
             }
-            /* the factors just moved come last, so that most of the sum need not wait */
+            /* the factors just updated come last, so that most of the sum need not wait for
+             * them */
             for (int j = k + 1; j < K; j++)
 #pragma GCC unroll 8
                 for (int u = 0; u < UNROLL; u++)
@@ -102,7 +104,7 @@ static void FN(bernoulli_sweep)(int K, int64_t stride, /* numbers between rows  
                     NULL, NULL, NULL);
 }
 
-/* The held sweep, with a temperature for each factor that follows from its logit a. */
+/* The held sweep; the temperature of each factor follows from its logit a. */
 static void FN(bernoulli_held_sweep)(int K, int64_t stride, /* numbers between rows          */
                                      const REAL *projection, /* IN  rows k, the block's start */
                                      const REAL *coupling,   /* IN  (K, K), diagonal 0        */
@@ -134,7 +136,7 @@ static void FN(bernoulli_energy)(int K, int64_t stride,  /* numbers between rows
         for (int k = 0; k < K; k++) {
             const REAL *row = coupling + (int64_t)k * K;
             V field = (V){0};
-            for (int j = 0; j < k; j++) /* each pair once */
+            for (int j = 0; j < k; j++) /* every pair is counted once */
                 field += row[j] * FN(load)(own + j * stride);
             const V linear = offset[k] + scale * FN(load)(projection + k * stride + first);
             const V e = FN(load)(own + k * stride) * (linear - field);
@@ -151,7 +153,7 @@ static void FN(bernoulli_entropy)(int K, int64_t stride, /* numbers between rows
                                   const REAL *nu,        /* IN  rows k, the block's start */
                                   double *entropy        /* OUT (DATA_BLOCK,)             */)
 {
-    const V tiny = FN(splat)((REAL)TINY); /* 0 log 0 = 0 */
+    const V tiny = FN(splat)((REAL)TINY); /* so that 0 log 0 is 0 */
     for (int first = 0; first < ANNEALVI_DATA_BLOCK; first += LANES) {
         double total[LANES] = {0};
         for (int k = 0; k < K; k++) {

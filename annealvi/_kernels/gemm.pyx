@@ -1,10 +1,11 @@
 """Matrix products on fixed blocks, each a call of single-threaded BLAS.
 
-A multi-threaded BLAS cuts a product where its number of threads tells it to, so its
-roundings change with that number.  Here the cuts depend on shapes alone and blocks are
-summed in a fixed order: results are bit-identical for any number of threads, as long
-as the caller holds BLAS to one (:func:`annealvi._kernels.layout.single_threaded_blas`).
-Sums over many rows are of the arrays' own dtype within ROW_BLOCK rows, double between.
+A multi-threaded BLAS divides a product into parts that depend on its number of threads, and
+so do its rounding errors.  Here the parts depend only on shapes, and blocks are summed in a
+fixed order.  Therefore results are bit-identical for any number of threads, as long as the
+caller limits BLAS to one (:func:`annealvi._kernels.layout.single_threaded_blas`).
+Sums over up to ROW_BLOCK rows are in the dtype of the arrays; these are added in double
+precision.
 """
 
 from cython cimport floating
@@ -13,8 +14,8 @@ from scipy.linalg.cython_blas cimport dgemm, sgemm
 
 cdef enum:
     ROW_BLOCK = 2048    # rows that one product sums over
-    COLUMN_BLOCK = 1024  # columns of the result a task
-    OUTER_BLOCK = 256   # rows a task where there is nothing to sum
+    COLUMN_BLOCK = 1024  # columns of the result in one task
+    OUTER_BLOCK = 256   # rows in one task of `outer`, where there is nothing to sum
     GROUPS = 16         # most partial sums of one result
 
 
@@ -22,7 +23,7 @@ cdef inline void gemm(
     bint transposed, int m, int n, int k,
     const floating *a, int lda, const floating *b, int ldb, floating *c, int ldc,
 ) noexcept nogil:
-    """c = a b or a^T b, column-major as BLAS has it."""
+    """c = a b or a^T b, column-major as in BLAS."""
     cdef:
         floating one = 1, zero = 0
         char left = c"T" if transposed else c"N", right = c"N"
@@ -118,12 +119,12 @@ def add_product(
 
 
 def n_groups(n_rows, n_columns):
-    """Partial sums that `inner` makes: several where there are few columns to share out."""
+    """Number of partial sums in `inner`: several if there are few columns to distribute."""
     blocks = max(1, (n_rows + ROW_BLOCK - 1) // ROW_BLOCK)
     tasks = max(1, (n_columns + COLUMN_BLOCK - 1) // COLUMN_BLOCK)
     return min(blocks, max(1, GROUPS // tasks))
 
 
 def tile_size(K, n_columns):
-    """Numbers of scratch a thread that `inner` needs."""
+    """Size of the scratch that `inner` needs for each thread, in numbers."""
     return max(1, K * min(n_columns, COLUMN_BLOCK))

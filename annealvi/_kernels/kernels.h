@@ -55,16 +55,17 @@ typedef struct {
     void (*log_gamma_draws)(uint64_t *, double, int64_t, double *);
 } annealvi_kernels;
 
-/* How many rows' worth of words one sweep takes: buffers are padded to it. */
+/* Number of words that a sweep processes together: buffers are padded to a multiple of it. */
 enum { ANNEALVI_WORD_BLOCK = 8 };
 
-/* The share of the largest t_k below which a topic may be dropped from a document's sweeps. */
+/* A topic may be dropped from a document's sweeps if its t_k is below this share of the
+ * largest. */
 #define ANNEALVI_NEGLIGIBLE 1e-13
 
-/* The most topics that a document is swept over by columns with. */
+/* A document with at most this many topics is swept over by columns. */
 enum { ANNEALVI_NARROW = 24 };
 
-/* Data that one Bernoulli sweep takes together: rows of numbers of data are padded to it. */
+/* Number of data that a Bernoulli sweep processes together: rows are padded to a multiple. */
 enum { ANNEALVI_DATA_BLOCK = 128 };
 
 extern const annealvi_kernels annealvi_kernels_baseline;

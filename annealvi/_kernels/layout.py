@@ -1,4 +1,4 @@
-"""How arrays lie in memory for the kernels, and what they ask of BLAS."""
+"""The memory layout of arrays for the kernels, and the number of threads of BLAS."""
 
 import math
 import os
@@ -15,7 +15,7 @@ CACHE_LINE = 64  # bytes
 
 
 def padded_length(n: int, dtype: DTypeLike) -> int:
-    """The least row length >= n that fills whole cache lines."""
+    """The least row length >= n that is a whole number of cache lines."""
     per_line = CACHE_LINE // np.dtype(dtype).itemsize
     return -(-n // per_line) * per_line
 
@@ -30,7 +30,7 @@ def aligned_empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray:
 
 
 def padded_rows(rows: NDArray, dtype: DTypeLike, fill: float = 0.0) -> NDArray:
-    """A copy of a matrix with its rows padded by `fill`, aligned."""
+    """An aligned copy of a matrix whose rows are padded with `fill`."""
     n, width = rows.shape
     out = aligned_empty((n, padded_length(width, dtype)), dtype)
     out[:, :width] = rows
@@ -39,10 +39,10 @@ def padded_rows(rows: NDArray, dtype: DTypeLike, fill: float = 0.0) -> NDArray:
 
 
 def _set_threads(library: Any, number: int) -> None:
-    """Set a BLAS's number of threads, from whichever thread this is.
+    """Set the number of threads of a BLAS, from any thread.
 
-    threadpoolctl 3.8 lets one Python thread set it and ignores the others, which would
-    leave them with products that depend on the number.
+    threadpoolctl 3.8 lets only one Python thread set it and ignores the others.  Their
+    products would then depend on the number of threads.
     """
     getattr(library, "_real_set_num_threads", library.set_num_threads)(number)
 
@@ -63,16 +63,18 @@ def _per_thread() -> list[Any]:
 
 
 class _SingleThreadedBlas:
-    """The limit is of the whole process: the first to come sets it, the last restores it.
+    """A context in which BLAS uses one thread.
 
-    An OpenBLAS over OpenMP has one number for each thread, so there everyone does.
+    The limit holds for the whole process: the first thread that enters sets it, and the last
+    one that leaves restores it.  An OpenBLAS built on OpenMP has a limit for each thread, so
+    there every thread sets and restores its own.
     """
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
-        """Forget who is inside."""
+        """Reset the counts of threads inside the context."""
         self._lock = threading.Lock()
         self._users = 0
         self._before: list[int] = []
@@ -106,10 +108,10 @@ class _SingleThreadedBlas:
 
 _single_threaded_blas = _SingleThreadedBlas()
 if hasattr(os, "register_at_fork"):
-    # threads that held it, or the lock, do not live on in the child
+    # threads that were inside the context, or held the lock, do not exist in the child
     os.register_at_fork(after_in_child=_single_threaded_blas.reset)
 
 
 def single_threaded_blas() -> AbstractContextManager[None]:
-    """Hold BLAS to one thread inside, as the blocked products want it."""
+    """Return a context in which BLAS uses one thread, as the blocked products need it."""
     return _single_threaded_blas

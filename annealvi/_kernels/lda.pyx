@@ -1,12 +1,12 @@
-"""LDA over a batch: what is shared among threads, and in which order it is summed.
+"""LDA over a batch: the work is distributed over threads, and sums have a fixed order.
 
-The arithmetic of one document and of one word is in the ``lda_*.h``; here it is
-spread over documents and over words.  Statistics are summed word by word, each
-word by one thread and over its documents in their order, so every result is
-bit-identical for any number of threads and no thread holds a copy of them.
+The arithmetic of one document and of one word is in the ``lda_*.h``.  This module distributes
+documents and words over threads.  Statistics are summed word by word: each word is summed by
+one thread, over its documents in their order.  So every result is bit-identical for any
+number of threads, and threads need no copies of the statistics.
 
-Matrices over the vocabulary are word-major: V rows of K numbers padded to
-K_pad.  ``start:stop`` are the rows of the CSR matrix that the batch takes.
+Matrices over the vocabulary are word-major: V rows of K numbers, padded to K_pad.
+``start:stop`` are the rows of the CSR matrix that form the batch.
 """
 
 from cython cimport floating
@@ -22,20 +22,21 @@ ctypedef fused index_t:
     int64_t
 
 SWEEP_BLOCK = WORD_BLOCK
-# Words a block: the topics' sums are added block by block in this fixed order.
+# Words in a block: the topics' sums are added block by block, in this fixed order.
 cdef enum:
     VOCABULARY_BLOCK = 64
-    # Numbers (words or entries times topics) below which a second thread is not worth waking:
-    # a local step takes 2 to 3 ns for each, and waking 5 us to some ms, depending on whether
-    # a processor is free.
+    # With fewer numbers than this (words or entries times topics) one thread does all: a local
+    # step takes 2 to 3 ns for each, and waking a second thread takes 5 us to some ms, depending
+    # on whether a processor is free.
     LEAST_SHARED = 1 << 18
-    SLACK = 16  # lanes of the longest vector: the kernels read and write whole ones
-    # Logarithms of topic sums further apart than this would be clamped in float32, at 40.
+    SLACK = 16  # lanes of the longest vector: the kernels read and write whole vectors
+    # If logarithms of topic sums differ by more than this, they are a WIDE_MEAN (lda_words.h):
+    # in float32 they could be clamped, at 40.
     WIDE = 30
 
 
 cdef inline int shared_among(int n_threads, Py_ssize_t n, Py_ssize_t K) noexcept nogil:
-    """Threads for n rows of K numbers."""
+    """The number of threads for n rows of K numbers."""
     return n_threads if n * K >= LEAST_SHARED else 1
 
 
@@ -50,7 +51,7 @@ def index_words(
     int64_t[::1] document,        # OUT the document of each entry, from 0
     int64_t[::1] position,        # OUT the place of each entry, from indptr[start]
 ):
-    """Transpose the batch by counting; return the number of distinct words."""
+    """Transpose the batch by counting sort; return the number of distinct words."""
     cdef:
         Py_ssize_t n_features = counter.shape[0], n_words = 0, d, i, v
         int64_t total = 0, n, where
@@ -79,7 +80,7 @@ def index_words(
 
 
 def refresh_weights(
-    const int64_t[::1] words,        # IN  the words wanted
+    const int64_t[::1] words,        # IN  the words whose rows are needed
     Py_ssize_t n_words,              # IN
     const floating[:, ::1] lam,      # IN  (V, K_pad)
     const floating[:, :] eta,        # IN  (V, K), see step_topics
@@ -87,7 +88,7 @@ def refresh_weights(
     double now,                      # IN  likewise
     const floating[::1] log_sums,    # IN  (K_pad,) psi(sum_v lam), or the logarithm for the mean
     int K,                           # IN
-    bint mean,                       # IN  log E beta wherever E log beta stands below
+    bint mean,                       # IN  whether log E beta replaces E log beta below
     floating b,                      # IN  inverse temperature
     bint normalise,                  # IN  relative to each row's largest E log beta
     int n_threads,                   # IN
@@ -140,8 +141,8 @@ def fit_documents(
     const floating[::1] b,           # IN  (n,) inverse temperature of each document
     const floating[::1] alpha,       # IN  (K_pad,)
     floating eps,                    # IN  added to each norm; 0 to normalise instead
-    double tolerance,                # IN  on sum_k |change of gamma_dk|, as a share
-    bint by_topic,                   # IN  of K, or else of the document's tokens
+    double tolerance,                # IN  on sum_k |change of gamma_dk|, relative: see by_topic
+    bint by_topic,                   # IN  relative to K, or else to the document's tokens
     int max_iter,                    # IN
     bint prune,                      # IN  whether negligible topics may be dropped
     bint want_statistics,            # IN  whether t and ratio are wanted
@@ -150,10 +151,10 @@ def fit_documents(
     int n_threads,                   # IN
     floating[:, ::1] gamma,          # IN/OUT (n, K)
     floating[:, ::1] t,              # OUT (n, K_pad) unnormalised exp(b E log theta), packed
-    int32_t[:, ::1] active,          # OUT (n, K_pad) the topics that t is of, if not all
-    int32_t[::1] n_active,           # OUT (n,) how many, K_pad if all
-    floating[::1] ratio,             # OUT (nnz,) count over normalizer
-    double[::1] log_normalizer,      # OUT (n,) sum_v n_v log norm_v, scales put back
+    int32_t[:, ::1] active,          # OUT (n, K_pad) the topics in t, if not all
+    int32_t[::1] n_active,           # OUT (n,) their number, or K_pad if all are in t
+    floating[::1] ratio,             # OUT (nnz,) count divided by normalizer
+    double[::1] log_normalizer,      # OUT (n,) sum_v n_v log norm_v, scales included
     double[::1] energy,              # OUT (n,) sum_v n_v E[log theta + log beta], likewise
     floating[:, ::1] scratch,        # OUT (n_threads, ...) see scratch_size
     int64_t[:, ::1] rows,            # OUT (n_threads, ...) see pointers_size
@@ -161,7 +162,7 @@ def fit_documents(
     floating[:, ::1] columns,        # OUT (n_threads, ...) see columns_size
     floating[:, ::1] raised,         # OUT (n_threads, longest document * K_pad), if any b != b0
 ):
-    """The local step of each document of a batch."""
+    """Do the local step of each document of a batch."""
     cdef:
         Py_ssize_t n = stop - start, i, d, j, n_words, n_padded, origin = indptr[start], at
         int K = gamma.shape[1], K_pad = weights.shape[1], k
@@ -244,7 +245,7 @@ def fit_documents(
                 row_of[j] = row_of[0]
                 log_of[j] = log_of[0]
             enough = tolerance * (K if by_topic else tokens)
-            room_d = 0  # no t_k is small enough where alpha is large
+            room_d = 0  # if alpha is large, no t_k is small enough to be dropped
             if prune and b[d] * (psi_least - log(tokens + 1)) < log(NEGLIGIBLE):
                 room_d = room
             memcpy(gamma_d, &gamma[d, 0], K * sizeof(floating))
@@ -294,17 +295,17 @@ def fit_documents(
 
 
 def scratch_size(K_pad, longest):
-    """Numbers of scratch that fit_documents needs for each thread."""
+    """Size of the scratch that fit_documents needs for each thread, in numbers."""
     return 4 * K_pad + 3 * (longest + SLACK) + SLACK + 2 * K_pad
 
 
 def columns_size(longest):
-    """Numbers for the few topics of a document by columns that it needs for each thread."""
+    """Size of the columns of a document with few topics, for each thread, in numbers."""
     return NARROW * (longest + SLACK)
 
 
 def pointers_size(K_pad, longest):
-    """int64s of pointers and indices that fit_documents needs for each thread."""
+    """Number of int64 for pointers and indices that fit_documents needs for each thread."""
     return 3 * longest + K_pad + 1
 
 
@@ -322,7 +323,7 @@ def accumulate_statistics(
     floating b0,                     # IN
     const floating[:, ::1] weights,  # IN  (V, K_pad)
     const floating[:, ::1] logs,     # IN  (V, K_pad), needed for any b != b0
-    bint normalise,                  # IN  as refresh_weights had it
+    bint normalise,                  # IN  as given to refresh_weights
     int n_threads,                   # IN
     const floating[::1] log_scale,   # IN  (V,) from refresh_weights
     uint8_t[::1] seen,               # IN/OUT (V,) which rows of statistics are in use
@@ -356,7 +357,7 @@ def accumulate_statistics(
                 &active[0, 0], &n_active[0], &b[0], b0, &weights[v, 0], logs_v, normalise,
                 seen[v], &scratch[threadid(), 0], &raised[threadid(), 0], &statistics[v, 0])
         seen[v] = 1
-        if word_energy.shape[0] > 0:  # while the rows are in the cache
+        if word_energy.shape[0] > 0:  # done here while the rows are in the cache
             total = 0
             if floating is float:
                 dot = kernels.f32.log_dot(K_pad, &statistics[v, 0], &weights[v, 0], &total)
@@ -366,24 +367,25 @@ def accumulate_statistics(
 
 
 def step_topics(
-    const int64_t[::1] words,           # IN  the rows that are to move, ascending
+    const int64_t[::1] words,           # IN  the rows to update, ascending
     floating[:, ::1] lam,               # IN/OUT (V, K_pad)
-    const floating[:, :] eta,           # IN  (V, K), rows contiguous, strides between them free
-    double[::1] decay,                  # IN/OUT (V,) what `now` was when the row last moved
+    const floating[:, :] eta,           # IN  (V, K), rows contiguous, any stride between them
+    double[::1] decay,                  # IN/OUT (V,) value of `now` at the row's last update
     double now,                         # IN  the product of 1 - rho over all steps
     const floating[:, ::1] statistics,  # IN  (V, K_pad)
     const uint8_t[::1] seen,            # IN  (V,) rows of statistics in use; others count as 0
-    floating amount,                    # IN  of the statistics
+    floating amount,                    # IN  factor of the statistics
     floating floor,                     # IN
     bint whole,                         # IN  whether sums are of lam, or else of the statistics
     int n_threads,                      # IN
     double[:, ::1] partial,             # OUT (blocks, K) scratch, see n_blocks
-    double[::1] sums,                   # OUT (K,) sum over the rows that move
+    double[::1] sums,                   # OUT (K,) sum over the rows that are updated
 ):
     """lam_v = max(eta_v + now / decay_v (lam_v - eta_v) + amount statistics_v, floor).
 
-    A row without statistics only returns to the prior, lam - eta <- (1 - rho) (lam - eta), so
-    it can make up for all the steps that it has missed whenever it is wanted.
+    A step without statistics only moves a row towards the prior, lam - eta <- (1 - rho)
+    (lam - eta).  So all the steps that a row has missed can be applied at once when it is
+    next needed.
     """
     cdef:
         Py_ssize_t n_words = words.shape[0], n_parts = partial.shape[0], block, i, v, k
@@ -416,7 +418,7 @@ def sum_topics(
     double[:, ::1] partial,      # OUT (blocks, K) scratch
     double[::1] sums,            # OUT (K,) sum_v lam, in the order of step_topics
 ):
-    """The topics' sums alone."""
+    """Compute only the sums of the topics."""
     cdef:
         Py_ssize_t n_features = lam.shape[0], n_blocks = partial.shape[0], block, v, k
         Py_ssize_t K = sums.shape[0]
@@ -440,7 +442,7 @@ cdef void add_blocks(const double[:, ::1] partial, double[::1] sums) noexcept no
 
 
 def n_blocks(n_words):
-    """Rows of ``partial`` that the sums over words need."""
+    """Number of rows of ``partial`` that the sums over words need."""
     return (n_words + VOCABULARY_BLOCK - 1) // VOCABULARY_BLOCK
 
 
@@ -453,7 +455,7 @@ def word_probabilities(
     const double[:, ::1] beta,     # IN  (V, K_pad) E[beta], likewise
     int64_t[::1] rows,             # OUT (longest document padded) scratch
     double[::1] norm,              # OUT (longest document padded + SLACK) scratch
-    double[::1] out,               # OUT (nnz,) of each entry, from indptr[start]
+    double[::1] out,               # OUT (nnz,) for each entry, from indptr[start]
 ):
     """sum_k E[theta_dk] E[beta_vk] of the entries of a batch."""
     cdef:

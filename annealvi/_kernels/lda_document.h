@@ -1,29 +1,30 @@
 /* The local step of one document, its bound and its energy.  A template: see vector.h and
  * lda_rows.h. */
 
-/* A topic may be dropped from a document's sweeps when its t_k is below NEGLIGIBLE of about
- * the largest and the last sweep has given it less than HARDLY_ANY of a word.  The second alone
- * does not do: a topic at alpha = .05 has t = 1e-9 and comes back where others leave its words.
- * Nor does the first: topics that are all small may share a word that no other wants.  With both,
- * what the dropped topics hold together is below K * HARDLY_ANY, and so is any word that only
- * they want. */
+/* A topic may be dropped from a document's sweeps if its t_k is below about NEGLIGIBLE times the
+ * largest one, and if the last sweep has assigned it less than HARDLY_ANY of a word.  The second
+ * condition is not enough: a topic with gamma = alpha = .05 has t = 1e-9, and comes back if other
+ * topics give up its words.  The first is not enough either: several topics that are all small
+ * may share a word that no other topic explains.  With both conditions the dropped topics together
+ * hold less than K * HARDLY_ANY words, and so less than that of any word that only they
+ * explain. */
 #define NEGLIGIBLE ((REAL)ANNEALVI_NEGLIGIBLE)
 #define HARDLY_ANY ((REAL)1e-9)
-/* What copying a number takes, in numbers swept over. */
+/* Cost of copying a number, relative to that of sweeping over one. */
 #define COPY_COST (3 * LANES)
 
-/* The topics of a document that are swept over: all, or those in `active`, in ascending
- * order, which gamma and t then hold first.  Rows and alpha are then `packed`, padded as rows
- * are, or their `columns` are. */
+/* The topics of a document that are swept over: all, or those in `active`, in ascending order.
+ * In the second case they come first in gamma and t.  Rows and alpha are then `packed` and padded
+ * like other rows, or the weights are in columns. */
 typedef struct {
-    int n;                 /* how many topics */
-    int packed;            /* whether they are in `active` */
-    int width;             /* numbers that gamma, t and alpha have, padding included */
-    int narrow;            /* columns, a multiple of NARROW_STEP; 0 where there are rows */
+    int n;                 /* number of topics */
+    int packed;            /* whether only those in `active` are swept over */
+    int width;             /* length of gamma, t and alpha, padding included */
+    int narrow;            /* columns, a multiple of NARROW_STEP; 0 if there are rows */
     const REAL *const *rows;
     const REAL *alpha;
     int64_t n_words, n_columns;
-    int64_t room;          /* numbers in own_packed; 0: nothing is dropped */
+    int64_t room;          /* size of own_packed; 0: nothing is dropped */
     int32_t *active;       /* OUT n */
     int32_t *chosen;       /* OUT scratch */
     REAL *own_alpha;       /* OUT */
@@ -32,13 +33,13 @@ typedef struct {
     REAL *own_columns;     /* OUT NARROW * n_columns */
 } FN(topics);
 
-/* What a sweep takes for each word, in numbers: rows have lanes to sum besides. */
+/* The cost of a sweep for each word, in numbers.  With rows it includes the sum over lanes. */
 INLINE int FN(sweep_cost)(const FN(topics) *topics)
 {
     return topics->narrow ? topics->narrow : topics->width + LANES;
 }
 
-/* The rows of the topics in `chosen`, as columns; n is how many. */
+/* Make columns of the rows of the n topics in `chosen`. */
 static void FN(to_columns)(int n, FN(topics) *topics)
 {
     const int64_t stride = topics->n_columns;
@@ -53,7 +54,7 @@ static void FN(to_columns)(int n, FN(topics) *topics)
         for (int64_t v = 0; v < topics->n_words; v++)
             for (int j = 0; j < n; j++)
                 topics->own_columns[j * stride + v] = topics->rows[v][topics->chosen[j]];
-        for (int j = 0; j < n; j++) /* words of count 0, whose norm must not be */
+        for (int j = 0; j < n; j++) /* words of count 0, whose norm must not be 0 */
             for (int64_t v = topics->n_words; v < stride; v++)
                 topics->own_columns[j * stride + v] = topics->own_columns[j * stride];
     }
@@ -62,7 +63,7 @@ static void FN(to_columns)(int n, FN(topics) *topics)
     topics->narrow = narrow;
 }
 
-/* Shorter rows of the topics in `chosen`; in place where they have been shortened before. */
+/* Make shorter rows of the topics in `chosen`; in place if they have been shortened before. */
 static void FN(to_short_rows)(int n, int width, FN(topics) *topics)
 {
     const int64_t n_padded = (topics->n_words + WORD_BLOCK - 1) / WORD_BLOCK * WORD_BLOCK;
@@ -80,23 +81,23 @@ static void FN(to_short_rows)(int n, int width, FN(topics) *topics)
     topics->rows = topics->own_rows;
 }
 
-/* Drop the negligible topics after `it` iterations, if that pays: a document is expected to
- * need as many again, each with a cheaper sweep once the weights have been copied.  What is
- * dropped gets gamma = alpha; returns how much that changes gamma. */
+/* Drop the negligible topics after `it` iterations, if that saves time.  It is assumed that the
+ * document needs as many iterations again, each with a cheaper sweep once the weights have been
+ * copied.  Dropped topics get gamma = alpha; returns the total change of gamma. */
 static double FN(drop_topics)(int it, REAL *gamma, REAL *t, FN(topics) *topics)
 {
     const int line = 64 / (int)sizeof(REAL), before = FN(sweep_cost)(topics);
     const int copy = topics->narrow ? 1 : COPY_COST;
     double moved = 0;
     int n = 0;
-    if (it * (int64_t)before < copy) /* not even for one topic */
+    if (it * (int64_t)before < copy) /* it would not save time even if one topic were left */
         return 0;
     VI count = {0};
     for (int k = 0; k < topics->width; k += LANES)
         count -= (FN(load)(t + k) >= NEGLIGIBLE) |
                  (FN(load)(gamma + k) - FN(load)(topics->alpha + k) >= HARDLY_ANY);
     for (int l = 0; l < LANES; l++)
-        n += (int)count[l]; /* padding counts */
+        n += (int)count[l]; /* padding is counted too */
     if (it * (int64_t)(before - n) < (int64_t)copy * n)
         return 0;
     n = 0;
@@ -151,7 +152,7 @@ INLINE void FN(sweep_topics)(int backwards, int64_t first, int64_t n_words, cons
                   s);
 }
 
-/* Numbers of the topics that are left, put in their places among others. */
+/* Put the numbers of the topics that are left in their places among `others`. */
 static void FN(spread)(int n, const int32_t *active, const REAL *packed, int K_pad,
                        const REAL *others, REAL *out)
 {
@@ -163,11 +164,11 @@ static void FN(spread)(int n, const int32_t *active, const REAL *packed, int K_p
 
 /* The local step of one document: coordinate ascent between phi and gamma.
  *
- * With eps > 0 t is exp(b E log theta), as scikit-learn has it, and eps is added to
- * every norm: the reference is sum gamma, which only rounding changes after the
- * first iteration.  With eps = 0 the scale of t is free: the reference is about the
- * largest gamma, so that nothing underflows.  Either is worked out again only when it
- * has moved.  Returns the number of iterations. */
+ * With eps > 0 t is exp(b E log theta), as in scikit-learn, and eps is added to every
+ * norm.  The reference is then sum gamma, which only changes by rounding after the first
+ * iteration.  With eps = 0 the scale of t is arbitrary.  The reference is then about the
+ * largest gamma, so that nothing underflows.  Either reference is computed again only when
+ * it has changed.  Returns the number of iterations. */
 static int FN(fit_document)(
     int64_t n_words,
     int K,
@@ -180,15 +181,15 @@ static int FN(fit_document)(
     double tolerance,        /* IN  on sum_k |change of gamma_k| */
     int max_iter,            /* IN */
     int finish,              /* IN  whether norm and ratio are wanted at the final gamma */
-    int64_t room,            /* IN  numbers in own_packed; 0 to drop no topics */
+    int64_t room,            /* IN  size of own_packed; 0 to drop no topics */
     REAL *gamma,             /* IN/OUT K_pad: the start, the result */
     REAL *t,                 /* OUT K_pad: exp(b (psi(gamma) - psi(reference))), packed */
-    int32_t *active,         /* OUT K_pad: the topics that t is of, if some were dropped */
-    int32_t *n_active,        /* OUT how many, or K_pad if none was dropped */
+    int32_t *active,         /* OUT K_pad: the topics in t, if some were dropped */
+    int32_t *n_active,        /* OUT their number, or K_pad if none was dropped */
     REAL *s,                 /* OUT K_pad: scratch */
     REAL *norm,              /* OUT n_words, padded */
     REAL *ratio,             /* OUT n_words, padded */
-    REAL *reference,         /* OUT what psi(gamma) was taken relative to */
+    REAL *reference,         /* OUT psi(gamma) is relative to psi of this number */
     double *totals,          /* OUT K_pad: scratch */
     REAL *own_alpha,         /* OUT K_pad: scratch */
     const REAL **own_rows,   /* OUT n_words, padded: scratch */
@@ -219,7 +220,7 @@ static int FN(fit_document)(
         it++;
         if (BITS == 64 || n_words <= LONG_DOCUMENT) {
             FN(sweep_topics)(it & 1, 0, n_words, counts, t, eps, &topics, s);
-        } else { /* sums of very many words are kept in double */
+        } else { /* sums over very many words are in double precision */
             for (int k = 0; k < width; k++)
                 totals[k] = 0;
             for (int64_t first = 0; first < n_words; first += LONG_DOCUMENT) {
@@ -245,7 +246,7 @@ static int FN(fit_document)(
             moved += (double)change[l];
         /* with eps > 0 nothing is dropped, so K_pad is still the width */
         now = eps > 0 ? FN(add_lanes)(K, K_pad, gamma, total) : FN(largest_of)(width, gamma);
-        /* below 1 psi falls steeply: there half as much again is another number */
+        /* below 1 psi is steep, and a reference that is 50% off would not do */
         const REAL slack = eps > 0 ? 4 * (REAL)EPSILON : now < 1 ? 0 : (REAL)0.5;
         if (now > *reference * (1 + slack) || now < *reference * (1 - slack)) {
             *reference = now;
@@ -300,8 +301,8 @@ static double FN(log_normalizer)(int64_t n_words, int K, const REAL *counts, con
     return total + (double)b * n_tokens * (double)moved[0];
 }
 
-/* A block of `n` (4 or 8) words' part of the energy below: s_k gets sum_j phi_jk, what is
- * returned is sum_jk phi_jk l_jk. */
+/* The part of the energy below that is due to a block of `n` (4 or 8) words: adds sum_j phi_jk to
+ * s_k, returns sum_jk phi_jk l_jk. */
 INLINE double FN(block_energy)(int n, int K_pad, const REAL *const *rows,
                                const REAL *const *logs, const REAL *t, const REAL *ratio, REAL *s)
 {
@@ -337,8 +338,8 @@ INLINE double FN(block_energy)(int n, int K_pad, const REAL *const *rows,
 
 /* The energy of one document at the final phi,
  *     sum_v n_v sum_k phi_vk (E log theta_k + l_vk),
- * where l is E log beta up to a number a word, which the caller adds.  Rows, logarithms and
- * ratios are padded to whole blocks with words of ratio 0. */
+ * where l is E log beta up to a constant for each word, which the caller adds.  Rows, logarithms
+ * and ratios are padded to whole blocks with words of ratio 0. */
 static double FN(energy)(int64_t n_words, int K, int K_pad, const REAL *const *rows,
                          const REAL *const *logs, const REAL *gamma, const REAL *t,
                          const REAL *ratio, REAL *s)

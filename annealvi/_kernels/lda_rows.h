@@ -1,10 +1,10 @@
-/* LDA for one document and for one word: what rows have in common.  A template: see vector.h;
- * lda_sweeps.h, lda_document.h and lda_words.h go on from here.
+/* LDA for one document and for one word: functions of rows that both need.  A template: see
+ * vector.h; lda_sweeps.h, lda_document.h and lda_words.h build on this file.
  *
- * A row holds K numbers padded with K_pad - K others to a whole number of
- * 64-byte lines.  Rows of topic weights are 0 in the padding and rows of
- * prior counts repeat their first element there, so that padded lanes never
- * contribute and never overflow; nothing below treats them apart.
+ * A row holds K numbers, padded with K_pad - K others to a whole number of
+ * 64-byte lines.  In the padding, rows of topic weights are 0 and rows of
+ * prior counts repeat their first element.  So padded lanes never contribute
+ * and never overflow, and the code below need not treat them separately.
  *
  * One document at inverse temperature b, topic weights W_vk ~ exp(b E log beta_kv):
  *     t_k     = exp(b (psi(gamma_k) - reference))
@@ -14,20 +14,19 @@
  * Mandt et al. 2016, the likelihood tempered by b).
  */
 
-/* The least exponents, so that no norm is 0 and no ratio overflows: where exponents are
- * relative to a maximum e^-40 = 4e-18 is below any share of a word that matters in
- * float, and where scikit-learn's arithmetic is wanted the result only has to be next
- * to 0. */
+/* Exponents are clamped from below, so that no norm is 0 and no ratio overflows.  If exponents
+ * are relative to a maximum, e^-40 = 4e-18 is below any share of a word that matters in float.
+ * If scikit-learn's arithmetic is wanted, the result only has to be close to 0. */
 #undef CLAMP
 #undef CLAMP_PLAIN
 #define CLAMP ((REAL)(BITS == 64 ? -300 : -40))
 #define CLAMP_PLAIN ((REAL)(BITS == 64 ? -600 : -60))
-/* In the padding of a row of logarithms, which no lambda reaches: E log beta > -1e38 is
- * possible in float, but then nothing is to be had of that topic at any b. */
+/* The value in the padding of rows of logarithms, below those of all topics that matter.  (In
+ * float E log beta can be as low as -1e38, but then the topic has no weight at any b.) */
 #undef PADDED_LOG
 #define PADDED_LOG (-1e30)
 
-/* exp(psi(reference)) = scale * exp(-shift), or 1 where reference = 0. */
+/* exp(psi(reference)) = scale * exp(-shift), or 1 if reference = 0. */
 INLINE void FN(reference_parts)(REAL reference, V *scale, V *shift)
 {
     *scale = FN(splat)(1);
@@ -36,8 +35,8 @@ INLINE void FN(reference_parts)(REAL reference, V *scale, V *shift)
         FN(digamma_parts)(FN(splat)(reference), 0, scale, shift);
 }
 
-/* out_k = exp(max(b (psi(x_k) - psi(reference)), clamp)), up to what the clamp leaves
- * out at b = 1, with the reference in parts.  `near`: all x < FAR is known. */
+/* out_k = exp(max(b (psi(x_k) - psi(reference)), clamp)), with the reference given in parts.
+ * For b = 1 the clamp applies to a part of the exponent only.  `near`: all x < FAR. */
 INLINE void FN(exp_digamma_row_at)(int near, int K_pad, const REAL *x, V ref_scale, V ref_shift,
                                    REAL b, REAL clamp, REAL *out)
 {
@@ -70,7 +69,8 @@ INLINE void FN(exp_digamma_row)(int K_pad, const REAL *x, REAL largest, V ref_sc
         FN(exp_digamma_row_at)(0, K_pad, x, ref_scale, ref_shift, b, clamp, out);
 }
 
-/* About the largest of a row: padding counts, which is harmless, for it holds a prior. */
+/* The largest number of a row, approximately: the padding counts too, which is harmless because
+ * it holds a prior. */
 INLINE REAL FN(largest_of)(int K_pad, const REAL *x)
 {
     V top = FN(load)(x);

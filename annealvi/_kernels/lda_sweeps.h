@@ -20,7 +20,7 @@ INLINE void FN(norms)(int n, int K_pad, const REAL *const *rows, const REAL *t, 
     FN(sum_lanes)(acc, n, norm);
 }
 
-/* The same, and ratio_j = n_j / (norm_j + eps). */
+/* The same, and also ratio_j = n_j / (norm_j + eps). */
 INLINE void FN(normalizers)(int n, int K_pad, const REAL *const *rows, const REAL *counts,
                             const REAL *t, REAL eps, REAL *norm, REAL *ratio)
 {
@@ -30,7 +30,7 @@ INLINE void FN(normalizers)(int n, int K_pad, const REAL *const *rows, const REA
         FN(store)(ratio + j, FN(load)(counts + j) / (FN(load)(norm + j) + eps));
 }
 
-/* s_k += sum_j ratio_j W_jk for the same words, whose rows are still in the first cache. */
+/* s_k += sum_j ratio_j W_jk for the same words, whose rows are still in the level 1 cache. */
 INLINE void FN(add_rows)(int n, int K_pad, const REAL *const *rows, const REAL *ratio, REAL *s)
 {
     V r[WORD_BLOCK];
@@ -51,8 +51,8 @@ INLINE void FN(add_rows)(int n, int K_pad, const REAL *const *rows, const REAL *
     }
 }
 
-/* The words of a block: all of it, or the half that the last words of a document fill.
- * Rows and counts are padded to a whole block with words of count 0. */
+/* The number of words in a block: a whole block, or half a block if the last words of a document
+ * fit into it.  Rows and counts are padded to a whole block with words of count 0. */
 INLINE int FN(block_size)(int64_t n_words, int64_t first)
 {
     return n_words - first > WORD_BLOCK / 2 ? WORD_BLOCK : WORD_BLOCK / 2;
@@ -70,10 +70,10 @@ INLINE void FN(block_normalizers)(int64_t n_words, int64_t j, int K_pad, const R
 
 /* One sweep over a document: s_k += sum_v ratio_v W_vk.
  *
- * The norms of the next block come before the rows of this one are added, so that the
- * division is not waited for.  Sweeps go forwards and backwards in turn: the rows of a
- * document are often a little larger than the first cache, and what the last sweep
- * touched last is still there. */
+ * The norms of the next block are computed before the rows of this one are added, so that
+ * nothing waits for the division.  Sweeps alternate between forwards and backwards: the rows
+ * of a document are often a little larger than the level 1 cache, and the rows that the last
+ * sweep used at its end are still in it. */
 static void FN(sweep)(int backwards, int64_t n_words, int K_pad, const REAL *const *rows,
                       const REAL *counts, const REAL *t, REAL eps, REAL *s)
 {
@@ -97,7 +97,7 @@ static void FN(sweep)(int backwards, int64_t n_words, int K_pad, const REAL *con
     }
 }
 
-/* The norms and ratios alone, for all words. */
+/* Only the norms and ratios, for all words. */
 static void FN(all_normalizers)(int64_t n_words, int K_pad, const REAL *const *rows,
                                 const REAL *counts, const REAL *t, REAL eps, REAL *norm,
                                 REAL *ratio)
@@ -106,8 +106,8 @@ static void FN(all_normalizers)(int64_t n_words, int K_pad, const REAL *const *r
         FN(block_normalizers)(n_words, j, K_pad, rows, counts, t, eps, norm + j, ratio + j);
 }
 
-/* The norms of all words of a document: with E[theta] for t and E[beta] for W, how probable
- * each word is. */
+/* The norms of all words of a document.  With E[theta] as t and E[beta] as W they are the
+ * probabilities of the words. */
 static void FN(mixture)(int64_t n_words, int K_pad, const REAL *const *rows, const REAL *t,
                         REAL *norm)
 {
@@ -115,9 +115,9 @@ static void FN(mixture)(int64_t n_words, int K_pad, const REAL *const *rows, con
         FN(norms)(WORD_BLOCK, K_pad, rows + j, t, norm + j);
 }
 
-/* A document with few topics is swept over by columns: NARROW topics at most, each with the
- * weights of all words side by side, n_columns of them after padding.  Lanes are words then,
- * so no norm has to be summed over lanes, and the s_k stay in registers until the end. */
+/* A document with at most NARROW topics is swept over by columns.  A column holds the weights of
+ * one topic for all words, n_columns of them after padding.  Lanes are then words, so norms need
+ * not be summed over lanes, and the s_k stay in registers until the end. */
 #define NARROW ANNEALVI_NARROW
 #define NARROW_STEP 4
 
@@ -158,7 +158,7 @@ INLINE void FN(sweep_columns_of)(const int n, int64_t n_words, int64_t n_columns
         }
 }
 
-/* With `norm` the norms and ratios, otherwise s. */
+/* If `norm` is given, compute the norms and ratios, otherwise s. */
 static void FN(sweep_columns)(int n, int64_t n_words, int64_t n_columns, const REAL *columns,
                               const REAL *counts, const REAL *t, REAL eps, REAL *norm,
                               REAL *ratio, REAL *s)

@@ -1,4 +1,4 @@
-/* What belongs to one word: statistics, topic weights and the step of lambda.  A template: see
+/* Functions for one word: statistics, topic weights and the step of lambda.  A template: see
  * vector.h and lda_rows.h. */
 
 /* raised_k = exp(max(b l_k, clamp)), 0 in the padding. */
@@ -18,16 +18,16 @@ static void FN(add_statistics)(
     int64_t n_entries,
     int K_pad,
     const int64_t *document, /* IN  n_entries: the document of each entry */
-    const int64_t *position, /* IN  n_entries: where its ratio stands */
+    const int64_t *position, /* IN  n_entries: the index of its ratio */
     const REAL *ratio,       /* IN */
-    const REAL *t,           /* IN  K_pad a document: of its active topics, or all */
-    const int32_t *active,   /* IN  K_pad a document */
-    const int32_t *n_active, /* IN  how many topics, K_pad if all */
+    const REAL *t,           /* IN  K_pad for each document: of its active topics, or all */
+    const int32_t *active,   /* IN  K_pad for each document */
+    const int32_t *n_active, /* IN  number of active topics, K_pad if all are active */
     const REAL *b,           /* IN  inverse temperature of each document */
-    REAL b0,                 /* IN  the inverse temperature that `weights` is raised to */
+    REAL b0,                 /* IN  the inverse temperature of `weights` */
     const REAL *restrict weights, /* IN  K_pad: the word's row */
     const REAL *restrict logs,    /* IN  K_pad: l, needed if any b differs from b0 */
-    int normalise,                /* IN  which clamp exponents have */
+    int normalise,                /* IN  which clamp to use for exponents */
     int add,                      /* IN  whether s_row holds earlier statistics */
     double *restrict acc,         /* OUT K_pad: scratch */
     REAL *restrict raised,        /* OUT K_pad: scratch */
@@ -36,7 +36,7 @@ static void FN(add_statistics)(
     int at_b0 = 1;
     for (int64_t e = 0; e < n_entries; e++)
         at_b0 &= b[document[e]] == b0;
-    if (at_b0) { /* W is common to all */
+    if (at_b0) { /* W is the same for all documents */
         for (int k = 0; k < K_pad; k++)
             acc[k] = 0;
         for (int64_t e = 0; e < n_entries; e++) {
@@ -95,10 +95,10 @@ static double FN(log_dot)(int K_pad, const REAL *s, const REAL *weights, double 
     return total;
 }
 
-/* The exponents of a row of topic weights: at b = 1 they come apart into a scale and
- * the rest, otherwise the scale is 1.  Returns the largest.  `kind` says what is known of
- * lambda: NEAR is below FAR everywhere; a MEAN has log lambda in place of psi(lambda), and a
- * WIDE_MEAN log_sums so far apart that the rest alone would be clamped, so it stays whole. */
+/* The exponents of a row of topic weights.  At b = 1 they are split into a scale and the rest;
+ * otherwise the scale is 1.  Returns the largest exponent.  `kind` says what is known of lambda.
+ * NEAR: it is below FAR everywhere.  MEAN: log lambda replaces psi(lambda).  WIDE_MEAN: the same,
+ * and log_sums differ so much that the rest alone would be clamped, so exponents are not split. */
 enum { FN(DISTANT), FN(NEAR), FN(MEAN), FN(WIDE_MEAN) };
 INLINE REAL FN(weight_exponents)(int kind, int K, int K_pad, const REAL *lambda,
                                  const REAL *log_sums, REAL b, REAL *scales, REAL *exponents)
@@ -118,19 +118,19 @@ INLINE REAL FN(weight_exponents)(int kind, int K, int K_pad, const REAL *lambda,
     return FN(largest_of)(K_pad, exponents);
 }
 
-/* One row of topic weights, W_k = exp(b (l_k - reference)), 0 in the padding: l_k = E log beta_k
- * = psi(lambda_k) - log_sums_k or, for the `mean`, log E beta_k = log lambda_k - log_sums_k,
- * with log_sums psi or the logarithm of lambda's sums over words; `mean` is 2 where these lie
- * far apart, see WIDE_MEAN.  With `normalise` the reference is about the largest l_k of the row,
- * else 0.  Returns the reference.  `logs`, unless NULL, gets the exponents at b = 1, which no
- * clamp has touched.  A `factor` other than 1 first takes lambda on its way back to eta, as
- * step_row has it.  `scratch` is 2 K_pad long. */
+/* One row of topic weights, W_k = exp(b (l_k - reference)), with 0 in the padding.  Here l_k =
+ * E log beta_k = psi(lambda_k) - log_sums_k or, for the `mean`, log E beta_k = log lambda_k -
+ * log_sums_k, where log_sums are psi or the logarithm of lambda's sums over words.  `mean` is 2 if
+ * these differ much, see WIDE_MEAN.  With `normalise` the reference is about the largest l_k of the
+ * row, else 0.  Returns the reference.  `logs`, unless NULL, receives the exponents at b = 1,
+ * without a clamp.  If `factor` is not 1, lambda is first moved towards eta, as in step_row.
+ * `scratch` has 2 K_pad numbers. */
 static REAL FN(topic_weights)(int mean, int K, int K_pad, const REAL *lambda, const REAL *eta,
                               REAL factor, const REAL *log_sums, REAL b, int normalise,
                               REAL *scratch, REAL *weights, REAL *logs)
 {
     REAL *exponents = scratch;
-    if (factor != 1) { /* the row has steps to make up for */
+    if (factor != 1) { /* the row has missed steps */
         REAL *row = scratch + K_pad;
         for (int k = 0; k < K; k++)
             row[k] = eta[k] + factor * (lambda[k] - eta[k]);
@@ -172,10 +172,9 @@ static REAL FN(topic_weights)(int mean, int K, int K_pad, const REAL *lambda, co
     return reference;
 }
 
-/* One row of the natural-gradient step, which takes a share of the way back to the prior and
- * adds some of the statistics:
+/* One row of the natural-gradient step, which moves lambda towards the prior and adds statistics:
  *     lambda = max(eta + factor * (lambda - eta) + amount * S, floor).
- * `sums` gets S or, if `whole`, the new lambda. */
+ * S or, if `whole`, the new lambda is added to `sums`. */
 static void FN(step_row)(int K, REAL factor, REAL amount, REAL floor, int whole,
                          const REAL *restrict eta, const REAL *restrict s_row,
                          REAL *restrict lambda, double *restrict sums)

@@ -1,22 +1,23 @@
-/* log Gamma(x) for x > 0, in double for both floating types: its sums cancel, in the bounds
- * that are made of it as within the function, and no inner loop waits for it.
+/* log Gamma(x) for x > 0, in double for both floating types.  Double is needed because terms
+ * cancel, both within the function and in the bounds computed from it; and no inner loop uses it,
+ * so speed matters less.
  *
- * With y + 1/2 = x, or x + 6 where x < 6,
+ * With y + 1/2 = x, or x + 6 if x < 6,
  *     log Gamma(y + 1/2) = y (log y - 1) + log(2 pi)/2 + w q(w^2),       w = 1/y,
  *     psi(y + 1/2)       = log y + w^2 p(w^2),
- * the first from Stirling's series about y + 1/2, which has no term in log y alone; q and p
+ * the first from Stirling's series about y + 1/2, which has no term in log y alone.  q and p
  * interpolate at the Chebyshev points of 0 < w^2 <= 1/5.5^2, with errors of 1.3e-17 and
- * 3.3e-17 in the result.  Below 6 the recurrence takes off
+ * 3.3e-17 in the result.  Below 6 the recurrence gives
  *     log Gamma(x) = log Gamma(x + 6) - log(x G(x)),   G(x) = prod_{0<i<6} (x + i),
  *     psi(x)       = psi(x + 6) - (1 / x + G'(x) / G(x)).
- * From 6 on nothing cancels and the error is of a few roundings of the result.  Below, the
- * terms are of size 30, so the error is below 1e-14, or relative where x is tiny; at the
- * zeros 1 and 2 it is absolute.
+ * From 6 on nothing cancels, and the error is a few rounding errors of the result.  Below 6 the
+ * terms are of size 30, so the absolute error is below 1e-14, also at the zeros 1 and 2.  For
+ * tiny x the relative error is small.
  */
 
 enum { LOG_GAMMA_SHIFT = 6 };
 
-/* log Gamma(x), and psi(x) to *psi if it is wanted, for normal x > 0. */
+/* log Gamma(x) for normal x > 0; psi(x) is written to *psi unless that is NULL. */
 INLINE vec_f64 log_gamma_and_psi(vec_f64 x, vec_f64 *psi)
 {
     const vec_int_f64 near = x < LOG_GAMMA_SHIFT;
@@ -46,7 +47,7 @@ INLINE vec_f64 log_gamma_and_psi(vec_f64 x, vec_f64 *psi)
         *psi = ((high + low) + (z * p - ratio)) - first;
     }
     const vec_f64 product = select_f64(near, a * g, splat_f64(1));
-    /* log y - 1 is rounded once, not log y and then the difference */
+    /* so that log y - 1 is rounded once, and not log y first and then the difference */
     return y * ((high - 1) + low) + (w * q + 0.91893853320467274178) - log_f64(product);
 }
 

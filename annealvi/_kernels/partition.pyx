@@ -1,9 +1,9 @@
-"""Sums of powers over grids of inverse temperatures, of which log C(T) is made, and draws.
+"""Sums of powers over grids of inverse temperatures, for log C(T), and draws for it.
 
-A grid is several panels of `n_points` evenly spaced exponents, panel i from ``starts[i]``
-in steps of ``steps[i]``; results stand panel by panel.  Everything is double.  Rows and
-blocks of rows belong to one thread each and blocks are added in a fixed order, so results
-are bit-identical for any number of threads.
+A grid consists of panels of `n_points` evenly spaced exponents: panel i starts at
+``starts[i]`` and has steps of ``steps[i]``.  Results are stored panel by panel.  Everything is
+in double precision.  Each row and each block of rows is handled by one thread, and blocks are
+added in a fixed order, so results are bit-identical for any number of threads.
 """
 
 from cython.parallel cimport prange, threadid
@@ -104,7 +104,7 @@ def log_gamma_draws(
     double a,                # IN  0 < a < 1
     double[::1] out,         # OUT logarithms of Gamma(a, 1) variates
 ):
-    """Draw variates whose smallness would underflow."""
+    """Draw the logarithms of Gamma variates that may be so small that they would underflow."""
     if out.shape[0] == 0:
         return
     with nogil:
@@ -112,10 +112,10 @@ def log_gamma_draws(
 
 
 def scratch_size(n_points):
-    """Numbers of scratch a thread that both need."""
+    """Size of the scratch that both sums need for each thread, in numbers."""
     return n_points * MOST_LANES
 
 
 def n_vocabulary_blocks(n_features):
-    """Blocks of ``partial`` that `column_power_sums` needs."""
+    """Number of blocks of ``partial`` that `column_power_sums` needs."""
     return (n_features + VOCABULARY_BLOCK - 1) // VOCABULARY_BLOCK

@@ -1,15 +1,15 @@
 /* Sums of powers over an even grid of exponents, in double.
  *
- * log C(T) is made of sum_i w_i(b) p_i^b at many b, and errors in it are multiplied by the
+ * log C(T) is computed from sum_i w_i(b) p_i^b at many b.  Its errors are multiplied by the
  * number of words, so all of this is in double.  On an even grid b_j = b_0 + j h the powers
- * follow by repeated multiplication, p^(b_0 + (j+1) h) = p^(b_0 + j h) p^h: a number costs
- * two exponentials (one where b_0 is a multiple of h) and then one multiplication and one
- * addition a grid point, at a relative error of about j roundings.
+ * follow by repeated multiplication, p^(b_0 + (j+1) h) = p^(b_0 + j h) p^h.  Each p costs two
+ * exponentials (one if b_0 is a multiple of h), and then one multiplication and one addition for
+ * each grid point.  The relative error is about j rounding errors.
  */
 
 enum {
     POWER_GROUP = VECTOR_BYTES == 64 ? 8 : 4, /* vectors whose powers stay in registers */
-    MOST_STEPS = 256,                         /* multiplications that lose about as many roundings */
+    MOST_STEPS = 256,                         /* most multiplications, each with a rounding error */
 };
 
 /* The whole number k <= MOST_STEPS with b_0 = k h, or 0. */
@@ -32,7 +32,7 @@ INLINE vec_f64 whole_power(vec_f64 x, int64_t k)
     return out * x;
 }
 
-/* Add the powers of `group` vectors to acc, one vector a grid point. */
+/* Add the powers of `group` vectors to acc, which has one vector for each grid point. */
 INLINE void power_group(int group, int64_t stride, const double *logs, double b0, double h,
                         int64_t whole, int64_t n_points, double *acc)
 {
@@ -44,7 +44,7 @@ INLINE void power_group(int group, int64_t stride, const double *logs, double b0
         power[u] = whole ? whole_power(ratio[u], whole) : exp_f64(b0 * l);
         square[u] = ratio[u] * ratio[u];
     }
-    /* two points at a time: the second one's products are fused with its sum */
+    /* two points at a time: the products of the second are fused with its sum */
     int64_t j = 0;
     for (; j + 2 <= n_points; j += 2) {
         vec_f64 first = load_f64(acc + j * LANES), second = load_f64(acc + (j + 1) * LANES);
@@ -101,7 +101,7 @@ static void power_sums(
     double b0,             /* IN  positive */
     double h,              /* IN  positive */
     int64_t n_points,      /* IN */
-    const double *weights, /* IN  n_points rows that lie as the logs do, or NULL for ones */
+    const double *weights, /* IN  n_points rows with the layout of logs, or NULL for ones */
     int64_t weight_stride, /* IN  numbers from one row of weights to the next */
     double *acc)           /* IN/OUT n_points vectors */
 {

@@ -1,8 +1,8 @@
 /* exp, log, digamma and exp(digamma), vectorised.  A template: see vector.h.
  *
- * exp   x = n log 2 + r with |r| <= log(2)/2, and exp(r) = 1 + r + r^2 p(r), p the
- *       minimax polynomial (error 1.3e-17 in double, 7.8e-9 in float), its even and
- *       odd powers apart, which halves the chain of dependent operations.
+ * exp   x = n log 2 + r with |r| <= log(2)/2, and exp(r) = 1 + r + r^2 p(r), where p is
+ *       the minimax polynomial (error 1.3e-17 in double, 7.8e-9 in float).  Even and odd
+ *       powers are summed separately, which halves the chain of dependent operations.
  *
  * log   x = 2^k m with m in [sqrt(1/2), sqrt(2)), s = (m-1)/(m+1),
  *       log m = 2 atanh(s) = 2s + s^3 p(s^2)  (error 1e-17 and 3.4e-11).
@@ -10,16 +10,16 @@
  * psi   For x > 0 the recurrence psi(x) = psi(x + N) - R(x), R(x) = sum_{i<N} 1/(x+i),
  *       moves the argument to y + 1/2 = x + N, where the asymptotic series
  *           exp(psi(y + 1/2)) = y (1 + z/24 - 37 z^2/5760 + ...),   z = 1/y^2,
- *       is short (Abramowitz & Stegun 6.3.18 gives psi(y + 1/2); exponentiate it).
+ *       is short (the exponential of Abramowitz & Stegun 6.3.18).
  *       The coefficients below are the minimax ones on 0 < z <= 1/(N - 1/2)^2:
  *       error 4e-17 with N = 6 in double, 3e-9 with N = 3 in float.  So
  *           exp(psi(x)) = S(x) exp(-R(x))      without a logarithm,
  *           psi(x)      = log S(x) - R(x).
  *       With G(x) = prod_{0<i<N} (x + i),
  *           R = (G + x G') / (x G),
- *       whose relative error stays at a few roundings when x is tiny and R huge; it
- *       shares one division with z, through 1/(x G y^2).  Beyond FAR the powers of x
- *       could overflow and R is not needed.
+ *       whose relative error is only a few rounding errors even if x is tiny and R huge.
+ *       R and z need a single division, 1/(x G y^2).  Beyond FAR the powers of x could
+ *       overflow, and R is not needed.
  */
 
 #undef MANTISSA_BITS
@@ -38,7 +38,7 @@
 #if BITS == 64
 #define MANTISSA_BITS 52
 #define EXPONENT_BIAS 1023
-#define ROUND_MAGIC 0x1.8p52 /* adding it rounds to an integer that stands in the low bits */
+#define ROUND_MAGIC 0x1.8p52 /* adding it rounds to an integer, which is then in the low bits */
 #define LN2_HI 0x1.62e42feep-1 /* trailing zeros: n * LN2_HI is exact without an FMA */
 #define LN2_LO 0x1.a39ef35793c76p-33
 #define SQRT_HALF_BITS 0x3fe6a09e667f3bcdLL
@@ -64,7 +64,7 @@
 #endif
 
 /* exp(x) for LOG_TINY <= x <= LOG_HUGE, the least and the largest x whose exponential is
- * normal and finite; the kernels clamp their exponents well inside. */
+ * normal and finite; the kernels clamp their exponents well within these limits. */
 INLINE V FN(exp_clamped)(V x)
 {
     const V rounded = x * (REAL)1.4426950408889634 + (REAL)ROUND_MAGIC;
@@ -87,7 +87,7 @@ INLINE V FN(exp_clamped)(V x)
     odd = odd * q + 0.5f;
     const V p = even * r + odd;
 #endif
-    /* times 2^n: the integer n stands in the low bits of `rounded` */
+    /* times 2^n: the integer n is in the low bits of `rounded` */
     return (V)((VI)(q * p + r + 1) + ((VI)rounded << MANTISSA_BITS));
 }
 
@@ -101,8 +101,8 @@ INLINE V FN(exp)(V x)
     return FN(select)(x != x, x, FN(select)(underflow | overflow, limits, y));
 }
 
-/* log x = *high + the result, the first exact, the second rounded to its own size, of a
- * positive normal number; others are the caller's business. */
+/* log x = *high + the result, for positive normal x; the caller must handle other x.  *high is
+ * exact, and the result has a rounding error relative to its own size. */
 INLINE V FN(log_parts)(V x, V *high)
 {
     const VI bits = (VI)x - (INT)SQRT_HALF_BITS;
@@ -124,7 +124,7 @@ INLINE V FN(log_parts)(V x, V *high)
     p = p * z + 0.40000121877f;
     p = p * z + 0.666666665545f;
 #endif
-    /* 2s = f - s f exactly enough that log 1 = 0 and small results keep their digits */
+    /* 2s = f - s f, accurate enough for log 1 = 0 and for small results */
     *high = n * (REAL)LN2_HI;
     return n * (REAL)LN2_LO + (s * (z * p - f) + f);
 }
@@ -137,8 +137,8 @@ INLINE V FN(log)(V x)
 }
 
 /* exp(psi(x)) = *scale * exp(-(*one + *rest) * *inverse) for normal x > 0, where
- * *one * *inverse = 1 / x up to x = FAR and *inverse = 0 beyond; see the head of the file.
- * `near`: x < FAR is known. */
+ * *one * *inverse = 1 / x up to x = FAR and *inverse = 0 beyond; see the top of the file.
+ * `near`: it is known that x < FAR. */
 INLINE void FN(digamma_fraction)(V x, int near, V *scale, V *one, V *rest, V *inverse)
 {
     const VI is_near = x < (REAL)FAR;
@@ -180,8 +180,8 @@ INLINE void FN(digamma_fraction)(V x, int near, V *scale, V *one, V *rest, V *in
     *scale = y + y * (z * p);
 }
 
-/* exp(psi(x)) = *scale * exp(-*shift).  G y^2 is rounded once for both sides of the fraction,
- * of which it is nearly all where x is tiny: that keeps the error of R below 4 roundings. */
+/* exp(psi(x)) = *scale * exp(-*shift).  G y^2 is rounded once, for numerator and denominator; for
+ * tiny x it is nearly all of both.  This keeps the error of R below 4 rounding errors. */
 INLINE void FN(digamma_parts)(V x, int near, V *scale, V *shift)
 {
     V one, rest, inverse;
@@ -189,8 +189,8 @@ INLINE void FN(digamma_parts)(V x, int near, V *scale, V *shift)
     *shift = (rest + one) * inverse;
 }
 
-/* psi(x) itself is worth a second division: 1 / x, the largest term of R, is then rounded
- * once, and so is its sum with all others. */
+/* psi(x) itself uses a second division, for accuracy: 1 / x, the largest term of R, is then
+ * rounded once, and so is its sum with all other terms. */
 INLINE V FN(digamma)(V x)
 {
     V scale, one, rest, inverse;

@@ -60,10 +60,10 @@ def digamma(x, out=None):
 
 
 def lgamma(x):
-    """log Gamma(x) for x >= 0, NaN below; its error is absolute at its zeros, 1 and 2."""
+    """log Gamma(x) for x >= 0, NaN below; near its zeros, 1 and 2, the error is absolute."""
     return _apply("lgamma", x)
 
 
 def exp_digamma(x, b=1.0):
-    """exp(b psi(x)) for x >= 0, NaN below; at b = 1 without a logarithm."""
+    """exp(b psi(x)) for x >= 0, NaN below; for b = 1 it is computed without a logarithm."""
     return _apply("exp_digamma", x, b)

@@ -1,4 +1,4 @@
-"""OpenMP's own threads, of which a forked process has none."""
+"""The threads of OpenMP, which a forked process does not have."""
 
 cdef extern from *:
     """
@@ -13,11 +13,12 @@ cdef extern from *:
 
 
 def release() -> None:
-    """End the threads that wait for this thread's next parallel work; it starts others.
+    """End the threads that wait for this thread's next parallel work; new ones start then.
 
-    The OpenMP runtime of GCC keeps them from one parallel region to the next.  A fork
-    copies what it knows of them but not the threads, so the child would wait for them for
-    ever; after this it finds none and starts its own, as the parent does.
+    The OpenMP runtime of GCC keeps threads from one parallel region to the next.  A fork
+    copies the runtime's records of them, but not the threads themselves, so the child would
+    wait for them for ever.  After this call there are no records of threads, and both child
+    and parent start new ones.
     """
     with nogil:
         ANNEALVI_RELEASE_THREADS()

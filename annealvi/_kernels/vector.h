@@ -7,8 +7,8 @@
  *     BITS    that width in bits
  *     FN(x)   x with a suffix for the type
  * and is compiled once for each instruction set.  It uses the vector extension
- * of GCC and Clang, so one source serves SSE2, AVX2, AVX-512 and NEON, and
- * intrinsics for max and min alone; VECTOR_BYTES says how wide a vector is.
+ * of GCC and Clang, so the same source serves SSE2, AVX2, AVX-512 and NEON;
+ * only max and min use intrinsics.  VECTOR_BYTES is the size of a vector.
  */
 
 #ifndef ANNEALVI_VECTOR_BYTES
@@ -24,9 +24,9 @@
 #include <immintrin.h>
 #endif
 #define INLINE static inline __attribute__((always_inline))
-#define WORD_BLOCK 8      /* words that one sweep takes together */
-#define FIRST_CACHE 32768   /* bytes that two blocks of rows may fill of the first cache */
-#define LONG_DOCUMENT 512 /* words that are summed in float; whole blocks */
+#define WORD_BLOCK 8      /* words that a sweep processes together */
+#define FIRST_CACHE 32768   /* bytes of the level 1 cache that two blocks of rows may fill */
+#define LONG_DOCUMENT 512 /* most words that are summed in float; a whole number of blocks */
 #endif
 
 #undef V
@@ -48,8 +48,8 @@ INLINE void FN(store)(REAL *p, V x) { *(VU *)p = x; }
 INLINE V FN(splat)(REAL x) { return x - (V){0}; }
 INLINE V FN(select)(VI mask, V yes, V no) { return (V)((mask & (VI)yes) | (~mask & (VI)no)); }
 
-/* a > b ? a : b, and a < b ? a : b.  Compilers make several instructions of the select, and
- * the one there is does the same, NaN included (b is returned). */
+/* a > b ? a : b, and a < b ? a : b.  Compilers turn the select into several instructions; the
+ * intrinsic is a single one with the same result, also for NaN (b is returned). */
 #if VECTOR_BYTES == 64 && BITS == 64
 INLINE V FN(max)(V a, V b) { return (V)_mm512_max_pd((__m512d)a, (__m512d)b); }
 INLINE V FN(min)(V a, V b) { return (V)_mm512_min_pd((__m512d)a, (__m512d)b); }
@@ -77,9 +77,9 @@ INLINE V FN(abs)(V x) { return (V)((VI)x & ((INT)((1ULL << (BITS - 1)) - 1))); }
 
 /* Sums of `n_words` vectors (4 or 8) over their lanes, written to out[0..n_words).
  *
- * Transposing while adding needs fewer shuffles than one reduction a vector.
- * fold(a, b, s) gives a vector whose lane i holds a[i] + a[i ^ s] where bit s of
- * i is clear and b[i] + b[i ^ s] where it is set, so after folding with
+ * Transposing while adding needs fewer shuffles than a reduction of each vector.
+ * fold(a, b, s) returns a vector whose lane i holds a[i] + a[i ^ s] if bit s of
+ * i is clear and b[i] + b[i ^ s] if it is set, so after folding with
  * s = 1, 2, 4 lane i holds the whole sum of vector i.  `out` needs room for
  * WORD_BLOCK + LANES numbers.
  */
@@ -104,7 +104,7 @@ INLINE V FN(fold)(V a, V b, int s)
     return __builtin_shuffle(a, b, lane + from_b) + __builtin_shuffle(a, b, (lane ^ s) + from_b);
 }
 
-/* Halve the number of vectors; `count` and s are known when this is compiled. */
+/* Halve the number of vectors; `count` and s are known at compile time. */
 INLINE int FN(fold_pairs)(V *acc, int count, int s)
 {
     if (s >= LANES || count == 1)

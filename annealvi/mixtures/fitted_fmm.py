@@ -1,4 +1,4 @@
-"""What a fitted TemperedFMM answers; how it is fitted is in :mod:`annealvi.mixtures.fmm`."""
+"""The methods of a fitted TemperedFMM; the fit itself is in :mod:`annealvi.mixtures.fmm`."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from annealvi.models.fmm import FMM
 
 
 class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """The half of :class:`annealvi.TemperedFMM` that needs a fit."""
+    """The methods of :class:`annealvi.TemperedFMM` that need a fit."""
 
     n_jobs: int | None
     random_state: Any
 
     def transform(self, X: Any) -> NDArray:
-        """Which components are in each datum: E[Z].
+        """Infer which components are in each datum: E[Z].
 
         Parameters
         ----------
@@ -32,18 +32,18 @@ class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         Returns
         -------
         ndarray of shape (n_samples, n_components)
-            :math:`\\nu` at T = 1; each datum starts from `prior_probability_` and cools
-            from T = 10 over 10 sweeps, which leads past poor local optima of its own.
+            :math:`\\nu` at T = 1.  Each datum starts from `prior_probability_` and cools
+            from T = 10 over 10 sweeps, which avoids poor local optima.
         """
         return self._ready().infer(self._check_X(X))
 
     def inverse_transform(self, X: Any) -> NDArray:
-        """Data from components: :math:`E[Z] E[\\mu]`.
+        """Compute data from components: :math:`E[Z] E[\\mu]`.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_components)
-            As `transform` gives it.
+            As returned by `transform`.
 
         Returns
         -------
@@ -59,7 +59,7 @@ class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return X @ self.components_.astype(X.dtype)
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """A lower bound of the log-likelihood of each datum.
+        """Compute a lower bound of the log-likelihood of each datum.
 
         Parameters
         ----------
@@ -68,7 +68,7 @@ class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         Returns
         -------
         ndarray of shape (n_samples,)
-            The datum's part of the ELBO at T = 1, in nats.
+            Each datum's part of the ELBO at T = 1, in nats.
         """
         return self._ready().sample_bound(self._check_X(X))
 
@@ -94,11 +94,11 @@ class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         n_draws: int = 100,
         per_sample: bool = False,
     ) -> float | NDArray[np.float64]:
-        r"""Log-likelihood of hidden dimensions given the observed ones.
+        r"""Estimate the log-likelihood of hidden dimensions given the observed ones.
 
-        The observed dimensions give q(z); the hidden ones are scored by the log of the mean,
-        over draws z from it, of :math:`N(x; z M, (\sigma_n + z Q z^T) I)`.  The log of a
-        mean of few draws is low on average: compare scores of the same `n_draws`.
+        The observed dimensions give q(z).  The hidden ones are scored by the logarithm of the
+        mean of :math:`N(x; z M, (\sigma_n + z Q z^T) I)` over draws z from it.  With few draws
+        this is too low on average, so compare only scores with the same `n_draws`.
 
         Parameters
         ----------
@@ -106,13 +106,14 @@ class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         observed : array-like of bool, of shape (n_features,)
             Which dimensions are observed.
         n_draws : int, default=100
+            Number of draws.
         per_sample : bool, default=False
-            Whether to return each datum's instead of the mean.
+            Whether to return the score of each datum instead of their mean.
 
         Returns
         -------
         float or ndarray of shape (n_samples,)
-            In nats, of all hidden dimensions together.
+            In nats, for all hidden dimensions together.
         """
         model = self._ready()
         X = self._check_X(X)
@@ -144,7 +145,7 @@ class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         -------
         X : ndarray of shape (n_samples, n_features)
         Z : ndarray of shape (n_samples, n_components), of 0 and 1
-            Which components are in each.
+            Which components are in each datum.
         """
         rng, model = sampler(self, n_samples, self.random_state), self._state.model
         shape = (int(n_samples), model.n_components)
@@ -163,7 +164,7 @@ class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return X
 
     def _check_range(self, square: float, noise_variance: float, dtype: np.dtype) -> None:
-        """Squares of data and components over the noise must not overflow in the kernels."""
+        """Raise ValueError if squares, divided by the noise, could overflow in the kernels."""
         largest = square / noise_variance
         if largest > 1e-3 * float(np.finfo(dtype).max):
             raise ValueError(
@@ -173,7 +174,7 @@ class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             )
 
     def _ready(self) -> FMM:
-        """The fitted model, with the threads asked for now."""
+        """The fitted model, set to the number of threads of `n_jobs`."""
         check_is_fitted(self)
         model: FMM = self._state.model
         model.n_threads = n_threads(self.n_jobs)

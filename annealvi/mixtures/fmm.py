@@ -1,4 +1,4 @@
-"""TemperedFMM: scikit-learn's face over :mod:`annealvi.models.fmm`."""
+"""TemperedFMM: the estimator over :mod:`annealvi.models.fmm`."""
 
 from __future__ import annotations
 
@@ -43,141 +43,125 @@ SEED_ROWS, SEED_ROWS_EACH = 2000, 10
 class TemperedFMM(FittedFMM):
     r"""Factorial mixture model by annealed variational inference.
 
-    Each datum is a sum of some of K components plus Gaussian noise; which of them is a
-    vector of K bits:
+    Each datum is a sum of some of K components plus Gaussian noise.  A vector of K bits says
+    which components it contains:
 
     .. math::
        x_n = \sum_k z_{nk} \mu_k + \epsilon_n, \quad z_{nk} \sim \mathrm{Bern}(\pi_k), \quad
        \mu_k \sim N(0, \sigma_\mu I), \quad \epsilon_n \sim N(0, \sigma_n I).
 
-    Plain mean-field inference finds some of the components, whichever its start favours.
-    Tempering the likelihood and cooling finds nearly all of them.
+    Plain mean-field inference finds only some of the components, depending on its start.
+    With a tempered likelihood and a falling temperature nearly all of them are found.
+
+    **Which parameters matter.**  Usually `n_components`, `n_jobs` and `random_state`, then
+    `noise_variance` if it is known, `n_init` and `max_iter`.
 
     Parameters
     ----------
     n_components : int, default=10
         Number of components K.
-
     prior_probability : float, array-like of shape (n_components,) or "learn", default=0.3
-        :math:`\pi`, in (0, 1): one number or one for each component; ``"learn"`` starts
-        from 0.3 and takes the mean of :math:`\nu` after each step (empirical Bayes; that
-        log C(T) depends on it too is left out under a variational temperature).
-
+        Probability :math:`\pi` that a datum contains a component, in (0, 1): one number or
+        one for each component.  ``"learn"`` starts from 0.3 and takes the mean of :math:`\nu`
+        after each step (empirical Bayes).  Under a variational temperature this ignores that
+        log C(T) depends on :math:`\pi` too.
     noise_variance : float or "learn", default="learn"
-        :math:`\sigma_n`, a variance; ``"learn"`` starts from the variance of X and takes
-        the mean squared residual after each step.  It excludes ``"variational"``
-        temperatures, which are another name for the same number.
-
+        :math:`\sigma_n`, a variance.  ``"learn"`` starts from the variance of X and takes
+        the mean squared residual after each step.  It cannot be combined with a
+        ``"variational"`` temperature, because only the product of the two is determined.
     component_variance : float or None, default=None
-        :math:`\sigma_\mu`, a variance; None means the mean square of X, so that a
+        :math:`\sigma_\mu`, a variance.  None means the mean square of X, so that a
         component may be as large as a datum.
+    temperature : float, str or Temperature, default="annealed"
+        The temperature T of the fit.
 
-    temperature : float, "annealed", "variational", "proximity" or Temperature, \
-            default="annealed"
-        How hot the fit runs: a number T >= 1 (1 is plain variational inference),
-        ``"annealed"`` (exponentially over half of `max_iter`, from 10 or, where that is
-        less, 10 times ``n_samples * pi / n_features``, but at least 1.5),
-        ``"variational"`` (learned from the data, on a grid up to 100), ``"proximity"`` (one
-        for each factor of each datum, which keeps its entropy near its past: see
-        :class:`Proximity`), or an object of :mod:`annealvi.temperature`.  While T falls,
-        components are moved by a hundredth of the length of a random start after each
-        iteration, lest heat make them vanish; under ``"proximity"`` they are not tempered.
+        - A number T >= 1: the same T in every step.  1 is plain variational inference.
+        - ``"annealed"``: T falls exponentially over half of `max_iter`, from 10 or, if that
+          is less, 10 times ``n_samples * pi / n_features``, but from at least 1.5.
+        - ``"variational"``: learned from the data, on a grid up to 100.
+        - ``"proximity"``: one for each factor of each datum, which keeps its entropy near its
+          past values, see :class:`Proximity`.  The components are then not tempered.
+        - An object of :mod:`annealvi.temperature`.
 
+        At high T components could shrink to zero.  Therefore, while T falls, components are
+        moved after each iteration by a hundredth of the length of a random start.
     max_iter : int, default=200
-        Most iterations.
-
+        Largest number of iterations.
     tol : float, default=1e-4
-        The fit ends when T has settled and the ELBO of a sample changes by less than
-        this in an iteration; 0 makes every fit run to `max_iter`.
+        The fit ends when T no longer changes and the ELBO per sample changes by less than
+        this in an iteration.  With 0 every fit runs to `max_iter`.
+    init : {"random", "prior", "data", "kmeans++"} or array-like, default="random"
+        Start of the components' means.
 
-    init : {"random", "prior", "data", "kmeans++"} or array-like of shape \
-            (n_components, n_features), default="random"
-        Start of the components' means: short random vectors, of twice the noise variance
-        in expected square, or of the prior's if that is less; draws from the prior
-        N(0, component_variance); random rows of X; rows of X by D^2 sampling
-        (:func:`sklearn.cluster.kmeans_plusplus`), scaled to the length of the short
-        vectors; or an array.  Draws from the prior are so long in many dimensions that
-        the first step may switch every component off for good.  ``"kmeans++"`` mostly helps
-        plain inference and makes no difference to an annealed fit (docs/evidence.md); it
-        samples from at most 2,000 random rows, or 10 a component if that is more.
-
+        - ``"random"``: short random vectors.  Their expected square is twice the noise
+          variance, or that of the prior if it is less.
+        - ``"prior"``: draws from the prior N(0, component_variance).  In many dimensions they
+          are so long that the first step may switch off every component for good.
+        - ``"data"``: random rows of X.
+        - ``"kmeans++"``: rows of X by D^2 sampling (:func:`sklearn.cluster.kmeans_plusplus`),
+          scaled to the length of the short vectors.  It samples from at most 2,000 random
+          rows, or 10 for each component if that is more.  It mostly helps plain inference
+          and makes no difference to an annealed fit (docs/evidence.md).
+        - An array of shape (n_components, n_features).
     n_init : int, default=1
-        Number of starts; the one of the best ELBO is kept.
-
+        Number of starts.  The fit with the best ELBO is kept.
     covariance : {"diag", "full"}, default="diag"
-        q of the components given the data: independent, updated one after the other, or
-        with a full K x K covariance, updated jointly.
-
+        Covariance of the components in q.  ``"diag"``: components are independent and
+        updated one after the other.  ``"full"``: a K x K covariance, and components are
+        updated jointly.
     random_state : int, RandomState instance or None, default=None
-        Seed of the starting points; `sample` and `predictive_score` draw from it too.
-
+        Seed of the starting points; `sample` and `predictive_score` use it too.
     n_jobs : int, default=None
-        Threads.  None means 1 unless in a :obj:`joblib.parallel_backend` context, -1 means
-        all processors.  Results are bit-identical for every number.  A forked process
-        may use threads too, whatever its parent did before.
-
+        Number of threads.  None means 1 unless in a :obj:`joblib.parallel_backend` context,
+        -1 means all processors.  Results are bit-identical for every number of threads.  A
+        forked process may use threads too, even if its parent had used some before the fork.
     verbose : int, default=0
-        Print a line after each iteration.
-
+        If not 0, print a line after each iteration.
     callback : callable, default=None
-        Called as ``callback(estimator, monitor)`` after each iteration; the estimator can
-        be used as it then is.  ``monitor.record(name=value)`` writes into `history_`;
-        raising ``StopIteration`` ends the fit.
+        Called as ``callback(estimator, monitor)`` after each iteration.  The estimator can be
+        used there, with what it has learned so far.  ``monitor.record(name=value)`` writes
+        into `history_`.  Raise ``StopIteration`` to end the fit.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
         :math:`E[\mu]`.
-
     component_variances_ : ndarray of shape (n_components,)
         Posterior variance of each component, the same in every dimension.
-
     component_covariance_ : ndarray of shape (n_components, n_components)
-        Q, whose diagonal they are; diagonal under ``covariance="diag"``.
-
+        Q.  Its diagonal is `component_variances_`; with ``covariance="diag"`` the rest is 0.
     noise_variance_ : float
         :math:`\sigma_n`, given or learned.
-
     prior_probability_ : ndarray of shape (n_components,)
         :math:`\pi`, given or learned.
-
     component_variance_ : float
-        :math:`\sigma_\mu`, given or worked out.
-
+        :math:`\sigma_\mu`, given or computed from X.
     lower_bound_ : float
-        The ELBO of a sample at T = 1, at the end of the best fit.
-
+        The ELBO per sample at T = 1, at the end of the best fit.
     n_iter_ : int
-        Iterations of the best fit.
-
+        Number of iterations of the best fit.
     converged_ : bool
-        Whether it ended because of `tol`.
-
+        Whether the best fit ended because of `tol`.
     temperature_ : float
         T of the last iteration.
-
     temperature_path_ : ndarray of shape (n_iter_,)
-        T of each; under a proximity temperature, 1 over the mean of all factors' 1/T.
-
+        T of each iteration.  With a proximity temperature, one over the mean of 1/T of all
+        factors.
     temperature_posterior_ : ndarray of shape (grid,)
-        Under a variational temperature: q(y) over its grid at the energy of the last
-        learning step; T itself follows it with damping.
-
+        With a variational temperature: q(y) over its grid at the energy of the last
+        learning step.  T itself follows it with damping.
     temperature_posterior_path_ : ndarray of shape (n_learning_steps, grid)
         The same after each step that learned, float32.
-
     history_ : dict of str to ndarray
-        A record an iteration: ``pass``, ``step``, ``temperature``, ``seconds`` (spent in
-        iterations), ``elbo`` (at T = 1, of all training data), ``annealed_elbo`` (the
-        objective at that T, which never falls while T stays; a proximity temperature
-        leaves it as it is) and, under a variational temperature, ``tempered_elbo``, in which
-        T is a latent variable.
-
+        Records of the fit, one for each iteration: ``pass``, ``step``, ``temperature``,
+        ``seconds`` (spent in iterations), ``elbo`` (at T = 1, of all training data) and
+        ``annealed_elbo``, the objective at that T, which never falls while T stays the same.
+        (A proximity temperature does not change this objective.)  With a variational
+        temperature also ``tempered_elbo``, in which T is a latent variable.
     n_features_in_ : int
         Number of dimensions D.
-
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the dimensions, where X has string column names.
+        Names of the dimensions, if X has string column names.
 
     References
     ----------
@@ -257,7 +241,7 @@ class TemperedFMM(FittedFMM):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Integers are taken as float64.
+            Integers are converted to float64.
         y : Ignored
             Present for API consistency.
 
@@ -268,12 +252,12 @@ class TemperedFMM(FittedFMM):
         Raises
         ------
         ValueError
-            If X or a parameter is out of range; the estimator stays as it was.
+            If X or a parameter is out of range.  The estimator is then unchanged.
 
         Warns
         -----
         ConvergenceWarning
-            If `max_iter` came before convergence.
+            If the fit had not converged after `max_iter` iterations.
         """
         with unchanged_on_error(self) as commit:
             X = self._check_X(X, reset=True)
@@ -310,7 +294,7 @@ class TemperedFMM(FittedFMM):
     def _starting_point(
         self, X: NDArray, square: float, probability: NDArray, temperature: Temperature
     ) -> Callable[[np.random.RandomState], FMM]:
-        """Check what can be checked before the fit; say how a model starts."""
+        """Check data and parameters; return a function that makes a model and its start."""
         K, D = int(self.n_components), X.shape[1]
         learn_noise = isinstance(self.noise_variance, str)
         learn_probability = isinstance(self.prior_probability, str)
@@ -402,11 +386,11 @@ class TemperedFMM(FittedFMM):
 def _with_sampled_directions(
     drawn: NDArray[np.float64], X: NDArray, length: float, rng: np.random.RandomState
 ) -> NDArray[np.float64]:
-    """Vectors of this length towards rows of X chosen by D^2 sampling.
+    """Vectors of a given length in the directions of rows of X, chosen by D^2 sampling.
 
-    A row is the sum of several components: as a start it has their directions but is too
-    long to be one of them.  What repeats a row, because X has fewer distinct ones, or is
-    zero has no direction of its own: such a vector stays as it was drawn.
+    A row is the sum of several components: its direction is a good start, but it is too long
+    to be one of them.  If X has fewer distinct rows, a chosen row may be zero or repeat
+    another one.  It then gives no new direction, and the drawn vector is kept.
     """
     most = max(SEED_ROWS, SEED_ROWS_EACH * len(drawn))
     if len(X) > most:

@@ -1,4 +1,4 @@
-"""TemperedGaussianMixture: scikit-learn's face over :mod:`annealvi.models.gmm`."""
+"""TemperedGaussianMixture: the estimator over :mod:`annealvi.models.gmm`."""
 
 from __future__ import annotations
 
@@ -32,149 +32,122 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
     .. math::
        z_n \sim \mathrm{Cat}(w), \quad x_{nd} \sim N(\mu_{z_n d}, 1/\lambda_{z_n d}),
 
-    with conjugate priors: Dirichlet weights, and Normal-Gamma means and precisions.
-    Names are those of :class:`sklearn.mixture.BayesianGaussianMixture` (with its
-    ``"dirichlet_distribution"`` of weights) where they mean the same; `weights` and
-    `covariances` may be known instead of learned.
+    with conjugate priors: a Dirichlet prior of the weights, and a Normal-Gamma prior of means
+    and precisions.  Parameters have the names of those of
+    :class:`sklearn.mixture.BayesianGaussianMixture` (with its ``"dirichlet_distribution"`` of
+    weights) if they mean the same.  `weights` and `covariances` may be known instead of
+    learned.
+
+    **Which parameters matter.**  Usually `n_components`, `covariance_type` and
+    `random_state`, then `weights` and `covariances` if they are known, and `n_init`.
 
     Parameters
     ----------
     n_components : int, default=1
         Number of components K.
-
     covariance_type : {"diag", "spherical"}, default="diag"
         Whether a component has a variance for each dimension or a single one.
-
     tol : float, default=1e-3
-        The fit ends when T has settled and the ELBO of a sample changes by less than
-        this in an iteration; 0 makes every fit run to `max_iter`.
-
+        The fit ends when T no longer changes and the ELBO per sample changes by less than
+        this in an iteration.  With 0 every fit runs to `max_iter`.
     max_iter : int, default=200
-        Most iterations.
-
+        Largest number of iterations.
     n_init : int, default=1
-        Number of starts; the one of the best ELBO is kept.
-
+        Number of starts.  The fit with the best ELBO is kept.
     init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
-        Start of the responsibilities, where `means_init` is not given: the clusters of
-        k-means; one datum a component, drawn by D^2 sampling
-        (:func:`sklearn.cluster.kmeans_plusplus`); random ones; or one datum a component,
-        drawn uniformly.  All but ``"random"`` need a datum a component.
-
+        Start of the responsibilities, if `means_init` is not given.  ``"kmeans"``: the
+        clusters of k-means.  ``"k-means++"``: one datum for each component, drawn by D^2
+        sampling (:func:`sklearn.cluster.kmeans_plusplus`).  ``"random"``: random ones.
+        ``"random_from_data"``: one datum for each component, drawn uniformly.  All but
+        ``"random"`` need at least as many data as components.
     means_init : array-like of shape (n_components, n_features), default=None
         Start of the means.
-
     weights : array-like of shape (n_components,), default=None
-        Known weights, which sum to 1; None learns them.
-
-    covariances : float or array-like of shape (n_features,) or \
-            (n_components, n_features), default=None
-        Known variances; None learns them.  With ``covariance_type="spherical"`` a number
-        or an array of shape (n_components,).
-
+        Known weights, which sum to 1.  None means that they are learned.
+    covariances : float or array-like, default=None
+        Known variances: a number, or an array of shape (n_features,) or
+        (n_components, n_features).  With ``covariance_type="spherical"`` a number or an array
+        of shape (n_components,).  None means that they are learned.
     weight_concentration_prior : float, default=None
         :math:`\alpha_0` of the Dirichlet prior of learned weights; None means
         1 / n_components.
-
     mean_precision_prior : float, default=None
         :math:`\kappa_0`: the prior precision of a mean is :math:`\kappa_0 \lambda`.  None
         means 1.
-
     mean_prior : array-like of shape (n_features,), default=None
         :math:`m_0`; None means the mean of X.
-
     degrees_of_freedom_prior : float, default=None
         :math:`\nu_0` of learned precisions; None means n_features.
-
     covariance_prior : float or array-like of shape (n_features,), default=None
         :math:`\beta_0` of learned precisions: :math:`E \lambda = \nu_0 / \beta_0` under
         the prior.  None means the variances of X (their mean if spherical).
-
     temperature : float, "annealed", "variational" or Temperature, default="annealed"
-        How hot the fit runs: a number T >= 1 (1 is plain variational inference),
-        ``"annealed"``, ``"variational"`` (learned from the data, where `covariances` are
-        known), or an object of :mod:`annealvi.temperature`.  ``"annealed"`` cools over half
-        of `max_iter`: from 2 where covariances are learned; where they are known, linearly
-        from 7 times the critical temperature, the largest variance of the data in any
-        direction in units of the noise.  While T falls, means are moved by a hundredth
-        of their component's standard deviation after each step, because components that
-        heat has made equal would stay so; by a ten-thousandth where known weights or
-        variances tell components apart.
+        The temperature T of the fit.
 
+        - A number T >= 1: the same T in every step.  1 is plain variational inference.
+        - ``"annealed"``: T falls over half of `max_iter`.  It starts at 2 if covariances are
+          learned.  If they are known, it falls linearly from 7 times the critical temperature,
+          which is the largest variance of the data in any direction, in units of the noise.
+        - ``"variational"``: learned from the data; needs known `covariances`.
+        - An object of :mod:`annealvi.temperature`.
+
+        Components that are equal at high T would stay equal.  Therefore, while T falls, means
+        are moved after each step by a hundredth of their component's standard deviation, or
+        by a ten-thousandth if known weights or variances differ between components.
     random_state : int, RandomState instance or None, default=None
-        Seed of the starting points; `sample` draws from it too.
-
+        Seed of the starting points; `sample` uses it too.
     verbose : int, default=0
-        Print a line after each iteration.
-
+        If not 0, print a line after each iteration.
     callback : callable, default=None
-        Called as ``callback(estimator, monitor)`` after each iteration; the estimator can
-        be used as it then is.  ``monitor.record(name=value)`` writes into `history_`;
-        raising ``StopIteration`` ends the fit.
+        Called as ``callback(estimator, monitor)`` after each iteration.  The estimator can be
+        used there, with what it has learned so far.  ``monitor.record(name=value)`` writes
+        into `history_`.  Raise ``StopIteration`` to end the fit.
 
     Attributes
     ----------
     weights_ : ndarray of shape (n_components,)
         E w.
-
     means_ : ndarray of shape (n_components, n_features)
         E mu.
-
     covariances_ : ndarray of shape (n_components, n_features) or (n_components,)
         1 / E lambda.
-
     precisions_ : ndarray of the shape of `covariances_`
         E lambda.
-
     weight_concentration_ : ndarray of shape (n_components,)
         :math:`\alpha` of learned weights.
-
     mean_precision_ : ndarray of shape (n_components,)
         :math:`\kappa`.
-
     degrees_of_freedom_ : ndarray of shape (n_components,)
         :math:`\nu` of learned precisions.
-
     mean_prior_, mean_precision_prior_ : ndarray of shape (n_features,), float
         The priors in use.
-
     weight_concentration_prior_, degrees_of_freedom_prior_, covariance_prior_ : float
-        Those of learned weights and precisions; the last of shape (n_features,) if
-        ``covariance_type="diag"``.
-
+        The priors in use of learned weights and precisions.  The last one has shape
+        (n_features,) if ``covariance_type="diag"``.
     lower_bound_ : float
-        The ELBO of a sample at T = 1, at the end of the best fit.
-
+        The ELBO per sample at T = 1, at the end of the best fit.
     n_iter_ : int
-        Iterations of the best fit.
-
+        Number of iterations of the best fit.
     converged_ : bool
-        Whether it ended because of `tol`.
-
+        Whether the best fit ended because of `tol`.
     temperature_ : float
         T of the last iteration.
-
     temperature_path_ : ndarray of shape (n_iter_,)
-        T of each.
-
+        T of each iteration.
     temperature_posterior_ : ndarray of shape (grid,)
-        Under a variational temperature: q(y) over its grid at the energy of the last
-        learning step; T itself follows it with damping.
-
+        With a variational temperature: q(y) over its grid at the energy of the last
+        learning step.  T itself follows it with damping.
     temperature_posterior_path_ : ndarray of shape (n_learning_steps, grid)
         The same after each step that learned, float32.
-
     history_ : dict of str to ndarray
-        A record an iteration: ``pass``, ``step``, ``temperature``, ``seconds`` (spent in
-        iterations), ``elbo`` (at T = 1, of all training data), ``annealed_elbo`` (the
-        objective at that T, which never falls while T stays) and, under a variational
-        temperature, ``tempered_elbo``, in which T is a latent variable.
-
+        Records of the fit, one for each iteration: ``pass``, ``step``, ``temperature``,
+        ``seconds`` (spent in iterations), ``elbo`` (at T = 1, of all training data) and
+        ``annealed_elbo``, the objective at that T, which never falls while T stays the same.
+        With a variational temperature also ``tempered_elbo``, in which T is a latent variable.
     n_features_in_ : int
         Number of features D.
-
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where X has string column names.
+        Names of the features, if X has string column names.
 
     References
     ----------
@@ -262,7 +235,7 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Computed with in float64.
+            Converted to float64.
         y : Ignored
             Present for API consistency.
 
@@ -273,12 +246,12 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If X or a parameter is out of range; the estimator stays as it was.
+            If X or a parameter is out of range.  The estimator is then unchanged.
 
         Warns
         -----
         ConvergenceWarning
-            If `max_iter` came before convergence.
+            If the fit had not converged after `max_iter` iterations.
         """
         with unchanged_on_error(self) as commit:
             X = self._check_X(X, reset=True)
@@ -326,7 +299,7 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
         return self.fit(X, y).predict(X)
 
     def predict(self, X: Any) -> NDArray[np.int64]:
-        """The most probable component of each datum.
+        """Return the most probable component of each datum.
 
         Parameters
         ----------
@@ -339,7 +312,7 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
         return self._log_joint(X).argmax(axis=1)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Each component's probability, at T = 1.
+        """Return the probabilities of the components for each datum, at T = 1.
 
         Parameters
         ----------
@@ -352,7 +325,7 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
         return softmax(self._log_joint(X), axis=1)
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """Log-likelihood of each datum at the expected log parameters.
+        """Compute the log-likelihood of each datum at the expected log parameters.
 
         Parameters
         ----------
@@ -361,7 +334,7 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples,)
-            The datum's part of the ELBO at T = 1, in nats.
+            Each datum's part of the ELBO at T = 1, in nats.
         """
         return logsumexp(self._log_joint(X), axis=1)
 
@@ -390,7 +363,7 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
         -------
         X : ndarray of shape (n_samples, n_features)
         y : ndarray of shape (n_samples,)
-            The component of each, in ascending order.
+            The component of each datum, in ascending order.
         """
         rng, model = sampler(self, n_samples, self.random_state), self._state.model
         counts = rng.multinomial(n_samples, model.weights / model.weights.sum())
@@ -410,7 +383,7 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
         return self._state.model.log_joint(self._check_X(X))
 
     def _kinds(self, X: NDArray, covariances: NDArray | None) -> Mapping[str, Temperature]:
-        """What temperatures' names mean for these data."""
+        """The temperatures that names stand for, with these data."""
         annealed, t_max = Annealed(start=2.0, length=0.5), 100.0
         if covariances is not None and isinstance(self.temperature, str):
             scaled = (X - X.mean(axis=0)) / np.sqrt(covariances.min(axis=0))
@@ -420,7 +393,7 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
         return {"annealed": annealed, "variational": Variational(t_max=t_max, start=t_max)}
 
     def _settings(self, X: NDArray[np.float64]) -> dict[str, Any]:
-        """The model's parameters."""
+        """The parameters of the model."""
         K, D = int(self.n_components), X.shape[1]
         owner, spherical = type(self).__name__, self.covariance_type == "spherical"
         variance = X.var(axis=0)

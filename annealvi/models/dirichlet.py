@@ -1,4 +1,4 @@
-"""Draws from Dirichlet distributions, as logarithms: small concentrations underflow."""
+"""Logarithms of draws from Dirichlet distributions; the draws themselves may underflow."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from scipy.special import gammaln
 from annealvi._kernels import bounds, special
 from annealvi._kernels import partition as kernels
 
-#: Concentrations below this are drawn by the kernel, which rejects more the larger they are.
+#: The kernel draws for concentrations below this; it rejects more draws the larger they are.
 SMALL = 0.5
-#: Stands for logarithms out of the range of doubles.
+#: Replaces logarithms out of the range of doubles.
 LEAST_LOG = -1.7e308
-#: Stirling's series is good from here on.
+#: Stirling's series is accurate from here on.
 STIRLING = 16.0
 
 
 def log_gamma_variates(
     rng: np.random.Generator, shape: NDArray[np.float64], size: tuple[int, ...]
 ) -> NDArray[np.float64]:
-    """Logarithms of Gamma(shape, 1) variates, finite for any shape that is a normal number.
+    """Draw logarithms of Gamma(shape, 1) variates, finite for any shape that is a normal number.
 
     Parameters
     ----------
     rng : numpy.random.Generator
     shape : ndarray
-        Positive; of any shape that can be broadcast to `size`.
+        Shape parameters, positive; the array can be broadcast to `size`.
     size : tuple of int
     """
     first = shape.flat[0]
@@ -44,10 +44,10 @@ def log_gamma_variates(
 
 
 def log_rising(a: ArrayLike, x: ArrayLike) -> NDArray[np.float64]:
-    """log Gamma(a + x) / Gamma(a) for a > 0 and x >= 0, to the last digits for any a.
+    """Compute log Gamma(a + x) / Gamma(a) for a > 0 and x >= 0, accurate for any a.
 
-    Logarithms of two large Gamma functions would cancel, so that Stirling's series are
-    subtracted term by term; they are cut off where a is not small.
+    The logarithms of two large Gamma functions would cancel.  Where a is not small, Stirling's
+    truncated series of both are therefore subtracted term by term.
 
     Parameters
     ----------
@@ -68,13 +68,14 @@ def _stirling_rest(a: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def centre(prior: NDArray[np.float64], size: int | None = None) -> NDArray[np.float64]:
-    """The mode of Dir(prior) where it is inside the simplex, else the mean.
+    """Return the mode of Dir(prior) if it is inside the simplex, else the mean.
 
     Parameters
     ----------
     prior : ndarray of shape (n,)
     size : int, optional
-        How many numbers `prior` stands for, by repetition; n by default.
+        Number of parameters of the distribution, if `prior` is repeated to reach it; n by
+        default.
     """
     excess = prior - 1.0 if np.all(prior > 1) else prior
     copies = 1.0 if size is None else size / len(prior)

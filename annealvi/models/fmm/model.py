@@ -4,10 +4,10 @@ r"""The factorial mixture model: binary latent factors and Gaussian noise, tempe
    x_n = \sum_k z_{nk} \mu_k + \epsilon_n, \quad z_{nk} \sim \mathrm{Bern}(\pi_k), \quad
    \mu_k \sim N(0, \sigma_\mu I), \quad \epsilon_n \sim N(0, \sigma_n I)
 
-(both sigma are variances) with q(z_nk) = Bern(nu_nk) and q(mu) = N(M, Q x I), Q a
-diagonal ("diag") or full K x K covariance shared by all dimensions.  With P = X M^T,
-A = nu^T X, R = nu^T nu + diag sum_n nu (1 - nu) and G = M M^T + D Q, at inverse
-temperature b (Mandt et al. 2016):
+(both sigma are variances) with q(z_nk) = Bern(nu_nk) and q(mu) = N(M, Q x I).  Q is a diagonal
+("diag") or full K x K covariance, shared by all dimensions.  With P = X M^T, A = nu^T X,
+R = nu^T nu + diag sum_n nu (1 - nu) and G = M M^T + D Q, the updates at inverse temperature b
+are (Mandt et al. 2016)
 
 .. math::
    \mathrm{logit}\, \nu_{nk} &= b \{ \mathrm{logit}\, \pi_k
@@ -16,13 +16,13 @@ temperature b (Mandt et al. 2016):
    m_k = s_k (b/\sigma_n) (A_k - \sum_{j \ne k} R_{kj} m_j) \\
    \text{full:}\quad Q^{-1} &= I/\sigma_\mu + (b/\sigma_n) R, \quad M = (b/\sigma_n) Q A
 
-k by k in sequence in the first two lines.  They ascend
+where the first two lines go through the components k in sequence.  The updates ascend
 
 .. math::
    F(b) = b \left( L - \tfrac{ND}{2} \log 2\pi\sigma_n \right) + \sum_{nk} H(\nu_{nk})
        - \mathrm{KL}(q(\mu) \| p(\mu)),
 
-with the energy, which leaves out the base measure,
+where the energy, which does not contain the base measure, is
 
 .. math::
    L = -\tfrac{1}{2\sigma_n} [ \|X\|^2 - 2 \langle M, A \rangle + \langle R, G \rangle ]
@@ -30,8 +30,8 @@ with the energy, which leaves out the base measure,
 
 The posterior form (Abrol et al. 2014) tempers p(mu) too: sigma_mu -> T sigma_mu.
 
-The two products with X are the cost of an iteration at the size of images.  Sweeps
-over nu cost K^2 a datum and are a kernel.
+For data as large as images, the two products with X take most of the time of an iteration.
+A sweep over nu costs K^2 for each datum and is done by a kernel.
 """
 
 from __future__ import annotations
@@ -50,35 +50,35 @@ from annealvi._kernels.layout import single_threaded_blas
 from annealvi.model import UNTEMPERED, Batch, LocalStep, Tempering
 from annealvi.models.fmm.sweeps import Factors, Field, component_major, held_sweep, sweep
 
-#: Sweeps of the local step outside training end when no nu moves further than this.
+#: Outside training the sweeps of the local step end when no nu changes by more than this.
 TOLERANCE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
 MAX_SWEEPS = 500
-#: Their first sweeps cool, exponentially, from a T: nu is as full of poor optima for given
-#: components as the whole fit is (docs/evidence.md has what this gains).
+#: Their first sweeps cool exponentially from this T.  For given components nu has as many poor
+#: optima as the whole fit has (docs/evidence.md has the gain).
 COOLING_START, COOLING_SWEEPS = 10.0, 10
-#: A learned noise variance stays above this fraction of the variance of X and what can be
-#: told of its mean square, a learned probability this far from 0 and 1: at the limits the
-#: objective is infinite.
+#: A learned noise variance stays above NOISE_FLOOR times the variance of X, and above
+#: RESOLUTION times the mean square of X, below which rounding hides it.  A learned probability
+#: stays PROBABILITY_FLOOR away from 0 and 1.  At the limits the objective would be infinite.
 RESOLUTION = {np.dtype(np.float64): 2e-11, np.dtype(np.float32): 1e-6}
 NOISE_FLOOR, PROBABILITY_FLOOR = 1e-10, 1e-10
 
-#: Heat shrinks components towards nothing, or towards each other, from where they grow back
-#: too slowly when it is gone.  So while T falls, each step is followed by a random move, a
-#: fraction of vectors whose expected square is twice the noise variance.
+#: At high T components shrink towards zero or towards each other.  When T has fallen they would
+#: grow back too slowly.  So while T falls, each step is followed by a random move, this fraction
+#: of a vector whose expected square is twice the noise variance.
 PERTURBATION = 0.01
 
 Covariance = Literal["diag", "full"]
 
 
 class FactorStep(LocalStep):
-    """A local step whose energy is that of the components as they are when it is asked.
+    """A local step whose energy is evaluated at the components of the moment it is read.
 
     Parameters
     ----------
     model : FMM
     statistics : Factors
     inverse : ndarray of shape (K, n_samples), optional
-        b of each factor where limits were given.
+        b of each factor, if limits were given.
     """
 
     def __init__(self, model: FMM, statistics: Factors, inverse: NDArray | None = None) -> None:
@@ -96,7 +96,7 @@ class FactorStep(LocalStep):
 class FMM:
     """q(mu), q(z) of the training data, and the steps that move them.
 
-    Inference is in batch: see :class:`annealvi.model.Model` for the protocol.
+    Inference is in batch mode; see :class:`annealvi.model.Model` for the protocol.
 
     Parameters
     ----------
@@ -107,14 +107,14 @@ class FMM:
     noise_variance, component_variance : float
         sigma_n and sigma_mu.
     covariance : {"diag", "full"}
-        Of the components given the data.
+        Covariance of the components given the data.
     learn_probability, learn_noise : bool
-        Whether pi and sigma_n follow the data (empirical Bayes).
+        Whether pi and sigma_n are learned from the data (empirical Bayes).
     dtype : dtype
-        float32 or float64, of the products with X and the sweeps; q(mu) is float64.
+        float32 or float64, for the products with X and the sweeps; q(mu) is float64.
     n_threads : int
     n_samples : int
-        N, which :meth:`start` sets to that of the training data.
+        Number of data N.  :meth:`start` sets it to that of the training data.
 
     Attributes
     ----------
@@ -123,7 +123,7 @@ class FMM:
     covariance_matrix : ndarray of shape (K, K)
         Q.
     nu : ndarray of shape (K, N padded)
-        Of the training data, component-major.
+        nu of the training data, component-major.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class FMM:
         self._last = Factors(np.empty(0), np.empty(0), 0.0)
 
     def start(self, X: NDArray, means: ArrayLike) -> None:
-        """Begin training on X from nu = pi and q(mu) concentrated on some means."""
+        """Begin training on X from nu = pi and q(mu) concentrated on the given means."""
         self.means = np.array(means, dtype=np.float64)
         self.covariance_matrix = np.zeros((self.n_components, self.n_components))
         self.n_samples = X.shape[0]
@@ -173,28 +173,28 @@ class FMM:
         self._last = self._at_the_prior(X)
 
     def perturb(self, rng: Any) -> None:
-        """Move the means by PERTURBATION of the length of a short start."""
+        """Move the means at random, by PERTURBATION times the length of ``init="random"``."""
         scale = PERTURBATION * math.sqrt(2 * self.noise_variance / self.n_features)
         self.means = self.means + scale * rng.standard_normal(self.means.shape)
 
     def end_training(self) -> None:
-        """Let go of what only training needs."""
+        """Release the arrays that only training needs."""
         self.__dict__.pop("nu", None)
         self.__dict__.pop("_projection", None)
 
     # ------------------------------------------------------------- Algorithm 1
 
     def local_step(self, batch: Batch, tempering: Tempering, moments: bool = False) -> FactorStep:
-        """One sweep over nu of all training data.
+        """Make one sweep over nu of all training data.
 
         Parameters
         ----------
         batch : Batch
-            ``data`` is the array given to :meth:`start`, ``rows`` all of it.
+            ``data`` is the array given to :meth:`start`, and ``rows`` are all its rows.
         tempering : Tempering
-            With one inverse temperature for all data, or with limits, and then none besides.
+            Either one inverse temperature for all data, or limits and no other tempering.
         moments : bool
-            Makes no difference: the energy is worked out when it is asked for.
+            Not used: the energy is computed when it is read.
         """
         if batch.rows != slice(0, self.n_samples):
             raise ValueError(
@@ -217,10 +217,10 @@ class FMM:
     def global_step(
         self, statistics: Factors, rho: float, scale: float, tempering: Tempering
     ) -> None:
-        """Move q(mu) to its optimum, then pi and sigma_n where they are learned.
+        """Move q(mu) to its optimum, then pi and sigma_n if they are learned.
 
-        The components are one Gauss-Seidel pass (diag) or jointly optimal (full).
-        `rho` and `scale` must be 1, as they are in batch.
+        The components are updated by one Gauss-Seidel pass (diag) or jointly (full).
+        `rho` and `scale` must be 1, as in batch mode.
         """
         if rho != 1 or scale != 1:
             raise ValueError(
@@ -239,7 +239,8 @@ class FMM:
             else:
                 variances = 1.0 / (precision + heat * np.diag(R))
                 self.covariance_matrix = np.diag(variances)
-                # m_k in sequence is a triangular system: new means left, old ones right
+                # updating m_k in sequence is a triangular system: new means on the left, old
+                # ones on the right
                 lower = np.tril(R, -1) + np.diag(1.0 / (variances * heat))
                 old = np.triu(R, 1) @ self.means
                 self.means = solve_triangular(lower, A - old, lower=True)
@@ -264,23 +265,23 @@ class FMM:
     # -------------------------------------------------------------- objectives
 
     def energy(self) -> float:
-        """L of the training data, at the components as they are and the nu of the last step."""
+        """L of the training data, at the present components and the nu of the last step."""
         return self.expected_energy(self._last)
 
     def expected_energy(self, statistics: Factors) -> float:
-        """L, from statistics and the components as they are."""
+        """L, from statistics and the present components."""
         count = np.diag(statistics.pairs)
         pi = self.prior_probability
         prior = count @ np.log(pi) + (self.n_samples - count) @ np.log1p(-pi)
         return float(prior - self._residual(statistics) / (2 * self.noise_variance))
 
     def log_base_measure(self) -> float:
-        """log h of all data, -(ND/2) log(2 pi sigma_n), which a learned T does not temper."""
+        """log h of all data, -(ND/2) log(2 pi sigma_n); a learned T does not temper it."""
         n_numbers = self.n_samples * self.n_features
         return -0.5 * n_numbers * math.log(2 * math.pi * self.noise_variance)
 
     def log_partition(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
-        r"""log C(T), exact: (ND/2) log T + N sum_k log(pi_k^b + (1 - pi_k)^b)."""
+        r"""Exact log C(T): (ND/2) log T + N sum_k log(pi_k^b + (1 - pi_k)^b)."""
         b = np.asarray(inverse, dtype=np.float64)[..., None]
         pi = self.prior_probability
         factors = np.logaddexp(b * np.log(pi), b * np.log1p(-pi)).sum(axis=-1)
@@ -289,7 +290,7 @@ class FMM:
     def posterior_log_partition(
         self, inverse: NDArray[np.float64], data: Any = None
     ) -> NDArray[np.float64]:
-        """log C(T) at the current q: the same, as it does not depend on the components.
+        """log C(T) at the current q; the same, because it does not depend on the components.
 
         Parameters
         ----------
@@ -300,7 +301,7 @@ class FMM:
         return self.log_partition(inverse)
 
     def hyperparameters(self) -> dict[str, Any]:
-        """What log C(T) depends on."""
+        """The quantities that log C(T) depends on."""
         return {
             "n_samples": self.n_samples,
             "n_components": self.n_components,
@@ -325,7 +326,7 @@ class FMM:
     # ---------------------------------------------------------------- new data
 
     def infer(self, X: NDArray) -> NDArray:
-        """E[Z] of data at T = 1, of shape (n_samples, K); each datum's sweeps cool to it."""
+        """E[Z] of data at T = 1, of shape (n_samples, K); the sweeps start at a higher T."""
         nu, _ = self._converged(X)
         return np.ascontiguousarray(nu[:, : X.shape[0]].T)
 
@@ -343,7 +344,7 @@ class FMM:
         return bound[: X.shape[0]] + constant - square / (2 * self.noise_variance)
 
     def restricted(self, columns: NDArray) -> FMM:
-        """The same model of some of the dimensions."""
+        """The same model, restricted to some of the dimensions."""
         part = FMM(
             self.n_components,
             int(np.count_nonzero(columns)),
@@ -361,9 +362,9 @@ class FMM:
     def predictive(
         self, X: NDArray, observed: NDArray[np.bool_], n_draws: int, rng: Any
     ) -> NDArray[np.float64]:
-        r"""log p(hidden dimensions | observed ones) of each datum, by Monte Carlo.
+        r"""Estimate log p(hidden dimensions | observed ones) of each datum by Monte Carlo.
 
-        The log of the mean, over draws z ~ q(z | observed), of
+        It is the logarithm of the mean, over draws z ~ q(z | observed), of
         N(x_hidden; z M, (sigma_n + z Q z^T) I).
         """
         seen = np.ascontiguousarray(X[:, observed])
@@ -394,7 +395,7 @@ class FMM:
         return nu
 
     def _project(self, X: NDArray, out: NDArray) -> None:
-        """P, component-major."""
+        """Compute P, component-major."""
         gemm.outer(np.ascontiguousarray(self.means, dtype=self.dtype), X, self.n_threads, out)
 
     def _gram(self) -> NDArray[np.float64]:
@@ -411,7 +412,7 @@ class FMM:
         return Field(coupling.astype(self.dtype), offset.astype(self.dtype), scale)
 
     def _at_the_prior(self, X: NDArray) -> Factors:
-        """What `_collect` gives where nu = pi, without products."""
+        """The result of `_collect` for nu = pi, computed without matrix products."""
         pi = self.prior_probability
         pairs = self.n_samples * (np.outer(pi, pi) + np.diag(pi * (1 - pi)))
         entropy = self.n_samples * float(np.sum(entr(pi) + entr(1 - pi)))
@@ -424,20 +425,20 @@ class FMM:
         for right, gram, out in ((X, False, data), (self.nu, True, pairs)):
             partial = np.empty((gemm.n_groups(n, out.shape[1]), *out.shape))
             gemm.inner(self.nu, right, gram, n, self.n_threads, tile, partial, out)
-        # E[z^2] = nu, where nu^T nu has nu^2
+        # on the diagonal E[z^2] = nu, while nu^T nu has nu^2
         np.fill_diagonal(pairs, self.nu[:, :n].sum(axis=1, dtype=np.float64))
         entropy = np.zeros(self.nu.shape[1])
         kernels.entropy(self.nu, self.n_threads, entropy)
         return Factors(data, pairs, float(np.sum(entropy[:n])))
 
     def _residual(self, statistics: Factors) -> float:
-        """E_q ||X - z mu||^2, >= 0 but for roundings."""
+        """E_q ||X - z mu||^2; rounding errors may not make it negative."""
         cross = np.sum(self.means * statistics.data)
         residual = self._square - 2 * cross + np.sum(statistics.pairs * self._gram())
         return max(float(residual), 0.0)
 
     def _converged(self, X: NDArray) -> tuple[NDArray, NDArray]:
-        """nu and P of data: nu swept from pi while T falls to 1, then until it stands still."""
+        """nu and P of data: nu starts at pi, T falls to 1, then sweeps go on to convergence."""
         nu = self._initial_nu(X.shape[0])
         projection = component_major(self.n_components, X.shape[0], self.dtype)
         with single_threaded_blas():

@@ -12,13 +12,13 @@ from annealvi._kernels import fmm as kernels
 from annealvi._kernels.layout import aligned_empty
 from annealvi.model import FactorLimits
 
-#: BLAS counts in 32 bits.
+#: Most samples: BLAS has 32-bit indices.
 MOST_SAMPLES = 2**31 - kernels.BLOCK
 
 
 @dataclass
 class Factors:
-    """What the data say of the components, at the nu of a local step, not weighted by b.
+    """The statistics of the data at the nu of a local step, not weighted by b.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class Factors:
     pairs : ndarray of shape (K, K)
         R = sum_n E[z_n z_n^T].
     entropy : float
-        Of all factors.
+        Entropy of all factors.
     """
 
     data: NDArray[np.float64]

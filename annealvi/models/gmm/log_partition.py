@@ -47,7 +47,7 @@ def log_mean_power(
     series += powers * kinds[:, 1:] - gammaln(powers + 1)
 
     def tilted(log_t: float) -> tuple[NDArray, NDArray, float]:
-        """Each series as a distribution, its log sum, and the mean of all components."""
+        """Each series as a distribution, the log sums, and the sum of the components' means."""
         terms = series + log_t * powers
         totals = logsumexp(terms, axis=1, keepdims=True)
         masses = np.exp(terms - totals)

@@ -5,10 +5,10 @@ r"""The Gaussian mixture with conjugate priors, tempered.
    w \sim \mathrm{Dir}(\alpha_0), \quad \mu_{kd} \sim N(m_{0d}, 1/(\kappa_0 \lambda_{kd})),
    \quad \lambda_{kd} \sim \mathrm{Gamma}(\nu_0/2, \beta_{0d}/2)
 
-with weights w and precisions lambda known or learned; a spherical lambda_k is shared by
-all D dimensions (and has D nu_0 and sum_d beta_0d in place of nu_0 and beta_0d).  With
-statistics N_k = sum_n phi_nk, S_k = sum_n phi_nk x_n, V_k = sum_n phi_nk x_n^2, at
-inverse temperature b, all natural parameters are linear in them:
+with weights w and precisions lambda known or learned.  A spherical lambda_k is shared by all D
+dimensions; it has D nu_0 and sum_d beta_0d in place of nu_0 and beta_0d.  The statistics are
+N_k = sum_n phi_nk, S_k = sum_n phi_nk x_n and V_k = sum_n phi_nk x_n^2.  At inverse
+temperature b all natural parameters are linear in them:
 
 .. math::
    \phi_{nk} &\propto \exp b \{ E \log w_k + \tfrac12 \sum_d (E \log \lambda_{kd}
@@ -40,27 +40,28 @@ from annealvi.models.gmm.log_partition import log_mean_power
 from annealvi.models.gmm.natural import Natural
 from annealvi.partition.result import check_log_c_at_1
 
-#: Heat draws components together until they are equal, and equal ones stay equal when it
-#: is gone: the fit of K components ends as a fit of one.  So while T falls, each step is
-#: followed by a small random move of the means (Rose 1998, *Deterministic Annealing for
-#: Clustering, Compression, Classification, Regression*), a fraction of the noise.  Known
-#: weights or variances that tell components apart make them part on the side of the better
-#: optimum, from which a move as large would lead away: theirs is the second fraction.
+#: At high T components become equal, and equal components stay equal when T has fallen: the
+#: fit of K components would end as a fit of one.  So while T falls, each step is followed by a
+#: small random move of the means (Rose 1998, *Deterministic Annealing for Clustering,
+#: Compression, Classification, Regression*).  Its size is the first fraction of the noise.  The
+#: second, smaller one is for components that differ in known weights or variances.  These
+#: separate by themselves, towards the better optimum, and a larger move would lead away from
+#: it.
 PERTURBATION, SMALL_PERTURBATION = 1e-2, 1e-4
 
 CovarianceType = Literal["diag", "spherical"]
 
 
 class MixtureStep(LocalStep):
-    """A local step whose energy is that of the globals as they are when it is asked.
+    """A local step whose energy is evaluated at the globals of the moment it is read.
 
     Parameters
     ----------
     model : GMM
     statistics : Natural
-        Weighted by b.
+        Statistics weighted by b.
     plain : Natural
-        Not weighted.
+        Statistics without weights.
     entropy : ndarray of shape (n_samples,)
     """
 
@@ -81,20 +82,20 @@ class MixtureStep(LocalStep):
 class GMM:
     """q(w, mu, lambda) and the steps that move it; see :class:`annealvi.model.Model`.
 
-    Data are taken relative to their mean, so that squares do not cancel.
+    The mean of the data is subtracted, so that differences of squares do not lose digits.
 
     Parameters
     ----------
     n_components, n_features : int
         K and D.
     alpha : ndarray of shape (K,)
-        alpha_0, which matters where weights are learned.
+        alpha_0; it only matters if weights are learned.
     mean_prior : ndarray of shape (D,)
         m_0.
     kappa : float
         kappa_0.
     nu : float
-        nu_0, which with `beta` matters where precisions are learned.
+        nu_0; like `beta` it only matters if precisions are learned.
     beta : ndarray of shape (D,)
         beta_0.
     weights : ndarray of shape (K,), optional
@@ -103,7 +104,7 @@ class GMM:
         Known variances.
     covariance_type : {"diag", "spherical"}
     n_samples : int
-        N, which :meth:`start` sets to that of the training data.
+        Number of data N.  :meth:`start` sets it to that of the training data.
     """
 
     def __init__(
@@ -143,16 +144,16 @@ class GMM:
         means: ArrayLike | None = None,
         responsibilities: NDArray[np.float64] | None = None,
     ) -> None:
-        """Begin training on X from some means or responsibilities.
+        """Begin training on X from given means or responsibilities.
 
         Parameters
         ----------
         X : ndarray of shape (n_samples, D)
         means : array-like of shape (K, D), optional
-            q then has an equal share of the data for each component, about as wide as
-            all of them where precisions are learned.
+            Each component of q then has an equal share of the data and, if precisions are
+            learned, about the variance of all data.
         responsibilities : ndarray of shape (n_samples, K), optional
-            Instead of means.
+            Given instead of means.
         """
         self.n_samples = X.shape[0]
         self.offset = X.mean(axis=0, dtype=np.float64)
@@ -170,7 +171,7 @@ class GMM:
         self.posterior = Natural(self.prior.alpha + share, kappa, kappa[:, None] * m, nu, spread)
 
     def perturb(self, rng: np.random.RandomState) -> None:
-        """Move the means by small fractions of their component's standard deviation."""
+        """Move the means at random, by small fractions of their component's standard deviation."""
         q = self.posterior
         size = np.where(self._exchangeable(), PERTURBATION, SMALL_PERTURBATION)
         noise = size[:, None] * rng.standard_normal(q.shift.shape) / np.sqrt(self.precisions)
@@ -179,12 +180,12 @@ class GMM:
         self.posterior = replace(q, shift=q.kappa[:, None] * (m + noise), square=square)
 
     def end_training(self) -> None:
-        """There is nothing to let go of."""
+        """Do nothing: there is nothing to release."""
 
     # ------------------------------------------------------------- Algorithm 1
 
     def local_step(self, batch: Batch, tempering: Tempering, moments: bool = False) -> MixtureStep:
-        """Responsibilities of a batch, and what they say of the components.
+        """Compute the responsibilities of a batch and the statistics that follow.
 
         Parameters
         ----------
@@ -192,7 +193,7 @@ class GMM:
             ``data`` is an array of shape (n_samples, D).
         tempering : Tempering
         moments : bool
-            Makes no difference: the energy is worked out when it is asked for.
+            Not used: the energy is computed when it is read.
         """
         X = self._centred(batch.data[batch.rows])  # type: ignore[index]
         b = np.asarray(tempering.inverse, dtype=np.float64)
@@ -207,9 +208,9 @@ class GMM:
     def global_step(
         self, statistics: Natural, rho: float, scale: float, tempering: Tempering
     ) -> None:
-        """q <- (1 - rho) q + rho (prior + scale * statistics) in natural parameters.
+        """Move q to (1 - rho) q + rho (prior + scale * statistics), in natural parameters.
 
-        Under the posterior form steps smaller than 1 are multiplied by T.
+        Under the posterior form a rho below 1 is multiplied by T, up to 1.
         """
         if tempering.form == "posterior":
             rho = min(1.0, rho / float(np.mean(tempering.inverse)))
@@ -221,11 +222,11 @@ class GMM:
     # -------------------------------------------------------------- objectives
 
     def energy(self) -> float:
-        """L of the last local step's data, at the globals as they are."""
+        """L of the last local step's data, at the present globals."""
         return self.expected_energy(self._plain)
 
     def expected_energy(self, plain: Natural) -> float:
-        """E_q[log p(x, z | w, mu, lambda)] less the base measure, from statistics."""
+        """E_q[log p(x, z | w, mu, lambda)] without the base measure, from statistics."""
         precision, m = self.precisions, self.means_centred
         constants = self._expected_log_weights() + 0.5 * self._log_scales()
         constants -= 0.5 * self.n_features / self.posterior.kappa
@@ -235,7 +236,7 @@ class GMM:
         return float(energy - n * self._log_base())
 
     def log_base_measure(self) -> float:
-        """log h of the training data, which a learned T does not temper."""
+        """log h of the training data, the base measure; a learned T does not temper it."""
         return self.n_samples * self._log_base()
 
     def elbo(self, tempering: Tempering = UNTEMPERED) -> float:
@@ -245,7 +246,7 @@ class GMM:
         return b * likelihood + self._entropy + self.global_bound(tempering)
 
     def global_bound(self, tempering: Tempering = UNTEMPERED) -> float:
-        """-KL(q || p) of weights, means and precisions; p tempered under the posterior form."""
+        """-KL(q || p) of weights, means and precisions; the posterior form tempers p."""
         q, p = self.posterior, self._tempered_prior(tempering)
         kl = 0.0
         if self.known_weights is None:
@@ -265,11 +266,11 @@ class GMM:
         return -float(kl)
 
     def log_partition(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
-        r"""log C(T) where precisions are known, exact.
+        r"""Compute log C(T) exactly, for known precisions.
 
-        N [(D/2) log T + log sum_k w_k^b c_k] with c_k = prod_d (sigma_kd / s_d)^(1 - b), s_d
-        the geometric mean over components; where weights are learned, the expectation of
-        (sum_k w_k^b c_k)^N under their Dirichlet prior in place of the power.
+        It is N [(D/2) log T + log sum_k w_k^b c_k] with c_k = prod_d (sigma_kd / s_d)^(1 - b)
+        and s_d the geometric mean over components.  If weights are learned, the expectation of
+        (sum_k w_k^b c_k)^N under their Dirichlet prior replaces the power.
         """
         b = np.asarray(inverse, dtype=np.float64)
         log_c = self._log_distortions(b)
@@ -295,7 +296,7 @@ class GMM:
     def posterior_log_partition(
         self, inverse: NDArray[np.float64], data: Any = None
     ) -> NDArray[np.float64]:
-        """log C(T) with the weights' expected logarithms at the current q.
+        """Compute log C(T) with the expected logarithms of the weights at the current q.
 
         Parameters
         ----------
@@ -306,20 +307,20 @@ class GMM:
         return self.n_samples * self.local_log_partition(self._expected_log_weights(), inverse)
 
     def sample_prior(self, rng: np.random.Generator) -> NDArray[np.float64]:
-        """log w, drawn from its prior where it is learned: the rest does not matter to C(T)."""
+        """Draw log w from its prior, or return the known one; C(T) depends on nothing else."""
         if self.known_weights is not None:
             return np.log(self.known_weights)
         logs = log_gamma_variates(rng, self.alpha, self.alpha.shape)
         return logs - logsumexp(logs)
 
     def prior_centre(self) -> NDArray[np.float64]:
-        """log w at the prior's mode where it is inside the simplex, else its mean."""
+        """log w at the prior's mode if that is inside the simplex, else at its mean."""
         return np.log(centre(self.alpha) if self.known_weights is None else self.known_weights)
 
     def local_log_partition(
         self, parameters: NDArray[np.float64], inverse: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """What one datum's tempered likelihood sums to, as a logarithm.
+        """Logarithm of the sum (integral) of one datum's tempered likelihood.
 
         Parameters
         ----------
@@ -332,7 +333,7 @@ class GMM:
         return log_sums - 0.5 * self.n_features * np.log(b)
 
     def hyperparameters(self) -> dict[str, Any]:
-        """What log C(T) depends on."""
+        """The quantities that log C(T) depends on."""
         return {
             "n_samples": self.n_samples,
             "n_components": self.n_components,
@@ -343,7 +344,7 @@ class GMM:
         }
 
     def _log_distortions(self, b: NDArray[np.float64]) -> NDArray[np.float64]:
-        """log c_k at each b: how variances that differ between components weigh them."""
+        """log c_k at each b: the factors of components due to their different variances."""
         if self.known_covariances is None:
             raise ValueError(
                 "C(T) of a Gaussian mixture with learned precisions is infinite at high T, so "
@@ -356,7 +357,11 @@ class GMM:
     # ---------------------------------------------------------------- new data
 
     def log_joint(self, X: NDArray) -> NDArray[np.float64]:
-        """exp of it, normalised over k, is phi at T = 1; its sum is p(x) at expected logs."""
+        """E log w_k + E log N(x; mu_k, lambda_k), of shape (n_samples, K).
+
+        Its exponential, normalised over k, is phi at T = 1.  The sum over k is p(x) at the
+        expected logarithms of the parameters.
+        """
         return self._log_joint(self._centred(X))
 
     @property
@@ -366,7 +371,7 @@ class GMM:
 
     @property
     def means_centred(self) -> NDArray[np.float64]:
-        """E mu less the mean of the training data."""
+        """E mu minus the mean of the training data."""
         return self.posterior.shift / self.posterior.kappa[:, None]
 
     @property
@@ -387,7 +392,7 @@ class GMM:
     # ----------------------------------------------------------------- details
 
     def _exchangeable(self) -> NDArray[np.bool_]:
-        """Which components share all that is known of them with another one."""
+        """Which components have the same known weights and variances as another one."""
         known = [np.zeros((self.n_components, 1))]
         if self.known_weights is not None:
             known.append(self.known_weights[:, None])
@@ -407,13 +412,16 @@ class GMM:
         return Natural(self.alpha, kappa, shift, np.full(K, float(self.nu)), square)
 
     def _tempered_prior(self, tempering: Tempering) -> Natural:
-        """The prior, or under the posterior form its power b (the mean of b), same family."""
+        """The prior or, under the posterior form, its power b, which is in the same family.
+
+        If b differs between data, it is their mean b.
+        """
         if tempering.form == "likelihood":
             return self.prior
         b = float(np.mean(tempering.inverse))
         hot = b * self.prior
-        # the densities hold w^(alpha - 1) and, g dimensions sharing a lambda,
-        # lambda^(g nu/2 + g/2 - 1): these exponents are what b multiplies
+        # b multiplies the exponents of the densities: w^(alpha - 1) and, if g dimensions
+        # share a lambda, lambda^(g nu/2 + g/2 - 1)
         g = self.n_features if self.covariance_type == "spherical" else 1
         nu = hot.nu + (1 - b) * (2 / g - 1)
         if self.known_covariances is None and np.any(nu <= 0):
@@ -462,7 +470,7 @@ class GMM:
         return -0.5 * float(np.sum(np.log(2 * math.pi * self.known_covariances).mean(axis=0)))
 
     def _prior_beta(self, prior: Natural) -> NDArray[np.float64]:
-        """beta of a tempered prior, from which no digits are lost beside a far mean."""
+        """beta of a tempered prior, without the rounding errors that a distant mean causes."""
         return self.beta * (prior.kappa[0] / self.prior.kappa[0])
 
     def _gamma(

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Natural:
-    """Parameters of q or p in which updates are linear.
+    """The parameters of q or p in which updates are linear.
 
     Attributes
     ----------
     alpha : ndarray of shape (K,)
-        Of the Dirichlet of the weights.
+        Parameters of the Dirichlet distribution of the weights.
     kappa : ndarray of shape (K,)
-        Precision of a mean over that of its component.
+        Precision of each mean, divided by that of its component.
     shift : ndarray of shape (K, D)
         kappa m.
     nu : ndarray of shape (K,)

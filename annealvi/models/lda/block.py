@@ -1,4 +1,4 @@
-"""How a block of documents goes through the LDA kernels, and the buffers it needs."""
+"""Fitting a block of documents with the LDA kernels, and the buffers that this needs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from annealvi._kernels import lda as kernels
 from annealvi._kernels import special
 from annealvi._kernels.layout import aligned_empty, padded_length, padded_rows
 
-#: Bytes of a document's rows without its negligible topics: about the second cache.
+#: Bytes for the rows of a document without its negligible topics: about the level 2 cache.
 PACKED_BYTES = 1 << 19
 
 Start = Literal["random", "warm", "constant"]
@@ -21,9 +21,9 @@ TopicEstimate = Literal["map", "variational"]
 
 
 def log_of(estimate: TopicEstimate) -> Callable[..., NDArray]:
-    """The function f of log beta_v = f(lambda_v) - f(sum_v lambda_v).
+    """Return the function f in log beta_v = f(lambda_v) - f(sum_v lambda_v).
 
-    log gives the logarithm of the mean of beta, digamma the mean of its logarithm.
+    With log this is the logarithm of the mean of beta, with digamma the mean of its logarithm.
 
     Parameters
     ----------
@@ -34,30 +34,30 @@ def log_of(estimate: TopicEstimate) -> Callable[..., NDArray]:
 
 @dataclass(frozen=True)
 class LocalOptions:
-    """How the local step of a document runs.
+    """Options of the local step of a document.
 
     Attributes
     ----------
     max_iter : int
-        Most iterations a document.
+        Largest number of iterations for a document.
     tolerance : float
-        A document stops when mean_k |change of gamma_dk| falls below it, which is a looser
-        test the more topics there are.
+        A document stops when mean_k |change of gamma_dk| falls below this.  The more topics
+        there are, the looser the test.
     start : {"random", "warm", "constant"}
-        Where gamma starts in training.  ``"random"`` is scikit-learn's local step in
-        full: fresh Gamma(100, 0.01) draws, and the dtype's eps added to phi's
-        normaliser.  The others add nothing and take exponents relative to their
-        maximum, so float32 does not underflow.
+        Start of gamma in training.  ``"random"`` is scikit-learn's local step in every
+        detail: new Gamma(100, 0.01) draws, and the dtype's eps added to the normaliser of
+        phi.  The others add no eps and take exponents relative to their maximum, so float32
+        does not underflow.
     token_tolerance : float or None
         If given, a document stops instead when sum_k |change of gamma_dk| falls below this
-        times its tokens, whatever K.
+        times its number of tokens.  This test does not depend on K.
     inference_iter : int or None
-        Most iterations outside of training, where it is not `max_iter`.  A document that is
-        stopped on its way may come out differently in float32.
+        Largest number of iterations outside training, if it differs from `max_iter`.  In
+        float32 the result of a document that is stopped before convergence may vary.
     prune : bool
-        Whether topics that a document does not have are left out of its later iterations,
-        where that pays.  In float64 it changes gamma by less than 1e-6.  Never under
-        ``start="random"``.
+        Whether later iterations of a document leave out topics that it does not have, if
+        that saves time.  In float64 this changes gamma by less than 1e-6.  It is never done
+        with ``start="random"``.
     """
 
     max_iter: int = 100
@@ -69,7 +69,7 @@ class LocalOptions:
 
 
 class Statistics(NamedTuple):
-    """sum_d b_d n_dv phi_dvk, word-major; a row counts only where ``seen``."""
+    """sum_d b_d n_dv phi_dvk, word-major.  Rows of words that are not ``seen`` have no meaning."""
 
     values: NDArray
     seen: NDArray[np.uint8]
@@ -81,17 +81,18 @@ class Statistics(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """lambda, of which some rows may have steps to make up for.
+    """lambda, where the updates of some rows may be pending.
+
+    Row v of the present lambda is eta_v + now / decay_v (values_v - eta_v).
 
     Attributes
     ----------
     values : ndarray of shape (V, K padded)
     eta : ndarray of shape (V, K)
     decay : ndarray of shape (V,)
-        What `now` was when the row last moved.
+        Value of `now` when the row was last updated.
     now : float
-        The product of 1 - rho over all steps, so that at present row v is
-        eta_v + now / decay_v (values_v - eta_v).
+        The product of 1 - rho over all steps.
     """
 
     values: NDArray
@@ -101,12 +102,12 @@ class Rows(NamedTuple):
 
 
 class TopicWeights:
-    """exp(b E log beta), word-major, each row worked out when a document needs it.
+    """exp(b E log beta), word-major; a row is computed when a document first needs it.
 
-    Under the ``"map"`` estimate of topics log E beta stands for E log beta everywhere.
+    Under the ``"map"`` estimate of topics log E beta replaces E log beta everywhere.
 
-    Unless `exact`, row v is divided by exp(b log_scale_v), about its largest element,
-    so that its elements neither overflow nor all underflow.
+    Unless `exact`, row v is divided by exp(b log_scale_v), which is about its largest element,
+    so that its elements do not overflow and do not all underflow.
 
     Parameters
     ----------
@@ -117,14 +118,14 @@ class TopicWeights:
 
     def __init__(self, n_features: int, width: int, dtype: DTypeLike) -> None:
         self.values = aligned_empty((n_features, width), dtype)
-        self.logs = np.empty((0, 0), dtype=dtype)  # E log beta - log_scale, once it is wanted
+        self.logs = np.empty((0, 0), dtype=dtype)  # E log beta - log_scale, once it is needed
         self.log_scale = np.empty(n_features, dtype=dtype)
         self.fresh = np.zeros(n_features, dtype=np.uint8)
         self._made_for: tuple[float, bool] | None = None
         self._version = -1
 
     def outdate(self) -> None:
-        """Say that lambda has changed."""
+        """Mark all rows as out of date, because lambda has changed."""
         self.fresh[:] = 0
 
     def match(self, version: int) -> None:
@@ -181,7 +182,7 @@ class TopicWeights:
 
 
 class Workspace:
-    """The buffers that the kernels write to, kept as long as they are large enough.
+    """The buffers that the kernels write to; they are kept as long as they are large enough.
 
     Parameters
     ----------
@@ -192,7 +193,7 @@ class Workspace:
     """
 
     def __init__(self, n_features: int, width: int, dtype: DTypeLike, n_threads: int) -> None:
-        self.n_threads = n_threads  # what the buffers are for
+        self.n_threads = n_threads  # the buffers are for this number of threads
         self._width, self._dtype = width, dtype
         self._capacity = (0, 0, 0)
         self.counter = np.empty(n_features, dtype=np.int64)
@@ -230,31 +231,31 @@ class Workspace:
         self.packed = aligned_empty((self.n_threads, room), self._dtype)
 
     def order(self, indptr: NDArray, rows: slice) -> NDArray[np.int64]:
-        """Documents in the order in which threads take them: the longest first."""
+        """The order in which threads process documents: the longest first."""
         if self.n_threads == 1:
             return np.arange(rows.stop - rows.start)
         lengths = np.diff(indptr[rows.start : rows.stop + 1])
         return np.argsort(-lengths, kind="stable")
 
     def raised(self, needed: bool) -> NDArray:
-        """Room for one document's rows at a temperature of its own."""
+        """A buffer for the rows of a document that has a temperature of its own."""
         shape = (self.n_threads, self._padded * self._width) if needed else (1, 1)
         return np.empty(shape, dtype=self._dtype)
 
 
 class Local(NamedTuple):
-    """What the local step of a block of documents is asked for, beside gamma.
+    """The outputs that are wanted from the local step of a block, besides gamma.
 
     Attributes
     ----------
     statistics : Statistics or None
-        Added to.
+        The statistics of the block are added to these.
     log_normalizer, energy : ndarray of shape (n_samples,) or None
-        Written: sum_v n_v log sum_k exp b (E log theta + E log beta), and
+        These are written: sum_v n_v log sum_k exp b (E log theta + E log beta), and
         sum_v n_v E[log theta + log beta].
     word_energy : ndarray of shape (V,) or None
-        Written with statistics that all have one b: sum_d n_dv E[log beta] of the words in
-        them.
+        Written along with statistics if all documents have the same b: sum_d n_dv E[log beta]
+        of the words in the block.
     """
 
     statistics: Statistics | None = None
@@ -303,7 +304,7 @@ class Call(NamedTuple):
 
 
 def index_words(X: Any, rows: slice, work: Workspace) -> NDArray[np.int64]:
-    """Transpose a block into the workspace; return its distinct words.
+    """Transpose a block of documents into the workspace, and return its distinct words.
 
     Parameters
     ----------
@@ -342,7 +343,7 @@ def fit_block(
     exact: bool,
     max_iter: int | None = None,
 ) -> None:
-    """Fit gamma of a block of documents in place, and write what else is wanted.
+    """Fit gamma of a block of documents in place, and write the other outputs that are wanted.
 
     Parameters
     ----------
@@ -350,25 +351,25 @@ def fit_block(
     rows : slice
         The block.
     gamma : ndarray of shape (n_rows, K)
-        Where documents start, and what they come to.
+        On entry the start of each document, on return the result.
     inverse : ndarray of shape (n_rows,)
         b of each document.
     b0 : float
-        What the weights are raised to.
+        The power of the weights.
     alpha : ndarray of shape (K,)
         Prior of the documents' topics.
     words : ndarray of int64
-        From :func:`index_words` for the same block.
+        The result of :func:`index_words` for the same block.
     weights : TopicWeights
-        Up to date for `words` at b0; with logs where energies are wanted or any b differs
-        from b0.
+        Must be up to date for `words` at b0, with logs if energies are wanted or any b
+        differs from b0.
     work : Workspace
     wanted : Local
     options : LocalOptions
     exact : bool
-        Whether to compute scikit-learn's numbers, its eps included.
+        Whether to compute scikit-learn's numbers, including its eps.
     max_iter : int, optional
-        In place of that of `options`.
+        Replaces that of `options`.
     """
     dtype = gamma.dtype
     by_topic = options.token_tolerance is None

@@ -1,22 +1,23 @@
-r"""The temperature above which all topics of LDA are the same.
+r"""The critical temperature, above which all topics of LDA are the same.
 
-Let every topic be the corpus's own distribution of words and every document use all topics
-alike, gamma = alpha + b N / K.  A small change delta_kv of log beta_kv, summing to 0 over k,
-makes E log theta_dk change by
+Let every topic be the corpus's own distribution of words, and let every document use all
+topics equally, gamma = alpha + b N / K.  A small change delta_kv of log beta_kv, with sum 0
+over k, changes E log theta_dk by
 
 .. math::
    \delta\theta_{dk} = \frac{a}{1 - a} \sum_v \frac{n_{dv}}{N_d} \delta_{kv}, \qquad
    a = \frac{b^2 N}{K} \psi'\Big(\alpha + \frac{b N}{K}\Big),
 
-where documents settle (a < 1), and the next topics change by
+if documents converge (a < 1).  The next topics then change by
 
 .. math::
    \delta'_{kv} = b \Big(\delta_{kv} + \sum_d \frac{n_{dv}}{n_v} \delta\theta_{dk}\Big).
 
-Along the singular vectors of n_dv / sqrt(N_d n_v), those of correspondence analysis, a change
-grows where b (1 + a sigma^2 / (1 - a)) > 1.  The largest b of which no change grows is one over
-the critical temperature.  In the posterior form alpha is b alpha + 1 - b.  (The first
-singular value is 1, its vector changes all words alike.)
+Take the singular vectors of n_dv / sqrt(N_d n_v), which are those of correspondence analysis.
+Along a vector with singular value sigma a change grows if b (1 + a sigma^2 / (1 - a)) > 1.  The
+critical temperature is one over the largest b at which no change grows.  In the posterior form
+b alpha + 1 - b replaces alpha.  (The first singular value is 1, and its vector changes all
+words alike.)
 """
 
 from __future__ import annotations
@@ -31,17 +32,20 @@ from sklearn.utils.extmath import randomized_svd
 
 from annealvi.model import Form
 
-#: Documents that are looked at; the least documents and words that say anything; and the least
-#: documents of a stream that stand for it.
+#: The most documents that are used; the least number of documents and of words that is enough;
+#: and the least number of documents of a stream that is enough to represent it.
 MOST, LEAST, LEAST_DOCUMENTS = 4000, 4, 100
-#: Not the second singular value: a few documents in words of their own are enough for one.
+#: Taken for the critical temperature where too few documents were seen.
+UNKNOWN = 3.3
+#: Index of the singular value that is used: the third, because a few documents with words of
+#: their own can determine the second.
 RANK = 2
-#: Temperatures are looked for below this.
+#: The largest temperature that is considered.
 HOTTEST = 100.0
 
 
 def critical_temperature(X: Any, n_topics: int, alpha: float, form: Form = "likelihood") -> float:
-    """The temperature at which topics of these documents part, at least 1.
+    """Compute the temperature below which topics of these documents differ, at least 1.
 
     Parameters
     ----------
@@ -49,13 +53,13 @@ def critical_temperature(X: Any, n_topics: int, alpha: float, form: Form = "like
         Word counts.
     n_topics : int
     alpha : float
-        Prior of a document's topics, the mean over topics.
+        Prior of a document's topics; the mean over topics.
     form : {"likelihood", "posterior"}
 
     Returns
     -------
     float
-        To two decimals, so that roundings of linear algebra do not matter.
+        Rounded to two decimals, so that rounding errors of linear algebra do not matter.
     """
     X = X[:: max(1, -(-X.shape[0] // MOST))]
     lengths = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
@@ -78,6 +82,6 @@ def critical_temperature(X: Any, n_topics: int, alpha: float, form: Form = "like
 
     if growth(1.0 / HOTTEST) >= 1:
         return HOTTEST
-    # growth is at least b, so that topics part at T = 1 in the end
+    # growth is at least b, so at the latest topics separate at T = 1
     inverse = bisect(lambda b: min(growth(b), 2.0) - 1.0, 1.0 / HOTTEST, 1.0, xtol=1e-4)
     return round(1.0 / float(inverse), 2)

@@ -1,26 +1,26 @@
-r"""Priors of LDA that are learned with the topics.
+r"""Learning the priors of LDA together with the topics.
 
-With phi held and gamma_d = alpha + n_d moving along, the documents' part of the bound
-depends on alpha as the likelihood of Dirichlet-multinomial counts n_d does, and
+Keep phi fixed, and let gamma_d = alpha + n_d change with alpha.  Then the documents' part of
+the bound depends on alpha like the likelihood of Dirichlet-multinomial counts n_d, and
 
 .. math::
    \alpha^*_k = \alpha_k \frac{\sum_d \psi(\gamma_{dk}) - \psi(\alpha_k)}
        {\sum_d \psi(\sum_j \gamma_{dj}) - \psi(\sum_j \alpha_j)}
 
-maximises a lower bound of it that touches it at alpha (Minka 2000, Eq. 55).  The lower bound
-has a term for each topic, concave in log alpha_k, so that a step of size rho from alpha to
-alpha* never lowers the bound, nor does cutting it off at a limit.  Minibatches take it with
-the topics' rho (after Hoffman, Blei and Bach 2010, whose Newton step holds gamma instead:
-most of E log theta is then alpha's own, and alpha hardly moves).
+maximises a lower bound of it that is tight at alpha (Minka 2000, Eq. 55).  This lower bound is
+a sum of one term for each topic, concave in log alpha_k.  Therefore a step of size rho from
+alpha to alpha* never lowers the bound, even if it is cut off at a limit.  Minibatches use the
+rho of the topics.  (Hoffman, Blei and Bach 2010 do so too, but their Newton step keeps gamma
+fixed instead of phi.  Most of E log theta is then due to alpha itself, and alpha hardly moves.)
 
-eta is one number.  -KL(q(beta) || Dir(eta)) is largest where psi(eta) - psi(V eta) is the mean
-of E log beta_kv over topics and words; a step moves the left side to
-(1 - rho) (psi(eta) - psi(V eta)) + rho mean, the natural gradient in Dir(eta)'s mean
-parameter.  Under the ``"map"`` estimate the topics' part of the objective is
-sum_k log Dir(beta_k; eta + 1), so eta + 1 and log beta stand in its place.
+eta is one number.  -KL(q(beta) || Dir(eta)) is largest where psi(eta) - psi(V eta) equals the
+mean of E log beta_kv over topics and words.  A step moves psi(eta) - psi(V eta) to
+(1 - rho) (psi(eta) - psi(V eta)) + rho mean, along the natural gradient in the mean parameter
+of Dir(eta).  Under the ``"map"`` estimate the topics' part of the objective is
+sum_k log Dir(beta_k; eta + 1), so eta + 1 replaces eta, and log beta replaces E log beta.
 
-Heat makes documents of all topics, and alpha learned there would keep them so, which makes
-more heat of the rest of the fit: priors wait until it is over.
+At high temperatures every document has all topics.  An alpha learned there would keep it that
+way for the rest of the fit.  Therefore priors are only learned once T is low.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from annealvi.models.lda.block import TopicEstimate
 COLD = 1.1
 #: alpha_k and eta stay within these factors of the prior that is recommended for K topics.
 ALPHA_RANGE, ETA_RANGE = 100.0, 10.0
-#: Words whose logarithms are worked out at a time.
+#: Number of words whose logarithms are computed at a time.
 ROWS = 512
 
 
 class _Seen(NamedTuple):
-    """What documents have said of alpha.
+    """Sums over documents from which alpha is learned.
 
     Attributes
     ----------
@@ -61,12 +61,12 @@ class _Seen(NamedTuple):
 
 
 class LearnedPriors:
-    """What is learned, and what has been seen for it.
+    """Which priors are learned, and the sums from which alpha is learned.
 
     Parameters
     ----------
     centre : float
-        The prior that bounds are factors of.
+        The prior that the limits are multiples of.
     """
 
     def __init__(self, centre: float) -> None:
@@ -76,24 +76,25 @@ class LearnedPriors:
         self._seen: _Seen | None = None
 
     def begin(self, tempering: Tempering) -> None:
-        """A local step begins."""
+        """Begin a local step."""
         self._tempering, self._seen = tempering, None
 
     def add(self, gamma: NDArray, prior: NDArray[np.float64]) -> None:
-        """Documents have been fitted.
+        """Add documents that have been fitted.
 
         Parameters
         ----------
         gamma : ndarray of shape (n_samples, K)
         prior : ndarray of shape (K,)
-            That they were fitted with: alpha, or what the posterior form makes of it.
+            The prior that they were fitted with: alpha, or alpha tempered by the posterior
+            form.
         """
         if not self.alpha or len(prior) == 1 or not self._learns():
             return
         sums = gamma.sum(axis=1, dtype=np.float64)
-        # as gamma has it, so that topics without words leave nothing
+        # rounded as in gamma, so that the difference is 0 for topics without words
         rounded = prior.astype(gamma.dtype)
-        # in the order of documents, whatever the threads
+        # summed in the order of documents, for any number of threads
         with np.errstate(over="ignore"):  # of a prior at the end of the range
             by_topic = np.sum(_digamma(gamma) - _digamma(rounded), axis=0)
             total = float(np.sum(_digamma(sums) - _digamma(rounded.sum(dtype=np.float64))))
@@ -110,17 +111,17 @@ class LearnedPriors:
         n_features: int,
         estimate: TopicEstimate,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """alpha and eta after a step; the same objects where they stay.
+        """Return alpha and eta after a step; the same objects if they do not change.
 
         Parameters
         ----------
         alpha : ndarray of shape (K,)
         eta : ndarray of shape (), (V,) or (K, V)
-            Arrays stay as they are.
+            Only learned if it is a single number.
         rho : float
             Size of the topics' step, which has been made.
         mean_log_topics : callable
-            Gives the mean of E log beta over topics and words.
+            Returns the mean of E log beta over topics and words.
         n_features : int
             V.
         estimate : {"variational", "map"}
@@ -149,7 +150,7 @@ class LearnedPriors:
         least, most = self.centre / ALPHA_RANGE, self.centre * ALPHA_RANGE
         inside = np.clip(alpha, least, most)
         if not np.array_equal(inside, alpha):
-            return inside  # one that was assigned comes to the limits first
+            return inside  # the user assigned one outside the limits: move it there first
         if not seen.total > 0:
             return alpha  # no words
         used = b * alpha + (1.0 - b)
@@ -168,12 +169,12 @@ class LearnedPriors:
 
 
 def mean_of_logs(logs: Callable[[slice], NDArray[np.float64]], n_features: int) -> float:
-    """The mean of E log beta, some rows at a time and always in the same order.
+    """Compute the mean of E log beta, some rows at a time and always in the same order.
 
     Parameters
     ----------
     logs : callable
-        Gives E log beta of some words, of shape (n, K).
+        Returns E log beta of some words, of shape (n, K).
     n_features : int
     """
     means, sizes = [], []
@@ -185,7 +186,9 @@ def mean_of_logs(logs: Callable[[slice], NDArray[np.float64]], n_features: int) 
 
 
 def symmetric_from_mean(mean: float, size: int, least: float, most: float) -> float:
-    """x in [least, most] whose psi(x) - psi(size x) is nearest to `mean`; it rises with x.
+    """Find the x in [least, most] whose psi(x) - psi(size x) is nearest to `mean`.
+
+    This function of x is increasing.
 
     Parameters
     ----------

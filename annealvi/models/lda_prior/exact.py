@@ -1,7 +1,8 @@
-r"""log C(T) of tiny latent Dirichlet allocation problems, exactly.
+r"""Exact log C(T) of tiny latent Dirichlet allocation problems.
 
-Explicit form: E over theta and beta of products of powers are ratios of Gamma functions,
-and C depends on assignments through how many words of each document are of each topic:
+Explicit form: the expectations over theta and beta of products of powers are ratios of Gamma
+functions.  C depends on assignments only through the number of words n_dk of each topic in
+each document:
 
 .. math::
    C = \sum_{(n_{dk})} \prod_d \Big[ \frac{n_d!}{\prod_k n_{dk}!}
@@ -11,10 +12,11 @@ and C depends on assignments through how many words of each document are of each
 Documents are added one by one to a table over (n_1, ..., n_K).  All terms are positive.
 
 Collapsed form: no such sum exists, and C is integrated numerically.  In stick-breaking
-coordinates the prior is a product of Beta distributions.  Between their ends the integrand
-is analytic, at the ends it goes like x^b: Gauss-Jacobi quadrature converges there as a
-power of the number of nodes only, a double exponential rule, x = 1 / (1 + exp(-s)) with
-s = 2 sinh 0.7 u and even steps in u, exponentially (Takahasi and Mori 1974).
+coordinates the prior is a product of Beta distributions.  The integrand is analytic between
+their end points, and behaves like x^b at the end points.  Because of these, the error of
+Gauss-Jacobi quadrature would only fall as a power of the number of nodes.  The error of a
+double exponential rule, x = 1 / (1 + exp(-s)) with s = 2 sinh 0.7 u and even steps in u,
+falls exponentially (Takahasi and Mori 1974).
 """
 
 from __future__ import annotations
@@ -30,19 +32,19 @@ from scipy.special import gammaln, logsumexp
 from annealvi.models.dirichlet import log_rising
 from annealvi.partition.result import OutOfReach, check_log_c_at_1
 
-#: Terms that are summed at most, and powers that are taken.
+#: Most terms that are summed, and most powers that are computed.
 MOST_TERMS, MOST_POWERS = 2e7, 2.5e8
-#: Steps of the quadrature, and the relative change between two at which it ends: what is
-#: left then is less by a factor of 5 and more.
+#: Step sizes of the quadrature, and the relative change from one to the next at which it ends.
+#: The remaining error is smaller than this change by a factor of at least 5.
 STEPS, CHANGE = (0.8, 0.6, 0.48, 0.4, 0.34, 0.29), 8e-9
-#: Prior mass that may be left out, over the largest value of the integrand.
+#: Prior mass that may be left out, divided by the largest value of the integrand.
 LEFT_OUT, LEAST_LEFT_OUT = 1e-11, 1e-19
-#: Nodes of a simplex at most, and powers that are held at a time, in the cache.
+#: Most nodes of a simplex, and powers that are computed at a time, so that they stay in cache.
 MOST_NODES, CHUNK = 1 << 20, 1 << 16
 
 
 class Problem(NamedTuple):
-    """What C(T) is of.
+    """The problem for which C(T) is computed.
 
     Attributes
     ----------
@@ -51,7 +53,7 @@ class Problem(NamedTuple):
     eta : ndarray of shape (K, 1) or (K, V)
     n_features : int
     lengths, copies : ndarrays
-        Distinct lengths of documents, and how many have them.
+        Distinct lengths of documents, and the number of documents of each length.
     """
 
     inverse: NDArray[np.float64]
@@ -67,7 +69,7 @@ class Problem(NamedTuple):
 
 @np.errstate(over="ignore", invalid="ignore")  # of priors at the end of the range
 def explicit(problem: Problem) -> NDArray[np.float64]:
-    """log C of the explicit form.
+    """Compute log C of the explicit form.
 
     Parameters
     ----------
@@ -76,7 +78,7 @@ def explicit(problem: Problem) -> NDArray[np.float64]:
     b, K = problem.inverse, len(problem.alpha)
     N = int(problem.lengths @ problem.copies)
     rows = 1 if np.all(problem.eta == problem.eta[0]) else K
-    # as a logarithm first: these numbers may be astronomical
+    # logarithms, because these numbers may be too large for doubles
     log_splits = _log_choose(problem.lengths + K - 1.0, K - 1.0)
     log_table = (K - 1) * math.log(N + 1) + logsumexp(log_splits, b=problem.copies)
     n_terms = len(b) * (
@@ -118,7 +120,7 @@ def _log_choose(n: NDArray, k: float) -> NDArray[np.float64]:
 
 
 def _splits(n: int, parts: int):
-    """All ways to write n as an ordered sum of so many numbers >= 0."""
+    """All ways to write n as an ordered sum of `parts` numbers >= 0."""
     for bars in itertools.combinations(range(n + parts - 1), parts - 1):
         edges = (-1, *bars, n + parts - 1)
         yield [right - left - 1 for left, right in itertools.pairwise(edges)]
@@ -173,7 +175,7 @@ def _log_power(series: NDArray[np.float64], power: int) -> NDArray[np.float64]:
 
 
 def collapsed(problem: Problem) -> NDArray[np.float64]:
-    """log C of the collapsed form.
+    """Compute log C of the collapsed form.
 
     Parameters
     ----------
@@ -181,7 +183,7 @@ def collapsed(problem: Problem) -> NDArray[np.float64]:
     """
     V, N = problem.n_features, int(problem.lengths @ problem.copies)
     eta = np.broadcast_to(problem.eta, (len(problem.alpha), V))
-    # S^N <= V^((1 - b) N), of which C >= 1 may be a small part
+    # S^N <= V^((1 - b) N), while C >= 1 may be much smaller
     log_most = N * (1 - problem.inverse.min()) * math.log(V)
     left_out = LEFT_OUT * math.exp(-min(log_most, 700.0))
     before, change = None, math.inf
@@ -209,7 +211,7 @@ Nodes = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def _integral(problem: Problem, theta: Nodes, topics: Nodes) -> NDArray[np.float64]:
-    """log sum over topics of their weight times the documents' sums over theta."""
+    """log of the sum, over nodes of the topics, of weight times the documents' integrals."""
     shares, weights = theta
     chunk = max(1, CHUNK // (len(weights) * problem.n_features))
     total = np.zeros(len(problem.inverse))
@@ -238,7 +240,7 @@ def _beta_rule(a: float, c: float, step: float) -> tuple[NDArray, NDArray, NDArr
 
 
 def _pruned(nodes: NDArray[np.float64], weights: NDArray[np.float64], left_out: float) -> Nodes:
-    """Without the lightest nodes."""
+    """Leave out the nodes of least weight."""
     order = np.argsort(weights)
     first = int(np.searchsorted(np.cumsum(weights[order]), left_out))
     keep = np.sort(order[first:])

@@ -7,9 +7,8 @@ For D documents of given lengths n_d, at b = 1/T,
    S = \sum_k \theta_k^b \sum_v \beta_{kv}^b \;\text{(explicit)}, \quad
    S = \sum_v \Big( \sum_k \theta_k \beta_{kv} \Big)^b \;\text{(collapsed)}.
 
-The explicit form tempers p(w, z | theta, beta), whose updates are those of tempered LDA;
-the collapsed one, which is what Mandt et al. (2016) print in their Eq. 18, tempers
-p(w | theta, beta).
+The explicit form tempers p(w, z | theta, beta), as the updates of tempered LDA do.  The
+collapsed form tempers p(w | theta, beta); it is Eq. 18 of Mandt et al. (2016).
 """
 
 from __future__ import annotations
@@ -35,18 +34,18 @@ from annealvi.models.lda_prior import exact
 from annealvi.partition.draws import Draws, log_mean_exp
 from annealvi.partition.power_grid import PowerGrid
 
-#: Numbers that are drawn at a time, which stay in the cache.
+#: How many numbers are drawn at a time, so that they stay in the cache.
 DRAW_BLOCK = 1 << 15
-#: Numbers of topics that one product takes.
+#: How many numbers of topics one matrix product takes.
 PRODUCT_BLOCK = 1 << 18
-#: Numbers of theta that are drawn for one beta, times V in the collapsed form; sums of powers
-#: that are made of them; and powers of S by documents' lengths.  Theta of one group of
-#: documents may be more.
+#: Limits for each beta, if documents form more than one group: on the numbers of theta that
+#: are drawn, times V in the collapsed form; on the sums of powers computed from them; and on
+#: the powers of S for the lengths of documents.
 GROUPS_BLOCK, SUMS_BLOCK, LENGTHS_BLOCK = 500_000, 4_000_000, 20_000_000
 #: Word probabilities below this may have underflowed.
 LEAST_WORD = 1e-280
 
-#: Words at most, of which doubles hold every number.
+#: Most words; doubles can represent every whole number up to this.
 MOST_WORDS = 2**53
 
 LogPartitionForm = Literal["explicit", "collapsed"]
@@ -60,14 +59,14 @@ class LDAPrior:
     n_components, n_features : int
         K and V.
     document_lengths : array-like of shape (n_documents,)
-        Words of each document, whole numbers; 2^53 words in all at most.
+        Number of words in each document; whole numbers, whose sum is at most 2^53.
     doc_topic_prior : float or array-like of shape (K,), default=None
-        alpha; None is 1 / K.
+        alpha; None means 1 / K.
     topic_word_prior : float or array-like of shape (V,) or (K, V), default=None
-        eta; None is 1 / K.
+        eta; None means 1 / K.
     form : {"explicit", "collapsed"}, default="explicit"
-        Whether the assignments of words to topics are tempered with the words, as in the
-        updates of tempered LDA, or summed over first.
+        ``"explicit"`` tempers words together with their assignments to topics, as the updates
+        of tempered LDA do.  ``"collapsed"`` first sums over the assignments.
 
     Attributes
     ----------
@@ -117,21 +116,21 @@ class LDAPrior:
 
     @classmethod
     def from_counts(cls, X: Any, n_components: int, **options: Any) -> LDAPrior:
-        """The prior of documents as long as those of a matrix of counts.
+        """Make the prior for documents with the lengths of those in a matrix of counts.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_documents, n_features)
-            Of whole numbers.
+            Whole numbers.
         n_components : int
         **options
-            As of the class.
+            Further parameters of the class.
         """
         lengths = np.asarray(X.sum(axis=1)).ravel()
         return cls(n_components, X.shape[1], lengths, **options)
 
     def hyperparameters(self) -> dict[str, Any]:
-        """What log C depends on, but for the single lengths."""
+        """The quantities that log C depends on, except the lengths of single documents."""
         return {
             "n_documents": self.n_documents,
             "n_words": self.n_words,
@@ -145,11 +144,12 @@ class LDAPrior:
     # --------------------------------------------------------------- a word
 
     def log_mean_word(self, inverse: ArrayLike) -> NDArray[np.float64]:
-        r"""log E S of the explicit form at each b, in closed form.
+        r"""Compute log E S of the explicit form at each b, in closed form.
 
-        The Dirichlet's moments give E theta_k^b = B(A, b) / B(alpha_k, b), A = sum_k alpha_k,
-        and so for beta.  Minus the derivative at b = 1 is the model's own energy a word,
-        H(1) = psi(K alpha + 1) - psi(alpha + 1) + psi(V eta + 1) - psi(eta + 1).
+        The moments of the Dirichlet distribution give E theta_k^b = B(A, b) / B(alpha_k, b)
+        with A = sum_k alpha_k, and likewise for beta.  Minus the derivative at b = 1 is the
+        model's own energy per word, H(1) = psi(K alpha + 1) - psi(alpha + 1) + psi(V eta + 1)
+        - psi(eta + 1).
 
         Parameters
         ----------
@@ -173,12 +173,12 @@ class LDAPrior:
     # ---------------------------------------- the methods of annealvi.partition
 
     def log_partition(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
-        """log C, exact, for tiny problems: see :mod:`annealvi.models.lda_prior.exact`.
+        """Compute log C exactly, for tiny problems: see :mod:`annealvi.models.lda_prior.exact`.
 
         Raises
         ------
         OutOfReach
-            If it would cost too much, or quadrature reaches too few digits.
+            If it would cost too much, or if quadrature is not accurate enough.
         """
         problem = exact.Problem(
             np.asarray(inverse, dtype=np.float64),
@@ -191,13 +191,13 @@ class LDAPrior:
         return exact.METHODS[self.form](problem)
 
     def draw_log_partition(self, inverse: NDArray[np.float64], draws: Draws) -> NDArray[np.float64]:
-        """log prod_d mean_theta S^{n_d} for each draw of beta (Mandt et al. 2016, Eq. 18).
+        """Compute log prod_d mean_theta S^{n_d} for each draw of beta (Mandt et al. 2016, Eq. 18).
 
-        The draws of theta are fresh for each beta and for each of G groups of documents, of
-        one document each where the budget allows: then C is unbiased.  A product of means
-        over the same draws is not the mean of the product: C is overestimated by a relative
-        D (D / G - 1) / (2 n_theta) times the relative variance of S^n over theta, as long as
-        that is small.
+        New theta are drawn for each beta and for each of G groups of documents.  If the budget
+        allows, each group is a single document; C is then unbiased.  Otherwise documents share
+        draws, and a product of means over the same draws is not the mean of the product.  C is
+        then overestimated by a relative D (D / G - 1) / (2 n_theta) times the relative
+        variance of S^n over theta, as long as that is small.
         """
         grid = PowerGrid(inverse)
         lengths, shares = self._groups(grid, draws.n_theta)
@@ -219,7 +219,7 @@ class LDAPrior:
     def _groups(
         self, grid: PowerGrid, n_theta: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Lengths of documents with words, and how many of each are in each group."""
+        """Lengths of documents with words, and their number of each length in each group."""
         lengths = self.document_lengths[self.document_lengths > 0]
         ends = np.cumsum(self._copies[self.document_lengths > 0])
         D = int(ends[-1])
@@ -228,16 +228,17 @@ class LDAPrior:
         if min(D, G * len(lengths)) * n_theta * len(grid.inverses) > LENGTHS_BLOCK:
             G = min(G, LENGTHS_BLOCK // (n_theta * len(grid.inverses) * len(lengths)))
         G = max(1, G)
-        # in order of length, document i is in group i modulo G
+        # documents are sorted by length, and document i is in group i modulo G
         before = -(-(np.append(0, ends)[:, None] - np.arange(G)) // G)
         return lengths, np.diff(before, axis=0).astype(np.float64)
 
     def jensen_log_partition(
         self, inverse: NDArray[np.float64], draws: Draws
     ) -> NDArray[np.float64]:
-        """N E log S and N log E S, of which the explicit form has the latter in closed form.
+        """Estimate N E log S and N log E S.
 
-        E log S is then that less the gap between the two among the draws, which varies
+        In the explicit form log E S has a closed form.  E log S is then computed as that
+        value less the difference of the two among the draws, because the difference varies
         less than E log S and cannot have the wrong sign.
         """
         grid = PowerGrid(inverse)
@@ -250,12 +251,12 @@ class LDAPrior:
         mean_log, log_mean = moments[:, 0].mean(axis=0), log_mean_exp(moments[:, 1])
         if self.form == "explicit":
             exact = self.log_mean_word(inverse)
-            exact -= inverse * exact[0]  # rounding, which N multiplies
+            exact -= inverse * exact[0]  # removes a rounding error, which N would multiply
             mean_log, log_mean = exact - (log_mean - mean_log), exact
         return self.n_words * np.stack([np.minimum(mean_log, log_mean), log_mean])
 
     def map_log_partition(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
-        """N log S at the prior's mode where it is inside the simplex, else at its mean."""
+        """Compute N log S at the prior's mode if that is inside the simplex, else at its mean."""
         log_theta = np.log(centre(self._alpha()))
         rows = self._eta_rows()
         log_beta = np.log(np.stack([centre(row, self.n_features) for row in rows]))
@@ -277,11 +278,11 @@ class LDAPrior:
         return np.broadcast_to(self.doc_topic_prior, (self.n_components,))
 
     def _eta_rows(self) -> NDArray[np.float64]:
-        """eta as (1 or K, 1 or V): what topics and words share stands once."""
+        """eta with shape (1 or K, 1 or V): values shared by topics or words are not repeated."""
         return np.atleast_2d(self.topic_word_prior)
 
     def _missing_words(self, log_beta: NDArray[np.float64]) -> float:
-        """log of how many words stand for each that is there."""
+        """The logarithm of the number of words that each column stands for."""
         return math.log(self.n_features / log_beta.shape[1])
 
     def _log_words(
@@ -289,8 +290,8 @@ class LDAPrior:
     ) -> NDArray[np.float64]:
         """log S at each b, of shape (n_theta, M), for one beta and some theta.
 
-        The sums at b = 1 are 1 but for rounding where theta and beta are normalised, and
-        their normalisers where not: dividing by their power b does away with both.
+        If theta and beta are normalised, the sum at b = 1 is 1 up to rounding.  If not, it is
+        the product of their normalisers.  Dividing by its power b corrects for both.
         """
         shape = n_theta, self.n_components
         log_theta = log_gamma_variates(rng, self._alpha(), shape)
@@ -304,13 +305,13 @@ class LDAPrior:
         return logs - grid.inverses * logs[:, :1]
 
     def _topic_blocks(self, size: int) -> list[tuple[int, int]]:
-        """Topics from where to where, `size` numbers at a time."""
+        """First and last topic of blocks of about `size` numbers."""
         step = max(1, size // self.n_features)
         K = self.n_components
         return [(first, min(first + step, K)) for first in range(0, K, step)]
 
     def _draw_topics(self, rng: np.random.Generator, first: int, last: int) -> NDArray[np.float64]:
-        """log beta of some topics, up to a constant each; the largest is 0."""
+        """Draw log beta of some topics, up to a constant for each; the largest is 0."""
         rows = self._eta_rows()
         eta = rows[first:last] if len(rows) > 1 else rows
         logs = log_gamma_variates(rng, eta, (last - first, self.n_features))
@@ -330,10 +331,10 @@ class LDAPrior:
     def _word_sums(
         self, grid: PowerGrid, rng: np.random.Generator, log_theta: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """sum_v (sum_k theta_k beta_kv)^b at the grid's points, up to a constant's power."""
+        """sum_v (sum_k theta_k beta_kv)^b at the grid's points, up to the power of a constant."""
         V, width = self.n_features, padded_length(self.n_features, np.float64)
         words = np.zeros((len(log_theta), width))
-        # where b is so small that what underflows would be heard, logarithms are kept
+        # if b is so small that underflown probabilities would matter, keep logarithms
         audible = LEAST_WORD ** grid.inverses.min() * V > 1e-14
         kept = []
         blocks = self._topic_blocks(PRODUCT_BLOCK)
@@ -365,7 +366,7 @@ class LDAPrior:
 
 
 def _distinct_lengths(lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Lengths of documents, and how many have each."""
+    """The distinct lengths of documents, and the number of documents of each length."""
     array = as_array(lengths)
     if array.dtype.kind not in "fiu" or array.ndim != 1 or array.size == 0:
         raise ValueError(
@@ -396,7 +397,7 @@ def _distinct_lengths(lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np
 def _log_sum_of_moments(
     prior: NDArray[np.float64], size: int, b: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """log sum_i E x_i^b for x ~ Dir(prior), or of `size` numbers that share one prior."""
+    """log sum_i E x_i^b for x ~ Dir(prior), with `prior` repeated to `size` numbers."""
     values, counts = np.unique(prior, return_counts=True)
     shared = size / len(prior)
     logs = np.log(shared * counts)[:, None] - betaln(values[:, None], b)
