@@ -15,11 +15,12 @@ import numpy as np
 from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.model_selection import train_test_split
 
-from annealvi import TemperedLDA, __version__
 from annealvi._kernels import instruction_set, openmp_enabled
 from annealvi._optional import import_optional
+from annealvi._version import __version__
 from annealvi.datasets import load_arxiv_abstracts
 from annealvi.inference import Monitor
+from annealvi.lda import TemperedLDA
 from annealvi.metrics import HeldOut, document_completion, topic_coherence, topic_stability
 from annealvi.plot import plot_learning_curves, plot_temperature
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
 from annealvi.model import Batch, Model
-from annealvi.temperature import Temperature
+from annealvi.temperature.base import Temperature
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 
 from annealvi.inference import Monitor, fit_starts, optimise
-from annealvi.lda.defaults import KINDS, Settings, is_open, resolve
+from annealvi.lda.defaults import KINDS, Settings, check_steps, is_open, resolve
 from annealvi.lda.early_stopping import EarlyStopping, HeldOutDocuments, hold_out
 from annealvi.lda.evaluation import Evaluation, StoppingTest
 from annealvi.lda.state import LDAState, some_documents
@@ -367,48 +367,3 @@ def _count_passes(
         # T that falls over the whole budget would never let the fit stop
         return given, min(usual, given)
     return given, given
-
-
-def check_steps(
-    settings: Settings,
-    temperature: Temperature,
-    step_size: Callable[[int], float],
-    first: int,
-    n_steps: int,
-) -> None:
-    """Refuse steps of the posterior form that subtract: rho T must stay below 1.
-
-    Parameters
-    ----------
-    settings : Settings
-    temperature : Temperature
-        A planned one.
-    step_size : callable
-        rho of step 1, 2, ...
-    first, n_steps : int
-        Steps done, and steps to come.
-
-    Raises
-    ------
-    ValueError
-        If a step subtracts.
-    """
-    advice = (
-        f"a larger learning_offset than {settings.learning_offset!r} or a larger "
-        f"learning_decay than {settings.learning_decay!r}"
-        if settings.memory_spans is None
-        else "more passes, or give learning_offset and learning_decay"
-    )
-    for step in range(first, first + n_steps):
-        b, form = temperature.tempering(step)[:2]
-        if form == "likelihood":
-            return
-        rho = step_size(step + 1)
-        if b < 1 and rho >= b:
-            raise ValueError(
-                "With form='posterior' the step size times the temperature must stay below 1. "
-                f"Got {rho:.4g} * {1 / b:.4g} = {rho / b:.4g} at step {step + 1}: use a lower "
-                f"temperature, {advice}."
-            )
-        if temperature.settled(step):
-            return

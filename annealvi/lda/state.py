@@ -93,8 +93,8 @@ class LDAState:
     n_passes: int = 0
     results: Results = field(default_factory=Results)
     #: The priors that the model has, and those that the temperature was attached with.
-    _in_use: tuple[Prior, Prior] | None = None
-    _attached: tuple[Prior, Prior] | None = None
+    _in_use: tuple[Prior, Prior] | None = field(default=None, init=False)
+    _attached: tuple[Prior, Prior] | None = field(default=None, init=False)
 
     # ------------------------------------------------------------------ beginning
 
@@ -207,8 +207,6 @@ class LDAState:
             doc_topic_prior=priors[0],
             topic_word_prior=priors[1],
             results=replace(self.results, sample=None),
-            _in_use=None,
-            _attached=None,
         )
         state.temperature.attach(state.model)
         state.resume(settings, n_threads)

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from scipy import sparse
 
 from annealvi.inference import optimise
-from annealvi.lda.defaults import Settings
-from annealvi.lda.fit import check_steps
+from annealvi.lda.defaults import Settings, check_steps
 from annealvi.lda.state import LDAState
 from annealvi.temperature import Temperature
 
