@@ -475,7 +475,7 @@ class TemperedLDA(FittedLDA):
             X = self._check_X(X, "fit", reset=True)
             best = fit_best(
                 type(self).__name__,
-                self.get_params(deep=False),
+                self._parameters(),
                 X,
                 keep_topics=keep_topics,
                 n_threads=n_threads(self.n_jobs),

@@ -20,7 +20,7 @@ from annealvi._validation import (
     n_threads,
     unchanged_on_error,
 )
-from annealvi.lda.defaults import KINDS, Settings, resolve
+from annealvi.lda.defaults import CONSTRAINTS, KINDS, Settings, resolve
 from annealvi.lda.state import LDAState
 from annealvi.metrics.top_words import top_words
 from annealvi.model import Tempering
@@ -377,9 +377,13 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         check_non_negative(X, f"{type(self).__name__}.{method}")
         return canonical_csr(X) if sparse.issparse(X) else sparse.csr_matrix(X)
 
+    def _parameters(self) -> dict[str, Any]:
+        """All parameters, also those that the constructor of a user's subclass leaves out."""
+        return {name: getattr(self, name) for name in CONSTRAINTS}
+
     def _resolved(self, n_topics: int | None = None) -> Settings:
         """The settings for a stream of documents, by default of `n_components` topics."""
-        parameters = self.get_params(deep=False)
+        parameters = self._parameters()
         if n_topics is not None:
             parameters["n_components"] = n_topics
         return resolve(parameters, int(min(self.total_samples, 2**53)))

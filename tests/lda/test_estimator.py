@@ -365,3 +365,18 @@ def test_a_new_temperature_in_partial_fit(X):
     lda = TemperedLDA(4, temperature=1, random_state=0, batch_size=80).partial_fit(X)
     lda.set_params(temperature=5.0).partial_fit(X)
     assert_array_equal(lda.temperature_path_, [1, 5])
+
+
+def test_a_subclass_whose_constructor_has_few_parameters(X):
+    class Topics(TemperedLDA):
+        def __init__(self, n_components=3, extra=None, random_state=0):
+            super().__init__(n_components, max_iter=2, random_state=random_state)
+            self.extra = extra
+
+    plain = TemperedLDA(3, max_iter=2, random_state=0)
+    assert_array_equal(Topics().fit(X).components_, plain.fit(X).components_)
+    first = TemperedLDA(3, max_iter=2, random_state=0).partial_fit(X)
+    assert_array_equal(Topics().partial_fit(X).components_, first.components_)
+    given = Topics()
+    given.components_ = plain.components_
+    assert given.score(X) == plain.score(X)
