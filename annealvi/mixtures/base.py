@@ -47,21 +47,22 @@ class MixtureState:
     Parameters
     ----------
     model : BatchModel
-    temperature : Temperature
-        A planned one, with what it has learned.
     monitor : Monitor
         The record: steps, temperatures, bounds.
     lower_bound : float
         The ELBO of a datum, after the last step.
     converged : bool
         Whether it has changed by less than the tolerance.
+    learned : Variational or None
+        The temperature, if it has a q(y).  Others are not kept: a proximity temperature holds
+        arrays of the size of the training data.
     """
 
     model: Any
-    temperature: Temperature
     monitor: Monitor
     lower_bound: float = -np.inf
     converged: bool = False
+    learned: Variational | None = None
 
 
 class Options(NamedTuple):
@@ -140,9 +141,10 @@ class MixtureRun:
         options: Options,
         adopt: Callable[[MixtureState], None],
     ) -> None:
-        self.X, self.rng, self.number = X, rng, number
+        self.X, self.temperature, self.rng, self.number = X, temperature, rng, number
         self.options, self.adopt = options, adopt
-        self.state = MixtureState(model, temperature, Monitor())
+        learned = temperature if isinstance(temperature, Variational) else None
+        self.state = MixtureState(model, Monitor(), learned=learned)
         self.halt = threading.Event()
         self.comparable = False  # whether the last two bounds are of the same T
         self.stopped = self.in_callback = False
@@ -166,7 +168,7 @@ class MixtureRun:
             optimise(
                 state.model,
                 self.X,
-                state.temperature,
+                self.temperature,
                 state.monitor,
                 n_samples=state.model.n_samples,
                 n_passes=self.options.max_iter,
@@ -179,7 +181,7 @@ class MixtureRun:
         if self.halt.is_set():
             raise StopIteration
         state, options = self.state, self.options
-        model, temperature, monitor = state.model, state.temperature, state.monitor
+        model, temperature, monitor = state.model, self.temperature, state.monitor
         last = monitor.step - 1
         # of the step just made: a learned temperature has answered it already
         inverse = 1.0 / monitor.temperature if temperature.tempers else 1.0
@@ -349,12 +351,12 @@ class FittedMixture:
 
     def _variational(self, name: str) -> Variational:
         """The temperature of the fit, where it has a q(y)."""
-        temperature = self._fitted().temperature
-        if not isinstance(temperature, Variational):
+        learned = self._fitted().learned
+        if learned is None:
             raise AttributeError(
                 f"{name!r} is only there after a fit with a Variational temperature."
             )
-        return temperature
+        return learned
 
 
 def sampler(estimator: Any, n_samples: Any, random_state: Any) -> RandomState:

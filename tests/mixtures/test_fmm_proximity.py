@@ -233,3 +233,8 @@ def test_a_local_step_says_how_hot_each_factor_was():
         short = limits._replace(**{name: getattr(limits, name)[..., :-1]})
         with pytest.raises(ValueError, match=r"Limits of factors must have the shapes \(8,\), "):
             model.local_step(Batch(X, slice(0, 200)), Tempering(limits=short))
+
+
+def test_a_fitted_estimator_holds_nothing_of_the_size_of_the_data():
+    few, many = (fmm(max_iter=5).fit(np.tile(X, (n, 1))) for n in (1, 9))
+    assert len(pickle.dumps(many)) < 1.1 * len(pickle.dumps(few))
