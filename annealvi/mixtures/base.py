@@ -129,6 +129,8 @@ class MixtureRun:
     options : Options
     adopt : callable
         Called with the state before the callback.
+    halt : threading.Event
+        Set where another start has failed or the user has interrupted.
     """
 
     def __init__(
@@ -140,12 +142,12 @@ class MixtureRun:
         number: int,
         options: Options,
         adopt: Callable[[MixtureState], None],
+        halt: threading.Event,
     ) -> None:
         self.X, self.temperature, self.rng, self.number = X, temperature, rng, number
-        self.options, self.adopt = options, adopt
+        self.options, self.adopt, self.halt = options, adopt, halt
         learned = temperature if isinstance(temperature, Variational) else None
         self.state = MixtureState(model, Monitor(), learned=learned)
-        self.halt = threading.Event()
         self.comparable = False  # whether the last two bounds are of the same T
         self.stopped = self.in_callback = False
 
@@ -228,7 +230,7 @@ class MixtureRun:
 
 def fit_mixture(
     X: Any,
-    start: Callable[[RandomState], Any],
+    draw: Callable[[RandomState], Callable[[], Any]],
     temperature: Temperature,
     options: Options,
     *,
@@ -238,14 +240,16 @@ def fit_mixture(
     """Fit from every starting point; the estimator adopts the best.
 
     Starts draw from one generator, in turn.  Where nothing is drawn after a start has begun,
-    because T is fixed, they are drawn first and then fitted side by side.
+    because T is fixed, they are drawn first and then fitted side by side.  A model is built
+    when its fit begins, so only as many have room for the data as there are fits at a time.
 
     Parameters
     ----------
     X : object
         The data that the model's local step takes.
-    start : callable
-        Gives a :class:`BatchModel` at a starting point drawn from a generator.
+    draw : callable
+        Draws a starting point from a generator, and returns a function that builds a
+        :class:`BatchModel` there.
     temperature : Temperature
     options : Options
     adopt : callable
@@ -260,24 +264,22 @@ def fit_mixture(
     """
     rng = check_random_state(options.random_state)
 
-    def begin(number: int) -> MixtureRun:
-        model = start(rng)
+    def begin(number: int, build: Callable[[], Any] | None, halt: threading.Event) -> MixtureRun:
+        model = (draw(rng) if build is None else build)()
+        if n_workers > 1:
+            model.n_threads = 1
         planned = temperature.plan(options.max_iter, model=model)
-        return MixtureRun(X, model, planned, rng, number, options, adopt)
+        return MixtureRun(X, model, planned, rng, number, options, adopt, halt)
 
     def salvage(run: MixtureRun) -> None:
         adopt(run.state)
         commit()
 
-    numbers = range(options.n_init)
     n_workers = 1
     if options.callback is None and isinstance(temperature, Fixed):
         n_workers = min(options.n_threads, options.n_init)
-    starts: list[Callable[[threading.Event], MixtureRun]]
-    if n_workers == 1:
-        starts = [partial(_beginning, begin, number) for number in numbers]
-    else:
-        starts = [partial(_joining, begin(number)) for number in numbers]
+    drawn = [None if n_workers == 1 else draw(rng) for _ in range(options.n_init)]
+    starts = [partial(begin, number, build) for number, build in enumerate(drawn)]
     best, _ = fit_starts(starts, n_workers=n_workers, salvage=salvage)
     adopt(best.state)
     if options.tol > 0 and best.comparable and not best.state.converged and not best.stopped:
@@ -287,19 +289,6 @@ def fit_mixture(
             ConvergenceWarning,
             stacklevel=4,  # past fit and scikit-learn's fit context
         )
-
-
-def _beginning(
-    begin: Callable[[int], MixtureRun], number: int, halt: threading.Event
-) -> MixtureRun:
-    """A run that begins when it is its turn."""
-    return begin(number)
-
-
-def _joining(run: MixtureRun, halt: threading.Event) -> MixtureRun:
-    """A run that has begun before, to go on in one thread."""
-    run.halt, run.state.model.n_threads = halt, 1
-    return run
 
 
 class FittedMixture:

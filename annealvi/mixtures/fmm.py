@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -269,9 +270,9 @@ class TemperedFMM(FittedFMM):
             kinds = {"annealed": hot, "variational": VARIATIONAL, "proximity": Proximity()}
             temperature = as_temperature(self.temperature, type(self).__name__, kinds)
             square = check_squares(X)
-            start = self._starting_point(X, square, probability, temperature)
+            draw = self._starting_point(X, square, probability, temperature)
             options = options_of(self, n_threads=n_threads(self.n_jobs))
-            fit_mixture(X, start, temperature, options, adopt=self._adopt, commit=commit)
+            fit_mixture(X, draw, temperature, options, adopt=self._adopt, commit=commit)
         if not np.any(self.components_**2 > 1e-12 * self.component_variance_) and np.any(X):
             warnings.warn(
                 f"All {len(self.components_)} components are switched off: no sum of them explains "
@@ -293,8 +294,8 @@ class TemperedFMM(FittedFMM):
 
     def _starting_point(
         self, X: NDArray, square: float, probability: NDArray, temperature: Temperature
-    ) -> Callable[[np.random.RandomState], FMM]:
-        """Check data and parameters; return a function that makes a model and its start."""
+    ) -> Callable[[np.random.RandomState], Callable[[], FMM]]:
+        """Check data and parameters; return a function that draws a start, see `fit_mixture`."""
         K, D = int(self.n_components), X.shape[1]
         learn_noise = isinstance(self.noise_variance, str)
         learn_probability = isinstance(self.prior_probability, str)
@@ -337,7 +338,7 @@ class TemperedFMM(FittedFMM):
             )
         threads = n_threads(self.n_jobs)
 
-        def start(rng: np.random.RandomState) -> FMM:
+        def build(start: NDArray) -> FMM:
             model = FMM(
                 K,
                 D,
@@ -350,22 +351,24 @@ class TemperedFMM(FittedFMM):
                 dtype=X.dtype,
                 n_threads=threads,
             )
-            if means is not None:
-                model.start(X, means)
-            elif self.init == "data":
-                model.start(X, X[rng.choice(len(X), K, replace=False)])
-            else:
-                variance = component_variance
-                if self.init != "prior":
-                    variance = min(variance, 2.0 * noise_variance / D)
-                drawn = rng.normal(0.0, np.sqrt(variance), (K, D))
-                if self.init == "kmeans++":
-                    length = float(np.sqrt(D * variance))
-                    drawn = _with_sampled_directions(drawn, X, length, rng)
-                model.start(X, drawn)
+            model.start(X, start)
             return model
 
-        return start
+        def draw(rng: np.random.RandomState) -> Callable[[], FMM]:
+            if means is not None:
+                return partial(build, means)
+            if self.init == "data":
+                return partial(build, X[rng.choice(len(X), K, replace=False)])
+            variance = component_variance
+            if self.init != "prior":
+                variance = min(variance, 2.0 * noise_variance / D)
+            drawn = rng.normal(0.0, np.sqrt(variance), (K, D))
+            if self.init == "kmeans++":
+                length = float(np.sqrt(D * variance))
+                drawn = _with_sampled_directions(drawn, X, length, rng)
+            return partial(build, drawn)
+
+        return draw
 
     def _check_probability(self, K: int) -> NDArray:
         probability = as_array(self.prior_probability)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -270,18 +271,19 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
                 means = check_numbers(means, "means_init", type(self).__name__, (shape,))
                 check_squares(means, "means_init")
 
-            def start(rng: np.random.RandomState) -> GMM:
+            def build(**start: Any) -> GMM:
                 model = GMM(K, X.shape[1], **settings)
-                if means is not None:
-                    model.start(X, means=means)
-                else:
-                    model.start(
-                        X, responsibilities=initial_responsibilities(X, K, self.init_params, rng)
-                    )
+                model.start(X, **start)
                 return model
 
+            def draw(rng: np.random.RandomState) -> Callable[[], GMM]:
+                if means is not None:
+                    return partial(build, means=means)
+                drawn = initial_responsibilities(X, K, self.init_params, rng)
+                return partial(build, responsibilities=drawn)
+
             options = options_of(self, n_threads=1)
-            fit_mixture(X, start, temperature, options, adopt=self._adopt, commit=commit)
+            fit_mixture(X, draw, temperature, options, adopt=self._adopt, commit=commit)
         return self
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:

@@ -1,5 +1,6 @@
 """TemperedFMM as a user of scikit-learn meets it."""
 
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
 
@@ -237,3 +238,17 @@ def test_a_temperature_that_never_settles_does_not_ask_for_more_iterations():
         noise_variance=0.1, temperature=Variational.as_printed(), tol=1e-9, max_iter=20
     ).fit(X)
     assert not estimator.converged_  # and no warning
+
+
+def test_starts_that_wait_have_no_room_for_the_data():
+    Z = np.tile(X, (20, 1))
+
+    def peak(n_init):
+        estimator = fmm(temperature=1, max_iter=2, n_init=n_init, n_jobs=2)
+        tracemalloc.start()
+        estimator.fit(Z)
+        used = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return used
+
+    assert peak(12) < 4 * peak(1)  # two at a time, and what is left of the best
