@@ -175,7 +175,9 @@ def _side_by_side(
                 with changed:  # a thread that was interrupted in its making is not joined
                     changed.wait_for(lambda: not working)
                 raise
-    except KeyboardInterrupt:
+    except BaseException as error:
+        if isinstance(error, Exception):
+            raise
         if best.run is None:
             for number in sorted(unfinished):
                 if unfinished[number].n_steps:
