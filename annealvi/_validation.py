@@ -187,7 +187,8 @@ def _check_positive(array: NDArray, name: str, owner: str, dtype: np.dtype) -> N
             f"The {name!r} parameter of {owner} must be positive and finite. "
             f"Got {wrong.flat[0]} instead."
         )
-    tiny, huge = float(np.finfo(dtype).tiny), float(np.finfo(dtype).max)
+    # scalars of float64, to which NumPy casts an array of float32 that they are compared with
+    tiny, huge = np.float64(np.finfo(dtype).tiny), np.float64(np.finfo(dtype).max)
     wrong = array[(array < tiny) | (array > huge)]
     if wrong.size:
         raise ValueError(

@@ -189,3 +189,9 @@ def test_memory_mapped_components_can_be_assigned(fit, X, tmp_path):
     mapped = joblib.load(tmp_path / "model.joblib", mmap_mode="r")
     mapped.components_ = np.ones((4, 60))
     assert_allclose(mapped.transform(X), 0.25)
+
+
+def test_priors_assigned_in_float32(fit, X):
+    lda, other = fit(X), fit(X)
+    lda.doc_topic_prior_, other.doc_topic_prior_ = np.float32(0.5), 0.5
+    assert_array_equal(lda.transform(X), other.transform(X))  # and no warning

@@ -468,6 +468,13 @@ class Documents:
     def _threads(self, n_threads: int | None) -> int:
         return self.topics.n_threads if n_threads is None else n_threads
 
+    def end_fit(self) -> None:
+        """Let go of what only training needs, and of weights of topics that have moved on."""
+        self.gamma = None
+        with self.topics.lock:
+            if self._weights_version != self.topics.version:
+                self._weights = {}
+
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"gamma": None, "_weights": {}, "_weights_version": -1}
 

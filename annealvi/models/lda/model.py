@@ -490,7 +490,7 @@ class LDA:
 
     def end_fit(self) -> None:
         """Let go of what only training needs."""
-        self.documents.gamma = None
+        self.documents.end_fit()
         self.training = self._corpus = None
         if self._partition is not None:
             self._partition.let_go()

@@ -1,5 +1,7 @@
 """The annealed objective of LDA: its closed form, and that every step ascends it."""
 
+import weakref
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -125,6 +127,17 @@ def test_a_copy_by_pickle_infers_the_same(counts):
     model.initialize(np.random.RandomState(0))
     again = pickle.loads(pickle.dumps(model))
     assert_array_equal(model.documents.infer(counts), again.documents.infer(counts))
+
+
+def test_weights_of_topics_that_have_moved_on_are_let_go(counts):
+    model = LDA(3, 41, alpha=0.1, eta=0.3)
+    model.initialize(np.random.RandomState(0))
+    model.documents.infer(counts)
+    weights = weakref.ref(*model.documents._weights.values())
+    local = model.local_step(Batch(counts, slice(0, 60)), Tempering())
+    model.global_step(local.statistics, 0.5, 1.0, Tempering())
+    model.end_fit()
+    assert weights() is None
 
 
 def test_a_share_of_tokens_stops_documents_alike_at_any_number_of_topics(counts):
