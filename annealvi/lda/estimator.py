@@ -367,9 +367,11 @@ class TemperedLDA(FittedLDA):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn topics from documents.
 
-        After a KeyboardInterrupt, which is raised again, the estimator is fitted.  It has the
-        best of the starts that have ended or, if there is none, the topics reached so far.
-        `partial_fit` then continues where that fit was stopped, cooling included.
+        After a KeyboardInterrupt, which is raised again, the estimator has the best of the
+        starts that have ended or, if there is none, the topics reached so far.  `partial_fit`
+        then continues where that fit was stopped, cooling included.  Before the first step has
+        been made, the estimator stays as it was.  The same holds if the callback raises an
+        error.
 
         Parameters
         ----------
