@@ -437,15 +437,7 @@ class TemperedLDA(FittedLDA):
             wanted = self._wanted_temperature(settings)
             prepare_portion(state, X, settings, self.total_samples, wanted, threads)
             self._state = state
-        state.forget_results()
-
-        def on_step() -> None:
-            state.after_step()
-            if self.callback is not None:
-                self.callback(self, state.monitor)
-                state.after_callback()
-
-        fit_portion(state, X, settings, self.total_samples, on_step)
+        fit_portion(state, X, settings, self.total_samples, self._callback())
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -479,7 +471,7 @@ class TemperedLDA(FittedLDA):
                 X,
                 keep_topics=keep_topics,
                 n_threads=n_threads(self.n_jobs),
-                callback=None if self.callback is None else partial(self.callback, self),
+                callback=self._callback(),
                 take=self._take,
                 commit=commit,
             )
@@ -491,3 +483,7 @@ class TemperedLDA(FittedLDA):
     def _take(self, state: LDAState) -> None:
         """Show a fit."""
         self._state = state
+
+    def _callback(self) -> Callable[[Monitor], None] | None:
+        """The callback for a fit, which knows the estimator."""
+        return None if self.callback is None else partial(self.callback, self)

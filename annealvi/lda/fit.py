@@ -14,7 +14,7 @@ from numpy.random import RandomState
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from annealvi.inference import Monitor, fit_starts, optimise
+from annealvi.inference import Monitor, fit_starts
 from annealvi.lda.defaults import KINDS, Settings, check_steps, is_open, resolve
 from annealvi.lda.early_stopping import EarlyStopping, HeldOutDocuments, hold_out
 from annealvi.lda.evaluation import Evaluation, StoppingTest
@@ -154,12 +154,8 @@ class LDARun:
         state, task, X = self.state, self.task, self.task.training
         state.model.start_documents(X.shape[0])
         try:
-            optimise(
-                state.model,
+            state.run(
                 X,
-                state.temperature,
-                state.monitor,
-                n_samples=X.shape[0],
                 batch_size=task.batch_size,
                 n_passes=task.n_passes,
                 population=X.shape[0],
@@ -168,7 +164,6 @@ class LDARun:
                 after_pass=self.evaluation.after_pass,
             )
         finally:
-            state.finish()
             state.model.topics.catch_up()
         if self._early_stopping is not None:
             self._early_stopping.finish(state)

@@ -20,14 +20,15 @@ from annealvi._validation import (
     n_threads,
     unchanged_on_error,
 )
+from annealvi.inference.fitted import Fitted
 from annealvi.lda.defaults import KINDS, Settings, resolve
 from annealvi.lda.state import LDAState
 from annealvi.metrics.top_words import top_words
 from annealvi.model import Tempering
-from annealvi.temperature import Temperature, Variational, as_temperature
+from annealvi.temperature import Temperature, as_temperature
 
 
-class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """The methods and attributes of a fitted estimator; see :class:`annealvi.TemperedLDA`.
 
     A subclass has the parameters and says how to fit.
@@ -323,31 +324,8 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return self._found(temperatures, "document_temperatures_", when)
 
     @property
-    def temperature_(self) -> float:
-        return self._fitted().monitor.temperature
-
-    @property
-    def temperature_path_(self) -> NDArray[np.float64]:
-        return np.array(self._fitted().monitor.temperature_path)
-
-    @property
-    def temperature_posterior_(self) -> NDArray[np.float64]:
-        return self._variational("temperature_posterior_").posterior_
-
-    @property
-    def temperature_posterior_path_(self) -> NDArray[np.float32]:
-        return self._variational("temperature_posterior_path_").path()
-
-    @property
-    def history_(self) -> dict[str, NDArray]:
-        return self._fitted().monitor.history
-
-    @property
     def _n_features_out(self) -> int:
         return self._state.model.n_topics
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_state" in vars(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -357,12 +335,6 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return tags
 
     # ----------------------------------------------------------------- details
-
-    def _fitted(self) -> LDAState:
-        """The state of a fitted estimator; hasattr of an unfitted one must be false."""
-        if not self.__sklearn_is_fitted__():
-            raise AttributeError(f"This {type(self).__name__} instance is not fitted yet.")
-        return self._state
 
     def _found(self, value: Any, name: str, when: str) -> Any:
         """What `fit` has found, if it was there to be found."""
@@ -386,15 +358,6 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _wanted_temperature(self, settings: Settings) -> Temperature:
         return as_temperature(settings.temperature, type(self).__name__, KINDS)
-
-    def _variational(self, name: str) -> Variational:
-        """The temperature of the fit, where it has a q(y)."""
-        temperature = self._fitted().temperature
-        if not isinstance(temperature, Variational):
-            raise AttributeError(
-                f"{name!r} is only there after a fit with a Variational temperature."
-            )
-        return temperature
 
     def _prediction_tempering(self, temperature: Any, method: str) -> Tempering:
         """The tempering that the `temperature` parameter of `transform` or `score` means."""

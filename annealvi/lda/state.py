@@ -8,6 +8,7 @@ another process.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -20,7 +21,7 @@ from sklearn.base import clone
 from sklearn.utils import gen_batches
 
 from annealvi._validation import check_prior, check_topics
-from annealvi.inference import Monitor
+from annealvi.inference import Monitor, optimise
 from annealvi.lda.defaults import Settings, prior
 from annealvi.model import UNTEMPERED, Tempering
 from annealvi.models.lda import LDA
@@ -149,7 +150,7 @@ class LDAState:
         owner: str,
         components: NDArray,
         settings: Settings,
-        rng: RandomState,
+        rng: RandomState | None,
         n_threads: int,
         dtype: np.dtype,
     ) -> Self:
@@ -160,7 +161,7 @@ class LDAState:
         owner : str
         components : ndarray of shape (n_topics, n_features)
         settings : Settings
-        rng : RandomState
+        rng : RandomState or None
         n_threads : int
         dtype : dtype
         """
@@ -195,9 +196,7 @@ class LDAState:
         n_threads : int
         """
         rng, dtype = self.model.rng, self.model.dtype
-        fresh = self._of_model(self.owner, components.shape, dtype, settings)
-        fresh.model.topics.assign(components)
-        fresh.model.rng = rng
+        fresh = self.at_topics(self.owner, components, settings, rng, n_threads, dtype)
         priors = self.doc_topic_prior, self.topic_word_prior
         if fresh.model.n_topics != self.model.n_topics:
             priors = fresh.doc_topic_prior, fresh.topic_word_prior
@@ -236,6 +235,41 @@ class LDAState:
 
     # --------------------------------------------------------------------- steps
 
+    def run(
+        self,
+        X: sparse.csr_matrix,
+        *,
+        batch_size: int,
+        n_passes: int,
+        population: float,
+        step_size: Callable[[int], float],
+        on_step: Callable[[], None],
+        after_pass: Callable[[int], bool] | None = None,
+    ) -> None:
+        """Make passes over documents; see :func:`annealvi.inference.optimise`.
+
+        Whatever ends them, the fit is then in order: steps are recorded, buffers released.
+        """
+        try:
+            optimise(
+                self.model,
+                X,
+                self.temperature,
+                self.monitor,
+                n_samples=X.shape[0],
+                batch_size=batch_size,
+                n_passes=n_passes,
+                population=population,
+                step_size=step_size,
+                on_step=on_step,
+                after_pass=after_pass,
+            )
+        finally:
+            self.model.end_fit()
+            self._show_learned_priors()
+            if self.monitor.temperature_path:
+                self.monitor.record()
+
     def after_step(self) -> None:
         """Show the priors that the step has learned."""
         self._show_learned_priors()
@@ -244,13 +278,6 @@ class LDAState:
         """Take priors that the callback has assigned."""
         if self.model.learned_priors is not None:
             self.use_priors()
-
-    def finish(self) -> None:
-        """Bring the fit to an end, after its last step or an interrupted one."""
-        self.model.end_fit()
-        self._show_learned_priors()
-        if self.monitor.temperature_path:
-            self.monitor.record()
 
     def forget_results(self) -> None:
         """Drop what is true at the end of `fit` alone."""
@@ -402,15 +429,7 @@ class LDAState:
         population: float | None = None,
         n_threads: int | None = None,
     ) -> float:
-        """exp(-ELBO per word) at T = 1.
-
-        Parameters
-        ----------
-        X : CSR matrix of shape (n_samples, V)
-        given : ndarray of shape (n_samples, K), optional
-        population : float, optional
-        n_threads : int, optional
-        """
+        """exp(-ELBO per word) at T = 1; parameters as for :meth:`elbo`."""
         elbo = self.elbo(X, given=given, population=population, n_threads=n_threads)
         return perplexity_of(elbo, X, population)
 
@@ -421,14 +440,7 @@ class LDAState:
         *,
         n_threads: int | None = None,
     ) -> NDArray[np.float64]:
-        """See :meth:`annealvi.TemperedLDA.document_temperatures`.
-
-        Parameters
-        ----------
-        X : CSR matrix of shape (n_samples, V)
-        gamma : ndarray of shape (n_samples, K), optional
-        n_threads : int, optional
-        """
+        """See :meth:`annealvi.TemperedLDA.document_temperatures`."""
         sample = some_documents(X) if self.results.sample is None else self.results.sample
         corpus = self._mean_log_partition(sample, n_threads)
         temperatures = np.empty(X.shape[0])

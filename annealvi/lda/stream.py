@@ -6,47 +6,10 @@ from collections.abc import Callable
 
 from scipy import sparse
 
-from annealvi.inference import optimise
+from annealvi.inference import Monitor
 from annealvi.lda.defaults import Settings, check_steps
 from annealvi.lda.state import LDAState
 from annealvi.temperature import Temperature
-
-
-def fit_portion(
-    state: LDAState,
-    X: sparse.csr_matrix,
-    settings: Settings,
-    population: float,
-    on_step: Callable[[], None],
-) -> None:
-    """Go on with one more portion of a stream of documents.
-
-    Parameters
-    ----------
-    state : LDAState
-        Changed in place.
-    X : CSR matrix of shape (n_samples, V)
-    settings : Settings
-    population : float
-        Documents of the whole stream.
-    on_step : callable
-        Called after each step; raises ``StopIteration`` to end the portion.
-    """
-    try:
-        optimise(
-            state.model,
-            X,
-            state.temperature,
-            state.monitor,
-            n_samples=X.shape[0],
-            batch_size=int(settings.batch_size),
-            n_passes=1,
-            population=population,
-            step_size=settings.step_size(None),
-            on_step=on_step,
-        )
-    finally:
-        state.finish()
 
 
 def prepare_portion(
@@ -86,3 +49,41 @@ def prepare_portion(
     if planned is not state.temperature:
         state.follow(wanted, planned)
     state.resume(settings, n_threads)
+
+
+def fit_portion(
+    state: LDAState,
+    X: sparse.csr_matrix,
+    settings: Settings,
+    population: float,
+    callback: Callable[[Monitor], None] | None,
+) -> None:
+    """Go on with one more portion of a stream, after :func:`prepare_portion`.
+
+    Parameters
+    ----------
+    state : LDAState
+        Changed in place.
+    X : CSR matrix of shape (n_samples, V)
+    settings : Settings
+    population : float
+        Documents of the whole stream.
+    callback : callable or None
+        Called with the monitor after each step.
+    """
+
+    def on_step() -> None:
+        state.after_step()
+        if callback is not None:
+            callback(state.monitor)
+            state.after_callback()
+
+    state.forget_results()
+    state.run(
+        X,
+        batch_size=int(settings.batch_size),
+        n_passes=1,
+        population=population,
+        step_size=settings.step_size(None),
+        on_step=on_step,
+    )

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.random import RandomState
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from annealvi.inference import Monitor, fit_starts, optimise
+from annealvi.inference.fitted import Fitted
 from annealvi.model import Model, Tempering
 from annealvi.temperature import Fixed, Temperature, Variational
 
@@ -300,7 +300,7 @@ def _joining(run: MixtureRun, halt: threading.Event) -> MixtureRun:
     return run
 
 
-class FittedMixture:
+class FittedMixture(Fitted):
     """What every fitted mixture shows of its state."""
 
     # set by `fit`
@@ -317,44 +317,6 @@ class FittedMixture:
     @property
     def lower_bound_(self) -> float:
         return self._fitted().lower_bound
-
-    @property
-    def temperature_(self) -> float:
-        return self._fitted().monitor.temperature
-
-    @property
-    def temperature_path_(self) -> NDArray[np.float64]:
-        return np.array(self._fitted().monitor.temperature_path)
-
-    @property
-    def temperature_posterior_(self) -> NDArray[np.float64]:
-        return self._variational("temperature_posterior_").posterior_
-
-    @property
-    def temperature_posterior_path_(self) -> NDArray[np.float32]:
-        return self._variational("temperature_posterior_path_").path()
-
-    @property
-    def history_(self) -> dict[str, NDArray]:
-        return self._fitted().monitor.history
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_state" in vars(self)
-
-    def _fitted(self) -> MixtureState:
-        """The state of a fitted estimator; hasattr of an unfitted one must be false."""
-        if "_state" not in vars(self):
-            raise AttributeError(f"This {type(self).__name__} instance is not fitted yet.")
-        return self._state
-
-    def _variational(self, name: str) -> Variational:
-        """The temperature of the fit, where it has a q(y)."""
-        temperature = self._fitted().temperature
-        if not isinstance(temperature, Variational):
-            raise AttributeError(
-                f"{name!r} is only there after a fit with a Variational temperature."
-            )
-        return temperature
 
 
 def sampler(estimator: Any, n_samples: Any, random_state: Any) -> RandomState:
