@@ -28,7 +28,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from annealvi.deep.hvi import Chain, Trajectory, standard_log_density
+from annealvi.deep.gaussians import standard_log_density
+from annealvi.deep.hvi import Chain, Trajectory
 from annealvi.deep.noise import Noise
 
 #: log f of a Tensor of shape (..., d), of shape (...).

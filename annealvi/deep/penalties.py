@@ -90,8 +90,12 @@ class ProximityPenalty(BaseEstimator):
 
     def plan(self, n_steps: int) -> RunningPenalty:
         """The penalty of one fit of so many steps."""
-        self._validate_params()
+        self.check()
         return RunningPenalty(clone(self), n_steps)
+
+    def check(self) -> None:
+        """Raise an error if a parameter is out of its range."""
+        self._validate_params()
 
 
 def as_penalty(
@@ -117,13 +121,29 @@ def as_penalty(
             f"The 'proximity' parameter of {owner} must be None, a str among {allowed} or an "
             f"instance of 'annealvi.deep.ProximityPenalty'. Got {value!r} instead."
         )
-    penalty._validate_params()
+    penalty.check()
     if penalty.statistic not in allowed:
         raise ValueError(
             f"The 'proximity' parameter of {owner} can have the statistics {allowed}. "
             f"Got {penalty.statistic!r} instead."
         )
     return penalty
+
+
+def plan_penalty(
+    value: Any, n_steps: int, owner: str, statistics: Iterable[str] = STATISTICS
+) -> RunningPenalty | None:
+    """Return the penalty that a `proximity` parameter stands for, planned for a fit.
+
+    Parameters
+    ----------
+    value, owner, statistics
+        See :func:`as_penalty`.
+    n_steps : int
+        Steps of the fit.
+    """
+    penalty = as_penalty(value, owner, statistics)
+    return None if penalty is None else penalty.plan(n_steps)
 
 
 class RunningPenalty(nn.Module):

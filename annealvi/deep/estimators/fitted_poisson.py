@@ -12,8 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from annealvi._validation import canonical_csr
-from annealvi.deep.estimators.base import numbers, positive
-from annealvi.deep.estimators.data import DataEstimator
+from annealvi.deep.estimators.base import DeepEstimator, numbers, positive
 from annealvi.deep.models.poisson import Counts, PoissonNetwork, estimate
 from annealvi.deep.noise import Noise
 from annealvi.deep.rows import SparseRows
@@ -27,7 +26,7 @@ BLOCK = 256
 FASTER = 10.0
 
 
-class FittedPoissonDEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DataEstimator):
+class FittedPoissonDEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstimator):
     """The half of :class:`annealvi.deep.PoissonDEF` that needs a fit."""
 
     n_draws: int

@@ -14,8 +14,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 from torch import Tensor
 
-from annealvi.deep.estimators.base import numbers, positive
-from annealvi.deep.estimators.data import DataEstimator
+from annealvi.deep.estimators.base import DeepEstimator, numbers, positive
 from annealvi.deep.models.vae import never_positive
 from annealvi.deep.objectives import importance_weighted
 
@@ -23,7 +22,7 @@ from annealvi.deep.objectives import importance_weighted
 BLOCK = 4096
 
 
-class FittedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DataEstimator):
+class FittedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstimator):
     """The half of :class:`annealvi.deep.VariationalAutoencoder` that needs a fit."""
 
     def transform(self, X: Any) -> NDArray[np.float32]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -13,15 +14,24 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 
 from annealvi._validation import unchanged_on_error
-from annealvi.deep.estimators.data import DataEstimator
+from annealvi.deep.estimators.base import TRAINING_CONSTRAINTS, Plan
+from annealvi.deep.estimators.data import (
+    Bound,
+    penalised,
+    plan_temperature,
+    steps_per_pass,
+)
 from annealvi.deep.estimators.fitted_poisson import FittedPoissonDEF
 from annealvi.deep.models.poisson import Counts, PoissonNetwork, estimate
 from annealvi.deep.noise import Noise
-from annealvi.deep.penalties import ProximityPenalty
+from annealvi.deep.penalties import ProximityPenalty, plan_penalty
 from annealvi.deep.rows import SparseRows
 from annealvi.deep.training import Outcome
 from annealvi.inference import Monitor
 from annealvi.temperature import Temperature
+
+#: Statistics that a penalty can be on: "orthogonal" is of weights, and q has none.
+STATISTICS = ("entropy", "kl", "mean_variance")
 
 
 class PoissonDEF(FittedPoissonDEF):
@@ -142,13 +152,11 @@ class PoissonDEF(FittedPoissonDEF):
         "prior_rate": [Interval(Real, 0, None, closed="neither")],
         "background": [Interval(Real, 0, 1, closed="neither")],
         "n_draws": [Interval(Integral, 2, None, closed="left")],
-        "proximity": "no_validation",  # as_penalty has the message
+        "proximity": "no_validation",  # plan_penalty has the message
         "temperature": "no_validation",  # plan_temperature has it
         "n_local_steps": [Interval(Integral, 1, None, closed="left")],
-        **DataEstimator._training_constraints,
+        **TRAINING_CONSTRAINTS,
     }
-    #: Of a Poisson's own rate there is no orthogonal one: q has no weights.
-    _statistics = ("entropy", "kl", "mean_variance")
 
     def __init__(
         self,
@@ -209,58 +217,66 @@ class PoissonDEF(FittedPoissonDEF):
         """
         with unchanged_on_error(self) as keep:
             X = self._check_X(X, "fit", reset=True)
-            self._plan(X.shape[0])
-            self._n_samples = X.shape[0]
-            # half a word more, so that no word is impossible
+            owner, n_steps, n_samples = type(self).__name__, int(self.max_iter), X.shape[0]
+            penalty = plan_penalty(self.proximity, n_steps, owner, STATISTICS)
+            steps = steps_per_pass(n_samples, self.batch_size)
+            temperature = plan_temperature(self.temperature, n_steps, steps, owner)
+            # half a count more, so that no word is impossible
             total = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel() + 0.5
-            self._mean = (total / X.shape[0]).astype(np.float32)
-            return self._fit(X, keep, resume)
-
-    # ----------------------------------------------------------------- details
-
-    def _architecture(self) -> dict[str, Any]:
-        return {
-            "n_features": int(self.n_features_in_),
-            "n_components": int(self.n_components),
-            "n_samples": int(self._n_samples),  # each has rates
-            "prior_rate": float(self.prior_rate),
-            "background": float(self.background),
-            "proximity": self._statistic(),
-        }
-
-    def _network(self) -> PoissonNetwork:
-        return PoissonNetwork(
-            torch.as_tensor(self._mean),
-            int(self.n_components),
-            int(self._n_samples),
-            prior_rate=float(self.prior_rate),
-            background=float(self.background),
-            penalty=self._running_penalty(),
-        )
-
-    def _optimiser(self, network: torch.nn.Module) -> torch.optim.Optimizer:
-        return torch.optim.RMSprop(network.parameters(), lr=self.learning_rate)
-
-    def _objective(
-        self, network: PoissonNetwork, X: SparseRows, noise: Noise
-    ) -> Callable[[Any, int], Outcome]:
-        n_draws, planned, penalty = int(self.n_draws), self._temperature, network.penalty
-
-        def outcome(rows: torch.Tensor, step: int) -> Outcome:
-            temperature = 1.0 / planned.inverse(step)
-            log_rates = network.log_rates[rows]
-            found = estimate(
-                network,
-                log_rates,
-                Counts(*X.padded(rows)),
-                n_draws,
-                noise,
-                temperature=temperature,
+            plan = Plan(
+                architecture={
+                    "n_features": int(self.n_features_in_),
+                    "n_components": int(self.n_components),
+                    "n_samples": int(n_samples),  # each document has rates of its own
+                    "prior_rate": float(self.prior_rate),
+                    "background": float(self.background),
+                    "proximity": None if penalty is None else penalty.statistic,
+                },
+                build=partial(
+                    PoissonNetwork,
+                    torch.as_tensor((total / n_samples).astype(np.float32)),
+                    int(self.n_components),
+                    int(n_samples),
+                    prior_rate=float(self.prior_rate),
+                    background=float(self.background),
+                    penalty=penalty,
+                ),
+                objective=partial(
+                    negative_bound, n_draws=int(self.n_draws), temperature=temperature
+                ),
+                optimiser=partial(torch.optim.RMSprop, lr=self.learning_rate),
             )
-            loss, elbo = -found.surrogate.mean(), found.elbo.mean()
-            if penalty is not None:
-                value = network.statistic(penalty.statistic, log_rates)
-                loss = loss + penalty(value, step, elbo * len(rows))
-            return Outcome(loss, elbo, temperature)
+            return self._fit(X, plan, keep, resume)
 
-        return outcome
+
+def negative_bound(
+    network: PoissonNetwork,
+    X: SparseRows,
+    noise: Noise,
+    *,
+    n_draws: int,
+    temperature: Temperature,
+) -> Callable[[Any, int], Outcome]:
+    """Return what a fit of topics of counts minimises.
+
+    Parameters
+    ----------
+    network : PoissonNetwork
+        With the penalty of the fit.
+    X : SparseRows
+        The documents.
+    noise : Noise
+    n_draws : int
+        Draws from q for each document.
+    temperature : Temperature
+        Planned for this fit.
+    """
+
+    def bound(rows: torch.Tensor, t: float) -> Bound:
+        log_rates = network.log_rates[rows]
+        counts = Counts(*X.padded(rows))
+        found = estimate(network, log_rates, counts, n_draws, noise, temperature=t)
+        statistic = partial(network.statistic, log_rates=log_rates)
+        return Bound(found.surrogate.mean(), found.elbo.mean(), statistic)
+
+    return penalised(bound, temperature, network.penalty)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -16,7 +17,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from annealvi._validation import unchanged_on_error
-from annealvi.deep.estimators.base import DeepEstimator, numbers, positive
+from annealvi.deep.estimators.base import (
+    TRAINING_CONSTRAINTS,
+    DeepEstimator,
+    Plan,
+    numbers,
+    positive,
+)
 from annealvi.deep.hvi import Chain
 from annealvi.deep.noise import Noise
 from annealvi.deep.objectives import hvi_elbo, log_evidence_bounds, loss_calibrated
@@ -147,7 +154,7 @@ class HierarchicalPosterior(DeepEstimator):
         "schedule": [None, callable],
         "hidden": [Interval(Integral, 1, None, closed="left")],
         "n_init": [Interval(Integral, 1, None, closed="left")],
-        **DeepEstimator._training_constraints,
+        **TRAINING_CONSTRAINTS,
     }
 
     def __init__(
@@ -213,11 +220,26 @@ class HierarchicalPosterior(DeepEstimator):
         with unchanged_on_error(self) as keep:
             for name in ("lower_bounds_", "lower_bound_", "best_"):
                 self.__dict__.pop(name, None)  # a callback must not take them for its own fit's
-            before = vars(self).get("_training")
+            before = getattr(self, "_training", None)
+            widths = ("dim", "n_transitions", "hidden", "n_init")
+            plan = Plan(
+                architecture={name: int(getattr(self, name)) for name in widths},
+                build=partial(
+                    Chain,
+                    int(self.dim),
+                    int(self.n_transitions),
+                    n_runs=int(self.n_init),
+                    hidden=int(self.hidden),
+                    gate_bias=GATE_BIAS,
+                    weight_scale=WEIGHT_SCALE,
+                ),
+                objective=self._objective,
+                optimiser=partial(torch.optim.Adam, lr=self.learning_rate),
+            )
             try:
-                self._fit(None, keep, resume)
+                self._fit(None, plan, keep, resume)
             finally:
-                if vars(self).get("_training") is not before and self.n_iter_:
+                if getattr(self, "_training", None) is not before and self.n_iter_:
                     self._rank()
         return self
 
@@ -317,20 +339,6 @@ class HierarchicalPosterior(DeepEstimator):
         return below, above
 
     # ----------------------------------------------------------------- details
-
-    def _architecture(self) -> dict[str, Any]:
-        names = ("dim", "n_transitions", "hidden", "n_init")
-        return {name: int(getattr(self, name)) for name in names}
-
-    def _network(self) -> Chain:
-        return Chain(
-            int(self.dim),
-            int(self.n_transitions),
-            n_runs=int(self.n_init),
-            hidden=int(self.hidden),
-            gate_bias=GATE_BIAS,
-            weight_scale=WEIGHT_SCALE,
-        )
 
     def _objective(
         self, network: Chain, X: Any, noise: Noise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -15,14 +16,28 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
+from torch.optim import Adam
 
 from annealvi._validation import canonical_csr, unchanged_on_error
-from annealvi.deep.estimators.base import numbers, positive
-from annealvi.deep.estimators.data import DataEstimator, layer_widths
+from annealvi.deep.estimators.base import (
+    TRAINING_CONSTRAINTS,
+    DeepEstimator,
+    Plan,
+    numbers,
+    positive,
+)
+from annealvi.deep.estimators.data import (
+    EPSILON,
+    Bound,
+    layer_widths,
+    penalised,
+    plan_temperature,
+    steps_per_pass,
+)
 from annealvi.deep.models.sbn import BeliefNetwork
 from annealvi.deep.noise import Noise
 from annealvi.deep.objectives import importance_weighted, leave_one_out
-from annealvi.deep.penalties import ProximityPenalty
+from annealvi.deep.penalties import ProximityPenalty, plan_penalty
 from annealvi.deep.rows import as_rows
 from annealvi.deep.training import Outcome
 from annealvi.inference import Monitor
@@ -32,7 +47,7 @@ from annealvi.temperature import Temperature
 MOST_DRAWS = 5000
 
 
-class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DataEstimator):
+class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstimator):
     r"""Sigmoid belief network of any depth by amortised variational inference.
 
     Layers of bits, each a logistic regression on the one above:
@@ -145,11 +160,11 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Da
     _parameter_constraints: ClassVar[dict] = {
         "hidden": "no_validation",  # layer_widths has the message
         "n_draws": [Interval(Integral, 2, None, closed="left")],
-        "proximity": "no_validation",  # as_penalty has the message
+        "proximity": "no_validation",  # plan_penalty has the message
         "temperature": "no_validation",  # plan_temperature has it
         "initial_weight": [None, Interval(Real, None, None, closed="neither")],
         "initial_prior": [Interval(Real, 0, 1, closed="neither")],
-        **DataEstimator._training_constraints,
+        **TRAINING_CONSTRAINTS,
     }
 
     def __init__(
@@ -209,11 +224,32 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Da
         """
         with unchanged_on_error(self) as keep:
             X = self._check_X(X, reset=True)
-            layer_widths(self.hidden, type(self).__name__)
-            self._plan(X.shape[0])
+            owner, n_steps, n_samples = type(self).__name__, int(self.max_iter), X.shape[0]
+            hidden = layer_widths(self.hidden, owner)
+            penalty = plan_penalty(self.proximity, n_steps, owner)
+            steps = steps_per_pass(n_samples, self.batch_size)
+            temperature = plan_temperature(self.temperature, n_steps, steps, owner)
             total = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()  # exact
-            self._mean = (total / X.shape[0]).astype(np.float32)
-            return self._fit(X, keep, resume)
+            plan = Plan(
+                architecture={
+                    "n_features": int(self.n_features_in_),
+                    "hidden": hidden,
+                    "proximity": None if penalty is None else penalty.statistic,
+                },
+                build=partial(
+                    BeliefNetwork,
+                    torch.as_tensor((total / n_samples).astype(np.float32)),
+                    hidden,
+                    initial_weight=self.initial_weight,
+                    initial_prior=float(self.initial_prior),
+                    penalty=penalty,
+                ),
+                objective=partial(
+                    negative_bound, n_draws=int(self.n_draws), temperature=temperature
+                ),
+                optimiser=partial(Adam, lr=self.learning_rate, eps=EPSILON, fused=True),
+            )
+            return self._fit(X, plan, keep, resume)
 
     def transform(self, X: Any) -> NDArray[np.float32]:
         """q's means of the bits nearest the data: those of deeper layers depend on draws.
@@ -298,41 +334,6 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Da
 
     # ----------------------------------------------------------------- details
 
-    def _architecture(self) -> dict[str, Any]:
-        return {
-            "n_features": int(self.n_features_in_),
-            "hidden": layer_widths(self.hidden, type(self).__name__),
-            "proximity": self._statistic(),
-        }
-
-    def _network(self) -> BeliefNetwork:
-        return BeliefNetwork(
-            torch.as_tensor(self._mean),
-            layer_widths(self.hidden, type(self).__name__),
-            initial_weight=self.initial_weight,
-            initial_prior=float(self.initial_prior),
-            penalty=self._running_penalty(),
-        )
-
-    def _objective(
-        self, network: BeliefNetwork, X: Any, noise: Noise
-    ) -> Callable[[Any, int], Outcome]:
-        n_draws, planned, penalty = int(self.n_draws), self._temperature, network.penalty
-
-        def outcome(rows: Tensor, step: int) -> Outcome:
-            x = X[rows]
-            temperature = 1.0 / planned.inverse(step)
-            draws = network(x, n_draws, noise)
-            surrogate = leave_one_out(draws.log_joint, draws.log_q, temperature=temperature)
-            elbo = (draws.log_joint - draws.log_q).detach().mean()
-            loss = -surrogate.mean()
-            if penalty is not None:
-                value = network.statistic(penalty.statistic, draws)
-                loss = loss + penalty(value, step, elbo * len(x))
-            return Outcome(loss, elbo, temperature)
-
-        return outcome
-
     def _log_weights(
         self, X: Any, n_draws: int, reduce: Callable[[Tensor], Tensor]
     ) -> NDArray[np.float64]:
@@ -376,3 +377,30 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Da
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
+
+
+def negative_bound(
+    network: BeliefNetwork, X: Any, noise: Noise, *, n_draws: int, temperature: Temperature
+) -> Callable[[Any, int], Outcome]:
+    """Return what a fit of a belief network minimises.
+
+    Parameters
+    ----------
+    network : BeliefNetwork
+        With the penalty of the fit.
+    X : Tensor or SparseRows
+        The data.
+    noise : Noise
+    n_draws : int
+        Draws from q for each datum.
+    temperature : Temperature
+        Planned for this fit.
+    """
+
+    def bound(rows: Tensor, t: float) -> Bound:
+        draws = network(X[rows], n_draws, noise)
+        surrogate = leave_one_out(draws.log_joint, draws.log_q, temperature=t)
+        elbo = (draws.log_joint - draws.log_q).detach().mean()
+        return Bound(surrogate.mean(), elbo, partial(network.statistic, ascent=draws))
+
+    return penalised(bound, temperature, network.penalty)

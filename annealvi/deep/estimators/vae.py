@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import torch
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
-from torch import Tensor, nn
-from torch.distributions import Normal
+from torch import Tensor
+from torch.optim import Adam
 
 from annealvi._validation import unchanged_on_error
-from annealvi.deep.estimators.data import DataEstimator, layer_widths
+from annealvi.deep.estimators.base import TRAINING_CONSTRAINTS, Plan
+from annealvi.deep.estimators.data import (
+    EPSILON,
+    Bound,
+    layer_widths,
+    penalised,
+    plan_temperature,
+    steps_per_pass,
+)
 from annealvi.deep.estimators.fitted_vae import FittedAutoencoder
 from annealvi.deep.models.vae import AutoencoderNetwork
 from annealvi.deep.noise import Noise
-from annealvi.deep.objectives import avo
-from annealvi.deep.penalties import ProximityPenalty, gram, statistic
+from annealvi.deep.penalties import ProximityPenalty, plan_penalty
 from annealvi.deep.training import Outcome
 from annealvi.inference import Monitor
 from annealvi.temperature import Temperature
@@ -133,12 +140,12 @@ class VariationalAutoencoder(FittedAutoencoder):
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "hidden": "no_validation",  # layer_widths has the message
-        "proximity": "no_validation",  # as_penalty
+        "proximity": "no_validation",  # plan_penalty
         "temperature": "no_validation",  # plan_temperature
         "n_transitions": [Interval(Integral, 0, None, closed="left")],
         "transition_hidden": [Interval(Integral, 1, None, closed="left")],
         "calibration": [Interval(Real, 0, 1, closed="both")],
-        **DataEstimator._training_constraints,
+        **TRAINING_CONSTRAINTS,
     }
 
     def __init__(
@@ -203,73 +210,74 @@ class VariationalAutoencoder(FittedAutoencoder):
         """
         with unchanged_on_error(self) as keep:
             X = self._check_X(X, reset=True)
-            layer_widths(self.hidden, type(self).__name__)
-            self._plan(len(X))
-            return self._fit(X, keep, resume)
+            owner, n_steps = type(self).__name__, int(self.max_iter)
+            hidden = layer_widths(self.hidden, owner)
+            penalty = plan_penalty(self.proximity, n_steps, owner)
+            steps = steps_per_pass(len(X), self.batch_size)
+            temperature = plan_temperature(self.temperature, n_steps, steps, owner)
+            plan = Plan(
+                architecture={
+                    "n_features": self.n_features_in_,
+                    "n_components": int(self.n_components),
+                    "hidden": hidden,
+                    "n_transitions": int(self.n_transitions),
+                    "transition_hidden": (
+                        int(self.transition_hidden) if self.n_transitions else None
+                    ),
+                    "proximity": None if penalty is None else penalty.statistic,
+                },
+                build=partial(
+                    AutoencoderNetwork,
+                    self.n_features_in_,
+                    int(self.n_components),
+                    hidden,
+                    n_transitions=int(self.n_transitions),
+                    transition_hidden=int(self.transition_hidden),
+                    penalty=penalty,
+                ),
+                objective=partial(
+                    negative_bound, temperature=temperature, calibration=float(self.calibration)
+                ),
+                optimiser=partial(Adam, lr=self.learning_rate, eps=EPSILON, fused=True),
+            )
+            return self._fit(X, plan, keep, resume)
 
-    def _architecture(self) -> dict[str, Any]:
-        return {
-            "n_features": self.n_features_in_,
-            "n_components": int(self.n_components),
-            "hidden": layer_widths(self.hidden, type(self).__name__),
-            "n_transitions": int(self.n_transitions),
-            "transition_hidden": int(self.transition_hidden) if self.n_transitions else None,
-            "proximity": self._statistic(),
-        }
 
-    def _network(self) -> nn.Module:
-        return AutoencoderNetwork(
-            self.n_features_in_,
-            int(self.n_components),
-            layer_widths(self.hidden, type(self).__name__),
-            n_transitions=int(self.n_transitions),
-            transition_hidden=int(self.transition_hidden),
-            penalty=self._running_penalty(),
-        )
+def negative_bound(
+    network: AutoencoderNetwork,
+    X: Any,
+    noise: Noise,
+    *,
+    temperature: Temperature,
+    calibration: float,
+) -> Callable[[Any, int], Outcome]:
+    """Return what a fit of an autoencoder minimises.
 
-    def _objective(
-        self, network: AutoencoderNetwork, X: Any, noise: Noise
-    ) -> Callable[[Any, int], Outcome]:
-        prior = Normal(torch.zeros((), device=X.device), torch.ones((), device=X.device))
+    Parameters
+    ----------
+    network : AutoencoderNetwork
+        With the penalty of the fit.
+    X : Tensor or SparseRows
+        The data.
+    noise : Noise
+    temperature : Temperature
+        Planned for this fit.
+    calibration : float
+        The probability that a step of a chain follows the annealed objectives.
+    """
 
-        def objective(rows: Tensor, step: int) -> Outcome:
-            x, temperature = X[rows], 1.0 / self._temperature.inverse(step)
-            context = network.encoder(x)
-            if network.chain is None:
-                q = network.posterior(context)
-                parts = network.bound(x, q, noise)
-                bound = elbo = (parts.energy + parts.entropy).mean()
-                if temperature != 1:
-                    bound = elbo + (temperature - 1.0) * parts.entropy.mean()
-            else:
-                bound, elbo = self._chain_bound(network, x, context, noise, temperature)
-            loss = -bound
-            if network.penalty is not None:
-                name = network.penalty.statistic
-                if name == "orthogonal":
-                    value = gram(network.encoder_weights())
-                else:
-                    value = statistic(name, network.posterior(context), prior)
-                loss = loss + network.penalty(value, step, elbo.detach() * len(x))
-            return Outcome(loss, elbo, temperature)
-
-        return objective
-
-    def _chain_bound(
-        self, network: AutoencoderNetwork, x: Tensor, context: Tensor, noise: Noise, beta: float
-    ) -> tuple[Tensor, Tensor]:
-        """What a step of a chain follows uphill, and the ELBO."""
-        chain = network.chain
-        assert chain is not None
-        epsilon = chain.draw_noise(len(x), noise)
-        annealed = self.calibration > 0 and noise.coin(float(self.calibration))
-        path = chain(epsilon, context=context, detach=annealed)
-        log_weight = chain.log_weight(path)
-        if not annealed:
-            log_joint = network.log_joint(x, path.z[-1])
-            bound = log_joint - beta * log_weight
+    def bound(rows: Tensor, t: float) -> Bound:
+        x = X[rows]
+        context = network.encoder(x)
+        if network.chain is not None:
+            tempered, elbo = network.chain_bound(
+                x, context, noise, temperature=t, calibration=calibration
+            )
         else:
-            every = network.log_joint(x, path.z[1:])
-            log_joint = every[-1]
-            bound = avo(path, lambda z: every, beta=beta)
-        return bound.mean(), (log_joint - log_weight).mean()
+            parts = network.bound(x, network.posterior(context), noise)
+            tempered = elbo = (parts.energy + parts.entropy).mean()
+            if t != 1:
+                tempered = elbo + (t - 1.0) * parts.entropy.mean()
+        return Bound(tempered, elbo, partial(network.statistic, context=context))
+
+    return penalised(bound, temperature, network.penalty)

@@ -18,9 +18,16 @@ from torch import Tensor, nn
 from torch.distributions import Normal
 from torch.nn import functional
 
-from annealvi.deep.hvi import LEAST_SIGMA, Chain, ContextGaussian, standard_log_density
+from annealvi.deep.gaussians import (
+    LEAST_SIGMA,
+    gaussian_draws,
+    gaussian_log_density,
+    standard_log_density,
+)
+from annealvi.deep.hvi import Chain
 from annealvi.deep.noise import Noise
-from annealvi.deep.penalties import RunningPenalty
+from annealvi.deep.objectives import avo
+from annealvi.deep.penalties import RunningPenalty, gram, statistic
 
 #: Of an amortised chain at its start; with .5 it does not learn.
 CHAIN_SIGMA = 0.05
@@ -60,8 +67,8 @@ class ReLUStack(nn.Module):
         return self.activations(x)[-1]
 
 
-class GaussianHead(ContextGaussian):
-    """q_0, whose means and standard deviations are linear in what the encoder gives.
+class GaussianHead(nn.Module):
+    """q_0, whose means and standard deviations are linear in the output of the encoder.
 
     Parameters
     ----------
@@ -75,8 +82,22 @@ class GaussianHead(ContextGaussian):
         self.spread = nn.Linear(n_in, dim)
 
     def moments(self, context: Tensor | None) -> tuple[Tensor, Tensor]:
-        assert context is not None  # where there is an encoder there always is
+        """Return means and standard deviations of z_0.
+
+        Parameters
+        ----------
+        context : Tensor of shape (..., n_in)
+        """
+        assert context is not None  # the encoder always gives one
         return self.mean(context), functional.softplus(self.spread(context)) + LEAST_SIGMA
+
+    def forward(self, epsilon: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Draw z_0, see :class:`annealvi.deep.gaussians.Base`."""
+        return gaussian_draws(epsilon, *self.moments(context))
+
+    def log_density(self, z: Tensor, context: Tensor | None = None) -> Tensor:
+        """Return log q_0(z_0), see :class:`annealvi.deep.gaussians.Base`."""
+        return gaussian_log_density(z, *self.moments(context))
 
 
 class Parts(NamedTuple):
@@ -223,6 +244,59 @@ class AutoencoderNetwork(nn.Module):
         z = torch.addcmul(q.mean, q.stddev, noise.normal(*q.mean.shape))
         log_prior = standard_log_density(q.mean) - 0.5 * q.variance.sum(dim=-1)
         return Parts(self.log_likelihood(x, z) + log_prior, q.entropy().sum(dim=-1))
+
+    def chain_bound(
+        self, x: Tensor, context: Tensor, noise: Noise, *, temperature: float, calibration: float
+    ) -> tuple[Tensor, Tensor]:
+        r"""The objective of one step of a chain, and its ELBO.
+
+        With probability a, the calibration, the objective is the sum of the annealed
+        objectives, else the ELBO.
+
+        Parameters
+        ----------
+        x : Tensor of shape (n_samples, n_features)
+        context : Tensor of shape (n_samples, n_units)
+            The output of the encoder.
+        noise : Noise
+        temperature : float
+            T, the weight of the entropy of q.
+        calibration : float
+            a in [0, 1].
+
+        Returns
+        -------
+        tempered, elbo : Tensors, scalar
+            Averaged over the data.
+        """
+        chain = self.chain
+        assert chain is not None
+        epsilon = chain.draw_noise(len(x), noise)
+        annealed = calibration > 0 and noise.coin(calibration)
+        path = chain(epsilon, context=context, detach=annealed)
+        log_weight = chain.log_weight(path)
+        if not annealed:
+            log_joint = self.log_joint(x, path.z[-1])
+            bound = log_joint - temperature * log_weight
+        else:
+            every = self.log_joint(x, path.z[1:])
+            log_joint = every[-1]
+            bound = avo(path, lambda z: every, beta=temperature)
+        return bound.mean(), (log_joint - log_weight).mean()
+
+    def statistic(self, name: str, context: Tensor) -> Tensor:
+        """Return a statistic of q_0 for a proximity penalty.
+
+        Parameters
+        ----------
+        name : {"entropy", "kl", "mean_variance", "orthogonal"}
+        context : Tensor of shape (n_samples, n_units)
+            The output of the encoder.
+        """
+        if name == "orthogonal":
+            return gram(self.encoder_weights())
+        prior = Normal(context.new_zeros(()), context.new_ones(()))
+        return statistic(name, self.posterior(context), prior)
 
     def log_weights(self, x: Tensor, n_draws: int, noise: Noise) -> tuple[Tensor, Tensor]:
         r"""Draws of z, and :math:`\log p(x, z) - \log q(z \mid x)` of them.
