@@ -130,22 +130,6 @@ def as_penalty(
     return penalty
 
 
-def plan_penalty(
-    value: Any, n_steps: int, owner: str, statistics: Iterable[str] = STATISTICS
-) -> RunningPenalty | None:
-    """Return the penalty that a `proximity` parameter stands for, planned for a fit.
-
-    Parameters
-    ----------
-    value, owner, statistics
-        See :func:`as_penalty`.
-    n_steps : int
-        Steps of the fit.
-    """
-    penalty = as_penalty(value, owner, statistics)
-    return None if penalty is None else penalty.plan(n_steps)
-
-
 class RunningPenalty(nn.Module):
     """The penalty of a fit under way: a part of what is trained, as it is saved with it.
 

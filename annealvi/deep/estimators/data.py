@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 from torch import Tensor
 
-from annealvi.deep.penalties import RunningPenalty
+from annealvi.deep.penalties import STATISTICS, RunningPenalty, as_penalty
 from annealvi.deep.training import Outcome
 from annealvi.temperature import LocalVariational, Temperature, Variational, as_temperature
 
@@ -65,6 +65,32 @@ def penalised(
     return objective
 
 
+def plan_parameters(
+    estimator: Any, n_samples: int, statistics: Iterable[str] = STATISTICS
+) -> tuple[Temperature, RunningPenalty | None]:
+    """Check the parameters `temperature` and `proximity`, and plan both for a fit.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With these parameters, `max_iter` and `batch_size`.
+    n_samples : int
+        Number of data.
+    statistics : iterable of str
+        Statistics that the estimator's q has.
+
+    Returns
+    -------
+    temperature : Temperature
+    penalty : RunningPenalty or None
+    """
+    owner, n_steps = type(estimator).__name__, int(estimator.max_iter)
+    penalty = as_penalty(estimator.proximity, owner, statistics)
+    steps_per_pass = n_samples / min(int(estimator.batch_size), n_samples)
+    temperature = plan_temperature(estimator.temperature, n_steps, steps_per_pass, owner)
+    return temperature, None if penalty is None else penalty.plan(n_steps)
+
+
 def plan_temperature(value: Any, n_steps: int, steps_per_pass: float, owner: str) -> Temperature:
     """Return the temperature that a `temperature` parameter stands for, planned for a fit.
 
@@ -92,18 +118,6 @@ def plan_temperature(value: Any, n_steps: int, steps_per_pass: float, owner: str
             f"{value!r} instead."
         )
     return temperature.plan(n_steps, steps_per_pass, owner=owner)
-
-
-def steps_per_pass(n_samples: int, batch_size: int) -> float:
-    """Return the number of steps that make one pass over the data.
-
-    Parameters
-    ----------
-    n_samples : int
-    batch_size : int
-        Data per step; a minibatch has at most all of them.
-    """
-    return n_samples / min(int(batch_size), n_samples)
 
 
 def layer_widths(hidden: Any, owner: str) -> list[int]:

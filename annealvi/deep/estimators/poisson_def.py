@@ -18,13 +18,12 @@ from annealvi.deep.estimators.base import TRAINING_CONSTRAINTS, Plan
 from annealvi.deep.estimators.data import (
     Bound,
     penalised,
-    plan_temperature,
-    steps_per_pass,
+    plan_parameters,
 )
 from annealvi.deep.estimators.fitted_poisson import FittedPoissonDEF
 from annealvi.deep.models.poisson import Counts, PoissonNetwork, estimate
 from annealvi.deep.noise import Noise
-from annealvi.deep.penalties import ProximityPenalty, plan_penalty
+from annealvi.deep.penalties import ProximityPenalty
 from annealvi.deep.rows import SparseRows
 from annealvi.deep.training import Outcome
 from annealvi.inference import Monitor
@@ -152,7 +151,7 @@ class PoissonDEF(FittedPoissonDEF):
         "prior_rate": [Interval(Real, 0, None, closed="neither")],
         "background": [Interval(Real, 0, 1, closed="neither")],
         "n_draws": [Interval(Integral, 2, None, closed="left")],
-        "proximity": "no_validation",  # plan_penalty has the message
+        "proximity": "no_validation",  # as_penalty has the message
         "temperature": "no_validation",  # plan_temperature has it
         "n_local_steps": [Interval(Integral, 1, None, closed="left")],
         **TRAINING_CONSTRAINTS,
@@ -217,17 +216,15 @@ class PoissonDEF(FittedPoissonDEF):
         """
         with unchanged_on_error(self) as keep:
             X = self._check_X(X, "fit", reset=True)
-            owner, n_steps, n_samples = type(self).__name__, int(self.max_iter), X.shape[0]
-            penalty = plan_penalty(self.proximity, n_steps, owner, STATISTICS)
-            steps = steps_per_pass(n_samples, self.batch_size)
-            temperature = plan_temperature(self.temperature, n_steps, steps, owner)
+            n_samples = int(X.shape[0])
+            temperature, penalty = plan_parameters(self, n_samples, STATISTICS)
             # half a count more, so that no word is impossible
             total = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel() + 0.5
             plan = Plan(
                 architecture={
                     "n_features": int(self.n_features_in_),
                     "n_components": int(self.n_components),
-                    "n_samples": int(n_samples),  # each document has rates of its own
+                    "n_samples": n_samples,  # each document has rates of its own
                     "prior_rate": float(self.prior_rate),
                     "background": float(self.background),
                     "proximity": None if penalty is None else penalty.statistic,
@@ -236,7 +233,7 @@ class PoissonDEF(FittedPoissonDEF):
                     PoissonNetwork,
                     torch.as_tensor((total / n_samples).astype(np.float32)),
                     int(self.n_components),
-                    int(n_samples),
+                    n_samples,
                     prior_rate=float(self.prior_rate),
                     background=float(self.background),
                     penalty=penalty,

@@ -31,13 +31,12 @@ from annealvi.deep.estimators.data import (
     Bound,
     layer_widths,
     penalised,
-    plan_temperature,
-    steps_per_pass,
+    plan_parameters,
 )
 from annealvi.deep.models.sbn import BeliefNetwork
 from annealvi.deep.noise import Noise
 from annealvi.deep.objectives import importance_weighted, leave_one_out
-from annealvi.deep.penalties import ProximityPenalty, plan_penalty
+from annealvi.deep.penalties import ProximityPenalty
 from annealvi.deep.rows import as_rows
 from annealvi.deep.training import Outcome
 from annealvi.inference import Monitor
@@ -160,7 +159,7 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, De
     _parameter_constraints: ClassVar[dict] = {
         "hidden": "no_validation",  # layer_widths has the message
         "n_draws": [Interval(Integral, 2, None, closed="left")],
-        "proximity": "no_validation",  # plan_penalty has the message
+        "proximity": "no_validation",  # as_penalty has the message
         "temperature": "no_validation",  # plan_temperature has it
         "initial_weight": [None, Interval(Real, None, None, closed="neither")],
         "initial_prior": [Interval(Real, 0, 1, closed="neither")],
@@ -224,11 +223,8 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, De
         """
         with unchanged_on_error(self) as keep:
             X = self._check_X(X, reset=True)
-            owner, n_steps, n_samples = type(self).__name__, int(self.max_iter), X.shape[0]
-            hidden = layer_widths(self.hidden, owner)
-            penalty = plan_penalty(self.proximity, n_steps, owner)
-            steps = steps_per_pass(n_samples, self.batch_size)
-            temperature = plan_temperature(self.temperature, n_steps, steps, owner)
+            hidden = layer_widths(self.hidden, type(self).__name__)
+            temperature, penalty = plan_parameters(self, X.shape[0])
             total = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()  # exact
             plan = Plan(
                 architecture={
@@ -238,7 +234,7 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, De
                 },
                 build=partial(
                     BeliefNetwork,
-                    torch.as_tensor((total / n_samples).astype(np.float32)),
+                    torch.as_tensor((total / X.shape[0]).astype(np.float32)),
                     hidden,
                     initial_weight=self.initial_weight,
                     initial_prior=float(self.initial_prior),

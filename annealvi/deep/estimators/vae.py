@@ -21,13 +21,12 @@ from annealvi.deep.estimators.data import (
     Bound,
     layer_widths,
     penalised,
-    plan_temperature,
-    steps_per_pass,
+    plan_parameters,
 )
 from annealvi.deep.estimators.fitted_vae import FittedAutoencoder
 from annealvi.deep.models.vae import AutoencoderNetwork
 from annealvi.deep.noise import Noise
-from annealvi.deep.penalties import ProximityPenalty, plan_penalty
+from annealvi.deep.penalties import ProximityPenalty
 from annealvi.deep.training import Outcome
 from annealvi.inference import Monitor
 from annealvi.temperature import Temperature
@@ -140,7 +139,7 @@ class VariationalAutoencoder(FittedAutoencoder):
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "hidden": "no_validation",  # layer_widths has the message
-        "proximity": "no_validation",  # plan_penalty
+        "proximity": "no_validation",  # as_penalty
         "temperature": "no_validation",  # plan_temperature
         "n_transitions": [Interval(Integral, 0, None, closed="left")],
         "transition_hidden": [Interval(Integral, 1, None, closed="left")],
@@ -210,11 +209,8 @@ class VariationalAutoencoder(FittedAutoencoder):
         """
         with unchanged_on_error(self) as keep:
             X = self._check_X(X, reset=True)
-            owner, n_steps = type(self).__name__, int(self.max_iter)
-            hidden = layer_widths(self.hidden, owner)
-            penalty = plan_penalty(self.proximity, n_steps, owner)
-            steps = steps_per_pass(len(X), self.batch_size)
-            temperature = plan_temperature(self.temperature, n_steps, steps, owner)
+            hidden = layer_widths(self.hidden, type(self).__name__)
+            temperature, penalty = plan_parameters(self, len(X))
             plan = Plan(
                 architecture={
                     "n_features": self.n_features_in_,
