@@ -1,4 +1,4 @@
-"""Gaussians of independent coordinates: densities, draws, and what chains can start from."""
+"""Gaussians with independent coordinates: densities, draws, and the bases of chains."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-#: softplus alone can underflow, and log sigma with it.
+#: Added to softplus, which alone can underflow to a standard deviation of 0.
 LEAST_SIGMA = 1e-4
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
 def gaussian_log_density(x: Tensor, mean: Tensor, sigma: Tensor) -> Tensor:
-    """log N(x; mean, diag(sigma^2)), summed over the last axis.
+    """Return log N(x; mean, diag(sigma^2)), summed over the last axis.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def gaussian_draws(epsilon: Tensor, mean: Tensor, sigma: Tensor) -> tuple[Tensor
 
 
 def standard_log_density(x: Tensor) -> Tensor:
-    """log N(x; 0, I), summed over the last axis.
+    """Return log N(x; 0, I), summed over the last axis.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def standard_log_density(x: Tensor) -> Tensor:
 
 
 def inverse_softplus(value: float) -> float:
-    """The x with softplus(x) = value.
+    """Return the x with softplus(x) = value.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ class Base(Protocol):
 
 
 class StandardNormal(nn.Module):
-    """The base of a chain that is not amortised: N(0, I), nothing to learn."""
+    """The base of a chain that is not amortised: N(0, I), without parameters."""
 
     def forward(self, epsilon: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
         return epsilon, standard_log_density(epsilon)
