@@ -69,10 +69,10 @@ class Transitions(nn.Module):
         Activation of the hidden layers.
     context : int, default=0
         Number of features of each datum in an amortised chain; 0 means that the chain is not
-        amortised.  With a context the linear maps are
-        weight-normalised, with scales and shifts linear in the context (Krueger et al.
-        2017, *Bayesian hypernetworks*): :math:`(a + A c) \odot \bar W z + B c + b`, where
-        the columns of :math:`\bar W` have length one.
+        amortised.  With a context the linear maps are weight-normalised, with scales and shifts
+        linear in the context (Krueger et al. 2017, *Bayesian hypernetworks*):
+        :math:`(a + A c) \odot \bar W z + B c + b`, where the columns of :math:`\bar W` have
+        length one.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""VariationalAutoencoder: scikit-learn's face over :mod:`annealvi.deep.models.vae`."""
+"""VariationalAutoencoder: the networks of :mod:`annealvi.deep.models.vae` as an estimator."""
 
 from __future__ import annotations
 
@@ -33,91 +33,95 @@ from annealvi.temperature import Temperature
 
 
 class VariationalAutoencoder(FittedAutoencoder):
-    r"""Images by a network of latent Gaussian variables, whose posterior is a network too.
+    r"""Variational autoencoder of images: latent Gaussian variables, decoder and encoder.
 
     .. math::
        z \sim N(0, I), \quad x_d \sim \mathrm{Bern}(\mathrm{decoder}(z)_d), \quad
        q(z \mid x) = N(\mu(x), \mathrm{diag}\,\sigma(x)^2)
 
-    with networks of rectified units, fitted by gradients of the ELBO.  Three ways round poor
-    optima can be added: a penalty on moving q fast (`proximity`), annealing (`temperature`),
-    and a deeper posterior, a chain of `n_transitions` gated transitions from the Gaussian on,
-    each with an annealed target of its own (`calibration`).
+    Encoder and decoder are networks of rectified units, fitted by gradients of the ELBO.  Three
+    options can help against poor optima: a penalty on moving q fast (`proximity`), annealing
+    (`temperature`), and a deeper posterior, in which a chain of `n_transitions` gated transitions
+    follows the Gaussian, each with its own annealed target (`calibration`).
 
     Parameters
     ----------
     n_components : int, default=100
-        Latent variables.
+        Number of latent variables.
 
     hidden : sequence of int, default=(200, 200)
-        Units of the encoder's layers, from the pixels on; the decoder mirrors them.
+        Units of each layer of the encoder, the layer nearest the pixels first.  The decoder has
+        the same layers in reverse order.
 
     proximity : None, {"orthogonal", "entropy", "kl", "mean_variance"} or ProximityPenalty, \
             default=None
-        What q pays for leaving where it has been: a statistic, or an object of
-        :class:`annealvi.deep.ProximityPenalty` with a magnitude too.  ``"orthogonal"`` is of
-        the weights of all layers that lead to q; the others are of the Gaussian q.
+        Penalty on moving q away from its recent past: the name of a statistic, or a
+        :class:`annealvi.deep.ProximityPenalty` to choose the magnitude too.  ``"orthogonal"`` is
+        computed from the weights of all layers that lead to q, and leaves fewer dead units in the
+        encoder.  The others are statistics of the Gaussian q.
 
     temperature : float, "annealed" or Temperature, default=1
-        T >= 1, what multiplies the entropy of q: a number, ``"annealed"`` or an object of
-        :mod:`annealvi.temperature`.
+        T of each step: a number >= 1, ``"annealed"``, or an object of :mod:`annealvi.temperature`
+        that follows a plan.  T multiplies the entropy of q, whatever the `form` of the object.
+        Values above 1 keep q broad, so that the fit explores; 1 is plain variational inference.
 
     n_transitions : int, default=0
-        T, the transitions of the posterior's chain.
+        T, the number of transitions that follow the Gaussian in the posterior.  0 gives the
+        usual autoencoder; a chain makes steps slower.
 
     transition_hidden : int, default=64
         Units of the hidden layer of each transition.
 
     calibration : float, default=0.0
         a in [0, 1]: the probability that a step follows the annealed objectives, with the
-        targets :math:`p(z) p(x \mid z)^{t/T}`, rather than the ELBO.  It makes no difference
-        without transitions.
+        targets :math:`p(z) p(x \mid z)^{t/T}`, instead of the ELBO.  Not used without
+        transitions.
 
     learning_rate : float, default=1e-3
-        Of Adam.
+        Step size of Adam.  Lower it if the fit diverges.
 
     batch_size : int, default=128
-        Data a step.
+        Images per step.
 
     max_iter : int, default=10000
-        Steps.
+        Number of steps.
 
     device : str, default="cpu"
-        ``"cpu"``, ``"cuda"`` or ``"cuda:<index>"``.
+        Where to fit: ``"cpu"``, ``"cuda"`` or ``"cuda:<index>"``.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the weights and of all draws.  The same seed gives the same fit on a CPU, and
-        up to rounding on a GPU.
+        Seed of the weights and of all draws.  The same seed gives the same fit on a CPU, and on a
+        GPU up to rounding.
 
     verbose : int, default=0
-        Whether to show progress.
+        Whether to show progress (needs tqdm).
 
     callback : callable, default=None
-        Called as ``callback(estimator, monitor)`` after each step; the estimator can be used
-        as it then is.  ``monitor.record(name=value)`` writes into `history_`; raising
+        Called as ``callback(estimator, monitor)`` after each step.  It can use the estimator in
+        its current state.  ``monitor.record(name=value)`` writes into `history_`; raising
         ``StopIteration`` ends the fit.
 
     Attributes
     ----------
     network_ : AutoencoderNetwork
-        The PyTorch module.
+        The PyTorch module with encoder, posterior and decoder.
 
     temperature_path_ : ndarray of shape (n_iter_,)
-        T of each step.
+        Temperature of each step.
 
     history_ : dict of str to ndarray
-        About a thousand records: ``pass``, ``step``, ``temperature``, ``seconds``, ``elbo``
-        (a datum's at T = 1, the mean over the minibatches since the record before; of steps
-        with annealed objectives too).
+        About a thousand records of ``pass``, ``step``, ``temperature``, ``seconds`` and ``elbo``
+        (per datum at T = 1, averaged over the minibatches since the last record, including those
+        with annealed objectives).
 
     n_iter_ : int
-        Steps done.
+        Number of steps made.
 
     n_features_in_ : int
         Number of pixels.
 
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the pixels, where X has string column names.
+        Names of the pixels, if X has string column names.
 
     References
     ----------
@@ -189,11 +193,11 @@ class VariationalAutoencoder(FittedAutoencoder):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Pixels in [0, 1]; what is not 0 or 1 is taken as a probability.
+            Pixels in [0, 1].  Values other than 0 and 1 are taken as probabilities.
         y : Ignored
             Present for API consistency.
         resume : path, optional
-            What `save_state` wrote, to go on from.
+            A file written by `save_state`: the fit continues from there up to `max_iter`.
 
         Returns
         -------
@@ -202,10 +206,10 @@ class VariationalAutoencoder(FittedAutoencoder):
         Raises
         ------
         ValueError
-            If X or a parameter is out of range, or `resume` of another architecture; the
-            estimator stays as it was.
+            If X or a parameter is out of range, or if `resume` has another architecture.  The
+            estimator then stays as it was.
         annealvi.exceptions.DivergenceError
-            If the loss or its gradient is not finite; the last finite state is kept.
+            If the loss or its gradient is not finite.  The last finite state is kept.
         """
         with unchanged_on_error(self) as keep:
             X = self._check_X(X, reset=True)
@@ -247,7 +251,7 @@ def negative_bound(
     temperature: Temperature,
     calibration: float,
 ) -> Callable[[Any, int], Outcome]:
-    """Return what a fit of an autoencoder minimises.
+    """Return the objective that a fit of an autoencoder minimises.
 
     Parameters
     ----------
