@@ -113,9 +113,9 @@ def plan_temperature(value: Any, n_steps: int, steps_per_pass: float, owner: str
     temperature = as_temperature(value, owner)
     if isinstance(temperature, (Variational, LocalVariational)):
         raise ValueError(
-            f"The 'temperature' parameter of {owner} must be one that follows a plan, a float, "
-            f"'annealed', Fixed or Annealed: what is learned needs log C(T) of the model. Got "
-            f"{value!r} instead."
+            f"The 'temperature' parameter of {owner} must be one that follows a plan: a float, "
+            f"'annealed', Fixed or Annealed. Learned temperatures need log C(T), which deep models "
+            f"do not have. Got {value!r} instead."
         )
     return temperature.plan(n_steps, steps_per_pass, owner=owner)
 

@@ -197,8 +197,8 @@ class FittedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepE
         if np.max(X) > 1:
             raise ValueError(
                 f"{type(self).__name__} needs pixels in [0, 1], which are taken as "
-                f"probabilities. X has values up to {np.max(X):g}: divide by the largest that a "
-                "pixel can have, 255 in images of bytes."
+                f"probabilities. X has values up to {np.max(X):g}: divide by the largest value "
+                "that a pixel can have, 255 in images of bytes."
             )
         return X
 

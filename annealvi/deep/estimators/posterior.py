@@ -400,8 +400,8 @@ class HierarchicalPosterior(DeepEstimator):
             (gradient,) = torch.autograd.grad(value.sum(), z, allow_unused=True)
         if gradient is None:
             raise ValueError(
-                f"{name} must be made of PyTorch operations on its argument. What it returned "
-                "has no gradient in it."
+                f"{name} must consist of PyTorch operations on its argument. The tensor that it "
+                "returned has no gradient."
             )
         for what, wrong in (
             ("NaN", torch.isnan(value)),
@@ -414,7 +414,7 @@ class HierarchicalPosterior(DeepEstimator):
                 where = "all" if count == len(z) else f"{count} of"
                 raise ValueError(
                     f"{name} must return finite numbers. Got {what} at {where} {len(z)} points "
-                    f"where an untrained chain leads, one of them {z[wrong][0].tolist()}."
+                    f"drawn from an untrained chain, one of them {z[wrong][0].tolist()}."
                 )
 
     def _rank(self) -> None:
