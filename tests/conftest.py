@@ -59,10 +59,11 @@ def counts():
 
 
 @pytest.fixture
-def load():
+def load(monkeypatch):
     """Load an example by name, as a module that draws without a window."""
     import matplotlib
 
     matplotlib.use("Agg")
+    monkeypatch.syspath_prepend(CHECKOUT / "examples")  # what the examples share lies there
 
     return load_example
