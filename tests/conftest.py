@@ -60,9 +60,11 @@ def counts():
 
 @pytest.fixture
 def load():
-    """Load an example by name, as a module that draws without a window."""
+    """Load an example by name, as a module that draws without a window; close its figures."""
     import matplotlib
 
     matplotlib.use("Agg")
+    from matplotlib import pyplot
 
-    return load_example
+    yield load_example
+    pyplot.close("all")
