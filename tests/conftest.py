@@ -60,10 +60,13 @@ def counts():
 
 @pytest.fixture
 def load(monkeypatch):
-    """Load an example by name, as a module that draws without a window."""
+    """Load an example by name, as a module that draws without a window; close its figures."""
     import matplotlib
 
     matplotlib.use("Agg")
+    from matplotlib import pyplot
+
     monkeypatch.syspath_prepend(CHECKOUT / "examples")  # what the examples share lies there
 
-    return load_example
+    yield load_example
+    pyplot.close("all")

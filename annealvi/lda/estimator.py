@@ -467,7 +467,7 @@ class TemperedLDA(FittedLDA):
             X = self._check_X(X, "fit", reset=True)
             best = fit_best(
                 type(self).__name__,
-                self.get_params(deep=False),
+                vars(self),
                 X,
                 keep_topics=keep_topics,
                 n_threads=n_threads(self.n_jobs),

@@ -351,10 +351,9 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     def _resolved(self, n_topics: int | None = None) -> Settings:
         """The settings for a stream of documents, by default of `n_components` topics."""
-        parameters = self.get_params(deep=False)
-        if n_topics is not None:
-            parameters["n_components"] = n_topics
-        return resolve(parameters, int(min(self.total_samples, 2**53)))
+        # not get_params, which looks the signature up at every call of partial_fit
+        given = vars(self) if n_topics is None else vars(self) | {"n_components": n_topics}
+        return resolve(given, int(min(self.total_samples, 2**53)))
 
     def _wanted_temperature(self, settings: Settings) -> Temperature:
         return as_temperature(settings.temperature, type(self).__name__, KINDS)

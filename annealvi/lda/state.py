@@ -285,34 +285,35 @@ class LDAState:
 
     # -------------------------------------------------------------------- priors
 
-    def checked_priors(self) -> tuple[Prior, Prior]:
-        """The priors as they are now, which the user may have assigned.
+    def check_priors(self) -> None:
+        """Check the priors, if the user has assigned others.
 
         Raises
         ------
         ValueError
-            If one is no prior.
+            If one is not a valid prior.
         """
+        if self._priors_assigned():
+            self._checked_priors()
+
+    def use_priors(self) -> None:
+        """Hand the priors to the model, if the user has assigned others; see `check_priors`."""
+        if self._priors_assigned():
+            self.model.set_priors(*self._checked_priors())
+            self._in_use = self.doc_topic_prior, self.topic_word_prior
+
+    def _priors_assigned(self) -> bool:
+        """Whether the priors are others than the model has."""
+        used, shown = self._in_use, (self.doc_topic_prior, self.topic_word_prior)
+        return used is None or used[0] is not shown[0] or used[1] is not shown[1]
+
+    def _checked_priors(self) -> tuple[Prior, Prior]:
         K, V, dtype = self.model.n_topics, self.model.n_features, self.model.dtype
         shapes = ((V,), (K, V))
         return (
             check_prior(self.doc_topic_prior, "doc_topic_prior_", self.owner, ((K,),), dtype),
             check_prior(self.topic_word_prior, "topic_word_prior_", self.owner, shapes, dtype),
         )
-
-    def use_priors(self) -> None:
-        """Hand the priors to the model, if others were assigned.
-
-        Raises
-        ------
-        ValueError
-            If one is no prior.
-        """
-        used = self._in_use
-        priors = self.doc_topic_prior, self.topic_word_prior
-        if used is None or used[0] is not priors[0] or used[1] is not priors[1]:
-            self.model.set_priors(*self.checked_priors())
-            self._in_use = priors
 
     def _learn_priors(self, names: tuple[str, ...]) -> None:
         """Say which priors the model learns from now on."""
@@ -327,10 +328,8 @@ class LDAState:
 
     def _show_learned_priors(self) -> None:
         """Show the priors that the model has learned, unless others were assigned since."""
-        model, used = self.model, self._in_use
-        if model.learned_priors is None or used is None:
-            return
-        if used[0] is not self.doc_topic_prior or used[1] is not self.topic_word_prior:
+        model = self.model
+        if model.learned_priors is None or self._priors_assigned():
             return
         if np.any(model.alpha != self.doc_topic_prior):
             self.doc_topic_prior = np.array(model.alpha)

@@ -39,7 +39,7 @@ def prepare_portion(
     ValueError
         If a prior is none, or a step of the posterior form would subtract.
     """
-    state.checked_priors()
+    state.check_priors()
     state.model.describe(X, population)
     batch_size, planned = int(settings.batch_size), state.temperature
     if state.planned_for is None or wanted != state.planned_for:
