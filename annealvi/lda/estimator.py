@@ -455,13 +455,13 @@ class TemperedLDA(FittedLDA):
         -------
         ndarray of shape (n_samples, n_components)
         """
-        gamma = self._fit(X, keep_topics=True)
+        gamma = self._fit(X, keep_gamma=True)
         assert gamma is not None
         return self._shares(gamma, normalize)
 
     # ----------------------------------------------------------------- details
 
-    def _fit(self, X: Any, keep_topics: bool = False) -> NDArray | None:
+    def _fit(self, X: Any, keep_gamma: bool = False) -> NDArray | None:
         """Fit from every start and take the best; return gamma if it is to be kept."""
         with unchanged_on_error(self) as commit:
             X = self._check_X(X, "fit", reset=True)
@@ -469,14 +469,14 @@ class TemperedLDA(FittedLDA):
                 type(self).__name__,
                 self.get_params(deep=False),
                 X,
-                keep_topics=keep_topics,
+                keep_gamma=keep_gamma,
                 n_threads=n_threads(self.n_jobs),
                 callback=self._callback(),
                 take=self._take,
                 commit=commit,
             )
         # past the method and what scikit-learn wraps it in
-        best.evaluation.warn(stacklevel=4 + keep_topics)
+        best.evaluation.warn(stacklevel=4 + keep_gamma)
         best.conclude(n_threads(self.n_jobs))
         return best.evaluation.gamma
 

@@ -47,7 +47,7 @@ class Evaluation:
     n_passes : int
         Most passes of the fit.
     stopping : StoppingTest
-    keep_topics : bool
+    keep_gamma : bool
         Whether the topics of `documents` are wanted at the end.
     early_stopping : EarlyStopping or None
     prefix : str
@@ -62,7 +62,7 @@ class Evaluation:
         n_passes: int,
         stopping: StoppingTest,
         *,
-        keep_topics: bool = False,
+        keep_gamma: bool = False,
         early_stopping: EarlyStopping | None = None,
         prefix: str = "",
     ) -> None:
@@ -74,7 +74,7 @@ class Evaluation:
         self.early_stopping = early_stopping
         self.prefix = prefix
         self.gamma: NDArray | None = None
-        if keep_topics:
+        if keep_gamma:
             shape = (documents.shape[0], state.model.n_topics)
             self.gamma = np.empty(shape, state.model.dtype)
         self.last: float | None = None  # at T settled, so comparable with the next

@@ -41,7 +41,7 @@ class Task:
     temperature : Temperature
     n_passes, n_planned : int
         Most passes, and the passes over which T is planned to fall.
-    keep_topics : bool
+    keep_gamma : bool
         Whether the documents' topics are wanted.
     n_starts, n_threads : int
         Starts, and threads of each.
@@ -61,7 +61,7 @@ class Task:
     temperature: Temperature
     n_passes: int
     n_planned: int
-    keep_topics: bool
+    keep_gamma: bool
     n_starts: int
     n_threads: int
     stopping: StoppingTest
@@ -139,7 +139,7 @@ class LDARun:
             task.documents,
             task.n_passes,
             task.stopping,
-            keep_topics=task.keep_topics or isinstance(planned, LocalVariational),
+            keep_gamma=task.keep_gamma or isinstance(planned, LocalVariational),
             early_stopping=self._early_stopping,
             prefix=f"start {number + 1}, " if task.n_starts > 1 else "",
         )
@@ -209,7 +209,7 @@ def fit_best(
     parameters: Mapping[str, Any],
     X: sparse.csr_matrix,
     *,
-    keep_topics: bool,
+    keep_gamma: bool,
     n_threads: int,
     callback: Callable[[Monitor], None] | None,
     take: Callable[[LDAState], None],
@@ -226,7 +226,7 @@ def fit_best(
     parameters : mapping
         Of the estimator.
     X : CSR matrix of shape (n_samples, V)
-    keep_topics : bool
+    keep_gamma : bool
         Whether the documents' topics are wanted.
     n_threads : int
         Of all starts together.
@@ -254,7 +254,7 @@ def fit_best(
         parameters,
         X,
         rng,
-        keep_topics=keep_topics,
+        keep_gamma=keep_gamma,
         n_threads=n_threads if n_workers == 1 else 1,
         callback=callback,
     )
@@ -299,7 +299,7 @@ def plan_fit(
     X: sparse.csr_matrix,
     rng: RandomState,
     *,
-    keep_topics: bool,
+    keep_gamma: bool,
     n_threads: int,
     callback: Callable[[Monitor], None] | None,
 ) -> Task:
@@ -314,7 +314,7 @@ def plan_fit(
     X : CSR matrix of shape (n_samples, V)
     rng : RandomState
         Draws the documents that are held out.
-    keep_topics : bool
+    keep_gamma : bool
     n_threads : int
         Of each start.
     callback : callable or None
@@ -339,7 +339,7 @@ def plan_fit(
         temperature=as_temperature(settings.temperature, owner, KINDS),
         n_passes=n_passes,
         n_planned=n_planned,
-        keep_topics=keep_topics,
+        keep_gamma=keep_gamma,
         n_starts=int(parameters["n_init"]),
         n_threads=n_threads,
         stopping=StoppingTest(*(parameters[name] for name in StoppingTest._fields)),
