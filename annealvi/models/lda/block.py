@@ -327,7 +327,7 @@ def index_words(X: Any, rows: slice, work: Workspace) -> NDArray[np.int64]:
     return work.words[:n_words]
 
 
-def fit_block(
+def run_kernels(
     X: Any,
     rows: slice,
     gamma: NDArray,

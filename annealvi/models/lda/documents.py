@@ -17,9 +17,9 @@ from annealvi.models.lda.block import (
     LocalOptions,
     TopicWeights,
     Workspace,
-    fit_block,
     index_words,
     lengths,
+    run_kernels,
 )
 from annealvi.models.lda.log_partition import DocumentPartition
 from annealvi.models.lda.topics import Topics
@@ -414,7 +414,7 @@ class Documents:
                 call.work.n_threads,
                 want_logs,
             )
-        fit_block(
+        run_kernels(
             call.X,
             rows,
             gamma,
