@@ -265,7 +265,7 @@ class LDAState:
                 after_pass=after_pass,
             )
         finally:
-            self.model.end_fit()
+            self.model.release_buffers()
             self._show_learned_priors()
             if self.monitor.temperature_path:
                 self.monitor.record()

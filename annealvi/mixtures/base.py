@@ -36,7 +36,7 @@ class BatchModel(Model, Protocol):
     def perturb(self, rng: RandomState) -> None:
         """Break the symmetries that heat has made exact, where the model has such."""
 
-    def end_training(self) -> None:
+    def release_buffers(self) -> None:
         """Let go of what only training needs."""
 
 
@@ -173,7 +173,7 @@ class MixtureRun:
                 on_step=self._on_step,
             )
         finally:
-            state.model.end_training()
+            state.model.release_buffers()
 
     def _on_step(self) -> None:
         if self.halt.is_set():

@@ -177,7 +177,7 @@ class FMM:
         scale = PERTURBATION * math.sqrt(2 * self.noise_variance / self.n_features)
         self.means = self.means + scale * rng.standard_normal(self.means.shape)
 
-    def end_training(self) -> None:
+    def release_buffers(self) -> None:
         """Release the arrays that only training needs."""
         self.__dict__.pop("nu", None)
         self.__dict__.pop("_projection", None)

@@ -179,7 +179,7 @@ class GMM:
         square = q.square + q.kappa[:, None] * ((m + noise) ** 2 - m**2)
         self.posterior = replace(q, shift=q.kappa[:, None] * (m + noise), square=square)
 
-    def end_training(self) -> None:
+    def release_buffers(self) -> None:
         """Do nothing: there is nothing to release."""
 
     # ------------------------------------------------------------- Algorithm 1

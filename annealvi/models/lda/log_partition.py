@@ -49,7 +49,7 @@ class DocumentPartition:
         if self._moved >= MOVED:
             self._topics = None
 
-    def let_go(self) -> None:
+    def release_buffers(self) -> None:
         """Keep only what the next steps of a stream can use."""
         self._logs = self._rows = np.empty((0, 0))
 

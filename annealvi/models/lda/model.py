@@ -98,7 +98,7 @@ class LDA:
     learned_priors : LearnedPriors or None
         What learns alpha and eta, where they are to be learned.
     training : Training or None
-        The buffers of training steps, from the first one until :meth:`end_fit`.
+        The buffers of training steps, from the first one until :meth:`release_buffers`.
     """
 
     def __init__(
@@ -488,12 +488,12 @@ class LDA:
 
     # --------------------------------------------------------------------- details
 
-    def end_fit(self) -> None:
+    def release_buffers(self) -> None:
         """Let go of what only training needs."""
         self.documents.gamma = None
         self.training = self._corpus = None
         if self._partition is not None:
-            self._partition.let_go()
+            self._partition.release_buffers()
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"training": None, "_corpus": None}
