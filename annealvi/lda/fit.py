@@ -124,7 +124,7 @@ class LDARun:
         self.state = state = LDAState.begin(
             task.owner, X, task.n_topics, settings, rng, task.n_threads
         )
-        state.model.describe(X, n_samples, float(X.sum(dtype=np.float64)))
+        state.model.set_corpus(X, n_samples, float(X.sum(dtype=np.float64)))
         planned = state.plan(task.temperature, task.n_planned_steps, n_samples / task.batch_size)
         state.follow(task.temperature, planned)
         if task.online:
@@ -154,7 +154,7 @@ class LDARun:
         state, task, X = self.state, self.task, self.task.training
         state.model.start_documents(X.shape[0])
         try:
-            state.run(
+            state.make_passes(
                 X,
                 batch_size=task.batch_size,
                 n_passes=task.n_passes,

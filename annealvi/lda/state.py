@@ -235,7 +235,7 @@ class LDAState:
 
     # --------------------------------------------------------------------- steps
 
-    def run(
+    def make_passes(
         self,
         X: sparse.csr_matrix,
         *,

@@ -40,7 +40,7 @@ def prepare_portion(
         If a prior is none, or a step of the posterior form would subtract.
     """
     state.checked_priors()
-    state.model.describe(X, population)
+    state.model.set_corpus(X, population)
     batch_size, planned = int(settings.batch_size), state.temperature
     if state.planned_for is None or wanted != state.planned_for:
         planned = state.plan(wanted, None, population / batch_size)
@@ -79,7 +79,7 @@ def fit_portion(
             state.after_callback()
 
     state.forget_results()
-    state.run(
+    state.make_passes(
         X,
         batch_size=int(settings.batch_size),
         n_passes=1,

@@ -426,7 +426,7 @@ class LDA:
         )
         return prior.log_mean_word(inverse)
 
-    def describe(
+    def set_corpus(
         self, X: Any, n_documents: float | None = None, n_words: float | None = None
     ) -> None:
         """Say what the corpus is: its first documents or all of them, and how many it has.
