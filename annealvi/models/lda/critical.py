@@ -36,12 +36,12 @@ from annealvi.model import Form
 #: and the least number of documents of a stream that is enough to represent it.
 MOST, LEAST, LEAST_DOCUMENTS = 4000, 4, 100
 #: Taken for the critical temperature where too few documents were seen.
-UNKNOWN = 3.3
+DEFAULT_CRITICAL = 3.3
 #: Index of the singular value that is used: the third, because a few documents with words of
 #: their own can determine the second.
 RANK = 2
 #: The largest temperature that is considered.
-HOTTEST = 100.0
+MAX_CRITICAL = 100.0
 
 
 def critical_temperature(X: Any, n_topics: int, alpha: float, form: Form = "likelihood") -> float:
@@ -80,8 +80,8 @@ def critical_temperature(X: Any, n_topics: int, alpha: float, form: Form = "like
         a = b * b * share * float(polygamma(1, prior + b * share))
         return np.inf if a >= 1 else b * (1.0 + a / (1.0 - a) * sigma**2)
 
-    if growth(1.0 / HOTTEST) >= 1:
-        return HOTTEST
+    if growth(1.0 / MAX_CRITICAL) >= 1:
+        return MAX_CRITICAL
     # growth is at least b, so at the latest topics separate at T = 1
-    inverse = bisect(lambda b: min(growth(b), 2.0) - 1.0, 1.0 / HOTTEST, 1.0, xtol=1e-4)
+    inverse = bisect(lambda b: min(growth(b), 2.0) - 1.0, 1.0 / MAX_CRITICAL, 1.0, xtol=1e-4)
     return round(1.0 / float(inverse), 2)

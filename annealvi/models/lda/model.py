@@ -444,7 +444,7 @@ class LDA:
         """See :mod:`annealvi.models.lda.critical`; a constant where too little was seen."""
         X = self._corpus
         if X is None or X.shape[0] < min(critical.LEAST_DOCUMENTS, self.n_documents or 0):
-            return critical.UNKNOWN
+            return critical.DEFAULT_CRITICAL
         alpha = float(np.mean(self.alpha))
         return critical.critical_temperature(X, self.n_topics, alpha, form)
 
