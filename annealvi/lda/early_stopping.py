@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from annealvi.lda.state import LDAState
-from annealvi.metrics.held_out import log_likelihood_a_word, split_tokens
+from annealvi.metrics.held_out import log_likelihood_per_word, split_tokens
 from annealvi.temperature.base import whole_steps
 
 #: Nats a word that the score must gain within `patience` passes.  Two fits that differ by
@@ -58,7 +58,7 @@ class HeldOutDocuments:
         seen, hidden = self.halves
         gamma = state.infer(seen)
         theta = gamma / gamma.sum(axis=1)[:, np.newaxis]
-        return log_likelihood_a_word(hidden, theta, topics)
+        return log_likelihood_per_word(hidden, theta, topics)
 
 
 def hold_out(

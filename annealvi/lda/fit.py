@@ -80,14 +80,14 @@ class Task:
         return min(int(self.settings.batch_size), n_samples) if self.online else n_samples
 
     @property
-    def steps_a_pass(self) -> int:
+    def steps_per_pass(self) -> int:
         """Steps that make one pass."""
         return -(-self.training.shape[0] // self.batch_size)
 
     @property
     def n_planned_steps(self) -> int:
         """Steps over which T is planned to fall."""
-        return self.n_planned * self.steps_a_pass
+        return self.n_planned * self.steps_per_pass
 
     @property
     def step_size(self) -> Callable[[int], float]:
@@ -128,7 +128,7 @@ class LDARun:
         planned = state.plan(task.temperature, task.n_planned_steps, n_samples / task.batch_size)
         state.follow(task.temperature, planned)
         if task.online:
-            n_steps = task.n_passes * task.steps_a_pass
+            n_steps = task.n_passes * task.steps_per_pass
             check_steps(settings, planned, task.step_size, 0, n_steps)
         self._early_stopping: EarlyStopping | None = None
         if task.held_out is not None:
