@@ -174,7 +174,7 @@ def optimise(
     data : sequence
         Passed to ``model.local_step`` with the rows of each batch.
     temperature : Temperature
-        A planned one, see :meth:`Temperature.plan`.
+        A planned temperature, see :meth:`Temperature.plan`.
     monitor : Monitor
         The fit continues from ``monitor.step``, the number of steps done.
     n_samples, n_passes : int
