@@ -32,15 +32,15 @@ from sklearn.utils.extmath import randomized_svd
 
 from annealvi.model import Form
 
-#: The most documents that are used; the least number of documents and of words that is enough;
-#: and the least number of documents of a stream that is enough to represent it.
+#: The largest number of documents used; the least number of documents and of words required;
+#: and the least number of documents required of a stream.
 MOST, LEAST, LEAST_DOCUMENTS = 4000, 4, 100
-#: Taken for the critical temperature where too few documents were seen.
+#: Used as the critical temperature if too few documents were seen.
 DEFAULT_CRITICAL = 3.3
 #: Index of the singular value that is used: the third, because a few documents with words of
 #: their own can determine the second.
 RANK = 2
-#: The largest temperature that is considered.
+#: The largest critical temperature that is returned.
 MAX_CRITICAL = 100.0
 
 
@@ -53,7 +53,7 @@ def critical_temperature(X: Any, n_topics: int, alpha: float, form: Form = "like
         Word counts.
     n_topics : int
     alpha : float
-        Prior of a document's topics; the mean over topics.
+        Prior of a document's topic proportions; the mean over topics.
     form : {"likelihood", "posterior"}
 
     Returns

@@ -1,4 +1,4 @@
-"""Where topics start: at random, or from documents spread over the corpus by k-means++."""
+"""Starting points of the topics: random, or from documents that k-means++ chooses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.preprocessing import normalize
 
-#: Documents for each topic, and the weight of their counts, where topics start from documents.
+#: Documents for each topic, and the weight of their counts, if topics start from documents.
 SEED_DOCUMENTS, SEED_WEIGHT = 5, 5.0
 #: Seeds are chosen from at least LEAST_SAMPLE documents, or SAMPLE_PER_TOPIC for each topic if
 #: that is more.
