@@ -31,7 +31,7 @@ class Fixed(Temperature):
     Parameters
     ----------
     value : float, default=1.0
-        T >= 1; at 1 the fit is ordinary variational inference.
+        T >= 1; at T = 1 the fit is ordinary variational inference.
     form : {"likelihood", "posterior"}, default="likelihood"
         See :class:`Annealed`.
 
