@@ -49,7 +49,7 @@ class LocalRule(Protocol):
 
 
 class FactorLimits(NamedTuple):
-    """Limits of binary factors; beyond its limits a factor has a temperature of its own.
+    """Limits of binary factors; beyond its limits a factor has its own temperature.
 
     Let a be the best logit of a factor at T = 1.  Within the limits the factor takes it.
     Beyond them it takes the limit or ``centre + inverse * (a - centre)``, whichever lies
@@ -80,8 +80,8 @@ class Tempering(NamedTuple):
     inverse : float or ndarray of shape (n_samples,)
         b = 1/T, one number or one for each datum of the batch.
     form : {"likelihood", "posterior"}
-        What is raised to the power b: the likelihood alone (Mandt et al. 2016) or likelihood
-        and priors (Abrol et al. 2014).
+        Raised to the power b: the likelihood alone (Mandt et al. 2016) or likelihood and
+        priors (Abrol et al. 2014).
     rule : LocalRule or None
         Finds a temperature for each datum; it starts from `inverse`.
     limits : FactorLimits or None

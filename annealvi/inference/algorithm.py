@@ -140,7 +140,7 @@ class Monitor:
 
     @property
     def history(self) -> dict[str, NDArray]:
-        """The records as arrays of equal length, with NaN where a value was not recorded."""
+        """The records as arrays of equal length, with NaN for values that were not recorded."""
         names = dict.fromkeys(self.FIELDS)
         for record in self._records:
             names.update(dict.fromkeys(record))

@@ -155,8 +155,8 @@ class TemperedLDA(FittedLDA):
         With a `callback` they run one after another.
     validation_fraction : float, default=None
         If given, this share of the documents is drawn at random, held out of `fit` and scored
-        after each pass.  The topics with the highest score are kept, whatever T they were
-        found at.
+        after each pass.  The topics with the highest score are kept, at whatever T they
+        were found.
 
         With ``max_iter=None``, T falls over the usual number of passes.  The fit then
         continues at T = 1 while the score improves, up to 5 times the usual number in all.  A

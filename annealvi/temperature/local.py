@@ -83,7 +83,7 @@ class DocumentRule:
 class LocalVariational(Learned):
     r"""A temperature for each document, learned from the data.
 
-    Each document has a latent temperature of its own.  With :math:`b_m = m/M` and prior
+    Each document has its own latent temperature.  With :math:`b_m = m/M` and prior
     :math:`\pi`, a step fits
 
     .. math::
