@@ -1,4 +1,4 @@
-"""What every fitted estimator shows of its fit: the record and the temperature."""
+"""Attributes that all fitted estimators have: the record and the temperature."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from annealvi.temperature.variational import Variational
 
 
 class State(Protocol):
-    """What a fit has, as far as this module needs it.
+    """The parts of a fit's state that this module needs.
 
     Attributes
     ----------
     monitor : Monitor
     temperature : Temperature
-        A planned one, with what it has learned.
+        The planned temperature, with what it has learned.
     """
 
     monitor: Monitor

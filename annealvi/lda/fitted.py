@@ -31,7 +31,7 @@ from annealvi.temperature import Temperature, as_temperature
 class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """The methods and attributes of a fitted estimator; see :class:`annealvi.TemperedLDA`.
 
-    A subclass has the parameters and says how to fit.
+    A subclass defines the parameters and the fit.
     """
 
     # set by `fit`, `partial_fit` or an assignment to `components_`
@@ -48,7 +48,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def transform(
         self, X: Any, *, normalize: bool = True, temperature: float | str = 1.0
     ) -> NDArray:
-        """Infer the topics of documents.  Each row depends only on its own document.
+        """Infer the topic proportions of documents.  Each row depends only on its own document.
 
         Parameters
         ----------
@@ -93,8 +93,8 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             Word counts.
         y : Ignored
         temperature : float or "learned", default=1.0
-            Temperature at which the documents' topics are fitted, see `transform`.  The ELBO
-            itself is always that of T = 1, so that scores can be compared.
+            Temperature at which documents are fitted, see `transform`.  The ELBO itself is
+            always that of T = 1, so that scores can be compared.
 
         Returns
         -------
@@ -233,7 +233,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             self._go_on_from(value, first)
 
     def _go_on_from(self, components: NDArray, first: bool) -> None:
-        """Take given topics as if a fit had found them."""
+        """Use given topics as if a fit had found them."""
         self._validate_params()  # settings follow from them
         settings = self._resolved(components.shape[0])
         wanted, threads = self._wanted_temperature(settings), n_threads(self.n_jobs)
@@ -337,7 +337,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     # ----------------------------------------------------------------- details
 
     def _found(self, value: Any, name: str, when: str) -> Any:
-        """What `fit` has found, if it was there to be found."""
+        """Return a result of the fit; AttributeError if the fit has none."""
         if value is None:
             raise AttributeError(f"{name!r} of {type(self).__name__} is only there after {when}.")
         return value
@@ -359,7 +359,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return as_temperature(settings.temperature, type(self).__name__, KINDS)
 
     def _prediction_tempering(self, temperature: Any, method: str) -> Tempering:
-        """The tempering that the `temperature` parameter of `transform` or `score` means."""
+        """The tempering for a `temperature` parameter of `transform` or `score`."""
         if isinstance(temperature, str) and temperature == "learned":
             learned = self._state.temperature.learned()
             if learned is None:

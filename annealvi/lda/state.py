@@ -1,9 +1,9 @@
-"""What a fit of TemperedLDA has come to, and what can be asked of it.
+"""The state of a fit of TemperedLDA, and the methods that evaluate it.
 
-The estimator has parameters; the state has the fit: the model, the temperature, the record
-and the priors in use.  It knows no parameter of the estimator and holds arrays, numbers,
-strings and objects made of these, so that it can be copied, written to a file or sent to
-another process.
+The estimator has the parameters.  The state has the fit: the model, the temperature, the
+record and the priors in use.  It does not refer to the estimator; `settings` is a copy of the
+parameters in use.  It holds only arrays, numbers, strings and objects made of these, so that it
+can be copied, written to a file or sent to another process.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from annealvi.models.lda.learned_priors import LearnedPriors
 from annealvi.temperature import Fixed, Temperature
 from annealvi.temperature.local import SCORE_GRID
 
-#: Documents that the log partition function of a word is averaged over.
+#: Number of documents over which the log partition function of a word is averaged.
 CORPUS_SAMPLE = 512
-#: Documents that are scored at a time.
+#: Number of documents scored at a time.
 SCORE_BLOCK = 4096
 
 Prior = float | NDArray[np.float64]
@@ -39,15 +39,15 @@ Prior = float | NDArray[np.float64]
 
 @dataclass
 class Results:
-    """What `fit` has found at its end, and what no longer holds once the topics move on.
+    """Results of the end of `fit`.  `partial_fit` drops them; new topics drop `sample`.
 
     Parameters
     ----------
     bound, validation_score : float or None
     init_scores, document_temperatures : ndarray or None
-        What the estimator's attributes of these names with an underscore show.
+        The estimator's attributes `bound_`, `validation_score_` and so on.
     sample : CSR matrix or None
-        Some training documents, what the average document is taken from.
+        Some training documents, over which log C per word is averaged.
     """
 
     bound: float | None = None
@@ -59,21 +59,21 @@ class Results:
 
 @dataclass
 class LDAState:
-    """A fit of TemperedLDA, at any step of it.
+    """The state of a fit of TemperedLDA, at any step.
 
     Parameters
     ----------
     owner : str
         Name of the estimator, for messages.
     model : LDA
-        Topics, priors and the steps that move them.
+        Topics and priors, with the steps that update them.
     doc_topic_prior, topic_word_prior : float or ndarray
-        The priors that the user sees and may assign to; :meth:`use_priors` hands them to the
+        The priors that the user sees and may assign to; :meth:`use_priors` passes them to the
         model.
     temperature : Temperature
-        A planned one, with what it has learned.
+        The planned temperature, with what it has learned.
     planned_for : Temperature or None
-        What it is the plan of; None before there is one.
+        A copy of the user's temperature, before planning; None if nothing was planned yet.
     monitor : Monitor
         The record: steps, passes, temperatures.
     settings : dict or None
@@ -109,7 +109,7 @@ class LDAState:
         rng: RandomState,
         n_threads: int,
     ) -> Self:
-        """A fit that has made no step: the topics are at their starting point.
+        """Return a state before its first step, with the topics at their starting point.
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ class LDAState:
         n_threads: int,
         dtype: np.dtype,
     ) -> Self:
-        """A fit that goes on from given topics.
+        """Return a state with given topics.
 
         Parameters
         ----------
@@ -175,7 +175,7 @@ class LDAState:
     def _of_model(
         cls, owner: str, shape: tuple[int, ...], dtype: np.dtype, settings: Settings
     ) -> Self:
-        """A state around a new model, whose topics are not there yet."""
+        """A state with a new model, whose topics are not initialised yet."""
         K, V = shape
         alpha = check_prior(settings.doc_topic_prior, "doc_topic_prior", owner, ((K,),), dtype)
         shapes = ((V,), (K, V))
@@ -185,9 +185,9 @@ class LDAState:
         return cls(owner, model, alpha, eta)
 
     def moved_to(self, components: NDArray, settings: Settings, n_threads: int) -> Self:
-        """The same fit with other topics, in a model of its own.
+        """Return the same fit with other topics, in a new model.
 
-        Views of the old topics, and copies of the estimator, keep the old model.
+        The old model is not changed, because views and copies may still use it.
 
         Parameters
         ----------
@@ -212,7 +212,7 @@ class LDAState:
         return state
 
     def resume(self, settings: Settings, n_threads: int) -> None:
-        """Give the model the settings, and the priors as they are now."""
+        """Apply the settings and the current priors to the model."""
         model = self.model
         model.documents.options = settings.local_options()
         model.topics.estimate = settings.topic_estimate
@@ -222,20 +222,20 @@ class LDAState:
         self.use_priors()
         priors = self.doc_topic_prior, self.topic_word_prior
         if self._attached is not None and not all(map(np.array_equal, priors, self._attached)):
-            self.temperature.attach(model)  # log C was of other priors
+            self.temperature.attach(model)  # log C was computed with other priors
         self._attached = priors
 
     def plan(self, wanted: Temperature, n_steps: int | None, steps_per_pass: float) -> Temperature:
-        """A plan of a temperature for this model, not yet taken; see :meth:`Temperature.plan`."""
+        """Plan a temperature for this model without using it; see :meth:`Temperature.plan`."""
         return wanted.plan(n_steps, steps_per_pass, model=self.model)
 
     def follow(self, wanted: Temperature, planned: Temperature) -> None:
-        """Take the plan of a temperature, which is copied: the user may set its parameters."""
+        """Use this plan.  `wanted` is copied, because the user may change it later."""
         self.planned_for, self.temperature = clone(wanted), planned
 
     # --------------------------------------------------------------------- steps
 
-    def run(
+    def make_passes(
         self,
         X: sparse.csr_matrix,
         *,
@@ -248,7 +248,7 @@ class LDAState:
     ) -> None:
         """Make passes over documents; see :func:`annealvi.inference.optimise`.
 
-        Whatever ends them, the fit is then in order: steps are recorded, buffers released.
+        Also after an error or interrupt, steps are recorded and buffers released.
         """
         try:
             optimise(
@@ -265,22 +265,22 @@ class LDAState:
                 after_pass=after_pass,
             )
         finally:
-            self.model.end_fit()
+            self.model.release_buffers()
             self._show_learned_priors()
             if self.monitor.temperature_path:
                 self.monitor.record()
 
     def after_step(self) -> None:
-        """Show the priors that the step has learned."""
+        """Update the priors that the user sees with what the step has learned."""
         self._show_learned_priors()
 
     def after_callback(self) -> None:
-        """Take priors that the callback has assigned."""
+        """Use the priors that the callback has assigned."""
         if self.model.learned_priors is not None:
             self.use_priors()
 
     def forget_results(self) -> None:
-        """Drop what is true at the end of `fit` alone."""
+        """Drop the results that hold only at the end of `fit`."""
         self.results = Results()
 
     # -------------------------------------------------------------------- priors
@@ -316,7 +316,7 @@ class LDAState:
         )
 
     def _learn_priors(self, names: tuple[str, ...]) -> None:
-        """Say which priors the model learns from now on."""
+        """Set which priors the model learns from now on."""
         model = self.model
         if not names:
             model.learned_priors = None
@@ -327,7 +327,7 @@ class LDAState:
         model.learned_priors.eta = "topic_word_prior" in names
 
     def _show_learned_priors(self) -> None:
-        """Show the priors that the model has learned, unless others were assigned since."""
+        """Take the learned priors from the model, unless the user has assigned others."""
         model = self.model
         if model.learned_priors is None or self._priors_assigned():
             return
@@ -335,7 +335,7 @@ class LDAState:
             self.doc_topic_prior = np.array(model.alpha)
         if np.any(model.eta != self.topic_word_prior):
             self.topic_word_prior = float(model.eta)
-        # log C is of priors that were set, not of where they are on their way
+        # log C is recomputed when the user sets a prior, not after each learned step
         self._in_use = self._attached = self.doc_topic_prior, self.topic_word_prior
 
     # ----------------------------------------------------------------- questions
@@ -347,14 +347,14 @@ class LDAState:
         *,
         n_threads: int | None = None,
     ) -> NDArray:
-        """gamma of documents.
+        """Infer gamma of documents.
 
         Parameters
         ----------
         X : CSR matrix of shape (n_samples, V)
         tempering : Tempering
         n_threads : int, optional
-            By default those of the fit; so in all methods.
+            Default: that of the fit.  The same holds for all methods.
 
         Returns
         -------
@@ -378,11 +378,11 @@ class LDAState:
         ----------
         X : CSR matrix of shape (n_samples, V)
         tempering : Tempering
-            What documents are fitted at.
+            Temperature at which documents are fitted.
         given : ndarray of shape (n_samples, K), optional
             gamma; inferred if not given.
         out : ndarray of shape (n_samples, K), optional
-            Where inferred gamma is written.
+            Output array for the inferred gamma.
         n_threads : int, optional
         """
         self.use_priors()
@@ -403,7 +403,7 @@ class LDAState:
         population: float | None = None,
         n_threads: int | None = None,
     ) -> float:
-        """The ELBO at T = 1, in nats, of the topics and as many documents as `population`.
+        """The ELBO at T = 1, in nats, of the topics and of `population` documents.
 
         Parameters
         ----------
@@ -460,7 +460,7 @@ class LDAState:
     def _mean_log_partition(
         self, X: sparse.csr_matrix, n_threads: int | None
     ) -> NDArray[np.float64]:
-        """log C(b) a word, averaged over documents."""
+        """log C(b) per word, averaged over documents."""
         log_c = self.model.documents.posterior_log_partition(
             SCORE_GRID, X, self.infer(X, n_threads=n_threads), n_threads=n_threads
         )
@@ -468,7 +468,7 @@ class LDAState:
 
 
 def some_documents(X: sparse.csr_matrix) -> sparse.csr_matrix:
-    """At most CORPUS_SAMPLE documents, at even distances.
+    """At most CORPUS_SAMPLE documents, evenly spaced.
 
     Parameters
     ----------
@@ -485,7 +485,7 @@ def perplexity_of(elbo: float, X: sparse.csr_matrix, population: float | None = 
     elbo : float
         In nats.
     X : CSR matrix of shape (n_samples, V)
-        The documents that it is of.
+        The documents of the ELBO.
     population : float, optional
         Documents that X is a sample of.
     """
@@ -493,4 +493,4 @@ def perplexity_of(elbo: float, X: sparse.csr_matrix, population: float | None = 
     if population is not None:
         n_words *= population / X.shape[0]
     perplexity = float(np.exp(-np.float64(elbo) / n_words))
-    return perplexity if n_words or perplexity else np.nan  # 0 would be the best there is
+    return perplexity if n_words or perplexity else np.nan  # 0 would rank as the best

@@ -20,7 +20,7 @@ def prepare_portion(
     wanted: Temperature,
     n_threads: int,
 ) -> None:
-    """Check one more portion of a stream and give the state what has changed since the last.
+    """Check one more portion of a stream, and update the settings and the temperature.
 
     Parameters
     ----------
@@ -29,18 +29,18 @@ def prepare_portion(
     X : CSR matrix of shape (n_samples, V)
     settings : Settings
     population : float
-        Documents of the whole stream.
+        Number of documents in the whole stream.
     wanted : Temperature
-        Planned anew where it is another than before.
+        Planned again if it differs from that of the last portion.
     n_threads : int
 
     Raises
     ------
     ValueError
-        If a prior is none, or a step of the posterior form would subtract.
+        If a prior is not valid, or if rho T >= 1 in a step of the posterior form.
     """
     state.check_priors()
-    state.model.describe(X, population)
+    state.model.set_corpus(X, population)
     batch_size, planned = int(settings.batch_size), state.temperature
     if state.planned_for is None or wanted != state.planned_for:
         planned = state.plan(wanted, None, population / batch_size)
@@ -58,7 +58,7 @@ def fit_portion(
     population: float,
     callback: Callable[[Monitor], None] | None,
 ) -> None:
-    """Go on with one more portion of a stream, after :func:`prepare_portion`.
+    """Fit one more portion of a stream, after :func:`prepare_portion`.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def fit_portion(
     X : CSR matrix of shape (n_samples, V)
     settings : Settings
     population : float
-        Documents of the whole stream.
+        Number of documents in the whole stream.
     callback : callable or None
         Called with the monitor after each step.
     """
@@ -79,7 +79,7 @@ def fit_portion(
             state.after_callback()
 
     state.forget_results()
-    state.run(
+    state.make_passes(
         X,
         batch_size=int(settings.batch_size),
         n_passes=1,

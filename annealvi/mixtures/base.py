@@ -1,4 +1,4 @@
-"""The fit of a mixture: starts, the record, and what all fitted mixtures show."""
+"""The fit of a mixture: starts, the record, and the attributes of all fitted mixtures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from annealvi.temperature import Fixed, Temperature, Variational
 
 
 class BatchModel(Model, Protocol):
-    """A model that keeps its training data and can say how good its fit of them is."""
+    """A model that keeps its training data and computes its ELBO on them."""
 
     n_samples: int
 
@@ -34,27 +34,27 @@ class BatchModel(Model, Protocol):
         """E_q[log p(x, z | globals)] of the training data, without the base measure."""
 
     def perturb(self, rng: RandomState) -> None:
-        """Break the symmetries that heat has made exact, where the model has such."""
+        """Move components slightly at random, because high T can make them equal or zero."""
 
-    def end_training(self) -> None:
-        """Let go of what only training needs."""
+    def release_buffers(self) -> None:
+        """Release the buffers that only training needs."""
 
 
 @dataclass
 class MixtureState:
-    """A fit of a mixture, at any step of it.
+    """The state of a fit of a mixture, at any step.
 
     Parameters
     ----------
     model : BatchModel
     temperature : Temperature
-        A planned one, with what it has learned.
+        The planned temperature, with what it has learned.
     monitor : Monitor
         The record: steps, temperatures, bounds.
     lower_bound : float
-        The ELBO of a datum, after the last step.
+        Mean ELBO per sample after the last step.
     converged : bool
-        Whether it has changed by less than the tolerance.
+        Whether the last step changed it by less than the tolerance.
     """
 
     model: Any
@@ -111,7 +111,7 @@ def options_of(estimator: Any, n_threads: int) -> Options:
 
 
 class MixtureRun:
-    """A fit on its way; see :class:`annealvi.inference.restarts.Run`.
+    """A fit from one start; see :class:`annealvi.inference.restarts.Run`.
 
     Parameters
     ----------
@@ -120,11 +120,11 @@ class MixtureRun:
     model : BatchModel
         At its starting point.
     temperature : Temperature
-        A planned one.
+        The planned temperature.
     rng : RandomState
-        What the model is perturbed with.
+        Generator for the perturbations of the model.
     number : int
-        Of the start, from 0.
+        Number of the start, from 0.
     options : Options
     adopt : callable
         Called with the state before the callback.
@@ -154,7 +154,7 @@ class MixtureRun:
 
     @property
     def score(self) -> float:
-        """The ELBO of a datum, after the last step."""
+        """Mean ELBO per sample after the last step."""
         return self.state.lower_bound
 
     goodness = score
@@ -173,7 +173,7 @@ class MixtureRun:
                 on_step=self._on_step,
             )
         finally:
-            state.model.end_training()
+            state.model.release_buffers()
 
     def _on_step(self) -> None:
         if self.halt.is_set():
@@ -181,7 +181,7 @@ class MixtureRun:
         state, options = self.state, self.options
         model, temperature, monitor = state.model, state.temperature, state.monitor
         last = monitor.step - 1
-        # of the step just made: a learned temperature has answered it already
+        # T of the step just made; a learned temperature has changed since
         inverse = 1.0 / monitor.temperature if temperature.tempers else 1.0
         tempering = Tempering(inverse, temperature.form)
         elbo = model.elbo()
@@ -233,28 +233,29 @@ def fit_mixture(
     adopt: Callable[[MixtureState], None],
     commit: Callable[[], None],
 ) -> None:
-    """Fit from every starting point; the estimator adopts the best.
+    """Fit from every starting point, and set the estimator's state to the best.
 
-    Starts draw from one generator, in turn.  Where nothing is drawn after a start has begun,
-    because T is fixed, they are drawn first and then fitted side by side.
+    Starts draw from one generator, one after another.  With a fixed T a fit draws no random
+    numbers after its start.  If there is also no callback, all starts are drawn first and then
+    fitted in parallel.
 
     Parameters
     ----------
     X : object
         The data that the model's local step takes.
     start : callable
-        Gives a :class:`BatchModel` at a starting point drawn from a generator.
+        Returns a :class:`BatchModel` at a starting point drawn from the given generator.
     temperature : Temperature
     options : Options
     adopt : callable
-        Makes the estimator show a state.
+        Sets the estimator's state.
     commit : callable
-        Called when an interrupted fit leaves the estimator with what there is.
+        Called when this state must survive a later error.
 
     Warns
     -----
     ConvergenceWarning
-        If `max_iter` came before convergence.
+        If `max_iter` ended the fit before it converged.
     """
     rng = check_random_state(options.random_state)
 
@@ -295,13 +296,13 @@ def _beginning(
 
 
 def _joining(run: MixtureRun, halt: threading.Event) -> MixtureRun:
-    """A run that has begun before, to go on in one thread."""
+    """A run that has begun already, and continues in one thread."""
     run.halt, run.state.model.n_threads = halt, 1
     return run
 
 
 class FittedMixture(Fitted):
-    """What every fitted mixture shows of its state."""
+    """Attributes that all fitted mixtures have."""
 
     # set by `fit`
     _state: MixtureState
@@ -320,7 +321,7 @@ class FittedMixture(Fitted):
 
 
 def sampler(estimator: Any, n_samples: Any, random_state: Any) -> RandomState:
-    """What `sample` draws from, once fitted and asked for a number of data.
+    """Check that the estimator is fitted and `n_samples` valid; return the generator.
 
     Parameters
     ----------
@@ -333,7 +334,7 @@ def sampler(estimator: Any, n_samples: Any, random_state: Any) -> RandomState:
     NotFittedError
         If the estimator is not fitted.
     ValueError
-        If `n_samples` is no positive integer.
+        If `n_samples` is not a positive integer.
     """
     check_is_fitted(estimator)
     if not isinstance(n_samples, Integral) or n_samples < 1:

@@ -86,9 +86,9 @@ def test_a_state_that_goes_on_is_a_stream(counts):
     settings = resolve(lda.get_params(), 120)
     state = pickle.loads(pickle.dumps(vars(lda)["_state"]))
     assert isinstance(state, LDAState)
-    state.model.describe(counts, 120)
+    state.model.set_corpus(counts, 120)
     state.resume(settings, n_threads=1)
-    state.run(
+    state.make_passes(
         counts,
         batch_size=20,
         n_passes=1,
