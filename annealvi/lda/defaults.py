@@ -54,7 +54,7 @@ CONSTRAINTS: dict[str, Any] = {
     "patience": [Interval(Integral, 1, None, closed="left")],
     "callback": [None, callable],
 }
-#: Starts above the critical temperature of the corpus and cools over the whole fit.
+#: Starts near the critical temperature of the corpus and cools over the whole fit.
 COOLING = Annealed("auto", length=1.0)
 #: The temperatures that their names stand for.
 KINDS: dict[str, Temperature] = {

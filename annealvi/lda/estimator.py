@@ -121,7 +121,7 @@ class TemperedLDA(FittedLDA):
         The temperature T of the fit.  Higher temperatures smooth the objective, so that the
         fit depends less on its start.
 
-        - ``"auto"``: ``Annealed("auto", length=1.0)``, which starts above the critical
+        - ``"auto"``: ``Annealed("auto", length=1.0)``, which starts near the critical
           temperature of the corpus and cools over the whole fit; under ``preset="sklearn"``
           T = 1.
         - A number T >= 1: the same T in every step.  1 is plain variational inference.

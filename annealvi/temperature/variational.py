@@ -248,6 +248,11 @@ class Variational(Learned):
         return min(1.0, self._b)
 
     def observe(self, local: LocalStep, scale: float) -> None:
+        """Update q(y) and T from the energy of a step.
+
+        These are variational tempering's updates of the temperature (Mandt et al. 2016, Eqs. 6
+        to 9, with the damping added); the local step and the global step have the other ones.
+        """
         if not self._learns():
             return
         energy = np.nan if local.energy is None else float(np.sum(local.energy))
