@@ -16,7 +16,7 @@ def import_optional(module: str, extra: str, purpose: str) -> ModuleType:
     extra : str
         The extra of annealvi that installs it.
     purpose : str
-        What the module is needed for, for the message.
+        Purpose of the module, for the message.
 
     Raises
     ------

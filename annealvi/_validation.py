@@ -17,9 +17,9 @@ MAX_THREADS = 64
 
 
 def n_threads(n_jobs: int | None) -> int:
-    """The number of threads that `n_jobs` means; None is 1 unless in a joblib context.
+    """The number of threads for `n_jobs`; None means 1 unless in a joblib context.
 
-    joblib is only asked about None.  Its answers for numbers depend on whether processes
+    Only None is passed on to joblib.  Its answers for numbers depend on whether processes
     could be started here, which does not matter for threads.
     """
     if n_jobs is None:
@@ -34,7 +34,7 @@ def n_threads(n_jobs: int | None) -> int:
 
 @contextmanager
 def unchanged_on_error(estimator: Any) -> Iterator[Callable[[], None]]:
-    """Give an estimator its attributes back if its arguments turn out to be wrong.
+    """Restore the attributes of an estimator after an error.
 
     Parameters
     ----------

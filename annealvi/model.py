@@ -49,7 +49,7 @@ class LocalRule(Protocol):
 
 
 class FactorLimits(NamedTuple):
-    """Limits of binary factors; beyond its limits a factor has a temperature of its own.
+    """Limits of binary factors; beyond its limits a factor has its own temperature.
 
     Let a be the best logit of a factor at T = 1.  Within the limits the factor takes it.
     Beyond them it takes the limit or ``centre + inverse * (a - centre)``, whichever lies
@@ -80,8 +80,8 @@ class Tempering(NamedTuple):
     inverse : float or ndarray of shape (n_samples,)
         b = 1/T, one number or one for each datum of the batch.
     form : {"likelihood", "posterior"}
-        What is raised to the power b: the likelihood alone (Mandt et al. 2016) or likelihood
-        and priors (Abrol et al. 2014).
+        Raised to the power b: the likelihood alone (Mandt et al. 2016) or likelihood and
+        priors (Abrol et al. 2014).
     rule : LocalRule or None
         Finds a temperature for each datum; it starts from `inverse`.
     limits : FactorLimits or None
@@ -116,7 +116,7 @@ class Batch(NamedTuple):
 
 @dataclass
 class LocalStep:
-    """What a model returns for a batch.
+    """The result of a model's local step for a batch.
 
     Attributes
     ----------
@@ -124,9 +124,11 @@ class LocalStep:
         Expected sufficient statistics, weighted by b.  The optimiser does not look into
         them, and passes them to ``global_step``.
     energy : ndarray of shape (n_samples,), float or None
-        E_q[log p(x, z | globals)] of each datum or of the batch, not weighted by b and
-        without the base measure h(x, z), which is not tempered.  A model that can compute it
-        cheaply makes it a property, evaluated at the globals of the moment it is read.
+        +E_q[log p(x, z | globals)] of each datum or of the batch, not weighted by b and
+        without the base measure h(x, z), which is not tempered.  It has the sign of a
+        log-likelihood, not that of an energy in physics: larger is better.  A model that can
+        compute it cheaply makes it a property, evaluated at the current globals when it is
+        read.
     entropy : ndarray of shape (n_samples,), float or None
         Entropy of the local factors of each datum or of the batch, less the contribution of
         their untempered priors: ``b * energy + entropy`` is the share of the annealed ELBO.
@@ -134,7 +136,7 @@ class LocalStep:
         log C(T) of the batch at the current q, at the inverse temperatures given to
         :meth:`LocallyNormalised.normalise_at`.
     n_units : float or None
-        Number of terms that the batch's energy is a sum of, if these are not its data but,
+        Number of terms in the sum that is the batch's energy, if these are not its data but,
         for example, words.
     inverse : ndarray of shape (n_samples,) or (K, n_samples) or None
         The inverse temperatures that a :class:`LocalRule` has found, or that follow from
@@ -173,7 +175,7 @@ class Normalised(Protocol):
 
         C(T) normalises the tempered likelihood: h(x, z) p(beta) exp(b (beta t - a(beta)))
         summed and integrated over beta, z and x.  It is called again at every step, so it may
-        depend on hyperparameters that the model learns.  Where the integral over the prior of
+        depend on hyperparameters that the model learns.  If the integral over the prior of
         beta cannot be computed, it may use beta at the current q instead.
         """
 

@@ -1,17 +1,26 @@
 """What each layer of a deep posterior learns: the ELBO against annealed objectives.
 
+Prints how far each posterior is from its target and which modes it found, and draws the
+density of every second layer or so under both objectives, below the targets.
+
     python examples/annealed_layers.py [--energy d] [--transitions 10] [--steps 2000]
         [--runs 1] [--seed 0] [--full] [--output annealed_layers.png]
 
-Redraws Figure 3 of Huang et al. (2018), *Improving explorability in variational inference
+It redraws Figure 3 of Huang et al. (2018), *Improving explorability in variational inference
 with annealed variational objectives*.  A chain of gated Gaussian transitions leads from
-N(0, I) to a mixture of four Gaussians of weights .1, .3, .4 and .2.  Under the ELBO only
-the end of the chain is told what the target is; under AVO each transition has a target of
-its own on the way, f^(t/T) N(0, I)^(1 - t/T), drawn in the first row.
+N(0, I) to a mixture of four Gaussians of weights .1, .3, .4 and .2.  Under the ELBO only the
+end of the chain has a target.  Under annealed variational objectives (AVO) each transition has
+its own, f^(t/T) N(0, I)^(1 - t/T), drawn in the first row.
 
-The table gives, for the runs of each objective, -KL(q || p) estimated with 2,000 draws of the
-reverse chain (mean and standard deviation; an overestimate) and the modes that have draws
-near them.  The figure shows the first run.  ``--full`` makes 5 runs of 10,000 steps.
+Options
+-------
+--energy : the target, a letter of the paper's figure.
+--transitions, --steps, --runs : T, the steps of a fit, and independent fits of each objective.
+--full : 5 runs of 10,000 steps.
+
+The table gives the mean and the standard deviation over the runs of -KL(q || p), estimated with
+2,000 draws of the reverse chain (an overestimate), and the number of modes that have draws near
+them.  The figure shows the first run.
 """
 
 from __future__ import annotations
@@ -21,74 +30,60 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
+from _deep import cell, grid, histogram, show
+from _shared import markdown, mean_and_sd, save
 from matplotlib import pyplot
-from matplotlib.colors import PowerNorm
 from numpy.typing import NDArray
 
 from annealvi.deep import HierarchicalPosterior
 from annealvi.deep.energies import ENERGIES, Energy, modes_found
-from annealvi.deep.hvi import standard_log_density
+from annealvi.deep.gaussians import standard_log_density
 from annealvi.deep.noise import Noise
 
 OBJECTIVES = {"ELBO": "elbo", "AVO": "avo"}
-BINS, DRAWS = 72, 100_000
+DRAWS = 100_000
 EVALUATION = dict(n_draws=500, n_reverse=2000)
 
 
 def densities(energy: Energy, transitions: Sequence[int], n_transitions: int) -> list[NDArray]:
     """The targets of these transitions on a grid, normalised."""
-    edges = torch.linspace(-energy.extent, energy.extent, BINS + 1)
-    centres = (edges[1:] + edges[:-1]) / 2
-    z = torch.stack(torch.meshgrid(centres, centres, indexing="ij"), dim=-1)
-    found = []
+    z, found = grid(energy), []
     for t in transitions:
         alpha = t / n_transitions
         log_f = alpha * energy(z) + (1 - alpha) * standard_log_density(z)
-        cell = (2 * energy.extent / BINS) ** 2
-        found.append((log_f.flatten().softmax(dim=0) / cell).reshape(BINS, BINS).numpy())
+        mass = log_f.flatten().softmax(dim=0).reshape(log_f.shape)
+        found.append((mass / cell(energy)).numpy())
     return found
 
 
-def histogram(draws: NDArray, extent: float) -> NDArray:
-    """How dense draws are in the cells of the same grid."""
-    span = (-extent, extent)
-    counts, _, _ = np.histogram2d(*draws.T, bins=BINS, range=(span, span))
-    return counts / len(draws) / (2 * extent / BINS) ** 2
-
-
 def table(fits: dict[str, HierarchicalPosterior], energy: Energy) -> str:
-    """What the objectives reached, in Markdown."""
-    lines = ["| objective | -KL | modes found, each run | steps |", "|---|---|---|---|"]
+    """What the objectives reached."""
+    rows = []
     for name, posterior in fits.items():
         _, above = posterior.evidence_bounds(**EVALUATION)
         kl = above - energy.log_partition
-        spread = f" ± {kl.std(ddof=1):.3f}" if len(kl) > 1 else ""
         modes = "-"
         if energy.modes:
             draws = posterior.network_.layers(10_000, Noise(1))[-1]
             modes = ", ".join(str(int(n)) for n in modes_found(draws, energy))
-        lines.append(f"| {name} | {kl.mean():.3f}{spread} | {modes} | {posterior.n_iter_} |")
-    return "\n".join(lines)
+        rows.append([name, mean_and_sd(kl, 3), modes, f"{posterior.n_iter_}"])
+    return markdown(["objective", "-KL", "modes found, each run", "steps"], rows)
 
 
 def draw(fits: dict[str, HierarchicalPosterior], energy: Energy, n_transitions: int) -> Any:
-    """A column for each of some transitions; targets above, what was learned below."""
+    """One column for each of some transitions: targets above, what was learned below."""
     shown = sorted({round(t) for t in np.linspace(0, n_transitions, min(n_transitions, 5) + 1)})
     rows = {"target": densities(energy, shown, n_transitions)}
     for name, posterior in fits.items():
         layers = posterior.network_.layers(DRAWS, Noise(2))[shown, 0].numpy()
-        rows[name] = [histogram(layer, energy.extent) for layer in layers]
+        rows[name] = [histogram(layer, energy) for layer in layers]
     figure, axes = pyplot.subplots(
         len(rows), len(shown), figsize=(2 * len(shown), 2 * len(rows)), layout="constrained"
     )
-    # the square root shows small modes; columns share their scale
     for column, t in enumerate(shown):
-        norm = PowerNorm(0.5, 0, np.max(rows["target"][column]))
+        largest = float(np.max(rows["target"][column]))  # a column has one scale
         for ax, (name, images) in zip(axes[:, column], rows.items(), strict=True):
-            span = (-energy.extent, energy.extent) * 2
-            ax.imshow(images[column].T, origin="lower", extent=span, norm=norm, cmap="Purples")
-            ax.set(xticks=[], yticks=[])
+            show(ax, images[column], energy, largest)
             if column == 0:
                 ax.set_ylabel(name, fontsize=12)
         axes[0, column].set_title(f"$z_{{{t}}}$")
@@ -102,8 +97,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--energy", choices=list(ENERGIES), default="d")
     parser.add_argument("--transitions", type=int, default=10)
-    parser.add_argument("--steps", type=int)
-    parser.add_argument("--runs", type=int)
+    parser.add_argument("--steps", type=int, help="of a fit, by default 2,000")
+    parser.add_argument("--runs", type=int, help="of each objective, by default 1")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--full", action="store_true", help="5 runs of 10,000 steps")
     parser.add_argument("--output", default="annealed_layers.png")
@@ -126,8 +121,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         for name, objective in OBJECTIVES.items()
     }
     print(table(fits, energy))
-    draw(fits, energy, arguments.transitions).savefig(arguments.output, dpi=120)
-    print(f"wrote {arguments.output}")
+    save(draw(fits, energy, arguments.transitions), arguments.output)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,27 @@
-"""Does a deep posterior survive a cold start?  The ELBO against annealed objectives.
+"""Whether a deep posterior recovers from a cold start: the ELBO against annealed objectives.
+
+Prints how far each posterior is from its target and how many modes it found.  Draws each
+target, what both objectives learned of it, and -KL against the length of the annealing.
 
     python examples/beta_annealing.py [--energies d] [--fractions 0 0.8] [--steps 2000]
         [--runs 5] [--seed 0] [--full] [--output beta_annealing.png]
 
-Redraws Figure 4 of Huang et al. (2018), *Improving explorability in variational inference
-with annealed variational objectives*.  A weight beta of the entropy's terms rises from .01 to
-1 over a fraction of the fit, as is usual where a model is learned too: at first the posterior
-goes for the best mode alone.  Under AVO it is meant to come back from there.
+It redraws Figure 4 of Huang et al. (2018), *Improving explorability in variational inference
+with annealed variational objectives*.  A weight beta of the entropy's terms rises from .01 to 1
+over a fraction of the fit, as is usual where a model is learned too.  While beta is small the
+posterior moves to the best mode alone.  Annealed variational objectives (AVO) are meant to
+recover the other modes.
 
-The table gives -KL(q || p), estimated with 2,000 draws of the reverse chain (mean and
-standard deviation over the runs; an overestimate), what a lower bound makes of it, and in how
-many modes a run has draws, where the energy has separate ones.  The figure shows each energy
-with draws of the first run of the longest annealing, and -KL of each run (dots) with their
-mean.  ``--full`` takes all six energies and the fractions 0, .2, .4, .6 and .8.
+Options
+-------
+--energies : the targets, letters of the paper's figure.
+--fractions : the parts of the fit over which beta rises.
+--full : all six energies, and the fractions 0, .2, .4, .6 and .8.
+
+The table gives -KL(q || p), estimated with 2,000 draws of the reverse chain (mean and standard
+deviation over the runs; an overestimate), a lower bound of it, and the number of modes in which
+each run has draws, where the energy has separate ones.  The figure shows draws of the first run
+of the longest annealing, and -KL of each run (dots) with their mean.
 """
 
 from __future__ import annotations
@@ -22,9 +31,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
+from _deep import grid, histogram, show
+from _shared import mean_and_sd, save
 from matplotlib import pyplot
-from matplotlib.colors import PowerNorm
 from numpy.typing import NDArray
 
 from annealvi.deep import HierarchicalPosterior
@@ -34,7 +43,7 @@ from annealvi.deep.noise import Noise
 OBJECTIVES = {"ELBO": "elbo", "AVO": "avo"}
 COLOURS = {"ELBO": "C1", "AVO": "C4"}
 FULL = (0.0, 0.2, 0.4, 0.6, 0.8)
-BINS, DRAWS = 72, 50_000
+DRAWS = 50_000
 EVALUATION = dict(n_draws=200, n_reverse=2000)
 
 
@@ -68,17 +77,16 @@ def fit(energy: Energy, objective: str, fraction: float, options: Any) -> Result
 
 def row(energy: Energy, fraction: float, name: str, result: Result) -> str:
     """A row of the table."""
-    spread = f" ± {result.above.std(ddof=1):.3f}" if len(result.above) > 1 else ""
     modes = f"{', '.join(map(str, result.modes))} of {len(energy.modes)}" if result.modes else "-"
     return (
         f"| ({energy.name}) {energy.title} | {fraction:g} | {name} | "
-        f"{result.above.mean():.3f}{spread} | {result.below.mean():.3f} | {modes} | "
+        f"{mean_and_sd(result.above, 3)} | {result.below.mean():.3f} | {modes} | "
         f"{result.seconds:.0f} |"
     )
 
 
 def draw(results: dict[tuple[str, float, str], Result], fractions: Sequence[float]) -> Any:
-    """A row for each energy: what it is, what was learned of it, and how well."""
+    """One row per energy: the target, what was learned of it, and how well."""
     names = list(dict.fromkeys(name for name, _, _ in results))
     figure, axes = pyplot.subplots(
         len(names), 4, figsize=(11, 2.6 * len(names)), layout="constrained", squeeze=False
@@ -86,21 +94,14 @@ def draw(results: dict[tuple[str, float, str], Result], fractions: Sequence[floa
     longest = max(fractions)
     for (image, left, right, curves), name in zip(axes, names, strict=True):
         energy = ENERGIES[name]
-        span = (-energy.extent, energy.extent)
-        edges = torch.linspace(*span, BINS + 1)
-        centres = (edges[1:] + edges[:-1]) / 2
-        z = torch.stack(torch.meshgrid(centres, centres, indexing="ij"), dim=-1)
-        density = (energy(z) - energy.log_partition).exp().numpy()
-        norm = PowerNorm(0.5, 0, density.max())  # the square root shows small modes
+        density = (energy(grid(energy)) - energy.log_partition).exp().numpy()
         shown = {f"({name}) {energy.title}": (image, density)}
         for ax, objective in ((left, "ELBO"), (right, "AVO")):
             draws = results[name, longest, objective].draws
-            counts = np.histogram2d(*draws.T, bins=BINS, range=(span, span))[0]
-            cell = (2 * energy.extent / BINS) ** 2
-            shown[f"{objective}, annealed over {longest:g}"] = (ax, counts / len(draws) / cell)
+            shown[f"{objective}, annealed over {longest:g}"] = (ax, histogram(draws, energy))
         for title, (ax, values) in shown.items():
-            ax.imshow(values.T, origin="lower", extent=span * 2, norm=norm, cmap="Purples")
-            ax.set(xticks=[], yticks=[], title=title)
+            show(ax, values, energy, density.max())
+            ax.set(title=title)
         for objective, colour in COLOURS.items():
             kl = np.array([results[name, fraction, objective].above for fraction in fractions])
             curves.plot(fractions, kl.mean(axis=1), color=colour, label=objective)
@@ -139,8 +140,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 result = fit(ENERGIES[name], objective, fraction, arguments)
                 results[name, fraction, label] = result
                 print(row(ENERGIES[name], fraction, label, result), flush=True)
-    draw(results, fractions).savefig(arguments.output, dpi=100)
-    print(f"wrote {arguments.output}")
+    save(draw(results, fractions), arguments.output, dpi=100)
 
 
 if __name__ == "__main__":

@@ -1,47 +1,53 @@
 """Annealed objectives in an autoencoder whose posterior is a chain of transitions.
 
+Prints a table of the ELBO, the log-likelihood and two gaps for each share of annealed steps.
+Draws the test ELBO along the fits, both gaps, and what the decoder makes of each layer of the
+chain.
+
     python examples/calibrated_autoencoder.py [--seeds 1] [--iterations 500] [--transitions 5]
-                                              [--draws 50] [--full] [--results FILE.json]
-                                              [--output calibrated_autoencoder.png]
+        [--draws 50] [--full] [--output calibrated_autoencoder.png] [--results FILE.json]
 
-Repeats Table 1 of Huang, Tan, Lacoste, Courville (2018), *Improving explorability in
+It repeats Table 1 of Huang, Tan, Lacoste, Courville (2018), *Improving explorability in
 variational inference with annealed variational objectives*, scaled down: a variational
-autoencoder of binary digits with 40 latent variables and a posterior of T = 0 or 5 gated
-transitions on top of the Gaussian one.  With probability a a step follows the annealed
-objectives, whose targets are p(z) p(x | z)^(t / T), and otherwise the ELBO.  A seed draws
-weights and all noise.  --full makes 20,000 iterations of 3 seeds, and 500 draws.
+autoencoder of binary digits with 40 latent variables.  Its posterior is a Gaussian (T = 0) or a
+Gaussian followed by T = 5 gated transitions.  A step follows the annealed objectives, whose
+targets are p(z) p(x | z)^(t / T), with probability a, and otherwise the ELBO.  A seed draws
+weights and all noise.
 
-The digits are read from ``mnist_static_bin.npz`` in the folder that the environment variable
-ANNEALVI_DATA names (default ``../shared/data``): 50,000 images to train on and 10,000 to test.
+Options
+-------
+--transitions : T.
+--draws : draws of the importance sampling for each -log p.
+--full : 20,000 iterations, 3 seeds and 500 draws.
+--results : a file that keeps each run as it ends.  Runs that are in it are not repeated.
 
-The table gives -ELBO of 10,000 training images and of the test images, -log p of 1,000 of
-these by importance sampling with --draws draws, the generalisation gap (the two -ELBO apart) and
-the variational gap (the test -ELBO less -log p, of the same images).  The figure shows what
-the decoder makes of each layer of the chain.  With --results, runs are kept in a file as they
-end, and those in it are not redone.
+The digits are ``mnist_static_bin.npz`` in the folder that the environment variable ANNEALVI_DATA
+names (default ``../shared/data``): 50,000 images for training and 10,000 for the test.
+
+The table gives -ELBO of 10,000 training images and of the test images, and -log p of 1,000 of the
+test images.  The generalisation gap is the difference of the first two.  The variational gap is
+the test -ELBO less -log p of the same 1,000 images.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from _deep import Run, Runs, grouped, parse, parser, recorded, watcher
+from _shared import at_least_one, markdown, mean_and_sd, or_exit, save
 from matplotlib import pyplot
 from numpy.typing import NDArray
 
 from annealvi.datasets import load_images
 from annealvi.deep import VariationalAutoencoder
 from annealvi.deep.noise import Noise
-from annealvi.inference import Monitor
 
 N_COMPONENTS = 40
 N_TEST, N_SCORED = 10_000, 1000
-POINTS = 20  # records along a fit
+POINTS = 20  # scores along a fit
 SHOWN = 5  # test images whose chains are drawn
 
 
@@ -54,11 +60,8 @@ class Digits(NamedTuple):
 
 
 def load() -> Digits:
-    """Read the digits and hold the last out."""
-    try:
-        images = load_images("mnist_static_bin")
-    except FileNotFoundError as error:
-        raise SystemExit(str(error)) from None
+    """Read the digits, and hold out the last ones."""
+    images = or_exit(load_images, "mnist_static_bin")
     n_test = min(N_TEST, len(images.data) // 6)
     return Digits(images.data[:-n_test], images.data[-n_test:], images.shape)
 
@@ -70,17 +73,6 @@ def configurations(n_transitions: int) -> dict[str, dict[str, float]]:
         for a in (0.0, 0.2, 0.5)
     }
     return {"T = 0": dict(n_transitions=0), **chains}
-
-
-def watcher(digits: Digits, iterations: int) -> Callable[[VariationalAutoencoder, Monitor], None]:
-    """A callback that records the score of some test images."""
-    every = max(1, iterations // POINTS)
-
-    def watch(vae: VariationalAutoencoder, monitor: Monitor) -> None:
-        if monitor.step % every == 0:
-            monitor.record(test=vae.score(digits.test[:N_SCORED]))
-
-    return watch
 
 
 def layers(vae: VariationalAutoencoder, X: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -95,31 +87,27 @@ def layers(vae: VariationalAutoencoder, X: NDArray[np.float32]) -> NDArray[np.fl
         return network.logits(z).sigmoid().numpy()
 
 
-def run(
-    digits: Digits, name: str, kind: dict[str, Any], seed: int, n: int, n_draws: int
-) -> dict[str, Any]:
-    """What a fit of n iterations reached, in numbers that JSON can hold."""
+def run(digits: Digits, kind: dict[str, Any], seed: int, n: int, n_draws: int) -> Run:
+    """Fit n steps, and return what they reached in numbers that JSON can hold."""
+    scored = digits.test[:N_SCORED]
+    watch = watcher(n, POINTS, lambda vae: {"test": vae.score(scored)})
     vae = VariationalAutoencoder(
-        N_COMPONENTS, max_iter=n, callback=watcher(digits, n), random_state=seed, **kind
+        N_COMPONENTS, max_iter=n, callback=watch, random_state=seed, **kind
     ).fit(digits.train)
-    scored, history = digits.test[:N_SCORED], vae.history_
-    at = ~np.isnan(history["test"])
+    names = ("step", "test")
     return {
-        "name": name,
-        "seed": seed,
-        "iterations": n,
         "train": float(vae.score(digits.train[:N_TEST])),
         "test": float(vae.score(digits.test)),
         "scored": float(np.mean(vae.elbo(scored, n_draws=20))),
         "log_p": float(np.mean(vae.score_samples(scored, n_draws=n_draws))),
-        "seconds": float(history["seconds"][-1]),
-        "curve": {key: history[key][at].tolist() for key in ("step", "test")},
+        "seconds": float(vae.history_["seconds"][-1]),
+        "curve": dict(zip(names, recorded(vae.history_, *names), strict=True)),
         "layers": np.round(255 * layers(vae, digits.test[:SHOWN])).astype(int).tolist(),
     }
 
 
-#: Columns of the table: of a run's numbers.
-COLUMNS: dict[str, Callable[[dict[str, Any]], float]] = {
+#: Columns of the table, and how each follows from the numbers of a run.
+COLUMNS: dict[str, Callable[[Run], float]] = {
     "train -ELBO": lambda one: -one["train"],
     "test -ELBO": lambda one: -one["test"],
     "test -log p": lambda one: -one["log_p"],
@@ -129,30 +117,18 @@ COLUMNS: dict[str, Callable[[dict[str, Any]], float]] = {
 }
 
 
-def grouped(runs: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """The runs of each configuration."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for one in runs:
-        found.setdefault(one["name"], []).append(one)
-    return found
+def table(runs: list[Run]) -> str:
+    """What the configurations reached."""
+    rows = []
+    for name, mine in grouped(runs, lambda one: one["name"]).items():
+        cells = [mean_and_sd([of(one) for one in mine], 2) for of in COLUMNS.values()]
+        rows.append([name, str(len(mine)), *cells])
+    return markdown(["posterior", "runs", *COLUMNS], rows)
 
 
-def table(runs: list[dict[str, Any]]) -> str:
-    """What the configurations reached, in Markdown."""
-    lines = [f"| posterior | runs | {' | '.join(COLUMNS)} |", "|---" * (2 + len(COLUMNS)) + "|"]
-    for name, mine in grouped(runs).items():
-        cells = []
-        for of in COLUMNS.values():
-            values = [of(one) for one in mine]
-            spread = f" ± {np.std(values, ddof=1):.2f}" if len(mine) > 1 else ""
-            cells.append(f"{np.mean(values):.2f}{spread}")
-        lines.append(f"| {name} | {len(mine)} | {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
-def draw(runs: list[dict[str, Any]], digits: Digits) -> Any:
+def draw(runs: list[Run], digits: Digits) -> Any:
     """Curves, the two gaps, and what the layers of the chains decode to."""
-    methods = grouped(runs)
+    methods = grouped(runs, lambda one: one["name"])
     figure = pyplot.figure(figsize=(11, 6.6), layout="constrained")
     above, below = figure.subfigures(2, 1, height_ratios=[1, 1.05])
     curves, bounds, gaps = above.subplots(1, 3)
@@ -197,33 +173,22 @@ def draw(runs: list[dict[str, Any]], digits: Digits) -> Any:
 
 def main(argv: Sequence[str] | None = None) -> None:
     assert __doc__ is not None
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--iterations", type=int, default=500)
-    parser.add_argument("--transitions", type=int, default=5, help="of the chains")
-    parser.add_argument("--draws", type=int, default=50, help="for each -log p")
-    parser.add_argument("--full", action="store_true", help="20,000 iterations and 3 seeds")
-    parser.add_argument("--output", default="calibrated_autoencoder.png")
-    parser.add_argument("--results", type=Path, help="JSON file of runs")
-    if parser.parse_known_args(argv)[0].full:
-        parser.set_defaults(iterations=20_000, seeds=3, draws=500)
-    arguments = parser.parse_args(argv)
-    iterations, seeds, draws = arguments.iterations, arguments.seeds, arguments.draws
-    if min(iterations, seeds, draws, arguments.transitions) < 1:
-        parser.error("--seeds, --iterations, --draws and --transitions must be at least 1")
-    digits, kept = load(), arguments.results
-    runs = json.loads(kept.read_text()) if kept is not None and kept.exists() else []
-    done = [(one["name"], one["seed"], one["iterations"]) for one in runs]
-    for seed in range(seeds):
+    options = parser(__doc__.splitlines()[0], 500, "calibrated_autoencoder.png")
+    options.add_argument("--transitions", type=int, default=5, help="of the chains")
+    options.add_argument("--draws", type=int, default=50, help="for each -log p")
+    options.add_argument("--full", action="store_true", help="20,000 iterations and 3 seeds")
+    arguments = parse(options, argv, iterations=20_000, seeds=3, draws=500)
+    at_least_one(options, arguments, ("seeds", "iterations", "draws", "transitions"))
+    digits, iterations = load(), arguments.iterations
+    runs = Runs(arguments.results)
+    about = {"iterations": iterations}
+    for seed in range(arguments.seeds):
         for name, kind in configurations(arguments.transitions).items():
-            if (name, seed, iterations) not in done:
-                runs.append(run(digits, name, kind, seed, iterations, draws))
-                if kept is not None:
-                    kept.write_text(json.dumps(runs))
-    runs = [one for one in runs if one["iterations"] == iterations]
-    print(table(runs))
-    draw(runs, digits).savefig(arguments.output, dpi=120)
-    print(f"wrote {arguments.output}")
+            key = about | {"name": name, "seed": seed}
+            if key not in runs:
+                runs.add(key | run(digits, kind, seed, iterations, arguments.draws))
+    print(table(runs.matching(about)))
+    save(draw(runs.matching(about), digits), arguments.output)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,18 @@
 """The annealed ELBO of a Gaussian mixture over its two means, and the paths across it.
 
-Redraws Fig. 1 of Mandt et al. (2016) (T = 20, 13, 8.5, 1) and, with --figure dasvi,
-Fig. 2 of Abrol et al. (2014) (T = 100, 30, 1): hot, the objective has one optimum; below
-the critical temperature, the variance of the data, it breaks into two.  Annealed
-inference follows the one that becomes the better; plain inference (T = 1) ends in
-whichever is nearer.  500 data are drawn from means 4 and -4 with known weights .3 and .7
-and variance 1; the prior variance of the means is 10.
+Draws the ELBO as a landscape at several temperatures, with its local optima and the paths that a
+plain and an annealed fit take.  Prints the number of local optima at each temperature.
 
     python examples/gmm_surface.py
     python examples/gmm_surface.py --figure dasvi
+
+It redraws Fig. 1 of Mandt et al. (2016) (T = 20, 13, 8.5, 1) and, with --figure dasvi, Fig. 2 of
+Abrol et al. (2014) (T = 100, 30, 1).  At high temperatures the objective has one optimum; below
+the critical temperature, the variance of the data, it breaks into two.  The annealed fit follows
+the one that becomes the better.  Plain inference (T = 1) ends in whichever is nearer.
+
+500 data are drawn from means 4 and -4 with known weights .3 and .7 and variance 1.  The prior
+variance of the means is 10.
 """
 
 from __future__ import annotations
@@ -26,9 +30,9 @@ from annealvi.model import Batch, Form, Tempering
 from annealvi.models.gmm import GMM
 
 WEIGHTS, TRUE_MEANS, PRIOR_VARIANCE = np.array([0.3, 0.7]), np.array([4.0, -4.0]), 10.0
-#: So many that the means keep up with the optimum where it moves fast, below T = 15.
+#: Enough for the means to follow the optimum where it moves fast, below T = 15.
 ITERATIONS = 5000
-#: Of both fits: nearer to the worse optimum, in which each mean has the other's data.
+#: Both fits start here, nearer to the worse optimum, in which each mean has the other's data.
 START = np.array([[-3.0], [7.0]])
 FIGURES: dict[str, tuple[Form, tuple[float, ...]]] = {
     "vt": ("likelihood", (20.0, 13.0, 8.5, 1.0)),
@@ -44,7 +48,7 @@ def draw_data(n_samples: int = 500, seed: int = 0) -> NDArray[np.float64]:
 
 
 def surface(X: NDArray, grid: NDArray, tempering: Tempering) -> NDArray[np.float64]:
-    """F(b) a datum at each pair of means: of shape (len(grid), len(grid)), m_1 along rows."""
+    """ELBO per datum at each pair of means, of shape (len(grid), len(grid)), m_1 along rows."""
     model = GMM(
         2,
         1,

@@ -1,27 +1,27 @@
 """Which documents run hot: temperatures of documents, and what their words are.
 
+Prints the hottest and the coolest documents with their words, and draws two histograms: the
+temperatures of true documents, and those of documents made of random words.
+
     python examples/hot_documents.py [--seed 0] [--jobs 2] [--output hot_documents.png]
     python examples/hot_documents.py --full [--corpus reuters21578] [--documents 10000]
 
-Local variational tempering (Mandt et al. 2016) gives each document a temperature.  Here each
-is asked for the one that it would choose for itself against an average document of its length
-(``document_temperatures_``): documents that the topics explain as well as they expect to lie
-near T = 1, documents of words that do not belong together above it.
+Local variational tempering (Mandt et al. 2016) gives each document a temperature.  The one shown
+here is the temperature that a document would choose against an average document of its length
+(``document_temperatures_``).  Documents that the topics explain as well as expected are near
+T = 1; documents whose words do not belong together are above it.
 
-To see whether it does, 5% of the documents, drawn at random, are replaced before the fit by
-as many words from the frequencies of the whole corpus.  The area under the ROC curve (AUC)
-tells how well the temperature separates them from the others, beside that of the likelihood a
-word, which also falls for short documents and for rare subjects.  Then the hottest and the
-coolest of the true documents are printed with their most telling words (frequent here, rare
-elsewhere) and what the corpus says of them.
+As a check, 5% of the documents, drawn at random, are replaced before the fit by as many words
+drawn from the frequencies of the whole corpus.  The area under the ROC curve (AUC) tells how well
+the temperature separates them from the others.  The log-likelihood per word is printed for
+comparison; it also falls for short documents and for rare subjects.  A document is printed with
+its most telling words (frequent in it, rare elsewhere) and what the corpus says about it.
 
-By default on the 3,000 abstracts that come with the package; with --full on a corpus that is
-read from the folder that the environment variable ANNEALVI_DATA names (default
-``../shared/data``): its last --documents.
-
-The AUC by temperature and by likelihood was .986 and .978 on the abstracts, .951 and .908 on
-``--full --corpus arxiv_100k --documents 4000 --topics 50``, .854 and .784 on the short texts of
-``--full --corpus debian_desc --documents 6000``.
+Options
+-------
+default : the 3,000 abstracts that come with the package.
+--full : the last --documents of --corpus, which is read from the folder that the environment
+    variable ANNEALVI_DATA names (default ``../shared/data``).
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
+from _shared import at_least_one, or_exit, save
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.metrics import roc_auc_score
@@ -40,13 +41,13 @@ from annealvi import LocalVariational, TemperedLDA
 from annealvi.datasets import load_arxiv_abstracts, load_corpus
 
 PLANTED = 0.05
-SHORTEST = 20  # words of a document that is printed: less say little either way
-#: Arrays of a corpus that say what a document is, by preference.
+SHORTEST = 20  # words of a document that is printed; shorter ones say little either way
+#: Arrays of a corpus that say what a document is.
 LABELS = ("title", "pkg", "label", "topics", "primary_cat", "year")
 
 
 class Corpus(NamedTuple):
-    """Documents, words, and what is known of a document."""
+    """Documents, words, and what is known about a document."""
 
     X: sparse.csr_matrix
     words: NDArray
@@ -59,10 +60,7 @@ def load(full: bool, name: str, n_documents: int) -> Corpus:
         abstracts = load_arxiv_abstracts()
         categories = abstracts.target_names[abstracts.target]
         return Corpus(abstracts.data, abstracts.feature_names, lambda d: str(categories[d]))
-    try:
-        stored = load_corpus(name)
-    except FileNotFoundError as error:
-        raise SystemExit(str(error)) from None
+    stored = or_exit(load_corpus, name)
     X = stored.data[-n_documents:]
     known = [stored[label][-X.shape[0] :] for label in LABELS if label in stored]
     return Corpus(X, stored.feature_names, lambda d: ", ".join(str(one[d]) for one in known))
@@ -84,7 +82,7 @@ def plant(
 
 
 def log_likelihood(lda: TemperedLDA, X: sparse.csr_matrix) -> NDArray[np.float64]:
-    """log p of a word of each document, given its topics."""
+    """Mean log-likelihood of the words of each document, given its topics."""
     beta = lda.components_ / lda.components_.sum(axis=1, keepdims=True)
     theta = lda.transform(X)
     rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
@@ -93,7 +91,7 @@ def log_likelihood(lda: TemperedLDA, X: sparse.csr_matrix) -> NDArray[np.float64
 
 
 def listing(corpus: Corpus, rows: NDArray, temperatures: NDArray, n_words: int = 9) -> str:
-    """One line a document: temperature, length, what it is, its words."""
+    """One line per document: temperature, length, what it is, its words."""
     rarity = -np.log(np.maximum(1, corpus.X.getnnz(axis=0)) / corpus.X.shape[0])
     lines = []
     for row in rows:
@@ -143,10 +141,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--output", default="hot_documents.png")
     arguments = parser.parse_args(argv)
-    for name in ("documents", "topics", "passes", "show"):
-        value = getattr(arguments, name)
-        if value is not None and value < 1:
-            parser.error(f"--{name} must be at least 1")
+    at_least_one(parser, arguments, ("documents", "topics", "passes", "show"))
     corpus = load(arguments.full, arguments.corpus, arguments.documents)
     X, planted = plant(corpus.X, np.random.RandomState(arguments.seed))
     lda = TemperedLDA(
@@ -177,8 +172,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     for name, rows in (("hottest", order[::-1]), ("coolest", order)):
         print(f"\nThe {name} documents: temperature, words, what they are, their words")
         print(listing(corpus, rows[: arguments.show], temperatures))
-    draw(temperatures, planted, auc).savefig(arguments.output, dpi=120)
-    print(f"\nwrote {arguments.output}")
+    print()
+    save(draw(temperatures, planted, auc), arguments.output)
 
 
 if __name__ == "__main__":

@@ -1,68 +1,81 @@
-"""Proximity penalties on a sigmoid belief network, from a good start and from a bad one.
+"""Proximity penalties on sigmoid belief networks, from a good start and from a bad one.
+
+Prints a table of the ELBO and the log-likelihood of test images for each method, and draws how
+the ELBO of validation images rises along each fit.
 
     python examples/proximity_belief_network.py [--data digits] [--layers 1] [--seeds 1]
         [--iterations 2500] [--full] [--output FILE.png] [--results FILE.json]
 
-Repeats Tables 1 and 2 of Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*,
-scaled down: belief networks of one layer (Table 1) and of three (``--layers 3``, Table 2) on
-binary digits, fitted by variational inference (VI), by deterministic annealing
-(T = max(1, k)) and with penalties k on moving the entropy of q, its KL from the prior, or its
-mean and variance.  k falls from k0 as gamma^(t / iterations); k0 is |ELBO| of the first
-minibatch, as in the paper (gamma = 1e-10), or 10 (gamma = 1e-5).
+It repeats Tables 1 and 2 of Altosaar, Ranganath, Blei (2018), *Proximity Variational
+Inference*, scaled down.  Belief networks of one layer (Table 1) or of three (``--layers 3``,
+Table 2) are fitted to binary digits.  The methods are plain variational inference (VI),
+deterministic annealing with the temperature T = max(1, k), and proximity variational inference
+(PVI): a penalty k on changes of the entropy of q, of its KL divergence from the prior, or of
+its mean and variance.  k falls from k0 as gamma^(t / iterations).  k0 is |ELBO| of the first
+minibatch with gamma = 1e-10, as in the paper, or 10 with gamma = 1e-5.
 
-The good start draws weights as usual.  In the bad one all weights of p are -10 and the prior's
-probabilities .001, so that whatever q says p expects black (the paper's code takes -100 and
-4,000,000 iterations, which have the time to come back from there).
+The good start draws the weights as usual.  In the bad start all weights of p are -10 and the
+prior probabilities are .001, so that p expects black whatever q draws.  (The paper's code
+starts from -100 and makes 4,000,000 iterations, which is long enough to recover from it.)
 
-``--data digits`` are scikit-learn's 1,797 images of 8 x 8 pixels, set where at least half as
-bright as can be, 50 units a layer, Adam at .003.  ``--full`` is 10,000 iterations and 3 seeds.
-``--data mnist_static_bin`` reads that file from the folder that the environment variable
-ANNEALVI_DATA names (default ``../shared/data``), 200 units a layer, Adam at .001.  Images are
-split 8:1:1 into training, validation and test.
+Options
+-------
+--data digits : scikit-learn's 1,797 images of 8 x 8 pixels.  A pixel is 1 if it is at least half
+    as bright as it can be.  Layers have 50 units; Adam's learning rate is .003.
+--data mnist_static_bin : this file in the folder that the environment variable ANNEALVI_DATA
+    names (default ``../shared/data``).  Layers have 200 units; the learning rate is .001.
+--full : 10,000 iterations and 3 seeds.
+--results : a file that keeps each run as it ends.  Runs that are in it are not repeated.
 
-The table gives the test images' ELBO and their log-likelihood by importance weighting with 100
-draws: mean and standard deviation over the seeds.  With --results, runs are kept in a file as
-they end, and those in it are not redone.
+Images are split 8:1:1 into training, validation and test.  The log-likelihood is estimated by
+importance weighting with 100 draws.  The table gives the mean and the standard deviation over
+the seeds.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from _deep import (
+    ANNEALED,
+    PLAIN,
+    Magnitudes,
+    Run,
+    Runs,
+    legend_below,
+    method_names,
+    method_options,
+    of_method,
+    parse,
+    parser,
+    recorded,
+    watcher,
+)
+from _shared import at_least_one, markdown, mean_and_sd, or_exit, save
 from matplotlib import pyplot
 from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
-from annealvi import Annealed
 from annealvi.datasets import load_images
-from annealvi.deep import ProximityPenalty, SigmoidBeliefNetwork
-from annealvi.inference import Monitor
+from annealvi.deep import SigmoidBeliefNetwork
 
 Images = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]
 STARTS: dict[str, dict[str, float]] = {
     "good": {},
     "bad": {"initial_weight": -10.0, "initial_prior": 0.001},
 }
-#: k0 (None: |ELBO| of the first minibatch) and gamma.
-MAGNITUDES: dict[str, tuple[float | None, float]] = {
-    "k0 = ELBO": (None, 1e-10),
-    "k0 = 10": (10.0, 1e-5),
-}
-ANNEALED = "annealing"
+MAGNITUDES: Magnitudes = {"k0 = ELBO": (None, 1e-10), "k0 = 10": (10.0, 1e-5)}
 STATISTICS = {
     "PVI, entropy": "entropy",
     "PVI, KL": "kl",
     "PVI, mean and variance": "mean_variance",
 }
-METHODS = ["VI"] + [f"{name}, {k}" for k in MAGNITUDES for name in (ANNEALED, *STATISTICS)]
+METHODS = method_names(MAGNITUDES, STATISTICS)
 BATCH, DRAWS = 20, 100
-POINTS, N_WATCHED = 25, 500  # records along a fit, and validation images they are of
+POINTS, N_WATCHED = 25, 500  # scores along a fit, and validation images of each
 
 
 def load(name: str) -> Images:
@@ -70,97 +83,66 @@ def load(name: str) -> Images:
     if name == "digits":
         X = (load_digits().data >= 8).astype(np.float32)
     else:
-        try:
-            X = load_images(name).data
-        except FileNotFoundError as error:
-            raise SystemExit(str(error)) from None
+        X = or_exit(load_images, name).data
     X = X[np.random.RandomState(0).permutation(len(X))]
     tenth = len(X) // 10
     return X[: -2 * tenth], X[-2 * tenth : -tenth], X[-tenth:]
 
 
 def network(method: str, start: str, first_elbo: float, **options: Any) -> SigmoidBeliefNetwork:
-    """The estimator of a method.
-
-    Annealing needs k0 before the fit: `first_elbo` is what the penalties find for themselves.
-    """
-    name, _, k = method.rpartition(", ")
-    if name:
-        k0, gamma = MAGNITUDES[k]
-        if name == ANNEALED:
-            first = max(1.0, BATCH * abs(first_elbo) if k0 is None else k0)
-            length = min(1.0, math.log(first) / -math.log(gamma)) or None
-            options["temperature"] = Annealed(first, length, shape="exponential")
-        else:
-            options["proximity"] = ProximityPenalty(STATISTICS[name], magnitude=k0, gamma=gamma)
+    """The estimator of a method; `first_elbo` is the ELBO of an image of the first minibatch."""
+    options |= method_options(method, MAGNITUDES, STATISTICS, BATCH * first_elbo)
     return SigmoidBeliefNetwork(batch_size=BATCH, **STARTS[start], **options)
 
 
-def watcher(
-    validation: NDArray, iterations: int
-) -> Callable[[SigmoidBeliefNetwork, Monitor], None]:
-    """A callback that records the validation score."""
-    every = max(1, iterations // POINTS)
-
-    def watch(sbn: SigmoidBeliefNetwork, monitor: Monitor) -> None:
-        if monitor.step % every == 0:
-            monitor.record(validation=sbn.score(validation[:N_WATCHED]))
-
-    return watch
-
-
-def run(images: Images, method: str, start: str, seed: int, options: dict[str, Any]) -> dict:
-    """What a fit reached, in numbers that JSON can hold."""
+def run(images: Images, method: str, start: str, seed: int, options: dict[str, Any]) -> Run:
+    """Fit once, and return what it reached in numbers that JSON can hold."""
     train, validation, test = images
     options = options | {"random_state": seed}
-    once = network("VI", start, 0.0, **(options | {"max_iter": 1})).fit(train)
+    once = network(PLAIN, start, 0.0, **(options | {"max_iter": 1})).fit(train)
     sbn = network(method, start, once.history_["elbo"][0], **options)
-    sbn.set_params(callback=watcher(validation, int(options["max_iter"]))).fit(train)
-    history = sbn.history_
-    at = ~np.isnan(history["validation"])
+    watched, n_steps = validation[:N_WATCHED], int(options["max_iter"])
+    watch = watcher(n_steps, POINTS, lambda fitted: {"validation": fitted.score(watched)})
+    sbn.set_params(callback=watch).fit(train)
+    steps, curve = recorded(sbn.history_, "step", "validation")
     return {
         "elbo": sbn.score(test, n_draws=20),
         "log_p": float(np.mean(sbn.score_samples(test, n_draws=DRAWS))),
         "validation": sbn.score(validation, n_draws=20),
-        "seconds": float(history["seconds"][-1]),
-        "steps": history["step"][at].tolist(),
-        "curve": history["validation"][at].tolist(),
+        "seconds": float(sbn.history_["seconds"][-1]),
+        "steps": steps,
+        "curve": curve,
     }
 
 
-def started(runs: list[dict[str, Any]]) -> list[str]:
+def started(runs: list[Run]) -> list[str]:
     """The starts that were run."""
     return [start for start in STARTS if any(one["start"] == start for one in runs)]
 
 
-def table(runs: list[dict[str, Any]]) -> str:
-    """What the methods reached from each start, in Markdown."""
+def table(runs: list[Run]) -> str:
+    """What the methods reached from each start."""
     starts = started(runs)
-    head = "| method | runs | " + " | ".join(f"{start} start: ELBO | log p" for start in starts)
-    lines = [head + " | seconds |", "|---" * (2 * len(starts) + 3) + "|"]
+    head = ["method", "runs"]
+    for start in starts:
+        head += [f"{start} start: ELBO", "log p"]
+    rows = []
     for method in METHODS:
         mine = [one for one in runs if one["method"] == method]
         cells = [
-            _mean_and_sd([one[name] for one in mine if one["start"] == start])
+            mean_and_sd([one[name] for one in mine if one["start"] == start], 2)
             for start in starts
             for name in ("elbo", "log_p")
         ]
         counts = {sum(one["start"] == start for one in mine) for start in starts}
         seconds = np.mean([one["seconds"] for one in mine]) if mine else math.nan
         number = "/".join(str(count) for count in sorted(counts))
-        lines.append(f"| {method} | {number} | {' | '.join(cells)} | {seconds:.0f} |")
-    return "\n".join(lines)
+        rows.append([method, number, *cells, f"{seconds:.0f}"])
+    return markdown([*head, "seconds"], rows)
 
 
-def _mean_and_sd(values: list[float]) -> str:
-    if not values:
-        return "–"
-    spread = f" ± {np.std(values, ddof=1):.2f}" if len(values) > 1 else ""
-    return f"{np.mean(values):.2f}{spread}"
-
-
-def draw(runs: list[dict[str, Any]]) -> Any:
-    """Validation curves: a row a start, a column a k0, a colour a method."""
+def draw(runs: list[Run]) -> Any:
+    """Validation curves: one row per start, one column per k0, one colour per method."""
     starts = started(runs)
     figure, axes = pyplot.subplots(
         len(starts),
@@ -173,9 +155,8 @@ def draw(runs: list[dict[str, Any]]) -> Any:
         mine = [one for one in runs if one["start"] == start]
         ends = [one["curve"][-1] for one in mine]
         for ax, k in zip(row, MAGNITUDES, strict=True):
-            for number, name in enumerate(["VI", ANNEALED, *STATISTICS]):
-                method = name if name == "VI" else f"{name}, {k}"
-                curves = [one for one in mine if one["method"] == method]
+            for number, name in enumerate([PLAIN, ANNEALED, *STATISTICS]):
+                curves = of_method(mine, name, k)
                 for i, one in enumerate(curves):
                     colour = f"C{number}"
                     ax.plot(one["steps"], one["curve"], color=colour, alpha=0.35, lw=1)
@@ -186,52 +167,37 @@ def draw(runs: list[dict[str, Any]]) -> Any:
             ax.set_ylim(max(ends) - 2.5 * room, max(ends) + 0.15 * room)
             ax.set(xlabel="iteration", title=f"{start} start, {k}")
         row[0].set_ylabel("validation ELBO (nats an image)")
-    drawn = [ax.get_legend_handles_labels() for ax in axes.flat]
-    lines = {label: line for each in drawn for line, label in zip(*each, strict=True)}
-    figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=5)
+    legend_below(figure, axes.flat, ncols=5)
     return figure
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     assert __doc__ is not None
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", default="digits", help="digits or mnist_static_bin")
-    parser.add_argument("--layers", type=int, default=1)
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--iterations", type=int, default=2500)
-    parser.add_argument("--methods", nargs="+", default=METHODS, metavar="METHOD", choices=METHODS)
-    parser.add_argument("--starts", nargs="+", default=list(STARTS), choices=list(STARTS))
-    parser.add_argument("--full", action="store_true", help="10,000 iterations and 3 seeds")
-    parser.add_argument("--output", default="proximity_belief_network.png")
-    parser.add_argument("--results", type=Path, help="JSON file of runs")
-    if parser.parse_known_args(argv)[0].full:
-        parser.set_defaults(iterations=10_000, seeds=3)
-    arguments = parser.parse_args(argv)
-    iterations, seeds = arguments.iterations, arguments.seeds
-    if min(iterations, seeds, arguments.layers) < 1:
-        parser.error("--seeds, --iterations and --layers must be at least 1")
+    options = parser(__doc__.splitlines()[0], 2500, "proximity_belief_network.png")
+    options.add_argument("--data", default="digits", help="digits or mnist_static_bin")
+    options.add_argument("--layers", type=int, default=1, help="of bits")
+    options.add_argument("--methods", nargs="+", default=METHODS, metavar="METHOD", choices=METHODS)
+    options.add_argument("--starts", nargs="+", default=list(STARTS), choices=list(STARTS))
+    options.add_argument("--full", action="store_true", help="10,000 iterations and 3 seeds")
+    arguments = parse(options, argv, iterations=10_000, seeds=3)
+    at_least_one(options, arguments, ("seeds", "iterations", "layers"))
     images = load(arguments.data)
     small = arguments.data == "digits"
-    options = {
+    settings = {
         "hidden": ([50] if small else [200]) * arguments.layers,
         "learning_rate": 3e-3 if small else 1e-3,
-        "max_iter": iterations,
+        "max_iter": arguments.iterations,
     }
-    kept = arguments.results
-    runs = json.loads(kept.read_text()) if kept is not None and kept.exists() else []
-    about = {"data": arguments.data, "layers": arguments.layers, "iterations": iterations}
-    for seed in range(seeds):
+    runs = Runs(arguments.results)
+    about = {name: getattr(arguments, name) for name in ("data", "layers", "iterations")}
+    for seed in range(arguments.seeds):
         for start in arguments.starts:
             for method in arguments.methods:
                 key = about | {"method": method, "start": start, "seed": seed}
-                if not any(key.items() <= one.items() for one in runs):
-                    runs.append(key | run(images, method, start, seed, options))
-                    if kept is not None:
-                        kept.write_text(json.dumps(runs))
-    runs = [one for one in runs if about.items() <= one.items()]
-    print(table(runs))
-    draw(runs).savefig(arguments.output, dpi=110)
-    print(f"wrote {arguments.output}")
+                if key not in runs:
+                    runs.add(key | run(images, method, start, seed, settings))
+    print(table(runs.matching(about)))
+    save(draw(runs.matching(about)), arguments.output, dpi=110)
 
 
 if __name__ == "__main__":

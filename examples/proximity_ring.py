@@ -1,21 +1,32 @@
 """The ring of starts of proximity variational inference: who comes back to the truth.
 
+Prints a table of how many starts end near the truth under each method, and draws for six of the
+methods an arrow from each start to its end.
+
     python examples/proximity_ring.py [--starts 50] [--seeds 1] [--full]
-                                      [--output proximity_ring.png]
+        [--output proximity_ring.png]
 
-Redraws Figure 1 of Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*.  A
-hundred data are sums of two components, each there with probability 1/2, plus noise of
-variance 1; the truth is (5, 5), and fits start from a ring of radius 95 around it with q(z)
-at 1/2.  Gradient methods take the components as points, 10,000 steps of Adam of .1 (plain
-inference, VI, 4,000): VI; proximity inference (PVI) with the entropy, k0 = |ELBO at the
-start| and gamma = 1e-10; deterministic annealing with the same k.  Coordinate-wise methods
-make at most 200 sweeps: exact ascent with point components, and TemperedFMM plain, annealed
-and under a Proximity temperature.  A seed draws data.  --full takes 100 starts and three
-seeds, and adds slower schedules, other statistics, other rates and Algorithm 1.
+It redraws Figure 1 of Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*.  A
+hundred data are sums of two components, each present with probability 1/2, plus noise of
+variance 1.  The truth is (5, 5).  Fits start from a ring of radius 95 around it, with q(z) at
+1/2.
 
-The table gives, for each seed, how many starts end within 5 of the truth, the median ELBO of
-all (of TemperedFMM: of its components as points, with what `transform` says of the data) and
-the processor's seconds for all fits.  The figure shows the first seed: arrows from starts to ends.
+Gradient methods take the components as points and make 10,000 steps of Adam of size .1 (plain
+inference, VI, 4,000).  They are VI; proximity inference (PVI) with the entropy, k0 = |ELBO at the
+start| and gamma = 1e-10; and deterministic annealing with the same k.  Coordinate-wise methods
+make at most 200 sweeps.  They are exact ascent with point components, and TemperedFMM plain,
+annealed and under a Proximity temperature.
+
+Options
+-------
+--starts, --seeds : points of the ring, and data sets.
+--steps : steps of the gradient methods.
+--full : 100 starts and three seeds, and also slower schedules, other statistics, other rates and
+    Algorithm 1.
+
+The table gives, for each seed, how many starts end within 5 of the truth; the median ELBO of all
+fits (for TemperedFMM: of its components as points, with what `transform` says of the data); and
+the processor's seconds for all fits.  The figure shows the first seed.
 """
 
 from __future__ import annotations
@@ -27,6 +38,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from _shared import save
 from matplotlib import pyplot
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
@@ -40,7 +52,7 @@ RADIUS = 95.0
 SAMPLES = 100
 SWEEPS = 200
 NEAR = 5.0
-#: Gives means (starts, 2) and ELBOs (starts,) from data and starts (starts, 2).
+#: Takes data and starts (starts, 2), and returns means (starts, 2) and ELBOs (starts,).
 Method = Callable[[NDArray, NDArray], tuple[NDArray, NDArray]]
 
 
@@ -69,7 +81,7 @@ def gradient(**options: Any) -> Method:
 
 
 def swept(model: BernoulliFactorModel, theta: NDArray, means: NDArray) -> NDArray:
-    """Logits after each factor in turn has gone to its optimum."""
+    """Logits after each factor in turn was set to its optimum."""
     for k in range(theta.shape[1]):
         theta[:, k] = model.gradients(Bernoulli(theta), means)[0][:, k]
     return theta
@@ -167,7 +179,7 @@ SHOWN = {
 
 
 def draw(starts: NDArray, ends: dict[str, NDArray]) -> Any:
-    """Arrows from starts to ends, a panel a method."""
+    """Arrows from starts to ends, one panel per method."""
     figure, axes = pyplot.subplots(
         2, 3, figsize=(11, 7.8), sharex=True, sharey=True, layout="constrained"
     )
@@ -237,7 +249,7 @@ def main(argv: Sequence[str] | None = None) -> dict[str, list[int]]:
     for name, (steps, run) in methods(arguments.full, arguments.steps).items():
         begin = time.process_time()
         with warnings.catch_warnings():
-            # plain inference does switch components off here: that is what is shown
+            # plain inference does switch components off here, which is what the figure shows
             warnings.filterwarnings("ignore", message="All 2 components are switched off")
             warnings.filterwarnings("ignore", message="The ELBO had not converged")
             results = [run(X, starts) for X in data]
@@ -247,8 +259,7 @@ def main(argv: Sequence[str] | None = None) -> dict[str, list[int]]:
         median = np.median(np.concatenate([elbo for _, elbo in results]))
         found = ", ".join(map(str, counts[name]))
         print(f"| {name} | {steps} | {found} | {median:.1f} | {seconds:.1f} |", flush=True)
-    draw(starts, first).savefig(arguments.output, dpi=120)
-    print(f"wrote {arguments.output}")
+    save(draw(starts, first), arguments.output)
     return counts
 
 

@@ -1,17 +1,20 @@
-"""The factorial toy of variational tempering: what each temperature finds of eight shapes.
+"""The factorial toy of variational tempering: how many of eight shapes each temperature finds.
+
+Prints a table of the ELBO and the shapes found by each method.  Draws the ELBO and the
+temperatures along the fits, and the components found by each method below the true shapes.
 
     python examples/toy_factors.py [--seeds 3] [--samples 10000] [--output toy_factors.png]
 
-Redraws Figures 3 (left) and 4 of Mandt et al. (2016), *Variational Tempering*.  Images of
-4 x 4 pixels are sums of some of eight shapes plus noise, and a factorial mixture model with
-the true K = 8, pi = .3, noise variance .1 and component variance .35 has to find the shapes
-from draws of the prior.  Plain variational inference (VI), annealing over 10 and over 100
-iterations (AVI), a temperature learned from the data (VT) and the same as the paper prints it
-start from the same draws and make 200 iterations each.  A seed draws data and start.
+It redraws Figures 3 (left) and 4 of Mandt et al. (2016), *Variational Tempering*.  Images of
+4 x 4 pixels are sums of some of eight shapes plus noise.  A factorial mixture model with the true
+K = 8, pi = .3, noise variance .1 and component variance .35 has to find the shapes, starting from
+draws of the prior.  The methods are plain variational inference (VI), annealing over 10 and over
+100 iterations (AVI), a temperature learned from the data (VT), and the same as the paper prints
+it.  They start from the same draws and make 200 iterations each.  A seed draws data and start.
 
-The table gives the ELBO of a datum at T = 1 (mean and standard deviation over the seeds), the
-shapes recovered (cosine above .95) and the seconds of a fit.  The figure shows the first
-seed's temperatures and components; images are in the order of the true ones they match.
+The table gives the ELBO per datum at T = 1 (mean and standard deviation over the seeds), the
+number of shapes recovered (cosine above .95) and the seconds of a fit.  The figure shows the
+temperatures and the components of the first seed, in the order of the true shapes they match.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from _shared import markdown, mean_and_sd, save
 from matplotlib import pyplot
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
@@ -67,17 +71,13 @@ def matched(components: NDArray, truth: NDArray) -> NDArray:
 
 
 def table(fits: dict[str, list[TemperedFMM]], recovered: dict[str, list[int]]) -> str:
-    """What the methods reached, in Markdown."""
-    lines = ["| method | ELBO a datum | shapes found of 8 | seconds |", "|---|---|---|---|"]
+    """What the methods reached."""
+    rows = []
     for method, fmms in fits.items():
-        elbo = np.array([fmm.lower_bound_ for fmm in fmms])
+        elbo = mean_and_sd([fmm.lower_bound_ for fmm in fmms], 3)
         seconds = np.mean([fmm.history_["seconds"][-1] for fmm in fmms])
-        spread = f" ± {elbo.std(ddof=1):.3f}" if len(elbo) > 1 else ""
-        lines.append(
-            f"| {method} | {elbo.mean():.3f}{spread} | {np.mean(recovered[method]):.2f} "
-            f"| {seconds:.2f} |"
-        )
-    return "\n".join(lines)
+        rows.append([method, elbo, f"{np.mean(recovered[method]):.2f}", f"{seconds:.2f}"])
+    return markdown(["method", "ELBO a datum", "shapes found of 8", "seconds"], rows)
 
 
 def draw(fits: dict[str, list[TemperedFMM]], truth: NDArray) -> Any:
@@ -126,8 +126,8 @@ def draw(fits: dict[str, list[TemperedFMM]], truth: NDArray) -> Any:
 def main(argv: Sequence[str] | None = None) -> None:
     assert __doc__ is not None
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--samples", type=int, default=10_000)
+    parser.add_argument("--seeds", type=int, default=3, help="data sets and starts")
+    parser.add_argument("--samples", type=int, default=10_000, help="images")
     parser.add_argument("--output", default="toy_factors.png")
     arguments = parser.parse_args(argv)
     if min(arguments.seeds, arguments.samples) < 1:
@@ -145,8 +145,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 component_recovery(fmm.components_, toy.components, threshold=FOUND)[0]
             )
     print(table(fits, recovered))
-    draw(fits, truth[0]).savefig(arguments.output, dpi=120)
-    print(f"wrote {arguments.output}")
+    save(draw(fits, truth[0]), arguments.output)
 
 
 if __name__ == "__main__":

@@ -1,26 +1,33 @@
 """Faces by a factorial mixture: held-out pixels while temperatures fall.
 
-    python examples/yale_faces.py [--seeds 1] [--iterations 200] [--full]
-                                  [--start random|prior|data] [--covariance diag|full]
-                                  [--t-max 100] [--jobs 2] [--output yale_faces.png]
+Prints a table of the held-out likelihood and the ELBO that each method reaches.  Draws the
+held-out likelihood and the temperatures along the fits, and the components as faces.
 
-Redraws Figure 3 (middle and right) of Mandt et al. (2016), *Variational Tempering*, on the
-Extended Yale B faces, which are read from ``yaleb_48x42.npz`` (``yaleb_96x84.npz`` with
---full) in the folder that the environment variable ANNEALVI_DATA names (default
-``../shared/data``).
+    python examples/yale_faces.py [--seeds 1] [--iterations 200] [--full]
+        [--start random|prior|data] [--covariance diag|full] [--t-max 100] [--jobs 2]
+        [--output yale_faces.png]
+
+It redraws Figure 3 (middle and right) of Mandt et al. (2016), *Variational Tempering*, on the
+Extended Yale B faces.  The methods are plain variational inference (VI), annealing from T = 6
+over 5 and over 50 iterations (AVI), a temperature learned from the data (VT), and the same as
+the paper prints it.
+
+Options
+-------
+default : ``yaleb_48x42.npz`` in the folder that the environment variable ANNEALVI_DATA names
+    (default ``../shared/data``).
+--full : ``yaleb_96x84.npz`` in the same folder.
+--start : by default all fits start from the same short components (init="random"), whose expected
+    square is twice the noise variance.  A draw from the prior has a thousand times that, which
+    costs D/2 nats in every image.  The first sweep then switches all factors off, and no method
+    ever finds a component.
 
 There are 2,414 images, too few for 2,000 to train on and 500 more to hold out.  So 2,000 are
-drawn at random, and 500 of them are held out: 1,500 are trained on.  Pixels are standardised
-by the mean and the standard deviation of all pixels of the 2,000.  The model has K = 40,
-pi = .3 and noise variance = component variance = .5.  The score is the log-likelihood of a
-random half of a held-out image's pixels given the other half, a pixel.  Images, held-out
-images and hidden pixels are the same for all fits; a seed draws the start.
-
-Plain variational inference (VI), annealing from T = 6 over 5 and over 50 iterations (AVI), a
-temperature learned from the data (VT) and the same as the paper prints it begin with the same
-short components (init="random"), of twice the noise variance in expected square.  A draw
-from the prior (--start prior) has a thousand times that, D/2 nats against it in every image,
-so the first sweep switches all factors off and no method ever finds a component.
+drawn at random, and 500 of them are held out: 1,500 are trained on.  Pixels are standardised by
+the mean and the standard deviation of all pixels of the 2,000.  The model has K = 40, pi = .3 and
+noise variance = component variance = .5.  The score is the log-likelihood per pixel of a random
+half of a held-out image's pixels, given the other half.  Images, held-out images and hidden
+pixels are the same for all fits; a seed draws the start.
 """
 
 from __future__ import annotations
@@ -32,6 +39,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from _shared import markdown, mean_and_sd, save
 from matplotlib import pyplot
 from numpy.typing import NDArray
 
@@ -123,31 +131,25 @@ def fit(
 
 
 def is_empty(components: NDArray) -> NDArray[np.bool_]:
-    """Whether a component has died: nothing is explained by it."""
+    """Whether a component is empty: it explains nothing."""
     return np.sqrt(np.mean(components**2, axis=1)) < DEAD
 
 
 def table(fits: dict[str, list[TemperedFMM]]) -> str:
-    """What the methods reached, in Markdown."""
-    lines = [
-        "| method | held out, a hidden pixel | ELBO an image | final T | empty of 40 | seconds |",
-        "|---|---|---|---|---|---|",
-    ]
-    for method, fmms in fits.items():
-        cells = [
-            _mean_and_sd([fmm.history_["heldout"][-1] for fmm in fmms], 4),
-            _mean_and_sd([fmm.lower_bound_ for fmm in fmms], 1),
+    """What the methods reached."""
+    head = ["method", "held out, a hidden pixel", "ELBO an image", "final T", "empty of 40"]
+    rows = [
+        [
+            method,
+            mean_and_sd([fmm.history_["heldout"][-1] for fmm in fmms], 4),
+            mean_and_sd([fmm.lower_bound_ for fmm in fmms], 1),
             f"{np.mean([fmm.temperature_ for fmm in fmms]):.2f}",
             f"{np.mean([is_empty(fmm.components_).sum() for fmm in fmms]):.1f}",
             f"{np.mean([fmm.history_['seconds'][-1] for fmm in fmms]):.1f}",
         ]
-        lines.append(f"| {method} | {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
-def _mean_and_sd(values: list[float], digits: int) -> str:
-    spread = f" ± {np.std(values, ddof=1):.{digits}f}" if len(values) > 1 else ""
-    return f"{np.mean(values):.{digits}f}{spread}"
+        for method, fmms in fits.items()
+    ]
+    return markdown([*head, "seconds"], rows)
 
 
 def draw(fits: dict[str, list[TemperedFMM]], shape: tuple[int, int]) -> Any:
@@ -206,8 +208,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     for method, temperature in methods(arguments.t_max).items():
         fits[method] = [fit(faces, temperature, seed, arguments) for seed in range(arguments.seeds)]
     print(table(fits))
-    draw(fits, faces.shape).savefig(arguments.output, dpi=120)
-    print(f"wrote {arguments.output}")
+    save(draw(fits, faces.shape), arguments.output)
 
 
 if __name__ == "__main__":

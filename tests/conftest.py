@@ -59,10 +59,14 @@ def counts():
 
 
 @pytest.fixture
-def load():
-    """Load an example by name, as a module that draws without a window."""
+def load(monkeypatch):
+    """Load an example by name, as a module that draws without a window; close its figures."""
     import matplotlib
 
     matplotlib.use("Agg")
+    from matplotlib import pyplot
 
-    return load_example
+    monkeypatch.syspath_prepend(CHECKOUT / "examples")  # what the examples share lies there
+
+    yield load_example
+    pyplot.close("all")

@@ -13,10 +13,10 @@ cdef extern from *:
 
 
 def openmp_enabled() -> bool:
-    """Whether more than one thread can be used."""
+    """Return whether more than one thread can be used."""
     return bool(ANNEALVI_OPENMP)
 
 
 def debug_build() -> bool:
-    """Whether the kernels check array bounds."""
+    """Return whether the kernels check array bounds."""
     return bool(ANNEALVI_DEBUG)

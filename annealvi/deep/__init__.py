@@ -1,6 +1,6 @@
 """Deep models on PyTorch: the extra ``deep``.
 
-Nothing else in the package imports PyTorch; without it, importing this package raises an
+No other part of annealvi imports PyTorch.  Without PyTorch, importing this package raises an
 error that names the extra to install.
 """
 

@@ -1,8 +1,8 @@
 r"""Six densities in the plane that are hard for a variational posterior.
 
-Given up to a constant, log f = log p + log Z.  (a), (b), (e) and (f) are variants of the
-energies of Rezende and Mohamed (2015); all six are those of Huang et al. (2018), Figures 3
-and 4.  The log partition functions were found on grids in double precision.
+They are given up to a constant, log f = log p + log Z.  All six are those of Huang et al.
+(2018), Figures 3 and 4; (a), (b), (e) and (f) are variants of the energies of Rezende and Mohamed
+(2015).  The log partition functions were computed on grids in double precision.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-#: How large a part of a mode's own weight must have draws near it for the mode to be found.
+#: A mode counts as found if at least this part of its weight has draws near it.
 SHARE = 0.5
 
 
@@ -25,21 +25,22 @@ class Energy:
     Parameters
     ----------
     name : str
-        The letter it has in the paper.
+        Its letter in the paper.
     title : str
-        What it looks like.
+        What the density looks like, in words.
     log_density : callable
-        log f of a tensor of shape (..., 2), of shape (...).
+        log f.  Takes a tensor of shape (..., 2) and returns one of shape (...).
     log_partition : float
         :math:`\log Z = \log \int f(z)\,dz`.
     modes : tuple of pairs of floats, default=()
-        Means of well-separated modes, where it has such.
+        Means of the modes, where they are well separated.
     weights : tuple of float, default=()
-        What part of the mass each has.
+        The part of the mass that each mode has.
     reach : float, default=1.0
-        Most of a mode's mass lies as near as this to its mean.
+        Most of the mass of a mode lies within this distance of its mean.
     extent : float, default=4.0
-        Nearly all of its mass lies in the square of this half side, for figures.
+        Half the side of a square around the origin that holds nearly all of the mass; for
+        figures.
     """
 
     name: str
@@ -52,22 +53,22 @@ class Energy:
     extent: float = 4.0
 
     def __call__(self, z: Tensor) -> Tensor:
-        """The log density, so that an energy can be given as ``log_density``."""
+        """Return the log density, so that an energy can be given as ``log_density``."""
         return self.log_density(z)
 
 
 def modes_found(z: Tensor, energy: Energy, *, share: float = SHARE) -> Tensor:
-    """How many of an energy's modes have draws near them.
+    """Count the modes of an energy that have draws near them.
 
     Parameters
     ----------
     z : Tensor of shape (..., n, 2)
         Draws.
     energy : Energy
-        With modes.
+        An energy with separate modes.
     share : float, default=0.5
-        A mode is found if at least this part of its weight lies within ``energy.reach`` of
-        its mean.
+        A mode counts as found if the part of the draws within ``energy.reach`` of its mean is
+        at least this share of its weight.
 
     Returns
     -------
@@ -87,7 +88,7 @@ def modes_found(z: Tensor, energy: Energy, *, share: float = SHARE) -> Tensor:
 
 
 def _square(x: Tensor, scale: float) -> Tensor:
-    """Half the square of a multiple of the scale, negative: what a Gaussian is made of."""
+    """Return -(x / scale)^2 / 2, the log density of a Gaussian up to a constant."""
     return -0.5 * (x / scale) ** 2
 
 
@@ -135,7 +136,7 @@ def _split_wave(z: Tensor) -> Tensor:
     return torch.logaddexp(_square(above, 0.35), _square(below, 0.35)) - 0.05 * x**2
 
 
-#: The six of the paper by their letters.
+#: The six energies of the paper, by letter.
 ENERGIES: dict[str, Energy] = {
     energy.name: energy
     for energy in (

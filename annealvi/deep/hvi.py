@@ -5,9 +5,9 @@ r"""Hierarchical posteriors: a chain of gated stochastic transitions and its rev
    r(z_0, \dots, z_{T-1} \mid z_T) = \prod_{t=1}^T r_t(z_{t-1} \mid z_t).
 
 The posterior is the marginal of :math:`z_T`, which has no density in closed form; the
-reverse chain r makes a bound of it (Ranganath, Tran, Blei 2016, *Hierarchical variational
+reverse chain r gives a bound of it (Ranganath, Tran, Blei 2016, *Hierarchical variational
 models*; the gates are those of Huang et al. 2018).  Each transition, forward or reverse, is
-a Gaussian whose mean moves away from where it comes from as far as a gate lets it:
+a Gaussian.  A gate g decides how far its mean moves away from the previous state:
 
 .. math::
    h = \mathrm{act}(W_h z + b_h), \quad
@@ -16,9 +16,9 @@ a Gaussian whose mean moves away from where it comes from as far as a gate lets 
 
 with linear m and s and a sigmoid g.
 
-Shapes: T transitions, R independent runs side by side (no number of one enters another),
-N draws, or N data in an amortised chain, d dimensions.  Small loops are slow in PyTorch:
-runs are worked on together, and so are transitions where one does not wait for another.
+Shapes: T transitions; R independent runs side by side, which share no numbers; N draws, or N data
+in an amortised chain; d dimensions.  Because small operations are slow in PyTorch, all runs are
+computed together, and so are all transitions where none depends on another.
 """
 
 from __future__ import annotations
@@ -32,56 +32,23 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from annealvi.deep.gaussians import (
+    LEAST_SIGMA,
+    AmortisedGaussian,
+    Base,
+    StandardNormal,
+    gaussian_log_density,
+    inverse_softplus,
+    standard_log_density,
+)
 from annealvi.deep.noise import Noise
 
-#: softplus alone can underflow, and log sigma with it.
-LEAST_SIGMA = 1e-4
-#: The part of the reverse draws that :func:`log_marginal` works on at a time, in numbers.
+#: :meth:`Chain.log_marginal` handles reverse draws in blocks of about this many numbers.
 BLOCK = 2**16
-_HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
-
-
-def gaussian_log_density(x: Tensor, mean: Tensor, sigma: Tensor) -> Tensor:
-    """log N(x; mean, diag(sigma^2)), summed over the last axis.
-
-    Parameters
-    ----------
-    x, mean, sigma : Tensors of shape (..., d)
-
-    Returns
-    -------
-    Tensor of shape (...)
-    """
-    return (-0.5 * ((x - mean) / sigma) ** 2 - sigma.log() - _HALF_LOG_2PI).sum(dim=-1)
-
-
-def standard_log_density(x: Tensor) -> Tensor:
-    """log N(x; 0, I), summed over the last axis.
-
-    Parameters
-    ----------
-    x : Tensor of shape (..., d)
-
-    Returns
-    -------
-    Tensor of shape (...)
-    """
-    return (-0.5 * x**2 - _HALF_LOG_2PI).sum(dim=-1)
-
-
-def inverse_softplus(value: float) -> float:
-    """The x with softplus(x) = value.
-
-    Parameters
-    ----------
-    value : float
-        Positive.
-    """
-    return value + math.log(-math.expm1(-value))
 
 
 class Transitions(nn.Module):
-    r"""T gated Gaussian transitions in R runs, each with parameters of its own.
+    r"""T gated Gaussian transitions in R runs, each with its own parameters.
 
     Parameters
     ----------
@@ -92,17 +59,20 @@ class Transitions(nn.Module):
     hidden : int, default=64
         Width of h.
     sigma : float, default=1.0
-        :math:`\sigma` at the start, whatever z.
+        :math:`\sigma` at the start, for all z.
     gate_bias : float, default=-1.0
-        What the gate's sigmoid is taken of at the start, on average.
+        Mean argument of the gate's sigmoid at the start.  Lower values make the transitions
+        smaller.
     weight_scale : float, default=1.0
-        Of the weights that lead out of hidden layers and of the hidden biases at the start.
+        Scale of the hidden biases, and of the weights out of the hidden layers, at the start.
     activation : {"relu", "elu"}, default="relu"
+        Activation of the hidden layers.
     context : int, default=0
-        Number of features that a chain is amortised over.  With it the linear maps are
-        weight-normalised, with scales and shifts linear in the context (Krueger et al.
-        2017, *Bayesian hypernetworks*): :math:`(a + A c) \odot \bar W z + B c + b`, where
-        the columns of :math:`\bar W` have length one.
+        Number of features of each datum in an amortised chain; 0 means that the chain is not
+        amortised.  With a context the linear maps are weight-normalised, with scales and shifts
+        linear in the context (Krueger et al. 2017, *Bayesian hypernetworks*):
+        :math:`(a + A c) \odot \bar W z + B c + b`, where the columns of :math:`\bar W` have
+        length one.
     """
 
     def __init__(
@@ -127,14 +97,14 @@ class Transitions(nn.Module):
 
         self.hidden_weight = nn.Parameter(weights(dim, hidden))
         self.hidden_bias = nn.Parameter(weight_scale * torch.randn(*many, 1, hidden))
-        # means, gates and sigmas in one map; sigma starts the same for all z
+        # one map for means, gates and sigmas; at the start sigma does not depend on z
         spread = slice(2 * dim, None)
         out, bias = weight_scale * weights(hidden, 3 * dim), torch.zeros(*many, 1, 3 * dim)
         bias[..., dim : 2 * dim] = gate_bias
         bias[..., spread] = inverse_softplus(sigma - LEAST_SIGMA)
         scale = torch.full_like(bias, weight_scale)
         self.conditioned = context > 0
-        if self.conditioned:  # weights are directions: it is their scale that starts at zero
+        if self.conditioned:  # weights are normalised, so their scale starts at 0 instead
             scale[..., spread] = 0.0
         else:
             out[..., spread] = 0.0
@@ -148,16 +118,16 @@ class Transitions(nn.Module):
     def moments(
         self, z: Tensor, t: int | None = None, context: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Means and standard deviations of where transitions lead.
+        """Return means and standard deviations of the next states.
 
         Parameters
         ----------
         z : Tensor of shape (R, N, d), or (T, R, N, d) for all transitions at once
-            Where they come from.
+            The states before the transition.
         t : int, optional
-            Which transition, from 0; all by default.
+            Index of the transition, from 0; by default all of them.
         context : Tensor of shape (R, N, c) or (N, c), optional
-            What an amortised chain is given of each datum.
+            Features of each datum, in an amortised chain.
 
         Returns
         -------
@@ -170,7 +140,7 @@ class Transitions(nn.Module):
         return torch.lerp(z, m, gate.sigmoid()), functional.softplus(s) + LEAST_SIGMA
 
     def _affine(self, x: Tensor, name: str, t: int | None, context: Tensor | None) -> Tensor:
-        """The linear map of this name, of one transition or of all."""
+        """Apply the linear map of this name, of one transition or of all."""
 
         def of(kind: str) -> Tensor:
             parameter = getattr(self, f"{name}_{kind}")
@@ -189,93 +159,9 @@ class Transitions(nn.Module):
         return y.unflatten(0, x.shape[:-2])
 
 
-class Base(nn.Module):
-    """The density q_0 that a chain starts from."""
-
-    def forward(self, epsilon: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Draws of z_0 and their log densities.
-
-        Parameters
-        ----------
-        epsilon : Tensor of shape (R, N, d)
-            Standard normal numbers.
-        context : Tensor of shape (R, N, c) or (N, c), optional
-            What an amortised base is given of each datum.
-
-        Returns
-        -------
-        z : Tensor of shape (R, N, d)
-        log_density : Tensor of shape (R, N)
-        """
-        raise NotImplementedError
-
-    def log_density(self, z: Tensor, context: Tensor | None = None) -> Tensor:
-        """log q_0(z_0), of shape (R, N), for z of shape (R, N, d)."""
-        raise NotImplementedError
-
-
-class StandardNormal(Base):
-    """The base of a chain that is not amortised: N(0, I), nothing to learn."""
-
-    def forward(self, epsilon: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        return epsilon, standard_log_density(epsilon)
-
-    def log_density(self, z: Tensor, context: Tensor | None = None) -> Tensor:
-        return standard_log_density(z)
-
-
-class ContextGaussian(Base):
-    """A Gaussian that follows from a context; a subclass says how."""
-
-    def moments(self, context: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Means and standard deviations of z_0.
-
-        Parameters
-        ----------
-        context : Tensor of shape (..., c)
-        """
-        raise NotImplementedError
-
-    def forward(self, epsilon: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        mean, sigma = self.moments(context)
-        return mean + sigma * epsilon, standard_log_density(epsilon) - sigma.log().sum(dim=-1)
-
-    def log_density(self, z: Tensor, context: Tensor | None = None) -> Tensor:
-        return gaussian_log_density(z, *self.moments(context))
-
-
-class AmortisedGaussian(ContextGaussian):
-    r"""A Gaussian whose mean and standard deviation are linear in a context.
-
-    :math:`q_0(z_0 \mid x) = N(A c(x) + a, \mathrm{diag}\,\mathrm{softplus}(B c(x) + b)^2)`.
-
-    Parameters
-    ----------
-    dim, context : int
-        d, and the number of features of the context.
-    n_runs : int, default=1
-    sigma : float, default=1.0
-        About the standard deviation at the start.
-    """
-
-    def __init__(self, dim: int, context: int, *, n_runs: int = 1, sigma: float = 1.0) -> None:
-        super().__init__()
-        weight = 0.1 * torch.randn(n_runs, context, 2 * dim) / math.sqrt(context)
-        self.weight = nn.Parameter(weight)
-        bias = torch.zeros_like(weight[:, :1])
-        bias[..., dim:] = inverse_softplus(sigma - LEAST_SIGMA)
-        self.bias = nn.Parameter(bias)
-
-    def moments(self, context: Tensor | None) -> tuple[Tensor, Tensor]:
-        if context is None:
-            raise ValueError("The base of an amortised chain needs a context.")
-        mean, s = (context @ self.weight + self.bias).chunk(2, dim=-1)
-        return mean, functional.softplus(s) + LEAST_SIGMA
-
-
 @dataclass(frozen=True)
 class Trajectory:
-    """Draws along a chain, with all that objectives are made of.
+    """Draws along a chain, with the log densities that objectives need.
 
     Parameters
     ----------
@@ -301,10 +187,10 @@ class Chain(nn.Module):
     Parameters
     ----------
     dim, n_transitions : int
-        d and T; T = 0 leaves the base alone.
+        d and T; with T = 0 the chain is its base.
     n_runs, hidden, sigma, gate_bias, weight_scale, activation, context
-        See :class:`Transitions`.  Amortised chains want ``activation="elu"`` and
-        ``sigma=0.05``: with .5 they do not learn.
+        See :class:`Transitions`.  For amortised chains use ``activation="elu"`` and
+        ``sigma=0.05``; with .5 they do not learn.
     base : Base, optional
         q_0; by default :class:`AmortisedGaussian` where there is a context, else
         :class:`StandardNormal`.
@@ -346,26 +232,26 @@ class Chain(nn.Module):
 
     @torch.no_grad()
     def single(self, run: int) -> Chain:
-        """A copy of one of the runs, as a chain of its own."""
+        """Return a copy of one run, as a chain with a single run."""
         one = copy.deepcopy(self)
         if self.n_runs == 1:
-            return one  # whose base may be anything
+            return one  # its base may have any parameters
         one.n_runs = 1
         for parameter in one.parameters():
-            # (T, R, ., .) of transitions, (R, ., .) of a base
+            # shapes are (T, R, ., .) in transitions and (R, ., .) in a base
             axis = parameter.dim() - 3
             parameter.grad = None
             parameter.data = parameter.narrow(axis, run, 1).clone()
         return one
 
     def draw_noise(self, n: int, noise: Noise) -> Tensor:
-        """What :meth:`forward` makes of n draws of each run, of shape (T + 1, R, n, d)."""
+        """Return the random numbers of n draws of each run, of shape (T + 1, R, n, d)."""
         return noise.normal(self.n_transitions + 1, self.n_runs, n, self.dim)
 
     def forward(
         self, epsilon: Tensor, *, context: Tensor | None = None, detach: bool = False
     ) -> Trajectory:
-        """Draw by reparametrisation.
+        """Draw along the chain by reparametrisation.
 
         Parameters
         ----------
@@ -373,8 +259,9 @@ class Chain(nn.Module):
             Standard normal numbers, see :meth:`draw_noise`.
         context : Tensor of shape (R, N, c) or (N, c), optional
         detach : bool, default=False
-            Whether transition t takes z_{t-1} as given: then no term of t has a gradient
-            in the parameters of others, and all are worked out in one pass.
+            Whether transition t takes z_{t-1} as a constant.  Then the terms of t have no
+            gradient in the parameters of other transitions, and all transitions are computed
+            in one pass.
 
         Returns
         -------
@@ -405,7 +292,7 @@ class Chain(nn.Module):
         context: Tensor | None,
         sigmas: list[Tensor] | None = None,
     ) -> Iterator[Tensor]:
-        """z_0, ..., z_T one after the other; the sigmas go into the list."""
+        """Yield z_0, ..., z_T; append the standard deviations to the list, if there is one."""
         yield z
         for t in range(self.n_transitions):
             mean, sigma = self.forwards.moments(z, t, context)
@@ -416,13 +303,13 @@ class Chain(nn.Module):
 
     @torch.no_grad()
     def layers(self, n: int, noise: Noise, *, context: Tensor | None = None) -> Tensor:
-        """Draws of z_0, ..., z_T, of shape (T + 1, R, n, d), without gradients."""
+        """Return draws of z_0, ..., z_T, of shape (T + 1, R, n, d), without gradients."""
         epsilon = self.draw_noise(n, noise)
         z, _ = self.base(epsilon[0], context)
         return torch.stack(list(self._steps(z, epsilon, context)))
 
     def log_weight(self, path: Trajectory) -> Tensor:
-        """log q(z_0, ..., z_T) - log r(z_0, ..., z_{T-1} | z_T) of draws, of shape (R, N)."""
+        """Return log q(z_0, ..., z_T) - log r(z_0, ..., z_{T-1} | z_T), of shape (R, N)."""
         return path.log_base + (path.log_forward - path.log_reverse).sum(dim=0)
 
     @torch.no_grad()
@@ -434,15 +321,15 @@ class Chain(nn.Module):
         *,
         context: Tensor | None = None,
     ) -> Tensor:
-        r"""log q(z_T), estimated by importance sampling with the reverse chain.
+        r"""Estimate log q(z_T) by importance sampling with the reverse chain.
 
         .. math::
            \log \hat q(z_T) = \log \frac1K \sum_{k=1}^K \frac{q(z_{<T}^k, z_T)}
            {r(z_{<T}^k \mid z_T)}, \quad z_{<T}^k \sim r.
 
-        In expectation it is a lower bound (Burda, Grosse, Salakhutdinov 2016), tight as K
-        grows.  Where z_T was drawn from the chain itself, counting the path that led to it
-        among the draws makes an *upper* bound (Sobolev, Vetrov 2019, *Importance weighted
+        In expectation it is a lower bound (Burda, Grosse, Salakhutdinov 2016) that becomes tight
+        as K grows.  If z_T was drawn from the chain itself, counting the path that led to it
+        among the draws gives an *upper* bound (Sobolev, Vetrov 2019, *Importance weighted
         hierarchical variational inference*), see
         :func:`annealvi.deep.objectives.log_evidence_bounds`.
 

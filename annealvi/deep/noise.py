@@ -9,16 +9,17 @@ from torch import Tensor
 
 
 class Noise:
-    """A stream of random numbers, drawn on the CPU and moved to where they are needed.
+    """A stream of random numbers, drawn on the CPU and moved to the device of the fit.
 
-    PyTorch's generators differ between devices; with one stream a seed gives the same fit on
-    each, up to rounding.  The networks' work outweighs that of drawing.
+    PyTorch's generators give other numbers on other devices.  With one stream on the CPU, a
+    seed gives the same fit on every device, up to rounding.  Drawing takes little time beside
+    the networks.
 
     Parameters
     ----------
     seed : int
     device : torch.device or str
-        Where the numbers go.
+        Device to which the numbers are moved.
     """
 
     def __init__(self, seed: int, device: torch.device | str = "cpu") -> None:
@@ -26,41 +27,41 @@ class Noise:
         self._generator = torch.Generator().manual_seed(seed)
 
     def normal(self, *shape: int) -> Tensor:
-        """Draws from N(0, 1), float32."""
+        """Return draws from N(0, 1), float32."""
         return torch.randn(shape, generator=self._generator, dtype=torch.float32).to(self.device)
 
     def uniform(self, *shape: int) -> Tensor:
-        """Draws from the uniform distribution on [0, 1), float32."""
+        """Return draws from the uniform distribution on [0, 1), float32."""
         return torch.rand(shape, generator=self._generator, dtype=torch.float32).to(self.device)
 
     def bernoulli(self, probability: Tensor) -> Tensor:
-        """0 or 1, of the shape of the probabilities; no gradient passes."""
+        """Return 0 or 1 for each probability, without gradient."""
         probability = probability.detach()
         return (self.uniform(*probability.shape) < probability).to(probability.dtype)
 
     def poisson(self, rate: Tensor) -> Tensor:
-        """Counts, of the shape of the rates; no gradient passes."""
+        """Return a Poisson count for each rate, without gradient."""
         drawn = torch.poisson(rate.detach().cpu(), generator=self._generator)
         return drawn.to(self.device)
 
     def integers(self, high: int, n: int) -> Tensor:
-        """n integers in [0, high), independent."""
+        """Return n independent integers in [0, high)."""
         return torch.randint(high, (n,), generator=self._generator).to(self.device)
 
     def permutation(self, n: int) -> Tensor:
-        """0, ..., n - 1 in random order, on the CPU."""
+        """Return 0, ..., n - 1 in random order, on the CPU."""
         return torch.randperm(n, generator=self._generator)
 
     def coin(self, probability: float) -> bool:
-        """Heads, with this probability."""
+        """Return True with this probability."""
         return bool(torch.rand((), generator=self._generator) < probability)
 
     def state(self) -> Tensor:
-        """Where the stream stands."""
+        """Return the state of the generator."""
         return self._generator.get_state()
 
     def restore(self, state: Tensor) -> None:
-        """Go on from where a stream stood."""
+        """Continue from a state that :meth:`state` returned."""
         self._generator.set_state(state)
 
     def __getstate__(self) -> dict[str, Any]:

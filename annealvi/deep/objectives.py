@@ -1,23 +1,23 @@
-r"""What deep fits maximise: the ELBO by two estimators, and annealed objectives of chains.
+r"""Objectives of deep fits: two estimators of the ELBO, and annealed objectives of chains.
 
 Annealed variational objectives (Huang, Tan, Lacoste, Courville 2018, *Improving
 explorability in variational inference with annealed variational objectives*) give each
-transition of a chain a target of its own on the way from the base to the posterior,
+transition of a chain its own target on the way from the base to the posterior,
 
 .. math::
    \log \tilde f_t = \alpha_t \log f + (1 - \alpha_t) \log f_0, \quad \alpha_t = t / T,
 
-where f is the target up to a constant and :math:`f_0 = N(0, I)`, the prior where there is
-one: then :math:`\tilde f_t = p(z)\,p(x \mid z)^{\alpha_t}`.  Transition t is moved by
+where f is the target up to a constant and :math:`f_0 = N(0, I)`.  If :math:`f_0` is the prior,
+then :math:`\tilde f_t = p(z)\,p(x \mid z)^{\alpha_t}`.  Transition t follows the gradient of
 
 .. math::
    J_t = E[\alpha_t \log f(z_t) + (1 - \alpha_t) \log f_0(z_t)
    + \log r_t(z_{t-1} \mid z_t) - \log q_t(z_t \mid z_{t-1})]
 
-alone, with :math:`z_{t-1}` taken as it is.  A weight beta of the terms that are not the
-target's (log q, log r and :math:`(1 - \alpha) \log f_0`) may rise over a fit: it is the
-temperature at which log f is explained, and below one the fit starts cold.
-All estimates are of one draw each, to be averaged; all are to be *maximised*.
+only, with :math:`z_{t-1}` held constant.  All terms but those of log f (log q, log r and
+:math:`(1 - \alpha) \log f_0`) have a weight beta, which may rise over a fit.  It acts as the
+temperature of log f: a fit that begins with beta below 1 starts cold.  Each function below
+returns one estimate per draw, to be averaged and *maximised*.
 """
 
 from __future__ import annotations
@@ -28,22 +28,23 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from annealvi.deep.hvi import Chain, Trajectory, standard_log_density
+from annealvi.deep.gaussians import standard_log_density
+from annealvi.deep.hvi import Chain, Trajectory
 from annealvi.deep.noise import Noise
 
-#: log f of a Tensor of shape (..., d), of shape (...).
+#: log f: takes a Tensor of shape (..., d) and returns one of shape (...).
 LogDensity = Callable[[Tensor], Tensor]
 
 
 def elbo(log_joint: Tensor, log_q: Tensor, *, temperature: float = 1.0) -> Tensor:
-    r"""The evidence lower bound :math:`\log p - T \log q` of draws by reparametrisation.
+    r"""Return the evidence lower bound :math:`\log p - T \log q` of reparametrised draws.
 
     Parameters
     ----------
     log_joint, log_q : Tensors of one shape
         log p(x, z) and log q(z | x), differentiable through z.
     temperature : float, default=1.0
-        T, the weight of the entropy; above one the fit explores.
+        T, the weight of the entropy.  Above 1 the fit explores.
 
     Returns
     -------
@@ -53,20 +54,20 @@ def elbo(log_joint: Tensor, log_q: Tensor, *, temperature: float = 1.0) -> Tenso
 
 
 def leave_one_out(log_joint: Tensor, log_q: Tensor, *, temperature: float = 1.0) -> Tensor:
-    r"""A surrogate whose gradient is that of the ELBO, for draws that are not differentiable.
+    r"""Return a surrogate with the gradient of the ELBO, for draws without a gradient.
 
     .. math::
        \frac1S \sum_i \Big[\big(f_i - \tfrac{1}{S-1} \sum_{j \ne i} f_j\big) \log q(z_i)
        + \log p(x, z_i)\Big], \quad f_i = \log p(x, z_i) - T \log q(z_i),
 
-    with no gradient through f.  What the other draws got is a control variate that leaves the
-    gradient unbiased (Mnih, Rezende 2016, *Variational inference for Monte Carlo
-    objectives*).  The value of the surrogate means nothing.
+    with no gradient through f.  The mean of f over the other draws is a control variate that
+    leaves the gradient unbiased (Mnih, Rezende 2016, *Variational inference for Monte Carlo
+    objectives*).  The value of the surrogate has no meaning.
 
     Parameters
     ----------
     log_joint, log_q : Tensors of shape (S, ...)
-        Of S >= 2 independent draws from q.
+        log p(x, z) and log q(z | x) of S >= 2 independent draws from q.
     temperature : float, default=1.0
         T.
 
@@ -89,14 +90,14 @@ def leave_one_out(log_joint: Tensor, log_q: Tensor, *, temperature: float = 1.0)
 
 
 def importance_weighted(log_weight: Tensor) -> Tensor:
-    r"""The bound :math:`\log \frac1K \sum_k w_k \le \log p(x)` (in expectation).
+    r"""Return the bound :math:`\log \frac1K \sum_k w_k \le \log p(x)` (in expectation).
 
     Burda, Grosse, Salakhutdinov (2016), *Importance weighted autoencoders*.
 
     Parameters
     ----------
     log_weight : Tensor of shape (K, ...)
-        log p(x, z_k) - log q(z_k | x); of a chain log f(z_T) less :meth:`Chain.log_weight`.
+        log p(x, z_k) - log q(z_k | x); for a chain log f(z_T) minus :meth:`Chain.log_weight`.
 
     Returns
     -------
@@ -106,7 +107,7 @@ def importance_weighted(log_weight: Tensor) -> Tensor:
 
 
 def hvi_elbo(chain: Chain, path: Trajectory, log_density: LogDensity, *, beta: float = 1) -> Tensor:
-    r"""The ELBO of a hierarchical posterior, a lower bound of log Z.
+    r"""Return the ELBO of a hierarchical posterior, a lower bound of log Z.
 
     .. math::
        \log f(z_T) + \beta \Big[\sum_t (\log r_t - \log q_t) - \log q_0(z_0)\Big].
@@ -134,7 +135,7 @@ def avo_terms(
     beta: float = 1.0,
     log_base_target: LogDensity = standard_log_density,
 ) -> Tensor:
-    r"""The annealed objectives J_1, ..., J_T.
+    r"""Return the annealed objectives J_1, ..., J_T.
 
     Parameters
     ----------
@@ -172,10 +173,10 @@ def avo(
     beta: float = 1.0,
     log_base_target: LogDensity = standard_log_density,
 ) -> Tensor:
-    r"""The sum of the annealed objectives, :math:`\sum_t J_t`.
+    r"""Return the sum of the annealed objectives, :math:`\sum_t J_t`.
 
-    A base that learns adds :math:`J_0 = E[\log f_0(z_0) - \log q_0(z_0)]`, its own step of
-    the way at :math:`\alpha = 0`.
+    A base with parameters adds :math:`J_0 = E[\log f_0(z_0) - \log q_0(z_0)]`, its own
+    objective at :math:`\alpha = 0`.
 
     Parameters
     ----------
@@ -200,9 +201,9 @@ def loss_calibrated(
     context: Tensor | None = None,
     log_base_target: LogDensity = standard_log_density,
 ) -> tuple[Tensor, Trajectory]:
-    r"""A mixture of the annealed objectives and the ELBO, :math:`a \sum_t J_t + (1 - a) L`.
+    r"""Return a mixture of annealed objectives and ELBO, :math:`a \sum_t J_t + (1 - a) L`.
 
-    Both are of the same draws (loss-calibrated AVO).  What has no weight is not worked out.
+    Both use the same draws (loss-calibrated AVO).  A part with weight 0 is not computed.
 
     Parameters
     ----------
@@ -212,8 +213,8 @@ def loss_calibrated(
     log_density : callable
         log f.
     calibration : float
-        a in [0, 1].  In an amortised fit pass 1 with probability a, else 0: the same in
-        expectation, at half the price.
+        a in [0, 1].  An amortised fit can instead pass 1 with probability a, and else 0, which
+        is the same in expectation and takes half the time.
     beta : float, default=1.0
     context : Tensor of shape (R, N, c) or (N, c), optional
     log_base_target : callable, default=standard_log_density
@@ -244,7 +245,7 @@ def log_evidence_bounds(
     n_draws: int = 1000,
     n_reverse: int = 2000,
 ) -> tuple[Tensor, Tensor]:
-    r"""Bounds of :math:`\log Z - KL(q \| p)` of a chain that is not amortised.
+    r"""Return bounds of :math:`\log Z - KL(q \| p)` of a chain that is not amortised.
 
     .. math::
        E[\log f(z_T) - \log \tilde q(z_T)] \le \log Z - KL(q \| p)
@@ -252,7 +253,7 @@ def log_evidence_bounds(
 
     where :math:`\log \hat q` is estimated with K draws of the reverse chain and
     :math:`\log \tilde q` counts the path that led to z_T among them, see
-    :meth:`Chain.log_marginal`.  What is above, less log Z, is the -KL of Huang et al.
+    :meth:`Chain.log_marginal`.  The upper bound minus log Z is the -KL of Huang et al.
     (2018), who take K = 2,000.
 
     Parameters
@@ -262,7 +263,7 @@ def log_evidence_bounds(
         log f.
     noise : Noise
     n_draws, n_reverse : int, default=1000 and 2000
-        Draws N of each run, and K of the reverse chain for each of them.
+        N draws of each run, and K draws of the reverse chain for each of them.
 
     Returns
     -------
@@ -272,6 +273,6 @@ def log_evidence_bounds(
     path = chain(chain.draw_noise(n_draws, noise))
     z, log_f = path.z[-1], log_density(path.z[-1])
     hat = chain.log_marginal(z, n_reverse, noise)
-    # the same reverse draws with one more: log (K e^hat + w) / (K + 1)
+    # the same reverse draws and one more, the path itself: log (K e^hat + w) / (K + 1)
     with_path = torch.logaddexp(hat + math.log(n_reverse), chain.log_weight(path))
     return log_f - (with_path - math.log1p(n_reverse)), log_f - hat

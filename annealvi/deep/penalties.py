@@ -1,6 +1,7 @@
-r"""Proximity penalties for networks: q may not leave where it has been too fast.
+r"""Proximity penalties for networks: a cost for moving q fast away from its recent past.
 
-With a statistic f of q, its moving average and the inverse Huber distance d, a fit descends
+A fit minimises the objective below, where f is a statistic of q, :math:`\tilde f` its moving
+average and d the inverse Huber distance:
 
 .. math::
    -L + k_t \sum_u d(f_u - \tilde f_u), \quad
@@ -8,8 +9,9 @@ With a statistic f of q, its moving average and the inverse Huber distance d, a 
    d(u) = |u| \text{ for } |u| < 1, \text{ else } (u^2 + 1) / 2
 
 (Altosaar, Ranganath, Blei 2018, *Proximity Variational Inference*, Algorithm 2 and its amortised
-form).  An amortised statistic is averaged over the batch and the draws first; then comes one
-distance a latent unit u, and their sum.  The gradient goes to q's parameters alone.
+form).  In an amortised model the statistic is first averaged over the minibatch and the draws.
+Each latent unit u then has one distance, and the penalty is their sum.  Only the parameters of q
+get a gradient from it.
 """
 
 from __future__ import annotations
@@ -29,31 +31,34 @@ from torch.nn.functional import softplus
 from annealvi.proximity.penalty import MAGNITUDES
 
 STATISTICS = ("entropy", "kl", "mean_variance", "orthogonal")
-#: Above this rate the entropy of a Poisson variable is taken from its asymptotic series, whose
-#: next term is then below 1e-7; below it terms beyond TERMS weigh less than 1e-7.
+#: Above this rate the entropy of a Poisson variable is computed by its asymptotic series, whose
+#: next term is then below 1e-7.  Below it a sum of so many terms leaves out less than 1e-7.
 LARGE_RATE, TERMS = 30.0, 100
 
 
 class ProximityPenalty(BaseEstimator):
-    r"""What a fit pays for moving q faster than its recent past.
+    r"""A penalty on moving q away from its recent past.
 
     Parameters
     ----------
     statistic : {"entropy", "kl", "mean_variance", "orthogonal"}, default="entropy"
-        f, of each latent unit: the entropy of q; KL(q || p), the prior held fixed; its mean and
-        its variance; or :math:`W W^T` of the layers of an encoder, whose units then cannot
-        all turn the same way.
+        The statistic f of each latent unit: the entropy of q; KL(q || p), with the prior held
+        fixed; the mean and the variance of q; or :math:`W W^T` of the layers of an encoder,
+        which keeps their units from all turning in the same direction.
     magnitude : float or None, default=None
-        :math:`k_0 \ge 0`; None means the absolute value of the ELBO, summed over the first
-        minibatch, before the first step.
+        :math:`k_0 \ge 0`, the magnitude at the start.  None takes the absolute value of the
+        ELBO, summed over the first minibatch before the first step.  Larger values hold q back
+        for longer; choose a smaller one for short fits.
     shape : {"exponential", "linear"}, default="exponential"
-        Whether k falls as :math:`k_0 \gamma^{t / T}` or as :math:`k_0 (1 - t / T)`.
+        Whether k falls as :math:`k_0 \gamma^{t / T}` or as :math:`k_0 (1 - t / T)` over the T
+        steps of a fit.
     gamma : float, default=1e-5
-        :math:`\gamma`, in (0, 1]: what is left of k in the end; 1 keeps it constant.  Not used
-        with ``shape="linear"``.
+        :math:`\gamma`, in (0, 1]: the part of :math:`k_0` that is left at the end.  1 keeps the
+        magnitude constant.  Not used with ``shape="linear"``.
     decay : float, default=0.9999
-        :math:`\alpha`, in (0, 1]: the weight of the past in the moving average, which is
-        debiased from its start at zero; at 1 it is the plain mean of all steps.
+        :math:`\alpha`, in (0, 1]: the weight of the past in the moving average.  Smaller values
+        forget the past sooner; 1 gives the mean of all steps.  The average is corrected for its
+        start at zero.
 
     References
     ----------
@@ -89,24 +94,33 @@ class ProximityPenalty(BaseEstimator):
         self.decay = decay
 
     def plan(self, n_steps: int) -> RunningPenalty:
-        """The penalty of one fit of so many steps."""
-        self._validate_params()
+        """Return the penalty of one fit of so many steps."""
+        self.check()
         return RunningPenalty(clone(self), n_steps)
+
+    def check(self) -> None:
+        """Raise an error if a parameter is out of its range."""
+        self._validate_params()
 
 
 def as_penalty(
     value: Any, owner: str, statistics: Iterable[str] = STATISTICS
 ) -> ProximityPenalty | None:
-    """The penalty that a `proximity` parameter stands for, checked.
+    """Return the penalty that a `proximity` parameter stands for, checked.
 
     Parameters
     ----------
     value : None, str or ProximityPenalty
-        No penalty, the name of a statistic, or an object.
+        No penalty, the name of a statistic, or a penalty.
     owner : str
-        The estimator, for the messages.
+        Name of the estimator, for the error messages.
     statistics : iterable of str
-        Those that its q has.
+        Statistics that the estimator's q has.
+
+    Raises
+    ------
+    ValueError
+        If the value is no penalty, or its statistic is not among `statistics`.
     """
     allowed = list(statistics)
     penalty = ProximityPenalty(value) if isinstance(value, str) and value in allowed else value
@@ -117,7 +131,7 @@ def as_penalty(
             f"The 'proximity' parameter of {owner} must be None, a str among {allowed} or an "
             f"instance of 'annealvi.deep.ProximityPenalty'. Got {value!r} instead."
         )
-    penalty._validate_params()
+    penalty.check()
     if penalty.statistic not in allowed:
         raise ValueError(
             f"The 'proximity' parameter of {owner} can have the statistics {allowed}. "
@@ -127,13 +141,13 @@ def as_penalty(
 
 
 class RunningPenalty(nn.Module):
-    """The penalty of a fit under way: a part of what is trained, as it is saved with it.
+    """The penalty of one fit, a part of its network so that its memory is saved with it.
 
     Parameters
     ----------
     parameters : ProximityPenalty
     n_steps : int
-        Of the fit.
+        Steps of the fit.
     """
 
     def __init__(self, parameters: ProximityPenalty, n_steps: int) -> None:
@@ -145,37 +159,37 @@ class RunningPenalty(nn.Module):
         self._given = parameters.magnitude is not None
         self._first = None if parameters.magnitude is None else float(parameters.magnitude)
         self._sum: Tensor | None = None  # of alpha^(t - s) f_s over the steps s before t
-        self._weight = 0.0  # and the sum of its weights
+        self._weight = 0.0  # the sum of these weights alpha^(t - s)
 
     def forward(self, value: Tensor, step: int, total_elbo: Tensor | float) -> Tensor:
-        """k_t times the distance from the average, which then takes in the value.
+        """Return k_t times the distance of a value from the average, then update the average.
 
         Parameters
         ----------
         value : Tensor of shape (n,)
             f, with its gradient.
         step : int
-            Steps done.
+            Number of steps made.
         total_elbo : Tensor or float
-            Of the minibatch, its sum.
+            The ELBO, summed over the minibatch.
         """
         if self._first is None:
             self._first = abs(float(total_elbo))
         penalty = self.magnitude(step) * inverse_huber(value - self.average(value)).sum()
         now = value.detach().double()
-        if self._sum is not None:  # an encoder's weights have many products: no more copies
+        if self._sum is not None:  # one operation without copies: W W^T is large
             now = torch.add(now, self._sum.to(now), alpha=self._alpha)
         self._sum = now
         self._weight = self._alpha * self._weight + 1.0
         return penalty
 
     def magnitude(self, step: int) -> float:
-        """k_t; nothing before the first step is seen."""
+        """Return k_t; 0 if it is unknown because no step was made yet."""
         first = 0.0 if self._first is None else self._first
         return first * self._falls(step / self.n_steps)
 
     def average(self, value: Tensor) -> Tensor:
-        """The debiased moving average; the value itself where there is none yet."""
+        """Return the moving average, or the value itself if there is none yet."""
         if self._sum is None:
             return value.detach()
         return (self._sum / self._weight).to(value)
@@ -184,13 +198,13 @@ class RunningPenalty(nn.Module):
         return {"first": self._first, "sum": self._sum, "weight": self._weight}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
-        if not self._given:  # what a fit is resumed with holds, as its learning rate does
+        if not self._given:  # a magnitude given to the fit that continues has priority
             self._first = state["first"]
         self._sum, self._weight = state["sum"], state["weight"]
 
 
 def inverse_huber(distance: Tensor) -> Tensor:
-    """d, elementwise: the absolute value up to 1, half the square plus a half beyond.
+    """Return d of each element: |x| up to 1, and (x^2 + 1) / 2 beyond.
 
     Parameters
     ----------
@@ -201,15 +215,15 @@ def inverse_huber(distance: Tensor) -> Tensor:
 
 
 def statistic(name: str, q: Distribution, prior: Distribution | None = None) -> Tensor:
-    """A statistic of each latent unit, averaged over all axes of q but the last.
+    """Return a statistic of each latent unit, averaged over all axes of q but the last.
 
     Parameters
     ----------
     name : {"entropy", "kl", "mean_variance"}
     q : Distribution
-        With a batch shape that ends in the units.
+        Its batch shape ends in the units.
     prior : Distribution, optional
-        p, for ``"kl"``; what its parameters come from must be detached.
+        p, for ``"kl"``.  Its parameters must be detached.
 
     Returns
     -------
@@ -233,7 +247,7 @@ def statistic(name: str, q: Distribution, prior: Distribution | None = None) -> 
 
 
 def gram(weights: Iterable[Tensor]) -> Tensor:
-    """W W^T of each layer, all their elements in a row.
+    """Return all elements of W W^T of each layer, in one row.
 
     Parameters
     ----------
@@ -244,7 +258,7 @@ def gram(weights: Iterable[Tensor]) -> Tensor:
 
 
 class _Gram(torch.autograd.Function):
-    """W W^T, which is symmetric: its gradient is one product, not two."""
+    """W W^T; as it is symmetric, its gradient needs one product instead of two."""
 
     @staticmethod
     def forward(context: Any, weight: Tensor) -> Tensor:
@@ -258,12 +272,12 @@ class _Gram(torch.autograd.Function):
 
 
 def bernoulli_kl(logits: Tensor, prior_logits: Tensor) -> Tensor:
-    r"""KL(q || p) of bits, elementwise, finite for all logits.
+    r"""Return KL(q || p) of bits, elementwise, finite for all logits.
 
     .. math::
-       \sigma(a)(a - b) - \log(1 + e^a) + \log(1 + e^b);
+       \sigma(a)(a - b) - \log(1 + e^a) + \log(1 + e^b)
 
-    PyTorch's has infinity where a probability rounds to 0 or 1.
+    PyTorch's own function returns infinity where a probability rounds to 0 or 1.
 
     Parameters
     ----------
@@ -275,7 +289,7 @@ def bernoulli_kl(logits: Tensor, prior_logits: Tensor) -> Tensor:
 
 
 def poisson_entropy(rate: Tensor) -> Tensor:
-    r"""The entropy of Poisson variables, elementwise.
+    r"""Return the entropy of Poisson variables, elementwise.
 
     .. math::
        H = \lambda (1 - \log \lambda) + e^{-\lambda} \sum_{n \ge 2} \lambda^n \log(n!) / n!

@@ -1,4 +1,4 @@
-"""Data as a deep fit holds them: rows of a dense tensor or of a CSR matrix."""
+"""The data of a deep fit: rows of a dense tensor or of a CSR matrix, on a device."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from torch import Tensor
 
 
 class SparseRows:
-    """A CSR matrix on a device, of which batches are taken.
+    """A CSR matrix on a device, from which minibatches are taken.
 
-    A whole batch is dense, or its words and counts padded to the longest row: where few of
-    many thousand columns are used the second is much less.
+    A minibatch is returned either dense, or as the columns and values of its entries, padded to
+    the longest row.  The second form is much smaller where rows use few of many thousand
+    columns.
 
     Parameters
     ----------
     X : CSR matrix of shape (n_samples, n_features)
-        Canonical.
+        In canonical format: indices sorted and without duplicates.
     device : torch.device
     """
 
@@ -33,13 +34,13 @@ class SparseRows:
         return len(self._start) - 1
 
     def __getitem__(self, rows: Tensor) -> Tensor:
-        """Rows, dense."""
+        """Return rows as a dense tensor."""
         columns, values = self.padded(rows)
         dense = values.new_zeros(len(rows), self.n_features)
-        return dense.scatter_add_(1, columns, values)  # what pads a row adds nothing
+        return dense.scatter_add_(1, columns, values)  # padding adds 0
 
     def padded(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Columns and values of rows, side by side.
+        """Return the columns and the values of some rows.
 
         Parameters
         ----------
@@ -48,8 +49,8 @@ class SparseRows:
         Returns
         -------
         columns, values : Tensors of shape (B, L), int64 and float32
-            L entries of the longest row, at least 1; shorter ones end in column 0 with
-            value 0.
+            L is the number of entries of the longest row, at least 1.  Shorter rows are padded
+            with column 0 and value 0.
         """
         start, end = self._start[rows], self._start[rows + 1]
         longest = max(1, int((end - start).max()))
@@ -62,7 +63,7 @@ class SparseRows:
 
 
 def as_rows(X: Any, device: torch.device) -> Tensor | SparseRows:
-    """Data on a device: both kinds have a length and give rows.
+    """Move data to a device; both kinds have a length and return rows by index.
 
     Parameters
     ----------
@@ -71,5 +72,5 @@ def as_rows(X: Any, device: torch.device) -> Tensor | SparseRows:
     """
     if sparse.issparse(X):
         return SparseRows(X, device)
-    X = np.require(X, np.float32, "W")  # PyTorch has no tensors that cannot be written
+    X = np.require(X, np.float32, "W")  # PyTorch needs arrays that can be written to
     return torch.as_tensor(X, device=device)

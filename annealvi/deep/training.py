@@ -1,7 +1,7 @@
-"""The loop that every deep fit runs: a minibatch, a gradient, a step, and what is kept of it.
+"""The loop that every deep fit runs: a minibatch, a gradient, a step, and its record.
 
-A fit can stop at any step and go on later as if it had not: the state holds parameters,
-optimiser, random numbers, the order of the data and the history.
+A fit can stop at any step and continue later as if it had not stopped.  Its state holds the
+parameters, the optimiser, the random numbers, the order of the data and the history.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ from annealvi.deep.noise import Noise
 from annealvi.exceptions import DivergenceError
 from annealvi.inference import Monitor
 
-#: Of the layout of a saved state.
+#: Version of the layout of a saved state.
 FORMAT = 1
-#: Records that the history of a whole fit has, about.
+#: The history of a whole fit has about this many records.
 RECORDS = 1000
 
 
 class Outcome(NamedTuple):
-    """What an objective says of a step.
+    """What an objective returns for one step.
 
     Attributes
     ----------
     loss : Tensor, scalar
-        Whose gradient is followed downhill; it may be a surrogate without meaning of its own.
+        Its gradient is followed downhill.  It may be a surrogate of which only the gradient
+        means anything.
     elbo : Tensor, scalar
-        The untempered objective, a datum or a draw.
+        The untempered objective, per datum or per draw.
     temperature : float
         T of the step.
     """
@@ -46,23 +47,24 @@ class Outcome(NamedTuple):
     temperature: float = 1.0
 
 
+#: Takes the rows of a minibatch (None where there are no data) and the number of steps made.
 Objective = Callable[[Tensor | None, int], Outcome]
 
 
 class Training:
-    """Parameters on their way.
+    """The state of one fit and the loop that advances it.
 
     Parameters
     ----------
     module : torch.nn.Module
-        All that is trained or remembered between steps, buffers included.
+        Everything that is trained or remembered between steps, buffers included.
     optimiser : torch.optim.Optimizer
     noise : Noise
-        Where the objective's random numbers come from, and the order of the data.
+        Source of the objective's random numbers and of the order of the data.
     n_rows : int, optional
-        Data; None where there are none.
+        Number of data; None where there are no data.
     batch_size : int
-        Data a step, at most `n_rows`.
+        Data per step; at most `n_rows` are used.
     """
 
     def __init__(
@@ -87,22 +89,24 @@ class Training:
     def run(
         self, objective: Objective, until: int, on_step: Callable[[Outcome], None] | None = None
     ) -> None:
-        """Step until so many steps are done in all.
+        """Make steps until a total number of steps is reached.
 
         Parameters
         ----------
         objective : callable
-            Of the rows of a minibatch (None where there are no data) and the number of steps
-            done, gives an :class:`Outcome`.
+            ``objective(rows, step)`` returns an :class:`Outcome`.  `rows` are those of the
+            minibatch (None where there are no data); `step` is the number of steps made.
         until : int
+            Total number of steps, counting those made before.
         on_step : callable, optional
-            Called after each step; raises ``StopIteration`` to end the fit.
+            Called with the outcome after each step.  It raises ``StopIteration`` to end the
+            fit.
 
         Raises
         ------
         DivergenceError
-            If the loss or its gradient is not finite.  Parameters are then those of the last
-            step whose loss was.
+            If the loss or its gradient is not finite.  The parameters are then set back to
+            the last ones with a finite loss.
         """
         parameters = [p for p in self.module.parameters() if p.requires_grad]
         finite = [p.detach().clone() for p in parameters]
@@ -138,9 +142,9 @@ class Training:
                     return
 
     def history(self) -> dict[str, NDArray]:
-        """The monitor's records, and one of the steps since the last where there are such.
+        """Return the monitor's records, and one more for the steps since the last record.
 
-        The fit goes on without it, as one that never stopped has none.
+        The additional record is not kept: a fit that never stopped would not have it.
         """
         monitor = copy.deepcopy(self.monitor)
         if self._count:
@@ -148,9 +152,9 @@ class Training:
         return monitor.history
 
     def _next_rows(self) -> Tensor | None:
-        """The rows of the next minibatch; each pass takes the data in a new order.
+        """Return the rows of the next minibatch; each pass takes the data in a new order.
 
-        What is left of a pass and does not make a whole minibatch is left out of it.
+        Rows at the end of a pass that do not fill a minibatch are left out of this pass.
         """
         if self.n_rows is None:
             return None
@@ -173,7 +177,7 @@ class Training:
     # ------------------------------------------------------------------- state
 
     def state(self) -> dict[str, Any]:
-        """All that is needed to go on: tensors, numbers and strings only."""
+        """Return everything needed to continue, as tensors, numbers and strings only."""
         return {
             "module": self.module.state_dict(),
             "optimiser": self.optimiser.state_dict(),
@@ -185,28 +189,28 @@ class Training:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state of a training of the same architecture, at this one's step size.
+        """Continue from a state of the same architecture, with the step size of this training.
 
         Parameters
         ----------
         state : mapping
-            What :meth:`state` gave.
+            A state that :meth:`state` returned.
 
         Raises
         ------
         ValueError
-            If it was trained on another number of data.
+            If the state comes from a fit of another number of data.
         """
         if len(state["order"]) not in (0, self.n_rows or 0):
             raise ValueError(
                 f"The saved state is of a fit of {len(state['order'])} data, X has {self.n_rows}: "
-                "a fit goes on with the data that it began with."
+                "a fit can only be continued with the data that it began with."
             )
         self.module.load_state_dict(state["module"])
         rates = [group["lr"] for group in self.optimiser.param_groups]
         self.optimiser.load_state_dict(state["optimiser"])
         for group, rate in zip(self.optimiser.param_groups, rates, strict=True):
-            group["lr"] = rate  # a fit that diverged goes on with a lower one
+            group["lr"] = rate  # a lower rate can rescue a fit that diverged
         self.noise.restore(state["noise"])
         self._order, self._position = state["order"], state["position"]
         self._sum, self._count = state["sum"]
@@ -219,19 +223,24 @@ def _copy(sources: Sequence[Tensor], targets: Sequence[Tensor]) -> None:
 
 
 def _remembers(module: nn.Module) -> bool:
-    """Whether it has a state besides parameters, as a running average."""
+    """Return whether a module has a state besides its parameters, such as a running average."""
     return type(module).get_extra_state is not nn.Module.get_extra_state
 
 
 def as_device(device: Any, owner: str) -> torch.device:
-    """The device that a parameter names, which must be there.
+    """Return the device that a parameter names, if there is one.
 
     Parameters
     ----------
     device : str or torch.device
         ``"cpu"``, ``"cuda"`` or ``"cuda:1"``.
     owner : str
-        The estimator, for the messages.
+        Name of the estimator, for the error messages.
+
+    Raises
+    ------
+    ValueError
+        If the value names no device, or one that PyTorch does not see.
     """
     try:
         found = torch.device(device)
@@ -251,23 +260,23 @@ def as_device(device: Any, owner: str) -> torch.device:
 
 
 def write_state(path: str | os.PathLike, header: Mapping[str, Any], training: Training) -> None:
-    """Save a training under what it belongs to.
+    """Save a training, with the estimator and the architecture it belongs to.
 
     Parameters
     ----------
     path : path
     header : mapping
-        ``estimator`` (its name) and ``architecture`` (a dict of numbers, strings and lists).
+        ``estimator``, its name, and ``architecture``, a dict of numbers, strings and lists.
     training : Training
     """
     state = _plain({"format": FORMAT, **header, "training": training.state()})
-    partial = f"{os.fspath(path)}.partial"  # an interruption leaves the old file whole
+    partial = f"{os.fspath(path)}.partial"  # the old file stays intact if this is interrupted
     torch.save(state, partial)
     os.replace(partial, path)
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's numbers as Python's: a parameter may be one, and what a callback records."""
+    """Turn NumPy's numbers into Python's; parameters and records may be NumPy's."""
     if isinstance(value, dict):
         return {name: _plain(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
@@ -276,24 +285,24 @@ def _plain(value: Any) -> Any:
 
 
 def read_state(path: str | os.PathLike, header: Mapping[str, Any]) -> dict[str, Any]:
-    """Load what :func:`write_state` wrote, if it belongs to the same architecture.
+    """Load a file written by :func:`write_state`, if it has the same architecture.
 
     Parameters
     ----------
     path : path
     header : mapping
-        Of the estimator that is to go on.
+        Estimator and architecture of the fit that is to be continued.
 
     Raises
     ------
     ValueError
-        If the file is not a saved state, or is one of another estimator or architecture; the
-        message names the first difference.
+        If the file is not a saved state, or is a state of another estimator or architecture.
+        The message names the first difference.
     """
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
-        # PyTorch's own words suggest to load it unsafely
+        # PyTorch's own message suggests to load the file unsafely
         raise ValueError(f"{os.fspath(path)!r} is not a saved state of annealvi.") from error
     if not isinstance(state, dict) or state.get("format") != FORMAT or "training" not in state:
         raise ValueError(f"{os.fspath(path)!r} is not a saved state of this version of annealvi.")

@@ -140,7 +140,7 @@ class Monitor:
 
     @property
     def history(self) -> dict[str, NDArray]:
-        """The records as arrays of equal length, with NaN where a value was not recorded."""
+        """The records as arrays of equal length, with NaN for values that were not recorded."""
         names = dict.fromkeys(self.FIELDS)
         for record in self._records:
             names.update(dict.fromkeys(record))
@@ -174,7 +174,7 @@ def optimise(
     data : sequence
         Passed to ``model.local_step`` with the rows of each batch.
     temperature : Temperature
-        A planned one, see :meth:`Temperature.plan`.
+        A planned temperature, see :meth:`Temperature.plan`.
     monitor : Monitor
         The fit continues from ``monitor.step``, the number of steps done.
     n_samples, n_passes : int

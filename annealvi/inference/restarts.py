@@ -1,4 +1,4 @@
-"""Fits from several starting points: in turn or side by side, the best of them kept."""
+"""Fits from several starting points, one after another or in parallel; the best is kept."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ from typing import Generic, Protocol, TypeVar
 
 
 class Run(Protocol):
-    """One fit from one starting point, which has begun.
+    """A fit from one starting point, which has begun.
 
     Attributes
     ----------
     score : float
-        What the user is told of it, once it has ended.
+        The score reported to the user, once the run has ended.
     goodness : float
-        What runs are compared by, the higher the better; -infinity as long as it is not
-        known.
+        Runs are compared by this; higher is better.  -infinity until it is known.
     stopped : bool
-        Whether the callback has ended the fit, further starts included.
+        Whether the callback raised StopIteration; no more starts then follow.
     in_callback : bool
-        Whether the user's callback is running, so that an error is the user's.
+        Whether the user's callback is running; an error raised now comes from the user's code.
     """
 
     stopped: bool
@@ -61,23 +60,23 @@ def fit_starts(
     Parameters
     ----------
     starts : sequence of callables
-        Each begins a run.  In turn, one begins when the one before has ended, so that they
-        may draw from the same random numbers.
+        Each begins a run.  With one worker a run begins only after the one before has ended,
+        so that all runs may draw from the same generator.
     n_workers : int
-        Runs at a time.
+        Number of runs at a time.
     salvage : callable
-        Called with the best run so far before an interrupt, or an error of the user's
-        callback, is raised again: the best that has ended or else one that has made a step.
-        Not called if there is none.  After other errors nothing is kept.
+        Called before an interrupt or an error in the user's callback is raised again.  It gets
+        the best finished run or, if there is none, an unfinished one that has made a step.  It
+        is not called if there is neither.  After other errors nothing is kept.
     on_begin : callable, optional
-        Called with each run before it goes; for runs in turn.
+        Called with each run before it is fitted; only used with one worker.
 
     Returns
     -------
     best : Run
-        Of equally good ones the earlier start.
+        The best run; the earlier one of equally good runs.
     scores : list of float
-        Of all starts that were made, in their order.
+        Scores of all starts that were made, in their order.
     """
     if n_workers == 1 or len(starts) == 1:
         return _in_turn(starts, salvage, on_begin)
@@ -85,7 +84,7 @@ def fit_starts(
 
 
 class _Best(Generic[R]):
-    """The best run of those that were shown."""
+    """Keeps the best run it has seen."""
 
     def __init__(self) -> None:
         self.run: R | None = None
@@ -129,10 +128,10 @@ def _in_turn(
 def _side_by_side(
     starts: Sequence[Start[R]], salvage: Callable[[R], None], n_workers: int
 ) -> tuple[R, list[float]]:
-    """Each run in a thread of Python; their work in the kernels goes on at the same time.
+    """Fit each run in a Python thread; the kernels of all runs work at the same time.
 
-    Unlike joblib's workers these threads are joined when the user interrupts, so none goes
-    on unseen.
+    Unlike joblib's workers these threads are joined when the user interrupts, so none
+    continues in the background.
     """
     changed = threading.Condition()
     halt = threading.Event()
@@ -172,7 +171,7 @@ def _side_by_side(
                 scores = [job.result() for job in jobs]
             except BaseException:
                 halt.set()
-                with changed:  # a thread that was interrupted in its making is not joined
+                with changed:  # the pool does not join a thread if interrupted while creating it
                     changed.wait_for(lambda: not working)
                 raise
     except BaseException as error:

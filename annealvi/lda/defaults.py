@@ -1,4 +1,4 @@
-"""What the parameters of TemperedLDA may be, and what they stand for if left open."""
+"""Constraints on the parameters of TemperedLDA, and values for those left open."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from annealvi.inference import LinearDecay, RobbinsMonro, full_step
 from annealvi.models.lda.block import LocalOptions, TopicEstimate
 from annealvi.temperature import Annealed, Fixed, LocalVariational, Temperature, Variational
 
-#: What each parameter may be.
+#: Constraints on each parameter, as scikit-learn checks them.
 CONSTRAINTS: dict[str, Any] = {
     "n_components": [Interval(Integral, 0, None, closed="neither")],
     "doc_topic_prior": [
@@ -54,9 +54,9 @@ CONSTRAINTS: dict[str, Any] = {
     "patience": [Interval(Integral, 1, None, closed="left")],
     "callback": [None, callable],
 }
-#: From above the critical temperature of the corpus, over the whole fit.
+#: Starts near the critical temperature of the corpus and cools over the whole fit.
 COOLING = Annealed("auto", length=1.0)
-#: What the names of kinds of temperature stand for here.
+#: The temperatures that their names stand for.
 KINDS: dict[str, Temperature] = {
     "auto": COOLING,
     "annealed": Annealed(),
@@ -67,12 +67,13 @@ PRIORS = ("doc_topic_prior", "topic_word_prior")
 
 
 class Settings(NamedTuple):
-    """Parameters of TemperedLDA of the same names, none of them open.
+    """The parameters of TemperedLDA of the same names, with none left open.
 
-    Two are not parameters.  ``memory_spans`` is that of
-    :class:`annealvi.inference.LinearDecay`, or None where `learning_decay` and
-    `learning_offset` say how long steps are.  ``learned`` has the names of the priors that
-    are learned, from the values given here on.
+    Three fields are not parameters.  ``memory_spans`` is that of
+    :class:`annealvi.inference.LinearDecay`, or None if the step sizes follow `learning_decay`
+    and `learning_offset`.  ``inference_iter`` is that of
+    :class:`annealvi.models.lda.LocalOptions`.  ``learned`` lists the priors to learn; learning
+    starts from the values given here.
     """
 
     doc_topic_prior: ArrayLike
@@ -94,19 +95,19 @@ class Settings(NamedTuple):
     learned: tuple[str, ...] = ()
 
     def parameters(self) -> dict[str, Any]:
-        """What an estimator of the same fit would be given."""
+        """Return parameters with which another estimator repeats the fit."""
         parameters = self._asdict()
         parameters |= {name: "learn" for name in parameters.pop("learned")}
         if isinstance(self.temperature, Temperature):
-            parameters["temperature"] = clone(self.temperature)  # the user's may be changed
+            parameters["temperature"] = clone(self.temperature)  # the user may change theirs
         if parameters.pop("inference_iter") is not None:
             parameters["max_doc_update_iter"] = None
-        if parameters.pop("memory_spans") is not None:  # steps that no pair of these says
+        if parameters.pop("memory_spans") is not None:  # no such pair gives these steps
             parameters |= {"learning_decay": None, "learning_offset": None}
         return parameters
 
     def step_size(self, n_steps: int | None) -> Callable[[int], float]:
-        """rho of the steps 1, 2, ... of a fit of so many, or of a stream of unknown length."""
+        """Return rho(t), t = 1, 2, ..., of a fit of `n_steps` steps, or of a stream if None."""
         if self.learning_method == "batch" and n_steps is not None:
             return full_step
         if n_steps is None or self.memory_spans is None:
@@ -153,7 +154,7 @@ def scikit_learn(n_topics: int, n_samples: int) -> Settings:
 
 
 def recommended(n_topics: int, n_samples: int) -> Settings:
-    """The settings that did well on every corpus tried; docs/defaults.md has the evidence.
+    """The settings that did well on every corpus tested; docs/defaults.md has the evidence.
 
     Parameters
     ----------
@@ -196,20 +197,20 @@ def prior(n_topics: int) -> float:
 def batch_size(n_samples: int) -> int:
     """5 sqrt(D), between 100 and 1000.
 
-    Small corpora need many steps, large ones steps of little noise.
+    Small corpora need many steps.  Large corpora need steps with little noise.
 
     Parameters
     ----------
     n_samples : int
-        D, the documents of the corpus.
+        D, the number of documents in the corpus.
     """
     return int(np.clip(round(5 * np.sqrt(n_samples)), 100, 1000))
 
 
 def minibatch(n_samples: int) -> int:
-    """`batch_size`, or a little more where the last one would be less than a quarter of it.
+    """`batch_size`, or a little more if the last minibatch would be less than a quarter of it.
 
-    Few documents left over would count in each pass as much as a whole minibatch.
+    A short last minibatch would have the same weight as a full one.
 
     Parameters
     ----------
@@ -226,7 +227,7 @@ def passes(n_samples: int) -> int:
     Parameters
     ----------
     n_samples : int
-        D, the documents of the corpus.
+        D, the number of documents in the corpus.
     """
     return int(np.clip(round(110 / max(n_samples, 1) ** 0.25), 2, 40))
 
@@ -237,9 +238,9 @@ def resolve(parameters: Mapping[str, Any], n_samples: int) -> Settings:
     Parameters
     ----------
     parameters : dict
-        Of the estimator.
+        The estimator's parameters.
     n_samples : int
-        Documents of the whole corpus.
+        Number of documents in the whole corpus.
     """
     preset = PRESETS[parameters["preset"]](parameters["n_components"], n_samples)
     given = {
@@ -264,7 +265,7 @@ def resolve(parameters: Mapping[str, Any], n_samples: int) -> Settings:
 
 
 def _is_plain(settings: Settings) -> bool:
-    """Whether it is scikit-learn's fit, whose numbers are wanted then."""
+    """Return whether these settings must reproduce scikit-learn's numbers."""
     temperature = settings.temperature
     if isinstance(temperature, Fixed):
         temperature = temperature.value
@@ -278,7 +279,7 @@ def _is_plain(settings: Settings) -> bool:
 
 
 def is_learned(prior: Any) -> bool:
-    """Whether a prior is to be learned, from the preset's on.
+    """Return whether a prior is to be learned, starting at the preset's value.
 
     Parameters
     ----------
@@ -289,7 +290,7 @@ def is_learned(prior: Any) -> bool:
 
 
 def is_open(value: Any) -> bool:
-    """Whether a parameter is left open.
+    """Return whether a parameter is left open.
 
     Parameters
     ----------
@@ -305,22 +306,24 @@ def check_steps(
     first: int,
     n_steps: int,
 ) -> None:
-    """Refuse steps of the posterior form that subtract: rho T must stay below 1.
+    """Raise an error if rho T >= 1 in the posterior form: lambda could become negative.
+
+    Steps at T = 1 may have rho = 1.
 
     Parameters
     ----------
     settings : Settings
     temperature : Temperature
-        A planned one.
+        The planned temperature.
     step_size : callable
         rho of step 1, 2, ...
     first, n_steps : int
-        Steps done, and steps to come.
+        Number of steps done, and of steps to come.
 
     Raises
     ------
     ValueError
-        If a step subtracts.
+        If rho T >= 1 in one of these steps with T > 1.
     """
     advice = (
         f"a larger learning_offset than {settings.learning_offset!r} or a larger "

@@ -1,4 +1,4 @@
-"""Documents held out of a fit, which say when it should end and which topics were best."""
+"""Held-out documents, which decide when a fit stops and which of its topics are kept."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from annealvi.lda.state import LDAState
-from annealvi.metrics.held_out import log_likelihood_a_word, split_tokens
+from annealvi.metrics.held_out import log_likelihood_per_word, split_tokens
 from annealvi.temperature.base import whole_steps
 
-#: Nats a word that the score must gain within `patience` passes.  Two fits that differ by
-#: less are equally good; on small corpora gains of a tenth of it go on for a hundred passes.
+#: Gain of the score, in nats per word, that is required within `patience` passes.  Two fits
+#: that differ by less are equally good.  On small corpora the score may rise by a tenth of this
+#: for a hundred passes.
 LEAST_GAIN = 1e-3
-#: More tokens than this are not split: one by one they take 50 bytes each.
+#: Above this number tokens are not split in halves: splitting takes 50 bytes for each token.
 MOST_TOKENS = 2e7
 
 
 class HeldOutDocuments:
-    """Documents that topics are scored on, the higher the better.
+    """Documents on which topics are scored; a higher score is better.
 
     Parameters
     ----------
     X : CSR matrix of shape (n_samples, V)
-        Not without words.
+        Must contain at least one word.
     rng : RandomState
-        What the split of tokens is drawn from.
+        Generator for the split of the tokens.
     """
 
     def __init__(self, X: sparse.csr_matrix, rng: RandomState) -> None:
@@ -42,10 +43,10 @@ class HeldOutDocuments:
                 self.halves = halves
 
     def score(self, state: LDAState, topics: NDArray) -> float:
-        """Score of a fit, in nats a word.
+        """Score of a fit, in nats per word.
 
-        Log-likelihood of document completion or, where tokens cannot be hidden, the
-        documents' part of the bound.
+        Log-likelihood of document completion or, if tokens cannot be split, the documents'
+        part of the bound.
 
         Parameters
         ----------
@@ -58,19 +59,20 @@ class HeldOutDocuments:
         seen, hidden = self.halves
         gamma = state.infer(seen)
         theta = gamma / gamma.sum(axis=1)[:, np.newaxis]
-        return log_likelihood_a_word(hidden, theta, topics)
+        return log_likelihood_per_word(hidden, theta, topics)
 
 
 def hold_out(
     X: sparse.csr_matrix, fraction: float, rng: RandomState
 ) -> tuple[sparse.csr_matrix, HeldOutDocuments]:
-    """Documents to fit, in the order they are in, and those that are held out.
+    """Split the documents into a training set, order kept, and a held-out set.
 
     Parameters
     ----------
     X : CSR matrix of shape (n_samples, V)
     fraction : float
-        Of the documents, rounded up, as :func:`sklearn.model_selection.train_test_split` does.
+        Share of the documents that is held out; their number is rounded up, as in
+        :func:`sklearn.model_selection.train_test_split`.
     rng : RandomState
     """
     n_samples = X.shape[0]
@@ -93,7 +95,7 @@ def hold_out(
 
 
 class EarlyStopping:
-    """Scores one fit after each pass, keeps its best topics and says when to stop.
+    """Scores one fit after each pass, keeps its best topics and decides when to stop.
 
     Parameters
     ----------
@@ -106,14 +108,14 @@ class EarlyStopping:
         self.held_out = held_out
         self.patience = patience
         self.score = -np.inf  # the best
-        self.improving = False  # whether the last pass at settled T was one of gain
+        self.improving = False  # whether the last pass at settled T improved the score
         self._best: tuple[int, int, NDArray, tuple[Any, Any]] | None = None
-        self._step = -1  # the last that was scored
-        self._reference = -np.inf  # what there is to gain upon
+        self._step = -1  # the last step that was scored
+        self._reference = -np.inf  # the score to improve on
         self._waited = 0
 
     def after_pass(self, state: LDAState) -> tuple[float, bool]:
-        """The score of the topics as they are, and whether the fit should end.
+        """Score the current topics; return the score and whether the fit should end.
 
         Parameters
         ----------
@@ -121,7 +123,7 @@ class EarlyStopping:
         """
         score = self._score(state)
         if not state.temperature.settled(state.monitor.step - 1):
-            return score, False  # hot topics' scores rise as they cool
+            return score, False  # scores rise merely because T falls
         self.improving = bool(score > self._reference + LEAST_GAIN)
         if self.improving:
             self.improving = np.isfinite(self._reference)  # there was something to compare with
@@ -131,7 +133,7 @@ class EarlyStopping:
         return score, self._waited >= self.patience
 
     def finish(self, state: LDAState) -> None:
-        """Go back to the best topics, which may be those of an unfinished last pass.
+        """Restore the best topics, which may be those of an unfinished last pass.
 
         Parameters
         ----------

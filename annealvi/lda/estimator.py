@@ -47,16 +47,16 @@ class TemperedLDA(FittedLDA):
     n_components : int, default=10
         Number of topics K.
     doc_topic_prior : float, array-like of shape (n_components,) or "learn", default=None
-        Dirichlet prior :math:`\alpha` of a document's topics: one number, or one for each
-        topic.  None means min(max(0.1, 1 / n_components), 3 / n_components), or
+        Dirichlet prior :math:`\alpha` of a document's topic proportions: one number, or one
+        for each topic.  None means min(max(0.1, 1 / n_components), 3 / n_components), or
         1 / n_components under ``preset="sklearn"``.
 
         ``"learn"`` starts from that value and learns one number for each topic.  Each step of
         the fit moves them towards Minka's fixed point (2000, Eq. 55) with the step size of
         the topics, but only while T is at most 1.1: at high temperatures the estimate
         diverges.  With a :class:`LocalVariational` temperature they move only in the last
-        phase of `fit`.  They stay within a factor of 100 of the first of the two numbers
-        above.  The gain is small (docs/defaults.md).
+        phase of `fit`.  They stay within a factor of 100 of min(max(0.1, 1/K), 3/K).  The
+        gain is small (docs/defaults.md).
     topic_word_prior : float, array-like or "learn", default=None
         Dirichlet prior :math:`\eta` of a topic's words: one number, an array of shape
         (n_features,) or one of shape (n_components, n_features).  With the last of these a
@@ -65,10 +65,10 @@ class TemperedLDA(FittedLDA):
 
         ``"learn"`` starts there and learns a single number, in the same steps as
         `doc_topic_prior` is learned.  Each step moves it towards the maximum of the topics'
-        part of the objective, within a factor of 10 of the first of those two.  Under
+        part of the objective, within a factor of 10 of min(max(0.1, 1/K), 3/K).  Under
         ``topic_estimate="map"`` topics of few words have no such maximum, and the prior ends
-        at its lower limit.  The gain is largest under ``preset="sklearn"``, where
-        :math:`\eta` is small (docs/defaults.md).
+        at its lower limit.  The gain is largest under ``preset="sklearn"``, because
+        :math:`\eta` is small there (docs/defaults.md).
     learning_method : {"auto", "batch", "online"}, default="auto"
         Whether a step of `fit` uses all documents or a minibatch.  ``"auto"`` is
         ``"online"`` if there is more than one minibatch, and ``"batch"`` under
@@ -83,14 +83,14 @@ class TemperedLDA(FittedLDA):
         cases (`learning_offset` given, `partial_fit`, ``preset="sklearn"``) None means 0.7.
     learning_offset : float, default=None
         :math:`\tau` >= 1 in the same formula.  A larger value makes early steps smaller.
-        Where the formula is used, None means 10.
+        If the formula is used, None means 10.
     max_iter : int, default=None
         Number of passes of `fit` over the D documents.  Lower it for a faster fit.  None
         means :math:`110 D^{-1/4}`, between 2 and 40, or 10 under ``preset="sklearn"``.  With
         `validation_fraction` it is an upper limit, see there.
     batch_size : int, default=None
         Documents in a minibatch.  None means :math:`5 \sqrt{D}`, between 100 and 1000, and up
-        to a quarter more where few documents would be left over; in `partial_fit` D is
+        to a quarter more if few documents would be left over; in `partial_fit` D is
         `total_samples`.  Under ``preset="sklearn"`` None means 128.
     evaluate_every : int, default=-1
         Evaluate the training perplexity after every so many passes of `fit`, and stop when it
@@ -114,14 +114,14 @@ class TemperedLDA(FittedLDA):
     Preset and temperature
 
     preset : {"annealvi", "sklearn"}, default="annealvi"
-        What parameters mean that are left open, None or ``"auto"``.  ``"annealvi"`` is the
+        Values of the parameters left open, None or ``"auto"``.  ``"annealvi"`` is the
         recipe described above, which does well on many corpora.  ``"sklearn"`` takes
         scikit-learn's defaults and gives its numbers.
     temperature : float, str or Temperature, default="auto"
         The temperature T of the fit.  Higher temperatures smooth the objective, so that the
         fit depends less on its start.
 
-        - ``"auto"``: ``Annealed("auto", length=1.0)``, which starts above the critical
+        - ``"auto"``: ``Annealed("auto", length=1.0)``, which starts near the critical
           temperature of the corpus and cools over the whole fit; under ``preset="sklearn"``
           T = 1.
         - A number T >= 1: the same T in every step.  1 is plain variational inference.
@@ -151,12 +151,12 @@ class TemperedLDA(FittedLDA):
     n_init : int, default=1
         Number of starts of `fit`.  It keeps the fit with the lowest `bound_` or, with
         `validation_fraction`, the highest `validation_score_`.  The first start is the same as
-        that of ``n_init=1``.  Up to `n_jobs` starts run side by side, each in one thread.
+        that of ``n_init=1``.  Up to `n_jobs` starts run in parallel, each in one thread.
         With a `callback` they run one after another.
     validation_fraction : float, default=None
         If given, this share of the documents is drawn at random, held out of `fit` and scored
-        after each pass.  The topics with the highest score are kept, whatever T they were
-        found at.
+        after each pass.  The topics with the highest score are kept, at whatever T they
+        were found.
 
         With ``max_iter=None``, T falls over the usual number of passes.  The fit then
         continues at T = 1 while the score improves, up to 5 times the usual number in all.  A
@@ -201,13 +201,13 @@ class TemperedLDA(FittedLDA):
           to the normaliser of :math:`\phi`.
         - ``"constant"``: ones.
         - ``"warm"``: the result of the last pass.  The bound of a batch fit then never falls,
-          and iterations are saved.  But documents keep the topics that they chose before
-          the topics meant anything, so use it for fits that start from good topics (`init`).
+          and iterations are saved.  But documents keep topic proportions that they found
+          before the topics meant anything, so use it for fits that start from good topics (`init`).
           `partial_fit` keeps no documents: there it means ``"constant"``.
         - ``"auto"``: ``"constant"``, or ``"random"`` under ``preset="sklearn"`` as long as
           temperature, init and topic estimate are scikit-learn's.
     topic_estimate : {"auto", "map", "variational"}, default="auto"
-        What a document's step uses for :math:`\log\beta`.  ``"variational"`` is the faithful
+        Estimate of :math:`\log\beta` in a document's step.  ``"variational"`` is the faithful
         mean field and uses :math:`E[\log\beta]`.  ``"map"`` treats topics as points and uses
         :math:`\log E[\beta]`, which is variational EM under the prior Dir(eta + 1).
         ``"auto"`` is ``"map"``, or ``"variational"`` under ``preset="sklearn"``.  The two have
@@ -234,9 +234,9 @@ class TemperedLDA(FittedLDA):
         Shorter if the callback ended the fit.
     settings_ : dict
         The parameters of the last fit, with values for those that were left open, as they
-        were at the last `fit` or the first `partial_fit`.  Another estimator with the same
-        `preset`, with these parameters and without validation, repeats the fit.  A parameter
-        is None if no value of it would repeat the fit.
+        were at the last `fit` or the first `partial_fit`.  To repeat the fit, pass these to a
+        new estimator with the same `preset` and no validation.  A value is None if the
+        parameter must be left open to repeat the fit.
     n_batch_iter_ : int
         One more than the number of steps done.
     n_iter_ : int
@@ -251,8 +251,8 @@ class TemperedLDA(FittedLDA):
     temperature_ : float
         T of the last step.
     temperature_path_ : ndarray of shape (n_steps,)
-        T of each step.  Where documents have temperatures of their own, it is one over the
-        mean of their 1/T.
+        T of each step.  If documents have their own temperatures, it is one over the mean of
+        their 1/T.
     temperature_posterior_ : ndarray of shape (M,)
         q(y) over the grid of a :class:`Variational` temperature, after the last step that
         learned it.
@@ -265,8 +265,8 @@ class TemperedLDA(FittedLDA):
     history_ : dict of str to ndarray
         Records of the fit: one after each pass of `fit`, one after each call of `partial_fit`
         and one wherever the callback recorded something.  Each has ``pass``, ``step``,
-        ``temperature`` and ``seconds`` (spent in steps).  The others are NaN where they were
-        not evaluated.  All but ``validation`` are of the documents that are fitted.
+        ``temperature`` and ``seconds`` (spent in steps).  The others are NaN if they were not
+        evaluated.  All except ``validation`` are computed on the training documents.
 
         - ``perplexity``, and ``elbo``: at T = 1, comparable between methods.
         - ``annealed_elbo``: the objective at the last step's T.  A batch fit with
@@ -367,11 +367,10 @@ class TemperedLDA(FittedLDA):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn topics from documents.
 
-        After a KeyboardInterrupt, which is raised again, the estimator has the best of the
-        starts that have ended or, if there is none, the topics reached so far.  `partial_fit`
-        then continues where that fit was stopped, cooling included.  Before the first step has
-        been made, the estimator stays as it was.  The same holds if the callback raises an
-        error.
+        After a KeyboardInterrupt or an error of the callback, which is raised again, the
+        estimator has the best of the starts that have ended or, if there is none, the topics
+        reached so far.  `partial_fit` then continues where that fit was stopped, cooling
+        included.  If no step has been made, the estimator is unchanged.
 
         Parameters
         ----------
@@ -439,15 +438,7 @@ class TemperedLDA(FittedLDA):
             wanted = self._wanted_temperature(settings)
             prepare_portion(state, X, settings, self.total_samples, wanted, threads)
             self._state = state
-        state.forget_results()
-
-        def on_step() -> None:
-            state.after_step()
-            if self.callback is not None:
-                self.callback(self, state.monitor)
-                state.after_callback()
-
-        fit_portion(state, X, settings, self.total_samples, on_step)
+        fit_portion(state, X, settings, self.total_samples, self._callback())
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -465,31 +456,35 @@ class TemperedLDA(FittedLDA):
         -------
         ndarray of shape (n_samples, n_components)
         """
-        gamma = self._fit(X, keep_topics=True)
+        gamma = self._fit(X, keep_gamma=True)
         assert gamma is not None
         return self._shares(gamma, normalize)
 
     # ----------------------------------------------------------------- details
 
-    def _fit(self, X: Any, keep_topics: bool = False) -> NDArray | None:
+    def _fit(self, X: Any, keep_gamma: bool = False) -> NDArray | None:
         """Fit from every start and take the best; return gamma if it is to be kept."""
         with unchanged_on_error(self) as commit:
             X = self._check_X(X, "fit", reset=True)
             best = fit_best(
                 type(self).__name__,
-                self._parameters(),
+                vars(self),
                 X,
-                keep_topics=keep_topics,
+                keep_gamma=keep_gamma,
                 n_threads=n_threads(self.n_jobs),
-                callback=None if self.callback is None else partial(self.callback, self),
+                callback=self._callback(),
                 take=self._take,
                 commit=commit,
             )
-        # past the method and what scikit-learn wraps it in
-        best.evaluation.warn(stacklevel=4 + keep_topics)
+        # the warning points to the caller, past the method and scikit-learn's wrapper
+        best.evaluation.warn(stacklevel=4 + keep_gamma)
         best.conclude(n_threads(self.n_jobs))
         return best.evaluation.gamma
 
     def _take(self, state: LDAState) -> None:
-        """Show a fit."""
+        """Set the state of the fit."""
         self._state = state
+
+    def _callback(self) -> Callable[[Monitor], None] | None:
+        """The user's callback, with the estimator as its first argument."""
+        return None if self.callback is None else partial(self.callback, self)

@@ -34,24 +34,24 @@ class StoppingTest(NamedTuple):
 
 
 class Evaluation:
-    """Evaluates a fit on its training documents every so many passes.
+    """Records each pass of a fit, and evaluates the fit on its training documents.
 
     Parameters
     ----------
     state : LDAState
         The fit.
     X : CSR matrix of shape (n_samples, V)
-        What is fitted.
+        The training documents.
     documents : CSR matrix
-        What the evaluation at the end is of: X, and what was held out.
+        The documents of the final evaluation: X and those that were held out.
     n_passes : int
-        Most passes of the fit.
+        Largest number of passes of the fit.
     stopping : StoppingTest
-    keep_topics : bool
-        Whether the topics of `documents` are wanted at the end.
+    keep_gamma : bool
+        Whether to keep gamma of `documents` at the end.
     early_stopping : EarlyStopping or None
     prefix : str
-        What printed lines begin with.
+        Beginning of the printed lines.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Evaluation:
         n_passes: int,
         stopping: StoppingTest,
         *,
-        keep_topics: bool = False,
+        keep_gamma: bool = False,
         early_stopping: EarlyStopping | None = None,
         prefix: str = "",
     ) -> None:
@@ -74,12 +74,12 @@ class Evaluation:
         self.early_stopping = early_stopping
         self.prefix = prefix
         self.gamma: NDArray | None = None
-        if keep_topics:
+        if keep_gamma:
             shape = (documents.shape[0], state.model.n_topics)
             self.gamma = np.empty(shape, state.model.dtype)
-        self.last: float | None = None  # at T settled, so comparable with the next
+        self.last: float | None = None  # perplexity at settled T, comparable with the next
         self.latest: tuple[int, float] | None = None  # step, value
-        self.budget_ended = False  # whether the last pass came before a reason to stop
+        self.budget_ended = False  # whether `max_iter` ended the fit before a test did
         self.compared = False  # whether there were two values to compare
 
     def after_pass(self, index: int) -> bool:
@@ -88,7 +88,7 @@ class Evaluation:
         Parameters
         ----------
         index : int
-            Of the pass, from 0.
+            Number of the pass, from 0.
         """
         state, monitor = self.state, self.state.monitor
         every, perp_tol, verbose = self.stopping
@@ -119,7 +119,7 @@ class Evaluation:
         Parameters
         ----------
         stacklevel : int
-            Of the caller of `fit`, counted from here.
+            Stack level of the caller of `fit`, counted from here.
         """
         budget = f"after max_iter={self.n_passes} passes."
         if self.budget_ended and self.stopping.evaluate_every > 0:
@@ -156,10 +156,10 @@ class Evaluation:
         done = monitor.step
         form = temperature.tempering(done - 1).form
         tempering = Tempering(1.0 / monitor.temperature, form)
-        kept = model.documents.gamma  # what the fit itself has come to
+        kept = model.documents.gamma  # gamma of a warm fit
         learning = isinstance(temperature, Variational) and not temperature.settled(done - 1)
         if isinstance(temperature, LocalVariational) and tempering != Tempering():
-            pass  # documents had temperatures of their own
+            pass  # each document had its own temperature
         elif kept is None and tempering == Tempering() and not learning:
             monitor.record(annealed_elbo=elbo)
         else:
@@ -184,7 +184,7 @@ class Evaluation:
     def _tempered_change(
         self, temperature: Variational, tempering: Tempering, gamma: NDArray
     ) -> float:
-        """The difference of Eq. 5 to the annealed bound: E_q(y)[b L - log C] for b L."""
+        """Eq. 5 minus the annealed ELBO: E_q(y)[b L - log C] - KL(q(y) || pi) - b L."""
         documents, X = self.state.model.documents, self.X
         energy = float(np.sum(documents.energies(X, gamma, tempering)))
         log_c = None
@@ -194,7 +194,7 @@ class Evaluation:
         return temperature.tempered_energy(energy, log_c) - b * energy
 
     def final(self) -> float:
-        """Perplexity at the end of the fit, evaluated again only if there was a step since."""
+        """Perplexity at the end of the fit; evaluated again only after a further step."""
         step = self.state.monitor.step
         if self.documents is not self.X:
             return self._value_of(self.documents, self.gamma)[1]

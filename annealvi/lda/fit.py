@@ -1,4 +1,4 @@
-"""One fit of TemperedLDA from one starting point."""
+"""Fits of TemperedLDA: planning, one run for each start, and the choice of the best."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.random import RandomState
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from annealvi.inference import Monitor, fit_starts, optimise
+from annealvi.inference import Monitor, fit_starts
 from annealvi.lda.defaults import KINDS, Settings, check_steps, is_open, resolve
 from annealvi.lda.early_stopping import EarlyStopping, HeldOutDocuments, hold_out
 from annealvi.lda.evaluation import Evaluation, StoppingTest
@@ -27,24 +27,24 @@ PROLONGED = 5
 
 @dataclass(frozen=True)
 class Task:
-    """What all starts of a fit have in common.
+    """The data and settings that all starts of a fit share.
 
     Parameters
     ----------
     owner : str
         Name of the estimator, for messages.
     documents, training : CSR matrix
-        All that `fit` was given, and those that are not held out.
+        All documents given to `fit`, and those that are not held out.
     held_out : HeldOutDocuments or None
     n_topics : int
     settings : Settings
     temperature : Temperature
     n_passes, n_planned : int
-        Most passes, and the passes over which T is planned to fall.
-    keep_topics : bool
-        Whether the documents' topics are wanted.
+        Largest number of passes, and the passes over which T is planned to fall.
+    keep_gamma : bool
+        Whether to keep gamma of all documents.
     n_starts, n_threads : int
-        Starts, and threads of each.
+        Number of starts, and of threads for each.
     stopping : StoppingTest
     patience : int
         See :class:`EarlyStopping`.
@@ -61,7 +61,7 @@ class Task:
     temperature: Temperature
     n_passes: int
     n_planned: int
-    keep_topics: bool
+    keep_gamma: bool
     n_starts: int
     n_threads: int
     stopping: StoppingTest
@@ -70,24 +70,24 @@ class Task:
 
     @property
     def online(self) -> bool:
-        """Whether a step takes a minibatch."""
+        """True if a step uses a minibatch."""
         return self.settings.learning_method != "batch"
 
     @property
     def batch_size(self) -> int:
-        """Documents a step."""
+        """Number of documents per step."""
         n_samples = self.training.shape[0]
         return min(int(self.settings.batch_size), n_samples) if self.online else n_samples
 
     @property
-    def steps_a_pass(self) -> int:
-        """Steps that make one pass."""
+    def steps_per_pass(self) -> int:
+        """Number of steps per pass."""
         return -(-self.training.shape[0] // self.batch_size)
 
     @property
     def n_planned_steps(self) -> int:
         """Steps over which T is planned to fall."""
-        return self.n_planned * self.steps_a_pass
+        return self.n_planned * self.steps_per_pass
 
     @property
     def step_size(self) -> Callable[[int], float]:
@@ -96,16 +96,16 @@ class Task:
 
 
 class LDARun:
-    """A fit on its way; see :class:`annealvi.inference.restarts.Run`.
+    """A fit from one start; see :class:`annealvi.inference.restarts.Run`.
 
     Parameters
     ----------
     task : Task
     number : int
-        Of the start, from 0.
+        Number of the start, from 0.
     rng : RandomState
     halt : threading.Event
-        Set where another start has failed or the user has interrupted.
+        Set if another start has failed or the user has interrupted.
 
     Attributes
     ----------
@@ -124,11 +124,11 @@ class LDARun:
         self.state = state = LDAState.begin(
             task.owner, X, task.n_topics, settings, rng, task.n_threads
         )
-        state.model.describe(X, n_samples, float(X.sum(dtype=np.float64)))
+        state.model.set_corpus(X, n_samples, float(X.sum(dtype=np.float64)))
         planned = state.plan(task.temperature, task.n_planned_steps, n_samples / task.batch_size)
         state.follow(task.temperature, planned)
         if task.online:
-            n_steps = task.n_passes * task.steps_a_pass
+            n_steps = task.n_passes * task.steps_per_pass
             check_steps(settings, planned, task.step_size, 0, n_steps)
         self._early_stopping: EarlyStopping | None = None
         if task.held_out is not None:
@@ -139,7 +139,7 @@ class LDARun:
             task.documents,
             task.n_passes,
             task.stopping,
-            keep_topics=task.keep_topics or isinstance(planned, LocalVariational),
+            keep_gamma=task.keep_gamma or isinstance(planned, LocalVariational),
             early_stopping=self._early_stopping,
             prefix=f"start {number + 1}, " if task.n_starts > 1 else "",
         )
@@ -154,12 +154,8 @@ class LDARun:
         state, task, X = self.state, self.task, self.task.training
         state.model.start_documents(X.shape[0])
         try:
-            optimise(
-                state.model,
+            state.make_passes(
                 X,
-                state.temperature,
-                state.monitor,
-                n_samples=X.shape[0],
                 batch_size=task.batch_size,
                 n_passes=task.n_passes,
                 population=X.shape[0],
@@ -168,7 +164,6 @@ class LDARun:
                 after_pass=self.evaluation.after_pass,
             )
         finally:
-            state.finish()
             state.model.topics.catch_up()
         if self._early_stopping is not None:
             self._early_stopping.finish(state)
@@ -178,7 +173,7 @@ class LDARun:
             self.goodness = -self.score
 
     def conclude(self, n_threads: int) -> None:
-        """Work out what the estimator shows of the start that it has taken.
+        """Compute `bound_` and the other fitted attributes of the best start.
 
         Parameters
         ----------
@@ -214,33 +209,33 @@ def fit_best(
     parameters: Mapping[str, Any],
     X: sparse.csr_matrix,
     *,
-    keep_topics: bool,
+    keep_gamma: bool,
     n_threads: int,
     callback: Callable[[Monitor], None] | None,
     take: Callable[[LDAState], None],
     commit: Callable[[], None],
 ) -> LDARun:
-    """Fit from every start; the estimator takes the best.
+    """Fit from every start, and set the estimator's state to the best.
 
-    Starts run side by side, each in one thread, or in turn if there is a callback.
+    Starts run in parallel, each in one thread, or one after another if there is a callback.
 
     Parameters
     ----------
     owner : str
         Name of the estimator, for messages.
     parameters : mapping
-        Of the estimator.
+        The estimator's parameters.
     X : CSR matrix of shape (n_samples, V)
-    keep_topics : bool
-        Whether the documents' topics are wanted.
+    keep_gamma : bool
+        Whether to keep gamma of all documents.
     n_threads : int
-        Of all starts together.
+        Number of threads for all starts together.
     callback : callable or None
         Called with the monitor after each step.
     take : callable
-        Makes the estimator show a state: the best and, for the callback, each that begins.
+        Sets the estimator's state: to the best start and, with a callback, to each that begins.
     commit : callable
-        Called when the estimator is to stay with what it shows.
+        Called when this state must survive a later error.
 
     Returns
     -------
@@ -259,7 +254,7 @@ def fit_best(
         parameters,
         X,
         rng,
-        keep_topics=keep_topics,
+        keep_gamma=keep_gamma,
         n_threads=n_threads if n_workers == 1 else 1,
         callback=callback,
     )
@@ -304,30 +299,30 @@ def plan_fit(
     X: sparse.csr_matrix,
     rng: RandomState,
     *,
-    keep_topics: bool,
+    keep_gamma: bool,
     n_threads: int,
     callback: Callable[[Monitor], None] | None,
 ) -> Task:
-    """Hold documents out and put values for what was left open.
+    """Hold documents out and resolve open parameters.
 
     Parameters
     ----------
     owner : str
         Name of the estimator, for messages.
     parameters : mapping
-        Of the estimator.
+        The estimator's parameters.
     X : CSR matrix of shape (n_samples, V)
     rng : RandomState
         Draws the documents that are held out.
-    keep_topics : bool
+    keep_gamma : bool
     n_threads : int
-        Of each start.
+        Number of threads for each start.
     callback : callable or None
 
     Raises
     ------
     ValueError
-        If too few documents would be left on either side, or the temperature is none.
+        If the training or the held-out set would be empty, or `temperature` is not valid.
     """
     training, held_out = X, None
     if parameters["validation_fraction"] is not None:
@@ -344,7 +339,7 @@ def plan_fit(
         temperature=as_temperature(settings.temperature, owner, KINDS),
         n_passes=n_passes,
         n_planned=n_planned,
-        keep_topics=keep_topics,
+        keep_gamma=keep_gamma,
         n_starts=int(parameters["n_init"]),
         n_threads=n_threads,
         stopping=StoppingTest(*(parameters[name] for name in StoppingTest._fields)),
@@ -356,7 +351,7 @@ def plan_fit(
 def _count_passes(
     settings: Settings, parameters: Mapping[str, Any], n_samples: int
 ) -> tuple[int, int]:
-    """Most passes over the documents, and those over which T is planned to fall."""
+    """The largest number of passes, and the passes over which T is planned to fall."""
     given = int(settings.max_iter)
     if parameters["validation_fraction"] is None:
         return given, given
@@ -364,6 +359,6 @@ def _count_passes(
     if parameters["max_iter"] is None:
         return PROLONGED * usual, usual
     if is_open(parameters["temperature"]):
-        # T that falls over the whole budget would never let the fit stop
+        # if T fell over the whole budget, the fit would never stop early
         return given, min(usual, given)
     return given, given

@@ -20,17 +20,18 @@ from annealvi._validation import (
     n_threads,
     unchanged_on_error,
 )
-from annealvi.lda.defaults import CONSTRAINTS, KINDS, Settings, resolve
+from annealvi.inference.fitted import Fitted
+from annealvi.lda.defaults import KINDS, Settings, resolve
 from annealvi.lda.state import LDAState
 from annealvi.metrics.top_words import top_words
 from annealvi.model import Tempering
-from annealvi.temperature import Temperature, Variational, as_temperature
+from annealvi.temperature import Temperature, as_temperature
 
 
-class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """The methods and attributes of a fitted estimator; see :class:`annealvi.TemperedLDA`.
 
-    A subclass has the parameters and says how to fit.
+    A subclass defines the parameters and the fit.
     """
 
     # set by `fit`, `partial_fit` or an assignment to `components_`
@@ -47,7 +48,7 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def transform(
         self, X: Any, *, normalize: bool = True, temperature: float | str = 1.0
     ) -> NDArray:
-        """Infer the topics of documents.  Each row depends only on its own document.
+        """Infer the topic proportions of documents.  Each row depends only on its own document.
 
         Parameters
         ----------
@@ -92,8 +93,8 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             Word counts.
         y : Ignored
         temperature : float or "learned", default=1.0
-            Temperature at which the documents' topics are fitted, see `transform`.  The ELBO
-            itself is always that of T = 1, so that scores can be compared.
+            Temperature at which documents are fitted, see `transform`.  The ELBO itself is
+            always that of T = 1, so that scores can be compared.
 
         Returns
         -------
@@ -232,7 +233,7 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             self._go_on_from(value, first)
 
     def _go_on_from(self, components: NDArray, first: bool) -> None:
-        """Take given topics as if a fit had found them."""
+        """Use given topics as if a fit had found them."""
         self._validate_params()  # settings follow from them
         settings = self._resolved(components.shape[0])
         wanted, threads = self._wanted_temperature(settings), n_threads(self.n_jobs)
@@ -323,31 +324,8 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return self._found(temperatures, "document_temperatures_", when)
 
     @property
-    def temperature_(self) -> float:
-        return self._fitted().monitor.temperature
-
-    @property
-    def temperature_path_(self) -> NDArray[np.float64]:
-        return np.array(self._fitted().monitor.temperature_path)
-
-    @property
-    def temperature_posterior_(self) -> NDArray[np.float64]:
-        return self._variational("temperature_posterior_").posterior_
-
-    @property
-    def temperature_posterior_path_(self) -> NDArray[np.float32]:
-        return self._variational("temperature_posterior_path_").path()
-
-    @property
-    def history_(self) -> dict[str, NDArray]:
-        return self._fitted().monitor.history
-
-    @property
     def _n_features_out(self) -> int:
         return self._state.model.n_topics
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_state" in vars(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -358,14 +336,8 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     # ----------------------------------------------------------------- details
 
-    def _fitted(self) -> LDAState:
-        """The state of a fitted estimator; hasattr of an unfitted one must be false."""
-        if not self.__sklearn_is_fitted__():
-            raise AttributeError(f"This {type(self).__name__} instance is not fitted yet.")
-        return self._state
-
     def _found(self, value: Any, name: str, when: str) -> Any:
-        """What `fit` has found, if it was there to be found."""
+        """Return a result of the fit; AttributeError if the fit has none."""
         if value is None:
             raise AttributeError(f"{name!r} of {type(self).__name__} is only there after {when}.")
         return value
@@ -377,31 +349,17 @@ class FittedLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         check_non_negative(X, f"{type(self).__name__}.{method}")
         return canonical_csr(X) if sparse.issparse(X) else sparse.csr_matrix(X)
 
-    def _parameters(self) -> dict[str, Any]:
-        """All parameters, also those that the constructor of a user's subclass leaves out."""
-        return {name: getattr(self, name) for name in CONSTRAINTS}
-
     def _resolved(self, n_topics: int | None = None) -> Settings:
         """The settings for a stream of documents, by default of `n_components` topics."""
-        parameters = self._parameters()
-        if n_topics is not None:
-            parameters["n_components"] = n_topics
-        return resolve(parameters, int(min(self.total_samples, 2**53)))
+        # not get_params, which looks the signature up at every call of partial_fit
+        given = vars(self) if n_topics is None else vars(self) | {"n_components": n_topics}
+        return resolve(given, int(min(self.total_samples, 2**53)))
 
     def _wanted_temperature(self, settings: Settings) -> Temperature:
         return as_temperature(settings.temperature, type(self).__name__, KINDS)
 
-    def _variational(self, name: str) -> Variational:
-        """The temperature of the fit, where it has a q(y)."""
-        temperature = self._fitted().temperature
-        if not isinstance(temperature, Variational):
-            raise AttributeError(
-                f"{name!r} is only there after a fit with a Variational temperature."
-            )
-        return temperature
-
     def _prediction_tempering(self, temperature: Any, method: str) -> Tempering:
-        """The tempering that the `temperature` parameter of `transform` or `score` means."""
+        """The tempering for a `temperature` parameter of `transform` or `score`."""
         if isinstance(temperature, str) and temperature == "learned":
             learned = self._state.temperature.learned()
             if learned is None:

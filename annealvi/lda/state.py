@@ -1,13 +1,14 @@
-"""What a fit of TemperedLDA has come to, and what can be asked of it.
+"""The state of a fit of TemperedLDA, and the methods that evaluate it.
 
-The estimator has parameters; the state has the fit: the model, the temperature, the record
-and the priors in use.  It knows no parameter of the estimator and holds arrays, numbers,
-strings and objects made of these, so that it can be copied, written to a file or sent to
-another process.
+The estimator has the parameters.  The state has the fit: the model, the temperature, the
+record and the priors in use.  It does not refer to the estimator; `settings` is a copy of the
+parameters in use.  It holds only arrays, numbers, strings and objects made of these, so that it
+can be copied, written to a file or sent to another process.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -20,7 +21,7 @@ from sklearn.base import clone
 from sklearn.utils import gen_batches
 
 from annealvi._validation import check_prior, check_topics
-from annealvi.inference import Monitor
+from annealvi.inference import Monitor, optimise
 from annealvi.lda.defaults import Settings, prior
 from annealvi.model import UNTEMPERED, Tempering
 from annealvi.models.lda import LDA
@@ -28,9 +29,9 @@ from annealvi.models.lda.learned_priors import LearnedPriors
 from annealvi.temperature import Fixed, Temperature
 from annealvi.temperature.local import SCORE_GRID
 
-#: Documents that the log partition function of a word is averaged over.
+#: Number of documents over which the log partition function of a word is averaged.
 CORPUS_SAMPLE = 512
-#: Documents that are scored at a time.
+#: Number of documents scored at a time.
 SCORE_BLOCK = 4096
 
 Prior = float | NDArray[np.float64]
@@ -38,15 +39,15 @@ Prior = float | NDArray[np.float64]
 
 @dataclass
 class Results:
-    """What `fit` has found at its end, and what no longer holds once the topics move on.
+    """Results of the end of `fit`.  `partial_fit` drops them; new topics drop `sample`.
 
     Parameters
     ----------
     bound, validation_score : float or None
     init_scores, document_temperatures : ndarray or None
-        What the estimator's attributes of these names with an underscore show.
+        The estimator's attributes `bound_`, `validation_score_` and so on.
     sample : CSR matrix or None
-        Some training documents, what the average document is taken from.
+        Some training documents, over which log C per word is averaged.
     """
 
     bound: float | None = None
@@ -58,21 +59,21 @@ class Results:
 
 @dataclass
 class LDAState:
-    """A fit of TemperedLDA, at any step of it.
+    """The state of a fit of TemperedLDA, at any step.
 
     Parameters
     ----------
     owner : str
         Name of the estimator, for messages.
     model : LDA
-        Topics, priors and the steps that move them.
+        Topics and priors, with the steps that update them.
     doc_topic_prior, topic_word_prior : float or ndarray
-        The priors that the user sees and may assign to; :meth:`use_priors` hands them to the
+        The priors that the user sees and may assign to; :meth:`use_priors` passes them to the
         model.
     temperature : Temperature
-        A planned one, with what it has learned.
+        The planned temperature, with what it has learned.
     planned_for : Temperature or None
-        What it is the plan of; None before there is one.
+        A copy of the user's temperature, before planning; None if nothing was planned yet.
     monitor : Monitor
         The record: steps, passes, temperatures.
     settings : dict or None
@@ -108,7 +109,7 @@ class LDAState:
         rng: RandomState,
         n_threads: int,
     ) -> Self:
-        """A fit that has made no step: the topics are at their starting point.
+        """Return a state before its first step, with the topics at their starting point.
 
         Parameters
         ----------
@@ -149,18 +150,18 @@ class LDAState:
         owner: str,
         components: NDArray,
         settings: Settings,
-        rng: RandomState,
+        rng: RandomState | None,
         n_threads: int,
         dtype: np.dtype,
     ) -> Self:
-        """A fit that goes on from given topics.
+        """Return a state with given topics.
 
         Parameters
         ----------
         owner : str
         components : ndarray of shape (n_topics, n_features)
         settings : Settings
-        rng : RandomState
+        rng : RandomState or None
         n_threads : int
         dtype : dtype
         """
@@ -174,7 +175,7 @@ class LDAState:
     def _of_model(
         cls, owner: str, shape: tuple[int, ...], dtype: np.dtype, settings: Settings
     ) -> Self:
-        """A state around a new model, whose topics are not there yet."""
+        """A state with a new model, whose topics are not initialised yet."""
         K, V = shape
         alpha = check_prior(settings.doc_topic_prior, "doc_topic_prior", owner, ((K,),), dtype)
         shapes = ((V,), (K, V))
@@ -184,9 +185,9 @@ class LDAState:
         return cls(owner, model, alpha, eta)
 
     def moved_to(self, components: NDArray, settings: Settings, n_threads: int) -> Self:
-        """The same fit with other topics, in a model of its own.
+        """Return the same fit with other topics, in a new model.
 
-        Views of the old topics, and copies of the estimator, keep the old model.
+        The old model is not changed, because views and copies may still use it.
 
         Parameters
         ----------
@@ -195,9 +196,7 @@ class LDAState:
         n_threads : int
         """
         rng, dtype = self.model.rng, self.model.dtype
-        fresh = self._of_model(self.owner, components.shape, dtype, settings)
-        fresh.model.topics.assign(components)
-        fresh.model.rng = rng
+        fresh = self.at_topics(self.owner, components, settings, rng, n_threads, dtype)
         priors = self.doc_topic_prior, self.topic_word_prior
         if fresh.model.n_topics != self.model.n_topics:
             priors = fresh.doc_topic_prior, fresh.topic_word_prior
@@ -213,7 +212,7 @@ class LDAState:
         return state
 
     def resume(self, settings: Settings, n_threads: int) -> None:
-        """Give the model the settings, and the priors as they are now."""
+        """Apply the settings and the current priors to the model."""
         model = self.model
         model.documents.options = settings.local_options()
         model.topics.estimate = settings.topic_estimate
@@ -223,49 +222,92 @@ class LDAState:
         self.use_priors()
         priors = self.doc_topic_prior, self.topic_word_prior
         if self._attached is not None and not all(map(np.array_equal, priors, self._attached)):
-            self.temperature.attach(model)  # log C was of other priors
+            self.temperature.attach(model)  # log C was computed with other priors
         self._attached = priors
 
     def plan(self, wanted: Temperature, n_steps: int | None, steps_per_pass: float) -> Temperature:
-        """A plan of a temperature for this model, not yet taken; see :meth:`Temperature.plan`."""
+        """Plan a temperature for this model without using it; see :meth:`Temperature.plan`."""
         return wanted.plan(n_steps, steps_per_pass, model=self.model)
 
     def follow(self, wanted: Temperature, planned: Temperature) -> None:
-        """Take the plan of a temperature, which is copied: the user may set its parameters."""
+        """Use this plan.  `wanted` is copied, because the user may change it later."""
         self.planned_for, self.temperature = clone(wanted), planned
 
     # --------------------------------------------------------------------- steps
 
+    def make_passes(
+        self,
+        X: sparse.csr_matrix,
+        *,
+        batch_size: int,
+        n_passes: int,
+        population: float,
+        step_size: Callable[[int], float],
+        on_step: Callable[[], None],
+        after_pass: Callable[[int], bool] | None = None,
+    ) -> None:
+        """Make passes over documents; see :func:`annealvi.inference.optimise`.
+
+        Also after an error or interrupt, steps are recorded and buffers released.
+        """
+        try:
+            optimise(
+                self.model,
+                X,
+                self.temperature,
+                self.monitor,
+                n_samples=X.shape[0],
+                batch_size=batch_size,
+                n_passes=n_passes,
+                population=population,
+                step_size=step_size,
+                on_step=on_step,
+                after_pass=after_pass,
+            )
+        finally:
+            self.model.release_buffers()
+            self._show_learned_priors()
+            if self.monitor.temperature_path:
+                self.monitor.record()
+
     def after_step(self) -> None:
-        """Show the priors that the step has learned."""
+        """Update the priors that the user sees with what the step has learned."""
         self._show_learned_priors()
 
     def after_callback(self) -> None:
-        """Take priors that the callback has assigned."""
+        """Use the priors that the callback has assigned."""
         if self.model.learned_priors is not None:
             self.use_priors()
 
-    def finish(self) -> None:
-        """Bring the fit to an end, after its last step or an interrupted one."""
-        self.model.end_fit()
-        self._show_learned_priors()
-        if self.monitor.temperature_path:
-            self.monitor.record()
-
     def forget_results(self) -> None:
-        """Drop what is true at the end of `fit` alone."""
+        """Drop the results that hold only at the end of `fit`."""
         self.results = Results()
 
     # -------------------------------------------------------------------- priors
 
-    def checked_priors(self) -> tuple[Prior, Prior]:
-        """The priors as they are now, which the user may have assigned.
+    def check_priors(self) -> None:
+        """Check the priors, if the user has assigned others.
 
         Raises
         ------
         ValueError
-            If one is no prior.
+            If one is not a valid prior.
         """
+        if self._priors_assigned():
+            self._checked_priors()
+
+    def use_priors(self) -> None:
+        """Hand the priors to the model, if the user has assigned others; see `check_priors`."""
+        if self._priors_assigned():
+            self.model.set_priors(*self._checked_priors())
+            self._in_use = self.doc_topic_prior, self.topic_word_prior
+
+    def _priors_assigned(self) -> bool:
+        """Whether the priors are others than the model has."""
+        used, shown = self._in_use, (self.doc_topic_prior, self.topic_word_prior)
+        return used is None or used[0] is not shown[0] or used[1] is not shown[1]
+
+    def _checked_priors(self) -> tuple[Prior, Prior]:
         K, V, dtype = self.model.n_topics, self.model.n_features, self.model.dtype
         shapes = ((V,), (K, V))
         return (
@@ -273,22 +315,8 @@ class LDAState:
             check_prior(self.topic_word_prior, "topic_word_prior_", self.owner, shapes, dtype),
         )
 
-    def use_priors(self) -> None:
-        """Hand the priors to the model, if others were assigned.
-
-        Raises
-        ------
-        ValueError
-            If one is no prior.
-        """
-        used = self._in_use
-        priors = self.doc_topic_prior, self.topic_word_prior
-        if used is None or used[0] is not priors[0] or used[1] is not priors[1]:
-            self.model.set_priors(*self.checked_priors())
-            self._in_use = priors
-
     def _learn_priors(self, names: tuple[str, ...]) -> None:
-        """Say which priors the model learns from now on."""
+        """Set which priors the model learns from now on."""
         model = self.model
         if not names:
             model.learned_priors = None
@@ -299,17 +327,15 @@ class LDAState:
         model.learned_priors.eta = "topic_word_prior" in names
 
     def _show_learned_priors(self) -> None:
-        """Show the priors that the model has learned, unless others were assigned since."""
-        model, used = self.model, self._in_use
-        if model.learned_priors is None or used is None:
-            return
-        if used[0] is not self.doc_topic_prior or used[1] is not self.topic_word_prior:
+        """Take the learned priors from the model, unless the user has assigned others."""
+        model = self.model
+        if model.learned_priors is None or self._priors_assigned():
             return
         if np.any(model.alpha != self.doc_topic_prior):
             self.doc_topic_prior = np.array(model.alpha)
         if np.any(model.eta != self.topic_word_prior):
             self.topic_word_prior = float(model.eta)
-        # log C is of priors that were set, not of where they are on their way
+        # log C is recomputed when the user sets a prior, not after each learned step
         self._in_use = self._attached = self.doc_topic_prior, self.topic_word_prior
 
     # ----------------------------------------------------------------- questions
@@ -321,14 +347,14 @@ class LDAState:
         *,
         n_threads: int | None = None,
     ) -> NDArray:
-        """gamma of documents.
+        """Infer gamma of documents.
 
         Parameters
         ----------
         X : CSR matrix of shape (n_samples, V)
         tempering : Tempering
         n_threads : int, optional
-            By default those of the fit; so in all methods.
+            Default: that of the fit.  The same holds for all methods.
 
         Returns
         -------
@@ -352,11 +378,11 @@ class LDAState:
         ----------
         X : CSR matrix of shape (n_samples, V)
         tempering : Tempering
-            What documents are fitted at.
+            Temperature at which documents are fitted.
         given : ndarray of shape (n_samples, K), optional
             gamma; inferred if not given.
         out : ndarray of shape (n_samples, K), optional
-            Where inferred gamma is written.
+            Output array for the inferred gamma.
         n_threads : int, optional
         """
         self.use_priors()
@@ -377,7 +403,7 @@ class LDAState:
         population: float | None = None,
         n_threads: int | None = None,
     ) -> float:
-        """The ELBO at T = 1, in nats, of the topics and as many documents as `population`.
+        """The ELBO at T = 1, in nats, of the topics and of `population` documents.
 
         Parameters
         ----------
@@ -402,15 +428,7 @@ class LDAState:
         population: float | None = None,
         n_threads: int | None = None,
     ) -> float:
-        """exp(-ELBO per word) at T = 1.
-
-        Parameters
-        ----------
-        X : CSR matrix of shape (n_samples, V)
-        given : ndarray of shape (n_samples, K), optional
-        population : float, optional
-        n_threads : int, optional
-        """
+        """exp(-ELBO per word) at T = 1; parameters as for :meth:`elbo`."""
         elbo = self.elbo(X, given=given, population=population, n_threads=n_threads)
         return perplexity_of(elbo, X, population)
 
@@ -421,14 +439,7 @@ class LDAState:
         *,
         n_threads: int | None = None,
     ) -> NDArray[np.float64]:
-        """See :meth:`annealvi.TemperedLDA.document_temperatures`.
-
-        Parameters
-        ----------
-        X : CSR matrix of shape (n_samples, V)
-        gamma : ndarray of shape (n_samples, K), optional
-        n_threads : int, optional
-        """
+        """See :meth:`annealvi.TemperedLDA.document_temperatures`."""
         sample = some_documents(X) if self.results.sample is None else self.results.sample
         corpus = self._mean_log_partition(sample, n_threads)
         temperatures = np.empty(X.shape[0])
@@ -449,7 +460,7 @@ class LDAState:
     def _mean_log_partition(
         self, X: sparse.csr_matrix, n_threads: int | None
     ) -> NDArray[np.float64]:
-        """log C(b) a word, averaged over documents."""
+        """log C(b) per word, averaged over documents."""
         log_c = self.model.documents.posterior_log_partition(
             SCORE_GRID, X, self.infer(X, n_threads=n_threads), n_threads=n_threads
         )
@@ -457,7 +468,7 @@ class LDAState:
 
 
 def some_documents(X: sparse.csr_matrix) -> sparse.csr_matrix:
-    """At most CORPUS_SAMPLE documents, at even distances.
+    """At most CORPUS_SAMPLE documents, evenly spaced.
 
     Parameters
     ----------
@@ -474,7 +485,7 @@ def perplexity_of(elbo: float, X: sparse.csr_matrix, population: float | None = 
     elbo : float
         In nats.
     X : CSR matrix of shape (n_samples, V)
-        The documents that it is of.
+        The documents of the ELBO.
     population : float, optional
         Documents that X is a sample of.
     """
@@ -482,4 +493,4 @@ def perplexity_of(elbo: float, X: sparse.csr_matrix, population: float | None = 
     if population is not None:
         n_words *= population / X.shape[0]
     perplexity = float(np.exp(-np.float64(elbo) / n_words))
-    return perplexity if n_words or perplexity else np.nan  # 0 would be the best there is
+    return perplexity if n_words or perplexity else np.nan  # 0 would rank as the best

@@ -6,47 +6,10 @@ from collections.abc import Callable
 
 from scipy import sparse
 
-from annealvi.inference import optimise
+from annealvi.inference import Monitor
 from annealvi.lda.defaults import Settings, check_steps
 from annealvi.lda.state import LDAState
 from annealvi.temperature import Temperature
-
-
-def fit_portion(
-    state: LDAState,
-    X: sparse.csr_matrix,
-    settings: Settings,
-    population: float,
-    on_step: Callable[[], None],
-) -> None:
-    """Go on with one more portion of a stream of documents.
-
-    Parameters
-    ----------
-    state : LDAState
-        Changed in place.
-    X : CSR matrix of shape (n_samples, V)
-    settings : Settings
-    population : float
-        Documents of the whole stream.
-    on_step : callable
-        Called after each step; raises ``StopIteration`` to end the portion.
-    """
-    try:
-        optimise(
-            state.model,
-            X,
-            state.temperature,
-            state.monitor,
-            n_samples=X.shape[0],
-            batch_size=int(settings.batch_size),
-            n_passes=1,
-            population=population,
-            step_size=settings.step_size(None),
-            on_step=on_step,
-        )
-    finally:
-        state.finish()
 
 
 def prepare_portion(
@@ -57,7 +20,7 @@ def prepare_portion(
     wanted: Temperature,
     n_threads: int,
 ) -> None:
-    """Check one more portion of a stream and give the state what has changed since the last.
+    """Check one more portion of a stream, and update the settings and the temperature.
 
     Parameters
     ----------
@@ -66,18 +29,18 @@ def prepare_portion(
     X : CSR matrix of shape (n_samples, V)
     settings : Settings
     population : float
-        Documents of the whole stream.
+        Number of documents in the whole stream.
     wanted : Temperature
-        Planned anew where it is another than before.
+        Planned again if it differs from that of the last portion.
     n_threads : int
 
     Raises
     ------
     ValueError
-        If a prior is none, or a step of the posterior form would subtract.
+        If a prior is not valid, or if rho T >= 1 in a step of the posterior form.
     """
-    state.checked_priors()
-    state.model.describe(X, population)
+    state.check_priors()
+    state.model.set_corpus(X, population)
     batch_size, planned = int(settings.batch_size), state.temperature
     if state.planned_for is None or wanted != state.planned_for:
         planned = state.plan(wanted, None, population / batch_size)
@@ -86,3 +49,41 @@ def prepare_portion(
     if planned is not state.temperature:
         state.follow(wanted, planned)
     state.resume(settings, n_threads)
+
+
+def fit_portion(
+    state: LDAState,
+    X: sparse.csr_matrix,
+    settings: Settings,
+    population: float,
+    callback: Callable[[Monitor], None] | None,
+) -> None:
+    """Fit one more portion of a stream, after :func:`prepare_portion`.
+
+    Parameters
+    ----------
+    state : LDAState
+        Changed in place.
+    X : CSR matrix of shape (n_samples, V)
+    settings : Settings
+    population : float
+        Number of documents in the whole stream.
+    callback : callable or None
+        Called with the monitor after each step.
+    """
+
+    def on_step() -> None:
+        state.after_step()
+        if callback is not None:
+            callback(state.monitor)
+            state.after_callback()
+
+    state.forget_results()
+    state.make_passes(
+        X,
+        batch_size=int(settings.batch_size),
+        n_passes=1,
+        population=population,
+        step_size=settings.step_size(None),
+        on_step=on_step,
+    )

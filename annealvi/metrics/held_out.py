@@ -143,7 +143,7 @@ def document_completion(
                 "X has no document with a word to hide: document completion needs documents of "
                 "at least two words."
             )
-        return log_likelihood_a_word(hidden, theta, components)
+        return log_likelihood_per_word(hidden, theta, components)
     log_likelihood = _log_likelihood(hidden, theta, components)
     rows = np.repeat(np.arange(hidden.shape[0]), np.diff(hidden.indptr))
     totals = np.bincount(rows, weights=log_likelihood, minlength=hidden.shape[0])
@@ -152,7 +152,9 @@ def document_completion(
         return np.where(lengths > 0, totals / lengths, np.nan)
 
 
-def log_likelihood_a_word(hidden: sparse.csr_matrix, theta: NDArray, components: NDArray) -> float:
+def log_likelihood_per_word(
+    hidden: sparse.csr_matrix, theta: NDArray, components: NDArray
+) -> float:
     r"""Compute the mean of :math:`\log \sum_k E[\theta_{dk}] E[\beta_{kv}]` over all words.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Comparison of components with the true ones, where these are known."""
+"""Comparison of components with the true ones, if these are known."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def _npmi(p_i: NDArray, p_j: NDArray, p_ij: NDArray, epsilon: float) -> NDArray[
 
 
 def _umass(p_i: NDArray, p_j: NDArray, p_ij: NDArray, epsilon: float) -> NDArray[np.float64]:
-    # where p_j = 0, count the pair as one that never occurs together with p_j = 1
+    # if p_j = 0, count the pair as one that never occurs together with p_j = 1
     with np.errstate(divide="ignore"):
         return np.log((p_ij + epsilon) / np.where(p_j == 0, 1.0, p_j))
 

@@ -1,4 +1,4 @@
-"""The fit of a mixture: starts, the record, and what all fitted mixtures show."""
+"""The fit of a mixture: starts, the record, and the attributes of all fitted mixtures."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.random import RandomState
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from annealvi.inference import Monitor, fit_starts, optimise
+from annealvi.inference.fitted import Fitted
 from annealvi.model import Model, Tempering
 from annealvi.temperature import Fixed, Temperature, Variational
 
 
 class BatchModel(Model, Protocol):
-    """A model that keeps its training data and can say how good its fit of them is."""
+    """A model that keeps its training data and computes its ELBO on them."""
 
     n_samples: int
 
@@ -34,15 +34,15 @@ class BatchModel(Model, Protocol):
         """E_q[log p(x, z | globals)] of the training data, without the base measure."""
 
     def perturb(self, rng: RandomState) -> None:
-        """Break the symmetries that heat has made exact, where the model has such."""
+        """Move components slightly at random, because high T can make them equal or zero."""
 
-    def end_training(self) -> None:
-        """Let go of what only training needs."""
+    def release_buffers(self) -> None:
+        """Release the buffers that only training needs."""
 
 
 @dataclass
 class MixtureState:
-    """A fit of a mixture, at any step of it.
+    """The state of a fit of a mixture, at any step.
 
     Parameters
     ----------
@@ -50,19 +50,19 @@ class MixtureState:
     monitor : Monitor
         The record: steps, temperatures, bounds.
     lower_bound : float
-        The ELBO of a datum, after the last step.
+        Mean ELBO per sample after the last step.
     converged : bool
-        Whether it has changed by less than the tolerance.
-    learned : Variational or None
-        The temperature, if it has a q(y).  Others are not kept: a proximity temperature holds
-        arrays of the size of the training data.
+        Whether the last step changed it by less than the tolerance.
+    temperature : Variational or None
+        The temperature, if it has learned a q(y).  Others are not kept: a proximity temperature
+        holds arrays of the size of the training data.
     """
 
     model: Any
     monitor: Monitor
     lower_bound: float = -np.inf
     converged: bool = False
-    learned: Variational | None = None
+    temperature: Variational | None = None
 
 
 class Options(NamedTuple):
@@ -112,7 +112,7 @@ def options_of(estimator: Any, n_threads: int) -> Options:
 
 
 class MixtureRun:
-    """A fit on its way; see :class:`annealvi.inference.restarts.Run`.
+    """A fit from one start; see :class:`annealvi.inference.restarts.Run`.
 
     Parameters
     ----------
@@ -121,16 +121,16 @@ class MixtureRun:
     model : BatchModel
         At its starting point.
     temperature : Temperature
-        A planned one.
+        The planned temperature.
     rng : RandomState
-        What the model is perturbed with.
+        Generator for the perturbations of the model.
     number : int
-        Of the start, from 0.
+        Number of the start, from 0.
     options : Options
     adopt : callable
         Called with the state before the callback.
     halt : threading.Event
-        Set where another start has failed or the user has interrupted.
+        Set if another start has failed or the user has interrupted.
     """
 
     def __init__(
@@ -146,8 +146,8 @@ class MixtureRun:
     ) -> None:
         self.X, self.temperature, self.rng, self.number = X, temperature, rng, number
         self.options, self.adopt, self.halt = options, adopt, halt
-        learned = temperature if isinstance(temperature, Variational) else None
-        self.state = MixtureState(model, Monitor(), learned=learned)
+        kept = temperature if isinstance(temperature, Variational) else None
+        self.state = MixtureState(model, Monitor(), temperature=kept)
         self.comparable = False  # whether the last two bounds are of the same T
         self.stopped = self.in_callback = False
 
@@ -158,7 +158,7 @@ class MixtureRun:
 
     @property
     def score(self) -> float:
-        """The ELBO of a datum, after the last step."""
+        """Mean ELBO per sample after the last step."""
         return self.state.lower_bound
 
     goodness = score
@@ -177,7 +177,7 @@ class MixtureRun:
                 on_step=self._on_step,
             )
         finally:
-            state.model.end_training()
+            state.model.release_buffers()
 
     def _on_step(self) -> None:
         if self.halt.is_set():
@@ -185,7 +185,7 @@ class MixtureRun:
         state, options = self.state, self.options
         model, temperature, monitor = state.model, self.temperature, state.monitor
         last = monitor.step - 1
-        # of the step just made: a learned temperature has answered it already
+        # T of the step just made; a learned temperature has changed since
         inverse = 1.0 / monitor.temperature if temperature.tempers else 1.0
         tempering = Tempering(inverse, temperature.form)
         elbo = model.elbo()
@@ -237,30 +237,31 @@ def fit_mixture(
     adopt: Callable[[MixtureState], None],
     commit: Callable[[], None],
 ) -> None:
-    """Fit from every starting point; the estimator adopts the best.
+    """Fit from every starting point, and set the estimator's state to the best.
 
-    Starts draw from one generator, in turn.  Where nothing is drawn after a start has begun,
-    because T is fixed, they are drawn first and then fitted side by side.  A model is built
-    when its fit begins, so only as many have room for the data as there are fits at a time.
+    Starts draw from one generator, one after another.  With a fixed T a fit draws no random
+    numbers after its start.  If there is also no callback, all starts are drawn first and then
+    fitted in parallel.  A model is built when its fit begins, so only as many models hold
+    arrays of the size of the data as there are fits at a time.
 
     Parameters
     ----------
     X : object
         The data that the model's local step takes.
     draw : callable
-        Draws a starting point from a generator, and returns a function that builds a
+        Draws a starting point from the given generator, and returns a function that builds a
         :class:`BatchModel` there.
     temperature : Temperature
     options : Options
     adopt : callable
-        Makes the estimator show a state.
+        Sets the estimator's state.
     commit : callable
-        Called when an interrupted fit leaves the estimator with what there is.
+        Called when this state must survive a later error.
 
     Warns
     -----
     ConvergenceWarning
-        If `max_iter` came before convergence.
+        If `max_iter` ended the fit before it converged.
     """
     rng = check_random_state(options.random_state)
 
@@ -291,8 +292,8 @@ def fit_mixture(
         )
 
 
-class FittedMixture:
-    """What every fitted mixture shows of its state."""
+class FittedMixture(Fitted):
+    """Attributes that all fitted mixtures have."""
 
     # set by `fit`
     _state: MixtureState
@@ -309,47 +310,9 @@ class FittedMixture:
     def lower_bound_(self) -> float:
         return self._fitted().lower_bound
 
-    @property
-    def temperature_(self) -> float:
-        return self._fitted().monitor.temperature
-
-    @property
-    def temperature_path_(self) -> NDArray[np.float64]:
-        return np.array(self._fitted().monitor.temperature_path)
-
-    @property
-    def temperature_posterior_(self) -> NDArray[np.float64]:
-        return self._variational("temperature_posterior_").posterior_
-
-    @property
-    def temperature_posterior_path_(self) -> NDArray[np.float32]:
-        return self._variational("temperature_posterior_path_").path()
-
-    @property
-    def history_(self) -> dict[str, NDArray]:
-        return self._fitted().monitor.history
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_state" in vars(self)
-
-    def _fitted(self) -> MixtureState:
-        """The state of a fitted estimator; hasattr of an unfitted one must be false."""
-        if "_state" not in vars(self):
-            raise AttributeError(f"This {type(self).__name__} instance is not fitted yet.")
-        return self._state
-
-    def _variational(self, name: str) -> Variational:
-        """The temperature of the fit, where it has a q(y)."""
-        learned = self._fitted().learned
-        if learned is None:
-            raise AttributeError(
-                f"{name!r} is only there after a fit with a Variational temperature."
-            )
-        return learned
-
 
 def sampler(estimator: Any, n_samples: Any, random_state: Any) -> RandomState:
-    """What `sample` draws from, once fitted and asked for a number of data.
+    """Check that the estimator is fitted and `n_samples` valid; return the generator.
 
     Parameters
     ----------
@@ -362,7 +325,7 @@ def sampler(estimator: Any, n_samples: Any, random_state: Any) -> RandomState:
     NotFittedError
         If the estimator is not fitted.
     ValueError
-        If `n_samples` is no positive integer.
+        If `n_samples` is not a positive integer.
     """
     check_is_fitted(estimator)
     if not isinstance(n_samples, Integral) or n_samples < 1:

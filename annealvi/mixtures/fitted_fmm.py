@@ -181,7 +181,7 @@ class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return model
 
     def _adopt(self, state: MixtureState) -> None:
-        """Show a state of the fit."""
+        """Set the fitted attributes to those of a state of the fit."""
         self._state, model = state, state.model
         self.components_ = model.means.copy()
         self.component_covariance_ = model.covariance_matrix.copy()

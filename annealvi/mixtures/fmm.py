@@ -28,16 +28,16 @@ from annealvi.mixtures.fitted_fmm import FittedFMM
 from annealvi.models.fmm import FMM
 from annealvi.temperature import Annealed, Proximity, Temperature, Variational, as_temperature
 
-#: Residuals can be told from X where its mean square is up to this many times the noise.
+#: Largest ratio of the mean square of X to the noise variance at which residuals are accurate.
 DYNAMIC_RANGE = {np.dtype(np.float32): 1e5, np.dtype(np.float64): 1e11}
-#: ``"annealed"`` starts at HOTTEST, or HOTTEST N pi / D if that is less, but at MILDEST at
-#: least: the components' uncertainty costs D / (2 N pi) nats in every logit of nu, at any T,
-#: while what the data say is divided by T, so where there are more dimensions than data a
-#: hot start switches components off for good (docs/evidence.md).
+#: ``"annealed"`` starts at HOTTEST N pi / D, but not above HOTTEST and not below MILDEST.  The
+#: uncertainty of the components costs D / (2 N pi) nats in every logit of nu, at any T.  The
+#: contribution of the data to the logit is divided by T.  So if there are more dimensions than
+#: data, a hot start switches components off for good (docs/evidence.md).
 HOTTEST, MILDEST = 10.0, 1.5
 VARIATIONAL = Variational(t_max=100.0)
-#: D^2 sampling sees at most this many rows, or this many a component if that is more: of a
-#: large X it would cost tens of iterations.
+#: D^2 sampling uses at most this many rows, or this many per component if that is more.  On
+#: all rows of a large X it would cost as much as tens of iterations.
 SEED_ROWS, SEED_ROWS_EACH = 2000, 10
 
 

@@ -439,7 +439,7 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
         )
 
     def _adopt(self, state: MixtureState) -> None:
-        """Show a state of the fit."""
+        """Set the fitted attributes to those of a state of the fit."""
         self._state, model = state, state.model
         spherical = self.covariance_type == "spherical"
         self.weights_ = model.weights.copy()

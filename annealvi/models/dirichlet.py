@@ -46,7 +46,7 @@ def log_gamma_variates(
 def log_rising(a: ArrayLike, x: ArrayLike) -> NDArray[np.float64]:
     """Compute log Gamma(a + x) / Gamma(a) for a > 0 and x >= 0, accurate for any a.
 
-    The logarithms of two large Gamma functions would cancel.  Where a is not small, Stirling's
+    The logarithms of two large Gamma functions would cancel.  If a is not small, Stirling's
     truncated series of both are therefore subtracted term by term.
 
     Parameters

@@ -155,8 +155,8 @@ def log_partition(
 
     Notes
     -----
-    Monte Carlo estimates of C by an LDAPrior are unbiased if each document has draws of its
-    own.  They have if these fit into about 5e5 numbers: D n_theta K <= 5e5 in the explicit
+    Monte Carlo estimates of C by an LDAPrior are unbiased if each document has its own draws.
+    Documents have them if these fit into about 5e5 numbers: D n_theta K <= 5e5 in the explicit
     form, D n_theta K V <= 5e5 in the collapsed one, and no more than a few hundred documents
     if there are many temperatures.  Beyond that documents share draws in G groups.  log C is
     then biased upwards by about D (D / G - 1) / (2 n_theta) times the relative variance over

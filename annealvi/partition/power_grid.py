@@ -13,7 +13,7 @@ from annealvi._kernels import partition as kernels
 #: The number n of points that a value is interpolated from, and two bounds on the distance h
 #: of the points: h is at most b divided by the second number and at most 1 divided by the
 #: third.  The error at b of interpolating p^b from n points is below (h log(1/p) / 2)^n p^b.
-#: Where h = b/17 or b/8 is not small enough for this, p^b is small; but all p may be small,
+#: If h = b/17 or b/8 is not small enough for this, p^b is small; but all p may be small,
 #: and for that case the third number bounds h.
 _PRECISE, _FAST = (24, 17, 51), (8, 8, 32)
 #: The cost of a panel of even points apart from the points, in points: its exponentials.

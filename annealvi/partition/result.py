@@ -138,7 +138,7 @@ class LogPartition:
     made_for: dict[str, Any] = field(default_factory=dict)
 
     def __eq__(self, other: object) -> bool:
-        """Whether another one has the same numbers and the same hyperparameters."""
+        """Return whether another one has the same numbers and the same hyperparameters."""
         if not isinstance(other, LogPartition):
             return NotImplemented
         mine, theirs = vars(self) | self.made_for, vars(other) | other.made_for

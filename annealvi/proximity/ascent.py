@@ -230,8 +230,8 @@ class ProximityAscent(BaseEstimator):
             If a parameter or an array is out of its range.
         DivergenceError
             If logits, components or the ELBO become infinite or NaN.  Its ``state`` is the
-            last Ascent where all were finite: that of the step before or, if the ELBO is not
-            finite there, that of the last record.
+            last Ascent in which all were finite: that of the step before or, if its ELBO is
+            not finite, that of the last record.
         """
         self._validate_params()
         if not isinstance(model, BernoulliFactorModel):

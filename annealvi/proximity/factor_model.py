@@ -205,7 +205,7 @@ class BernoulliFactorModel:
         r"""Return the mu that maximises L, the solution of R mu = A (the exact M-step).
 
         Here :math:`A = \lambda^T X` and :math:`R = \lambda^T \lambda + \mathrm{diag} \sum_i
-        \lambda_i (1 - \lambda_i)`.  Where the solution is not unique, because a factor is in
+        \lambda_i (1 - \lambda_i)`.  If the solution is not unique, because a factor is in
         no datum, the shortest one is returned.
 
         Parameters

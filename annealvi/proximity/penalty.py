@@ -27,7 +27,7 @@ MAGNITUDES: dict[str, Callable[[float], Schedule]] = {
 
 
 def inverse_huber(u: ArrayLike) -> NDArray[np.float64]:
-    r"""d(u) = \|u\| where \|u\| < 1, else (u^2 + 1) / 2.
+    r"""d(u) = \|u\| if \|u\| < 1, else (u^2 + 1) / 2.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def inverse_huber(u: ArrayLike) -> NDArray[np.float64]:
 
 
 def inverse_huber_derivative(u: ArrayLike) -> NDArray[np.float64]:
-    """d'(u) = sign u where |u| < 1, else u; d'(0) = 0, where d has a corner.
+    """d'(u) = sign u if |u| < 1, else u; d'(0) = 0, although d has a corner there.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from annealvi.temperature.base import Temperature, whole_steps
 DEFAULT_LENGTH = 1 / 3
 #: The highest T0 of ``start="auto"``.  If there are many topics, documents choose among them
 #: at any temperature.
-HOTTEST = 6.0
+MAX_START = 6.0
 #: How T falls from T0 to 1, by the name of the shape.
 SHAPES: dict[str, Callable[[float], Schedule]] = {
     "linear": lambda start: Linear(start, 1.0),
@@ -31,7 +31,7 @@ class Fixed(Temperature):
     Parameters
     ----------
     value : float, default=1.0
-        T >= 1; at 1 the fit is ordinary variational inference.
+        T >= 1; at T = 1 the fit is ordinary variational inference.
     form : {"likelihood", "posterior"}, default="likelihood"
         See :class:`Annealed`.
 
@@ -163,7 +163,7 @@ class Annealed(Temperature):
         if isinstance(self.start, Real):
             return float(self.start)
         critical = model.critical_temperature(self.form)
-        return max(1.0, min(1.2 * critical, 3.0 + 0.2 * critical, HOTTEST))
+        return max(1.0, min(1.2 * critical, 3.0 + 0.2 * critical, MAX_START))
 
     def inverse(self, step: int) -> float:
         if self.settled(step):

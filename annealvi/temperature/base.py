@@ -40,7 +40,7 @@ class Temperature(BaseEstimator):
 
     @property
     def perturbs(self) -> bool:
-        """Whether the model may be perturbed at random while T falls, as the mixtures are."""
+        """True if the model may be perturbed at random while T falls, as the mixtures are."""
         return True
 
     def plan(
@@ -74,7 +74,7 @@ class Temperature(BaseEstimator):
         self._validate_params()
 
     def __eq__(self, other: object) -> bool:
-        """Whether another temperature is of the same kind with the same parameters."""
+        """Return whether another temperature is of the same kind with the same parameters."""
         if type(self) is not type(other):
             return NotImplemented
         theirs = other.get_params()  # type: ignore[attr-defined]
@@ -94,11 +94,11 @@ class Temperature(BaseEstimator):
         raise NotImplementedError
 
     def settled(self, step: int) -> bool:
-        """Whether T stays the same from this step on."""
+        """Return whether T stays the same from this step on."""
         raise NotImplementedError
 
     def observe(self, local: LocalStep, scale: float) -> None:
-        """Take note of a local step; temperatures that are learned update themselves.
+        """Use the result of a local step; temperatures that are learned update themselves.
 
         `scale` is the number of data in the population over the number in the batch.
         """
@@ -113,7 +113,7 @@ class Temperature(BaseEstimator):
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two parameters are equal, arrays by their elements."""
+    """Return whether two parameters are equal, arrays by their elements."""
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
         return np.array_equal(one, other)
     return one is other or bool(one == other)

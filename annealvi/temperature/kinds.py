@@ -1,4 +1,4 @@
-"""What users may give as the `temperature` of an estimator: numbers, names and objects."""
+"""The `temperature` parameter of estimators: a number, a name or an object."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sklearn.base import clone
 from annealvi.temperature.annealed import Annealed, Fixed
 from annealvi.temperature.base import Temperature
 
-#: The temperatures that strings stand for, in estimators that have no kinds of their own.
+#: The temperatures that names stand for, in estimators without their own dictionary.
 KINDS: dict[str, Temperature] = {"annealed": Annealed()}
 
 

@@ -28,7 +28,7 @@ class Learned(Temperature):
 
     @property
     def observes(self) -> bool:  # type: ignore[override]
-        """Whether it is still learning."""
+        """True as long as T is still learned."""
         return not self.settled(self._step)
 
     def _prepare_learning(
@@ -36,8 +36,8 @@ class Learned(Temperature):
     ) -> None:
         """Plan the learning steps, and choose a damping.
 
-        The damping is that of the user or, if there is none, the argument; if that is None
-        too, it follows from the number of steps.
+        The user's damping is used if there is one, else the argument.  If both are None, the
+        damping follows from the number of steps.
         """
         planned = max(1, whole_steps(steps_per_pass) if n_steps is None else n_steps)
         self._n_learning_steps = math.inf
@@ -61,7 +61,9 @@ class Learned(Temperature):
 
 
 class Running:
-    """Exponential averages over minibatches; where a step sees all data, its own values.
+    """Exponential averages over minibatches.
+
+    A step that sees all data replaces the averages by its own values.
 
     Parameters
     ----------

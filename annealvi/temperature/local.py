@@ -83,15 +83,15 @@ class DocumentRule:
 class LocalVariational(Learned):
     r"""A temperature for each document, learned from the data.
 
-    Each document has a latent temperature of its own.  With :math:`b_m = m/M` and prior
+    Each document has its own latent temperature.  With :math:`b_m = m/M` and prior
     :math:`\pi`, a step fits
 
     .. math::
        r_{md} \propto \pi_m \exp(b_m L_d - \log C_d(b_m)), \quad b^*_d = \sum_m r_{md} b_m
 
-    and the document's topics in turn.  L_d is the energy
+    and the document's :math:`\gamma` in turn.  L_d is the energy
     :math:`\sum_v n_{dv} \sum_k \phi_{dvk} (E \log\theta_{dk} + E \log\beta_{kv})`, with
-    :math:`\log E \beta` in place of :math:`E \log\beta` where topics are points, and
+    :math:`\log E \beta` in place of :math:`E \log\beta` if topics are points, and
 
     .. math::
        \log C_d(b) = N_d \log \sum_k \exp(b E \log\theta_{dk}) \sum_v \exp(b E \log\beta_{kv})
@@ -129,9 +129,9 @@ class LocalVariational(Learned):
     continuous : bool, default=False
         Whether the temperatures are continuous, as above.
     normaliser : {"document", "corpus"}, default="document"
-        Whether C_d is computed from the document's own topics, as in the paper, or is that
-        of :math:`N_d` words of an average document.  In the latter case a temperature says
-        how unusual a document is.
+        ``"document"``: C_d is computed from the document's own topic proportions, as in the
+        paper.  ``"corpus"``: C_d is that of :math:`N_d` words of an average document.  A
+        temperature then says how unusual a document is.
     undamped : bool, default=False
         Whether documents have the temperature :math:`b^*_d` itself, as in the paper.
         `damping` and `start` then only set the temperature of the first round of a step.
@@ -141,7 +141,7 @@ class LocalVariational(Learned):
     start : float, default=3.9
         First :math:`1 / \bar B` >= 1.
     rounds : int, default=2
-        How many times a step fits documents and temperatures in turn, before the topics step.
+        How many times a step fits documents and temperatures in turn, before it updates topics.
     energy_average : float, default=0.1
         Weight, in (0, 1], of the newest minibatch in the average document of
         ``normaliser="corpus"``.
@@ -233,7 +233,7 @@ class LocalVariational(Learned):
 
     @property
     def observes(self) -> bool:  # type: ignore[override]
-        """Whether it is still learning what an average document is."""
+        """True as long as log C of the average document is still learned."""
         return self.normaliser == "corpus" and super().observes
 
     def inverse(self, step: int) -> float:
@@ -256,7 +256,7 @@ class LocalVariational(Learned):
     def learned(self) -> Tempering:
         """The rule of the last learning step, but without scaling.
 
-        So the temperature of a document does not depend on other documents.
+        The temperature of a document then does not depend on other documents.
         """
         return Tempering(1.0, rule=self._rule(None)) if self._step else UNTEMPERED
 

@@ -40,9 +40,9 @@ class Variational(Learned):
     For topic models C(T) depends on the global variables.  The paper averages it over their
     prior.  T then reaches 1 only if the data are as probable as what the *prior* would
     generate, :math:`-L \le H(1)` with :math:`H(T) = -d \log C / db`.  With sparse priors text
-    never is, and T stays high; with other priors T drops to 1 at once.  By default C(T) is
-    computed at the current q.  T then approaches 1 as the model explains the data as well as
-    data of its own.
+    is never that probable, and T stays high.  With other priors T drops to 1 at once.  By
+    default C(T) is computed at the current q.  T then approaches 1 as the model explains the
+    data as well as data that it generates itself.
 
     Parameters
     ----------
@@ -248,6 +248,11 @@ class Variational(Learned):
         return min(1.0, self._b)
 
     def observe(self, local: LocalStep, scale: float) -> None:
+        """Update q(y) and T from the energy of a step.
+
+        These are variational tempering's updates of the temperature (Mandt et al. 2016, Eqs. 6
+        to 9, with the damping added); the local step and the global step have the other ones.
+        """
         if not self._learns():
             return
         energy = np.nan if local.energy is None else float(np.sum(local.energy))
@@ -333,7 +338,7 @@ class Variational(Learned):
         if min(wanted, 1 / self._b) <= COLD or not self._n_units:
             return
         log_c = self._current_log_c()
-        # T_1 is preferred to T_m where -L (1 - b_m) <= log C(T_m) - log C(T_1)
+        # T_1 is preferred to T_m if -L (1 - b_m) <= log C(T_m) - log C(T_1)
         threshold = np.min((log_c[1:] - log_c[0]) / (1 - self._inverses[1:])) / self._n_units
         if -self._energy / self._n_units <= threshold:
             return  # T is still falling

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import torch
 from torch import nn
 
 from annealvi._validation import unchanged_on_error
-from annealvi.deep.estimators.base import DeepEstimator
+from annealvi.deep.estimators.base import DeepEstimator, Plan
 from annealvi.deep.noise import Noise
 from annealvi.deep.penalties import ProximityPenalty
 from annealvi.deep.training import Outcome, Training, as_device
@@ -31,13 +32,10 @@ class Sum(DeepEstimator):
         self.verbose = 0
         self.callback = others.get("callback")
 
-    def _architecture(self):
-        return {"hidden": list(self.hidden)}
-
-    def _network(self):
+    def build(self):
         return nn.Sequential(nn.Linear(5, self.hidden[0]), nn.Linear(self.hidden[0], 1))
 
-    def _objective(self, network, X, noise):
+    def objective(self, network, X, noise):
         def outcome(rows, step):
             x = X[rows]
             error = network(x + 0.1 * noise.normal(*x.shape)) - x.sum(dim=1, keepdim=True)
@@ -47,8 +45,10 @@ class Sum(DeepEstimator):
         return outcome
 
     def fit(self, X, y=None, *, resume=None):
+        optimiser = partial(torch.optim.Adam, lr=self.learning_rate)
+        plan = Plan({"hidden": list(self.hidden)}, self.build, self.objective, optimiser)
         with unchanged_on_error(self) as keep:
-            return self._fit(X, keep, resume)
+            return self._fit(X, plan, keep, resume)
 
 
 @pytest.fixture
@@ -179,12 +179,12 @@ def test_a_diverging_fit_keeps_a_finite_average(X, tmp_path):
     """What a penalty remembers is a part of the state too."""
 
     class Penalised(Sum):
-        def _network(self):
-            network = super()._network()
+        def build(self):
+            network = super().build()
             network.add_module("penalty", ProximityPenalty(magnitude=1.0).plan(60))
             return network
 
-        def _objective(self, network, X, noise):
+        def objective(self, network, X, noise):
             def outcome(rows, step):
                 value = torch.cat([network[i].weight.flatten() for i in range(2)])
                 if step == self.bad:

@@ -12,7 +12,7 @@ from sklearn.datasets import load_iris
 from sklearn.preprocessing import normalize, scale
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from annealvi import Annealed, Variational
+from annealvi import Annealed, TemperedFMM, Variational
 from annealvi.datasets import make_shape_mixture
 from annealvi.mixtures.fmm import _with_sampled_directions
 from tests.mixtures.fits import SHAPES, X, fitted_arrays, fmm
@@ -238,6 +238,21 @@ def test_a_temperature_that_never_settles_does_not_ask_for_more_iterations():
         noise_variance=0.1, temperature=Variational.as_printed(), tol=1e-9, max_iter=20
     ).fit(X)
     assert not estimator.converged_  # and no warning
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("temperature", [1, "annealed"])
+def test_starts_side_by_side_are_those_in_turn(temperature):
+    X = make_shape_mixture(80, random_state=0).data
+
+    def fit(n_jobs):
+        parameters = {"noise_variance": 0.1, "temperature": temperature, "max_iter": 15}
+        return TemperedFMM(4, n_init=4, random_state=0, n_jobs=n_jobs, **parameters).fit(X)
+
+    one, two = fit(1), fit(2)
+    assert_array_equal(one.components_, two.components_)
+    assert_array_equal(one.history_["elbo"], two.history_["elbo"])
+    assert one.lower_bound_ == two.lower_bound_
 
 
 def test_starts_that_wait_have_no_room_for_the_data():

@@ -52,13 +52,9 @@ def test_readme_snippets(capsys):
     assert capsys.readouterr().out.count("\n") >= 2
 
 
-def test_snippets_of_the_docs():
-    run_snippets("docs/temperatures.md")
-
-
-def test_snippets_of_the_proximity_page(capsys):
-    run_snippets("docs/proximity.md")
-    assert capsys.readouterr().out
+@pytest.mark.parametrize("page", ["guide", "mixtures", "temperatures", "proximity"])
+def test_snippets_of_the_docs(page):
+    run_snippets(f"docs/{page}.md")
 
 
 DEEP_PAGES = ["annealed_objectives", "autoencoders", "deep_proximity"]

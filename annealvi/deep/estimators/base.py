@@ -1,11 +1,12 @@
-"""What the estimators of deep models share: checks, the fit and its resumption, the record."""
+"""What all estimators of deep models share: checks, the fit, resuming it, and its record."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -24,25 +25,64 @@ from annealvi.inference import Monitor
 
 #: Seeds are drawn below this.
 MAX_SEED = 2**31 - 1
+#: Constraints of the parameters that every estimator of a deep model has.
+TRAINING_CONSTRAINTS: dict[str, Any] = {
+    "learning_rate": [Interval(Real, 0, None, closed="neither")],
+    "batch_size": [Interval(Integral, 1, None, closed="left")],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "device": "no_validation",  # as_device raises the error
+    "random_state": ["random_state"],
+    "verbose": ["verbose"],
+    "callback": [None, callable],
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a fit needs to know about the model that it trains.
+
+    Each estimator makes a plan in its `fit` and hands it to :class:`DeepEstimator`.
+
+    Parameters
+    ----------
+    architecture : dict
+        Numbers, strings and lists by name.  A fit resumes a saved state only if all of them
+        are equal.
+    build : callable
+        ``build()`` returns the network on the CPU.  Its initial weights come from PyTorch's
+        global generator, which the fit seeds first.
+    objective : callable
+        ``objective(network, data, noise)`` returns the objective that
+        :class:`annealvi.deep.training.Training` minimises.  `data` is what
+        :func:`annealvi.deep.rows.as_rows` returns, or None where there are no data.
+    optimiser : callable
+        ``optimiser(parameters)`` returns the optimiser of these parameters.
+    """
+
+    architecture: dict[str, Any]
+    build: Callable[[], nn.Module]
+    objective: Callable[[Any, Any, Noise], Callable[[Any, int], Outcome]]
+    optimiser: Callable[[Iterator[nn.Parameter]], torch.optim.Optimizer]
 
 
 class DeepEstimator(BaseEstimator):
-    """A model with the face of scikit-learn whose parameters follow gradients.
+    """Fits a network by gradients, with scikit-learn's interface.
 
-    A subclass has the parameters below, builds its network in ``_network``, says in
-    ``_objective`` what is minimised and in ``_architecture`` what a saved state must agree
-    with.
+    An estimator inherits from this class, has the parameters below, and calls `_fit` with the
+    :class:`Plan` of its model.
 
     Parameters
     ----------
     learning_rate : float
+        Step size of the optimiser.
     batch_size : int
-        Data, or draws, a step.
+        Data, or draws, per step.
     max_iter : int
-        Steps.
+        Number of steps.
     device : str
         ``"cpu"``, ``"cuda"`` or ``"cuda:<index>"``.
     random_state : int, RandomState instance or None
+        Seed of the initial weights and of all draws.
     verbose : int
         Whether to show progress.
     callback : callable or None
@@ -57,65 +97,42 @@ class DeepEstimator(BaseEstimator):
     verbose: int
     callback: Callable[[Any, Monitor], None] | None
 
-    _training_constraints: ClassVar[dict] = {
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "device": "no_validation",  # as_device has the message
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
-        "callback": [None, callable],
-    }
-
-    # -------------------------------------------------- what a subclass fills in
-
-    def _architecture(self) -> dict[str, Any]:
-        """Numbers, strings and lists by name: what a saved state must agree with."""
-        raise NotImplementedError
-
-    def _network(self) -> nn.Module:
-        """The module, with initial weights from PyTorch's global generator, on the CPU."""
-        raise NotImplementedError
-
-    def _objective(self, network: Any, X: Any, noise: Noise) -> Callable[[Any, int], Outcome]:
-        """What :class:`annealvi.deep.training.Training` follows downhill."""
-        raise NotImplementedError
-
-    def _optimiser(self, network: nn.Module) -> torch.optim.Optimizer:
-        return torch.optim.Adam(network.parameters(), lr=self.learning_rate)
-
     # ---------------------------------------------------------------- the fit
 
-    def _fit(self, X: Any, keep: Callable[[], None], resume: str | os.PathLike | None) -> Self:
-        """Train on X, of float32 or None, from the start or from a saved state.
+    def _fit(
+        self, X: Any, plan: Plan, keep: Callable[[], None], resume: str | os.PathLike | None
+    ) -> Self:
+        """Train the network of a plan, from the start or from a saved state.
 
         Parameters
         ----------
-        X : ndarray or CSR matrix of shape (n_samples, n_features) or None
-            As :func:`annealvi.deep.rows.as_rows` takes it.
+        X : ndarray or CSR matrix of shape (n_samples, n_features), float32, or None
+            The data; None where the plan needs none.
+        plan : Plan
         keep : callable
-            Called before an error that leaves what there is goes on.
+            Called before an error that ends a fit after its first step: the steps that were
+            made are kept.
         resume : path, optional
-            What :meth:`save_state` wrote.
+            A file written by :meth:`save_state`.
         """
         device = as_device(self.device, type(self).__name__)
         seed = check_random_state(self.random_state).randint(MAX_SEED)
-        header = self._header()
+        header = {"estimator": type(self).__name__, "architecture": plan.architecture}
         state = None if resume is None else read_state(resume, header)
         noise = Noise(seed, device)
-        with torch.random.fork_rng(devices=[]):  # the user's generator stays where it is
+        with torch.random.fork_rng(devices=[]):  # the user's generator stays as it is
             torch.manual_seed(seed)
-            network = self._network()
-        network = network.to(device, torch.float32)  # whatever PyTorch's default is
+            network = plan.build()
+        network = network.to(device, torch.float32)  # whatever PyTorch's default dtype is
         data = None if X is None else as_rows(X, device)
         training = Training(
             network,
-            self._optimiser(network),
+            plan.optimiser(network.parameters()),
             noise,
             n_rows=None if data is None else len(data),
             batch_size=int(self.batch_size),
         )
-        objective = self._objective(network, data, noise)
+        objective = plan.objective(network, data, noise)
         if state is not None:
             training.restore(state)
         self._saved_header = header
@@ -140,20 +157,18 @@ class DeepEstimator(BaseEstimator):
         if self.callback is not None:
             self.callback(self, self._training.monitor)
 
-    def _header(self) -> dict[str, Any]:
-        return {"estimator": type(self).__name__, "architecture": self._architecture()}
-
     def save_state(self, path: str | os.PathLike) -> None:
-        """Write all that a fit needs to go on, now or in a callback.
+        """Write everything that is needed to continue the fit, after it or in a callback.
 
-        ``fit(..., resume=path)`` of an estimator with the same architecture goes on to its
-        `max_iter`, with the same parameters as if the fit had never stopped.  Of other
-        parameters its own hold from there on: a lower `learning_rate`, say.
+        ``fit(..., resume=path)`` of an estimator with the same architecture continues the fit
+        up to its own `max_iter`.  The result has the same parameters as a fit that never
+        stopped.  All other settings, such as `learning_rate`, are those of the estimator that
+        continues, so that a diverging fit can be continued in smaller steps.
 
         Parameters
         ----------
         path : path
-            A file, which is replaced at once when it is complete.
+            The file to write.  An existing file is replaced only once the new one is complete.
         """
         check_is_fitted(self, "network_")
         write_state(path, self._saved_header, self._training)
@@ -162,28 +177,28 @@ class DeepEstimator(BaseEstimator):
 
     @property
     def n_iter_(self) -> int:
-        """Steps done."""
+        """Number of steps made."""
         return self._training.monitor.step
 
     @property
     def history_(self) -> dict[str, NDArray]:
-        """About a thousand records: ``pass``, ``step``, ``temperature``, ``seconds``, ``elbo``
-        (the mean since the record before)."""
+        """About a thousand records of ``pass``, ``step``, ``temperature``, ``seconds`` and
+        ``elbo`` (the mean over the steps since the last record)."""
         return self._training.history()
 
     @property
     def temperature_path_(self) -> NDArray[np.float64]:
-        """T of each step."""
+        """Temperature of each step."""
         return np.array(self._training.monitor.temperature_path)
 
     def _draws(self) -> Noise:
-        """Random numbers for a method of the fitted model."""
+        """Return random numbers for a method of the fitted model."""
         check_is_fitted(self, "network_")
         seed = check_random_state(self.random_state).randint(MAX_SEED)
         return Noise(seed, self._training.noise.device)
 
     def _tensor(self, X: NDArray) -> torch.Tensor:
-        """Data where the network is."""
+        """Return data as a float32 tensor on the device of the network."""
         return torch.as_tensor(X, dtype=torch.float32, device=self._training.noise.device)
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -191,7 +206,7 @@ class DeepEstimator(BaseEstimator):
 
 
 class _Progress:
-    """A bar with the ELBO, or nothing."""
+    """A progress bar that shows the ELBO, or nothing if it is not wanted."""
 
     def __init__(self, wanted: bool, total: int, done: int) -> None:
         self._bar = None
@@ -213,7 +228,7 @@ class _Progress:
 
 
 def numbers(tensor: torch.Tensor) -> NDArray:
-    """A tensor as an array, without its gradient.
+    """Return a tensor as an array, without its gradient.
 
     Parameters
     ----------
@@ -223,13 +238,18 @@ def numbers(tensor: torch.Tensor) -> NDArray:
 
 
 def positive(value: Any, name: str) -> int:
-    """An argument of a method that counts something, checked.
+    """Check an argument that counts something, and return it as an int.
 
     Parameters
     ----------
     value : object
     name : str
-        The argument, for the message.
+        Name of the argument, for the error message.
+
+    Raises
+    ------
+    ValueError
+        If the value is not an integer of at least 1.
     """
     if not isinstance(value, Integral) or value < 1:
         raise ValueError(f"{name!r} must be an int in the range [1, inf). Got {value!r} instead.")

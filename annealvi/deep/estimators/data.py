@@ -1,94 +1,138 @@
-"""What the estimators of deep models of data share: temperature, penalty and optimiser."""
+"""What estimators of models of data share: temperature, penalty, objective and widths."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, NamedTuple
 
 import numpy as np
-import torch
+from torch import Tensor
 
-from annealvi.deep.estimators.base import DeepEstimator
 from annealvi.deep.penalties import STATISTICS, RunningPenalty, as_penalty
+from annealvi.deep.training import Outcome
 from annealvi.temperature import LocalVariational, Temperature, Variational, as_temperature
 
-#: Adam's epsilon, as Altosaar et al. have it.
+#: Adam's epsilon in Altosaar et al. (2018).
 EPSILON = 1e-6
 
 
-class DataEstimator(DeepEstimator):
-    """A model of data that can be annealed and can pay for moving q faster than its past.
+class Bound(NamedTuple):
+    """What one minibatch says about a model of data.
+
+    Attributes
+    ----------
+    tempered : Tensor, scalar
+        The objective at the temperature of the step, whose gradient is followed uphill.  It
+        may be a surrogate of which only the gradient means anything.
+    elbo : Tensor, scalar
+        The ELBO at T = 1, averaged over the data of the minibatch.
+    statistic : callable
+        ``statistic(name)`` returns a statistic of q for a proximity penalty.
+    """
+
+    tempered: Tensor
+    elbo: Tensor
+    statistic: Callable[[str], Tensor]
+
+
+def penalised(
+    bound: Callable[[Tensor, float], Bound],
+    temperature: Temperature,
+    penalty: RunningPenalty | None,
+) -> Callable[[Any, int], Outcome]:
+    """Return the objective of a model of data: minus its tempered bound, plus the penalty.
 
     Parameters
     ----------
-    proximity : None, str or ProximityPenalty
-    temperature : float, str or Temperature
+    bound : callable
+        ``bound(rows, temperature)`` returns the :class:`Bound` of a minibatch.
+    temperature : Temperature
+        Planned for this fit.
+    penalty : RunningPenalty or None
+        What q pays for moving away from its recent past.
     """
 
-    proximity: Any
-    temperature: Any
-    #: What `proximity` can be a penalty on.
-    _statistics: ClassVar[Sequence[str]] = STATISTICS
+    def objective(rows: Tensor, step: int) -> Outcome:
+        t = 1.0 / temperature.inverse(step)
+        found = bound(rows, t)
+        loss = -found.tempered
+        if penalty is not None:
+            value = found.statistic(penalty.statistic)
+            loss = loss + penalty(value, step, found.elbo.detach() * len(rows))
+        return Outcome(loss, found.elbo, t)
 
-    def _plan(self, n_samples: int) -> None:
-        """Check penalty and temperature, and say how a fit of so many data goes."""
-        owner = type(self).__name__
-        self._penalty = as_penalty(self.proximity, owner, self._statistics)
-        steps_per_pass = n_samples / min(int(self.batch_size), n_samples)
-        self._temperature = plan_temperature(
-            self.temperature, int(self.max_iter), steps_per_pass, owner
-        )
+    return objective
 
-    def _running_penalty(self) -> RunningPenalty | None:
-        """The penalty of this fit, to be a part of its network."""
-        return None if self._penalty is None else self._penalty.plan(int(self.max_iter))
 
-    def _statistic(self) -> str | None:
-        """What the penalty is on, which a saved state must agree with."""
-        return None if self._penalty is None else self._penalty.statistic
+def plan_parameters(
+    estimator: Any, n_samples: int, statistics: Iterable[str] = STATISTICS
+) -> tuple[Temperature, RunningPenalty | None]:
+    """Check the parameters `temperature` and `proximity`, and plan both for a fit.
 
-    def _optimiser(self, network: torch.nn.Module) -> torch.optim.Optimizer:
-        return torch.optim.Adam(
-            network.parameters(), lr=self.learning_rate, eps=EPSILON, fused=True
-        )
+    Parameters
+    ----------
+    estimator : estimator
+        With these parameters, `max_iter` and `batch_size`.
+    n_samples : int
+        Number of data.
+    statistics : iterable of str
+        Statistics that the estimator's q has.
+
+    Returns
+    -------
+    temperature : Temperature
+    penalty : RunningPenalty or None
+    """
+    owner, n_steps = type(estimator).__name__, int(estimator.max_iter)
+    penalty = as_penalty(estimator.proximity, owner, statistics)
+    steps_per_pass = n_samples / min(int(estimator.batch_size), n_samples)
+    temperature = plan_temperature(estimator.temperature, n_steps, steps_per_pass, owner)
+    return temperature, None if penalty is None else penalty.plan(n_steps)
 
 
 def plan_temperature(value: Any, n_steps: int, steps_per_pass: float, owner: str) -> Temperature:
-    """What a `temperature` parameter means for a fit of so many steps.
+    """Return the temperature that a `temperature` parameter stands for, planned for a fit.
 
     Parameters
     ----------
     value : float, str or Temperature
     n_steps : int
+        Steps of the fit.
     steps_per_pass : float
+        Steps that make one pass over the data.
     owner : str
-        The estimator, for the messages.
+        Name of the estimator, for the error messages.
 
     Raises
     ------
     ValueError
-        If it is no temperature, or one that is learned from log C(T), which deep models do
-        not have.
+        If the value is no temperature, or a temperature that is learned from log C(T), which
+        deep models do not have.
     """
     temperature = as_temperature(value, owner)
     if isinstance(temperature, (Variational, LocalVariational)):
         raise ValueError(
-            f"The 'temperature' parameter of {owner} must be one that follows a plan, a float, "
-            f"'annealed', Fixed or Annealed: what is learned needs log C(T) of the model. Got "
-            f"{value!r} instead."
+            f"The 'temperature' parameter of {owner} must be one that follows a plan: a float, "
+            f"'annealed', Fixed or Annealed. Learned temperatures need log C(T), which deep models "
+            f"do not have. Got {value!r} instead."
         )
     return temperature.plan(n_steps, steps_per_pass, owner=owner)
 
 
 def layer_widths(hidden: Any, owner: str) -> list[int]:
-    """A `hidden` parameter, checked.
+    """Check a `hidden` parameter, and return the width of each layer.
 
     Parameters
     ----------
     hidden : sequence of int
     owner : str
-        The estimator, for the message.
+        Name of the estimator, for the error message.
+
+    Raises
+    ------
+    ValueError
+        If it is not a sequence of at least one positive integer.
     """
     if isinstance(hidden, np.ndarray):
         listed = hidden.ndim == 1

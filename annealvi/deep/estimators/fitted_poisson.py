@@ -1,4 +1,4 @@
-"""What a fitted PoissonDEF answers; poisson_def.py has its parameters and its fit."""
+"""Methods of a fitted PoissonDEF; poisson_def.py has its parameters and its fit."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from annealvi._validation import canonical_csr
-from annealvi.deep.estimators.base import numbers, positive
-from annealvi.deep.estimators.data import DataEstimator
+from annealvi.deep.estimators.base import DeepEstimator, numbers, positive
 from annealvi.deep.models.poisson import Counts, PoissonNetwork, estimate
 from annealvi.deep.noise import Noise
 from annealvi.deep.rows import SparseRows
@@ -21,20 +20,20 @@ from annealvi.metrics.held_out import split_tokens
 from annealvi.metrics.top_words import top_words
 from annealvi.schedules import Linear
 
-#: Documents whose local rates are fitted side by side.
+#: Number of documents whose local rates are fitted at a time.
 BLOCK = 256
-#: Local rates of new documents move this many times as far at first as at last.
+#: The first steps on rates of new documents are this many times as large as the last.
 FASTER = 10.0
 
 
-class FittedPoissonDEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DataEstimator):
-    """The half of :class:`annealvi.deep.PoissonDEF` that needs a fit."""
+class FittedPoissonDEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstimator):
+    """The methods of :class:`annealvi.deep.PoissonDEF` that need a fit."""
 
     n_draws: int
     n_local_steps: int
 
     def transform(self, X: Any) -> NDArray[np.float32]:
-        """E_q[z] of documents, whose rates are fitted with the topics held fixed.
+        """Return E_q[z] of documents, with their rates fitted while the topics are held fixed.
 
         Parameters
         ----------
@@ -43,14 +42,14 @@ class FittedPoissonDEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DataEs
         Returns
         -------
         ndarray of shape (n_samples, n_components), float32
-            :math:`\\lambda`, each document's after `n_local_steps` steps on its own from
-            :math:`\\lambda_0`.
+            :math:`\\lambda` of each document, fitted to this document alone in `n_local_steps`
+            steps from :math:`\\lambda_0`.
         """
         noise = self._draws()
         return self._local_rates(self._check_X(X, "transform"), noise)[0]
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The mean ELBO of a document at T = 1, its rates fitted as in `transform`.
+        """Return the mean ELBO per document at T = 1, with rates fitted as in `transform`.
 
         Parameters
         ----------
@@ -65,7 +64,7 @@ class FittedPoissonDEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DataEs
         return float(np.mean(self.score_samples(X)))
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """The ELBO of each document at T = 1, its rates fitted as in `transform`.
+        """Return the ELBO of each document at T = 1, with rates fitted as in `transform`.
 
         Parameters
         ----------
@@ -74,33 +73,33 @@ class FittedPoissonDEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DataEs
         Returns
         -------
         ndarray of shape (n_samples,)
-            In nats, the likelihood estimated from `n_draws` draws.
+            In nats.  The likelihood is estimated from `n_draws` draws.
         """
         noise = self._draws()
         return self._local_rates(self._check_X(X, "score_samples"), noise)[1]
 
     def perplexity(self, X: Any, *, observed: float = 0.1) -> float:
-        r"""How surprising most words of documents are, given a few of them.
+        r"""Return the perplexity of most words of documents, given a few of them.
 
-        A random tenth of each document's words, rounded up, gives its rates by
-        `n_local_steps` steps (of a document of which a share e was seen, counts have e times
-        the rate: a thinned Poisson variable is Poisson).  With
+        The rates of a document are fitted to a random tenth of its words, rounded up, in
+        `n_local_steps` steps.  (If a share e of a document was seen, its counts have e times the
+        rate, because a thinned Poisson variable is Poisson.)  With
         :math:`r_{dv} = \epsilon_v + \sum_k \lambda_{dk} \mathrm{softplus}(W_{kv})` and the
-        other words :math:`y_{dv}`,
+        other words :math:`y_{dv}` it is
 
         .. math::
            \exp\Big(-\frac{\sum_{dv} y_{dv} \log (r_{dv} / \sum_u r_{du})}
            {\sum_{dv} y_{dv}}\Big)
 
-        (Altosaar et al. 2018, Eq. 12).  The lower, the better; the number of words at worst,
-        about, where all are equally probable.
+        (Altosaar et al. 2018, Eq. 12).  Lower is better.  At worst it is about the number of
+        words, where all words are equally probable.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Documents that were not fitted.
+            Documents that were not used in `fit`.
         observed : float, default=0.1
-            The share of each document's words that is observed, in (0, 1).
+            The share of each document's words that its rates are fitted to, in (0, 1).
 
         Returns
         -------
@@ -128,7 +127,7 @@ class FittedPoissonDEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DataEs
         topics = self.components_.astype(np.float64)
         document, word = hidden.nonzero()
         rate = self.background_[word].astype(np.float64)
-        for k, topic in enumerate(topics):  # a document is never dense
+        for k, topic in enumerate(topics):  # at the words of each document only
             rate += rates[document, k] * topic[word]
         mass = float(self.background_.sum(dtype=np.float64)) + rates @ topics.sum(axis=1)
         log_p = np.log(rate) - np.log(mass[document])
@@ -146,7 +145,7 @@ class FittedPoissonDEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DataEs
         X : ndarray of shape (n_samples, n_features)
             Word counts.
         Z : ndarray of shape (n_samples, n_components)
-            How much of each topic is in each.
+            How much of each topic is in each document.
         """
         noise, n_samples = self._draws(), positive(n_samples, "n_samples")
         network: PoissonNetwork = self.network_
@@ -157,25 +156,25 @@ class FittedPoissonDEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DataEs
         return numbers(x), numbers(z)
 
     def top_words(self, n: int = 10, feature_names: ArrayLike | None = None) -> list[list[Any]]:
-        """The n words that each topic adds most to, most first.
+        """Return the n words to which each topic adds most, the largest first.
 
         Parameters
         ----------
         n : int, default=10
         feature_names : array-like of shape (n_features,), default=None
-            The words; by default the column names seen in `fit`, or else column numbers.
+            The words; by default the column names seen in `fit`, or else the column numbers.
 
         Returns
         -------
         list of lists
-            One list of words a topic.
+            One list of words per topic.
         """
         check_is_fitted(self)
         return top_words(self.components_, n, feature_names, self)
 
     @property
     def components_(self) -> NDArray[np.float32]:
-        """What each unit of a topic adds to the rates of words."""
+        """The rates of words that each unit of a topic adds."""
         return numbers(self.network_.topics().T)
 
     @property
@@ -185,7 +184,7 @@ class FittedPoissonDEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DataEs
 
     @property
     def document_rates_(self) -> NDArray[np.float32]:
-        """E_q[z] of the documents that were fitted."""
+        """E_q[z] of the training documents."""
         return numbers(self.network_.log_rates.exp())
 
     # ----------------------------------------------------------------- details
@@ -193,14 +192,14 @@ class FittedPoissonDEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DataEs
     def _local_rates(
         self, X: Any, noise: Noise, exposure: NDArray | None = None
     ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        """Rates of documents, the topics held fixed, and their ELBO.
+        """Return the rates of documents under fixed topics, and their ELBO.
 
         Parameters
         ----------
         X : CSR matrix of shape (n_samples, n_features)
         noise : Noise
         exposure : ndarray of shape (n_samples,), optional
-            The share of each document that X has.
+            The share of each document that X contains; all of it by default.
         """
         data = SparseRows(X, noise.device)
         seen = None if exposure is None else self._tensor(exposure)
@@ -232,7 +231,7 @@ class FittedPoissonDEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DataEs
         return numbers(log_rates.exp()), numbers(elbo)
 
     def _check_X(self, X: Any, method: str, reset: bool = False) -> sparse.csr_matrix:
-        """X as a CSR matrix of float32, of counts."""
+        """Return X as a CSR matrix of counts, float32."""
         X = validate_data(self, X, reset=reset, dtype=[np.float32, np.float64], accept_sparse="csr")
         X = canonical_csr(X) if sparse.issparse(X) else sparse.csr_matrix(X)
         name, values = type(self).__name__, X.data

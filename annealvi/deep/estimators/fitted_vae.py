@@ -1,4 +1,4 @@
-"""What a fitted VariationalAutoencoder answers; vae.py has its parameters and its fit."""
+"""Methods of a fitted VariationalAutoencoder; vae.py has its parameters and its fit."""
 
 from __future__ import annotations
 
@@ -14,20 +14,19 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 from torch import Tensor
 
-from annealvi.deep.estimators.base import numbers, positive
-from annealvi.deep.estimators.data import DataEstimator
+from annealvi.deep.estimators.base import DeepEstimator, numbers, positive
 from annealvi.deep.models.vae import never_positive
 from annealvi.deep.objectives import importance_weighted
 
-#: Draws of z that are worked on at a time.
+#: Number of draws of z that are computed at a time.
 BLOCK = 4096
 
 
-class FittedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DataEstimator):
-    """The half of :class:`annealvi.deep.VariationalAutoencoder` that needs a fit."""
+class FittedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstimator):
+    """The methods of :class:`annealvi.deep.VariationalAutoencoder` that need a fit."""
 
     def transform(self, X: Any) -> NDArray[np.float32]:
-        """Latent variables of images: the mean of q(z | x).
+        """Return the latent variables of images: the mean of q(z | x).
 
         Parameters
         ----------
@@ -36,19 +35,19 @@ class FittedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DataE
         Returns
         -------
         ndarray of shape (n_samples, n_components), float32
-            With transitions, what leads from the mean of the Gaussian through the means of
-            the transitions: their own mean has no closed form.
+            With transitions, the mean of the Gaussian carried on through the means of the
+            transitions, because the mean of the whole chain has no closed form.
         """
         check_is_fitted(self)
         return self._by_blocks(X, 1, lambda x: numbers(self.network_.centre(x)))
 
     def inverse_transform(self, X: Any) -> NDArray[np.float32]:
-        """Images of latent variables: the probability of each pixel.
+        """Return the images of latent variables: the probability of each pixel.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_components)
-            As `transform` gives it.
+            Latent variables, as `transform` returns them.
 
         Returns
         -------
@@ -74,7 +73,7 @@ class FittedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DataE
         Returns
         -------
         X : ndarray of shape (n_samples, n_features), float32, of 0 and 1
-            ``inverse_transform(Z)`` has the probabilities they were drawn with.
+            ``inverse_transform(Z)`` returns the probabilities of these draws.
         Z : ndarray of shape (n_samples, n_components), float32
         """
         noise = self._draws()
@@ -84,7 +83,7 @@ class FittedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DataE
         return numbers(x), numbers(z)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The mean of `elbo`, of one draw a datum: higher is better.
+        """Return the mean of `elbo`, with one draw per datum; higher is better.
 
         Parameters
         ----------
@@ -99,13 +98,14 @@ class FittedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DataE
         return float(np.mean(self.elbo(X)))
 
     def elbo(self, X: Any, *, n_draws: int = 1) -> NDArray[np.float64]:
-        """The ELBO of each datum at T = 1, a lower bound of its log-likelihood.
+        """Return the ELBO of each datum at T = 1, a lower bound of its log-likelihood.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         n_draws : int, default=1
-            Draws of z for each; the estimate is unbiased with any number.
+            Draws of z for each datum.  More make the estimate less noisy; it is unbiased with
+            any number.
 
         Returns
         -------
@@ -115,19 +115,19 @@ class FittedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DataE
         return self._average(X, n_draws, lambda weights: weights.mean(dim=0))
 
     def score_samples(self, X: Any, *, n_draws: int = 100) -> NDArray[np.float64]:
-        r"""The log-likelihood of each datum by importance sampling.
+        r"""Return the log-likelihood of each datum, estimated by importance sampling.
 
         .. math::
            \log \frac1K \sum_k \frac{p(x, z_k)}{q(z_k \mid x)}, \quad z_k \sim q(z \mid x)
 
-        (Burda, Grosse, Salakhutdinov 2016, *Importance weighted autoencoders*): in
-        expectation a lower bound that rises with K, from the ELBO to :math:`\log p(x)`.
+        (Burda, Grosse, Salakhutdinov 2016, *Importance weighted autoencoders*).  In expectation
+        it is a lower bound that rises with K from the ELBO to :math:`\log p(x)`.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         n_draws : int, default=100
-            K.
+            K, the number of draws of z for each datum.
 
         Returns
         -------
@@ -137,7 +137,7 @@ class FittedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DataE
         return self._average(X, n_draws, importance_weighted)
 
     def dead_units(self, X: Any) -> dict[str, NDArray[np.bool_]]:
-        """Which rectified units are positive for none of these images.
+        """Return which rectified units are positive for none of these images.
 
         Parameters
         ----------
@@ -146,8 +146,8 @@ class FittedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DataE
         Returns
         -------
         dict of str to ndarray of bool, of shape (n_units,)
-            For ``"encoder 1"``, ... from the pixels on and ``"decoder 1"``, ... from z on,
-            where the decoder is given one draw of z from q for each image.
+            The units of ``"encoder 1"``, ..., counted from the pixels, and of ``"decoder 1"``,
+            ..., counted from z.  The decoder is given one draw of z from q for each image.
         """
         noise, network = self._draws(), self.network_
 
@@ -167,7 +167,7 @@ class FittedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DataE
     def _average(
         self, X: Any, n_draws: int, average: Callable[[Tensor], Tensor]
     ) -> NDArray[np.float64]:
-        """Some mean of each datum's log weights."""
+        """Return an average of the log weights of each datum."""
         noise, n_draws = self._draws(), positive(n_draws, "n_draws")
 
         def of(x: Tensor) -> NDArray[np.float64]:
@@ -181,7 +181,7 @@ class FittedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DataE
 
     @torch.no_grad()
     def _by_blocks(self, X: Any, n_draws: int, of: Callable[[Tensor], NDArray]) -> NDArray:
-        """A function of rows, of as many at a time as fit."""
+        """Apply a function to rows, to a block of them at a time."""
         X = self._check_X(X)
         size = max(1, BLOCK // n_draws)
         blocks = (self._tensor(X[first : first + size]) for first in range(0, len(X), size))
@@ -192,13 +192,13 @@ class FittedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DataE
         return self._check_pixels(X.toarray() if sparse.issparse(X) else X)
 
     def _check_pixels(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Raise unless all lie in [0, 1]."""
+        """Raise an error unless all values are in [0, 1]."""
         check_non_negative(X, type(self).__name__)
         if np.max(X) > 1:
             raise ValueError(
                 f"{type(self).__name__} needs pixels in [0, 1], which are taken as "
-                f"probabilities. X has values up to {np.max(X):g}: divide by the largest that a "
-                "pixel can have, 255 in images of bytes."
+                f"probabilities. X has values up to {np.max(X):g}: divide by the largest value "
+                "that a pixel can have, 255 in images of bytes."
             )
         return X
 

@@ -1,9 +1,10 @@
-"""PoissonDEF: scikit-learn's face over :mod:`annealvi.deep.models.poisson`."""
+"""PoissonDEF: the network of :mod:`annealvi.deep.models.poisson` as an estimator."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -13,7 +14,12 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 
 from annealvi._validation import unchanged_on_error
-from annealvi.deep.estimators.data import DataEstimator
+from annealvi.deep.estimators.base import TRAINING_CONSTRAINTS, Plan
+from annealvi.deep.estimators.data import (
+    Bound,
+    penalised,
+    plan_parameters,
+)
 from annealvi.deep.estimators.fitted_poisson import FittedPoissonDEF
 from annealvi.deep.models.poisson import Counts, PoissonNetwork, estimate
 from annealvi.deep.noise import Noise
@@ -23,19 +29,22 @@ from annealvi.deep.training import Outcome
 from annealvi.inference import Monitor
 from annealvi.temperature import Temperature
 
+#: Statistics that a penalty can use; "orthogonal" needs weights of q, and this q has none.
+STATISTICS = ("entropy", "kl", "mean_variance")
+
 
 class PoissonDEF(FittedPoissonDEF):
-    r"""Poisson deep exponential family of one layer: a topic model of counts.
+    r"""Poisson deep exponential family of one layer, a topic model of counts.
 
     .. math::
        z_{dk} \sim \mathrm{Poisson}(\lambda_0), \quad
        x_{dv} \sim \mathrm{Poisson}\Big(\epsilon_v + \sum_k z_{dk}\,
        \mathrm{softplus}(W_{kv})\Big),
 
-    with :math:`q(z_{dk}) = \mathrm{Poisson}(\lambda_{dk})` of each document and a point
-    estimate of W.  Counts have no gradient: that of
-    :math:`E_q[\log p(x, z) - T \log q(z)]` is estimated from several draws by score functions,
-    less the multiple of the score that varies least
+    with :math:`q(z_{dk}) = \mathrm{Poisson}(\lambda_{dk})` for each document and a point
+    estimate of W.  Draws of counts have no gradient.  The gradient of
+    :math:`E_q[\log p(x, z) - T \log q(z)]` is therefore estimated from several draws by score
+    functions, with a control variate of least variance
     (:func:`annealvi.deep.models.poisson.estimate`).
 
     Parameters
@@ -44,82 +53,87 @@ class PoissonDEF(FittedPoissonDEF):
         Number of topics K.
 
     prior_rate : float, default=0.1
-        :math:`\lambda_0`.  Small rates make sparse documents: the smaller it was, down to a
-        tenth, the better a few words told the others (docs/deep_proximity.md).
+        :math:`\lambda_0`, the prior rate of each topic in a document.  Small rates give sparse
+        documents, of few topics each.  Down to about .1 they predict words better from a few other
+        words; larger rates explain whole documents better (docs/deep_proximity.md).
 
     background : float, default=0.01
-        :math:`\epsilon_v` as a share, in (0, 1), of the word's mean count: without it a
-        document without topics would be impossible.
+        :math:`\epsilon_v` as a share, in (0, 1), of the mean count of word v.  It gives
+        documents without topics a probability above 0.
 
     n_draws : int, default=32
-        S >= 2, draws from q of each document a step.
+        S >= 2, the draws from q for each document in a step.  More make gradients less noisy and
+        steps slower.
 
     proximity : None, str or ProximityPenalty, default=None
-        What q pays for leaving its recent past: ``"entropy"``, ``"kl"``,
-        ``"mean_variance"`` or an object of :mod:`annealvi.deep.penalties`.  The statistic of
-        a topic is averaged over the documents of the batch.
+        Penalty on moving q away from its recent past: ``"entropy"``, ``"kl"``,
+        ``"mean_variance"``, or a :class:`annealvi.deep.ProximityPenalty` to choose the magnitude
+        too.  The statistic of a topic is averaged over the documents of the minibatch.
 
     temperature : float, "annealed" or Temperature, default=1
-        T of each step: a number >= 1, or an object of :mod:`annealvi.temperature` that follows
-        a plan.  T weighs log q, whatever the `form` of the object.
+        T of each step: a number >= 1, ``"annealed"``, or an object of :mod:`annealvi.temperature`
+        that follows a plan.  T multiplies the entropy of q, whatever the `form` of the object.
+        Values above 1 keep q broad, so that the fit explores; 1 is plain variational inference.
 
     n_local_steps : int, default=300
-        Steps that `transform`, `score` and `perplexity` fit the rates of new documents with.
+        Number of steps in which `transform`, `score` and `perplexity` fit the rates of new
+        documents.
 
     learning_rate : float, default=0.01
-        Of RMSProp.  Rates of new documents begin with steps of ten times that and end with
-        this.
+        Step size of RMSProp.  Lower it if the fit diverges.  The rates of new documents are
+        fitted with steps that fall from ten times this size to this size.
 
     batch_size : int, default=64
-        Documents a step.
+        Documents per step.
 
     max_iter : int, default=5000
-        Steps.
+        Number of steps.  W is a point estimate, so a long fit can overfit; watch `perplexity` of
+        other documents.
 
     device : str, default="cpu"
-        ``"cpu"``, ``"cuda"`` or ``"cuda:<index>"``.
+        Where to fit: ``"cpu"``, ``"cuda"`` or ``"cuda:<index>"``.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the start, the order of the documents and the draws; `transform`, `score`,
-        `perplexity` and `sample` draw from it too.
+        Seed of the initial weights, of the order of the documents and of all draws, also those
+        of `transform`, `score`, `perplexity` and `sample`.
 
     verbose : int, default=0
         Whether to show progress (needs tqdm).
 
     callback : callable, default=None
-        Called as ``callback(estimator, monitor)`` after each step; the estimator can be used
-        as it then is.  ``monitor.record(name=value)`` writes into `history_`; raising
+        Called as ``callback(estimator, monitor)`` after each step.  It can use the estimator in
+        its current state.  ``monitor.record(name=value)`` writes into `history_`; raising
         ``StopIteration`` ends the fit.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        :math:`\mathrm{softplus}(W)`: what each unit of a topic adds to the rates of words.
+        :math:`\mathrm{softplus}(W)`, the rates of words that each unit of a topic adds.
 
     background_ : ndarray of shape (n_features,)
-        :math:`\epsilon`.
+        :math:`\epsilon`, the rates of words without topics.
 
     document_rates_ : ndarray of shape (n_samples, n_components)
-        :math:`\lambda` of the documents that were fitted.
+        :math:`\lambda` of the training documents.
 
     network_ : torch.nn.Module
         :class:`annealvi.deep.models.poisson.PoissonNetwork`.
 
     n_iter_ : int
-        Steps done.
+        Number of steps made.
 
     temperature_path_ : ndarray of shape (n_iter_,)
-        T of each.
+        Temperature of each step.
 
     history_ : dict of str to ndarray
-        About a thousand records: ``pass``, ``step``, ``temperature``, ``seconds`` and
-        ``elbo`` (at T = 1, a document, the mean since the record before).
+        About a thousand records of ``pass``, ``step``, ``temperature``, ``seconds`` and
+        ``elbo`` (per document at T = 1, averaged over the steps since the last record).
 
     n_features_in_ : int
         Number of words V.
 
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        The words, where X has string column names.
+        The words, if X has string column names.
 
     References
     ----------
@@ -145,10 +159,8 @@ class PoissonDEF(FittedPoissonDEF):
         "proximity": "no_validation",  # as_penalty has the message
         "temperature": "no_validation",  # plan_temperature has it
         "n_local_steps": [Interval(Integral, 1, None, closed="left")],
-        **DataEstimator._training_constraints,
+        **TRAINING_CONSTRAINTS,
     }
-    #: Of a Poisson's own rate there is no orthogonal one: q has no weights.
-    _statistics = ("entropy", "kl", "mean_variance")
 
     def __init__(
         self,
@@ -194,7 +206,7 @@ class PoissonDEF(FittedPoissonDEF):
         y : Ignored
             Present for API consistency.
         resume : path, optional
-            What :meth:`save_state` wrote: the fit goes on from there to `max_iter`.
+            A file written by :meth:`save_state`: the fit continues from there up to `max_iter`.
 
         Returns
         -------
@@ -203,64 +215,71 @@ class PoissonDEF(FittedPoissonDEF):
         Raises
         ------
         ValueError
-            If X or a parameter is out of range; the estimator stays as it was.
-        DivergenceError
-            If the loss is not finite any more; the last finite parameters are kept.
+            If X or a parameter is out of range, or if `resume` has another architecture.  The
+            estimator then stays as it was.
+        annealvi.exceptions.DivergenceError
+            If the loss or its gradient is not finite.  The last finite state is kept.
         """
         with unchanged_on_error(self) as keep:
             X = self._check_X(X, "fit", reset=True)
-            self._plan(X.shape[0])
-            self._n_samples = X.shape[0]
-            # half a word more, so that no word is impossible
+            n_samples = int(X.shape[0])
+            temperature, penalty = plan_parameters(self, n_samples, STATISTICS)
+            # half a count more, so that no word is impossible
             total = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel() + 0.5
-            self._mean = (total / X.shape[0]).astype(np.float32)
-            return self._fit(X, keep, resume)
-
-    # ----------------------------------------------------------------- details
-
-    def _architecture(self) -> dict[str, Any]:
-        return {
-            "n_features": int(self.n_features_in_),
-            "n_components": int(self.n_components),
-            "n_samples": int(self._n_samples),  # each has rates
-            "prior_rate": float(self.prior_rate),
-            "background": float(self.background),
-            "proximity": self._statistic(),
-        }
-
-    def _network(self) -> PoissonNetwork:
-        return PoissonNetwork(
-            torch.as_tensor(self._mean),
-            int(self.n_components),
-            int(self._n_samples),
-            prior_rate=float(self.prior_rate),
-            background=float(self.background),
-            penalty=self._running_penalty(),
-        )
-
-    def _optimiser(self, network: torch.nn.Module) -> torch.optim.Optimizer:
-        return torch.optim.RMSprop(network.parameters(), lr=self.learning_rate)
-
-    def _objective(
-        self, network: PoissonNetwork, X: SparseRows, noise: Noise
-    ) -> Callable[[Any, int], Outcome]:
-        n_draws, planned, penalty = int(self.n_draws), self._temperature, network.penalty
-
-        def outcome(rows: torch.Tensor, step: int) -> Outcome:
-            temperature = 1.0 / planned.inverse(step)
-            log_rates = network.log_rates[rows]
-            found = estimate(
-                network,
-                log_rates,
-                Counts(*X.padded(rows)),
-                n_draws,
-                noise,
-                temperature=temperature,
+            plan = Plan(
+                architecture={
+                    "n_features": int(self.n_features_in_),
+                    "n_components": int(self.n_components),
+                    "n_samples": n_samples,  # each document has rates of its own
+                    "prior_rate": float(self.prior_rate),
+                    "background": float(self.background),
+                    "proximity": None if penalty is None else penalty.statistic,
+                },
+                build=partial(
+                    PoissonNetwork,
+                    torch.as_tensor((total / n_samples).astype(np.float32)),
+                    int(self.n_components),
+                    n_samples,
+                    prior_rate=float(self.prior_rate),
+                    background=float(self.background),
+                    penalty=penalty,
+                ),
+                objective=partial(
+                    negative_bound, n_draws=int(self.n_draws), temperature=temperature
+                ),
+                optimiser=partial(torch.optim.RMSprop, lr=self.learning_rate),
             )
-            loss, elbo = -found.surrogate.mean(), found.elbo.mean()
-            if penalty is not None:
-                value = network.statistic(penalty.statistic, log_rates)
-                loss = loss + penalty(value, step, elbo * len(rows))
-            return Outcome(loss, elbo, temperature)
+            return self._fit(X, plan, keep, resume)
 
-        return outcome
+
+def negative_bound(
+    network: PoissonNetwork,
+    X: SparseRows,
+    noise: Noise,
+    *,
+    n_draws: int,
+    temperature: Temperature,
+) -> Callable[[Any, int], Outcome]:
+    """Return the objective that a fit of this model minimises.
+
+    Parameters
+    ----------
+    network : PoissonNetwork
+        With the penalty of the fit.
+    X : SparseRows
+        The documents.
+    noise : Noise
+    n_draws : int
+        Draws from q for each document.
+    temperature : Temperature
+        Planned for this fit.
+    """
+
+    def bound(rows: torch.Tensor, t: float) -> Bound:
+        log_rates = network.log_rates[rows]
+        counts = Counts(*X.padded(rows))
+        found = estimate(network, log_rates, counts, n_draws, noise, temperature=t)
+        statistic = partial(network.statistic, log_rates=log_rates)
+        return Bound(found.surrogate.mean(), found.elbo.mean(), statistic)
+
+    return penalised(bound, temperature, network.penalty)

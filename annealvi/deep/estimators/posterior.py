@@ -1,10 +1,11 @@
-"""HierarchicalPosterior: scikit-learn's face over chains and their annealed objectives."""
+"""HierarchicalPosterior: chains of transitions and their objectives, as an estimator."""
 
 from __future__ import annotations
 
 import math
 import os
 from collections.abc import Callable
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -16,7 +17,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from annealvi._validation import unchanged_on_error
-from annealvi.deep.estimators.base import DeepEstimator, numbers, positive
+from annealvi.deep.estimators.base import (
+    TRAINING_CONSTRAINTS,
+    DeepEstimator,
+    Plan,
+    numbers,
+    positive,
+)
 from annealvi.deep.hvi import Chain
 from annealvi.deep.noise import Noise
 from annealvi.deep.objectives import hvi_elbo, log_evidence_bounds, loss_calibrated
@@ -24,79 +31,80 @@ from annealvi.deep.training import Outcome
 from annealvi.inference import Monitor
 from annealvi.schedules import Linear, Schedule
 
-#: Points of a fresh chain at which a log density is tried before the fit.
+#: Number of draws along an untrained chain at which a log density is tried before the fit.
 TRIALS = 64
-#: A transition that does little at first keeps apart what those before it have told apart: from
-#: here 16 of 16 annealed fits of energy (d) that started cold came to all four modes, from a
-#: gate bias of -1 and a weight scale of 1 only 7 (docs/annealed_objectives.md).
+#: Start of the transitions.  A transition that does little at first does not mix up the modes that
+#: earlier transitions have separated (docs/annealed_objectives.md compares starts).
 GATE_BIAS, WEIGHT_SCALE = -2.0, 0.3
-#: Draws, and draws of the reverse chain, by which fits are ranked.
+#: Draws, and draws of the reverse chain for each, that are used to rank fits.
 RANKING = (500, 50)
 
 
 class HierarchicalPosterior(DeepEstimator):
-    r"""A deep posterior of a density that is known up to a constant.
+    r"""A deep posterior for a density that is known up to a constant.
 
     A chain of T gated Gaussian transitions leads from N(0, I) to the density (see
-    :mod:`annealvi.deep.hvi`).  Annealed variational objectives give each transition a target
-    of its own on the way, so that the chain explores; the plain ELBO of the chain finds
-    modes near each other, or some of them (see :mod:`annealvi.deep.objectives`).
+    :mod:`annealvi.deep.hvi`).  Annealed variational objectives give each transition its own
+    target on the way, so that the chain explores.  The plain ELBO of the chain finds modes that
+    are near each other, or only some of the modes (see :mod:`annealvi.deep.objectives`).
 
     Parameters
     ----------
     log_density : callable
-        log f: takes a tensor of shape (n, dim), gives one of shape (n,), made of PyTorch
-        operations, so that it has a gradient.  It is worked out in float32 on `device`.
+        log f.  Takes a tensor of shape (n, dim) and returns one of shape (n,).  It must consist of
+        PyTorch operations, so that it has a gradient.  It is evaluated in float32 on `device`.
 
     dim : int
-        Dimensions of z.
+        Number of dimensions of z.
 
     n_transitions : int, default=10
-        T.
+        T, the number of transitions.  More can represent more complicated densities, and make
+        steps slower.
 
     objective : {"avo", "elbo"}, default="avo"
         What is maximised: the sum of the annealed objectives of the transitions, or the
-        hierarchical ELBO.
+        hierarchical ELBO.  Choose ``"avo"`` if the density may have several modes.
 
     calibration : float, default=1.0
-        Under ``"avo"``, the weight a in [0, 1] of the annealed objectives; the ELBO has the
-        rest (loss-calibrated AVO).
+        With ``"avo"``, the weight a in [0, 1] of the annealed objectives; the ELBO has weight
+        1 - a (loss-calibrated AVO).
 
     annealing : float, default=0.0
-        The part of the steps, in [0, 1], over which beta follows `schedule`; then it is 1.
-        Beta weights all but log f, and is the temperature that `history_` shows.
+        The part of the steps, in [0, 1], over which beta follows `schedule`.  After it beta is 1.
+        Beta is the weight of all terms but log f, and the temperature that `history_` shows.
 
     schedule : Schedule or None, default=None
         Beta over the annealed steps, see :mod:`annealvi.schedules`; None means
         ``Linear(0.01, 1)``.
 
     hidden : int, default=64
-        Width of each transition's hidden layer.
+        Width of the hidden layer of each transition.
 
     learning_rate : float, default=1e-3
-        Of Adam.
+        Step size of Adam.  Lower it if the fit diverges.
 
     batch_size : int, default=64
-        Draws a step.
+        Draws per step.
 
     max_iter : int, default=2000
-        Steps.
+        Number of steps.
 
     n_init : int, default=1
-        Independent fits, side by side; the one with the largest lower bound is kept.
+        Number of independent fits, which are computed together.  All are kept in `network_`; the
+        methods use the one with the largest lower bound.
 
     device : str, default="cpu"
-        ``"cpu"``, ``"cuda"`` or ``"cuda:<index>"``.
+        Where to fit: ``"cpu"``, ``"cuda"`` or ``"cuda:<index>"``.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of weights and draws; `sample` and `score` draw from it too.
+        Seed of the initial weights and of all draws, also those of `sample` and `score`.
 
     verbose : int, default=0
-        Whether to show progress.
+        Whether to show progress (needs tqdm).
 
     callback : callable, default=None
-        Called as ``callback(estimator, monitor)`` after each step; raising
-        ``StopIteration`` ends the fit.
+        Called as ``callback(estimator, monitor)`` after each step.  Raising ``StopIteration``
+        ends the fit.
 
     Attributes
     ----------
@@ -104,23 +112,24 @@ class HierarchicalPosterior(DeepEstimator):
         The lower bound of log Z that each fit reached, as in `score`.
 
     lower_bound_ : float
-        The largest.
+        The largest of them.
 
     best_ : int
-        Whose it is.
+        Index of the fit with the largest lower bound.
 
     network_ : Chain
-        All fits, in the order of `lower_bounds_`.
+        The chains of all fits, in the order of `lower_bounds_`.
 
     n_iter_ : int
-        Steps done.
+        Number of steps made.
 
     temperature_path_ : ndarray of shape (n_iter_,)
-        Beta of each.
+        Beta of each step.
 
     history_ : dict of str to ndarray
-        About a thousand records: ``pass``, ``step``, ``temperature`` (beta), ``seconds`` and
-        ``elbo`` (the objective, mean over the fits, since the record before).
+        About a thousand records of ``pass``, ``step``, ``temperature`` (beta), ``seconds`` and
+        ``elbo`` (the hierarchical ELBO at beta = 1, averaged over the fits and over the steps
+        since the last record).
 
     References
     ----------
@@ -147,7 +156,7 @@ class HierarchicalPosterior(DeepEstimator):
         "schedule": [None, callable],
         "hidden": [Interval(Integral, 1, None, closed="left")],
         "n_init": [Interval(Integral, 1, None, closed="left")],
-        **DeepEstimator._training_constraints,
+        **TRAINING_CONSTRAINTS,
     }
 
     def __init__(
@@ -196,7 +205,7 @@ class HierarchicalPosterior(DeepEstimator):
         X, y : Ignored
             Present for API consistency: a density takes the place of data.
         resume : path, optional
-            What :meth:`save_state` wrote, to go on from.
+            A file written by :meth:`save_state`: the fit continues from there up to `max_iter`.
 
         Returns
         -------
@@ -205,19 +214,34 @@ class HierarchicalPosterior(DeepEstimator):
         Raises
         ------
         ValueError
-            If a parameter is out of range, or `log_density` gives a wrong shape, NaN, an
-            infinity or no gradient; the estimator stays as it was.
-        DivergenceError
+            If a parameter is out of range, or if `log_density` returns a wrong shape, NaN, an
+            infinity or no gradient.  The estimator then stays as it was.
+        annealvi.exceptions.DivergenceError
             If the objective or its gradient is not finite during the fit.
         """
         with unchanged_on_error(self) as keep:
             for name in ("lower_bounds_", "lower_bound_", "best_"):
-                self.__dict__.pop(name, None)  # a callback must not take them for its own fit's
-            before = vars(self).get("_training")
+                self.__dict__.pop(name, None)  # a callback must not see those of an earlier fit
+            before = getattr(self, "_training", None)
+            widths = ("dim", "n_transitions", "hidden", "n_init")
+            plan = Plan(
+                architecture={name: int(getattr(self, name)) for name in widths},
+                build=partial(
+                    Chain,
+                    int(self.dim),
+                    int(self.n_transitions),
+                    n_runs=int(self.n_init),
+                    hidden=int(self.hidden),
+                    gate_bias=GATE_BIAS,
+                    weight_scale=WEIGHT_SCALE,
+                ),
+                objective=self._objective,
+                optimiser=partial(torch.optim.Adam, lr=self.learning_rate),
+            )
             try:
-                self._fit(None, keep, resume)
+                self._fit(None, plan, keep, resume)
             finally:
-                if vars(self).get("_training") is not before and self.n_iter_:
+                if getattr(self, "_training", None) is not before and self.n_iter_:
                     self._rank()
         return self
 
@@ -235,7 +259,7 @@ class HierarchicalPosterior(DeepEstimator):
         return self.layers(n_samples)[-1]
 
     def layers(self, n_samples: int = 1) -> NDArray[np.float32]:
-        """Draw z_0, ..., z_T along the chain; the last are draws from the posterior.
+        """Draw z_0, ..., z_T along the chain, of which z_T is from the posterior.
 
         Parameters
         ----------
@@ -249,9 +273,9 @@ class HierarchicalPosterior(DeepEstimator):
         return numbers(self._chain().layers(positive(n_samples, "n_samples"), noise)[:, 0])
 
     def score_samples(self, Z: Any, *, n_reverse: int = 1000) -> NDArray[np.float32]:
-        """The log density of the posterior at points, estimated with the reverse chain.
+        """Estimate the log density of the posterior at points with the reverse chain.
 
-        A lower bound in expectation, see :meth:`annealvi.deep.hvi.Chain.log_marginal`.
+        In expectation it is a lower bound, see :meth:`annealvi.deep.hvi.Chain.log_marginal`.
 
         Parameters
         ----------
@@ -276,7 +300,7 @@ class HierarchicalPosterior(DeepEstimator):
     def score(
         self, X: Any = None, y: Any = None, *, n_draws: int = 1000, n_reverse: int = 100
     ) -> float:
-        """An estimate of a lower bound of log Z - KL(q || p): the larger the better.
+        """Estimate a lower bound of log Z - KL(q || p); larger is better.
 
         Parameters
         ----------
@@ -291,19 +315,19 @@ class HierarchicalPosterior(DeepEstimator):
     def evidence_bounds(
         self, n_draws: int = 1000, n_reverse: int = 2000
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        r"""Bounds of :math:`\log Z - KL(q \| p)` of each fit, estimated.
+        r"""Estimate bounds of :math:`\log Z - KL(q \| p)` of each fit.
 
         Parameters
         ----------
         n_draws : int, default=1000
-            Draws of q that each is a mean of.
+            Draws from q that each bound is averaged over.
         n_reverse : int, default=2000
-            K, draws of the reverse chain for each of them; the bounds meet as it grows.
+            K, draws of the reverse chain for each of them.  The bounds meet as K grows.
 
         Returns
         -------
         below, above : ndarrays of shape (n_init,)
-            The larger, less log Z where it is known, is the "-KL" of Huang et al. (2018).
+            The larger one minus log Z, if it is known, is the "-KL" of Huang et al. (2018).
         """
         noise = self._draws()
         bounds = log_evidence_bounds(
@@ -317,20 +341,6 @@ class HierarchicalPosterior(DeepEstimator):
         return below, above
 
     # ----------------------------------------------------------------- details
-
-    def _architecture(self) -> dict[str, Any]:
-        names = ("dim", "n_transitions", "hidden", "n_init")
-        return {name: int(getattr(self, name)) for name in names}
-
-    def _network(self) -> Chain:
-        return Chain(
-            int(self.dim),
-            int(self.n_transitions),
-            n_runs=int(self.n_init),
-            hidden=int(self.hidden),
-            gate_bias=GATE_BIAS,
-            weight_scale=WEIGHT_SCALE,
-        )
 
     def _objective(
         self, network: Chain, X: Any, noise: Noise
@@ -350,13 +360,13 @@ class HierarchicalPosterior(DeepEstimator):
             )
             with torch.no_grad():
                 elbo = hvi_elbo(network, path, self._log_density)
-            # the sum over fits: each goes its own way
+            # the sum over fits, so that none changes the gradient of another
             return Outcome(-value.mean(dim=-1).sum(), elbo.mean(), beta)
 
         return objective
 
     def _betas(self) -> list[float]:
-        """Beta of each step that is annealed."""
+        """Return beta of each step that is annealed."""
         schedule = Linear(0.01, 1.0) if self.schedule is None else self.schedule
         annealed = float(self.annealing) * int(self.max_iter)
         betas = [schedule(step / annealed) for step in range(math.ceil(annealed))]
@@ -369,11 +379,11 @@ class HierarchicalPosterior(DeepEstimator):
         return [float(beta) for beta in betas]
 
     def _log_density(self, z: torch.Tensor) -> torch.Tensor:
-        """The user's, of a tensor with any number of leading axes."""
+        """Evaluate the user's log density on a tensor with any number of leading axes."""
         return self.log_density(z.flatten(0, -2)).unflatten(0, z.shape[:-1])
 
     def _check_log_density(self, network: Chain, device: torch.device) -> None:
-        """Try it along a chain that has learned nothing, with random numbers of its own."""
+        """Check the log density along an untrained chain, with separate random numbers."""
         z = network.layers(TRIALS, Noise(0, device)).flatten(0, -2).requires_grad_()
         name = f"The 'log_density' parameter of {type(self).__name__}"
         value = self.log_density(z)
@@ -390,8 +400,8 @@ class HierarchicalPosterior(DeepEstimator):
             (gradient,) = torch.autograd.grad(value.sum(), z, allow_unused=True)
         if gradient is None:
             raise ValueError(
-                f"{name} must be made of PyTorch operations on its argument. What it returned "
-                "has no gradient in it."
+                f"{name} must consist of PyTorch operations on its argument. The tensor that it "
+                "returned has no gradient."
             )
         for what, wrong in (
             ("NaN", torch.isnan(value)),
@@ -404,7 +414,7 @@ class HierarchicalPosterior(DeepEstimator):
                 where = "all" if count == len(z) else f"{count} of"
                 raise ValueError(
                     f"{name} must return finite numbers. Got {what} at {where} {len(z)} points "
-                    f"where an untrained chain leads, one of them {z[wrong][0].tolist()}."
+                    f"drawn from an untrained chain, one of them {z[wrong][0].tolist()}."
                 )
 
     def _rank(self) -> None:
@@ -413,6 +423,6 @@ class HierarchicalPosterior(DeepEstimator):
         self.lower_bound_ = float(self.lower_bounds_[self.best_])
 
     def _chain(self) -> Chain:
-        """The best fit's; in a callback, when there is no best one yet, the first's."""
+        """Return the chain of the best fit, or of the first if none was chosen yet."""
         check_is_fitted(self, "network_")
         return self.network_.single(getattr(self, "best_", 0))

@@ -1,9 +1,10 @@
-"""SigmoidBeliefNetwork: scikit-learn's face over :mod:`annealvi.deep.models.sbn`."""
+"""SigmoidBeliefNetwork: the network of :mod:`annealvi.deep.models.sbn` as an estimator."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -15,10 +16,23 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
+from torch.optim import Adam
 
 from annealvi._validation import canonical_csr, unchanged_on_error
-from annealvi.deep.estimators.base import numbers, positive
-from annealvi.deep.estimators.data import DataEstimator, layer_widths
+from annealvi.deep.estimators.base import (
+    TRAINING_CONSTRAINTS,
+    DeepEstimator,
+    Plan,
+    numbers,
+    positive,
+)
+from annealvi.deep.estimators.data import (
+    EPSILON,
+    Bound,
+    layer_widths,
+    penalised,
+    plan_parameters,
+)
 from annealvi.deep.models.sbn import BeliefNetwork
 from annealvi.deep.noise import Noise
 from annealvi.deep.objectives import importance_weighted, leave_one_out
@@ -28,75 +42,78 @@ from annealvi.deep.training import Outcome
 from annealvi.inference import Monitor
 from annealvi.temperature import Temperature
 
-#: Draws of bits that are evaluated at a time.
+#: Number of draws that are evaluated at a time.
 MOST_DRAWS = 5000
 
 
-class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DataEstimator):
-    r"""Sigmoid belief network of any depth by amortised variational inference.
+class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstimator):
+    r"""Sigmoid belief network of any depth, fitted by amortised variational inference.
 
-    Layers of bits, each a logistic regression on the one above:
+    It has layers of bits, each a logistic regression on the layer above:
 
     .. math::
        z_L \sim \mathrm{Bern}(\sigma(b)), \quad
        z_l \mid z_{l+1} \sim \mathrm{Bern}(\sigma(W_l z_{l+1} + b_l)), \quad
        x \mid z_1 \sim \mathrm{Bern}(\sigma(W_0 z_1 + b_0)).
 
-    q is the same in reverse, given x less the mean of the data, and is fitted together with p.
-    Bits have no gradient: that of
-    :math:`E_q[\log p(x, z) - T \log q(z \mid x)]` is estimated from several draws, each less
-    what the others got (:func:`annealvi.deep.objectives.leave_one_out`).
+    q is a network of the same kind in the other direction, from x minus the mean of the data, and
+    is fitted together with p.  Draws of bits have no gradient.  The gradient of
+    :math:`E_q[\log p(x, z) - T \log q(z \mid x)]` is therefore estimated from several draws, with
+    the other draws as a baseline for each (:func:`annealvi.deep.objectives.leave_one_out`).
 
     Parameters
     ----------
     hidden : sequence of int, default=(200,)
-        Bits of each layer, the one nearest the data first.
+        Number of bits of each layer, the layer nearest the data first.
 
     n_draws : int, default=5
-        S >= 2, draws from q of each datum a step.
+        S >= 2, the draws from q for each datum in a step.  More make gradients less noisy and
+        steps slower.
 
     proximity : None, str or ProximityPenalty, default=None
-        What q pays for leaving its recent past: ``"entropy"``, ``"kl"``,
-        ``"mean_variance"``, ``"orthogonal"`` or an object of :mod:`annealvi.deep.penalties`.
-        Statistics of a unit are averaged over the batch and the draws; the prior of ``"kl"``
-        is what the layer above gives.
+        Penalty on moving q away from its recent past: ``"entropy"``, ``"kl"``,
+        ``"mean_variance"``, ``"orthogonal"``, or a :class:`annealvi.deep.ProximityPenalty` to
+        choose the magnitude too.  Statistics of a unit are averaged over the minibatch and the
+        draws; the prior of ``"kl"`` is the distribution given the layer above.
 
     temperature : float, "annealed" or Temperature, default=1
-        T of each step: a number >= 1, or an object of :mod:`annealvi.temperature` that follows
-        a plan.  T weighs log q, whatever the `form` of the object.  The deterministic annealing
-        of the paper, :math:`T = \max(1, k_0 \gamma^{t / n})`, is ``Annealed(k0,
-        length=log(k0) / -log(gamma), shape="exponential")``.
+        T of each step: a number >= 1, ``"annealed"``, or an object of :mod:`annealvi.temperature`
+        that follows a plan.  T multiplies the entropy of q, whatever the `form` of the object.
+        Values above 1 keep q broad, so that the fit explores; 1 is plain variational inference.
+        The deterministic annealing of Altosaar et al. (2018),
+        :math:`T = \max(1, k_0 \gamma^{t / n})`, is
+        ``Annealed(k0, length=log(k0) / -log(gamma), shape="exponential")``.
 
     initial_weight : float or None, default=None
-        What all weights of p start from; None draws them as Glorot and Bengio (2010) do.  The
-        bad start of the paper's code is -100, together with ``initial_prior=0.001``: whatever
-        q says, p expects black.
+        Value of all weights of p at the start.  None draws them as in Glorot and Bengio (2010).
+        The bad start in the code of Altosaar et al. (2018) is -100 together with
+        ``initial_prior=0.001``: p then expects black whatever q draws.
 
     initial_prior : float, default=0.5
-        Probability of a bit of the top layer at the start, in (0, 1).
+        Probability that a bit of the top layer is 1 at the start, in (0, 1).
 
     learning_rate : float, default=1e-3
-        Of Adam, with epsilon 1e-6.
+        Step size of Adam, whose epsilon is 1e-6.  Lower it if the fit diverges.
 
     batch_size : int, default=20
-        Data a step.
+        Data per step.
 
     max_iter : int, default=20000
-        Steps.
+        Number of steps.
 
     device : str, default="cpu"
-        ``"cpu"``, ``"cuda"`` or ``"cuda:<index>"``.
+        Where to fit: ``"cpu"``, ``"cuda"`` or ``"cuda:<index>"``.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the start, the order of the data and the draws; `score`, `score_samples` and
-        `sample` draw from it too.
+        Seed of the initial weights, of the order of the data and of all draws, also those of
+        `score`, `score_samples` and `sample`.
 
     verbose : int, default=0
         Whether to show progress (needs tqdm).
 
     callback : callable, default=None
-        Called as ``callback(estimator, monitor)`` after each step; the estimator can be used
-        as it then is.  ``monitor.record(name=value)`` writes into `history_`; raising
+        Called as ``callback(estimator, monitor)`` after each step.  It can use the estimator in
+        its current state.  ``monitor.record(name=value)`` writes into `history_`; raising
         ``StopIteration`` ends the fit.
 
     Attributes
@@ -105,26 +122,26 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Da
         Weights from each bit of the layer nearest the data to x.
 
     intercept_ : ndarray of shape (n_features,)
-        Logits of x where all these bits are 0.
+        Logits of x if all these bits are 0.
 
     network_ : torch.nn.Module
-        p, q and the penalty: :class:`annealvi.deep.models.sbn.BeliefNetwork`.
+        :class:`annealvi.deep.models.sbn.BeliefNetwork`, with p, q and the penalty.
 
     n_iter_ : int
-        Steps done.
+        Number of steps made.
 
     temperature_path_ : ndarray of shape (n_iter_,)
-        T of each.
+        Temperature of each step.
 
     history_ : dict of str to ndarray
-        About a thousand records: ``pass``, ``step``, ``temperature``, ``seconds`` and
-        ``elbo`` (at T = 1, a datum, the mean since the record before).
+        About a thousand records of ``pass``, ``step``, ``temperature``, ``seconds`` and
+        ``elbo`` (per datum at T = 1, averaged over the steps since the last record).
 
     n_features_in_ : int
         Number of features D.
 
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where X has string column names.
+        Names of the features, if X has string column names.
 
     References
     ----------
@@ -149,7 +166,7 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Da
         "temperature": "no_validation",  # plan_temperature has it
         "initial_weight": [None, Interval(Real, None, None, closed="neither")],
         "initial_prior": [Interval(Real, 0, 1, closed="neither")],
-        **DataEstimator._training_constraints,
+        **TRAINING_CONSTRAINTS,
     }
 
     def __init__(
@@ -194,7 +211,7 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Da
         y : Ignored
             Present for API consistency.
         resume : path, optional
-            What :meth:`save_state` wrote: the fit goes on from there to `max_iter`.
+            A file written by :meth:`save_state`: the fit continues from there up to `max_iter`.
 
         Returns
         -------
@@ -203,20 +220,41 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Da
         Raises
         ------
         ValueError
-            If X or a parameter is out of range; the estimator stays as it was.
-        DivergenceError
-            If the loss is not finite any more; the last finite parameters are kept.
+            If X or a parameter is out of range, or if `resume` has another architecture.  The
+            estimator then stays as it was.
+        annealvi.exceptions.DivergenceError
+            If the loss or its gradient is not finite.  The last finite state is kept.
         """
         with unchanged_on_error(self) as keep:
             X = self._check_X(X, reset=True)
-            layer_widths(self.hidden, type(self).__name__)
-            self._plan(X.shape[0])
+            hidden = layer_widths(self.hidden, type(self).__name__)
+            temperature, penalty = plan_parameters(self, X.shape[0])
             total = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()  # exact
-            self._mean = (total / X.shape[0]).astype(np.float32)
-            return self._fit(X, keep, resume)
+            plan = Plan(
+                architecture={
+                    "n_features": int(self.n_features_in_),
+                    "hidden": hidden,
+                    "proximity": None if penalty is None else penalty.statistic,
+                },
+                build=partial(
+                    BeliefNetwork,
+                    torch.as_tensor((total / X.shape[0]).astype(np.float32)),
+                    hidden,
+                    initial_weight=self.initial_weight,
+                    initial_prior=float(self.initial_prior),
+                    penalty=penalty,
+                ),
+                objective=partial(
+                    negative_bound, n_draws=int(self.n_draws), temperature=temperature
+                ),
+                optimiser=partial(Adam, lr=self.learning_rate, eps=EPSILON, fused=True),
+            )
+            return self._fit(X, plan, keep, resume)
 
     def transform(self, X: Any) -> NDArray[np.float32]:
-        """q's means of the bits nearest the data: those of deeper layers depend on draws.
+        """Return the means under q of the bits nearest the data.
+
+        Those of deeper layers are not returned, because they depend on draws.
 
         Parameters
         ----------
@@ -233,14 +271,14 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Da
         return numbers(torch.cat(means))
 
     def score(self, X: Any, y: Any = None, *, n_draws: int = 5) -> float:
-        """The mean ELBO of a datum at T = 1, estimated.
+        """Return the mean ELBO per datum at T = 1, estimated from draws.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : Ignored
         n_draws : int, default=5
-            Draws from q of each datum.
+            Draws from q for each datum.
 
         Returns
         -------
@@ -250,16 +288,17 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Da
         return float(np.mean(self._log_weights(X, n_draws, lambda log_w: log_w.mean(dim=0))))
 
     def score_samples(self, X: Any, *, n_draws: int = 100) -> NDArray[np.float64]:
-        r"""The log-likelihood of each datum by importance weighting.
+        r"""Return the log-likelihood of each datum, estimated by importance weighting.
 
-        :math:`\log \frac1K \sum_k p(x, z_k) / q(z_k \mid x)` with K draws from q: a lower
-        bound in expectation that rises to log p(x) with K (Burda, Grosse, Salakhutdinov 2016).
+        The estimate :math:`\log \frac1K \sum_k p(x, z_k) / q(z_k \mid x)` uses K draws from q.
+        In expectation it is a lower bound that rises to log p(x) with K (Burda, Grosse,
+        Salakhutdinov 2016).
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         n_draws : int, default=100
-            K.
+            K, the number of draws from q for each datum.
 
         Returns
         -------
@@ -288,55 +327,20 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Da
 
     @property
     def components_(self) -> NDArray[np.float32]:
-        """Weights from each bit nearest the data to x."""
+        """Weights from each bit of the layer nearest the data to x."""
         return numbers(self.network_.decoder[0].weight.T)
 
     @property
     def intercept_(self) -> NDArray[np.float32]:
-        """Logits of x where all these bits are 0."""
+        """Logits of x if all these bits are 0."""
         return numbers(self.network_.decoder[0].bias)
 
     # ----------------------------------------------------------------- details
 
-    def _architecture(self) -> dict[str, Any]:
-        return {
-            "n_features": int(self.n_features_in_),
-            "hidden": layer_widths(self.hidden, type(self).__name__),
-            "proximity": self._statistic(),
-        }
-
-    def _network(self) -> BeliefNetwork:
-        return BeliefNetwork(
-            torch.as_tensor(self._mean),
-            layer_widths(self.hidden, type(self).__name__),
-            initial_weight=self.initial_weight,
-            initial_prior=float(self.initial_prior),
-            penalty=self._running_penalty(),
-        )
-
-    def _objective(
-        self, network: BeliefNetwork, X: Any, noise: Noise
-    ) -> Callable[[Any, int], Outcome]:
-        n_draws, planned, penalty = int(self.n_draws), self._temperature, network.penalty
-
-        def outcome(rows: Tensor, step: int) -> Outcome:
-            x = X[rows]
-            temperature = 1.0 / planned.inverse(step)
-            draws = network(x, n_draws, noise)
-            surrogate = leave_one_out(draws.log_joint, draws.log_q, temperature=temperature)
-            elbo = (draws.log_joint - draws.log_q).detach().mean()
-            loss = -surrogate.mean()
-            if penalty is not None:
-                value = network.statistic(penalty.statistic, draws)
-                loss = loss + penalty(value, step, elbo * len(x))
-            return Outcome(loss, elbo, temperature)
-
-        return outcome
-
     def _log_weights(
         self, X: Any, n_draws: int, reduce: Callable[[Tensor], Tensor]
     ) -> NDArray[np.float64]:
-        """What log p(x, z) - log q(z | x) of each datum's draws come to."""
+        """Reduce log p(x, z) - log q(z | x) over the draws of each datum."""
         noise, n_draws = self._draws(), positive(n_draws, "n_draws")
         results = []
         with torch.no_grad():
@@ -353,7 +357,7 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Da
             yield data[torch.arange(first, min(first + size, len(data)), device=device)]
 
     def _check_X(self, X: Any, reset: bool = False) -> Any:
-        """X as a dense or CSR matrix of float32, of 0 and 1."""
+        """Return X as a dense or CSR matrix of 0 and 1, float32."""
         X = validate_data(self, X, reset=reset, dtype=np.float32, accept_sparse="csr")
         return self._check_bits(canonical_csr(X) if sparse.issparse(X) else X)
 
@@ -376,3 +380,30 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Da
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
+
+
+def negative_bound(
+    network: BeliefNetwork, X: Any, noise: Noise, *, n_draws: int, temperature: Temperature
+) -> Callable[[Any, int], Outcome]:
+    """Return the objective that a fit of a belief network minimises.
+
+    Parameters
+    ----------
+    network : BeliefNetwork
+        With the penalty of the fit.
+    X : Tensor or SparseRows
+        The data.
+    noise : Noise
+    n_draws : int
+        Draws from q for each datum.
+    temperature : Temperature
+        Planned for this fit.
+    """
+
+    def bound(rows: Tensor, t: float) -> Bound:
+        draws = network(X[rows], n_draws, noise)
+        surrogate = leave_one_out(draws.log_joint, draws.log_q, temperature=t)
+        elbo = (draws.log_joint - draws.log_q).detach().mean()
+        return Bound(surrogate.mean(), elbo, partial(network.statistic, ascent=draws))
+
+    return penalised(bound, temperature, network.penalty)

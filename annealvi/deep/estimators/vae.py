@@ -1,117 +1,127 @@
-"""VariationalAutoencoder: scikit-learn's face over :mod:`annealvi.deep.models.vae`."""
+"""VariationalAutoencoder: the networks of :mod:`annealvi.deep.models.vae` as an estimator."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import torch
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
-from torch import Tensor, nn
-from torch.distributions import Normal
+from torch import Tensor
+from torch.optim import Adam
 
 from annealvi._validation import unchanged_on_error
-from annealvi.deep.estimators.data import DataEstimator, layer_widths
+from annealvi.deep.estimators.base import TRAINING_CONSTRAINTS, Plan
+from annealvi.deep.estimators.data import (
+    EPSILON,
+    Bound,
+    layer_widths,
+    penalised,
+    plan_parameters,
+)
 from annealvi.deep.estimators.fitted_vae import FittedAutoencoder
 from annealvi.deep.models.vae import AutoencoderNetwork
 from annealvi.deep.noise import Noise
-from annealvi.deep.objectives import avo
-from annealvi.deep.penalties import ProximityPenalty, gram, statistic
+from annealvi.deep.penalties import ProximityPenalty
 from annealvi.deep.training import Outcome
 from annealvi.inference import Monitor
 from annealvi.temperature import Temperature
 
 
 class VariationalAutoencoder(FittedAutoencoder):
-    r"""Images by a network of latent Gaussian variables, whose posterior is a network too.
+    r"""Variational autoencoder of images: latent Gaussian variables, decoder and encoder.
 
     .. math::
        z \sim N(0, I), \quad x_d \sim \mathrm{Bern}(\mathrm{decoder}(z)_d), \quad
        q(z \mid x) = N(\mu(x), \mathrm{diag}\,\sigma(x)^2)
 
-    with networks of rectified units, fitted by gradients of the ELBO.  Three ways round poor
-    optima can be added: a penalty on moving q fast (`proximity`), annealing (`temperature`),
-    and a deeper posterior, a chain of `n_transitions` gated transitions from the Gaussian on,
-    each with an annealed target of its own (`calibration`).
+    Encoder and decoder are networks of rectified units, fitted by gradients of the ELBO.  Three
+    options can help against poor optima: a penalty on moving q fast (`proximity`), annealing
+    (`temperature`), and a deeper posterior, in which a chain of `n_transitions` gated transitions
+    follows the Gaussian, each with its own annealed target (`calibration`).
 
     Parameters
     ----------
     n_components : int, default=100
-        Latent variables.
+        Number of latent variables.
 
     hidden : sequence of int, default=(200, 200)
-        Units of the encoder's layers, from the pixels on; the decoder mirrors them.
+        Units of each layer of the encoder, the layer nearest the pixels first.  The decoder has
+        the same layers in reverse order.
 
     proximity : None, {"orthogonal", "entropy", "kl", "mean_variance"} or ProximityPenalty, \
             default=None
-        What q pays for leaving where it has been: a statistic, or an object of
-        :class:`annealvi.deep.ProximityPenalty` with a magnitude too.  ``"orthogonal"`` is of
-        the weights of all layers that lead to q; the others are of the Gaussian q.
+        Penalty on moving q away from its recent past: the name of a statistic, or a
+        :class:`annealvi.deep.ProximityPenalty` to choose the magnitude too.  ``"orthogonal"`` is
+        computed from the weights of all layers that lead to q, and leaves fewer dead units in the
+        encoder.  The others are statistics of the Gaussian q.
 
     temperature : float, "annealed" or Temperature, default=1
-        T >= 1, what multiplies the entropy of q: a number, ``"annealed"`` or an object of
-        :mod:`annealvi.temperature`.
+        T of each step: a number >= 1, ``"annealed"``, or an object of :mod:`annealvi.temperature`
+        that follows a plan.  T multiplies the entropy of q, whatever the `form` of the object.
+        Values above 1 keep q broad, so that the fit explores; 1 is plain variational inference.
 
     n_transitions : int, default=0
-        T, the transitions of the posterior's chain.
+        T, the number of transitions that follow the Gaussian in the posterior.  0 gives the
+        usual autoencoder; a chain makes steps slower.
 
     transition_hidden : int, default=64
         Units of the hidden layer of each transition.
 
     calibration : float, default=0.0
         a in [0, 1]: the probability that a step follows the annealed objectives, with the
-        targets :math:`p(z) p(x \mid z)^{t/T}`, rather than the ELBO.  It makes no difference
-        without transitions.
+        targets :math:`p(z) p(x \mid z)^{t/T}`, instead of the ELBO.  Not used without
+        transitions.
 
     learning_rate : float, default=1e-3
-        Of Adam.
+        Step size of Adam.  Lower it if the fit diverges.
 
     batch_size : int, default=128
-        Data a step.
+        Images per step.
 
     max_iter : int, default=10000
-        Steps.
+        Number of steps.
 
     device : str, default="cpu"
-        ``"cpu"``, ``"cuda"`` or ``"cuda:<index>"``.
+        Where to fit: ``"cpu"``, ``"cuda"`` or ``"cuda:<index>"``.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the weights and of all draws.  The same seed gives the same fit on a CPU, and
-        up to rounding on a GPU.
+        Seed of the weights and of all draws.  The same seed gives the same fit on a CPU, and on a
+        GPU up to rounding.
 
     verbose : int, default=0
-        Whether to show progress.
+        Whether to show progress (needs tqdm).
 
     callback : callable, default=None
-        Called as ``callback(estimator, monitor)`` after each step; the estimator can be used
-        as it then is.  ``monitor.record(name=value)`` writes into `history_`; raising
+        Called as ``callback(estimator, monitor)`` after each step.  It can use the estimator in
+        its current state.  ``monitor.record(name=value)`` writes into `history_`; raising
         ``StopIteration`` ends the fit.
 
     Attributes
     ----------
     network_ : AutoencoderNetwork
-        The PyTorch module.
+        The PyTorch module with encoder, posterior and decoder.
 
     temperature_path_ : ndarray of shape (n_iter_,)
-        T of each step.
+        Temperature of each step.
 
     history_ : dict of str to ndarray
-        About a thousand records: ``pass``, ``step``, ``temperature``, ``seconds``, ``elbo``
-        (a datum's at T = 1, the mean over the minibatches since the record before; of steps
-        with annealed objectives too).
+        About a thousand records of ``pass``, ``step``, ``temperature``, ``seconds`` and ``elbo``
+        (per datum at T = 1, averaged over the minibatches since the last record, including those
+        with annealed objectives).
 
     n_iter_ : int
-        Steps done.
+        Number of steps made.
 
     n_features_in_ : int
         Number of pixels.
 
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the pixels, where X has string column names.
+        Names of the pixels, if X has string column names.
 
     References
     ----------
@@ -138,7 +148,7 @@ class VariationalAutoencoder(FittedAutoencoder):
         "n_transitions": [Interval(Integral, 0, None, closed="left")],
         "transition_hidden": [Interval(Integral, 1, None, closed="left")],
         "calibration": [Interval(Real, 0, 1, closed="both")],
-        **DataEstimator._training_constraints,
+        **TRAINING_CONSTRAINTS,
     }
 
     def __init__(
@@ -183,11 +193,11 @@ class VariationalAutoencoder(FittedAutoencoder):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Pixels in [0, 1]; what is not 0 or 1 is taken as a probability.
+            Pixels in [0, 1].  Values other than 0 and 1 are taken as probabilities.
         y : Ignored
             Present for API consistency.
         resume : path, optional
-            What `save_state` wrote, to go on from.
+            A file written by `save_state`: the fit continues from there up to `max_iter`.
 
         Returns
         -------
@@ -196,80 +206,78 @@ class VariationalAutoencoder(FittedAutoencoder):
         Raises
         ------
         ValueError
-            If X or a parameter is out of range, or `resume` of another architecture; the
-            estimator stays as it was.
+            If X or a parameter is out of range, or if `resume` has another architecture.  The
+            estimator then stays as it was.
         annealvi.exceptions.DivergenceError
-            If the loss or its gradient is not finite; the last finite state is kept.
+            If the loss or its gradient is not finite.  The last finite state is kept.
         """
         with unchanged_on_error(self) as keep:
             X = self._check_X(X, reset=True)
-            layer_widths(self.hidden, type(self).__name__)
-            self._plan(len(X))
-            return self._fit(X, keep, resume)
+            hidden = layer_widths(self.hidden, type(self).__name__)
+            temperature, penalty = plan_parameters(self, len(X))
+            plan = Plan(
+                architecture={
+                    "n_features": self.n_features_in_,
+                    "n_components": int(self.n_components),
+                    "hidden": hidden,
+                    "n_transitions": int(self.n_transitions),
+                    "transition_hidden": (
+                        int(self.transition_hidden) if self.n_transitions else None
+                    ),
+                    "proximity": None if penalty is None else penalty.statistic,
+                },
+                build=partial(
+                    AutoencoderNetwork,
+                    self.n_features_in_,
+                    int(self.n_components),
+                    hidden,
+                    n_transitions=int(self.n_transitions),
+                    transition_hidden=int(self.transition_hidden),
+                    penalty=penalty,
+                ),
+                objective=partial(
+                    negative_bound, temperature=temperature, calibration=float(self.calibration)
+                ),
+                optimiser=partial(Adam, lr=self.learning_rate, eps=EPSILON, fused=True),
+            )
+            return self._fit(X, plan, keep, resume)
 
-    def _architecture(self) -> dict[str, Any]:
-        return {
-            "n_features": self.n_features_in_,
-            "n_components": int(self.n_components),
-            "hidden": layer_widths(self.hidden, type(self).__name__),
-            "n_transitions": int(self.n_transitions),
-            "transition_hidden": int(self.transition_hidden) if self.n_transitions else None,
-            "proximity": self._statistic(),
-        }
 
-    def _network(self) -> nn.Module:
-        return AutoencoderNetwork(
-            self.n_features_in_,
-            int(self.n_components),
-            layer_widths(self.hidden, type(self).__name__),
-            n_transitions=int(self.n_transitions),
-            transition_hidden=int(self.transition_hidden),
-            penalty=self._running_penalty(),
-        )
+def negative_bound(
+    network: AutoencoderNetwork,
+    X: Any,
+    noise: Noise,
+    *,
+    temperature: Temperature,
+    calibration: float,
+) -> Callable[[Any, int], Outcome]:
+    """Return the objective that a fit of an autoencoder minimises.
 
-    def _objective(
-        self, network: AutoencoderNetwork, X: Any, noise: Noise
-    ) -> Callable[[Any, int], Outcome]:
-        prior = Normal(torch.zeros((), device=X.device), torch.ones((), device=X.device))
+    Parameters
+    ----------
+    network : AutoencoderNetwork
+        With the penalty of the fit.
+    X : Tensor or SparseRows
+        The data.
+    noise : Noise
+    temperature : Temperature
+        Planned for this fit.
+    calibration : float
+        The probability that a step of a chain follows the annealed objectives.
+    """
 
-        def objective(rows: Tensor, step: int) -> Outcome:
-            x, temperature = X[rows], 1.0 / self._temperature.inverse(step)
-            context = network.encoder(x)
-            if network.chain is None:
-                q = network.posterior(context)
-                parts = network.bound(x, q, noise)
-                bound = elbo = (parts.energy + parts.entropy).mean()
-                if temperature != 1:
-                    bound = elbo + (temperature - 1.0) * parts.entropy.mean()
-            else:
-                bound, elbo = self._chain_bound(network, x, context, noise, temperature)
-            loss = -bound
-            if network.penalty is not None:
-                name = network.penalty.statistic
-                if name == "orthogonal":
-                    value = gram(network.encoder_weights())
-                else:
-                    value = statistic(name, network.posterior(context), prior)
-                loss = loss + network.penalty(value, step, elbo.detach() * len(x))
-            return Outcome(loss, elbo, temperature)
-
-        return objective
-
-    def _chain_bound(
-        self, network: AutoencoderNetwork, x: Tensor, context: Tensor, noise: Noise, beta: float
-    ) -> tuple[Tensor, Tensor]:
-        """What a step of a chain follows uphill, and the ELBO."""
-        chain = network.chain
-        assert chain is not None
-        epsilon = chain.draw_noise(len(x), noise)
-        annealed = self.calibration > 0 and noise.coin(float(self.calibration))
-        path = chain(epsilon, context=context, detach=annealed)
-        log_weight = chain.log_weight(path)
-        if not annealed:
-            log_joint = network.log_joint(x, path.z[-1])
-            bound = log_joint - beta * log_weight
+    def bound(rows: Tensor, t: float) -> Bound:
+        x = X[rows]
+        context = network.encoder(x)
+        if network.chain is not None:
+            tempered, elbo = network.chain_bound(
+                x, context, noise, temperature=t, calibration=calibration
+            )
         else:
-            every = network.log_joint(x, path.z[1:])
-            log_joint = every[-1]
-            bound = avo(path, lambda z: every, beta=beta)
-        return bound.mean(), (log_joint - log_weight).mean()
+            parts = network.bound(x, network.posterior(context), noise)
+            tempered = elbo = (parts.energy + parts.entropy).mean()
+            if t != 1:
+                tempered = elbo + (t - 1.0) * parts.entropy.mean()
+        return Bound(tempered, elbo, partial(network.statistic, context=context))
+
+    return penalised(bound, temperature, network.penalty)

@@ -1,1 +1,1 @@
-"""The networks of deep models, one file each; their estimators are a floor above."""
+"""The networks of deep models, one file each; annealvi.deep.estimators fits them."""

@@ -5,10 +5,10 @@ r"""The Poisson deep exponential family of one layer: counts from sums of topics
    x_{dv} \sim \mathrm{Poisson}\Big(\epsilon_v + \sum_k z_{dk}\, \mathrm{softplus}(W_{kv})\Big)
 
 (Ranganath, Tang, Charlin, Blei 2015, *Deep exponential families*).  The background
-:math:`\epsilon_v` is a small share of the mean count of each word: without it z = 0, which q
-gives some probability, would make any word impossible and the ELBO minus infinity.
-:math:`q(z_{dk}) = \mathrm{Poisson}(\lambda_{dk})` has a rate of its own for each datum; W is a
-point estimate.
+:math:`\epsilon_v` is a small share of the mean count of each word.  It is needed because q gives
+z = 0 some probability: without a background z = 0 would make every word impossible, and the ELBO
+would be minus infinity.  :math:`q(z_{dk}) = \mathrm{Poisson}(\lambda_{dk})` has its own rate for
+each datum and topic; W is a point estimate.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from torch.nn.functional import embedding, softplus
 from annealvi.deep.noise import Noise
 from annealvi.deep.penalties import RunningPenalty, statistic
 
-#: No draw is from a larger rate: float32 does not tell larger counts apart.
+#: Rates are cut off here before a draw, as float32 cannot represent all larger counts.
 LARGEST_RATE = 2.0**24
 
 
@@ -33,9 +33,10 @@ class Counts(NamedTuple):
     Attributes
     ----------
     columns, values : Tensors of shape (B, L), int64 and float32
-        Words and how often they are there, padded by word 0 with count 0.
+        Words and their counts, padded with word 0 of count 0.
     exposure : Tensor of shape (B,) or None
-        The share of each document that was seen: thinned Poisson counts are Poisson.
+        The share of each document that was seen, which multiplies its rates, because thinned
+        Poisson counts are Poisson.  None means whole documents.
     """
 
     columns: Tensor
@@ -53,9 +54,9 @@ class PoissonNetwork(nn.Module):
     n_components, n_samples : int
         K, D.
     prior_rate : float
-        lambda_0, where the local rates start.
+        lambda_0, which the local rates start from.
     background : float
-        What share of `mean` is the rate of a word without topics.
+        The rate of a word without topics, as a share of `mean`.
     penalty : RunningPenalty, optional
     """
 
@@ -71,7 +72,7 @@ class PoissonNetwork(nn.Module):
     ) -> None:
         super().__init__()
         self.prior_rate = prior_rate
-        # at the start the topics share the mean document, unevenly
+        # at the start the topics share the mean document at random
         noise = torch.randn(len(mean), n_components).mul(0.5).exp()
         start = mean[:, None] * noise / (noise.sum(dim=1, keepdim=True) * prior_rate)
         self.weights = nn.Parameter(start + torch.log(-torch.expm1(-start)))  # W^T
@@ -82,11 +83,11 @@ class PoissonNetwork(nn.Module):
         self.register_buffer("background", background * mean)
 
     def topics(self) -> Tensor:
-        """softplus(W) with a row a word, of shape (V, K)."""
+        """Return softplus(W) with one row per word, of shape (V, K)."""
         return softplus(self.weights)
 
     def log_likelihood(self, z: Tensor, counts: Counts, topics: Tensor) -> Tensor:
-        """log p(x | z), of shape (B, S).
+        """Return log p(x | z), of shape (B, S).
 
         Parameters
         ----------
@@ -101,11 +102,11 @@ class PoissonNetwork(nn.Module):
         if counts.exposure is not None:
             rates = counts.exposure[:, None, None] * rates
             mass = counts.exposure[:, None] * mass
-        explained = (rates.log() @ x[:, :, None])[..., 0]  # what pads a document counts 0
+        explained = (rates.log() @ x[:, :, None])[..., 0]  # padding has count 0
         return explained - mass - torch.lgamma(x + 1).sum(dim=1)[:, None]
 
     def statistic(self, name: str, log_rates: Tensor) -> Tensor:
-        """The proximity statistic of each component, averaged over documents.
+        """Return the proximity statistic of each component, averaged over documents.
 
         Parameters
         ----------
@@ -116,7 +117,7 @@ class PoissonNetwork(nn.Module):
         return statistic(name, q, self._prior(log_rates))
 
     def kl(self, log_rates: Tensor) -> Tensor:
-        """KL(q || p) of each document, of shape (B,).
+        """Return KL(q || p) of each document, of shape (B,).
 
         Parameters
         ----------
@@ -130,14 +131,14 @@ class PoissonNetwork(nn.Module):
 
 
 class Estimate(NamedTuple):
-    """What draws from q say of a batch.
+    """The objective of a batch, estimated from draws from q.
 
     Attributes
     ----------
     surrogate : Tensor of shape (B,)
-        Whose gradient is that of the tempered ELBO, without bias.
+        Its gradient is an unbiased estimate of that of the tempered ELBO.
     elbo : Tensor of shape (B,)
-        At T = 1, its KL exact; without gradient.
+        The ELBO at T = 1, with the exact KL divergence and without gradient.
     """
 
     surrogate: Tensor
@@ -154,13 +155,15 @@ def estimate(
     temperature: float = 1.0,
     topics: Tensor | None = None,
 ) -> Estimate:
-    r"""A surrogate of :math:`E_q[\log p(x, z) - T \log q(z)]` by score functions.
+    r"""Return a surrogate of :math:`E_q[\log p(x, z) - T \log q(z)]` by score functions.
 
-    The score of the log of a rate is :math:`h = z - \lambda`.  Of f a component keeps what
-    depends on it, :math:`f_k = \log p(x \mid z) + \log p(z_k) - T \log q(z_k)`, less a
-    multiple of the score that varies least, :math:`a_k = E[f_k h_k^2] / E[h_k^2]` (Ranganath,
-    Gerrish, Blei 2014, *Black box variational inference*, with :math:`E h = 0`).  It is
-    estimated from the other draws, so that the gradient has no bias:
+    The score of the log of a rate is :math:`h = z - \lambda`.  For component k only the terms
+    that depend on :math:`z_k` are kept,
+    :math:`f_k = \log p(x \mid z) + \log p(z_k) - T \log q(z_k)`.  The control variate is the
+    multiple of the score that gives the least variance,
+    :math:`a_k = E[f_k h_k^2] / E[h_k^2]` (Ranganath, Gerrish, Blei 2014, *Black box variational
+    inference*, with :math:`E h = 0`).  For each draw it is estimated from the other draws, so
+    that the gradient is unbiased:
 
     .. math::
        \frac1S \sum_i \sum_k (f_{ki} - a_{k, -i}) h_{ki}.
@@ -169,7 +172,7 @@ def estimate(
     ----------
     network : PoissonNetwork
     log_rates : Tensor of shape (B, K)
-        Of q.
+        Logarithms of the rates of q.
     counts : Counts
     n_draws : int
         S >= 2.
@@ -177,14 +180,14 @@ def estimate(
     temperature : float, default=1.0
         T.
     topics : Tensor of shape (V, K), optional
-        ``network.topics()``, where it is at hand.
+        ``network.topics()``, if it was computed already.
     """
     topics = network.topics() if topics is None else topics
     rates = log_rates.exp()
     drawn = rates.detach().clamp(max=LARGEST_RATE).nan_to_num()
     z = noise.poisson(drawn[:, None].expand(-1, n_draws, -1))
     log_likelihood = network.log_likelihood(z, counts, topics)
-    log_q = z * log_rates[:, None] - rates[:, None]  # and -log z!, where it matters
+    log_q = z * log_rates[:, None] - rates[:, None]  # without -log z!, which is added to f below
     with torch.no_grad():
         log_factorial = torch.lgamma(z + 1)
         log_p = torch.xlogy(z, z.new_tensor(network.prior_rate))
@@ -197,17 +200,17 @@ def estimate(
 
 
 def _baseline(f: Tensor, weights: Tensor) -> Tensor:
-    """The weighted mean over the other draws, along axis 1."""
-    center = f.mean(dim=1, keepdim=True)  # cancels, but for rounding
+    """Return the weighted mean of f over the other draws, along axis 1."""
+    center = f.mean(dim=1, keepdim=True)  # has no effect but on rounding
     total = _sums_of_others(weights).clamp(min=torch.finfo(f.dtype).tiny)
     return center + _sums_of_others((f - center) * weights) / total
 
 
 def _sums_of_others(x: Tensor) -> Tensor:
-    """What all but each draw come to, along axis 1.
+    """Return for each draw the sum over all others, along axis 1.
 
-    Not the sum less the draw: where a rate is small, what one draw of z = 1 weighs is so much
-    more than all the others that nothing would be left of them.
+    It is not computed as the sum of all minus the draw.  Where a rate is small, one draw of z = 1
+    weighs so much more than the others that this difference would lose them to rounding.
     """
     nothing = torch.zeros_like(x[:, :1])
     before = torch.cat([nothing, x[:, :-1].cumsum(dim=1)], dim=1)

@@ -5,8 +5,8 @@ r"""The sigmoid belief network: layers of bits, each a logistic regression on th
    z_l \mid z_{l+1} \sim \mathrm{Bern}(\sigma(W_l z_{l+1} + b_l)), \quad
    x \mid z_1 \sim \mathrm{Bern}(\sigma(W_0 z_1 + b_0))
 
-(Neal 1992, *Connectionist learning of belief networks*).  q mirrors p in reverse: it draws
-:math:`z_1` given x less the mean of the data, then :math:`z_2` given :math:`z_1`, and so on
+(Neal 1992, *Connectionist learning of belief networks*).  q mirrors p in the other direction: it
+draws :math:`z_1` given x minus the mean of the data, then :math:`z_2` given :math:`z_1`, and so on
 (Mnih, Gregor 2014, *Neural variational inference and learning in belief networks*).
 """
 
@@ -27,7 +27,7 @@ from annealvi.deep.penalties import RunningPenalty, gram, statistic
 
 
 class Ascent(NamedTuple):
-    """Draws from q for a batch of B data, S each.
+    """S draws from q for each datum of a batch of B.
 
     Attributes
     ----------
@@ -47,18 +47,18 @@ class Ascent(NamedTuple):
 
 
 class BeliefNetwork(nn.Module):
-    """p, q and the penalty of q.
+    """The networks of p and q, and the penalty of q.
 
     Parameters
     ----------
     center : Tensor of shape (D,)
-        The mean of the data, which q's input is less.
+        The mean of the data, which q subtracts from its input.
     hidden : sequence of int
         H_1, ..., H_L, the layer nearest the data first.
     initial_weight : float or None, default=None
-        What all weights of p start from; None draws them as Glorot and Bengio (2010) do.
+        Value of all weights of p at the start; None draws them as in Glorot and Bengio (2010).
     initial_prior : float, default=0.5
-        Probability of a bit of the top layer at the start.
+        Probability that a bit of the top layer is 1, at the start.
     penalty : RunningPenalty, optional
     """
 
@@ -88,7 +88,7 @@ class BeliefNetwork(nn.Module):
                 nn.init.constant_(layer.get_parameter("weight"), initial_weight)
 
     def first_logits(self, x: Tensor) -> Tensor:
-        """Logits of q(z_1 | x), of shape (B, H_1).
+        """Return the logits of q(z_1 | x), of shape (B, H_1).
 
         Parameters
         ----------
@@ -97,7 +97,7 @@ class BeliefNetwork(nn.Module):
         return self.encoder[0](x - self.center)
 
     def forward(self, x: Tensor, n_draws: int, noise: Noise) -> Ascent:
-        """Draw from q, and say how probable that is.
+        """Draw from q, and return the draws with their log probabilities.
 
         Parameters
         ----------
@@ -122,12 +122,12 @@ class BeliefNetwork(nn.Module):
         )
 
     def p_logits(self, bits: Sequence[Tensor]) -> list[Tensor]:
-        """Logits under p of x and of each layer's bits given the layer above."""
+        """Return the logits under p of x and of the bits of each layer, given the layer above."""
         below = [layer(above) for layer, above in zip(self.decoder, bits, strict=True)]
         return [*below, self.prior.expand_as(bits[-1])]
 
     def log_joint(self, x: Tensor, bits: Sequence[Tensor]) -> Tensor:
-        """log p(x, z), of shape (...).
+        """Return log p(x, z), of shape (...).
 
         Parameters
         ----------
@@ -143,9 +143,9 @@ class BeliefNetwork(nn.Module):
         return first + sum((log_bernoulli(*pair) for pair in rest), first.new_zeros(()))
 
     def statistic(self, name: str, ascent: Ascent) -> Tensor:
-        """The proximity statistic of all layers of q, one after the other.
+        """Return the proximity statistic of all layers of q, one after the other.
 
-        What p has part in, the prior of ``"kl"``, is held fixed.
+        The prior of ``"kl"``, which comes from p, is held fixed.
 
         Parameters
         ----------
@@ -162,7 +162,7 @@ class BeliefNetwork(nn.Module):
         )
 
     def sample(self, n_samples: int, noise: Noise) -> tuple[Tensor, list[Tensor]]:
-        """Draws from p, from the top layer down.
+        """Draw from p, from the top layer down.
 
         Parameters
         ----------
@@ -182,7 +182,7 @@ class BeliefNetwork(nn.Module):
 
 
 def log_bernoulli(logits: Tensor, bits: Tensor) -> Tensor:
-    """log Bern(bits), summed over the last axis.
+    """Return log Bern(bits), summed over the last axis.
 
     Parameters
     ----------

@@ -5,7 +5,7 @@ r"""The networks of a variational autoencoder.
    q_0(z \mid x) = N(\mu(h), \mathrm{diag}\,\sigma(h)^2), \quad h = \mathrm{encoder}(x)
 
 (Kingma, Welling 2014, *Auto-encoding variational Bayes*; Rezende, Mohamed, Wierstra 2014).
-With T > 0 a chain of gated transitions goes on from q_0, see :mod:`annealvi.deep.hvi`.
+With T > 0 a chain of gated transitions continues from q_0, see :mod:`annealvi.deep.hvi`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,18 @@ from torch import Tensor, nn
 from torch.distributions import Normal
 from torch.nn import functional
 
-from annealvi.deep.hvi import LEAST_SIGMA, Chain, ContextGaussian, standard_log_density
+from annealvi.deep.gaussians import (
+    LEAST_SIGMA,
+    gaussian_draws,
+    gaussian_log_density,
+    standard_log_density,
+)
+from annealvi.deep.hvi import Chain
 from annealvi.deep.noise import Noise
-from annealvi.deep.penalties import RunningPenalty
+from annealvi.deep.objectives import avo
+from annealvi.deep.penalties import RunningPenalty, gram, statistic
 
-#: Of an amortised chain at its start; with .5 it does not learn.
+#: Standard deviation of an amortised chain at its start; with .5 it does not learn.
 CHAIN_SIGMA = 0.05
 
 
@@ -43,7 +50,7 @@ class ReLUStack(nn.Module):
         self.layers = nn.ModuleList(map(nn.Linear, sizes, sizes[1:]))
 
     def activations(self, x: Tensor) -> list[Tensor]:
-        """What the units of each layer give.
+        """Return the output of each layer.
 
         Parameters
         ----------
@@ -56,12 +63,12 @@ class ReLUStack(nn.Module):
         return found
 
     def forward(self, x: Tensor) -> Tensor:
-        """What the units of the last layer give."""
+        """Return the output of the last layer."""
         return self.activations(x)[-1]
 
 
-class GaussianHead(ContextGaussian):
-    """q_0, whose means and standard deviations are linear in what the encoder gives.
+class GaussianHead(nn.Module):
+    """q_0, whose means and standard deviations are linear in the output of the encoder.
 
     Parameters
     ----------
@@ -75,19 +82,33 @@ class GaussianHead(ContextGaussian):
         self.spread = nn.Linear(n_in, dim)
 
     def moments(self, context: Tensor | None) -> tuple[Tensor, Tensor]:
-        assert context is not None  # where there is an encoder there always is
+        """Return means and standard deviations of z_0.
+
+        Parameters
+        ----------
+        context : Tensor of shape (..., n_in)
+        """
+        assert context is not None  # the encoder always gives one
         return self.mean(context), functional.softplus(self.spread(context)) + LEAST_SIGMA
+
+    def forward(self, epsilon: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Draw z_0, see :class:`annealvi.deep.gaussians.Base`."""
+        return gaussian_draws(epsilon, *self.moments(context))
+
+    def log_density(self, z: Tensor, context: Tensor | None = None) -> Tensor:
+        """Return log q_0(z_0), see :class:`annealvi.deep.gaussians.Base`."""
+        return gaussian_log_density(z, *self.moments(context))
 
 
 class Parts(NamedTuple):
-    r"""What the ELBO of each datum is the sum of.
+    r"""The two parts of the ELBO of each datum, whose sum it is.
 
     Attributes
     ----------
     energy : Tensor of shape (n_samples,)
         :math:`\log p(x, z)`.
     entropy : Tensor of shape (n_samples,)
-        :math:`-\log q(z \mid x)`, which a temperature multiplies.
+        :math:`-\log q(z \mid x)`, which is multiplied by the temperature.
     """
 
     energy: Tensor
@@ -100,15 +121,15 @@ class AutoencoderNetwork(nn.Module):
     Parameters
     ----------
     n_features, n_components : int
-        Pixels of x and units of z.
+        Number of pixels of x, and of units of z.
     hidden : sequence of int
-        Units of the encoder's layers; the decoder has them in reverse.
+        Units of the encoder's layers; the decoder has the same in reverse order.
     n_transitions : int, default=0
-        T.
+        T, the number of transitions.
     transition_hidden : int, default=64
         Units of the hidden layer of each transition.
     penalty : RunningPenalty, optional
-        Kept with the network, as its state is saved.
+        A part of the network, so that it is saved with it.
     """
 
     def __init__(
@@ -145,22 +166,22 @@ class AutoencoderNetwork(nn.Module):
         self.penalty: RunningPenalty | None = penalty
 
     def encoder_weights(self) -> list[Tensor]:
-        """The weights of all layers from x to q_0, of shape (outputs, inputs)."""
+        """Return the weights of all layers from x to q_0, each of shape (outputs, inputs)."""
         layers = (*self.encoder.layers, self.head.mean, self.head.spread)
         return [layer.weight for layer in layers]  # type: ignore[misc]
 
     def posterior(self, context: Tensor) -> Normal:
-        """q_0(z | x).
+        """Return q_0(z | x).
 
         Parameters
         ----------
         context : Tensor of shape (n_samples, n_units)
-            What the encoder gives.
+            The output of the encoder.
         """
         return Normal(*self.head.moments(context), validate_args=False)
 
     def centre(self, x: Tensor) -> Tensor:
-        """The mean of q_0(z | x), followed through the means of the transitions.
+        """Return the mean of q_0(z | x), carried on through the means of the transitions.
 
         Parameters
         ----------
@@ -174,7 +195,7 @@ class AutoencoderNetwork(nn.Module):
         return mean
 
     def logits(self, z: Tensor) -> Tensor:
-        """Log-odds of the pixels.
+        """Return the log-odds of the pixels.
 
         Parameters
         ----------
@@ -183,7 +204,7 @@ class AutoencoderNetwork(nn.Module):
         return self.pixels(self.decoder(z))
 
     def log_likelihood(self, x: Tensor, z: Tensor) -> Tensor:
-        r"""log p(x | z), of the shape of z without its last axis.
+        r"""Return log p(x | z), of the shape of z without its last axis.
 
         Parameters
         ----------
@@ -197,7 +218,7 @@ class AutoencoderNetwork(nn.Module):
         return (x * logits - functional.softplus(logits)).sum(dim=-1)
 
     def log_joint(self, x: Tensor, z: Tensor) -> Tensor:
-        """log p(x, z), of the shape of z without its last axis.
+        """Return log p(x, z), of the shape of z without its last axis.
 
         Parameters
         ----------
@@ -207,7 +228,7 @@ class AutoencoderNetwork(nn.Module):
         return self.log_likelihood(x, z) + standard_log_density(z)
 
     def bound(self, x: Tensor, q: Normal, noise: Noise) -> Parts:
-        r"""The parts of the ELBO without a chain: log p(x | z) of one draw, the rest exact.
+        r"""Return the parts of the ELBO without a chain: one draw for log p(x | z), the rest exact.
 
         .. math::
            E[\log p(z)] = -\tfrac12 \sum (\mu^2 + \sigma^2 + \log 2\pi), \quad
@@ -217,18 +238,72 @@ class AutoencoderNetwork(nn.Module):
         ----------
         x : Tensor of shape (n_samples, n_features)
         q : Normal
-            :meth:`posterior` of x.
+            The :meth:`posterior` of x.
         noise : Noise
         """
         z = torch.addcmul(q.mean, q.stddev, noise.normal(*q.mean.shape))
         log_prior = standard_log_density(q.mean) - 0.5 * q.variance.sum(dim=-1)
         return Parts(self.log_likelihood(x, z) + log_prior, q.entropy().sum(dim=-1))
 
-    def log_weights(self, x: Tensor, n_draws: int, noise: Noise) -> tuple[Tensor, Tensor]:
-        r"""Draws of z, and :math:`\log p(x, z) - \log q(z \mid x)` of them.
+    def chain_bound(
+        self, x: Tensor, context: Tensor, noise: Noise, *, temperature: float, calibration: float
+    ) -> tuple[Tensor, Tensor]:
+        r"""Return the objective of one step of a chain, and the ELBO.
 
-        With a chain it is :math:`\log p(x, z_T) + \log r(z_{<T} \mid z_T) - \log q(z_{\le T})`,
-        whose exponential has the mean p(x) too.
+        With probability a, the calibration, the objective is the sum of the annealed
+        objectives; otherwise it is the ELBO.
+
+        Parameters
+        ----------
+        x : Tensor of shape (n_samples, n_features)
+        context : Tensor of shape (n_samples, n_units)
+            The output of the encoder.
+        noise : Noise
+        temperature : float
+            T, the weight of the entropy of q.
+        calibration : float
+            a in [0, 1].
+
+        Returns
+        -------
+        tempered, elbo : Tensors, scalar
+            Averaged over the data.
+        """
+        chain = self.chain
+        assert chain is not None
+        epsilon = chain.draw_noise(len(x), noise)
+        annealed = calibration > 0 and noise.coin(calibration)
+        path = chain(epsilon, context=context, detach=annealed)
+        log_weight = chain.log_weight(path)
+        if not annealed:
+            log_joint = self.log_joint(x, path.z[-1])
+            bound = log_joint - temperature * log_weight
+        else:
+            every = self.log_joint(x, path.z[1:])
+            log_joint = every[-1]
+            bound = avo(path, lambda z: every, beta=temperature)
+        return bound.mean(), (log_joint - log_weight).mean()
+
+    def statistic(self, name: str, context: Tensor) -> Tensor:
+        """Return a statistic of q_0 for a proximity penalty.
+
+        Parameters
+        ----------
+        name : {"entropy", "kl", "mean_variance", "orthogonal"}
+        context : Tensor of shape (n_samples, n_units)
+            The output of the encoder.
+        """
+        if name == "orthogonal":
+            return gram(self.encoder_weights())
+        prior = Normal(context.new_zeros(()), context.new_ones(()))
+        return statistic(name, self.posterior(context), prior)
+
+    def log_weights(self, x: Tensor, n_draws: int, noise: Noise) -> tuple[Tensor, Tensor]:
+        r"""Return draws of z, and their :math:`\log p(x, z) - \log q(z \mid x)`.
+
+        With a chain the weights are
+        :math:`\log p(x, z_T) + \log r(z_{<T} \mid z_T) - \log q(z_{\le T})`.  The mean of their
+        exponential is p(x) too.
 
         Parameters
         ----------
@@ -254,7 +329,7 @@ class AutoencoderNetwork(nn.Module):
 
 
 def never_positive(activations: Iterable[Tensor]) -> list[Tensor]:
-    """Which units of each layer are positive on no row: for them the rectifier is dead.
+    """Return which units of each layer are dead: positive on no row.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ Covariance = Literal["diag", "full"]
 
 
 class FactorStep(LocalStep):
-    """A local step whose energy is evaluated at the components of the moment it is read.
+    """A local step whose energy is evaluated at the current components when it is read.
 
     Parameters
     ----------
@@ -89,12 +89,12 @@ class FactorStep(LocalStep):
 
     @property
     def energy(self) -> float:  # type: ignore[override]
-        """L of all data."""
+        """L = +E_q[log p(x, z | mu)] of all data, without the base measure."""
         return self._model.expected_energy(self.statistics)
 
 
 class FMM:
-    """q(mu), q(z) of the training data, and the steps that move them.
+    """q(mu), q(z) of the training data, and the steps that update them.
 
     Inference is in batch mode; see :class:`annealvi.model.Model` for the protocol.
 
@@ -177,7 +177,7 @@ class FMM:
         scale = PERTURBATION * math.sqrt(2 * self.noise_variance / self.n_features)
         self.means = self.means + scale * rng.standard_normal(self.means.shape)
 
-    def end_training(self) -> None:
+    def release_buffers(self) -> None:
         """Release the arrays that only training needs."""
         self.__dict__.pop("nu", None)
         self.__dict__.pop("_projection", None)
@@ -265,11 +265,11 @@ class FMM:
     # -------------------------------------------------------------- objectives
 
     def energy(self) -> float:
-        """L of the training data, at the present components and the nu of the last step."""
+        """L of the training data, at the current components and the nu of the last step."""
         return self.expected_energy(self._last)
 
     def expected_energy(self, statistics: Factors) -> float:
-        """L, from statistics and the present components."""
+        """L, from statistics and the current components."""
         count = np.diag(statistics.pairs)
         pi = self.prior_probability
         prior = count @ np.log(pi) + (self.n_samples - count) @ np.log1p(-pi)
@@ -290,7 +290,7 @@ class FMM:
     def posterior_log_partition(
         self, inverse: NDArray[np.float64], data: Any = None
     ) -> NDArray[np.float64]:
-        """log C(T) at the current q; the same, because it does not depend on the components.
+        """log C(T) at the current q, equal to :meth:`log_partition`, which does not use q(mu).
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Sweeps over the factors of a factorial mixture, and the statistics that they lead to."""
+"""Sweeps over the factors of a factorial mixture, and the statistics after a sweep."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ CovarianceType = Literal["diag", "spherical"]
 
 
 class MixtureStep(LocalStep):
-    """A local step whose energy is evaluated at the globals of the moment it is read.
+    """A local step whose energy is evaluated at the current globals when it is read.
 
     Parameters
     ----------
@@ -75,12 +75,12 @@ class MixtureStep(LocalStep):
 
     @property
     def energy(self) -> float:  # type: ignore[override]
-        """L of the batch."""
+        """L = +E_q[log p(x, z | w, mu, lambda)] of the batch, without the base measure."""
         return self._model.expected_energy(self._plain)
 
 
 class GMM:
-    """q(w, mu, lambda) and the steps that move it; see :class:`annealvi.model.Model`.
+    """q(w, mu, lambda) and the steps that update it; see :class:`annealvi.model.Model`.
 
     The mean of the data is subtracted, so that differences of squares do not lose digits.
 
@@ -179,7 +179,7 @@ class GMM:
         square = q.square + q.kappa[:, None] * ((m + noise) ** 2 - m**2)
         self.posterior = replace(q, shift=q.kappa[:, None] * (m + noise), square=square)
 
-    def end_training(self) -> None:
+    def release_buffers(self) -> None:
         """Do nothing: there is nothing to release."""
 
     # ------------------------------------------------------------- Algorithm 1
@@ -222,7 +222,7 @@ class GMM:
     # -------------------------------------------------------------- objectives
 
     def energy(self) -> float:
-        """L of the last local step's data, at the present globals."""
+        """L of the last local step's data, at the current globals."""
         return self.expected_energy(self._plain)
 
     def expected_energy(self, plain: Natural) -> float:

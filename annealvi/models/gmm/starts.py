@@ -1,4 +1,4 @@
-"""Where the responsibilities of a Gaussian mixture start."""
+"""Starting responsibilities of a Gaussian mixture."""
 
 from __future__ import annotations
 

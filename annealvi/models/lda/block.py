@@ -1,4 +1,4 @@
-"""Fitting a block of documents with the LDA kernels, and the buffers that this needs."""
+"""The LDA kernels' fit of a block of documents, and the buffers it needs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from annealvi._kernels import lda as kernels
 from annealvi._kernels import special
 from annealvi._kernels.layout import aligned_empty, padded_length, padded_rows
 
-#: Bytes for the rows of a document without its negligible topics: about the level 2 cache.
+#: Bytes for a document's rows of the topics that it still uses: about the level 2 cache.
 PACKED_BYTES = 1 << 19
 
 Start = Literal["random", "warm", "constant"]
@@ -23,7 +23,7 @@ TopicEstimate = Literal["map", "variational"]
 def log_of(estimate: TopicEstimate) -> Callable[..., NDArray]:
     """Return the function f in log beta_v = f(lambda_v) - f(sum_v lambda_v).
 
-    With log this is the logarithm of the mean of beta, with digamma the mean of its logarithm.
+    log gives log E[beta]; digamma gives E[log beta].
 
     Parameters
     ----------
@@ -55,8 +55,8 @@ class LocalOptions:
         Largest number of iterations outside training, if it differs from `max_iter`.  In
         float32 the result of a document that is stopped before convergence may vary.
     prune : bool
-        Whether later iterations of a document leave out topics that it does not have, if
-        that saves time.  In float64 this changes gamma by less than 1e-6.  It is never done
+        Whether later iterations skip topics with a negligible share in the document, if that
+        saves time.  In float64 this changes gamma by less than 1e-6.  It is never done
         with ``start="random"``.
     """
 
@@ -69,7 +69,7 @@ class LocalOptions:
 
 
 class Statistics(NamedTuple):
-    """sum_d b_d n_dv phi_dvk, word-major.  Rows of words that are not ``seen`` have no meaning."""
+    """sum_d b_d n_dv phi_dvk, word-major.  Rows of words that are not ``seen`` are undefined."""
 
     values: NDArray
     seen: NDArray[np.uint8]
@@ -81,7 +81,7 @@ class Statistics(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """lambda, where the updates of some rows may be pending.
+    """lambda as it is stored: the updates of some rows may be pending.
 
     Row v of the present lambda is eta_v + now / decay_v (values_v - eta_v).
 
@@ -129,7 +129,7 @@ class TopicWeights:
         self.fresh[:] = 0
 
     def match(self, version: int) -> None:
-        """Outdate the rows unless they are of this version of the topics.
+        """Outdate the rows unless they were computed from this version of the topics.
 
         Parameters
         ----------
@@ -238,7 +238,7 @@ class Workspace:
         return np.argsort(-lengths, kind="stable")
 
     def raised(self, needed: bool) -> NDArray:
-        """A buffer for the rows of a document that has a temperature of its own."""
+        """A buffer for the rows of a document that has its own temperature."""
         shape = (self.n_threads, self._padded * self._width) if needed else (1, 1)
         return np.empty(shape, dtype=self._dtype)
 
@@ -252,7 +252,7 @@ class Local(NamedTuple):
         The statistics of the block are added to these.
     log_normalizer, energy : ndarray of shape (n_samples,) or None
         These are written: sum_v n_v log sum_k exp b (E log theta + E log beta), and
-        sum_v n_v E[log theta + log beta].
+        the energy sum_v n_v E[log theta + log beta], with this sign.
     word_energy : ndarray of shape (V,) or None
         Written along with statistics if all documents have the same b: sum_d n_dv E[log beta]
         of the words in the block.
@@ -265,7 +265,7 @@ class Local(NamedTuple):
 
 
 class Training(NamedTuple):
-    """What training steps write to, from the first to the last.
+    """The buffers of training steps, kept from the first step to the last.
 
     Parameters
     ----------
@@ -280,7 +280,7 @@ class Training(NamedTuple):
 
 
 class Call(NamedTuple):
-    """What the blocks of one call have in common.
+    """The arguments that all blocks of one call share.
 
     Parameters
     ----------
@@ -290,7 +290,7 @@ class Call(NamedTuple):
     b0 : float
         Inverse temperature that the weights are raised to.
     alpha : ndarray of shape (K,)
-        Prior of the documents' topics, with what the posterior form makes of it.
+        Prior of the documents' topic proportions, or (alpha + T - 1)/T in the posterior form.
     exact : bool
         Whether to compute scikit-learn's numbers, its eps included.
     """
@@ -327,7 +327,7 @@ def index_words(X: Any, rows: slice, work: Workspace) -> NDArray[np.int64]:
     return work.words[:n_words]
 
 
-def fit_block(
+def run_kernels(
     X: Any,
     rows: slice,
     gamma: NDArray,
@@ -357,7 +357,7 @@ def fit_block(
     b0 : float
         The power of the weights.
     alpha : ndarray of shape (K,)
-        Prior of the documents' topics.
+        Prior of the documents' topic proportions.
     words : ndarray of int64
         The result of :func:`index_words` for the same block.
     weights : TopicWeights
@@ -450,7 +450,7 @@ def lengths(X: Any, rows: slice) -> NDArray[np.float64]:
     ends = X.indptr[rows.start : rows.stop + 1]
     written = ends[1:] > ends[:-1]
     sums = np.zeros(len(written))
-    if written.any():  # reduceat takes an empty stretch for its first number
+    if written.any():  # reduceat returns the first number of an empty stretch
         counts = X.data[ends[0] : ends[-1]]
         sums[written] = np.add.reduceat(counts, ends[:-1][written] - ends[0], dtype=np.float64)
     return sums

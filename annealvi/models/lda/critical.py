@@ -32,16 +32,16 @@ from sklearn.utils.extmath import randomized_svd
 
 from annealvi.model import Form
 
-#: The most documents that are used; the least number of documents and of words that is enough;
-#: and the least number of documents of a stream that is enough to represent it.
+#: The largest number of documents used; the least number of documents and of words required;
+#: and the least number of documents required of a stream.
 MOST, LEAST, LEAST_DOCUMENTS = 4000, 4, 100
-#: Taken for the critical temperature where too few documents were seen.
-UNKNOWN = 3.3
+#: Used as the critical temperature if too few documents were seen.
+DEFAULT_CRITICAL = 3.3
 #: Index of the singular value that is used: the third, because a few documents with words of
 #: their own can determine the second.
 RANK = 2
-#: The largest temperature that is considered.
-HOTTEST = 100.0
+#: The largest critical temperature that is returned.
+MAX_CRITICAL = 100.0
 
 
 def critical_temperature(X: Any, n_topics: int, alpha: float, form: Form = "likelihood") -> float:
@@ -53,7 +53,7 @@ def critical_temperature(X: Any, n_topics: int, alpha: float, form: Form = "like
         Word counts.
     n_topics : int
     alpha : float
-        Prior of a document's topics; the mean over topics.
+        Prior of a document's topic proportions; the mean over topics.
     form : {"likelihood", "posterior"}
 
     Returns
@@ -80,8 +80,8 @@ def critical_temperature(X: Any, n_topics: int, alpha: float, form: Form = "like
         a = b * b * share * float(polygamma(1, prior + b * share))
         return np.inf if a >= 1 else b * (1.0 + a / (1.0 - a) * sigma**2)
 
-    if growth(1.0 / HOTTEST) >= 1:
-        return HOTTEST
+    if growth(1.0 / MAX_CRITICAL) >= 1:
+        return MAX_CRITICAL
     # growth is at least b, so at the latest topics separate at T = 1
-    inverse = bisect(lambda b: min(growth(b), 2.0) - 1.0, 1.0 / HOTTEST, 1.0, xtol=1e-4)
+    inverse = bisect(lambda b: min(growth(b), 2.0) - 1.0, 1.0 / MAX_CRITICAL, 1.0, xtol=1e-4)
     return round(1.0 / float(inverse), 2)

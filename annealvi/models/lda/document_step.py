@@ -1,4 +1,4 @@
-"""What the local step of LDA gives back where energies are wanted."""
+"""The result of LDA's local step, with energies."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ class DocumentStep(LocalStep):
     Attributes
     ----------
     energy : ndarray of shape (n_samples,), float or None
-        At the topics that the step was made with; once these have made a full step, their
-        sum at the topics as they then are, which is what ascends the tempered ELBO.
+        +E_q[log p(w, z | theta, beta)], see :class:`annealvi.model.LocalStep`.  Computed with
+        the topics that the local step used.  After a full step (rho = 1) of the topics, it is
+        the sum over documents with the new topics, because this energy ascends the tempered
+        ELBO.
     bound : callable or None
-        Gives b * energy + entropy of each document, at the topics as they are then.
+        Returns b * energy + entropy of each document, with the current topics.
     moved : callable or None
-        Gives what a full step of the topics has added to the energy, None before it.
+        Returns how much a full step of the topics has added to the energy; None before it.
     inverse_used : ndarray of shape (n_samples,) or None
         b of each document.
     """
@@ -56,7 +58,7 @@ class DocumentStep(LocalStep):
 
     @property
     def entropy(self) -> NDArray[np.float64] | None:  # type: ignore[override]
-        """Of phi, less KL(theta), of each document; worked out when it is asked for."""
+        """Entropy of phi minus KL(theta), for each document; computed when it is read."""
         if self.bound is None or self.inverse_used is None or self._energy is None:
             return None
         return self.bound() - self.inverse_used * self._energy

@@ -1,4 +1,4 @@
-"""Documents of LDA at given topics: gamma and phi, their bound, energies and log C(T)."""
+"""Inference of documents at given topics: gamma and phi, the bound, energies and log C(T)."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from annealvi.models.lda.block import (
     LocalOptions,
     TopicWeights,
     Workspace,
-    fit_block,
     index_words,
     lengths,
+    run_kernels,
 )
 from annealvi.models.lda.log_partition import DocumentPartition
 from annealvi.models.lda.topics import Topics
 
-#: Bytes of unnormalised exp(E log theta) kept at a time, which bounds a block of documents.
+#: Bytes of unnormalised exp(E log theta) kept at a time; this limits the size of a block.
 BLOCK_BYTES = 1 << 23
 
 
 class Documents:
-    """The local variables of documents, fitted at topics that are held.
+    """Inference of the documents' topic proportions theta, for given topics.
 
-    Nothing of the documents is kept but what a warm start needs.
+    Of the documents only gamma is kept, and only with ``start="warm"``.
 
     Parameters
     ----------
     topics : Topics
     alpha : float or array-like of shape (K,)
-        Prior of the documents' topics.
+        Prior of the documents' topic proportions.
     options : LocalOptions
 
     Attributes
@@ -56,7 +56,7 @@ class Documents:
         self._weights_version = -1
 
     def set_alpha(self, alpha: ArrayLike) -> None:
-        """Take another prior from the next call on.
+        """Use another prior from the next call on.
 
         Parameters
         ----------
@@ -83,14 +83,14 @@ class Documents:
     def infer(
         self, X: Any, tempering: Tempering = UNTEMPERED, *, n_threads: int | None = None
     ) -> NDArray:
-        """gamma of documents, each started from ones.
+        """Infer gamma of documents, each started from ones.
 
         Parameters
         ----------
         X : CSR matrix of shape (n_samples, V)
         tempering : Tempering
         n_threads : int, optional
-            By default those of the topics; so in all methods.
+            Default: `topics.n_threads`.  The same holds for all methods.
 
         Returns
         -------
@@ -108,7 +108,7 @@ class Documents:
         *,
         n_threads: int | None = None,
     ) -> NDArray[np.float64]:
-        """L_d of documents at a given gamma and its best phi.
+        """Energies L_d = +E_q[log p(w_d, z_d | theta_d, beta)] at a given gamma, for its phi.
 
         Parameters
         ----------
@@ -228,18 +228,18 @@ class Documents:
         n_threads: int | None = None,
         gamma: NDArray | None = None,
     ) -> NDArray[np.float64]:
-        """:meth:`bound` of documents whose topics are inferred, block by block.
+        """:meth:`bound` of documents whose gamma is inferred, block by block.
 
         Parameters
         ----------
         X : CSR matrix of shape (n_samples, V)
         tempering : Tempering
-            What documents are fitted at.
+            Temperature of the fit.
         at : Tempering
-            What the bound is of.
+            Temperature of the bound.
         n_threads : int, optional
         gamma : ndarray of shape (n_samples, K), optional
-            Written if given; otherwise no more than a block's is ever held.
+            Output array; without it gamma is kept for one block at a time.
 
         Returns
         -------
@@ -248,7 +248,7 @@ class Documents:
         """
         bound = np.empty(X.shape[0])
         exact = self.options.start == "random"
-        # the norms that a fit ends with are those of its bound, but for scikit-learn's eps
+        # a fit ends with the normalisers of phi that its bound needs, if there is no eps
         same = tempering.form == at.form and np.array_equal(tempering.inverse, at.inverse)
         at_once = not exact and tempering.rule is None and same
         for rows in self.blocks(slice(0, X.shape[0])):
@@ -283,7 +283,7 @@ class Documents:
         ----------
         X : CSR matrix of shape (n_samples, V)
         gamma : ndarray of shape (n_samples, K)
-            Where documents start, and what they come to.
+            Start of each document; overwritten with the result.
         tempering : Tempering
         n_threads : int or None
         exact : bool
@@ -291,7 +291,7 @@ class Documents:
         max_iter : int, optional
             By default that of the options; 0 leaves gamma as it is.
         bound, energy : ndarray of shape (n_samples,), optional
-            Written if given: sum_v n_v log sum_k exp b (E log theta + E log beta), and L_d.
+            Output arrays: sum_v n_v log sum_k exp b (E log theta + E log beta), and L_d.
         """
         if max_iter is None:
             max_iter = self.options.inference_iter
@@ -320,11 +320,11 @@ class Documents:
     def _shared_weights(self, b: float, exact: bool, want_logs: bool) -> TopicWeights:
         """Weights that calls at the same temperature share.
 
-        Rows are only ever filled in, never made anew, so threads may read them while
-        others fill in more.  After the topics have changed there are new ones.
+        Rows are filled in but never overwritten, so threads may read them while others fill
+        in more.  After the topics have changed, new weights are made.
         """
         with self.topics.lock:
-            _ = self.topics.sums  # working these out may change the version
+            _ = self.topics.sums  # computing these may change the version
             if self._weights_version != self.topics.version:
                 self._weights, self._weights_version = {}, self.topics.version
             key = (b, exact, want_logs)
@@ -340,7 +340,7 @@ class Documents:
     # ------------------------------------- block by block, in training and after
 
     def blocks(self, rows: slice) -> list[slice]:
-        """Rows in blocks whose exp(E log theta) fits into BLOCK_BYTES, whatever n_threads is.
+        """Split rows into blocks whose exp(E log theta) fits BLOCK_BYTES, for any n_threads.
 
         Parameters
         ----------
@@ -353,7 +353,7 @@ class Documents:
         ]
 
     def by_document(self, tempering: Tempering, n_samples: int) -> NDArray:
-        """The inverse temperature of each document, in an array of its own.
+        """The inverse temperature of each document, in a new array.
 
         Parameters
         ----------
@@ -370,7 +370,7 @@ class Documents:
         ----------
         rows : slice
         rng : RandomState or None
-            What ``start="random"`` draws from.
+            Generator for ``start="random"``.
         """
         shape, dtype = (rows.stop - rows.start, self.topics.n_topics), self.topics.dtype
         if self.options.start == "random":
@@ -389,7 +389,7 @@ class Documents:
         wanted: Local,
         max_iter: int | None = None,
     ) -> None:
-        """Fit gamma of a block of documents in place, and write what else is wanted.
+        """Fit gamma of a block of documents in place, and write the other wanted outputs.
 
         Parameters
         ----------
@@ -414,7 +414,7 @@ class Documents:
                 call.work.n_threads,
                 want_logs,
             )
-        fit_block(
+        run_kernels(
             call.X,
             rows,
             gamma,
@@ -468,8 +468,8 @@ class Documents:
     def _threads(self, n_threads: int | None) -> int:
         return self.topics.n_threads if n_threads is None else n_threads
 
-    def end_fit(self) -> None:
-        """Let go of what only training needs, and of weights of topics that have moved on."""
+    def release_buffers(self) -> None:
+        """Release what only training needs, and the weights of topics that have changed since."""
         self.gamma = None
         with self.topics.lock:
             if self._weights_version != self.topics.version:
@@ -480,7 +480,7 @@ class Documents:
 
 
 def _of_rows(tempering: Tempering, rows: slice) -> Tempering:
-    """The same for some of the documents."""
+    """The tempering of some of the documents."""
     if np.ndim(tempering.inverse) == 0:
         return tempering
     return tempering._replace(inverse=np.asarray(tempering.inverse)[rows])

@@ -19,9 +19,9 @@ from annealvi._kernels.layout import aligned_empty, padded_length
 from annealvi.models.lda.topics import Topics
 from annealvi.partition.power_grid import PowerGrid
 
-#: The topics' sums over the vocabulary cost as much as a step, so they are kept until the
-#: topics have moved by this much, the step sizes summed.  Sums of topics that were flatter
-#: make the model look less sure of itself than it is, and T fall too early.
+#: The topics' sums over the vocabulary cost as much as a step.  So they are kept until the step
+#: sizes since then sum to this.  Outdated sums belong to flatter topics: the model looks less
+#: certain than it is, and T falls too early.
 MOVED = 1.0
 TINY = np.finfo(np.float64).tiny
 
@@ -38,18 +38,18 @@ class DocumentPartition:
     def __init__(self, inverses: NDArray[np.float64]) -> None:
         self.grid = PowerGrid(inverses, precise=False)
         self._topics: NDArray[np.float64] | None = None
-        self._replaced = -1  # of the topics that the sums are of
+        self._replaced = -1  # `Topics.replaced` when the sums were computed
         self._logs = np.empty((0, 0))  # room for E log beta
         self._rows = np.empty((0, 0))  # and for E log theta
         self._moved = 0.0
 
     def outdate(self, rho: float) -> None:
-        """The topics have made a step of size rho."""
+        """Count a step of the topics, of size rho; drop the sums if they are too old."""
         self._moved += rho
         if self._moved >= MOVED:
             self._topics = None
 
-    def let_go(self) -> None:
+    def release_buffers(self) -> None:
         """Keep only what the next steps of a stream can use."""
         self._logs = self._rows = np.empty((0, 0))
 
@@ -88,10 +88,10 @@ class DocumentPartition:
     def of_batch(
         self, gamma: NDArray, alpha: NDArray, n_words: NDArray[np.float64], n_threads: int
     ) -> tuple[NDArray[np.float64], float]:
-        """The sum of log C_d over documents, of shape (M,), and what theta adds to b L.
+        """The sum of log C_d over documents, of shape (M,), and theta's part of b L.
 
-        Cheaper than the parts: sum_v b n_dv phi_dvk = gamma_dk - alpha_k where a local step
-        has converged, so b sum_k E log theta_k sum_v n_v phi_vk needs no phi.
+        If a local step has converged, sum_v b n_dv phi_dvk = gamma_dk - alpha_k.  Then theta's
+        part, b sum_k E log theta_k sum_v n_v phi_vk, needs no phi, which is cheaper.
         """
         e_log_theta = self._e_log_theta(gamma)
         sums = self.grid.row_sums(e_log_theta, self._topics, n_threads=n_threads)

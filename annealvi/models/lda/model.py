@@ -13,21 +13,22 @@ temperature b (Mandt et al. 2016):
    \lambda_{kv} &\leftarrow (1 - \rho) \lambda_{kv}
        + \rho (\eta_{kv} + \tfrac{D}{B}\, b \sum_d n_{dv} \phi_{dvk})
 
-which ascends the annealed ELBO, with KL to the priors,
+These updates ascend the annealed ELBO, in which KL is the divergence from the priors:
 
 .. math::
    F(b) = \sum_{dv} n_{dv} \log \sum_k \exp b (E \log\theta_{dk} + E \log\beta_{kv})
        - \mathrm{KL}(\theta) - \mathrm{KL}(\beta).
 
-Where the topics are a point, the ``"map"`` estimate, log E beta = log(lambda_kv / sum_v
-lambda_kv) stands for E log beta in all of this: the same step of lambda then maximises
+Under the ``"map"`` estimate topics are points.  log E beta = log(lambda_kv / sum_v lambda_kv)
+then replaces E log beta everywhere, and the same step of lambda maximises
 
 .. math::
    F(b) = \sum_{dv} n_{dv} \log \sum_k \exp b (E \log\theta_{dk} + \log\beta_{kv})
        - \mathrm{KL}(\theta)
        + \sum_k \log \frac{\mathrm{Dir}(\beta_k; \eta_k + 1)}{\mathrm{Dir}(\beta_k; 1)},
 
-variational EM of b-tempered documents, for d F / d log beta_kv = eta_kv + b sum_d n_dv phi_dvk.
+because d F / d log beta_kv = eta_kv + b sum_d n_dv phi_dvk.  This is variational EM of
+b-tempered documents.
 
 The posterior form (Abrol et al. 2014) is the same with alpha -> (alpha + T - 1)/T,
 eta -> eta/T and rho -> rho T.
@@ -62,7 +63,7 @@ from annealvi.models.lda.log_partition import DocumentPartition
 from annealvi.models.lda.topics import Topics
 from annealvi.models.lda_prior import LDAPrior
 
-#: lambda stays above this under the posterior form, whose online step subtracts.
+#: Least value of lambda in the posterior form, whose online step may subtract.
 POSTERIOR_FLOOR = 1e-10
 
 
@@ -74,31 +75,31 @@ class LDA:
     n_topics, n_features : int
         K and V.
     alpha : float or array-like of shape (K,)
-        Prior of the documents' topics.
+        Prior of the documents' topic proportions.
     eta : float or array-like of shape (V,) or (K, V)
         Prior of the topics' words.
     dtype : dtype
-        float32 or float64, of everything the kernels touch.
+        float32 or float64, for all arrays that the kernels use.
     options : LocalOptions
     n_threads : int
         Threads of the training steps.
     topic_estimate : {"variational", "map"}
-        Whether topics are a distribution or its mean.
+        Whether the local step uses the distribution q(beta) or its mean.
 
     Attributes
     ----------
     topics : Topics
         q(beta).
     documents : Documents
-        What is asked of documents at these topics.
+        Inference of documents at these topics.
     rng : RandomState or None
-        What ``start="random"`` draws gamma from.
+        Generator from which ``start="random"`` draws gamma.
     n_documents, n_words : float or None
-        Of the whole corpus, where it is known: what log C(T) is of.
+        Size of the whole corpus, if known.  log C(T) refers to it.
     learned_priors : LearnedPriors or None
-        What learns alpha and eta, where they are to be learned.
+        Learns alpha and eta; None if neither is learned.
     training : Training or None
-        The buffers of training steps, from the first one until :meth:`end_fit`.
+        The buffers of training steps, from the first one until :meth:`release_buffers`.
     """
 
     def __init__(
@@ -139,12 +140,12 @@ class LDA:
 
     @property
     def dtype(self) -> np.dtype:
-        """Of everything the kernels touch."""
+        """dtype of all arrays that the kernels use."""
         return self.topics.dtype
 
     @property
     def alpha(self) -> NDArray[np.float64]:
-        """Prior of the documents' topics, of shape (K,)."""
+        """Prior of the documents' topic proportions, of shape (K,)."""
         return self.documents.alpha
 
     @property
@@ -153,7 +154,7 @@ class LDA:
         return self.topics.eta
 
     def set_priors(self, alpha: ArrayLike, eta: ArrayLike) -> None:
-        """Take other priors from the next step on.
+        """Use other priors from the next step on.
 
         Parameters
         ----------
@@ -187,7 +188,7 @@ class LDA:
     # ----------------------------------------------------------------- Algorithm 1
 
     def start_documents(self, n_samples: int) -> None:
-        """Make room for gamma of all documents, where it is kept from pass to pass.
+        """Allocate gamma of all documents, if it is kept from pass to pass.
 
         Parameters
         ----------
@@ -205,10 +206,10 @@ class LDA:
             ``data`` is a CSR matrix of counts.
         tempering : Tempering
         moments : bool
-            Whether energies are wanted: of a document
-            sum_v n_v sum_k phi_vk (E log theta_k + E log beta_kv).  After
-            :meth:`normalise_at` the batch's energy and log C(T) instead; under a
-            :class:`annealvi.model.LocalRule`, which has used energies already, the latter.
+            Whether to compute energies.  The energy of a document is its expected
+            log-likelihood, sum_v n_v sum_k phi_vk (E log theta_k + E log beta_kv), with this
+            sign.  After :meth:`normalise_at`: the energy of the whole batch and log C(T).
+            Under a :class:`annealvi.model.LocalRule`: log C(T) only.
 
         Returns
         -------
@@ -233,10 +234,10 @@ class LDA:
         inverse: NDArray,
         tempering: Tempering,
     ) -> LocalStep:
-        """The step with the energies that a learned temperature wants, and log C(T).
+        """The step with the energies that a learned temperature needs, and log C(T).
 
-        With log C the energy of the batch is enough, which is cheaper than the documents'.
-        It takes b sum_v n_v phi_v from gamma - alpha, so documents must have been fitted.
+        If log C is computed, only the batch's total energy is needed, which is cheaper.  It is
+        computed from gamma - alpha = b sum_v n_v phi_v, so documents must be fitted first.
         """
         partition = self._partition
         if partition is not None:
@@ -293,7 +294,7 @@ class LDA:
         rule: LocalRule,
         moments: bool,
     ) -> LocalStep:
-        """The step in which a rule gives each document a temperature of its own."""
+        """The step in which a rule gives each document its own temperature."""
         partition = self._partition
         if partition is None or not np.array_equal(partition.grid.inverses, rule.inverses):
             partition = DocumentPartition(rule.inverses)
@@ -306,12 +307,10 @@ class LDA:
             self._learn_from(gamma, call)
             if moments:
                 local = slice(rows.start - batch.rows.start, rows.stop - batch.rows.start)
-                log_partition = (
-                    log_partition
-                    + partition.of_batch(gamma, call.alpha, n_words[local], self.topics.n_threads)[
-                        0
-                    ]
+                log_c, _ = partition.of_batch(
+                    gamma, call.alpha, n_words[local], self.topics.n_threads
                 )
+                log_partition = log_partition + log_c
         step = DocumentStep(statistics, float(n_words.sum()))
         step.inverse = inverse
         if moments:
@@ -319,10 +318,10 @@ class LDA:
         return step
 
     def _begin(self, batch: Batch, tempering: Tempering) -> tuple[Statistics, Call, NDArray]:
-        """The buffers of a step, what its blocks have in common, and b of each document."""
+        """The buffers of a step, the arguments that its blocks share, and b of each document."""
         topics = self.topics
         topics.notice_writes()
-        _ = topics.sums  # working these out may change the version
+        _ = topics.sums  # computing these may change the version
         shape = (topics.n_features, topics.width, topics.dtype)
         if self.training is None or self.training.work.n_threads != topics.n_threads:
             self.training = Training(
@@ -340,7 +339,7 @@ class LDA:
         return statistics, call, inverse
 
     def _blocks(self, batch: Batch, inverse: NDArray) -> Iterator[tuple[slice, NDArray, NDArray]]:
-        """Blocks of a batch: their rows, gamma where they start, and b of each document."""
+        """Yield the blocks of a batch: rows, gamma at its start, and b of each document."""
         for rows in self.documents.blocks(batch.rows):
             local = slice(rows.start - batch.rows.start, rows.stop - batch.rows.start)
             yield rows, self.documents.start(rows, self.rng), inverse[local]
@@ -350,7 +349,7 @@ class LDA:
             self.learned_priors.add(gamma, call.alpha)
 
     def _word_energy(self, statistics: Statistics, b: float) -> float:
-        """sum_dkv n_dv phi_dvk E log beta_kv of statistics at one b, at the topics as they are."""
+        """sum_dkv n_dv phi_dvk E log beta_kv of statistics at one b, at the current topics."""
         K, total, lam = self.n_topics, 0.0, self.topics.lam
         words = np.flatnonzero(statistics.seen)
         for some in np.array_split(words, max(1, 8 * K * len(words) // BLOCK_BYTES)):
@@ -363,8 +362,8 @@ class LDA:
     ) -> None:
         """lambda <- (1 - rho) lambda + rho (eta + scale * statistics), tempered.
 
-        A full step (rho = 1) goes to the optimum of the batch; under the posterior form
-        smaller ones are multiplied by T.
+        rho = 1 sets lambda to the optimum for the batch.  In the posterior form a smaller rho
+        is multiplied by T, up to 1.
 
         Parameters
         ----------
@@ -384,7 +383,7 @@ class LDA:
             self.step_priors(self.learned_priors, rho, tempering)
 
     def step_priors(self, learned: LearnedPriors, rho: float, tempering: Tempering) -> None:
-        """Move alpha and eta after the topics.
+        """Update alpha and eta after the topics.
 
         Parameters
         ----------
@@ -406,7 +405,7 @@ class LDA:
                 self.alpha, self.eta, rho, mean_log_topics, self.n_features, topics.estimate
             )
         )
-        if documents.gamma is not None:  # words stay with their topics
+        if documents.gamma is not None:  # gamma - alpha, the words of each topic, stays
             documents.gamma += documents.effective_alpha(tempering) - before
 
     # ------------------------------------------------------ learned temperatures
@@ -426,30 +425,30 @@ class LDA:
         )
         return prior.log_mean_word(inverse)
 
-    def describe(
+    def set_corpus(
         self, X: Any, n_documents: float | None = None, n_words: float | None = None
     ) -> None:
-        """Say what the corpus is: its first documents or all of them, and how many it has.
+        """Store the corpus, or its first documents, and its size.
 
         Parameters
         ----------
         X : CSR matrix of shape (n_samples, V)
             Kept until the fit ends.
         n_documents, n_words : float, optional
-            Of the whole corpus, where they are known.
+            Size of the whole corpus, if known.
         """
         self._corpus, self.n_documents, self.n_words = X, n_documents, n_words
 
     def critical_temperature(self, form: Form = "likelihood") -> float:
-        """See :mod:`annealvi.models.lda.critical`; a constant where too little was seen."""
+        """See :mod:`annealvi.models.lda.critical`; a constant if too few documents were seen."""
         X = self._corpus
         if X is None or X.shape[0] < min(critical.LEAST_DOCUMENTS, self.n_documents or 0):
-            return critical.UNKNOWN
+            return critical.DEFAULT_CRITICAL
         alpha = float(np.mean(self.alpha))
         return critical.critical_temperature(X, self.n_topics, alpha, form)
 
     def hyperparameters(self) -> dict[str, Any]:
-        """What log C(T) depends on."""
+        """The quantities that log C(T) depends on."""
         return {
             "n_documents": self.n_documents,
             "n_words": self.n_words,
@@ -478,7 +477,7 @@ class LDA:
         gamma : ndarray of shape (n_samples, K), optional
             Inferred if not given.
         tempering : Tempering
-            Under the posterior form, the objective with the priors it amounts to.
+            The posterior form has priors alpha' = (alpha + T - 1)/T and eta' = eta/T.
         """
         if gamma is None:
             documents = self.documents.inferred_bound(X, tempering, tempering)
@@ -488,12 +487,12 @@ class LDA:
 
     # --------------------------------------------------------------------- details
 
-    def end_fit(self) -> None:
-        """Let go of what only training needs."""
-        self.documents.end_fit()
+    def release_buffers(self) -> None:
+        """Release the buffers that only training needs."""
+        self.documents.release_buffers()
         self.training = self._corpus = None
         if self._partition is not None:
-            self._partition.let_go()
+            self._partition.release_buffers()
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"training": None, "_corpus": None}

@@ -1,4 +1,4 @@
-"""Where topics start: at random, or from documents spread over the corpus by k-means++."""
+"""Starting points of the topics: random, or from documents that k-means++ chooses."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.preprocessing import normalize
 
-#: Documents for each topic, and the weight of their counts, where topics start from documents.
+#: Documents for each topic, and the weight of their counts, if topics start from documents.
 SEED_DOCUMENTS, SEED_WEIGHT = 5, 5.0
-#: Seeds are chosen from at least LEAST_SAMPLE documents, or SAMPLE_A_TOPIC for each topic if
+#: Seeds are chosen from at least LEAST_SAMPLE documents, or SAMPLE_PER_TOPIC for each topic if
 #: that is more.
-LEAST_SAMPLE, SAMPLE_A_TOPIC = 2000, 10
+LEAST_SAMPLE, SAMPLE_PER_TOPIC = 2000, 10
 #: A document this close to a seed (1 - cosine) counts as the same document.
 SAME = 1e-9
 
@@ -104,7 +104,7 @@ def spread_documents(X: Any, n_topics: int, n_each: int, rng: RandomState) -> ND
         Row numbers, ascending in each group.  There are fewer groups than wanted if there
         are fewer different documents.
     """
-    size = min(X.shape[0], max(LEAST_SAMPLE, SAMPLE_A_TOPIC * n_topics))
+    size = min(X.shape[0], max(LEAST_SAMPLE, SAMPLE_PER_TOPIC * n_topics))
     sample = np.arange(X.shape[0])
     if size < X.shape[0]:
         sample = np.sort(rng.choice(X.shape[0], size, replace=False))

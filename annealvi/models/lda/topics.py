@@ -1,4 +1,4 @@
-"""The topics of LDA, q(beta) = Dir(lambda): how they start, how they step, what follows."""
+"""The topics of LDA, q(beta) = Dir(lambda): their storage, their steps and their bound."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from annealvi.models.lda.block import (
     log_of,
 )
 
-#: Share of the vocabulary from which on a step moves all rows: nearly all would be wanted
-#: again by the next minibatch.
+#: A step updates all rows if at least this share of the vocabulary occurs in the minibatch,
+#: because the next minibatch would need nearly all of them.
 DENSE_SHARE = 0.7
-#: Words whose logarithms are worked out at a time.
+#: Number of words whose logarithms are computed at a time.
 TOPIC_ROWS = 512
-#: A row that has gone this far back to the prior has forgotten where it was.
+#: Pending steps are applied when the product of 1 - rho falls below this.
 FORGOTTEN = 1e-200
 
 
 class Topics:
     """lambda, word-major, and its prior.
 
-    An online step moves only the rows of the words that it has seen.  The other rows would
-    merely return towards the prior; they do so later, when somebody needs them (see
+    An online step updates only the rows of the words in the minibatch.  The other rows would
+    merely move towards the prior.  They are updated later, when they are needed (see
     :meth:`step`).
 
     Parameters
@@ -46,17 +46,18 @@ class Topics:
         float32 or float64.
     n_threads : int
     estimate : {"variational", "map"}
-        Whether log beta stands for E log beta or for log E beta.
+        Whether documents use E log beta or log E beta.
 
     Attributes
     ----------
     lam : ndarray of shape (V, K padded)
-        lambda.  The topics' own array or, where rows have pending steps, a copy to which
-        these have been applied.
+        lambda.  The topics' own array or, if rows have pending steps, a copy with these
+        steps applied.
     version : int
-        Grows with every change of lambda.  What is derived from the topics compares it.
+        Grows with every change of lambda.  Values derived from the topics are recomputed if
+        it has changed.
     replaced : int
-        Grows when lambda changes otherwise than by a step: it was assigned or written to.
+        Grows when lambda changes other than by a step: by assignment or by the user's writes.
     """
 
     def __init__(
@@ -83,19 +84,19 @@ class Topics:
         self._estimate: TopicEstimate = estimate
         self._sums: NDArray[np.float64] | None = None
         self.version = self.replaced = 0
-        #: What a user holds a view of and may write to unseen, and its sums when last seen.
+        #: The array last returned to the user, and its checksums, to detect writes.
         self._shown: NDArray | None = None
         self._shown_sums = np.empty(0)
 
     def _was_replaced(self) -> None:
-        """Make everything that was derived from lambda outdated."""
+        """Mark all values derived from lambda as outdated."""
         self._sums = None
         self.version += 1
         self.replaced += 1
 
     @property
     def estimate(self) -> TopicEstimate:
-        """What stands for log beta."""
+        """The estimate of log beta that documents use."""
         return self._estimate
 
     @estimate.setter
@@ -106,7 +107,7 @@ class Topics:
             self.replaced += 1
 
     def set_eta(self, eta: ArrayLike) -> None:
-        """Take another prior from the next step on.
+        """Use another prior from the next step on.
 
         Parameters
         ----------
@@ -114,7 +115,7 @@ class Topics:
         """
         with self.lock:
             if not np.array_equal(self.eta, eta):
-                self.catch_up()  # pending steps lead to the prior that was in force
+                self.catch_up()  # pending steps use the old prior
                 self.eta = np.array(eta, dtype=np.float64)
                 self._eta_kept = None
 
@@ -137,7 +138,7 @@ class Topics:
         return self.lam[:, : self.n_topics].T
 
     def rows(self) -> Rows:
-        """lambda as it is stored, pending steps and all."""
+        """lambda as it is stored, with its pending steps."""
         if self._eta_kept is None:
             self._eta_kept = self.eta_rows(self.dtype)
             topics = self.eta if self.eta.ndim == 2 else self.eta.reshape(1, -1)
@@ -153,13 +154,13 @@ class Topics:
                 words = np.arange(self.n_features)
                 self._sums = self._move_rows(self._lam, *self._steps, words, whole=True)
                 self._all_current()
-                self.version += 1  # by rounding
+                self.version += 1  # rows change by rounding errors
 
     def show(self) -> NDArray:
         """:attr:`components` for a user, who may keep the array and write to it.
 
-        What the user writes counts until the topics' next step.  An array obtained before a
-        step may not show later updates.
+        What the user writes before the topics' next step takes effect.  An array obtained
+        before a step may not show later updates.
         """
         if self._shown is None:
             self._shown = self.lam
@@ -167,7 +168,7 @@ class Topics:
         return self._shown[:, : self.n_topics].T
 
     def notice_writes(self) -> None:
-        """Take over what the user wrote to the array that :meth:`show` returned."""
+        """Use what the user wrote to the array that :meth:`show` returned."""
         if self._shown is None:
             return
         with self.lock:
@@ -179,7 +180,7 @@ class Topics:
                 self._shown_sums = sums
 
     def assign(self, components: ArrayLike) -> None:
-        """Take lambda from an array.
+        """Set lambda from an array.
 
         Parameters
         ----------
@@ -194,11 +195,11 @@ class Topics:
         self._was_replaced()
 
     def _all_current(self) -> None:
-        """Say that no row has pending steps."""
+        """Record that no row has pending steps."""
         self._steps = (np.ones(self.n_features), 1.0)
 
     def _note_rows(self) -> None:
-        """After all rows have changed: compare what the user writes with these from now on."""
+        """After all rows have changed: detect the user's later writes relative to them."""
         if self._shown is self._lam:
             self._shown_sums = self._fingerprint(self._lam)
         else:
@@ -250,8 +251,8 @@ class Topics:
     def bound(self, tempering: Tempering = UNTEMPERED) -> float:
         """The topics' part of the objective.
 
-        -KL(q(beta) || p(beta)) or, under the map estimate, where no q(beta) has a density to
-        compare with, the prior Dir(eta + 1) of a point against uniform topics:
+        This is -KL(q(beta) || p(beta)).  In the map estimate beta is a point, so there is no KL.
+        The prior Dir(eta + 1) of the point is then compared with the uniform prior:
         log Dir(E beta; eta + 1) - log Dir(E beta; 1).
         """
         if self.estimate == "map":
@@ -259,7 +260,7 @@ class Topics:
         self.notice_writes()
         K, V = self.n_topics, self.n_features
         b = float(np.mean(tempering.inverse)) if tempering.form == "posterior" else 1.0
-        # (1, 1), (V, 1) or (V, K): what is the same for all words or topics is summed once
+        # (1, 1), (V, 1) or (V, K): terms that are equal for all words or topics are summed once
         rows = self.eta.reshape(-1, 1) if self.eta.ndim < 2 else self.eta.T
         eta = np.ascontiguousarray(rows * b)
         of_words, of_topics = V // eta.shape[0], K // eta.shape[1]
@@ -284,7 +285,7 @@ class Topics:
         K, V = self.n_topics, self.n_features
         eta = self.eta_rows(np.float64, tempering)
         lam, total = self.lam, np.zeros(K)
-        for start in range(0, V, TOPIC_ROWS):  # in this order, whatever the threads
+        for start in range(0, V, TOPIC_ROWS):  # in this order for any number of threads
             some = slice(start, start + TOPIC_ROWS)
             total += np.einsum("vk,vk->k", eta[some], self.logs(lam[some, :K]))
         copies = V if self.eta.ndim == 0 else 1
@@ -306,11 +307,11 @@ class Topics:
     ) -> None:
         """lambda <- (1 - rho) lambda + rho (eta + scale * statistics).
 
-        Only words in the statistics have to move.  The others return to the prior,
-        lambda - eta <- (1 - rho) (lambda - eta); such steps are pending until the row is
-        needed, and are then applied all at once.  The sums over words follow from those of
-        the statistics.  All rows move where that is nearly as cheap, and in a step that goes
-        all the way or towards another prior.
+        Only the rows of words in the statistics must be updated now.  The others move towards
+        the prior, lambda - eta <- (1 - rho) (lambda - eta).  These steps are pending until the
+        row is needed, and are then applied all at once.  The sums over words follow from those
+        of the statistics.  All rows are updated if most words occur, if rho = 1, or if the
+        step has another prior or a floor.
 
         Parameters
         ----------
@@ -319,7 +320,7 @@ class Topics:
         floor : float
             Least value of lambda.
         tempering : Tempering
-            Its posterior form has a prior of its own, eta / T.
+            The posterior form uses the prior eta / T.
         """
         eta = self.rows().eta
         if tempering.form == "posterior":
@@ -329,21 +330,21 @@ class Topics:
         amount = rho * scale
         lazily = len(words) < DENSE_SHARE * self.n_features and rho < 1
         if lazily and eta is self._eta_kept and floor == 0:
-            if self._shown is self._lam:  # it is to stay as it is
+            if self._shown is self._lam:  # the user keeps that array unchanged
                 self._lam = aligned_empty(self._shown.shape, self.dtype)
                 self._lam[:] = self._shown
             self._shown = None
             before, eta_sums = self.sums, self._eta_sums
             self._own_arrays()
             steps = (self._steps[0], self._steps[1] * (1.0 - rho))
-            # interrupted, it is a step without statistics
+            # if interrupted here, it was a step without statistics
             self._sums, self._steps = None, steps
             sums = self._move_rows(self._lam, *steps, words, statistics, amount)
             self._sums = eta_sums + (1.0 - rho) * (before - eta_sums) + amount * sums
             if steps[1] < FORGOTTEN:
                 self.catch_up()
         else:
-            self.catch_up()  # pending steps lead to the prior that was in force
+            self.catch_up()  # pending steps use the old prior
             self._own_arrays()
             if self._shown is not self._lam:
                 self._shown = None
@@ -362,7 +363,7 @@ class Topics:
             self._note_rows()
 
     def _own_arrays(self) -> None:
-        """Copy what was loaded from a memory map that one may not write to."""
+        """Copy arrays that were loaded from a read-only memory map."""
         if not self._lam.flags.writeable:
             self._lam = self._lam.copy()
         if not self._steps[0].flags.writeable:
@@ -408,7 +409,10 @@ class Topics:
         return sums
 
     def eta_rows(self, dtype: Any, tempering: Tempering = UNTEMPERED) -> NDArray:
-        """eta as a (V, K) array with contiguous rows; a scalar is one row seen V times."""
+        """eta as a (V, K) array with contiguous rows.
+
+        A scalar is broadcast; it takes the memory of one row.
+        """
         b = float(np.mean(tempering.inverse)) if tempering.form == "posterior" else 1.0
         shape = (self.n_features, self.n_topics)
         if self.eta.ndim == 0:
@@ -425,5 +429,5 @@ class Topics:
         self.lock = threading.RLock()
 
 
-#: What a copy works out again.
+#: Attributes that a copy computes again.
 _NOT_PICKLED = ("_shown", "_shown_sums", "_eta_kept", "lock")

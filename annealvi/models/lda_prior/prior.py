@@ -147,9 +147,9 @@ class LDAPrior:
         r"""Compute log E S of the explicit form at each b, in closed form.
 
         The moments of the Dirichlet distribution give E theta_k^b = B(A, b) / B(alpha_k, b)
-        with A = sum_k alpha_k, and likewise for beta.  Minus the derivative at b = 1 is the
-        model's own energy per word, H(1) = psi(K alpha + 1) - psi(alpha + 1) + psi(V eta + 1)
-        - psi(eta + 1).
+        with A = sum_k alpha_k, and likewise for beta.  Minus the derivative at b = 1 is -L per
+        word, where L is the mean energy of documents that the prior generates: H(1) =
+        psi(K alpha + 1) - psi(alpha + 1) + psi(V eta + 1) - psi(eta + 1).
 
         Parameters
         ----------

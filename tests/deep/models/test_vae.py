@@ -8,7 +8,8 @@ import torch
 from scipy.special import logsumexp
 from torch.distributions import Normal, kl_divergence
 
-from annealvi.deep.estimators.vae import VariationalAutoencoder
+from annealvi import Fixed
+from annealvi.deep.estimators.vae import VariationalAutoencoder, negative_bound
 from annealvi.deep.models.vae import AutoencoderNetwork, ReLUStack, never_positive
 from annealvi.deep.noise import Noise
 from annealvi.deep.penalties import STATISTICS, ProximityPenalty
@@ -99,7 +100,8 @@ def test_a_penalty_moves_the_encoder_alone(x, name):
             max_iter=1,
             random_state=0,
         ).fit(x)
-        net, objective = vae.network_, vae._objective(vae.network_, x, Noise(8))
+        net = vae.network_
+        objective = negative_bound(net, x, Noise(8), temperature=Fixed(), calibration=0.0)
         net.zero_grad(set_to_none=True)
         objective(torch.arange(9), 0).loss.backward()
         gradients.append({key: value.grad for key, value in net.named_parameters()})
@@ -115,10 +117,9 @@ def test_a_penalty_moves_the_encoder_alone(x, name):
 def test_steps_of_a_chain_follow_the_objectives(x, calibration):
     from annealvi.deep.objectives import hvi_elbo, loss_calibrated
 
-    vae = VariationalAutoencoder(3, hidden=(7, 5), n_transitions=3, calibration=calibration)
     net = network(n_transitions=3)
     context, noise = net.encoder(x), Noise(4)
-    bound, elbo = vae._chain_bound(net, x, context, noise, 1.5)
+    bound, elbo = net.chain_bound(x, context, noise, temperature=1.5, calibration=calibration)
     again = Noise(4)
     epsilon = net.chain.draw_noise(9, again)
     expected, path = loss_calibrated(

@@ -136,7 +136,7 @@ def test_weights_of_topics_that_have_moved_on_are_let_go(counts):
     weights = weakref.ref(*model.documents._weights.values())
     local = model.local_step(Batch(counts, slice(0, 60)), Tempering())
     model.global_step(local.statistics, 0.5, 1.0, Tempering())
-    model.end_fit()
+    model.release_buffers()
     assert weights() is None
 
 

@@ -84,7 +84,7 @@ def test_distances_against_loops():
 
 def test_a_sample_of_a_large_corpus(monkeypatch):
     monkeypatch.setattr("annealvi.models.lda.seeds.LEAST_SAMPLE", 20)
-    monkeypatch.setattr("annealvi.models.lda.seeds.SAMPLE_A_TOPIC", 5)
+    monkeypatch.setattr("annealvi.models.lda.seeds.SAMPLE_PER_TOPIC", 5)
     X, _ = disjoint(n_each=40)
     for n_topics, size in ((2, 20), (K, 30)):
         sample = np.random.RandomState(4).choice(240, size, replace=False)

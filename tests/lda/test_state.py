@@ -1,0 +1,119 @@
+"""The state of a fit: made of what can be written to a file, and all that a fit is."""
+
+import pickle
+from types import NoneType
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from scipy import sparse
+
+from annealvi import LocalVariational, TemperedLDA, Variational
+from annealvi.lda.defaults import resolve
+from annealvi.lda.state import LDAState
+
+PLAIN = (NoneType, bool, int, float, str, np.generic, np.dtype, np.random.RandomState)
+
+
+def odd_parts(value, way="state", seen=None):
+    """What is neither a plain value nor an object of ours made of these."""
+    seen = set() if seen is None else seen
+    if isinstance(value, PLAIN) or id(value) in seen:
+        return []
+    seen.add(id(value))
+    if isinstance(value, np.ndarray):
+        return [way] if value.dtype.kind == "O" else []
+    if sparse.issparse(value):
+        return []
+    if isinstance(value, dict):
+        parts = value.items()
+    elif isinstance(value, (list, tuple)):
+        parts = enumerate(value)
+    elif type(value).__module__.startswith("annealvi.") and not isinstance(value, TemperedLDA):
+        parts = value.__getstate__().items()
+    else:
+        return [f"{way}: {type(value).__name__}"]
+    return [odd for name, part in parts for odd in odd_parts(part, f"{way}.{name}", seen)]
+
+
+@pytest.mark.filterwarnings("ignore:The learned temperature did not cool")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"temperature": Variational(), "doc_topic_prior": "learn"},
+        {"temperature": LocalVariational(normaliser="corpus")},
+        {"validation_fraction": 0.2, "n_init": 2},
+        {"preset": "sklearn", "init": "random"},
+    ],
+)
+def test_a_state_is_made_of_plain_values(counts, parameters):
+    lda = TemperedLDA(3, max_iter=2, random_state=0, callback=lambda *args: None, **parameters)
+    lda.fit(counts)
+    assert odd_parts(vars(lda)["_state"]) == []
+    lda.partial_fit(counts)
+    assert odd_parts(vars(lda)["_state"]) == []
+
+
+def test_what_is_looked_for_is_found():
+    assert odd_parts({"a": [lambda: 1], "b": TemperedLDA()}) == [
+        "state.a.0: function",
+        "state.b: TemperedLDA",
+    ]
+
+
+def test_an_estimator_has_parameters_and_a_state(counts):
+    lda = TemperedLDA(3, max_iter=2, random_state=0)
+    parameters = set(lda.get_params())
+    lda.fit(counts)
+    assert set(vars(lda)) - parameters == {"_state", "n_features_in_"}
+
+
+def test_a_state_answers_without_an_estimator(counts):
+    lda = TemperedLDA(3, max_iter=2, random_state=0).fit(counts)
+    state = pickle.loads(pickle.dumps(vars(lda)["_state"]))
+    assert_array_equal(state.infer(counts), lda.transform(counts, normalize=False))
+    assert state.elbo(counts) == lda.score(counts)
+    assert state.perplexity(counts) == lda.perplexity(counts)
+    assert_array_equal(state.document_temperatures(counts), lda.document_temperatures(counts))
+
+
+def test_a_state_that_goes_on_is_a_stream(counts):
+    """As partial_fit would, with nothing of the estimator's but its settings."""
+    lda = TemperedLDA(3, random_state=0, batch_size=20, total_samples=120, temperature=1)
+    lda.partial_fit(counts)
+    settings = resolve(lda.get_params(), 120)
+    state = pickle.loads(pickle.dumps(vars(lda)["_state"]))
+    assert isinstance(state, LDAState)
+    state.model.set_corpus(counts, 120)
+    state.resume(settings, n_threads=1)
+    state.make_passes(
+        counts,
+        batch_size=20,
+        n_passes=1,
+        population=120,
+        step_size=settings.step_size(None),
+        on_step=state.after_step,
+    )
+    lda.partial_fit(counts)
+    assert_array_equal(state.model.topics.components, lda.components_)
+    assert state.monitor.step == lda.n_batch_iter_ - 1
+
+
+def test_starts_share_nothing(counts):
+    """The best start is kept whole; the estimator's parameters are not touched."""
+    lda = TemperedLDA(3, max_iter=2, n_init=3, n_jobs=2, random_state=0).fit(counts)
+    assert lda.n_jobs == 2 and len(lda.init_scores_) == 3
+    assert lda.bound_ == lda.init_scores_.min()
+
+
+def test_assigned_topics_leave_copies_alone(counts):
+    lda = TemperedLDA(3, max_iter=2, random_state=0).fit(counts)
+    old = vars(lda)["_state"]
+    before, view = lda.transform(counts), lda.components_
+    lda.components_ = np.array(lda.components_) + 1.0
+    assert vars(lda)["_state"] is not old
+    assert_array_equal(old.model.topics.components, view)
+    theta = old.infer(counts)
+    assert_array_equal(theta / theta.sum(axis=1)[:, None], before)
