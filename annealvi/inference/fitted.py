@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from annealvi.inference.algorithm import Monitor
-from annealvi.temperature.base import Temperature
 from annealvi.temperature.variational import Variational
 
 
-class State(Protocol):
-    """The parts of a fit's state that this module needs.
-
-    Attributes
-    ----------
-    monitor : Monitor
-    temperature : Temperature
-        The planned temperature, with what it has learned.
-    """
-
-    monitor: Monitor
-    temperature: Temperature
-
-
 class Fitted:
-    """The fitted attributes that follow from a state, which `fit` leaves in ``_state``."""
+    """The fitted attributes that follow from a state, which `fit` leaves in ``_state``.
+
+    A state has a ``monitor``, and a planned ``temperature`` with what it has learned.
+    """
 
     _state: Any
 

@@ -176,6 +176,7 @@ class TemperedLDA(FittedLDA):
         there, with what it has learned so far.  ``monitor`` has ``step``, ``passes``,
         ``temperature``, ``seconds``, and ``record(name=value)``, which writes a value into
         `history_`.  Raise ``StopIteration`` to end the fit, including the remaining starts.
+        Parameters that are set there take effect at the next fit.
 
     The documents' local step
 
@@ -473,7 +474,7 @@ class TemperedLDA(FittedLDA):
                 keep_gamma=keep_gamma,
                 n_threads=n_threads(self.n_jobs),
                 callback=self._callback(),
-                take=self._take,
+                adopt=self._adopt,
                 commit=commit,
             )
         # the warning points to the caller, past the method and scikit-learn's wrapper
@@ -481,7 +482,7 @@ class TemperedLDA(FittedLDA):
         best.conclude(n_threads(self.n_jobs))
         return best.evaluation.gamma
 
-    def _take(self, state: LDAState) -> None:
+    def _adopt(self, state: LDAState) -> None:
         """Set the state of the fit."""
         self._state = state
 

@@ -197,11 +197,11 @@ class LDARun:
         self.in_callback = True
         try:
             self.task.callback(self.state.monitor)
+            self.state.after_callback()
         except StopIteration:
             self.stopped, self.in_callback = True, False
             raise
         self.in_callback = False
-        self.state.after_callback()
 
 
 def fit_best(
@@ -212,7 +212,7 @@ def fit_best(
     keep_gamma: bool,
     n_threads: int,
     callback: Callable[[Monitor], None] | None,
-    take: Callable[[LDAState], None],
+    adopt: Callable[[LDAState], None],
     commit: Callable[[], None],
 ) -> LDARun:
     """Fit from every start, and set the estimator's state to the best.
@@ -232,7 +232,7 @@ def fit_best(
         Number of threads for all starts together.
     callback : callable or None
         Called with the monitor after each step.
-    take : callable
+    adopt : callable
         Sets the estimator's state: to the best start and, with a callback, to each that begins.
     commit : callable
         Called when this state must survive a later error.
@@ -260,7 +260,7 @@ def fit_best(
     )
 
     def show(run: LDARun) -> None:
-        take(run.state)
+        adopt(run.state)
 
     def salvage(run: LDARun) -> None:
         show(run)

@@ -214,36 +214,33 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     @components_.setter
     def components_(self, value: ArrayLike) -> None:
-        owner = type(self).__name__
-        value = np.asarray(value)
-        first = not self.__sklearn_is_fitted__()
+        owner, value = type(self).__name__, np.asarray(value)
+        state: LDAState | None = vars(self).get("_state")
+        if state is not None and state.model.training is not None:
+            # a callback edits the topics of a running fit
+            model = state.model
+            shape = (model.n_topics, model.n_features)
+            model.topics.assign(check_topics(value, "components_", owner, shape, model.dtype))
+            state.results.sample = None
+            return
         n_topics = value.shape[0] if value.ndim else self.n_components
-        n_features = value.shape[-1] if value.ndim and first else 0
+        n_features = value.shape[-1] if value.ndim and state is None else 0
         n_features = getattr(self, "n_features_in_", n_features)
         dtype = value.dtype if value.dtype in FLOATS else np.dtype(np.float64)
-        dtype = dtype if first else self._state.model.dtype
+        dtype = dtype if state is None else state.model.dtype
         value = check_topics(value, "components_", owner, (n_topics, n_features), dtype)
-        if not first:
-            model = self._state.model
-            if model.training is not None and value.shape == (model.n_topics, model.n_features):
-                model.topics.assign(value)  # a callback edits the topics of a running fit
-                self._state.results.sample = None
-                return
         with unchanged_on_error(self):
-            self._go_on_from(value, first)
+            self._go_on_from(value, dtype)
 
-    def _go_on_from(self, components: NDArray, first: bool) -> None:
+    def _go_on_from(self, components: NDArray, dtype: np.dtype) -> None:
         """Use given topics as if a fit had found them."""
         self._validate_params()  # settings follow from them
         settings = self._resolved(components.shape[0])
         wanted, threads = self._wanted_temperature(settings), n_threads(self.n_jobs)
-        if not first:
+        if self.__sklearn_is_fitted__():
             self._state = self._state.moved_to(components, settings, threads)
             return
-        rng = check_random_state(self.random_state)
-        owner, dtype = type(self).__name__, components.dtype
-        if dtype not in FLOATS:
-            dtype = np.dtype(np.float64)
+        rng, owner = check_random_state(self.random_state), type(self).__name__
         state = LDAState.at_topics(owner, components, settings, rng, threads, dtype)
         planned = state.plan(wanted, None, self.total_samples / settings.batch_size)
         state.follow(wanted, planned)

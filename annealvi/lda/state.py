@@ -275,7 +275,8 @@ class LDAState:
         self._show_learned_priors()
 
     def after_callback(self) -> None:
-        """Use the priors that the callback has assigned."""
+        """Check the priors that the callback has assigned; learned ones go on from them."""
+        self.check_priors()
         if self.model.learned_priors is not None:
             self.use_priors()
 

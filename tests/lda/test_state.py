@@ -117,3 +117,23 @@ def test_assigned_topics_leave_copies_alone(counts):
     assert_array_equal(old.model.topics.components, view)
     theta = old.infer(counts)
     assert_array_equal(theta / theta.sum(axis=1)[:, None], before)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("components_", np.ones((4, 41)), "must be an array of numbers of shape \\(3, 41\\)"),
+        ("doc_topic_prior_", -1.0, "'doc_topic_prior_' parameter of TemperedLDA must be positive"),
+    ],
+)
+def test_a_wrong_assignment_in_a_callback_is_the_users_error(counts, name, value, message):
+    """It is raised at once, and the fit is left as it was at that step."""
+
+    def callback(estimator, monitor):
+        if monitor.step == 2:
+            setattr(estimator, name, value)
+
+    lda = TemperedLDA(3, batch_size=20, random_state=0, callback=callback)
+    with pytest.raises(ValueError, match=message):
+        lda.fit(counts)
+    assert lda.n_batch_iter_ == 3 and lda.components_.shape == (3, 41)
