@@ -71,7 +71,7 @@ def parser(description: str, iterations: int, output: str) -> argparse.ArgumentP
 def parse(
     parser: argparse.ArgumentParser, argv: Sequence[str] | None, **full: int
 ) -> argparse.Namespace:
-    """Parse the arguments; with --full, these are the defaults."""
+    """Parse the arguments; with --full, `full` has the defaults."""
     if parser.parse_known_args(argv)[0].full:
         parser.set_defaults(**full)
     return parser.parse_args(argv)
@@ -79,7 +79,7 @@ def parse(
 
 # ------------------------------------------------------------- methods of a comparison
 
-#: k0 (None: |ELBO| of the first minibatch) and gamma, by what k0 is called.
+#: From a label of k0 to k0 (None: |ELBO| of the first minibatch) and gamma.
 Magnitudes = dict[str, tuple[float | None, float]]
 PLAIN, ANNEALED = "VI", "annealing"
 
@@ -97,8 +97,8 @@ def method_options(
 ) -> Run:
     """Return the parameters `temperature` or `proximity` of a method.
 
-    Annealing needs k0 before the fit: `first_elbo` is the ELBO of the first minibatch, which
-    the penalties find for themselves.
+    Annealing needs k0 before the fit: `first_elbo` is the ELBO of the first minibatch.
+    The penalties compute it themselves.
     """
     name, _, k = method.rpartition(", ")
     if not name:
@@ -123,7 +123,7 @@ def of_method(runs: Iterable[Run], name: str, k: str) -> list[Run]:
 def watcher(
     iterations: int, points: int, measure: Callable[[Any], dict[str, float]]
 ) -> Callable[[Any, Monitor], None]:
-    """Return a callback that measures the estimator about so many times along a fit."""
+    """Return a callback that measures the estimator about `points` times along a fit."""
     every = max(1, iterations // points)
 
     def watch(estimator: Any, monitor: Monitor) -> None:
@@ -171,7 +171,7 @@ def histogram(draws: NDArray, energy: Energy) -> NDArray:
 
 
 def show(ax: Any, density: NDArray, energy: Energy, largest: float) -> None:
-    """Draw a density on the grid; the square root of the scale shows small modes."""
+    """Draw a density on the grid; a square-root colour scale lets small modes show."""
     span, norm = (-energy.extent, energy.extent) * 2, PowerNorm(0.5, 0, largest)
     ax.imshow(density.T, origin="lower", extent=span, norm=norm, cmap="Purples")
     ax.set(xticks=[], yticks=[])

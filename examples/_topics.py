@@ -61,7 +61,7 @@ def load(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> Prob
 
 
 def fit(problem: Problem, temperature: Temperature, points: int, **options: Any) -> TemperedLDA:
-    """Fit once, with a learning curve of so many points in ``history_``."""
+    """Fit once, with a learning curve of `points` points in ``history_``."""
     n_passes = problem.settings["max_iter"]
     return TemperedLDA(
         **problem.settings,
@@ -76,7 +76,7 @@ def fit(problem: Problem, temperature: Temperature, points: int, **options: Any)
 
 
 def held_out_limits(fits: Iterable[TemperedLDA], below: float, above: float) -> tuple[float, float]:
-    """Return limits for held-out curves; their beginnings would hide their ends.
+    """Return limits for held-out curves that leave out the low beginnings, to tell ends apart.
 
     The room below the worst end and above the best value is given in parts of the distance
     between these two.

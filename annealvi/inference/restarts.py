@@ -66,8 +66,9 @@ def fit_starts(
         Number of runs at a time.
     salvage : callable
         Called before an interrupt or an error in the user's callback is raised again.  It gets
-        the best finished run or, if there is none, an unfinished one that has made a step.  It
-        is not called if there is neither.  After other errors nothing is kept.
+        the best run so far, of those that have ended or made a step; the goodness of an
+        unfinished run may be -infinity.  It is not called if there is none.  After other
+        errors nothing is kept.
     on_begin : callable, optional
         Called with each run before it is fitted; only used with one worker.
 

@@ -250,8 +250,8 @@ class Variational(Learned):
     def observe(self, local: LocalStep, scale: float) -> None:
         """Update q(y) and T from the energy of a step.
 
-        These are variational tempering's updates of the temperature (Mandt et al. 2016, Eqs. 6
-        to 9, with the damping added); the local step and the global step have the other ones.
+        With the local and the global step these are the updates of variational tempering
+        (Mandt et al. 2016, Eqs. 6 to 9), with the damping added.
         """
         if not self._learns():
             return
