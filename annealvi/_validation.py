@@ -165,6 +165,37 @@ def check_prior(
     return float(array) if array.ndim == 0 else array.astype(np.float64)
 
 
+def check_priors(
+    alpha: ArrayLike | None,
+    eta: ArrayLike | None,
+    owner: str,
+    shape: tuple[int, int],
+    dtype: np.dtype,
+    *,
+    suffix: str = "",
+    default: float | None = None,
+) -> tuple[float | NDArray[np.float64], float | NDArray[np.float64]]:
+    """The two priors of LDA, `doc_topic_prior` and `topic_word_prior`; see `check_prior`.
+
+    Parameters
+    ----------
+    alpha, eta : None, float or array-like
+    owner : str
+    shape : tuple of int
+        Topics K and words V.
+    dtype : dtype
+    suffix : str
+        Follows the names in the message: ``"_"`` for fitted attributes.
+    default : float, optional
+    """
+    K, V = shape
+    first, second = (f"{name}{suffix}" for name in ("doc_topic_prior", "topic_word_prior"))
+    return (
+        check_prior(alpha, first, owner, ((K,),), dtype, default=default),
+        check_prior(eta, second, owner, ((V,), (K, V)), dtype, default=default),
+    )
+
+
 def check_topics(
     value: ArrayLike, name: str, owner: str, shape: tuple[int, int], dtype: np.dtype
 ) -> NDArray:

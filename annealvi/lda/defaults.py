@@ -13,7 +13,14 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from annealvi.inference import LinearDecay, RobbinsMonro, full_step
 from annealvi.models.lda.block import LocalOptions, TopicEstimate
-from annealvi.temperature import Annealed, Fixed, LocalVariational, Temperature, Variational
+from annealvi.temperature import (
+    Annealed,
+    Fixed,
+    LocalVariational,
+    Temperature,
+    Variational,
+    as_temperature,
+)
 
 #: Constraints on each parameter, as scikit-learn checks them.
 CONSTRAINTS: dict[str, Any] = {
@@ -105,6 +112,10 @@ class Settings(NamedTuple):
         if parameters.pop("memory_spans") is not None:  # no such pair gives these steps
             parameters |= {"learning_decay": None, "learning_offset": None}
         return parameters
+
+    def wanted_temperature(self, owner: str) -> Temperature:
+        """The temperature object of the settings; `owner` names the estimator in an error."""
+        return as_temperature(self.temperature, owner, KINDS)
 
     def step_size(self, n_steps: int | None) -> Callable[[int], float]:
         """Return rho(t), t = 1, 2, ..., of a fit of `n_steps` steps, or of a stream if None."""

@@ -436,7 +436,7 @@ class TemperedLDA(FittedLDA):
                 state = LDAState.begin(owner, X, self.n_components, settings, rng, threads)
             else:
                 state = self._state
-            wanted = self._wanted_temperature(settings)
+            wanted = settings.wanted_temperature(type(self).__name__)
             prepare_portion(state, X, settings, self.total_samples, wanted, threads)
             self._state = state
         fit_portion(state, X, settings, self.total_samples, self._callback())

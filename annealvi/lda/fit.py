@@ -15,11 +15,11 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 
 from annealvi.inference import Monitor, fit_starts
-from annealvi.lda.defaults import KINDS, Settings, check_steps, is_open, resolve
+from annealvi.lda.defaults import Settings, check_steps, is_open, resolve
 from annealvi.lda.early_stopping import EarlyStopping, HeldOutDocuments, hold_out
 from annealvi.lda.evaluation import Evaluation, StoppingTest
 from annealvi.lda.state import LDAState, some_documents
-from annealvi.temperature import LocalVariational, Temperature, as_temperature
+from annealvi.temperature import LocalVariational, Temperature
 
 #: With validation, at most this multiple of the usual number of passes.
 PROLONGED = 5
@@ -191,13 +191,9 @@ class LDARun:
     def _on_step(self) -> None:
         if self.halt.is_set():
             raise StopIteration
-        self.state.after_step()
-        if self.task.callback is None:
-            return
-        self.in_callback = True
+        self.in_callback = self.task.callback is not None
         try:
-            self.task.callback(self.state.monitor)
-            self.state.after_callback()
+            self.state.after_step(self.task.callback)
         except StopIteration:
             self.stopped, self.in_callback = True, False
             raise
@@ -336,7 +332,7 @@ def plan_fit(
         held_out=held_out,
         n_topics=parameters["n_components"],
         settings=settings,
-        temperature=as_temperature(settings.temperature, owner, KINDS),
+        temperature=settings.wanted_temperature(owner),
         n_passes=n_passes,
         n_planned=n_planned,
         keep_gamma=keep_gamma,

@@ -21,11 +21,10 @@ from annealvi._validation import (
     unchanged_on_error,
 )
 from annealvi.inference.fitted import Fitted
-from annealvi.lda.defaults import KINDS, Settings, resolve
+from annealvi.lda.defaults import Settings, resolve
 from annealvi.lda.state import LDAState
 from annealvi.metrics.top_words import top_words
 from annealvi.model import Tempering
-from annealvi.temperature import Temperature, as_temperature
 
 
 class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -236,11 +235,12 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         """Use given topics as if a fit had found them."""
         self._validate_params()  # settings follow from them
         settings = self._resolved(components.shape[0])
-        wanted, threads = self._wanted_temperature(settings), n_threads(self.n_jobs)
+        owner, threads = type(self).__name__, n_threads(self.n_jobs)
+        wanted = settings.wanted_temperature(owner)
         if self.__sklearn_is_fitted__():
             self._state = self._state.moved_to(components, settings, threads)
             return
-        rng, owner = check_random_state(self.random_state), type(self).__name__
+        rng = check_random_state(self.random_state)
         state = LDAState.at_topics(owner, components, settings, rng, threads, dtype)
         planned = state.plan(wanted, None, self.total_samples / settings.batch_size)
         state.follow(wanted, planned)
@@ -351,9 +351,6 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         # not get_params, which looks the signature up at every call of partial_fit
         given = vars(self) if n_topics is None else vars(self) | {"n_components": n_topics}
         return resolve(given, int(min(self.total_samples, 2**53)))
-
-    def _wanted_temperature(self, settings: Settings) -> Temperature:
-        return as_temperature(settings.temperature, type(self).__name__, KINDS)
 
     def _prediction_tempering(self, temperature: Any, method: str) -> Tempering:
         """The tempering for a `temperature` parameter of `transform` or `score`."""

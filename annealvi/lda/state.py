@@ -20,7 +20,7 @@ from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.utils import gen_batches
 
-from annealvi._validation import check_prior, check_topics
+from annealvi._validation import check_priors, check_topics
 from annealvi.inference import Monitor, optimise
 from annealvi.lda.defaults import Settings, prior
 from annealvi.model import UNTEMPERED, Tempering
@@ -165,7 +165,7 @@ class LDAState:
         n_threads : int
         dtype : dtype
         """
-        state = cls._of_model(owner, components.shape, dtype, settings)
+        state = cls._of_model(owner, (len(components), components.shape[1]), dtype, settings)
         state.model.topics.assign(components)
         state.model.rng = rng
         state.resume(settings, n_threads)
@@ -173,15 +173,14 @@ class LDAState:
 
     @classmethod
     def _of_model(
-        cls, owner: str, shape: tuple[int, ...], dtype: np.dtype, settings: Settings
+        cls, owner: str, shape: tuple[int, int], dtype: np.dtype, settings: Settings
     ) -> Self:
         """A state with a new model, whose topics are not initialised yet."""
-        K, V = shape
-        alpha = check_prior(settings.doc_topic_prior, "doc_topic_prior", owner, ((K,),), dtype)
-        shapes = ((V,), (K, V))
-        eta = check_prior(settings.topic_word_prior, "topic_word_prior", owner, shapes, dtype)
+        alpha, eta = check_priors(
+            settings.doc_topic_prior, settings.topic_word_prior, owner, shape, dtype
+        )
         estimate = settings.topic_estimate
-        model = LDA(K, V, alpha=alpha, eta=eta, dtype=dtype, topic_estimate=estimate)
+        model = LDA(*shape, alpha=alpha, eta=eta, dtype=dtype, topic_estimate=estimate)
         return cls(owner, model, alpha, eta)
 
     def moved_to(self, components: NDArray, settings: Settings, n_threads: int) -> Self:
@@ -270,15 +269,17 @@ class LDAState:
             if self.monitor.temperature_path:
                 self.monitor.record()
 
-    def after_step(self) -> None:
-        """Update the priors that the user sees with what the step has learned."""
-        self._show_learned_priors()
+    def after_step(self, callback: Callable[[Monitor], None] | None = None) -> None:
+        """Show the priors that the step has learned, and call the user's callback.
 
-    def after_callback(self) -> None:
-        """Check the priors that the callback has assigned; learned ones go on from them."""
-        self.check_priors()
-        if self.model.learned_priors is not None:
-            self.use_priors()
+        Priors that the callback assigns are checked at once; learned ones go on from them.
+        """
+        self._show_learned_priors()
+        if callback is not None:
+            callback(self.monitor)
+            self.check_priors()
+            if self.model.learned_priors is not None:
+                self.use_priors()
 
     def forget_results(self) -> None:
         """Drop the results that hold only at the end of `fit`."""
@@ -309,12 +310,9 @@ class LDAState:
         return used is None or used[0] is not shown[0] or used[1] is not shown[1]
 
     def _checked_priors(self) -> tuple[Prior, Prior]:
-        K, V, dtype = self.model.n_topics, self.model.n_features, self.model.dtype
-        shapes = ((V,), (K, V))
-        return (
-            check_prior(self.doc_topic_prior, "doc_topic_prior_", self.owner, ((K,),), dtype),
-            check_prior(self.topic_word_prior, "topic_word_prior_", self.owner, shapes, dtype),
-        )
+        model, shown = self.model, (self.doc_topic_prior, self.topic_word_prior)
+        shape = (model.n_topics, model.n_features)
+        return check_priors(*shown, self.owner, shape, model.dtype, suffix="_")
 
     def _learn_priors(self, names: tuple[str, ...]) -> None:
         """Set which priors the model learns from now on."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from scipy import sparse
 
@@ -71,13 +72,6 @@ def fit_portion(
     callback : callable or None
         Called with the monitor after each step.
     """
-
-    def on_step() -> None:
-        state.after_step()
-        if callback is not None:
-            callback(state.monitor)
-            state.after_callback()
-
     state.forget_results()
     state.make_passes(
         X,
@@ -85,5 +79,5 @@ def fit_portion(
         n_passes=1,
         population=population,
         step_size=settings.step_size(None),
-        on_step=on_step,
+        on_step=partial(state.after_step, callback),
     )

@@ -28,7 +28,7 @@ from sklearn.utils._param_validation import (
 
 from annealvi._kernels import gemm
 from annealvi._kernels.layout import padded_length, padded_rows
-from annealvi._validation import as_array, check_prior
+from annealvi._validation import as_array, check_priors
 from annealvi.models.dirichlet import centre, log_gamma_variates
 from annealvi.models.lda_prior import exact
 from annealvi.partition.draws import Draws, log_mean_exp
@@ -103,11 +103,8 @@ class LDAPrior:
         K, V = int(n_components), int(n_features)
         double = np.dtype(np.float64)
         self.n_components, self.n_features = K, V
-        self.doc_topic_prior = check_prior(
-            doc_topic_prior, "doc_topic_prior", "LDAPrior", ((K,),), double, default=1 / K
-        )
-        self.topic_word_prior = check_prior(
-            topic_word_prior, "topic_word_prior", "LDAPrior", ((V,), (K, V)), double, default=1 / K
+        self.doc_topic_prior, self.topic_word_prior = check_priors(
+            doc_topic_prior, topic_word_prior, "LDAPrior", (K, V), double, default=1 / K
         )
         self.form = form
         self.document_lengths, self._copies = _distinct_lengths(document_lengths)
