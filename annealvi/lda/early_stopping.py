@@ -144,9 +144,10 @@ class EarlyStopping:
         if self._best is not None:
             step, state.n_passes, topics, priors = self._best
             if step != state.monitor.step:
-                state.model.topics.assign(topics)
-                state.doc_topic_prior, state.topic_word_prior = priors
-                state.use_priors()
+                with state.lock:
+                    state.model.topics.assign(topics)
+                    state.doc_topic_prior, state.topic_word_prior = priors
+                    state.use_priors()
         state.results.validation_score = self.score
 
     def _score(self, state: LDAState) -> float:

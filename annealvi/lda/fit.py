@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 
 from annealvi.inference import Monitor, fit_starts
 from annealvi.lda.defaults import Settings, check_steps, is_open, resolve
+from annealvi.lda.document_temperatures import document_temperatures
 from annealvi.lda.early_stopping import EarlyStopping, HeldOutDocuments, hold_out
 from annealvi.lda.evaluation import Evaluation, StoppingTest
 from annealvi.lda.state import LDAState, some_documents
@@ -186,7 +187,7 @@ class LDARun:
         results.sample = some_documents(X)
         if isinstance(state.temperature, LocalVariational):
             gamma = self.evaluation.gamma
-            results.document_temperatures = state.document_temperatures(X, gamma)
+            results.document_temperatures = document_temperatures(state, X, gamma)
 
     def _on_step(self) -> None:
         if self.halt.is_set():

@@ -8,6 +8,7 @@ can be copied, written to a file or sent to another process.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -16,10 +17,9 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.special import softmax
 from sklearn.base import clone
-from sklearn.utils import gen_batches
 
+from annealvi._threads import Lock, shallow
 from annealvi._validation import check_priors, check_topics
 from annealvi.inference import Monitor, optimise
 from annealvi.lda.defaults import Settings, prior
@@ -27,12 +27,9 @@ from annealvi.model import UNTEMPERED, Tempering
 from annealvi.models.lda import LDA
 from annealvi.models.lda.learned_priors import LearnedPriors
 from annealvi.temperature import Fixed, Temperature
-from annealvi.temperature.local import SCORE_GRID
 
 #: Number of documents over which the log partition function of a word is averaged.
 CORPUS_SAMPLE = 512
-#: Number of documents scored at a time.
-SCORE_BLOCK = 4096
 
 Prior = float | NDArray[np.float64]
 
@@ -96,6 +93,40 @@ class LDAState:
     #: The priors that the model has, and those that the temperature was attached with.
     _in_use: tuple[Prior, Prior] | None = field(default=None, init=False)
     _attached: tuple[Prior, Prior] | None = field(default=None, init=False)
+
+    # ------------------------------------------------------- copies for other threads
+
+    @property
+    def lock(self) -> Lock:
+        """Held while a step changes the fit, and while a copy of it is made."""
+        return self.model.topics.lock
+
+    def view(self) -> Self:
+        """Return the fit as it is between two steps, for a reader in any thread.
+
+        Its model does not change.  The arrays are shared until the next step, which leaves them
+        to the view if that is still in use.
+        """
+        with self.lock:
+            self.use_priors()
+            self._show_learned_priors()
+            seen = shallow(self)
+            seen.model, seen.results = self.model.copy(), shallow(self.results)
+            return seen
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fit as it is between two steps, for copies and pickles."""
+        with self.lock:
+            self._show_learned_priors()
+            model = self.model.copy()
+            model.rng = copy.deepcopy(model.rng)
+            return vars(self) | {
+                "model": model,
+                # it refers to the model
+                "temperature": copy.deepcopy(self.temperature, {id(self.model): model}),
+                "monitor": self.monitor.copy(),
+                "results": replace(self.results),
+            }
 
     # ------------------------------------------------------------------ beginning
 
@@ -213,12 +244,13 @@ class LDAState:
     def resume(self, settings: Settings, n_threads: int) -> None:
         """Apply the settings and the current priors to the model."""
         model = self.model
-        model.documents.options = settings.local_options()
-        model.topics.estimate = settings.topic_estimate
-        model.topics.n_threads = n_threads
-        self._learn_priors(settings.learned)
-        model.topics.notice_writes()
-        self.use_priors()
+        with self.lock:
+            model.documents.options = settings.local_options()
+            model.topics.estimate = settings.topic_estimate
+            model.topics.n_threads = n_threads
+            self._learn_priors(settings.learned)
+            model.topics.notice_writes()
+            self.use_priors()
         priors = self.doc_topic_prior, self.topic_word_prior
         if self._attached is not None and not all(map(np.array_equal, priors, self._attached)):
             self.temperature.attach(model)  # log C was computed with other priors
@@ -262,6 +294,7 @@ class LDAState:
                 step_size=step_size,
                 on_step=on_step,
                 after_pass=after_pass,
+                changing=self.lock,
             )
         finally:
             self.model.release_buffers()
@@ -300,9 +333,10 @@ class LDAState:
 
     def use_priors(self) -> None:
         """Hand the priors to the model, if the user has assigned others; see `check_priors`."""
-        if self._priors_assigned():
-            self.model.set_priors(*self._checked_priors())
-            self._in_use = self.doc_topic_prior, self.topic_word_prior
+        with self.lock:
+            if self._priors_assigned():
+                self.model.set_priors(*self._checked_priors())
+                self._in_use = self.doc_topic_prior, self.topic_word_prior
 
     def _priors_assigned(self) -> bool:
         """Whether the priors are others than the model has."""
@@ -328,14 +362,15 @@ class LDAState:
     def _show_learned_priors(self) -> None:
         """Take the learned priors from the model, unless the user has assigned others."""
         model = self.model
-        if model.learned_priors is None or self._priors_assigned():
-            return
-        if np.any(model.alpha != self.doc_topic_prior):
-            self.doc_topic_prior = np.array(model.alpha)
-        if np.any(model.eta != self.topic_word_prior):
-            self.topic_word_prior = float(model.eta)
-        # log C is recomputed when the user sets a prior, not after each learned step
-        self._in_use = self._attached = self.doc_topic_prior, self.topic_word_prior
+        with self.lock:
+            if model.learned_priors is None or self._priors_assigned():
+                return
+            if np.any(model.alpha != self.doc_topic_prior):
+                self.doc_topic_prior = np.array(model.alpha)
+            if np.any(model.eta != self.topic_word_prior):
+                self.topic_word_prior = float(model.eta)
+            # log C is recomputed when the user sets a prior, not after each learned step
+            self._in_use = self._attached = self.doc_topic_prior, self.topic_word_prior
 
     # ----------------------------------------------------------------- questions
 
@@ -430,40 +465,6 @@ class LDAState:
         """exp(-ELBO per word) at T = 1; parameters as for :meth:`elbo`."""
         elbo = self.elbo(X, given=given, population=population, n_threads=n_threads)
         return perplexity_of(elbo, X, population)
-
-    def document_temperatures(
-        self,
-        X: sparse.csr_matrix,
-        gamma: NDArray | None = None,
-        *,
-        n_threads: int | None = None,
-    ) -> NDArray[np.float64]:
-        """See :meth:`annealvi.TemperedLDA.document_temperatures`."""
-        sample = some_documents(X) if self.results.sample is None else self.results.sample
-        corpus = self._mean_log_partition(sample, n_threads)
-        temperatures = np.empty(X.shape[0])
-        for rows in gen_batches(X.shape[0], SCORE_BLOCK):
-            some = X[rows]
-            energy = self.model.documents.energies(
-                some,
-                self.infer(some, n_threads=n_threads) if gamma is None else gamma[rows],
-                n_threads=n_threads,
-            )
-            n_words = np.asarray(some.sum(axis=1, dtype=np.float64)).ravel()
-            scores = energy[:, None] * SCORE_GRID - n_words[:, None] * corpus
-            # no matrix product: its roundings depend on how many documents there are
-            mean = np.sum(softmax(scores, axis=1) * SCORE_GRID, axis=1)
-            temperatures[rows] = np.where(n_words > 0, 1.0 / mean, np.nan)
-        return temperatures
-
-    def _mean_log_partition(
-        self, X: sparse.csr_matrix, n_threads: int | None
-    ) -> NDArray[np.float64]:
-        """log C(b) per word, averaged over documents."""
-        log_c = self.model.documents.posterior_log_partition(
-            SCORE_GRID, X, self.infer(X, n_threads=n_threads), n_threads=n_threads
-        )
-        return log_c / (X.sum(dtype=np.float64) or 1.0)
 
 
 def some_documents(X: sparse.csr_matrix) -> sparse.csr_matrix:

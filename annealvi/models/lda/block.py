@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 from annealvi._kernels import lda as kernels
 from annealvi._kernels import special
 from annealvi._kernels.layout import aligned_empty, padded_length, padded_rows
+from annealvi._threads import brief_lock
 
 #: Bytes for a document's rows of the topics that it still uses: about the level 2 cache.
 PACKED_BYTES = 1 << 19
@@ -109,6 +110,9 @@ class TopicWeights:
     Unless `exact`, row v is divided by exp(b log_scale_v), which is about its largest element,
     so that its elements do not overflow and do not all underflow.
 
+    Several threads may read the rows while another one computes more, because rows that are up
+    to date are not written again.
+
     Parameters
     ----------
     n_features, width : int
@@ -117,6 +121,7 @@ class TopicWeights:
     """
 
     def __init__(self, n_features: int, width: int, dtype: DTypeLike) -> None:
+        self._lock = brief_lock()
         self.values = aligned_empty((n_features, width), dtype)
         self.logs = np.empty((0, 0), dtype=dtype)  # E log beta - log_scale, once it is needed
         self.log_scale = np.empty(n_features, dtype=dtype)
@@ -151,6 +156,20 @@ class TopicWeights:
         want_logs: bool = False,
     ) -> None:
         """Bring the rows of some words up to date."""
+        with self._lock:
+            self._refresh(words, topics, topic_sums, estimate, b, exact, n_threads, want_logs)
+
+    def _refresh(
+        self,
+        words: NDArray[np.int64],
+        topics: Rows,
+        topic_sums: NDArray[np.float64],
+        estimate: TopicEstimate,
+        b: float,
+        exact: bool,
+        n_threads: int,
+        want_logs: bool,
+    ) -> None:
         if want_logs and not self.logs.size:
             self.logs = aligned_empty(self.values.shape, self.values.dtype)
             self.outdate()
@@ -183,6 +202,9 @@ class TopicWeights:
 
 class Workspace:
     """The buffers that the kernels write to; they are kept as long as they are large enough.
+
+    A workspace is used by one call at a time: that of the training steps by the thread that
+    makes them, and each other call makes its own.
 
     Parameters
     ----------
@@ -267,6 +289,8 @@ class Local(NamedTuple):
 class Training(NamedTuple):
     """The buffers of training steps, kept from the first step to the last.
 
+    They belong to the one thread that makes these steps.
+
     Parameters
     ----------
     weights : TopicWeights
@@ -277,6 +301,11 @@ class Training(NamedTuple):
     weights: TopicWeights
     work: Workspace
     statistics: Statistics
+
+    @classmethod
+    def empty(cls, n_features: int, width: int, dtype: DTypeLike, n_threads: int) -> Training:
+        shape = n_features, width, dtype
+        return cls(TopicWeights(*shape), Workspace(*shape, n_threads), Statistics.empty(*shape))
 
 
 class Call(NamedTuple):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-from typing import Any
+import weakref
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from annealvi._kernels import bounds, special
 from annealvi._kernels import lda as kernels
 from annealvi._kernels.layout import aligned_empty, padded_length
+from annealvi._threads import brief_lock, shallow
 from annealvi.model import UNTEMPERED, Tempering
 from annealvi.models.lda.block import (
     Rows,
@@ -36,6 +37,10 @@ class Topics:
     merely move towards the prior.  They are updated later, when they are needed (see
     :meth:`step`).
 
+    One thread at a time makes steps.  Others read a :meth:`copy`, which shares the arrays.  A
+    change of the topics leaves these arrays to the copies, if there are any, and goes on in
+    new ones.  So nobody waits for a reader, and a reader never sees half a step.
+
     Parameters
     ----------
     n_topics, n_features : int
@@ -58,6 +63,10 @@ class Topics:
         it has changed.
     replaced : int
         Grows when lambda changes other than by a step: by assignment or by the user's writes.
+    lock : RLock
+        Held while the topics change, and while a copy of them is made.
+    weights : dict
+        Filled with what follows from the topics, which copies share; new after each change.
     """
 
     def __init__(
@@ -69,7 +78,7 @@ class Topics:
         n_threads: int = 1,
         estimate: TopicEstimate = "variational",
     ) -> None:
-        self.lock = threading.RLock()  # several threads may transform
+        self._start_alone()
         self.n_topics = n_topics
         self.n_features = n_features
         self.eta = np.array(eta, dtype=np.float64)
@@ -84,15 +93,38 @@ class Topics:
         self._estimate: TopicEstimate = estimate
         self._sums: NDArray[np.float64] | None = None
         self.version = self.replaced = 0
+        self.weights: dict[Any, TopicWeights] = {}
         #: The array last returned to the user, and its checksums, to detect writes.
         self._shown: NDArray | None = None
         self._shown_sums = np.empty(0)
 
+    def _start_alone(self) -> None:
+        """Share arrays with no other topics."""
+        self.lock = brief_lock()
+        #: All living topics that share the arrays of these, and these.
+        self._sharing = weakref.WeakSet([self])
+
+    def _changed(self) -> None:
+        """Mark the values that follow from single rows of lambda as outdated."""
+        self.version += 1
+        self.weights = {}
+
     def _was_replaced(self) -> None:
         """Mark all values derived from lambda as outdated."""
         self._sums = None
-        self.version += 1
+        self._changed()
         self.replaced += 1
+
+    def copy(self) -> Self:
+        """Return the topics as they are now; arrays are shared until one of the two changes."""
+        with self.lock:
+            self.notice_writes()
+            _ = self.sums, self.rows()  # computed once for all copies
+            copied = shallow(self)
+            copied.lock = brief_lock()
+            copied._shown, copied._shown_sums = None, np.empty(0)
+            self._sharing.add(copied)
+            return copied
 
     @property
     def estimate(self) -> TopicEstimate:
@@ -103,7 +135,7 @@ class Topics:
     def estimate(self, value: TopicEstimate) -> None:
         if value != self._estimate:
             self._estimate = value
-            self.version += 1
+            self._changed()
             self.replaced += 1
 
     def set_eta(self, eta: ArrayLike) -> None:
@@ -123,13 +155,13 @@ class Topics:
 
     @property
     def lam(self) -> NDArray:
-        decay, now = self._steps
-        if now == 1:
-            return self._lam
-        lam = aligned_empty(self._lam.shape, self.dtype)
-        lam[:] = self._lam
-        self._move_rows(lam, decay.copy(), now, np.arange(self.n_features))
-        return lam
+        with self.lock:
+            decay, now = self._steps
+            if now == 1:
+                return self._lam
+            lam = self._copied()
+            self._move_rows(lam, decay.copy(), now, np.arange(self.n_features))
+            return lam
 
     @property
     def components(self) -> NDArray:
@@ -139,12 +171,13 @@ class Topics:
 
     def rows(self) -> Rows:
         """lambda as it is stored, with its pending steps."""
-        if self._eta_kept is None:
-            self._eta_kept = self.eta_rows(self.dtype)
-            topics = self.eta if self.eta.ndim == 2 else self.eta.reshape(1, -1)
-            of_words = self.n_features if self.eta.ndim == 0 else 1
-            self._eta_sums = of_words * topics.sum(axis=1)
-        return Rows(self._lam, self._eta_kept, *self._steps)
+        with self.lock:
+            if self._eta_kept is None:
+                self._eta_kept = self.eta_rows(self.dtype)
+                topics = self.eta if self.eta.ndim == 2 else self.eta.reshape(1, -1)
+                of_words = self.n_features if self.eta.ndim == 0 else 1
+                self._eta_sums = of_words * topics.sum(axis=1)
+            return Rows(self._lam, self._eta_kept, *self._steps)
 
     def catch_up(self) -> None:
         """Apply the pending steps of all rows."""
@@ -154,7 +187,7 @@ class Topics:
                 words = np.arange(self.n_features)
                 self._sums = self._move_rows(self._lam, *self._steps, words, whole=True)
                 self._all_current()
-                self.version += 1  # rows change by rounding errors
+                self._changed()  # rows change by rounding errors
 
     def show(self) -> NDArray:
         """:attr:`components` for a user, who may keep the array and write to it.
@@ -162,16 +195,17 @@ class Topics:
         What the user writes before the topics' next step takes effect.  An array obtained
         before a step may not show later updates.
         """
-        if self._shown is None:
-            self._shown = self.lam
-            self._shown_sums = self._fingerprint(self._shown)
-        return self._shown[:, : self.n_topics].T
+        with self.lock:
+            if self._shown is None:
+                self._shown = self.lam
+                self._shown_sums = self._fingerprint(self._shown)
+            return self._shown[:, : self.n_topics].T
 
     def notice_writes(self) -> None:
         """Use what the user wrote to the array that :meth:`show` returned."""
-        if self._shown is None:
-            return
         with self.lock:
+            if self._shown is None:
+                return
             sums = self._fingerprint(self._shown)
             if not np.array_equal(sums, self._shown_sums):
                 self._lam = self._shown
@@ -186,24 +220,17 @@ class Topics:
         ----------
         components : array-like of shape (K, V)
         """
-        if not self._lam.flags.writeable:  # loaded from a memory map
-            self._lam, self._shown = aligned_empty(self._lam.shape, self.dtype), None
-        self._lam[:, : self.n_topics] = np.asarray(components).T
-        self._lam[:, self.n_topics :] = 0
-        self._all_current()
-        self._note_rows()
-        self._was_replaced()
+        with self.lock:
+            self._own_arrays(keep=False)
+            self._shown = None
+            self._lam[:, : self.n_topics] = np.asarray(components).T
+            self._lam[:, self.n_topics :] = 0
+            self._all_current()
+            self._was_replaced()
 
     def _all_current(self) -> None:
         """Record that no row has pending steps."""
         self._steps = (np.ones(self.n_features), 1.0)
-
-    def _note_rows(self) -> None:
-        """After all rows have changed: detect the user's later writes relative to them."""
-        if self._shown is self._lam:
-            self._shown_sums = self._fingerprint(self._lam)
-        else:
-            self._shown = None
 
     def _fingerprint(self, lam: NDArray) -> NDArray[np.float64]:
         """Checksum that detects writes to the topics by the user: sums over words and topics."""
@@ -322,20 +349,23 @@ class Topics:
         tempering : Tempering
             The posterior form uses the prior eta / T.
         """
+        with self.lock:
+            self._step(statistics, rho, scale, floor, tempering)
+
+    def _step(
+        self, statistics: Statistics, rho: float, scale: float, floor: float, tempering: Tempering
+    ) -> None:
         eta = self.rows().eta
         if tempering.form == "posterior":
             eta = self.eta_rows(self.dtype, tempering)
-        self.version += 1
+        self._changed()
         words = np.flatnonzero(statistics.seen)
         amount = rho * scale
         lazily = len(words) < DENSE_SHARE * self.n_features and rho < 1
         if lazily and eta is self._eta_kept and floor == 0:
-            if self._shown is self._lam:  # the user keeps that array unchanged
-                self._lam = aligned_empty(self._shown.shape, self.dtype)
-                self._lam[:] = self._shown
-            self._shown = None
             before, eta_sums = self.sums, self._eta_sums
             self._own_arrays()
+            self._shown = None
             steps = (self._steps[0], self._steps[1] * (1.0 - rho))
             # if interrupted here, it was a step without statistics
             self._sums, self._steps = None, steps
@@ -346,9 +376,7 @@ class Topics:
         else:
             self.catch_up()  # pending steps use the old prior
             self._own_arrays()
-            if self._shown is not self._lam:
-                self._shown = None
-            self._sums = None
+            self._shown = self._sums = None
             self._sums = self._move_rows(
                 self._lam,
                 np.ones(self.n_features),  # `_steps` stay, so an interrupt does no harm
@@ -360,14 +388,25 @@ class Topics:
                 floor=floor,
                 whole=True,
             )
-            self._note_rows()
 
-    def _own_arrays(self) -> None:
-        """Copy arrays that were loaded from a read-only memory map."""
-        if not self._lam.flags.writeable:
-            self._lam = self._lam.copy()
-        if not self._steps[0].flags.writeable:
+    def _own_arrays(self, keep: bool = True) -> None:
+        """Copy arrays that others have: copies, the user, a read-only memory map.
+
+        Called before a change.  Without `keep` the copy of lambda has no values yet.
+        """
+        shared = len(self._sharing) > 1
+        if shared or self._lam is self._shown or not self._lam.flags.writeable:
+            self._lam = self._copied() if keep else aligned_empty(self._lam.shape, self.dtype)
+        if shared or not self._steps[0].flags.writeable:
             self._steps = (self._steps[0].copy(), self._steps[1])
+        if shared:
+            self._sharing.discard(self)
+            self._sharing = weakref.WeakSet([self])
+
+    def _copied(self) -> NDArray:
+        lam = aligned_empty(self._lam.shape, self.dtype)
+        lam[:] = self._lam
+        return lam
 
     def _move_rows(
         self,
@@ -425,9 +464,9 @@ class Topics:
         return {name: value for name, value in vars(self).items() if name not in _NOT_PICKLED}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, **dict.fromkeys(_NOT_PICKLED))
-        self.lock = threading.RLock()
+        vars(self).update(state, _shown=None, _eta_kept=None, weights={})
+        self._start_alone()
 
 
 #: Attributes that a copy computes again.
-_NOT_PICKLED = ("_shown", "_shown_sums", "_eta_kept", "lock")
+_NOT_PICKLED = ("_shown", "_shown_sums", "_eta_kept", "weights", "lock", "_sharing")
