@@ -1,4 +1,4 @@
-"""Shared fixtures: corpora outside the package, and each instruction set in turn."""
+"""Shared fixtures, and how Hypothesis searches: the same examples in every run, or random ones."""
 
 import os
 from importlib.util import find_spec
@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 from scipy import sparse
 
 from annealvi import _kernels, datasets
@@ -13,6 +15,17 @@ from tests.examples import load_example
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 os.environ.setdefault(datasets.DATA_VARIABLE, str(CHECKOUT / datasets.DEFAULT_DATA))
+
+EXAMPLES = dict(database=None, deadline=None)  # tests do not set these, nor their max_examples
+settings.register_profile("repeatable", derandomize=True, max_examples=60, **EXAMPLES)
+settings.register_profile("search", print_blob=True, max_examples=2000, **EXAMPLES)
+settings.load_profile("repeatable")  # --hypothesis-profile=search replaces it
+
+
+def pytest_sessionstart():
+    """Keep Hypothesis from drawing constants of our modules: tests decide which are loaded."""
+    if settings.default.derandomize and hasattr(providers, "is_local_module_file"):
+        providers.is_local_module_file = lambda path: False
 
 
 def pytest_collection_modifyitems(items):

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
@@ -182,7 +182,6 @@ def test_counts_tiny_and_huge(dtype, scale, instruction_set):
         assert_allclose(dropped.energy, other.energy, rtol=1e-5, atol=1e-3)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.integers(1, 90),
     st.integers(8, 60),

@@ -16,7 +16,7 @@ import functools
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy import special as scipy_special
@@ -171,7 +171,6 @@ def test_limits_of_exponentials(dtype, instruction_set):
     st.lists(st.floats(1e-200, 1e200), min_size=0, max_size=40),
     st.sampled_from(DTYPES),
 )
-@settings(max_examples=200, deadline=None)
 def test_an_element_does_not_depend_on_its_neighbours(name, values, dtype):
     function = getattr(special, name)
     with np.errstate(over="ignore"):
