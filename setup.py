@@ -8,6 +8,7 @@ Environment variables:
 """
 
 import os
+import sys
 import sysconfig
 import tempfile
 from importlib.metadata import version
@@ -18,6 +19,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 KERNELS = "annealvi/_kernels"
+WINDOWS = sys.platform == "win32"
 DEBUG = os.environ.get("ANNEALVI_DEBUG", "") not in ("", "0")
 
 # Never -ffast-math (it reorders sums and, at link time, switches the whole
@@ -25,6 +27,8 @@ DEBUG = os.environ.get("ANNEALVI_DEBUG", "") not in ("", "0")
 # on this machine).  The first two flags below are enough for the vectoriser.
 FLAGS = ["-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"]
 FLAGS += ["-O1", "-g"] if DEBUG else ["-O3"]
+if WINDOWS:  # Microsoft's compiler does not know GCC's vectors; clang-cl does
+    FLAGS = [f"/clang:{flag}" for flag in FLAGS]
 
 # Builds of different kinds have separate intermediate files, so that none is mistaken for
 # that of another kind.
@@ -90,6 +94,9 @@ class BuildKernels(build_ext):
 
     def build_extensions(self) -> None:
         openmp = []
+        if WINDOWS:
+            self.compiler.initialize()
+            self.compiler.cc = "clang-cl"
         if SERIAL:
             self.warn("annealvi: ANNEALVI_NO_OPENMP is set; building for one thread")
         elif self.compiles(OPENMP_PROBE, ["-fopenmp"], link=True):
@@ -101,7 +108,8 @@ class BuildKernels(build_ext):
             )
         builds = {"baseline": []}
         macros = [*MACROS]
-        if all(self.compiles(X86_PROBE, flags) for flags in X86_BUILDS.values()):
+        # On Windows __builtin_cpu_supports needs a library that is not linked by default.
+        if not WINDOWS and all(self.compiles(X86_PROBE, flags) for flags in X86_BUILDS.values()):
             builds |= X86_BUILDS
             macros += [("ANNEALVI_X86", "1")]
         print(f"annealvi: kernels for {', '.join(builds)}")
