@@ -7,8 +7,9 @@ Its dependencies are installed from wheels too.  Everything happens in a tempora
 nothing of this checkout is imported, and the only folder on PATH is the environment's own.
 
 In each environment: what the wheel contains is looked at, ``annealvi demo`` draws its figure,
-build/wheel_demo.png in this checkout, and tests run.  The first Python runs the tests of kernels, models and
-estimators; the others leave out those that need no second look (``oracle``, ``statistical``).
+build/wheel_demo.png in this checkout, and tests run.  The first Python runs the tests of kernels,
+models and estimators; the others leave out those that need no second look (``oracle``,
+``statistical``).
 """
 
 from __future__ import annotations
