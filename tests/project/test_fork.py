@@ -8,6 +8,7 @@ import textwrap
 import pytest
 
 from annealvi import _kernels
+from tests.marks import slow_values
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork"),
@@ -95,6 +96,7 @@ def test_what_was_fitted_in_the_parent():
     """)
 
 
+@pytest.mark.slow
 def test_a_child_of_a_child_and_a_fork_from_another_thread():
     run("""
         expected = lda().fit(X).components_
@@ -122,6 +124,7 @@ def test_a_child_of_a_child_and_a_fork_from_another_thread():
     """)
 
 
+@pytest.mark.slow
 def test_processes_of_multiprocessing():
     run("""
         import multiprocessing
@@ -134,6 +137,7 @@ def test_processes_of_multiprocessing():
     """)
 
 
+@pytest.mark.slow
 def test_after_another_user_of_openmp():
     run("""
         from sklearn.ensemble import HistGradientBoostingClassifier
