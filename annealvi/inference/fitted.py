@@ -1,19 +1,22 @@
-"""Attributes that all fitted estimators have: the record and the temperature."""
+"""What all fitted estimators have: the record, the temperature, and the state of the fit."""
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from annealvi._threads import shallow
 from annealvi.temperature.variational import Variational
 
 
 class Fitted:
     """The fitted attributes that follow from a state, which `fit` leaves in ``_state``.
 
-    A state has a ``monitor``, and a planned ``temperature`` with what it has learned.
+    A state has a ``monitor``, and a planned ``temperature`` with what it has learned.  A method
+    that reads it takes it once, because another thread may replace it by that of a new fit.
     """
 
     _state: Any
@@ -41,11 +44,35 @@ class Fitted:
     def __sklearn_is_fitted__(self) -> bool:
         return "_state" in vars(self)
 
+    def __copy__(self) -> Self:
+        """A copy with the same parameters, which goes on from the fit for itself."""
+        copied = shallow(self)
+        if "_state" in vars(copied):
+            copied._state = copy.copy(copied._state)
+        return copied
+
     def _fitted(self) -> Any:
         """The state of a fitted estimator; hasattr of an unfitted one must be false."""
-        if not self.__sklearn_is_fitted__():
+        state = vars(self).get("_state")
+        if state is None:
             raise AttributeError(f"This {type(self).__name__} instance is not fitted yet.")
-        return self._state
+        return state
+
+    def _show(self, columns: Any, **found: Any) -> None:
+        """Set what a fit has found, with the features that it was given, all at once.
+
+        Parameters
+        ----------
+        columns : object
+            Has `n_features_in_`, and `feature_names_in_` if the features have names.
+        **found
+            The other attributes.
+        """
+        names = ("n_features_in_", "feature_names_in_")
+        seen = {name: vars(columns)[name] for name in names if name in vars(columns)}
+        vars(self).update(found | seen)
+        if len(seen) < len(names):
+            vars(self).pop("feature_names_in_", None)
 
     def _variational(self, name: str) -> Variational:
         """The Variational temperature of the fit; AttributeError if it had another kind."""
@@ -55,3 +82,27 @@ class Fitted:
                 f"{name!r} is only there after a fit with a Variational temperature."
             )
         return temperature
+
+
+def same_features(estimator: Any, X: Any, n_features: int) -> Any:
+    """Return X if it has as many features as the fit that is read.
+
+    The estimator's own number may be that of a later fit, by another thread.
+
+    Parameters
+    ----------
+    estimator : object
+    X : matrix of shape (n_samples, n_features)
+    n_features : int
+
+    Raises
+    ------
+    ValueError
+        In scikit-learn's words, if there are more or fewer.
+    """
+    if X.shape[1] != n_features:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
+            f"{n_features} features as input."
+        )
+    return X

@@ -11,11 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 
+from annealvi._threads import shallow, writing
 from annealvi._validation import n_threads, unchanged_on_error
 from annealvi.inference import Monitor
 from annealvi.lda.defaults import CONSTRAINTS
 from annealvi.lda.fit import fit_best
-from annealvi.lda.fitted import FittedLDA
+from annealvi.lda.fitted import FittedLDA, check_counts
 from annealvi.lda.state import LDAState
 from annealvi.lda.stream import fit_portion, prepare_portion
 from annealvi.temperature import Temperature
@@ -427,19 +428,23 @@ class TemperedLDA(FittedLDA):
         ValueError
             If X or a parameter is out of range.  The estimator is then unchanged.
         """
-        settings, threads = self._resolved(), n_threads(self.n_jobs)
-        first = not self.__sklearn_is_fitted__()
-        with unchanged_on_error(self):
-            X = self._check_X(X, "partial_fit", reset=first)
-            if first:
-                rng, owner = check_random_state(self.random_state), type(self).__name__
-                state = LDAState.begin(owner, X, self.n_components, settings, rng, threads)
-            else:
-                state = self._state
-            wanted = settings.wanted_temperature(type(self).__name__)
-            prepare_portion(state, X, settings, self.total_samples, wanted, threads)
-            self._state = state
-        fit_portion(state, X, settings, self.total_samples, self._callback())
+        with writing(self):
+            settings, threads = self._resolved(), n_threads(self.n_jobs)
+            owner, first = type(self).__name__, not self.__sklearn_is_fitted__()
+            with unchanged_on_error(self):
+                if first:
+                    columns = shallow(self)  # which other threads do not see
+                    X = check_counts(columns, X, "partial_fit", reset=True)
+                    rng = check_random_state(self.random_state)
+                    state = LDAState.begin(owner, X, self.n_components, settings, rng, threads)
+                else:
+                    state = self._state
+                    X = self._check_X(X, "partial_fit", state)
+                wanted = settings.wanted_temperature(owner)
+                prepare_portion(state, X, settings, self.total_samples, wanted, threads)
+                if first:
+                    self._show(columns, _state=state)
+            fit_portion(state, X, settings, self.total_samples, self._callback())
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -465,26 +470,23 @@ class TemperedLDA(FittedLDA):
 
     def _fit(self, X: Any, keep_gamma: bool = False) -> NDArray | None:
         """Fit from every start and take the best; return gamma if it is to be kept."""
-        with unchanged_on_error(self) as commit:
-            X = self._check_X(X, "fit", reset=True)
-            best = fit_best(
-                type(self).__name__,
-                vars(self),
-                X,
-                keep_gamma=keep_gamma,
-                n_threads=n_threads(self.n_jobs),
-                callback=self._callback(),
-                adopt=self._adopt,
-                commit=commit,
-            )
-        # the warning points to the caller, past the method and scikit-learn's wrapper
-        best.evaluation.warn(stacklevel=4 + keep_gamma)
-        best.conclude(n_threads(self.n_jobs))
-        return best.evaluation.gamma
-
-    def _adopt(self, state: LDAState) -> None:
-        """Set the state of the fit."""
-        self._state = state
+        with writing(self):
+            with unchanged_on_error(self) as commit:
+                columns = shallow(self)  # which other threads do not see
+                X = check_counts(columns, X, "fit", reset=True)
+                best = fit_best(
+                    type(self).__name__,
+                    vars(self),
+                    X,
+                    keep_gamma=keep_gamma,
+                    n_threads=n_threads(self.n_jobs),
+                    callback=self._callback(),
+                    adopt=lambda state: self._show(columns, _state=state),
+                    commit=commit,
+                )
+            # the warning points to the caller, past the method and scikit-learn's wrapper
+            best.evaluation.warn(stacklevel=4 + keep_gamma)
+            return best.evaluation.gamma
 
     def _callback(self) -> Callable[[Monitor], None] | None:
         """The user's callback, with the estimator as its first argument."""

@@ -270,7 +270,10 @@ def fit_best(
         on_begin=None if callback is None else show,
     )
     best.state.results.init_scores = np.array(scores)
-    salvage(best)
+    try:
+        best.conclude(n_threads)
+    finally:
+        salvage(best)
     return best
 
 

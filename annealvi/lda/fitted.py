@@ -14,12 +14,35 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from annealvi._sparse import check_csr
+from annealvi._threads import writing
 from annealvi._validation import FLOATS, check_topics, n_threads, unchanged_on_error
-from annealvi.inference.fitted import Fitted
+from annealvi.inference.fitted import Fitted, same_features
 from annealvi.lda.defaults import Settings, resolve
+from annealvi.lda.document_temperatures import document_temperatures
 from annealvi.lda.state import LDAState
 from annealvi.metrics.top_words import top_words
 from annealvi.model import Tempering
+
+
+def check_counts(
+    estimator: Any, X: Any, method: str, *, dtype: Any = FLOATS, reset: bool = False
+) -> sparse.csr_matrix:
+    """Check word counts and return them as a canonical CSR matrix.
+
+    Parameters
+    ----------
+    estimator : TemperedLDA
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+    method : str
+        Its method that got X, for messages.
+    dtype : dtype or tuple of dtypes
+        Allowed ones; others are converted to the first.
+    reset : bool
+        Whether to set the estimator's number and names of features, instead of checking them.
+    """
+    X = check_csr(X, estimator=estimator, reset=reset, dtype=dtype)
+    check_non_negative(X, f"{type(estimator).__name__}.{method}")
+    return X
 
 
 class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -65,10 +88,9 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             If X or the temperature is out of range, or if the temperature is ``"learned"``
             and that of the fit was not learned.
         """
-        check_is_fitted(self)
-        tempering = self._prediction_tempering(temperature, "transform")
-        X = self._check_X(X, "transform")
-        gamma = self._state.infer(X, tempering, n_threads=n_threads(self.n_jobs))
+        state, tempering = self._view(temperature, "transform")
+        X = self._check_X(X, "transform", state)
+        gamma = state.infer(X, tempering, n_threads=n_threads(self.n_jobs))
         return self._shares(gamma, normalize)
 
     @staticmethod
@@ -95,10 +117,9 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         float
             Higher is better.
         """
-        check_is_fitted(self)
-        tempering = self._prediction_tempering(temperature, "score")
-        X = self._check_X(X, "score")
-        return self._state.elbo(X, tempering, n_threads=n_threads(self.n_jobs))
+        state, tempering = self._view(temperature, "score")
+        X = self._check_X(X, "score", state)
+        return state.elbo(X, tempering, n_threads=n_threads(self.n_jobs))
 
     def perplexity(self, X: Any, sub_sampling: bool = False) -> float:
         """Compute exp(-ELBO per word) of documents at T = 1.
@@ -115,8 +136,8 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         float
             Lower is better.
         """
-        check_is_fitted(self)
-        return self._perplexity(self._check_X(X, "perplexity"), None, sub_sampling)
+        state, _ = self._view()
+        return self._perplexity(state, self._check_X(X, "perplexity", state), None, sub_sampling)
 
     def document_temperatures(self, X: Any) -> NDArray[np.float64]:
         r"""Compute how unusual documents are, as the temperature that each would choose.
@@ -149,9 +170,9 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         c(b) is averaged over at most 512 training documents at the end of `fit`.  After
         `partial_fit`, or after an assignment to `components_`, it is averaged over X.
         """
-        check_is_fitted(self)
-        X = self._check_X(X, "document_temperatures")
-        return self._state.document_temperatures(X, n_threads=n_threads(self.n_jobs))
+        state, _ = self._view()
+        X = self._check_X(X, "document_temperatures", state)
+        return document_temperatures(state, X, n_threads=n_threads(self.n_jobs))
 
     def posterior_log_partition(self, inverse: ArrayLike, data: Any) -> NDArray[np.float64]:
         """Compute log C(T) of documents at the fitted q.
@@ -174,10 +195,9 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         --------
         annealvi.partition.log_partition
         """
-        check_is_fitted(self)
-        X = self._check_X(data, "posterior_log_partition")
-        self._state.use_priors()
-        return self._state.model.documents.posterior_log_partition(
+        state, _ = self._view()
+        X = self._check_X(data, "posterior_log_partition", state)
+        return state.model.documents.posterior_log_partition(
             np.asarray(inverse, dtype=np.float64), X, n_threads=n_threads(self.n_jobs)
         )
 
@@ -198,7 +218,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             One list of words for each topic.
         """
         check_is_fitted(self)
-        return top_words(self._state.model.topics.components, n, feature_names, self)
+        return top_words(self._fitted().model.topics.copy().components, n, feature_names, self)
 
     # -------------------------------------------------------------- attributes
 
@@ -208,14 +228,20 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     @components_.setter
     def components_(self, value: ArrayLike) -> None:
-        owner, value = type(self).__name__, np.asarray(value)
+        with writing(self):
+            self._set_components(np.asarray(value))
+
+    def _set_components(self, value: NDArray) -> None:
+        owner = type(self).__name__
         state: LDAState | None = vars(self).get("_state")
         if state is not None and state.model.training is not None:
             # a callback edits the topics of a running fit
             model = state.model
             shape = (model.n_topics, model.n_features)
-            model.topics.assign(check_topics(value, "components_", owner, shape, model.dtype))
-            state.results.sample = None
+            value = check_topics(value, "components_", owner, shape, model.dtype)
+            with state.lock:
+                model.topics.assign(value)
+                state.results.sample = None
             return
         n_topics = value.shape[0] if value.ndim else self.n_components
         n_features = value.shape[-1] if value.ndim and state is None else 0
@@ -239,15 +265,15 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         state = LDAState.at_topics(owner, components, settings, rng, threads, dtype)
         planned = state.plan(wanted, None, self.total_samples / settings.batch_size)
         state.follow(wanted, planned)
-        self._state, self.n_features_in_ = state, components.shape[1]
+        self.n_features_in_, self._state = components.shape[1], state
 
     @property
     def exp_dirichlet_component_(self) -> NDArray:
-        return self._fitted().model.topics.exp_e_log()
+        return self._fitted().model.topics.copy().exp_e_log()
 
     @exp_dirichlet_component_.setter
     def exp_dirichlet_component_(self, value: ArrayLike) -> None:
-        derived = self._fitted().model.topics.exp_e_log()
+        derived = self.exp_dirichlet_component_
         value = np.asarray(value)
         if value.shape != derived.shape or not np.allclose(value, derived, rtol=1e-3, atol=1e-6):
             raise ValueError(
@@ -262,7 +288,8 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     @doc_topic_prior_.setter
     def doc_topic_prior_(self, value: float | NDArray[np.float64]) -> None:
-        self._fitted().doc_topic_prior = value
+        with writing(self):
+            self._fitted().doc_topic_prior = value
 
     @property
     def topic_word_prior_(self) -> float | NDArray[np.float64]:
@@ -270,7 +297,8 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     @topic_word_prior_.setter
     def topic_word_prior_(self, value: float | NDArray[np.float64]) -> None:
-        self._fitted().topic_word_prior = value
+        with writing(self):
+            self._fitted().topic_word_prior = value
 
     @property
     def random_state_(self) -> RandomState | None:
@@ -278,7 +306,8 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     @random_state_.setter
     def random_state_(self, value: RandomState) -> None:
-        self._fitted().model.rng = value
+        with writing(self):
+            self._fitted().model.rng = value
 
     @property
     def n_batch_iter_(self) -> int:
@@ -286,7 +315,8 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     @n_batch_iter_.setter
     def n_batch_iter_(self, value: int) -> None:
-        self._fitted().monitor.step = value - 1
+        with writing(self):
+            self._fitted().monitor.step = value - 1
 
     @property
     def n_iter_(self) -> int:
@@ -334,12 +364,18 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             raise AttributeError(f"{name!r} of {type(self).__name__} is only there after {when}.")
         return value
 
-    def _check_X(self, X: Any, method: str, reset: bool = False) -> sparse.csr_matrix:
-        """X as a canonical CSR matrix of the fit's dtype."""
-        dtype = FLOATS if reset else self._state.model.dtype
-        X = check_csr(X, estimator=self, reset=reset, dtype=dtype)
-        check_non_negative(X, f"{type(self).__name__}.{method}")
-        return X
+    def _view(self, temperature: float | str = 1.0, method: str = "") -> tuple[LDAState, Tempering]:
+        """The fit at this moment, for a method that reads it, and the tempering it asks for."""
+        check_is_fitted(self)
+        state: LDAState = self._fitted()
+        with state.lock:
+            tempering = self._prediction_tempering(state, temperature, method)
+            return state.view(), tempering
+
+    def _check_X(self, X: Any, method: str, state: LDAState) -> sparse.csr_matrix:
+        """X as a canonical CSR matrix of the dtype of a fit."""
+        X = check_counts(self, X, method, dtype=state.model.dtype)
+        return same_features(self, X, state.model.n_features)
 
     def _resolved(self, n_topics: int | None = None) -> Settings:
         """The settings for a stream of documents, by default of `n_components` topics."""
@@ -347,15 +383,15 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         given = vars(self) if n_topics is None else vars(self) | {"n_components": n_topics}
         return resolve(given, int(min(self.total_samples, 2**53)))
 
-    def _prediction_tempering(self, temperature: Any, method: str) -> Tempering:
+    def _prediction_tempering(self, state: LDAState, temperature: Any, method: str) -> Tempering:
         """The tempering for a `temperature` parameter of `transform` or `score`."""
         if isinstance(temperature, str) and temperature == "learned":
-            learned = self._state.temperature.learned()
+            learned = state.temperature.learned()
             if learned is None:
                 raise ValueError(
                     "temperature='learned' needs a fit whose temperature was learned, "
                     "'variational' or 'local'. Got a fit with "
-                    f"temperature={self._state.planned_for!r}."
+                    f"temperature={state.planned_for!r}."
                 )
             return learned
         number = isinstance(temperature, Real) and not isinstance(temperature, bool)
@@ -367,23 +403,27 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         )
 
     def _perplexity(
-        self, X: sparse.csr_matrix, given: NDArray | None = None, sub_sampling: bool = False
+        self,
+        state: LDAState,
+        X: sparse.csr_matrix,
+        given: NDArray | None = None,
+        sub_sampling: bool = False,
     ) -> float:
         population = self.total_samples if sub_sampling else None
         threads = n_threads(self.n_jobs)
-        return self._state.perplexity(X, given, population=population, n_threads=threads)
+        return state.perplexity(X, given, population=population, n_threads=threads)
 
     def _perplexity_precomp_distr(
         self, X: Any, doc_topic_distr: NDArray | None = None, sub_sampling: bool = False
     ) -> float:
         """Perplexity at a given gamma; scikit-learn's tests and some of its users call it."""
-        check_is_fitted(self)
-        X = self._check_X(X, "perplexity")
+        state, _ = self._view()
+        X = self._check_X(X, "perplexity", state)
         if doc_topic_distr is None:
-            return self._perplexity(X, None, sub_sampling)
+            return self._perplexity(state, X, None, sub_sampling)
         n_samples, n_topics = doc_topic_distr.shape
         if n_samples != X.shape[0]:
             raise ValueError("Number of samples in X and doc_topic_distr do not match.")
-        if n_topics != self._state.model.n_topics:
+        if n_topics != state.model.n_topics:
             raise ValueError("Number of topics does not match.")
-        return self._perplexity(X, doc_topic_distr, sub_sampling)
+        return self._perplexity(state, X, doc_topic_distr, sub_sampling)

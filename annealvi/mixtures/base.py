@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.random import RandomState
@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from annealvi._threads import shallow
 from annealvi.inference import Monitor, fit_starts, optimise
 from annealvi.inference.fitted import Fitted
 from annealvi.model import Model, Tempering
@@ -63,6 +64,16 @@ class MixtureState:
     lower_bound: float = -np.inf
     converged: bool = False
     temperature: Variational | None = None
+
+    def view(self) -> Self:
+        """Return the fit as it is between two steps, for readers in any thread.
+
+        A step replaces the arrays of the model; it does not write to those of the view.
+        """
+        seen = shallow(self)
+        seen.model = shallow(self.model)
+        seen.model.release_buffers()
+        return seen
 
 
 class Options(NamedTuple):

@@ -16,8 +16,10 @@ from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import check_is_fitted
 
 from annealvi._sparse import check_matrix
+from annealvi._threads import shallow, writing
 from annealvi._validation import check_numbers, check_squares, unchanged_on_error
 from annealvi.inference import Monitor
+from annealvi.inference.fitted import same_features
 from annealvi.mixtures.base import FittedMixture, MixtureState, fit_mixture, options_of, sampler
 from annealvi.models.gmm import GMM, initial_responsibilities
 from annealvi.temperature import Annealed, Temperature, Variational, as_temperature
@@ -255,8 +257,9 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
         ConvergenceWarning
             If the fit had not converged after `max_iter` iterations.
         """
-        with unchanged_on_error(self) as commit:
-            X = self._check_X(X, reset=True)
+        with writing(self), unchanged_on_error(self) as commit:
+            columns = shallow(self)  # which other threads do not see
+            X = self._check_X(X, columns, reset=True)
             settings = self._settings(X)
             kinds = self._kinds(X, settings["covariances"])
             temperature = as_temperature(self.temperature, type(self).__name__, kinds)
@@ -284,7 +287,8 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
                 return partial(build, responsibilities=drawn)
 
             options = options_of(self, n_threads=1)
-            fit_mixture(X, draw, temperature, options, adopt=self._adopt, commit=commit)
+            adopt = partial(self._adopt, columns)
+            fit_mixture(X, draw, temperature, options, adopt=adopt, commit=commit)
         return self
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
@@ -299,7 +303,8 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        return self.fit(X, y).predict(X)
+        with writing(self):  # so that it is this fit that predicts
+            return self.fit(X, y).predict(X)
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """Return the most probable component of each datum.
@@ -368,7 +373,7 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
         y : ndarray of shape (n_samples,)
             The component of each datum, in ascending order.
         """
-        rng, model = sampler(self, n_samples, self.random_state), self._state.model
+        rng, model = sampler(self, n_samples, self.random_state), self._fitted().model
         counts = rng.multinomial(n_samples, model.weights / model.weights.sum())
         y = np.repeat(np.arange(len(counts)), counts)
         scale = 1.0 / np.sqrt(model.precisions[y])
@@ -376,14 +381,16 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
 
     # ----------------------------------------------------------------- details
 
-    def _check_X(self, X: Any, reset: bool = False) -> NDArray[np.float64]:
-        X = check_matrix(X, estimator=self, reset=reset, dtype=np.float64, accept_sparse=False)
+    def _check_X(self, X: Any, columns: Any, reset: bool = False) -> NDArray[np.float64]:
+        """X as an array; the features of `columns` are set or checked, see `check_matrix`."""
+        X = check_matrix(X, estimator=columns, reset=reset, dtype=np.float64, accept_sparse=False)
         check_squares(X)
         return X
 
     def _log_joint(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
-        return self._state.model.log_joint(self._check_X(X))
+        model: GMM = self._fitted().model
+        return model.log_joint(same_features(self, self._check_X(X, self), model.n_features))
 
     def _kinds(self, X: NDArray, covariances: NDArray | None) -> Mapping[str, Temperature]:
         """The temperatures that names stand for, with these data."""
@@ -439,20 +446,29 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
             covariance_type=self.covariance_type,
         )
 
-    def _adopt(self, state: MixtureState) -> None:
+    def _adopt(self, columns: Any, state: MixtureState) -> None:
         """Set the fitted attributes to those of a state of the fit."""
-        self._state, model = state, state.model
-        spherical = self.covariance_type == "spherical"
-        self.weights_ = model.weights.copy()
-        self.means_ = model.means
-        self.precisions_ = model.precisions[:, 0].copy() if spherical else model.precisions.copy()
-        self.covariances_ = 1.0 / self.precisions_
-        self.mean_prior_, self.mean_precision_prior_ = model.mean_prior, model.kappa
-        self.mean_precision_ = model.posterior.kappa.copy()
+        model, spherical = state.model, self.covariance_type == "spherical"
+        precisions = model.precisions
+        precisions = precisions[:, 0].copy() if spherical else precisions.copy()
+        found = dict(
+            weights_=model.weights.copy(),
+            means_=model.means,
+            precisions_=precisions,
+            covariances_=1.0 / precisions,
+            mean_prior_=model.mean_prior,
+            mean_precision_prior_=model.kappa,
+            mean_precision_=model.posterior.kappa.copy(),
+        )
         if model.known_weights is None:
-            self.weight_concentration_prior_ = float(model.alpha[0])
-            self.weight_concentration_ = model.posterior.alpha.copy()
+            found |= dict(
+                weight_concentration_prior_=float(model.alpha[0]),
+                weight_concentration_=model.posterior.alpha.copy(),
+            )
         if model.known_covariances is None:
-            self.degrees_of_freedom_prior_ = model.nu
-            self.covariance_prior_ = model.beta[0] if spherical else model.beta
-            self.degrees_of_freedom_ = model.posterior.nu.copy()
+            found |= dict(
+                degrees_of_freedom_prior_=model.nu,
+                covariance_prior_=model.beta[0] if spherical else model.beta,
+                degrees_of_freedom_=model.posterior.nu.copy(),
+            )
+        self._show(columns, _state=state.view(), **found)
