@@ -8,27 +8,37 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from contextlib import suppress
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+#: Locks of writers, between two searches for those of objects that are gone.
+MANY = 64
+
+#: Seconds that a fork waits for a lock, in case a user's class asks for two of them.
+PATIENCE = 10
 #: A lock of `threading`: its own `with` statement cannot be interrupted between taking the lock
 #: and the block that gives it back.
 Lock = Any
 
-_brief: dict[int, weakref.ref] = {}
+#: Weak references whose callbacks run no Python code: an interrupt there would be lost.
+_brief: set[weakref.ref] = set()
 _writers: dict[int, tuple[weakref.ref, Lock]] = {}
 
 
 def brief_lock() -> Lock:
     """Return a reentrant lock that is held for a step at most.
 
-    A fork waits for it, so that what it protects is whole in the child.
+    A fork waits for it, so that what it protects is whole in the child.  Who holds one may not
+    ask for another.
     """
     lock = threading.RLock()
-    key = id(lock)
-    _brief[key] = weakref.ref(lock, lambda _: _brief.pop(key, None))
+    _brief.add(weakref.ref(lock, _brief.discard))
     return lock
+
+
+_adding = brief_lock()
 
 
 def writing(owner: Any) -> Lock:
@@ -41,35 +51,47 @@ def writing(owner: Any) -> Lock:
     ----------
     owner : object
     """
-    key = id(owner)
-    found = _writers.get(key)
-    if found is None:
-        reference = weakref.ref(owner, lambda _: _writers.pop(key, None))
-        found = _writers.setdefault(key, (reference, threading.RLock()))
+    found = _writers.get(id(owner))
+    if found is None or found[0]() is not owner:
+        with _adding:
+            found = _writers.get(id(owner))
+            if found is None or found[0]() is not owner:
+                if len(_writers) % MANY == 0:
+                    _forget_the_dead()
+                _writers[id(owner)] = found = weakref.ref(owner), threading.RLock()
     return found[1]
+
+
+def _forget_the_dead() -> None:
+    for key, (reference, _) in list(_writers.items()):
+        if reference() is None:
+            del _writers[key]
 
 
 class _Fork:
     """Takes all brief locks before a fork, and gives them back on both sides."""
 
     def __init__(self) -> None:
-        self._taken = threading.local()
+        self._own = threading.local()
 
     def before(self) -> None:
-        living = [reference() for reference in list(_brief.values())]
-        self._taken.locks = [lock for lock in living if lock is not None]
-        for lock in self._taken.locks:
-            lock.acquire()
+        living = [reference() for reference in list(_brief)]
+        self._own.taken = [lock for lock in living if lock is not None]
+        for lock in self._own.taken:
+            lock.acquire(timeout=PATIENCE)
 
     def after(self) -> None:
-        for lock in self._taken.__dict__.pop("locks", []):
-            lock.release()
+        for lock in vars(self._own).pop("taken", []):
+            with suppress(RuntimeError):  # it was not taken: PATIENCE, or an interrupt
+                lock.release()
 
     def after_in_child(self) -> None:
         self.after()
-        for _, lock in list(_writers.values()):
-            if not lock._is_owned():
-                lock._at_fork_reinit()
+        for key, (reference, lock) in list(_writers.items()):
+            if lock.acquire(blocking=False):  # free, or held by the thread that forked
+                lock.release()
+            else:
+                _writers[key] = reference, threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):

@@ -18,11 +18,14 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from annealvi._optional import import_optional
+from annealvi._threads import brief_lock
 from annealvi.deep.noise import Noise
 from annealvi.deep.rows import as_rows
 from annealvi.deep.training import Outcome, Training, as_device, read_state, write_state
 from annealvi.inference import Monitor
 
+#: Held while PyTorch's one generator is seeded for a network.
+_building = brief_lock()
 #: Seeds are drawn below this.
 MAX_SEED = 2**31 - 1
 #: Constraints of the parameters that every estimator of a deep model has.
@@ -120,7 +123,8 @@ class DeepEstimator(BaseEstimator):
         header = {"estimator": type(self).__name__, "architecture": plan.architecture}
         state = None if resume is None else read_state(resume, header)
         noise = Noise(seed, device)
-        with torch.random.fork_rng(devices=[]):  # the user's generator stays as it is
+        # the user's generator stays as it is
+        with _building, torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             network = plan.build()
         network = network.to(device, torch.float32)  # whatever PyTorch's default dtype is

@@ -13,6 +13,7 @@ import torch
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 
+from annealvi._threads import writing
 from annealvi._validation import unchanged_on_error
 from annealvi.deep.estimators.base import TRAINING_CONSTRAINTS, Plan
 from annealvi.deep.estimators.data import (
@@ -220,7 +221,7 @@ class PoissonDEF(FittedPoissonDEF):
         annealvi.exceptions.DivergenceError
             If the loss or its gradient is not finite.  The last finite state is kept.
         """
-        with unchanged_on_error(self) as keep:
+        with writing(self), unchanged_on_error(self) as keep:
             X = self._check_X(X, "fit", reset=True)
             n_samples = int(X.shape[0])
             temperature, penalty = plan_parameters(self, n_samples, STATISTICS)

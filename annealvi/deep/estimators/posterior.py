@@ -17,6 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from annealvi._sparse import check_matrix
+from annealvi._threads import writing
 from annealvi._validation import unchanged_on_error
 from annealvi.deep.estimators.base import (
     TRAINING_CONSTRAINTS,
@@ -220,7 +221,7 @@ class HierarchicalPosterior(DeepEstimator):
         annealvi.exceptions.DivergenceError
             If the objective or its gradient is not finite during the fit.
         """
-        with unchanged_on_error(self) as keep:
+        with writing(self), unchanged_on_error(self) as keep:
             for name in ("lower_bounds_", "lower_bound_", "best_"):
                 self.__dict__.pop(name, None)  # a callback must not see those of an earlier fit
             before = getattr(self, "_training", None)

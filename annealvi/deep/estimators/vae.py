@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval
 from torch import Tensor
 from torch.optim import Adam
 
+from annealvi._threads import writing
 from annealvi._validation import unchanged_on_error
 from annealvi.deep.estimators.base import TRAINING_CONSTRAINTS, Plan
 from annealvi.deep.estimators.data import (
@@ -211,7 +212,7 @@ class VariationalAutoencoder(FittedAutoencoder):
         annealvi.exceptions.DivergenceError
             If the loss or its gradient is not finite.  The last finite state is kept.
         """
-        with unchanged_on_error(self) as keep:
+        with writing(self), unchanged_on_error(self) as keep:
             X = self._check_X(X, reset=True)
             hidden = layer_widths(self.hidden, type(self).__name__)
             temperature, penalty = plan_parameters(self, len(X))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -12,7 +13,6 @@ from numpy.typing import DTypeLike, NDArray
 from annealvi._kernels import lda as kernels
 from annealvi._kernels import special
 from annealvi._kernels.layout import aligned_empty, padded_length, padded_rows
-from annealvi._threads import brief_lock
 
 #: Bytes for a document's rows of the topics that it still uses: about the level 2 cache.
 PACKED_BYTES = 1 << 19
@@ -121,7 +121,7 @@ class TopicWeights:
     """
 
     def __init__(self, n_features: int, width: int, dtype: DTypeLike) -> None:
-        self._lock = brief_lock()
+        self._lock = threading.Lock()  # taken under the topics' own, for which a fork waits
         self.values = aligned_empty((n_features, width), dtype)
         self.logs = np.empty((0, 0), dtype=dtype)  # E log beta - log_scale, once it is needed
         self.log_scale = np.empty(n_features, dtype=dtype)

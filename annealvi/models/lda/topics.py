@@ -102,7 +102,12 @@ class Topics:
         """Share arrays with no other topics."""
         self.lock = brief_lock()
         #: All living topics that share the arrays of these, and these.
-        self._sharing = weakref.WeakSet([self])
+        self._sharing: set[weakref.ref] = set()
+        self._join(self)
+
+    def _join(self, topics: Self) -> None:
+        """Note that these topics share the arrays, until they are gone."""
+        self._sharing.add(weakref.ref(topics, self._sharing.discard))
 
     def _changed(self) -> None:
         """Mark the values that follow from single rows of lambda as outdated."""
@@ -123,7 +128,7 @@ class Topics:
             copied = shallow(self)
             copied.lock = brief_lock()
             copied._shown, copied._shown_sums = None, np.empty(0)
-            self._sharing.add(copied)
+            self._join(copied)
             return copied
 
     @property
@@ -148,8 +153,8 @@ class Topics:
         with self.lock:
             if not np.array_equal(self.eta, eta):
                 self.catch_up()  # pending steps use the old prior
-                self.eta = np.array(eta, dtype=np.float64)
                 self._eta_kept = None
+                self.eta = np.array(eta, dtype=np.float64)
 
     # ------------------------------------------------------------------- lambda
 
@@ -173,10 +178,10 @@ class Topics:
         """lambda as it is stored, with its pending steps."""
         with self.lock:
             if self._eta_kept is None:
-                self._eta_kept = self.eta_rows(self.dtype)
                 topics = self.eta if self.eta.ndim == 2 else self.eta.reshape(1, -1)
                 of_words = self.n_features if self.eta.ndim == 0 else 1
                 self._eta_sums = of_words * topics.sum(axis=1)
+                self._eta_kept = self.eta_rows(self.dtype)  # last, in case of an interrupt
             return Rows(self._lam, self._eta_kept, *self._steps)
 
     def catch_up(self) -> None:
@@ -400,8 +405,9 @@ class Topics:
         if shared or not self._steps[0].flags.writeable:
             self._steps = (self._steps[0].copy(), self._steps[1])
         if shared:
-            self._sharing.discard(self)
-            self._sharing = weakref.WeakSet([self])
+            self._sharing.discard(weakref.ref(self))
+            self._sharing = set()
+            self._join(self)
 
     def _copied(self) -> NDArray:
         lam = aligned_empty(self._lam.shape, self.dtype)
