@@ -22,7 +22,7 @@ READERS = {
     gmm: [
         lambda one, data: one.predict_proba(data[:20]),
         lambda one, data: one.score_samples(data[:20]),
-        lambda one, data: one.sample(4)[0][:, : data.shape[1]],
+        lambda one, data: one.sample(4)[0],
     ],
 }
 ATTRIBUTES = {
@@ -51,7 +51,7 @@ def test_readers_beside_fits_see_one_fit_or_the_other(make):
         answers |= {np.asarray(getattr(one, name)).tobytes() for name in ATTRIBUTES[make]}
 
     def fits():
-        for _ in range(8):
+        for _ in range(4):
             one.fit(X).fit(NARROW)
 
     def look(data, read):
@@ -71,8 +71,6 @@ def test_readers_beside_fits_see_one_fit_or_the_other(make):
     ]
     found = beside(fits, *readers)[1]
     seen = {answer for reader in found for answer in reader} - {None}
-    if make is gmm:  # `sample` of the other fit has other columns
-        answers |= {one.sample(4)[0].tobytes()}
     assert seen <= answers
     assert seen
 
