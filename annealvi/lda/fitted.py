@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative, valida
 from annealvi._validation import (
     FLOATS,
     canonical_csr,
+    check_counts,
     check_topics,
     n_threads,
     unchanged_on_error,
@@ -118,7 +119,12 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Returns
         -------
         float
-            Lower is better.
+            Lower is better; infinity if it exceeds the largest float, with a RuntimeWarning.
+
+        Raises
+        ------
+        ValueError
+            If X is out of range, or has no words.
         """
         check_is_fitted(self)
         return self._perplexity(self._check_X(X, "perplexity"), None, sub_sampling)
@@ -344,7 +350,9 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         dtype = list(FLOATS) if reset else self._state.model.dtype
         X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=dtype)
         check_non_negative(X, f"{type(self).__name__}.{method}")
-        return canonical_csr(X) if sparse.issparse(X) else sparse.csr_matrix(X)
+        X = canonical_csr(X) if sparse.issparse(X) else sparse.csr_matrix(X)
+        check_counts(X)
+        return X
 
     def _resolved(self, n_topics: int | None = None) -> Settings:
         """The settings for a stream of documents, by default of `n_components` topics."""
@@ -375,6 +383,11 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self, X: sparse.csr_matrix, given: NDArray | None = None, sub_sampling: bool = False
     ) -> float:
         population = self.total_samples if sub_sampling else None
+        if not check_counts(X, 1.0 if population is None else population, "total_samples"):
+            raise ValueError(
+                "The perplexity, exp(-ELBO per word), needs documents with words. "
+                f"Got n_samples={X.shape[0]} without any."
+            )
         threads = n_threads(self.n_jobs)
         return self._state.perplexity(X, given, population=population, n_threads=threads)
 
