@@ -12,7 +12,8 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from annealvi.inference import LinearDecay, RobbinsMonro, full_step
-from annealvi.models.lda.block import LocalOptions, TopicEstimate
+from annealvi.models.lda.block import LocalOptions
+from annealvi.models.lda.weights import TopicEstimate
 from annealvi.temperature import (
     Annealed,
     Fixed,

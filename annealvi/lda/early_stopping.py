@@ -149,10 +149,12 @@ class EarlyStopping:
                 state.model.topics.assign(topics)
                 state.doc_topic_prior, state.topic_word_prior = priors
                 state.use_priors()
+            self._best = None
         state.results.validation_score = self.score
 
     def _score(self, state: LDAState) -> float:
         """Score and record the topics, and keep them if they are the best so far."""
+        state.model.release_large_buffers()
         monitor, score = state.monitor, self.held_out.score(state)
         self._step = monitor.step
         if monitor.step:
