@@ -1,0 +1,68 @@
+"""The command: search, or run one case again."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+import warnings
+from collections import Counter
+
+from tests.fuzz.run import search
+from tests.fuzz.targets import TARGETS, deep_targets
+from tests.fuzz.worker import limit_memory, run_case
+
+
+def main() -> int:
+    """Parse the arguments; 1 if there is a failure."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("--seconds", type=float, help="time of the search")
+    parser.add_argument("--cases", type=int, help="number of cases")
+    parser.add_argument("--seed", type=int, help="by default another one each time")
+    parser.add_argument("--first", type=int, default=0, help="number of each target's first case")
+    parser.add_argument("--jobs", type=int, default=1, help="number of processes")
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds that a case may take")
+    parser.add_argument("--most", type=int, default=50, help="failures after which to stop")
+    parser.add_argument("--target", action="append", help="only this one; may be repeated")
+    parser.add_argument("--deep", action="store_true", help="the deep models too")
+    parser.add_argument("--case", metavar="SEED:TARGET:NUMBER", help="run one case in this process")
+    args = parser.parse_args()
+    targets = TARGETS | (deep_targets() if args.deep or args.case else {})
+    if args.case:
+        seed, name, number = args.case.split(":")
+        warnings.simplefilter("ignore")
+        limit_memory()
+        return int("kind" in run_case(targets[name], int(seed), int(number), print))
+    if args.target:
+        targets = {name: targets[name] for name in args.target}
+    seed = random.SystemRandom().randrange(10**6) if args.seed is None else args.seed
+    if args.seconds is None and args.cases is None:
+        args.seconds = 60.0
+    print(f"seed {seed}", flush=True)
+    start = time.monotonic()
+    report = search(
+        targets,
+        seed=seed,
+        seconds=args.seconds,
+        cases=args.cases,
+        jobs=args.jobs,
+        limit=args.limit,
+        deep=args.deep,
+        first=args.first,
+        most=args.most,
+    )
+    for finding in report.findings:
+        print(f"\n{finding}\n    again: {sys.executable} -m tests.fuzz --case {finding.case}")
+    kinds = Counter(finding.kind for finding in report.findings)
+    print(f"\n{report.table()}\n")
+    print(
+        f"{report.cases.total()} cases in {time.monotonic() - start:.0f} s, "
+        f"{len(report.findings)} failures"
+        + "".join(f", {count} {kind}" for kind, count in kinds.most_common())
+    )
+    return int(bool(report.findings))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
