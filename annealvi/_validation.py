@@ -4,16 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from numbers import Integral
 from typing import Any
 
 import joblib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import _param_validation
 
 #: The dtypes that the kernels compute in.
 FLOATS = (np.float64, np.float32)
 #: At most this many threads are started, or as many as there are processors if that is more.
 MAX_THREADS = 64
+
+
+class Interval(_param_validation.Interval):
+    """scikit-learn's interval, which answers for every number.
+
+    Numbers that no float can hold, such as ``10**400``, are outside; scikit-learn's own
+    interval, and the code behind it, raise an error of NumPy's for these.  Of other numbers,
+    such as fractions, the float counts.
+    """
+
+    def __contains__(self, value: Any) -> bool:
+        try:
+            number = float(value)
+        except OverflowError:
+            return False
+        return super().__contains__(value if isinstance(value, Integral) else number)
 
 
 def n_threads(n_jobs: int | None) -> int:
@@ -24,6 +42,9 @@ def n_threads(n_jobs: int | None) -> int:
     """
     if n_jobs is None:
         n_jobs = joblib.effective_n_jobs(None)
+    if not isinstance(n_jobs, Integral):
+        raise TypeError(f"The 'n_jobs' parameter must be an int or None. Got {n_jobs!r} instead.")
+    n_jobs = int(n_jobs)
     if n_jobs == 0:
         raise ValueError("n_jobs == 0 in Parallel has no meaning")
     processors = joblib.cpu_count()
@@ -72,6 +93,53 @@ def as_array(value: Any) -> NDArray:
         return np.asarray(value)
     except ValueError:
         return np.asarray(None)
+
+
+def as_numbers(value: Any, name: str) -> NDArray[np.float64]:
+    """An argument as an array of float64; ValueError if it does not hold numbers.
+
+    Parameters
+    ----------
+    value : float or array-like
+    name : str
+        The argument, for the message.
+    """
+    array = as_array(value)
+    if array.dtype.kind not in "fiub":
+        raise ValueError(
+            f"{name!r} must be a float or an array of floats. Got shape {array.shape} and dtype "
+            f"{array.dtype} instead."
+        )
+    return array.astype(np.float64, copy=False)
+
+
+def check_inverses(value: ArrayLike, name: str, owner: str) -> NDArray[np.float64]:
+    """Check inverse temperatures in any order: positive numbers.
+
+    Parameters
+    ----------
+    value : array-like of shape (M,)
+    name, owner : str
+        The parameter, and the class or function that has it, for the message.
+
+    Returns
+    -------
+    ndarray of shape (M,)
+    """
+    array = as_array(value)
+    if array.dtype.kind not in "fiu" or array.ndim != 1 or not array.size:
+        raise ValueError(
+            f"The {name!r} parameter of {owner} must be a one-dimensional array of numbers. "
+            f"Got shape {array.shape} and dtype {array.dtype} instead."
+        )
+    array = array.astype(np.float64)
+    wrong = array[~(np.isfinite(array) & (array > 0))]
+    if wrong.size:
+        raise ValueError(
+            f"The {name!r} parameter of {owner} must be positive and finite. "
+            f"Got {wrong[0]} instead."
+        )
+    return array
 
 
 def check_numbers(

@@ -34,6 +34,13 @@ class Linear:
     first: float
     last: float
 
+    def __post_init__(self) -> None:
+        for name, value in (("first", self.first), ("last", self.last)):
+            if not isinstance(value, Real):
+                raise ValueError(
+                    f"The {name!r} parameter of Linear must be a float. Got {value!r} instead."
+                )
+
     def __call__(self, done: float) -> float:
         return self.first + (self.last - self.first) * done
 

@@ -23,11 +23,12 @@ from typing import Any, ClassVar
 
 import torch
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from torch import Tensor, nn
 from torch.distributions import Bernoulli, Distribution, Independent, Poisson, kl_divergence
 from torch.nn.functional import softplus
 
+from annealvi._validation import Interval
 from annealvi.proximity.penalty import MAGNITUDES
 
 STATISTICS = ("entropy", "kl", "mean_variance", "orthogonal")

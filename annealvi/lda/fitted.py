@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative, valida
 from annealvi._validation import (
     FLOATS,
     canonical_csr,
+    check_inverses,
     check_topics,
     n_threads,
     unchanged_on_error,
@@ -180,10 +181,12 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         annealvi.partition.log_partition
         """
         check_is_fitted(self)
+        owner = f"{type(self).__name__}.posterior_log_partition"
+        inverses = check_inverses(inverse, "inverse", owner)
         X = self._check_X(data, "posterior_log_partition")
         self._state.use_priors()
         return self._state.model.documents.posterior_log_partition(
-            np.asarray(inverse, dtype=np.float64), X, n_threads=n_threads(self.n_jobs)
+            inverses, X, n_threads=n_threads(self.n_jobs)
         )
 
     def top_words(self, n: int = 10, feature_names: ArrayLike | None = None) -> list[list[Any]]:
@@ -283,7 +286,8 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     @random_state_.setter
     def random_state_(self, value: RandomState) -> None:
-        self._fitted().model.rng = value
+        state = self._fitted()
+        state.model.rng = None if value is None else check_random_state(value)
 
     @property
     def n_batch_iter_(self) -> int:
@@ -291,7 +295,13 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     @n_batch_iter_.setter
     def n_batch_iter_(self, value: int) -> None:
-        self._fitted().monitor.step = value - 1
+        state = self._fitted()
+        if not isinstance(value, Integral) or value < 1:
+            raise ValueError(
+                f"The 'n_batch_iter_' of {type(self).__name__} must be an int in the range "
+                f"[1, inf). Got {value!r} instead."
+            )
+        state.monitor.step = int(value) - 1
 
     @property
     def n_iter_(self) -> int:

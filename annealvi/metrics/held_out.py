@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array, check_random_state, gen_batches
-from sklearn.utils._param_validation import Interval, RealNotInt, validate_params
+from sklearn.utils._param_validation import RealNotInt, validate_params
 from sklearn.utils.validation import check_non_negative
 
 from annealvi._kernels import lda as kernels
 from annealvi._kernels.layout import padded_rows
+from annealvi._validation import Interval
 from annealvi.inference import Monitor
 
 #: Bytes of E[theta] that are padded at a time.
@@ -132,6 +134,11 @@ def document_completion(
         If X cannot be split (see :func:`split_tokens`), if its number of features is not
         that of the fit, or if no document has two or more words.
     """
+    if not hasattr(estimator, "transform"):
+        raise TypeError(
+            "The 'estimator' parameter of document_completion must be a topic model with "
+            f"`transform` and `components_`. Got {estimator!r}."
+        )
     seen, hidden = split_tokens(X, observed=observed, random_state=random_state)
     if hasattr(X, "iloc"):  # a DataFrame: transform checks its column names
         seen = type(X)(seen.toarray(), index=X.index, columns=X.columns)
@@ -237,7 +244,7 @@ class HeldOut:
     def __init__(
         self, X: Any, *, every: float = 1.0, observed: float = 0.5, random_state: Any = 0
     ) -> None:
-        if not every > 0:
+        if not isinstance(every, Real) or not every > 0:
             raise ValueError(f"'every' must be a float in the range (0, inf). Got {every!r}.")
         self.X = X
         self.every = every

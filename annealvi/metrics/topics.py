@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 from sklearn.utils import check_array, gen_batches
-from sklearn.utils._param_validation import Interval, StrOptions, validate_params
+from sklearn.utils._param_validation import StrOptions, validate_params
 from sklearn.utils.validation import _get_feature_names, check_is_fitted, check_non_negative
 
-from annealvi._validation import canonical_csr
+from annealvi._validation import Interval, canonical_csr
 from annealvi.metrics.top_words import top_columns
 
 #: Bytes of topics that are copied at a time.

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp, softmax
 from sklearn.base import BaseEstimator, DensityMixin, _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from annealvi._validation import check_numbers, check_squares, unchanged_on_error
+from annealvi._validation import Interval, check_numbers, check_squares, unchanged_on_error
 from annealvi.inference import Monitor
 from annealvi.mixtures.base import FittedMixture, MixtureState, fit_mixture, options_of, sampler
 from annealvi.models.gmm import GMM, initial_responsibilities

@@ -17,6 +17,7 @@ from numbers import Real
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from annealvi._validation import as_numbers
 from annealvi.schedules import Exponential, Linear, Schedule
 
 #: How k falls, as a fraction of k0: to k0 gamma^s, or linearly to 0.
@@ -33,7 +34,7 @@ def inverse_huber(u: ArrayLike) -> NDArray[np.float64]:
     ----------
     u : array-like
     """
-    size = np.abs(np.asarray(u, dtype=np.float64))
+    size = np.abs(as_numbers(u, "u"))
     with np.errstate(over="ignore"):
         return np.where(size < 1.0, size, 0.5 * size**2 + 0.5)
 
@@ -45,7 +46,7 @@ def inverse_huber_derivative(u: ArrayLike) -> NDArray[np.float64]:
     ----------
     u : array-like
     """
-    u = np.asarray(u, dtype=np.float64)
+    u = as_numbers(u, "u")
     return np.sign(u) * np.maximum(np.abs(u), 1.0)
 
 
@@ -97,7 +98,7 @@ class MovingAverage:
         new : array-like
             Must have the same shape each time.
         """
-        new = np.asarray(new, dtype=np.float64)
+        new = as_numbers(new, "new")
         self._left *= self.decay
         self._n_seen += 1
         if self.value is None:

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from numbers import Real
 from typing import Any, ClassVar, Literal
 
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
+from annealvi._validation import Interval
 from annealvi.model import Critical, Form
 from annealvi.schedules import Exponential, Linear, Relaxing, Schedule
 from annealvi.temperature.base import Temperature, whole_steps

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import entr, logsumexp
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
-from annealvi._validation import as_array
+from annealvi._validation import Interval, as_array
 from annealvi.model import UNTEMPERED, LocallyNormalised, LocalStep, Normalised, Tempering
 from annealvi.partition.result import LogPartition
 from annealvi.temperature.learned import Learned, Running, check_prior_weights

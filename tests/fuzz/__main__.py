@@ -23,7 +23,9 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="number of each target's first case")
     parser.add_argument("--jobs", type=int, default=1, help="number of processes")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds that a case may take")
-    parser.add_argument("--most", type=int, default=50, help="failures after which to stop")
+    parser.add_argument(
+        "--most", type=int, default=50, help="different failures after which to stop"
+    )
     parser.add_argument("--target", action="append", help="only this one; may be repeated")
     parser.add_argument("--deep", action="store_true", help="the deep models too")
     parser.add_argument("--case", metavar="SEED:TARGET:NUMBER", help="run one case in this process")
@@ -33,7 +35,9 @@ def main() -> int:
         seed, name, number = args.case.split(":")
         warnings.simplefilter("ignore")
         limit_memory()
-        return int("kind" in run_case(targets[name], int(seed), int(number), print))
+        result = run_case(targets[name], int(seed), int(number), print)
+        print(*([result["kind"], result["text"]] if "kind" in result else ["no failure"]), sep=": ")
+        return int("kind" in result)
     if args.target:
         targets = {name: targets[name] for name in args.target}
     seed = random.SystemRandom().randrange(10**6) if args.seed is None else args.seed
@@ -52,13 +56,16 @@ def main() -> int:
         first=args.first,
         most=args.most,
     )
-    for finding in report.findings:
-        print(f"\n{finding}\n    again: {sys.executable} -m tests.fuzz --case {finding.case}")
+    for alike in report.distinct().values():
+        print(f"\n{alike[0]}\n    again: python -m tests.fuzz --case {alike[0].case}")
+        if len(alike) > 1:
+            more = " ".join(finding.case for finding in alike[1:4])
+            print(f"    and {len(alike) - 1} like it: {more}{' ...' * (len(alike) > 4)}")
     kinds = Counter(finding.kind for finding in report.findings)
     print(f"\n{report.table()}\n")
     print(
         f"{report.cases.total()} cases in {time.monotonic() - start:.0f} s, "
-        f"{len(report.findings)} failures"
+        f"{len(report.findings)} failures, {len(report.distinct())} of them different"
         + "".join(f", {count} {kind}" for kind, count in kinds.most_common())
     )
     return int(bool(report.findings))

@@ -118,7 +118,7 @@ def _worded(place: tuple[str, int]) -> bool:
     return ours and any(first <= line <= last for first, last in _raises(path))
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _raises(path: str) -> list[tuple[int, int]]:
     """Lines of the `raise` statements of a file."""
     if not path.endswith(".py"):  # a compiled kernel words nothing for the user

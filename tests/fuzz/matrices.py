@@ -87,7 +87,7 @@ def damage(t: Trial, X: Any) -> Any:
     X = X.copy()
     for _ in range(t.one_of(1, 1, 1, 2)):
         name = t.one_of("indptr", "indices", "data")
-        if not isinstance(getattr(X, name), np.ndarray) or not getattr(X, name).dtype.kind in "iuf":
+        if not isinstance(getattr(X, name), np.ndarray) or getattr(X, name).dtype.kind not in "iuf":
             break
         how = t.one_of(_scribble, _scribble, _resize, _retype, _strange)
         if name == "indptr" and t.chance(0.3):

@@ -38,6 +38,7 @@ EXEMPT = {
 }
 #: Methods of temperatures that the optimiser calls, with the steps of a fit.
 OF_A_FIT = {"attach", "learned", "observe", "tempered_energy", "tempering", "path", "perturbs"}
+OF_A_FIT |= {"observes"}
 
 
 def public_names(module: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import select
 import signal
 import subprocess
@@ -41,8 +42,21 @@ class Finding:
     log: str
 
     def __str__(self) -> str:
-        lines = [f"{self.kind} in case {self.case}", *self.text.splitlines(), *self.log.splitlines()]
+        lines = [
+            f"{self.kind} in case {self.case}",
+            *self.text.splitlines(),
+            *self.log.splitlines(),
+        ]
         return "\n    ".join(lines)
+
+    @property
+    def signature(self) -> str:
+        """Findings of the same signature probably have the same cause."""
+        places = re.findall(r'File "([^"]+)", line (\d+)', f"{self.text}\n{self.log}")
+        if self.kind not in ("crash", "hang"):
+            places = places[-1:]
+        target = self.case.split(":")[1].partition(".")[0]
+        return f"{self.kind} {places[:3] or [target, re.sub(r'[0-9]+', '', self.text)]}"
 
 
 @dataclass
@@ -61,6 +75,13 @@ class Report:
     cases: Counter[str] = field(default_factory=Counter)
     outcomes: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     findings: list[Finding] = field(default_factory=list)
+
+    def distinct(self) -> dict[str, list[Finding]]:
+        """The findings by their signature."""
+        found: dict[str, list[Finding]] = defaultdict(list)
+        for finding in self.findings:
+            found[finding.signature].append(finding)
+        return found
 
     def table(self) -> str:
         """Calls by target and outcome, as text."""
@@ -124,15 +145,18 @@ class Worker:
         """What the child has written about its last case."""
         self.stderr.seek(0)
         lines = self.stderr.read().decode(errors="replace").strip("\0").splitlines()
+        lines = [line for line in lines if not line.startswith("Extension modules:")]
         return "\n".join(lines[-_SHOWN:])
 
     def end(self) -> int:
         """End the process and return its status."""
         assert self.process.stdin is not None and self.process.stdout is not None
-        if self.process.poll() is None:
-            self.process.kill()
-        status = self.process.wait()
         self.process.stdin.close()
+        try:
+            status = self.process.wait(timeout=0.0 if self.silent() else 10.0)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            status = self.process.wait()
         self.process.stdout.close()
         return status
 
@@ -184,7 +208,7 @@ def search(
     first : int, default=0
         See :func:`schedule`.
     most : int, default=50
-        The search ends after so many failures.
+        The search ends after so many different failures.
     """
     report = Report()
     waiting = schedule(targets, first)
@@ -193,7 +217,7 @@ def search(
     asked = 0
 
     def more() -> bool:
-        enough = (cases is not None and asked >= cases) or len(report.findings) >= most
+        enough = (cases is not None and asked >= cases) or len(report.distinct()) >= most
         return not enough and (end is None or time.monotonic() < end)
 
     try:
@@ -213,20 +237,23 @@ def search(
             for number, worker in enumerate(workers):
                 if worker.job is not None and (worker.process.stdout in ready or worker.silent()):
                     if not _collect(worker, report, seed):
+                        worker.stderr.close()
                         workers[number] = Worker(seed, limit, deep)
     finally:
         for worker in workers:
             worker.end()
+            worker.stderr.close()
 
 
 def _collect(worker: Worker, report: Report, seed: int) -> bool:
     """Take the answer of a child; False if the child is lost."""
     assert worker.job is not None and worker.process.stdout is not None
-    (target, number), worker.job = worker.job, None
+    target, number = worker.job
     case = f"{seed}:{target}:{number}"
     report.cases[target] += 1
     line = b"" if worker.silent() else worker.process.stdout.readline()
     if line.endswith(b"\n"):
+        worker.job = None
         result: dict[str, Any] = json.loads(line)
         report.outcomes[target].update(result["outcomes"])
         if "kind" in result:

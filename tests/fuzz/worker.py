@@ -9,6 +9,7 @@ import os
 import resource
 import signal
 import sys
+import traceback
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -57,8 +58,8 @@ def run_case(
         target.run(trial)
     except Failure as failure:
         result = {"kind": failure.kind, "text": failure.text}
-        if log is not None:
-            log(f"    {failure}")
+    except Exception:  # of the target, between two calls
+        result = {"kind": "error of the fuzzer", "text": traceback.format_exc()}
     return {"outcomes": dict(trial.outcomes), **result}
 
 

@@ -15,7 +15,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 #: From the ground; a room imports from itself and from the floors below it.
 FLOORS = [
     {"_kernels"},
-    {"_validation", "_optional", "_version", "model", "schedules", "exceptions"},
+    {"_validation", "_archive", "_optional", "_version", "model", "schedules", "exceptions"},
     {"datasets", "data", "partition", "proximity"},
     {"models", "temperature"},
     {"inference"},

@@ -13,11 +13,11 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from annealvi._optional import import_optional
+from annealvi._validation import Interval
 from annealvi.deep.noise import Noise
 from annealvi.deep.rows import as_rows
 from annealvi.deep.training import Outcome, Training, as_device, read_state, write_state

@@ -13,12 +13,11 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 from torch.optim import Adam
 
-from annealvi._validation import canonical_csr, unchanged_on_error
+from annealvi._validation import Interval, canonical_csr, unchanged_on_error
 from annealvi.deep.estimators.base import (
     TRAINING_CONSTRAINTS,
     DeepEstimator,

@@ -17,7 +17,6 @@ from tests.fuzz.judge import anything
 from tests.fuzz.targets.target import Target
 from tests.fuzz.trial import Trial
 
-
 # --------------------------------------------------------------------------- mutations
 
 

@@ -138,9 +138,7 @@ def _named(function: Any, t: Trial, estimator: Any, **options: Any) -> None:
 
 
 def _fmm_operations(D: int) -> dict[str, Operation]:
-    return _operations(
-        FMM, D, fmm_table, predictive_score=_predictive, inverse_transform=_inverse
-    )
+    return _operations(FMM, D, fmm_table, predictive_score=_predictive, inverse_transform=_inverse)
 
 
 def _gmm_operations(D: int) -> dict[str, Operation]:

@@ -12,7 +12,18 @@ from tests.fuzz import matrices
 from tests.fuzz.judge import anything
 from tests.fuzz.targets.target import Target
 from tests.fuzz.trial import Trial
-from tests.fuzz.values import EXTREMES, Kind, array, choice, mostly, odd, parameters, real, seed, whole
+from tests.fuzz.values import (
+    EXTREMES,
+    Kind,
+    array,
+    choice,
+    mostly,
+    odd,
+    parameters,
+    real,
+    seed,
+    whole,
+)
 
 ASCENT = dict(
     statistic=choice("entropy", "kl", "mean", "variance", "mean_variance"),
@@ -72,7 +83,9 @@ def _model(t: Trial) -> None:
     model = proximity.BernoulliFactorModel(matrices.good_points(t, 4, 3))
     q = proximity.Bernoulli(t.rng.normal(0, t.one_of(1.0, 30.0, 1e3), (1, 2, 4)))
     answered, means = t.call(
-        "check_means", model.check_means, array((2, 3), (1, 2, 3), positive=False).good(t),
+        "check_means",
+        model.check_means,
+        array((2, 3), (1, 2, 3), positive=False).good(t),
         check=anything,
     )
     if answered and np.max(np.abs(means)) < 1e100:
