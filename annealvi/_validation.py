@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from numbers import Integral
@@ -27,11 +28,9 @@ class Interval(_param_validation.Interval):
     """
 
     def __contains__(self, value: Any) -> bool:
-        try:
-            number = float(value)
-        except OverflowError:
-            return False
-        return super().__contains__(value if isinstance(value, Integral) else number)
+        number = as_float(value)
+        exact = isinstance(value, Integral) and math.isfinite(number)
+        return super().__contains__(value if exact else number) and math.isfinite(number)
 
 
 def n_threads(n_jobs: int | None) -> int:
@@ -93,6 +92,19 @@ def as_array(value: Any) -> NDArray:
         return np.asarray(value)
     except ValueError:
         return np.asarray(None)
+
+
+def as_float(value: Any) -> float:
+    """A number as a float; infinite where no float can hold it.
+
+    Parameters
+    ----------
+    value : float
+    """
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def as_numbers(value: Any, name: str) -> NDArray[np.float64]:

@@ -205,9 +205,9 @@ def make_topic_corpus(
         (n_topics, n_features), ``document_topics`` of shape (n_documents, n_topics).
     """
     rng = check_random_state(random_state)
-    topics = rng.dirichlet(np.full(n_features, topic_word_prior), n_topics)
-    document_topics = rng.dirichlet(np.full(n_topics, doc_topic_prior), n_documents)
-    lengths = rng.poisson(document_length, n_documents)
+    topics = _dirichlet(rng, topic_word_prior, n_topics, n_features, "topic_word_prior")
+    document_topics = _dirichlet(rng, doc_topic_prior, n_documents, n_topics, "doc_topic_prior")
+    lengths = rng.poisson(document_length, len(document_topics))
     rows = [
         sparse.csr_matrix(rng.multinomial(length, share @ topics).astype(np.float64))
         for length, share in zip(
@@ -217,6 +217,19 @@ def make_topic_corpus(
     return Bunch(
         data=sparse.vstack(rows, format="csr"), topics=topics, document_topics=document_topics
     )
+
+
+def _dirichlet(
+    rng: np.random.RandomState, prior: float, n_rows: int, n_columns: int, name: str
+) -> NDArray[np.float64]:
+    """Draw from a symmetric Dirichlet distribution; ValueError if NumPy cannot at this prior."""
+    rows = rng.dirichlet(np.full(int(n_columns), float(prior)), int(n_rows))
+    if not np.all(np.isfinite(rows)):
+        raise ValueError(
+            f"NumPy cannot draw from a Dirichlet distribution at {name}={prior!r}: its draws are "
+            "not finite. Use a prior that is less extreme."
+        )
+    return rows
 
 
 def load_shapes() -> NDArray[np.float64]:
@@ -285,7 +298,8 @@ def make_shape_mixture(
         images = check_array(shapes, dtype=np.float64, input_name="shapes")
     components = images * rng.uniform(0.5, 1.0, (len(images), 1))
     factors = (rng.random_sample((n_samples, len(images))) < prior_probability).astype(float)
-    noise = rng.normal(0.0, np.sqrt(noise_variance), (n_samples, images.shape[1]))
+    scale = np.sqrt(abs(float(noise_variance)))  # NumPy refuses -0.0
+    noise = rng.normal(0.0, scale, (n_samples, images.shape[1]))
     return Bunch(data=factors @ components + noise, components=components, factors=factors)
 
 

@@ -6,7 +6,7 @@ They need matplotlib (``pip install 'annealvi[plot]'``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -87,6 +87,9 @@ def plot_learning_curves(
     """
     if not isinstance(fits, Mapping):
         raise TypeError(f"'fits' must be a dict of fitted estimators by name. Got {fits!r}.")
+    for name, wanted in (("value", value), ("over", over)):
+        if not isinstance(wanted, str):
+            raise TypeError(f"{name!r} must be a name in `history_`. Got {wanted!r}.")
     ax = _axes(ax)
     for number, (name, estimators) in enumerate(fits.items()):
         colour = f"C{number}"
@@ -96,7 +99,7 @@ def plot_learning_curves(
         for estimator in estimators if isinstance(estimators, Sequence) else [estimators]:
             history = _attribute(estimator, "history_", "plot_learning_curves")
             for wanted in (value, over):
-                if not isinstance(wanted, str) or wanted not in history:
+                if wanted not in history:
                     raise ValueError(
                         f"The history of {name!r} has no {wanted!r}. It has {sorted(history)}."
                     )
@@ -166,10 +169,10 @@ def plot_components(
         )
     shape = int(sides[0]), int(sides[1])
     if titles is not None:
-        titles = list(titles) if isinstance(titles, Iterable) else [titles]
-        if len(titles) != len(images):
+        n_titles = len(titles) if isinstance(titles, Sequence | np.ndarray) else 0
+        if n_titles != len(images):
             raise ValueError(
-                f"'titles' must be one for each component. Got {len(titles)} for {len(images)} "
+                f"'titles' must be one for each component. Got {n_titles} for {len(images)} "
                 "components."
             )
     if limit is None:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Protocol
 
+from annealvi._validation import as_float
+
 
 class Schedule(Protocol):
     """A value for each fraction done, from 0 (the start) to 1 (the end)."""
@@ -36,9 +38,10 @@ class Linear:
 
     def __post_init__(self) -> None:
         for name, value in (("first", self.first), ("last", self.last)):
-            if not isinstance(value, Real):
+            if not isinstance(value, Real) or not math.isfinite(as_float(value)):
                 raise ValueError(
-                    f"The {name!r} parameter of Linear must be a float. Got {value!r} instead."
+                    f"The {name!r} parameter of Linear must be a finite float. "
+                    f"Got {value!r} instead."
                 )
 
     def __call__(self, done: float) -> float:
@@ -97,7 +100,7 @@ class Relaxing:
 
 
 def _check_positive(schedule: object, name: str, value: float) -> None:
-    if not isinstance(value, float | Real) or not 0.0 < value < math.inf:
+    if not isinstance(value, float | Real) or not 0.0 < as_float(value) < math.inf:
         raise ValueError(
             f"The {name!r} parameter of {type(schedule).__name__} must be a float in the range "
             f"(0.0, inf). Got {value!r} instead."

@@ -9,7 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array, check_random_state, gen_batches
-from sklearn.utils._param_validation import RealNotInt, validate_params
+from sklearn.utils._param_validation import (
+    RealNotInt,
+    validate_parameter_constraints,
+    validate_params,
+)
 from sklearn.utils.validation import check_non_negative
 
 from annealvi._kernels import lda as kernels
@@ -23,12 +27,15 @@ _BLOCK_BYTES = 1 << 24
 MOST_TOKENS = 1e9
 
 
+#: The parameters of a split.
+_SPLIT = {
+    "observed": [Interval(RealNotInt, 0, 1, closed="neither")],
+    "random_state": ["random_state"],
+}
+
+
 @validate_params(
-    {
-        "X": ["array-like", "sparse matrix"],
-        "observed": [Interval(RealNotInt, 0, 1, closed="neither")],
-        "random_state": ["random_state"],
-    },
+    {"X": ["array-like", "sparse matrix"], **_SPLIT},
     prefer_skip_nested_validation=True,
 )
 def split_tokens(
@@ -244,8 +251,9 @@ class HeldOut:
     def __init__(
         self, X: Any, *, every: float = 1.0, observed: float = 0.5, random_state: Any = 0
     ) -> None:
-        if not isinstance(every, Real) or not every > 0:
-            raise ValueError(f"'every' must be a float in the range (0, inf). Got {every!r}.")
+        constraints = _SPLIT | {"every": [Interval(Real, 0, None, closed="neither")]}
+        given = {"every": every, "observed": observed, "random_state": random_state}
+        validate_parameter_constraints(constraints, given, "HeldOut")
         self.X = X
         self.every = every
         self.observed = observed
@@ -254,7 +262,8 @@ class HeldOut:
     def __call__(self, estimator: Any, monitor: Monitor) -> None:
         before = monitor.passes - monitor.last_advance
         # with a small tolerance, because passes are sums of fractions
-        if int((monitor.passes + 1e-9) / self.every) > int((before + 1e-9) / self.every):
+        every = max(float(self.every), 1e-9)
+        if int((monitor.passes + 1e-9) / every) > int((before + 1e-9) / every):
             score = document_completion(
                 estimator, self.X, observed=self.observed, random_state=self.random_state
             )

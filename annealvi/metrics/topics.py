@@ -123,7 +123,7 @@ def topic_coherence(
     j, i = np.triu_indices(top.shape[1], k=1)
     p, p_ij = np.einsum("knn->kn", together), together[:, i, j]
     rate = _npmi if measure == "npmi" else _umass
-    return rate(p[:, i], p[:, j], p_ij, epsilon).mean(axis=1)
+    return rate(p[:, i], p[:, j], p_ij, float(epsilon)).mean(axis=1)
 
 
 def _npmi(p_i: NDArray, p_j: NDArray, p_ij: NDArray, epsilon: float) -> NDArray[np.float64]:

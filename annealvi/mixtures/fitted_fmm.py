@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from annealvi._validation import FLOATS, check_squares, n_threads
+from annealvi._validation import FLOATS, as_array, check_squares, n_threads
 from annealvi.mixtures.base import FittedMixture, MixtureState, sampler
 from annealvi.models.fmm import FMM
 
@@ -117,7 +117,7 @@ class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """
         model = self._ready()
         X = self._check_X(X)
-        mask = np.asarray(observed)
+        mask = as_array(observed)
         if mask.shape != (X.shape[1],) or mask.dtype != bool:
             raise ValueError(
                 f"'observed' must be an array of bool of shape ({X.shape[1]},), one for each "

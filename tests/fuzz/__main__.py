@@ -23,14 +23,12 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="number of each target's first case")
     parser.add_argument("--jobs", type=int, default=1, help="number of processes")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds that a case may take")
-    parser.add_argument(
-        "--most", type=int, default=50, help="different failures after which to stop"
-    )
+    parser.add_argument("--most", type=int, default=50, help="end after so many failures")
     parser.add_argument("--target", action="append", help="only this one; may be repeated")
     parser.add_argument("--deep", action="store_true", help="the deep models too")
     parser.add_argument("--case", metavar="SEED:TARGET:NUMBER", help="run one case in this process")
     args = parser.parse_args()
-    targets = TARGETS | (deep_targets() if args.deep or args.case else {})
+    targets = TARGETS | (deep_targets() if args.deep or "deep." in (args.case or "") else {})
     if args.case:
         seed, name, number = args.case.split(":")
         warnings.simplefilter("ignore")

@@ -49,6 +49,10 @@ UNCLEAR = re.compile(
 )
 
 
+#: Texts of others that say enough.
+CLEAR = ("Seed must be between",)
+
+
 class UserError(Exception):
     """An error of the caller's own callback, which the library must pass on."""
 
@@ -85,6 +89,8 @@ def check_error(error: Exception, allows: tuple[type[BaseException], ...] = ()) 
         return "the callback's error"
     if isinstance(error, MemoryError):
         return "MemoryError"
+    if isinstance(error, ValueError) and text.startswith(CLEAR):
+        return "ValueError"
     place = _place(error)
     if isinstance(error, allows):
         direct = place[0].endswith("trial.py")  # an attribute that is not there

@@ -161,6 +161,8 @@ def _sparse(t: Trial, X: np.ndarray, damaged: float) -> Any:
     made = t.one_of(*SPARSE)(X.astype(X.dtype.newbyteorder("=")))
     if t.chance(0.3):
         made.indices, made.indptr = made.indices.astype(np.int64), made.indptr.astype(np.int64)
+    if t.chance(0.1) and X.size:
+        return made.asformat(t.one_of(*OTHER_FORMATS))
     if made.nnz and t.chance(0.2):  # a duplicate, in no order
         made.indices[t.whole(0, made.nnz - 1)] = t.whole(0, X.shape[1] - 1)
     if made.nnz and t.chance(0.1):  # room that is not used
@@ -168,7 +170,7 @@ def _sparse(t: Trial, X: np.ndarray, damaged: float) -> Any:
         made.indices = np.resize(made.indices, made.indices.size + 3)
     if t.chance(damaged):
         return damage(t, made)
-    return made.asformat(t.one_of(*OTHER_FORMATS)) if t.chance(0.1) and X.size else made
+    return made
 
 
 def sizes(t: Trial) -> tuple[int, int]:

@@ -52,11 +52,12 @@ class Finding:
     @property
     def signature(self) -> str:
         """Findings of the same signature probably have the same cause."""
-        places = re.findall(r'File "([^"]+)", line (\d+)', f"{self.text}\n{self.log}")
-        if self.kind not in ("crash", "hang"):
-            places = places[-1:]
+        lost = self.kind in ("crash", "hang")
+        places = re.findall(r'File "([^"]+)", line (\d+)', self.log if lost else self.text)
+        places = places if lost else places[-1:]
         target = self.case.split(":")[1].partition(".")[0]
-        return f"{self.kind} {places[:3] or [target, re.sub(r'[0-9]+', '', self.text)]}"
+        words = re.sub(r"[0-9]+", "", self.text).split()[:3]
+        return f"{self.kind} {places[:3] or [target, *words]}"
 
 
 @dataclass
@@ -235,10 +236,12 @@ def search(
                 return report
             ready = select.select([worker.process.stdout for worker in busy], [], [], 1.0)[0]
             for number, worker in enumerate(workers):
-                if worker.job is not None and (worker.process.stdout in ready or worker.silent()):
-                    if not _collect(worker, report, seed):
-                        worker.stderr.close()
-                        workers[number] = Worker(seed, limit, deep)
+                if worker not in busy:
+                    continue
+                answered = worker.process.stdout in ready or worker.silent()
+                if answered and not _collect(worker, report, seed):
+                    worker.stderr.close()
+                    workers[number] = Worker(seed, limit, deep)
     finally:
         for worker in workers:
             worker.end()

@@ -70,16 +70,21 @@ class Kind:
         Draws a value that should be accepted.
     most : float
         A larger number would be accepted too, but the call would take long: it is not drawn.
+    calls : bool
+        Whether a function would be accepted, and called: its errors are the user's.
     """
 
     good: Callable[[Trial], Any]
     most: float = math.inf
+    calls: bool = False
 
     def odd(self, t: Trial) -> Any:
-        """An odd value, not so large that it takes long."""
+        """An odd value, not so large that it takes long, and no function where one is called."""
         while True:
             value = odd(t)
             if isinstance(value, Real | Decimal) and self.most < value < math.inf:
+                continue
+            if self.calls and callable(value):
                 continue
             return value
 
@@ -272,5 +277,6 @@ class Assign:
 callback = Kind(
     lambda t: t.one_of(
         None, StopAfter(1), StopAfter(3), Raise(1), Raise(2), Record(0.5), Record(math.nan)
-    )
+    ),
+    calls=True,
 )

@@ -62,7 +62,7 @@ def table(K: int, V: int) -> dict[str, Kind]:
         n_init=whole(1, 3),
         validation_fraction=mostly(real(0.05, 0.9), None),
         patience=whole(1, 3, endless=True),
-        callback=Kind(lambda t: _callback(t, K, V)),
+        callback=Kind(lambda t: _callback(t, K, V), calls=True),
     )
 
 

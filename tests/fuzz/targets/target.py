@@ -10,7 +10,7 @@ from typing import Any
 
 from sklearn.base import clone
 
-from tests.fuzz.judge import anything, check_not_infinite
+from tests.fuzz.judge import UserError, anything, check_not_infinite
 from tests.fuzz.trial import Trial
 
 
@@ -49,11 +49,23 @@ def read(t: Trial, name: str, estimator: Any) -> None:
     t.call(name, getattr, estimator, name, allows=(AttributeError,), **options)
 
 
+#: Raised by `clone` for a parameter that a constructor changed.
+NO_COPY = (RuntimeError,)
+
+
+def _pickled(estimator: Any) -> Any:
+    try:
+        data = pickle.dumps(estimator)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise UserError from error
+    return pickle.loads(data)
+
+
 def copied(t: Trial, estimator: Any) -> Any:
     """A copy of some kind; the estimator itself where that is an error."""
-    how = t.one_of(clone, copy.copy, copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e)))
+    how = t.one_of(clone, copy.copy, copy.deepcopy, _pickled)
     answered, other = t.call(
-        getattr(how, "__name__", "how"), how, estimator, check=anything, allows=(RuntimeError,)
+        getattr(how, "__name__", "how"), how, estimator, check=anything, allows=NO_COPY
     )
     return other if answered else estimator
 
