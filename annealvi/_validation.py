@@ -94,6 +94,18 @@ def as_array(value: Any) -> NDArray:
         return np.asarray(None)
 
 
+def native(X: Any) -> Any:
+    """A matrix whose numbers are in the byte order of this machine, as the kernels need them.
+
+    scikit-learn converts other orders, except those of a DataFrame.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix
+    """
+    return X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))
+
+
 def as_float(value: Any) -> float:
     """A number as a float; infinite where no float can hold it.
 

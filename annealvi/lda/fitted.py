@@ -19,6 +19,7 @@ from annealvi._validation import (
     check_inverses,
     check_topics,
     n_threads,
+    native,
     unchanged_on_error,
 )
 from annealvi.inference.fitted import Fitted
@@ -352,7 +353,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def _check_X(self, X: Any, method: str, reset: bool = False) -> sparse.csr_matrix:
         """X as a canonical CSR matrix of the fit's dtype."""
         dtype = list(FLOATS) if reset else self._state.model.dtype
-        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=dtype)
+        X = native(validate_data(self, X, reset=reset, accept_sparse="csr", dtype=dtype))
         check_non_negative(X, f"{type(self).__name__}.{method}")
         return canonical_csr(X) if sparse.issparse(X) else sparse.csr_matrix(X)
 

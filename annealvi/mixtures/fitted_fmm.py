@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from annealvi._validation import FLOATS, as_array, check_squares, n_threads
+from annealvi._validation import FLOATS, as_array, check_squares, n_threads, native
 from annealvi.mixtures.base import FittedMixture, MixtureState, sampler
 from annealvi.models.fmm import FMM
 
@@ -157,7 +157,7 @@ class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     def _check_X(self, X: Any, reset: bool = False) -> NDArray:
         dtype = list(FLOATS) if reset else self._state.model.dtype
-        X = validate_data(self, X, reset=reset, dtype=dtype, order="C")
+        X = native(validate_data(self, X, reset=reset, dtype=dtype, order="C"))
         if not reset:
             square = check_squares(X) + float(np.sum(self.components_**2))
             self._check_range(square, self.noise_variance_, X.dtype)

@@ -113,7 +113,7 @@ def _model(kind: Any) -> Any:
 
     def run(t: Trial) -> None:
         given = SMALL[kind] | {"max_iter": 2} | parameters(t, TABLES[kind])
-        answered, estimator = t.call(kind.__name__, partial(kind, **given), check=anything)
+        _, estimator = t.call(kind.__name__, partial(kind, **given), check=anything)
         X = _data(t, kind, t.chance(0.8))
         t.call("fit", estimator.fit, X, check=anything, allows=ALLOWS)
         if t.chance(0.1):
