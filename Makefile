@@ -9,7 +9,7 @@ export OMP_NUM_THREADS ?= 1
 SOURCES := setup.py pyproject.toml $(wildcard annealvi/_kernels/*.pyx annealvi/_kernels/*.pxd \
 	annealvi/_kernels/*.h annealvi/_kernels/kernels.c annealvi/_kernels/dispatch.c)
 
-.PHONY: demo test test-debug test-deep bench quality optima examples examples-deep lint clean
+.PHONY: demo test test-debug test-deep fuzz sanitize bench quality optima examples examples-deep lint clean
 
 demo: $(VENV)/.demo
 	$(BIN)/annealvi demo
@@ -25,6 +25,18 @@ test-debug: $(VENV)-debug/.test
 	$(VENV)-debug/bin/$(PYTEST) -o pythonpath= -m 'not (oracle or statistical)' \
 		tests/_kernels tests/models tests/lda tests/mixtures \
 		tests/project/test_estimator_checks.py tests/project/test_fork.py
+
+# Random calls of every public function, for SECONDS, in processes of their own; another seed
+# each time, which is printed.
+SECONDS ?= 600
+JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
+fuzz: $(VENV)/.test
+	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))
+
+# Kernels, models, estimators and the fuzzer under AddressSanitizer, UndefinedBehaviorSanitizer
+# and LeakSanitizer, with each instruction set of this machine.
+sanitize: $(VENV)-sanitize/.test
+	$(VENV)-sanitize/bin/python tests/sanitize.py
 
 # The rest: annealvi.deep.
 test-deep: $(VENV)/.deep
@@ -74,7 +86,7 @@ lint: $(VENV)/.lint
 	$(BIN)/mypy
 
 clean:
-	rm -rf build $(VENV) $(VENV)-debug annealvi.egg-info annealvi/_kernels/*.so
+	rm -rf build $(VENV) $(VENV)-debug $(VENV)-sanitize annealvi.egg-info annealvi/_kernels/*.so
 
 $(VENV)/bin/pip:
 	$(PYTHON) -m venv $(VENV)
@@ -105,4 +117,10 @@ $(VENV)/.lint: $(VENV)/.test
 $(VENV)-debug/.test: $(SOURCES) $(shell find annealvi -name "*.py")
 	$(PYTHON) -m venv $(VENV)-debug
 	ANNEALVI_DEBUG=1 $(VENV)-debug/bin/pip install --disable-pip-version-check --quiet '.[test]'
+	touch $@
+
+# The same with sanitizers.
+$(VENV)-sanitize/.test: $(SOURCES) $(shell find annealvi -name "*.py")
+	$(PYTHON) -m venv $(VENV)-sanitize
+	ANNEALVI_SANITIZE=1 $(VENV)-sanitize/bin/pip install --disable-pip-version-check --quiet '.[test]'
 	touch $@

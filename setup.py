@@ -4,6 +4,8 @@ Environment variables:
 
 - ``ANNEALVI_DEBUG=1``: bounds checks in Cython, little optimisation in C.
 - ``ANNEALVI_NO_OPENMP=1``: build for one thread even if OpenMP is found.
+- ``ANNEALVI_SANITIZE=1``: AddressSanitizer and UndefinedBehaviorSanitizer, see
+  ``tests/sanitize.py``.
 """
 
 import os
@@ -16,17 +18,22 @@ from setuptools.command.build_ext import build_ext
 
 KERNELS = "annealvi/_kernels"
 DEBUG = os.environ.get("ANNEALVI_DEBUG", "") not in ("", "0")
+SANITIZE = os.environ.get("ANNEALVI_SANITIZE", "") not in ("", "0")
 
 # Never -ffast-math (it reorders sums and, at link time, switches the whole
 # process to flush-to-zero) and never -march=native (the result would only run
 # on this machine).  The first two flags below are enough for the vectoriser.
 FLAGS = ["-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"]
-FLAGS += ["-O1", "-g"] if DEBUG else ["-O3"]
+FLAGS += ["-O1", "-g"] if DEBUG or SANITIZE else ["-O3"]
+# The runtime comes with the C compiler, and is loaded before Python.
+SANITIZERS = ["-fsanitize=address,undefined"] if SANITIZE else []
+if SANITIZE:
+    FLAGS += [*SANITIZERS, "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"]
 
 # Builds of different kinds have separate intermediate files, so that none is mistaken for
 # that of another kind.
 SERIAL = os.environ.get("ANNEALVI_NO_OPENMP", "") not in ("", "0")
-BUILD = "build" + "/debug" * DEBUG + "/serial" * SERIAL
+BUILD = "build" + "/debug" * DEBUG + "/sanitize" * SANITIZE + "/serial" * SERIAL
 
 # The builds of kernels.c; dispatch.c chooses one at run time.
 X86_BUILDS = {
@@ -89,14 +96,14 @@ class BuildKernels(build_ext):
                 "annealvi: no OpenMP (GCC 9's or later); building for one thread, n_jobs idle"
             )
         builds = {"baseline": []}
-        macros = [("ANNEALVI_DEBUG", str(int(DEBUG)))]
+        macros = [("ANNEALVI_DEBUG", str(int(DEBUG))), ("ANNEALVI_SANITIZE", str(int(SANITIZE)))]
         if all(self.compiles(X86_PROBE, flags) for flags in X86_BUILDS.values()):
             builds |= X86_BUILDS
             macros += [("ANNEALVI_X86", "1")]
         print(f"annealvi: kernels for {', '.join(builds)}")
         for extension in self.extensions:
             extension.extra_compile_args += FLAGS + openmp
-            extension.extra_link_args += openmp
+            extension.extra_link_args += openmp + SANITIZERS
             extension.define_macros += macros
             if extension.name.endswith("._dispatch"):
                 extension.extra_objects += [

@@ -41,7 +41,7 @@ try:
             instruction_set,
             use_instruction_set,
         )
-        from annealvi._kernels.build_info import debug_build, openmp_enabled
+        from annealvi._kernels.build_info import debug_build, openmp_enabled, sanitized_build
 except ModuleNotFoundError as error:
     raise ImportError(
         "annealvi's compiled kernels are missing. If this is a source checkout, build them "
@@ -62,6 +62,7 @@ __all__ = [
     "lda",
     "openmp_enabled",
     "partition",
+    "sanitized_build",
     "special",
     "threads",
     "use_instruction_set",
