@@ -12,10 +12,11 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.utils import Bunch, check_array, check_random_state
+from sklearn.utils import Bunch, check_random_state
 from sklearn.utils._param_validation import validate_params
 
 from annealvi._archive import read_archive
+from annealvi._sparse import check_matrix, sound_csr
 from annealvi._validation import Interval
 
 #: The environment variable with the folder of the data, and the folder if it is not set.
@@ -253,7 +254,7 @@ def load_shapes() -> NDArray[np.float64]:
 @validate_params(
     {
         "n_samples": [Interval(Integral, 1, None, closed="left")],
-        "shapes": [None, "array-like"],
+        "shapes": "no_validation",  # by check_matrix
         "prior_probability": [Interval(Real, 0, 1, closed="both")],
         "noise_variance": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],
@@ -295,7 +296,7 @@ def make_shape_mixture(
     rng = check_random_state(random_state)
     images = load_shapes()
     if shapes is not None:
-        images = check_array(shapes, dtype=np.float64, input_name="shapes")
+        images = check_matrix(shapes, dtype=np.float64, accept_sparse=False, name="shapes")
     components = images * rng.uniform(0.5, 1.0, (len(images), 1))
     factors = (rng.random_sample((n_samples, len(images))) < prior_probability).astype(float)
     scale = np.sqrt(abs(float(noise_variance)))  # NumPy refuses -0.0
@@ -329,12 +330,11 @@ def _read(path: Path) -> Bunch:
     missing = {"data", "indices", "indptr", "shape", "vocab"} - set(arrays)
     if missing:
         raise ValueError(f"{str(path)!r} holds no corpus: it has no {sorted(missing)}.")
-    parts = tuple(arrays.pop(name) for name in ("data", "indices", "indptr"))
+    counts = tuple(arrays.pop(name) for name in ("data", "indices", "indptr"))
     shape = arrays.pop("shape")
     try:
-        X = sparse.csr_matrix(parts, shape=tuple(int(n) for n in shape))
-        X.check_format()  # SciPy's constructor does not look at all indices
-        X = X.astype(np.float64)
+        X = sparse.csr_matrix(counts, shape=tuple(int(n) for n in shape))
+        X = sound_csr(X, str(path)).astype(np.float64)
     except (ValueError, TypeError, OverflowError) as error:
         raise ValueError(
             f"{str(path)!r} holds no corpus: its arrays are no CSR matrix. ({error})"

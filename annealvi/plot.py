@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from annealvi._optional import import_optional
+from annealvi._sparse import check_matrix
 from annealvi._validation import as_array
 
 
@@ -159,7 +159,7 @@ def plot_components(
         If the images do not have n_features pixels, if there are too few Axes, if the number
         of titles is not the number of images, or if `n_columns` or `limit` is not positive.
     """
-    images = check_array(components, dtype=np.float64, input_name="components")
+    images = check_matrix(components, dtype=np.float64, accept_sparse=False, name="components")
     sides = as_array(shape)
     whole = sides.shape == (2,) and sides.dtype.kind in "iu" and sides.min() >= 1
     if not whole or int(sides[0]) * int(sides[1]) != images.shape[1]:

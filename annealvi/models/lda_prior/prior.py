@@ -20,11 +20,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaln, logsumexp
-from sklearn.utils import check_array
 from sklearn.utils._param_validation import StrOptions, validate_parameter_constraints
 
 from annealvi._kernels import gemm
 from annealvi._kernels.layout import padded_length, padded_rows
+from annealvi._sparse import check_matrix
 from annealvi._validation import Interval, as_array, check_inverses, check_priors
 from annealvi.models.dirichlet import centre, log_gamma_variates
 from annealvi.models.lda_prior import exact
@@ -120,8 +120,8 @@ class LDAPrior:
         **options
             Further parameters of the class.
         """
-        X = check_array(X, accept_sparse="csr", input_name="X")
-        lengths = np.asarray(X.sum(axis=1)).ravel()
+        X = check_matrix(X)
+        lengths = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
         return cls(n_components, X.shape[1], lengths, **options)
 
     def hyperparameters(self) -> dict[str, Any]:
