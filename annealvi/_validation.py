@@ -94,6 +94,20 @@ def as_array(value: Any) -> NDArray:
         return np.asarray(None)
 
 
+def check_flag(value: Any, name: str, owner: str) -> bool:
+    """Check a parameter that switches something on or off.
+
+    Parameters
+    ----------
+    value : bool or int
+    name, owner : str
+        The parameter, and the function that has it, for the message.
+    """
+    if not isinstance(value, bool | np.bool_ | Integral):
+        raise TypeError(f"The {name!r} parameter of {owner} must be a bool. Got {value!r} instead.")
+    return bool(value)
+
+
 def as_float(value: Any) -> float:
     """A number as a float; infinite where no float can hold it.
 

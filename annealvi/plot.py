@@ -169,7 +169,7 @@ def plot_components(
         )
     shape = int(sides[0]), int(sides[1])
     if titles is not None:
-        n_titles = len(titles) if isinstance(titles, Sequence | np.ndarray) else 0
+        n_titles = len(titles) if isinstance(titles, Sequence) or np.ndim(titles) else 0
         if n_titles != len(images):
             raise ValueError(
                 f"'titles' must be one for each component. Got {n_titles} for {len(images)} "
@@ -185,12 +185,16 @@ def plot_components(
                 f"'n_columns' must be an int in the range [1, inf). Got {n_columns!r}."
             )
         pyplot = import_optional("matplotlib.pyplot", "plot", "annealvi.plot")
-        n_columns = min(n_columns, len(images))
+        n_columns = min(int(n_columns), len(images))
         n_rows = -(-len(images) // n_columns)
-        size = (n_columns, n_rows * (shape[0] / shape[1] + (0.3 if titles else 0)))
+        size = (n_columns, n_rows * (shape[0] / shape[1] + (0.3 if titles is not None else 0)))
         axes = pyplot.subplots(
             n_rows, n_columns, figsize=size, squeeze=False, layout="constrained"
         )[1]
+    if not isinstance(
+        cmap, str | import_optional("matplotlib.colors", "plot", "annealvi.plot").Colormap
+    ):
+        raise TypeError(f"'cmap' must be a str or a Colormap of matplotlib's. Got {cmap!r}.")
     axes = np.asarray(axes, dtype=object)
     if axes.size < len(images):
         raise ValueError(

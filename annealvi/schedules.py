@@ -37,12 +37,8 @@ class Linear:
     last: float
 
     def __post_init__(self) -> None:
-        for name, value in (("first", self.first), ("last", self.last)):
-            if not isinstance(value, Real) or not math.isfinite(as_float(value)):
-                raise ValueError(
-                    f"The {name!r} parameter of Linear must be a finite float. "
-                    f"Got {value!r} instead."
-                )
+        _check_finite(self, "first", self.first)
+        _check_finite(self, "last", self.last)
 
     def __call__(self, done: float) -> float:
         return self.first + (self.last - self.first) * done
@@ -69,6 +65,7 @@ class Exponential:
     decay: float
 
     def __post_init__(self) -> None:
+        _check_finite(self, "first", self.first)
         _check_positive(self, "decay", self.decay)
 
     def __call__(self, done: float) -> float:
@@ -97,6 +94,14 @@ class Relaxing:
 
     def __call__(self, done: float) -> float:
         return self.first ** math.exp(-4.0 * done)
+
+
+def _check_finite(schedule: object, name: str, value: float) -> None:
+    if not isinstance(value, Real) or not math.isfinite(as_float(value)):
+        raise ValueError(
+            f"The {name!r} parameter of {type(schedule).__name__} must be a finite float. "
+            f"Got {value!r} instead."
+        )
 
 
 def _check_positive(schedule: object, name: str, value: float) -> None:

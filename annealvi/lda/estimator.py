@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import validate_parameter_constraints
 
-from annealvi._validation import n_threads, unchanged_on_error
+from annealvi._validation import check_flag, n_threads, unchanged_on_error
 from annealvi.inference import Monitor
 from annealvi.lda.defaults import CONSTRAINTS
 from annealvi.lda.fit import fit_best
@@ -427,16 +428,18 @@ class TemperedLDA(FittedLDA):
         ValueError
             If X or a parameter is out of range.  The estimator is then unchanged.
         """
+        first, owner = not self.__sklearn_is_fitted__(), type(self).__name__
+        if not first:  # scikit-learn checks parameters only at the first call
+            validate_parameter_constraints(self._parameter_constraints, vars(self), owner)
         settings, threads = self._resolved(), n_threads(self.n_jobs)
-        first = not self.__sklearn_is_fitted__()
         with unchanged_on_error(self):
             X = self._check_X(X, "partial_fit", reset=first)
             if first:
-                rng, owner = check_random_state(self.random_state), type(self).__name__
+                rng = check_random_state(self.random_state)
                 state = LDAState.begin(owner, X, self.n_components, settings, rng, threads)
             else:
                 state = self._state
-            wanted = settings.wanted_temperature(type(self).__name__)
+            wanted = settings.wanted_temperature(owner)
             prepare_portion(state, X, settings, self.total_samples, wanted, threads)
             self._state = state
         fit_portion(state, X, settings, self.total_samples, self._callback())
@@ -457,6 +460,7 @@ class TemperedLDA(FittedLDA):
         -------
         ndarray of shape (n_samples, n_components)
         """
+        check_flag(normalize, "normalize", f"{type(self).__name__}.fit_transform")
         gamma = self._fit(X, keep_gamma=True)
         assert gamma is not None
         return self._shares(gamma, normalize)

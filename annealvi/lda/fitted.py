@@ -16,6 +16,9 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative
 from annealvi._sparse import check_csr
 from annealvi._validation import (
     FLOATS,
+    as_array,
+    as_float,
+    check_flag,
     check_inverses,
     check_topics,
     n_threads,
@@ -72,6 +75,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             and that of the fit was not learned.
         """
         check_is_fitted(self)
+        check_flag(normalize, "normalize", f"{type(self).__name__}.transform")
         tempering = self._prediction_tempering(temperature, "transform")
         X = self._check_X(X, "transform")
         gamma = self._state.infer(X, tempering, n_threads=n_threads(self.n_jobs))
@@ -122,6 +126,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             Lower is better.
         """
         check_is_fitted(self)
+        check_flag(sub_sampling, "sub_sampling", f"{type(self).__name__}.perplexity")
         return self._perplexity(self._check_X(X, "perplexity"), None, sub_sampling)
 
     def document_temperatures(self, X: Any) -> NDArray[np.float64]:
@@ -216,7 +221,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     @components_.setter
     def components_(self, value: ArrayLike) -> None:
-        owner, value = type(self).__name__, np.asarray(value)
+        owner, value = type(self).__name__, as_array(value)
         state: LDAState | None = vars(self).get("_state")
         if state is not None and state.model.training is not None:
             # a callback edits the topics of a running fit
@@ -256,8 +261,9 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     @exp_dirichlet_component_.setter
     def exp_dirichlet_component_(self, value: ArrayLike) -> None:
         derived = self._fitted().model.topics.exp_e_log()
-        value = np.asarray(value)
-        if value.shape != derived.shape or not np.allclose(value, derived, rtol=1e-3, atol=1e-6):
+        value = as_array(value)
+        wrong = value.dtype.kind not in "fiu" or value.shape != derived.shape
+        if wrong or not np.allclose(value, derived, rtol=1e-3, atol=1e-6):
             raise ValueError(
                 f"The 'exp_dirichlet_component_' of {type(self).__name__} follows from "
                 "'components_' as exp(E[log beta]); the array assigned differs from it. Assign "
@@ -374,7 +380,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
                 )
             return learned
         number = isinstance(temperature, Real) and not isinstance(temperature, bool)
-        if number and 1 <= temperature < np.inf:
+        if number and 1 <= as_float(temperature) < np.inf:
             return Tempering(1.0 / float(temperature))
         raise ValueError(
             f"The 'temperature' parameter of {type(self).__name__}.{method} must be a float in "

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils import check_random_state, gen_batches
+from sklearn.utils import check_array, check_random_state, gen_batches
 from sklearn.utils._param_validation import (
     RealNotInt,
     validate_parameter_constraints,
@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_non_negative
 from annealvi._kernels import lda as kernels
 from annealvi._kernels.layout import padded_rows
 from annealvi._sparse import check_csr, sound_csr
-from annealvi._validation import Interval
+from annealvi._validation import Interval, check_flag
 from annealvi.inference import Monitor
 
 #: Bytes of E[theta] that are padded at a time.
@@ -141,6 +141,7 @@ def document_completion(
         If X cannot be split (see :func:`split_tokens`), if its number of features is not
         that of the fit, or if no document has two or more words.
     """
+    check_flag(per_document, "per_document", "document_completion")
     if not hasattr(estimator, "transform"):
         raise TypeError(
             "The 'estimator' parameter of document_completion must be a topic model with "
@@ -150,7 +151,14 @@ def document_completion(
     if hasattr(X, "iloc"):  # a DataFrame: transform checks its column names
         seen = type(X)(seen.toarray(), index=X.index, columns=X.columns)
     options = {} if temperature is None else {"temperature": temperature}
-    theta, components = estimator.transform(seen, **options), estimator.components_
+    theta = check_array(estimator.transform(seen, **options), input_name="estimator.transform(X)")
+    components = check_array(estimator.components_, input_name="estimator.components_")
+    if theta.shape[0] != hidden.shape[0] or (theta.shape[1], hidden.shape[1]) != components.shape:
+        raise ValueError(
+            f"The 'transform' of the estimator must give one row for each of {hidden.shape[0]} "
+            f"documents, and one column for each row of `components_`, which must have "
+            f"{hidden.shape[1]} columns. Got shapes {theta.shape} and {components.shape}."
+        )
     if not per_document:
         if hidden.nnz == 0:
             raise ValueError(

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from annealvi._sparse import check_matrix
-from annealvi._validation import FLOATS, as_array, check_squares, n_threads
+from annealvi._validation import FLOATS, as_array, check_flag, check_squares, n_threads
 from annealvi.mixtures.base import FittedMixture, MixtureState, sampler
 from annealvi.models.fmm import FMM
 
@@ -116,6 +116,7 @@ class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         float or ndarray of shape (n_samples,)
             In nats, for all hidden dimensions together.
         """
+        check_flag(per_sample, "per_sample", f"{type(self).__name__}.predictive_score")
         model = self._ready()
         X = self._check_X(X)
         mask = as_array(observed)

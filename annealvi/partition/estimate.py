@@ -196,7 +196,7 @@ def log_partition(
         )
     words = check_random_state(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
     seed = np.random.SeedSequence([int(word) for word in words])
-    draws = Draws(n_samples, n_theta, seed, n_threads(n_jobs), callback)
+    draws = Draws(int(n_samples), int(n_theta), seed, n_threads(n_jobs), callback)
     details: dict[str, Any] = {}
     if method in ("auto", "exact") and "exact" in offered:
         try:

@@ -49,8 +49,8 @@ UNCLEAR = re.compile(
 )
 
 
-#: Texts of others that say enough.
-CLEAR = ("Seed must be between",)
+#: Texts of others that say enough: of NumPy, of scikit-learn's check of DataFrames, matplotlib.
+CLEAR = re.compile("^Seed must be between|^Expected unique column names|not a valid value for cmap")
 
 
 class UserError(Exception):
@@ -89,7 +89,7 @@ def check_error(error: Exception, allows: tuple[type[BaseException], ...] = ()) 
         return "the callback's error"
     if isinstance(error, MemoryError):
         return "MemoryError"
-    if isinstance(error, ValueError) and text.startswith(CLEAR):
+    if isinstance(error, ValueError) and CLEAR.search(text):
         return "ValueError"
     place = _place(error)
     if isinstance(error, allows):

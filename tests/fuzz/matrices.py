@@ -25,11 +25,12 @@ def _scribble(t: Trial, X: Any, name: str) -> np.ndarray:
         for _ in range(t.one_of(1, 1, 2, 5)):
             place = t.one_of(0, array.size - 1, t.whole(0, array.size - 1))
             if array.dtype.kind == "f":
-                array[place] = t.one_of(*EXTREMES, *NOT_FINITE, -1.0)
+                with np.errstate(over="ignore"):
+                    array[place] = t.one_of(*EXTREMES, *NOT_FINITE, -1.0)
             else:
                 limits = np.iinfo(array.dtype)
                 number = t.one_of(-1, 0, 1, X.shape[1], X.nnz + 1, 250, limits.min, limits.max)
-                array[place] = np.clip(number, limits.min, limits.max)
+                array[place] = min(max(number, int(limits.min)), int(limits.max))
     return array
 
 
