@@ -294,7 +294,7 @@ def check_topics(
     value: ArrayLike, name: str, owner: str, shape: tuple[int, int], dtype: np.dtype
 ) -> NDArray:
     """Check topics given as an array: lambda, positive and finite, of a given shape."""
-    array = np.asarray(value)
+    array = as_array(value)
     if array.dtype.kind not in "fiu" or array.shape != shape:
         raise ValueError(
             f"The {name!r} of {owner} must be an array of numbers of shape {shape}, "

@@ -254,7 +254,7 @@ def resolve(parameters: Mapping[str, Any], n_samples: int) -> Settings:
     n_samples : int
         Number of documents in the whole corpus.
     """
-    preset = PRESETS[parameters["preset"]](parameters["n_components"], n_samples)
+    preset = PRESETS[parameters["preset"]](int(parameters["n_components"]), n_samples)
     given = {
         name: value
         for name, value in parameters.items()

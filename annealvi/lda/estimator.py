@@ -436,7 +436,8 @@ class TemperedLDA(FittedLDA):
             X = self._check_X(X, "partial_fit", reset=first)
             if first:
                 rng = check_random_state(self.random_state)
-                state = LDAState.begin(owner, X, self.n_components, settings, rng, threads)
+                K = int(self.n_components)  # it may be a small integer of NumPy's, or a bool
+                state = LDAState.begin(owner, X, K, settings, rng, threads)
             else:
                 state = self._state
             wanted = settings.wanted_temperature(owner)

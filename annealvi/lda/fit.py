@@ -330,7 +330,7 @@ def plan_fit(
         documents=X,
         training=training,
         held_out=held_out,
-        n_topics=parameters["n_components"],
+        n_topics=int(parameters["n_components"]),
         settings=settings,
         temperature=settings.wanted_temperature(owner),
         n_passes=n_passes,

@@ -163,7 +163,7 @@ class Variational(Learned):
     def _grid(self) -> NDArray[np.float64]:
         """1 = T_1 < ... < T_M."""
         if isinstance(self.grid, Integral):
-            return np.geomspace(1.0, self.t_max, int(self.grid))
+            return np.geomspace(1.0, float(self.t_max), int(self.grid))
         grid = as_array(self.grid)
         if grid.dtype.kind not in "fiu" or grid.ndim != 1 or len(grid) < 2:
             raise ValueError(

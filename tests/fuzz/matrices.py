@@ -27,9 +27,11 @@ def _scribble(t: Trial, X: Any, name: str) -> np.ndarray:
             if array.dtype.kind == "f":
                 with np.errstate(over="ignore"):
                     array[place] = t.one_of(*EXTREMES, *NOT_FINITE, -1.0)
+            elif array.dtype.kind == "b":
+                array[place] = not array[place]
             else:
                 limits = np.iinfo(array.dtype)
-                number = t.one_of(-1, 0, 1, X.shape[1], X.nnz + 1, 250, limits.min, limits.max)
+                number = t.one_of(-1, 0, 1, X.shape[1], array.size + 1, 250, limits.min, limits.max)
                 array[place] = min(max(number, int(limits.min)), int(limits.max))
     return array
 
@@ -64,7 +66,7 @@ def _wrap(t: Trial, X: Any, name: str) -> np.ndarray:
         most = np.iinfo(dtype).max
         array = np.resize(np.array([0, most, -most, -1, -most - 1], dtype), n + 1)
     array[0] = 0
-    array[-1] = min(X.nnz, 100)
+    array[-1] = min(len(X.data), 100) if isinstance(X.data, np.ndarray) and X.data.ndim else 0
     return array
 
 
@@ -88,7 +90,8 @@ def damage(t: Trial, X: Any) -> Any:
     X = X.copy()
     for _ in range(t.one_of(1, 1, 1, 2)):
         name = t.one_of("indptr", "indices", "data")
-        if not isinstance(getattr(X, name), np.ndarray) or getattr(X, name).dtype.kind not in "iuf":
+        array = getattr(X, name)
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf":
             break
         how = t.one_of(_scribble, _scribble, _resize, _retype, _strange)
         if name == "indptr" and t.chance(0.3):
