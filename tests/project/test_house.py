@@ -16,7 +16,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 FLOORS = [
     {"_kernels"},
     {"_validation", "_optional", "_version", "model", "schedules", "exceptions"},
-    {"_sparse"},
+    {"_sparse", "files"},
     {"datasets", "data", "partition", "proximity"},
     {"models", "temperature"},
     {"inference"},
