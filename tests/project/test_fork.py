@@ -8,7 +8,6 @@ import textwrap
 import pytest
 
 from annealvi import _kernels
-from tests.marks import slow_values
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork"),
