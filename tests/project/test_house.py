@@ -16,6 +16,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 FLOORS = [
     {"_kernels"},
     {"_validation", "_optional", "_version", "model", "schedules", "exceptions"},
+    {"_sparse", "files"},
     {"datasets", "data", "partition", "proximity"},
     {"models", "temperature"},
     {"inference"},
