@@ -261,7 +261,7 @@ def _compressed(
             f"more than its rows (CSC: columns). Got {len(indptr)}."
         )
     falls = indptr[1:] < indptr[:-1]  # compared, because differences wrap
-    if indptr[0] != 0 or np.any(falls):
+    if indptr[0] != 0 or falls.any():
         found = f"{indptr[0]} at its beginning"
         if indptr[0] == 0:
             place = int(np.argmax(falls))
@@ -338,6 +338,8 @@ def _numbers(array: NDArray, what: str, name: str) -> NDArray:
 
 def _plain(array: NDArray) -> NDArray:
     """The array itself, or a copy that is contiguous, aligned and in native byte order."""
+    if type(array) is np.ndarray and array.flags.carray and array.dtype.isnative:
+        return array
     return np.require(array, array.dtype.newbyteorder("="), ["C", "A", "E"])
 
 
