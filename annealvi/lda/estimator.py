@@ -426,13 +426,14 @@ class TemperedLDA(FittedLDA):
         Raises
         ------
         ValueError
-            If X or a parameter is out of range.  The estimator is then unchanged.
+            If X or a parameter is out of range.  The estimator is then unchanged.  So it is
+            after any other error in the first step of the portion.
         """
         first, owner = not self.__sklearn_is_fitted__(), type(self).__name__
         if not first:  # scikit-learn checks parameters only at the first call
             validate_parameter_constraints(self._parameter_constraints, vars(self), owner)
         settings, threads = self._resolved(), n_threads(self.n_jobs)
-        with unchanged_on_error(self):
+        with unchanged_on_error(self) as commit:
             X = self._check_X(X, "partial_fit", reset=first)
             if first:
                 rng = check_random_state(self.random_state)
@@ -443,7 +444,7 @@ class TemperedLDA(FittedLDA):
             wanted = settings.wanted_temperature(owner)
             prepare_portion(state, X, settings, self.total_samples, wanted, threads)
             self._state = state
-        fit_portion(state, X, settings, self.total_samples, self._callback())
+            fit_portion(state, X, settings, self.total_samples, self._callback(), commit)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from annealvi.lda.early_stopping import EarlyStopping
-from annealvi.lda.state import LDAState, perplexity_of
+from annealvi.lda.perplexity import perplexity_of
+from annealvi.lda.state import LDAState
 from annealvi.model import Tempering
 from annealvi.temperature import LocalVariational, Variational
 

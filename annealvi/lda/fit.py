@@ -14,6 +14,7 @@ from numpy.random import RandomState
 from scipy import sparse
 from sklearn.utils import check_random_state
 
+from annealvi._validation import check_counts
 from annealvi.inference import Monitor, fit_starts
 from annealvi.lda.defaults import Settings, check_steps, is_open, resolve
 from annealvi.lda.early_stopping import EarlyStopping, HeldOutDocuments, hold_out
@@ -198,6 +199,8 @@ class LDARun:
             self.stopped, self.in_callback = True, False
             raise
         self.in_callback = False
+        if self.task.callback is not None:  # topics with wrong numbers in them are not kept
+            self.state.model.topics.notice_writes()
 
 
 def fit_best(
@@ -318,11 +321,18 @@ def plan_fit(
     Raises
     ------
     ValueError
-        If the training or the held-out set would be empty, or `temperature` is not valid.
+        If the training or the held-out set would be empty or have no words, if their counts are
+        too large, or if `temperature` is not valid.
     """
     training, held_out = X, None
     if parameters["validation_fraction"] is not None:
         training, held_out = hold_out(X, float(parameters["validation_fraction"]), rng)
+    # a minibatch, which may be one document, stands for all
+    if not check_counts(training, training.shape[0], "the number of documents"):
+        raise ValueError(
+            "X must have words. Got only zeros for the training documents, "
+            f"n_samples={training.shape[0]}."
+        )
     settings = resolve(parameters, training.shape[0])
     n_passes, n_planned = _count_passes(settings, parameters, training.shape[0])
     return Task(

@@ -18,6 +18,7 @@ from annealvi._validation import (
     FLOATS,
     as_array,
     as_float,
+    check_counts,
     check_flag,
     check_inverses,
     check_topics,
@@ -123,7 +124,12 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Returns
         -------
         float
-            Lower is better.
+            Lower is better; infinity if it exceeds the largest float, with a RuntimeWarning.
+
+        Raises
+        ------
+        ValueError
+            If X is out of range, or has no words.
         """
         check_is_fitted(self)
         check_flag(sub_sampling, "sub_sampling", f"{type(self).__name__}.perplexity")
@@ -360,6 +366,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         dtype = FLOATS if reset else self._state.model.dtype
         X = check_csr(X, estimator=self, reset=reset, dtype=dtype)
         check_non_negative(X, f"{type(self).__name__}.{method}")
+        check_counts(X)
         return X
 
     def _resolved(self, n_topics: int | None = None) -> Settings:
@@ -391,6 +398,11 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self, X: sparse.csr_matrix, given: NDArray | None = None, sub_sampling: bool = False
     ) -> float:
         population = self.total_samples if sub_sampling else None
+        if not check_counts(X, 1.0 if population is None else population, "total_samples"):
+            raise ValueError(
+                "The perplexity, exp(-ELBO per word), needs documents with words. "
+                f"Got n_samples={X.shape[0]} without any."
+            )
         threads = n_threads(self.n_jobs)
         return self._state.perplexity(X, given, population=population, n_threads=threads)
 
