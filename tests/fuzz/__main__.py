@@ -8,14 +8,20 @@ import sys
 import time
 import warnings
 from collections import Counter
+from collections.abc import Sequence
 
 from tests.fuzz.run import search
-from tests.fuzz.targets import TARGETS, deep_targets
-from tests.fuzz.worker import limit_memory, run_case
+from tests.fuzz.worker import all_targets, limited_memory, run_case
 
 
-def main() -> int:
-    """Parse the arguments; 1 if there is a failure."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Parse the arguments; 1 if there is a failure.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        By default those of the command line.
+    """
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--seconds", type=float, help="time of the search")
     parser.add_argument("--cases", type=int, help="number of cases")
@@ -27,13 +33,13 @@ def main() -> int:
     parser.add_argument("--target", action="append", help="only this one; may be repeated")
     parser.add_argument("--deep", action="store_true", help="the deep models too")
     parser.add_argument("--case", metavar="SEED:TARGET:NUMBER", help="run one case in this process")
-    args = parser.parse_args()
-    targets = TARGETS | (deep_targets() if args.deep or "deep." in (args.case or "") else {})
+    args = parser.parse_args(arguments)
+    targets = all_targets(args.deep or "deep." in (args.case or ""))
     if args.case:
         seed, name, number = args.case.split(":")
-        warnings.simplefilter("ignore")
-        limit_memory()
-        result = run_case(targets[name], int(seed), int(number), print)
+        with warnings.catch_warnings(), limited_memory():
+            warnings.simplefilter("ignore")
+            result = run_case(targets[name], int(seed), int(number), print)
         print(*([result["kind"], result["text"]] if "kind" in result else ["no failure"]), sep=": ")
         return int("kind" in result)
     if args.target:

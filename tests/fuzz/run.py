@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any
 
-from tests.fuzz.targets.target import Target
+from tests.fuzz.target import Target
 
 #: Lines of what a case has done that are shown with a failure.
 _SHOWN = 60

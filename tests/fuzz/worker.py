@@ -11,19 +11,20 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from tests.fuzz.judge import Failure
-from tests.fuzz.targets import TARGETS, deep_targets
-from tests.fuzz.targets.target import Target
+from tests.fuzz.target import Target
 from tests.fuzz.trial import Trial, to_stderr
 
 #: The address space of a child, so that a huge allocation is a MemoryError.
 MEMORY = 4 << 30
 
 
-def limit_memory(size: int = MEMORY) -> None:
+@contextmanager
+def limited_memory(size: int = MEMORY) -> Iterator[None]:
     """Limit the address space.  A sanitizer reserves terabytes, and has limits of its own.
 
     Parameters
@@ -31,8 +32,26 @@ def limit_memory(size: int = MEMORY) -> None:
     size : int
         Bytes; 0 means no limit.
     """
+    before = resource.getrlimit(resource.RLIMIT_AS)
     if size and "ASAN_OPTIONS" not in os.environ:
-        resource.setrlimit(resource.RLIMIT_AS, (size, size))
+        resource.setrlimit(resource.RLIMIT_AS, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def all_targets(deep: bool) -> Mapping[str, Target]:
+    """The targets; imported here, because a test has targets of its own.
+
+    Parameters
+    ----------
+    deep : bool
+        Whether those of the deep models are included.
+    """
+    from tests.fuzz.targets import TARGETS, deep_targets
+
+    return TARGETS | (deep_targets() if deep else {})
 
 
 def run_case(
@@ -63,8 +82,14 @@ def run_case(
     return {"outcomes": dict(trial.outcomes), **result}
 
 
-def main() -> None:
-    """Run the cases that stdin asks for, one line of JSON each."""
+def main(given: Mapping[str, Target] | None = None) -> None:
+    """Run the cases that stdin asks for, one line of JSON each.
+
+    Parameters
+    ----------
+    given : dict of str to Target, optional
+        By default all targets.
+    """
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--limit", type=float, required=True)
@@ -75,16 +100,16 @@ def main() -> None:
     faulthandler.enable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     warnings.simplefilter("ignore")
-    targets = TARGETS | (deep_targets() if args.deep else {})
-    limit_memory(0 if args.deep else MEMORY)
-    for line in sys.stdin:
-        name, number = json.loads(line)
-        os.lseek(2, 0, os.SEEK_SET)
-        os.ftruncate(2, 0)  # what is written now is of this case
-        faulthandler.dump_traceback_later(args.limit, exit=True)
-        result = run_case(targets[name], args.seed, number, to_stderr)
-        faulthandler.cancel_dump_traceback_later()
-        print(json.dumps(result), file=report)
+    targets = all_targets(args.deep) if given is None else given
+    with limited_memory(0 if args.deep else MEMORY):
+        for line in sys.stdin:
+            name, number = json.loads(line)
+            os.lseek(2, 0, os.SEEK_SET)
+            os.ftruncate(2, 0)  # what is written now is of this case
+            faulthandler.dump_traceback_later(args.limit, exit=True)
+            result = run_case(targets[name], args.seed, number, to_stderr)
+            faulthandler.cancel_dump_traceback_later()
+            print(json.dumps(result), file=report)
 
 
 if __name__ == "__main__":

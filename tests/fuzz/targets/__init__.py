@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
+from tests.fuzz.target import Target
 from tests.fuzz.targets import (
     data,
     files,
@@ -15,7 +16,6 @@ from tests.fuzz.targets import (
     proximity,
     temperatures,
 )
-from tests.fuzz.targets.target import Target
 
 _MODULES = (lda, mixtures, metrics, temperatures, partition, proximity, data, plots, files)
 #: All targets but those of deep models, by name.

@@ -6,7 +6,7 @@ import tempfile
 from typing import Any
 
 from annealvi import datasets
-from tests.fuzz.targets.target import Target
+from tests.fuzz.target import Target
 from tests.fuzz.trial import Trial
 from tests.fuzz.values import Kind, array, flag, mostly, odd, parameters, real, seed, whole
 

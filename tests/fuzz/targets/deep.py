@@ -15,7 +15,8 @@ from annealvi.exceptions import DivergenceError
 from tests.fuzz import matrices
 from tests.fuzz.judge import anything, check_finite
 from tests.fuzz.public import DEEP, surface
-from tests.fuzz.targets.target import Target, copied, read
+from tests.fuzz.target import Target
+from tests.fuzz.targets.calls import copied, read
 from tests.fuzz.trial import Trial
 from tests.fuzz.values import Kind, callback, choice, mostly, odd, parameters, real, seed, whole
 

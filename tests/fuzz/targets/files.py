@@ -14,7 +14,7 @@ from scipy import sparse
 from annealvi import datasets
 from annealvi.partition import LogPartition, even_grid
 from tests.fuzz.judge import anything
-from tests.fuzz.targets.target import Target
+from tests.fuzz.target import Target
 from tests.fuzz.trial import Trial
 
 # --------------------------------------------------------------------------- mutations

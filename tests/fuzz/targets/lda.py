@@ -11,7 +11,8 @@ from scipy import sparse
 from annealvi import LocalVariational, TemperedLDA
 from tests.fuzz import matrices
 from tests.fuzz.judge import anything, check_finite, check_not_infinite
-from tests.fuzz.targets.target import Operation, Target, copied, read, sequence
+from tests.fuzz.target import Target
+from tests.fuzz.targets.calls import Operation, copied, read, sequence
 from tests.fuzz.trial import Trial, is_unsound
 from tests.fuzz.values import (
     EXTREMES,

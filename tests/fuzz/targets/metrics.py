@@ -11,7 +11,7 @@ import numpy as np
 from annealvi import TemperedLDA, metrics
 from tests.fuzz import matrices
 from tests.fuzz.judge import anything, check_finite, check_not_infinite
-from tests.fuzz.targets.target import Target
+from tests.fuzz.target import Target
 from tests.fuzz.trial import Trial
 from tests.fuzz.values import choice, flag, mostly, odd, parameters, real, seed, whole
 

@@ -11,7 +11,8 @@ import numpy as np
 from annealvi import TemperedFMM, TemperedGaussianMixture
 from tests.fuzz import matrices
 from tests.fuzz.judge import anything
-from tests.fuzz.targets.target import Operation, Target, copied, read, sequence
+from tests.fuzz.target import Target
+from tests.fuzz.targets.calls import Operation, copied, read, sequence
 from tests.fuzz.trial import Trial
 from tests.fuzz.values import (
     Kind,

@@ -10,7 +10,7 @@ from annealvi import TemperedLDA, partition
 from annealvi.models.lda_prior import LDAPrior
 from tests.fuzz import matrices
 from tests.fuzz.judge import UserError, anything
-from tests.fuzz.targets.target import Target
+from tests.fuzz.target import Target
 from tests.fuzz.trial import Trial
 from tests.fuzz.values import (
     EXTREMES,

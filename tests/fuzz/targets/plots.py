@@ -5,17 +5,14 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import matplotlib
 import numpy as np
 
 from annealvi import TemperedLDA, plot
 from tests.fuzz import matrices
 from tests.fuzz.judge import anything
-from tests.fuzz.targets.target import Target
+from tests.fuzz.target import Target
 from tests.fuzz.trial import Trial
 from tests.fuzz.values import Kind, choice, mostly, odd, parameters, real, whole
-
-matplotlib.use("Agg")
 
 
 @functools.cache
@@ -25,6 +22,9 @@ def _fitted() -> TemperedLDA:
 
 
 def _draw(t: Trial, name: str, *args: Any, **options: Any) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
     from matplotlib import pyplot
 
     try:

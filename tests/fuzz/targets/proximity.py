@@ -10,7 +10,7 @@ from annealvi import proximity
 from annealvi.exceptions import DivergenceError
 from tests.fuzz import matrices
 from tests.fuzz.judge import anything
-from tests.fuzz.targets.target import Target
+from tests.fuzz.target import Target
 from tests.fuzz.trial import Trial
 from tests.fuzz.values import (
     EXTREMES,

@@ -10,7 +10,8 @@ from annealvi import schedules
 from annealvi import temperature as package
 from annealvi.models.lda import LDA
 from tests.fuzz.judge import anything, check_finite
-from tests.fuzz.targets.target import Target, copied
+from tests.fuzz.target import Target
+from tests.fuzz.targets.calls import copied
 from tests.fuzz.trial import Trial
 from tests.fuzz.values import EXTREMES, TEMPERATURES, Kind, mostly, odd, parameters, real
 

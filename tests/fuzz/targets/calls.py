@@ -1,39 +1,16 @@
-"""What a target is."""
+"""What is done to all estimators."""
 
 from __future__ import annotations
 
 import copy
 import pickle
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from sklearn.base import clone
 
 from tests.fuzz.judge import UserError, anything, check_not_infinite
 from tests.fuzz.trial import Trial
-
-
-@dataclass(frozen=True)
-class Target:
-    """One function of random calls.
-
-    Parameters
-    ----------
-    name : str
-    run : callable
-        Called with a trial.
-    covers : frozenset of str
-        The public names that it calls, see :mod:`tests.fuzz.public`.
-    weight : int
-        Cases of this target among those of all.
-    """
-
-    name: str
-    run: Callable[[Trial], None]
-    covers: frozenset[str]
-    weight: int = 1
-
 
 #: Done to an estimator with the data that it may know; see `sequence`.
 Operation = Callable[[Trial, Any], Any]
