@@ -442,9 +442,10 @@ class TemperedLDA(FittedLDA):
             else:
                 state = self._state
             wanted = settings.wanted_temperature(owner)
-            prepare_portion(state, X, settings, self.total_samples, wanted, threads)
+            population = float(self.total_samples)
+            prepare_portion(state, X, settings, population, wanted, threads)
             self._state = state
-            fit_portion(state, X, settings, self.total_samples, self._callback(), commit)
+            fit_portion(state, X, settings, population, self._callback(), commit)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)

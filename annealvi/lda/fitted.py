@@ -256,7 +256,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             return
         rng = check_random_state(self.random_state)
         state = LDAState.at_topics(owner, components, settings, rng, threads, dtype)
-        planned = state.plan(wanted, None, self.total_samples / settings.batch_size)
+        planned = state.plan(wanted, None, float(self.total_samples) / settings.batch_size)
         state.follow(wanted, planned)
         self._state, self.n_features_in_ = state, components.shape[1]
 
@@ -373,7 +373,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         """The settings for a stream of documents, by default of `n_components` topics."""
         # not get_params, which looks the signature up at every call of partial_fit
         given = vars(self) if n_topics is None else vars(self) | {"n_components": n_topics}
-        return resolve(given, int(min(self.total_samples, 2**53)))
+        return resolve(given, int(min(float(self.total_samples), 2**53)))
 
     def _prediction_tempering(self, temperature: Any, method: str) -> Tempering:
         """The tempering for a `temperature` parameter of `transform` or `score`."""
@@ -397,7 +397,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def _perplexity(
         self, X: sparse.csr_matrix, given: NDArray | None = None, sub_sampling: bool = False
     ) -> float:
-        population = self.total_samples if sub_sampling else None
+        population = float(self.total_samples) if sub_sampling else None
         if not check_counts(X, 1.0 if population is None else population, "total_samples"):
             raise ValueError(
                 "The perplexity, exp(-ELBO per word), needs documents with words. "

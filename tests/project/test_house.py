@@ -15,7 +15,8 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 #: From the ground; a room imports from itself and from the floors below it.
 FLOORS = [
     {"_kernels"},
-    {"_validation", "_archive", "_optional", "_version", "model", "schedules", "exceptions"},
+    {"_validation", "_archive", "_optional", "_version", "exceptions"},
+    {"model", "schedules"},
     {"_sparse", "files"},
     {"datasets", "data", "partition", "proximity"},
     {"models", "temperature"},
