@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
+from annealvi.files import Node
 from annealvi.model import Batch, Model
 from annealvi.temperature.base import Temperature
 
@@ -150,6 +151,69 @@ class Monitor:
         }
         history["step"] = history["step"].astype(int)
         return history
+
+    def state_dict(self) -> dict[str, Any]:
+        """The progress as a tree for a file; records are arrays, with whether each value is there.
+
+        Raises
+        ------
+        TypeError
+            If a value that was recorded is no number.
+        """
+        names = list(dict.fromkeys(name for record in self._records for name in record))
+        shape = len(self._records), len(names)
+        values, there = np.full(shape, np.nan), np.zeros(shape, dtype=bool)
+        for i, record in enumerate(self._records):
+            for name, value in record.items():
+                try:
+                    number = np.nan if value is None else float(value)
+                except (TypeError, ValueError) as error:
+                    raise TypeError(
+                        f"The record {name!r} cannot be written to a file: it must be a number. "
+                        f"Got {value!r}."
+                    ) from error
+                column = names.index(name)
+                values[i, column], there[i, column] = number, True
+        return {
+            "step": self.step,
+            "passes": self.passes,
+            "last_advance": self.last_advance,
+            "temperature": self.temperature,
+            "seconds": self.seconds,
+            "temperature_path": np.array(self.temperature_path, dtype=np.float64),
+            "names": names,
+            "values": values,
+            "there": there,
+        }
+
+    def load_state_dict(self, node: Node) -> None:
+        """Take over the progress of a fit.
+
+        Parameters
+        ----------
+        node : Node
+            What :meth:`state_dict` returned, from a file.
+        """
+        self.step = node.integer("step")
+        self.passes = node.number("passes", 0.0)
+        self.last_advance = node.number("last_advance", 0.0)
+        self.temperature = node.number("temperature", 0.0)
+        self.seconds = node.number("seconds", 0.0)
+        path = node.array("temperature_path", (self.step,), np.float64, positive=True)
+        self.temperature_path = path.tolist()
+        names = node.items("names")
+        if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+            raise node.error("names", "a list of different strings", names)
+        values = node.array("values", (None, len(names)), np.float64, finite=False)
+        there = node.array("there", values.shape, bool)
+        self._records = [
+            {name: row[i] for i, name in enumerate(names) if seen[i]}
+            for row, seen in zip(values.tolist(), there.tolist(), strict=True)
+        ]
+        for record in self._records:
+            if not record.keys() >= set(self.FIELDS) or not 0 <= record["step"] <= self.step:
+                raise node.error("values", "records of steps that were made", values)
+            record["step"] = int(record["step"])
 
 
 def optimise(
