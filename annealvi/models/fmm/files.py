@@ -43,8 +43,13 @@ def restored_model(node: Node) -> FMM:
     """
     settings, learned = node.node("settings"), node.node("learned")
     dtype = settings.string("dtype", ["float32", "float64"])
+    means = learned.array("means", (None, None), np.float64)
+    if not means.size:
+        raise learned.error("means", "an array that is not empty", means)
+    K, D = means.shape
+    learned.array("covariance", (K, K), np.float64)  # before a model of that size is made
     model = FMM(
-        *learned.array("means", (None, None), np.float64).shape,
+        *(K, D),
         component_variance=settings.number("component_variance", float(np.finfo(dtype).tiny)),
         covariance=settings.string("covariance", ["diag", "full"]),  # type: ignore[arg-type]
         learn_probability=settings.boolean("learn_probability"),

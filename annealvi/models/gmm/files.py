@@ -48,7 +48,10 @@ def restored_model(node: Node) -> GMM:
         If it is no such tree.
     """
     settings, learned = node.node("settings"), node.node("learned")
-    K, D = learned.node("posterior").array("shift", (None, None), np.float64).shape
+    shift = learned.node("posterior").array("shift", (None, None), np.float64)
+    if not shift.size:
+        raise learned.error("posterior", "of arrays that are not empty", shift)
+    K, D = shift.shape
 
     def array(name: str, *shape: int, positive: bool = True) -> NDArray[np.float64]:
         return np.array(settings.array(name, shape, np.float64, positive=positive))
