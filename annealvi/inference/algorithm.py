@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -199,7 +200,7 @@ class Monitor:
         self.last_advance = node.number("last_advance", 0.0)
         self.temperature = node.number("temperature", 0.0)
         self.seconds = node.number("seconds", 0.0)
-        path = node.array("temperature_path", (self.step,), np.float64, positive=True)
+        path = node.array("temperature_path", (None,), np.float64, positive=True)
         self.temperature_path = path.tolist()
         names = node.items("names")
         if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
@@ -211,9 +212,35 @@ class Monitor:
             for row, seen in zip(values.tolist(), there.tolist(), strict=True)
         ]
         for record in self._records:
-            if not record.keys() >= set(self.FIELDS) or not 0 <= record["step"] <= self.step:
+            # the user may have set `n_batch_iter_` back
+            if not record.keys() >= set(self.FIELDS) or not 0 <= record["step"] <= 2**53:
                 raise node.error("values", "records of steps that were made", values)
             record["step"] = int(record["step"])
+
+
+@dataclass
+class Position:
+    """Where a fit is in its passes over the data.
+
+    Parameters
+    ----------
+    n_passes : int
+        Number of passes that have ended.
+    n_batches : int
+        Number of minibatches done of the pass under way.
+    """
+
+    n_passes: int = 0
+    n_batches: int = 0
+
+    def state_dict(self) -> dict[str, int]:
+        """Return the position as a tree, see :mod:`annealvi.files`."""
+        return {"n_passes": self.n_passes, "n_batches": self.n_batches}
+
+    def load_state_dict(self, node: Node, n_passes: int, n_batches: int) -> None:
+        """Take over a position in a fit of so many passes of so many minibatches."""
+        self.n_passes = node.integer("n_passes", 0, n_passes)
+        self.n_batches = node.integer("n_batches", 0, n_batches)
 
 
 def optimise(
@@ -229,6 +256,7 @@ def optimise(
     step_size: Callable[[int], float] = full_step,
     on_step: Callable[[], None] | None = None,
     after_pass: Callable[[int], bool] | None = None,
+    position: Position | None = None,
 ) -> None:
     """Fit the global variables of a model to data, in place.
 
@@ -254,11 +282,15 @@ def optimise(
         Called after each step; it raises ``StopIteration`` to end the fit.
     after_pass : callable, optional
         Called with the index of each finished pass; it returns True to end the fit.
+    position : Position, optional
+        Where the fit begins, by default at its beginning.  It is kept up to date: `on_step`
+        finds the step just made counted in it.
     """
     batch_size = n_samples if batch_size is None else batch_size
     population = n_samples if population is None else population
-    for index in range(n_passes):
-        for rows in gen_batches(n_samples, batch_size):
+    position = Position() if position is None else position
+    for index in range(position.n_passes, n_passes):
+        for rows in islice(gen_batches(n_samples, batch_size), position.n_batches, None):
             n_rows = rows.stop - rows.start
             with monitor.clock():
                 tempering = temperature.tempering(monitor.step)
@@ -268,6 +300,7 @@ def optimise(
                 temperature.observe(local, population / n_rows)
             inverse = tempering.inverse if local.inverse is None else local.inverse
             monitor.advance(n_rows / population, float(1.0 / np.mean(inverse)))
+            position.n_batches += 1
             if on_step is not None:
                 try:
                     on_step()
@@ -275,3 +308,4 @@ def optimise(
                     return
         if after_pass is not None and after_pass(index):
             return
+        position.n_passes, position.n_batches = index + 1, 0
