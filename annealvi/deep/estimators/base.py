@@ -22,6 +22,7 @@ from annealvi.deep.noise import Noise
 from annealvi.deep.rows import as_rows
 from annealvi.deep.training import Outcome, Training, as_device, read_state, write_state
 from annealvi.inference import Monitor
+from annealvi.versions import Versioned
 
 #: Seeds are drawn below this.
 MAX_SEED = 2**31 - 1
@@ -65,7 +66,7 @@ class Plan:
     optimiser: Callable[[Iterator[nn.Parameter]], torch.optim.Optimizer]
 
 
-class DeepEstimator(BaseEstimator):
+class DeepEstimator(Versioned, BaseEstimator):
     """Fits a network by gradients, with scikit-learn's interface.
 
     An estimator inherits from this class, has the parameters below, and calls `_fit` with the
