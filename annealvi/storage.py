@@ -55,7 +55,8 @@ def save(estimator: Any, path: str | os.PathLike) -> None:
     -----
     Callbacks are not written: the loaded estimator has ``callback=None``.  Of a RandomState its
     present state is written; the loaded estimator has a generator of its own in that state.
-    Results of ``set_output`` are not written either.
+    The choice made
+    with ``set_output`` is not written.
 
     Examples
     --------
@@ -104,7 +105,16 @@ def load(path: str | os.PathLike) -> Any:
     OSError
         If the file cannot be read.
     """
-    node = Node(read(path, KIND)["tree"])
+    return estimator_of(Node(read(path, KIND)["tree"]))
+
+
+def estimator_of(node: Node) -> Any:
+    """Return the estimator of a tree that was read from a file; see :func:`load`.
+
+    Parameters
+    ----------
+    node : Node
+    """
     cls = _class(node.string("estimator", [*ESTIMATORS, *DEEP]))
     names = [name for name in cls().get_params(deep=False) if name not in LEFT_OUT]
     parts = node.node("parameters")

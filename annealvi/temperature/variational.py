@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -245,7 +246,7 @@ class Variational(Learned):
         self._falls = node.boolean("falls")
         self._load_learning(node)
         if model is not None:
-            self.attach(model)
+            self._attach(model, {})  # priors may have been learned since the plan
         self._log_c_unit = None
         if not node.is_none("log_c_unit"):
             self._log_c_unit = node.array("log_c_unit", (size,), np.float64).copy()
@@ -257,11 +258,14 @@ class Variational(Learned):
             raise node.error("running", "there after a step that learned", None)
 
     def attach(self, model: Any) -> None:
+        self._attach(model, model.hyperparameters() if hasattr(model, "hyperparameters") else {})
+
+    def _attach(self, model: Any, facts: Mapping[str, Any]) -> None:
+        """Ask this model for log C(T), or use one that was made for these hyperparameters."""
         known: NDArray[np.float64] | None = None  # log C, if it is known beforehand
         of_unit: NDArray[np.float64] | None = None  # log C of one word, if it is known
         asks = wanted = False  # whether to ask the model at each step; whether batches bring it
         if isinstance(self.partition, LogPartition):
-            facts = model.hyperparameters() if hasattr(model, "hyperparameters") else {}
             self.partition.check(self._inverses, facts, type(self).__name__)
             known = np.asarray(self.partition.values, dtype=np.float64)
         elif not isinstance(self.partition, str):
