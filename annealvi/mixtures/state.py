@@ -117,5 +117,5 @@ class MixtureState:
     def load_progress(self, node: Node) -> None:
         """Take over what :meth:`progress` returned."""
         self.monitor.load_state_dict(node.node("monitor"))
-        self.lower_bound = node.number("lower_bound", finite=False)
+        self.lower_bound = node.number("lower_bound")
         self.converged = node.boolean("converged")

@@ -136,7 +136,7 @@ def test_states_of_something_else_are_refused(X, tmp_path):
         Product().fit(X, resume=path)
     with pytest.raises(ValueError, match=r"it has hidden=\[3\], this Sum has hidden=\[4\]"):
         Sum(hidden=(4,)).fit(X, resume=path)
-    with pytest.raises(ValueError, match="state of a fit of 101 data, X has 100: a fit can only"):
+    with pytest.raises(ValueError, match="is of a fit of 101 data, X has 100: a fit can only"):
         Sum().fit(X[1:], resume=path)
     with pytest.raises(ValueError, match="state of a fit to another X: the numbers in X differ"):
         Sum().fit(X[::-1].copy(), resume=path)

@@ -82,7 +82,7 @@ def read_state(path: str | os.PathLike, header: Mapping[str, Any]) -> Node:
     n_samples = fit.plain("n_samples")
     if n_samples != header["n_samples"]:
         raise ValueError(
-            f"{file} is the state of a fit of {_shown(n_samples)} data, X has "
+            f"{file} is of a fit of {_shown(n_samples)} data, X has "
             f"{header['n_samples']}: a fit can only be continued with the data that it began with."
         )
     if fit.plain("X") != header["X"]:

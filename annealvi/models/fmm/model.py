@@ -224,7 +224,8 @@ class FMM:
         if not np.all(probability < 1):
             raise node.error("prior_probability", "below 1 everywhere", probability)
         self.prior_probability = probability.copy()
-        self.noise_variance = node.number("noise_variance", least)
+        most = 1e-3 * float(np.finfo(self.dtype).max)
+        self.noise_variance = node.number("noise_variance", least, most)
         self._square = node.number("square", 0.0)
         self._least_noise = node.number("least_noise", 0.0)
         self._last = Factors.restored(node.node("statistics"), K, D)

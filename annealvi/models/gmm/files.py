@@ -71,4 +71,8 @@ def restored_model(node: Node) -> GMM:
         n_samples=settings.integer("n_samples", 1),
     )
     model.load_state_dict(learned)
+    with np.errstate(all="ignore"):
+        used = model.means, model.log_joint(model.means), model.weights, 1 / model.precisions
+    if not all(np.all(np.isfinite(part)) for part in used):
+        raise learned.error("posterior", "of parameters that densities can be computed from", shift)
     return model
