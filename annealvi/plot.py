@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_array
 
 from annealvi._optional import import_optional
+from annealvi._sparse import check_matrix
 
 
 def _axes(ax: Any) -> Any:
@@ -141,7 +141,7 @@ def plot_components(
         If the images do not have n_features pixels, if there are too few Axes, if the number
         of titles is not the number of images, or if `n_columns` or `limit` is not positive.
     """
-    images = check_array(components, dtype=np.float64, input_name="components")
+    images = check_matrix(components, dtype=np.float64, accept_sparse=False, name="components")
     if len(shape) != 2 or min(shape) < 1 or shape[0] * shape[1] != images.shape[1]:
         raise ValueError(
             "'shape' must be the height and width of an image, whose product is the number of "

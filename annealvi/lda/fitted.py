@@ -11,15 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
+from sklearn.utils.validation import check_is_fitted, check_non_negative
 
-from annealvi._validation import (
-    FLOATS,
-    canonical_csr,
-    check_topics,
-    n_threads,
-    unchanged_on_error,
-)
+from annealvi._sparse import check_csr
+from annealvi._validation import FLOATS, check_topics, n_threads, unchanged_on_error
 from annealvi.files import Node
 from annealvi.inference.fitted import Fitted
 from annealvi.lda.defaults import Settings, resolve
@@ -372,10 +367,10 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     def _check_X(self, X: Any, method: str, reset: bool = False) -> sparse.csr_matrix:
         """X as a canonical CSR matrix of the fit's dtype."""
-        dtype = list(FLOATS) if reset else self._state.model.dtype
-        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=dtype)
+        dtype = FLOATS if reset else self._state.model.dtype
+        X = check_csr(X, estimator=self, reset=reset, dtype=dtype)
         check_non_negative(X, f"{type(self).__name__}.{method}")
-        return canonical_csr(X) if sparse.issparse(X) else sparse.csr_matrix(X)
+        return X
 
     def _resolved(self, n_topics: int | None = None) -> Settings:
         """The settings for a stream of documents, by default of `n_components` topics."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from annealvi._sparse import check_csr
 from annealvi.files import Node
 
 #: Number of documents over which the log partition function of a word is averaged.
@@ -81,23 +82,14 @@ class Results:
 
 
 def _documents(node: Node, n_features: int, dtype: np.dtype) -> sparse.csr_matrix:
-    """A corpus from a file, whose arrays are checked before SciPy or a kernel sees them."""
-    n_samples = node.integer("n_samples", 0, CORPUS_SAMPLE)
-    index = np.int64 if getattr(node.plain("indptr"), "dtype", None) == np.int64 else np.int32
-    indptr = node.array("indptr", (n_samples + 1,), index)
-    indices = node.array("indices", (None,), index)
-    data = node.array("data", indices.shape, dtype)
-    if indptr[0] != 0 or indptr[-1] != len(indices) or np.any(indptr[1:] < indptr[:-1]):
-        raise node.error("indptr", "where each row ends", indptr)
-    within = np.ones(len(indices), dtype=bool)  # entries that follow another of their row
-    within[indptr[:-1][indptr[:-1] < len(indices)]] = False
-    ascending = indices[1:] > indices[:-1]
-    if np.any(indices < 0) or np.any(indices >= n_features) or np.any(within[1:] & ~ascending):
-        raise node.error("indices", f"ascending in each row, and in [0, {n_features})", indices)
-    if np.any(data < 0):
-        raise node.error("data", "counts", data)
-    arrays = data.copy(), indices.copy(), indptr.copy()
-    return sparse.csr_matrix(arrays, shape=(n_samples, n_features))
+    """A corpus from a file."""
+    X = sparse.csr_matrix((node.integer("n_samples", 0, CORPUS_SAMPLE), n_features), dtype=dtype)
+    X.data = node.array("data", (None,), dtype)
+    X.indices, X.indptr = node.plain("indices"), node.plain("indptr")
+    X = check_csr(X, dtype=dtype, name=f"{node.way} of the file")
+    if np.any(X.data < 0):
+        raise node.error("data", "counts", X.data)
+    return X
 
 
 def some_documents(X: sparse.csr_matrix) -> sparse.csr_matrix:

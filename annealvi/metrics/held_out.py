@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils import check_array, check_random_state, gen_batches
+from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils._param_validation import Interval, RealNotInt, validate_params
 from sklearn.utils.validation import check_non_negative
 
 from annealvi._kernels import lda as kernels
 from annealvi._kernels.layout import padded_rows
+from annealvi._sparse import check_csr, sound_csr
 from annealvi.inference import Monitor
 
 #: Bytes of E[theta] that are padded at a time.
@@ -53,9 +54,8 @@ def split_tokens(
         If X contains negative numbers, numbers that are not integers, or more than 1e9
         tokens.
     """
-    X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+    X = check_csr(X)
     check_non_negative(X, "split_tokens")
-    X = sparse.csr_matrix(X)
     if np.any(X.data != np.floor(X.data)):
         raise ValueError(
             "Tokens can be split only where X holds integer counts. "
@@ -216,7 +216,8 @@ class HeldOut:
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Word counts of documents that are not fitted.
+        Word counts of documents that are not fitted.  They are read, not copied, at each
+        evaluation.
     every : float, default=1.0
         Number of passes from one evaluation to the next.
     observed, random_state
@@ -239,6 +240,8 @@ class HeldOut:
     ) -> None:
         if not every > 0:
             raise ValueError(f"'every' must be a float in the range (0, inf). Got {every!r}.")
+        if sparse.issparse(X):
+            sound_csr(X)  # not after a pass of the fit
         self.X = X
         self.every = every
         self.observed = observed

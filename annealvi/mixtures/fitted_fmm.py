@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_array, check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
+from annealvi._sparse import check_matrix
 from annealvi._validation import FLOATS, check_squares, n_threads
 from annealvi.files import Node
 from annealvi.mixtures.base import FittedMixture, sampler
@@ -54,7 +55,7 @@ class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         ndarray of shape (n_samples, n_features)
         """
         check_is_fitted(self)
-        X = check_array(X, dtype=FLOATS, input_name="X")
+        X = check_matrix(X, accept_sparse=False)
         if X.shape[1] != len(self.components_):
             raise ValueError(
                 f"X has {X.shape[1]} features, but inverse_transform of {type(self).__name__} "
@@ -181,8 +182,10 @@ class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     # ----------------------------------------------------------------- details
 
     def _check_X(self, X: Any, reset: bool = False) -> NDArray:
-        dtype = list(FLOATS) if reset else self._state.model.dtype
-        X = validate_data(self, X, reset=reset, dtype=dtype, order="C")
+        dtype = FLOATS if reset else self._state.model.dtype
+        X = check_matrix(
+            X, estimator=self, reset=reset, dtype=dtype, order="C", accept_sparse=False
+        )
         if not reset:
             square = check_squares(X) + float(np.sum(self.components_**2))
             self._check_range(square, self.noise_variance_, X.dtype)

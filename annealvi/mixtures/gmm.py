@@ -14,8 +14,9 @@ from scipy.special import logsumexp, softmax
 from sklearn.base import BaseEstimator, DensityMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import randomized_svd
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from annealvi._sparse import check_matrix
 from annealvi._validation import check_numbers, check_squares, unchanged_on_error
 from annealvi.files import Node
 from annealvi.mixtures.base import FittedMixture, sampler
@@ -411,7 +412,7 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
     # ----------------------------------------------------------------- details
 
     def _check_X(self, X: Any, reset: bool = False) -> NDArray[np.float64]:
-        X = validate_data(self, X, reset=reset, dtype=np.float64)
+        X = check_matrix(X, estimator=self, reset=reset, dtype=np.float64, accept_sparse=False)
         check_squares(X)
         return X
 

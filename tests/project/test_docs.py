@@ -71,6 +71,7 @@ def test_snippets_of_the_deep_pages(name):
     [
         *("demo", "test", "test-deep", "bench", "quality", "optima"),
         *("examples", "examples-deep", "lint", "clean"),
+        *("wheel", "check-wheel", "release-check"),
     ],
 )
 def test_commands_that_the_texts_name_exist(target):
@@ -78,7 +79,8 @@ def test_commands_that_the_texts_name_exist(target):
 
 
 def test_links_in_the_texts_lead_somewhere():
-    pages = [CHECKOUT / "README.md", CHECKOUT / "CONTRIBUTING.md", *CHECKOUT.glob("docs/*.md")]
+    pages = [CHECKOUT / "README.md", CHECKOUT / "CONTRIBUTING.md", CHECKOUT / "SECURITY.md"]
+    pages += [*CHECKOUT.glob("docs/*.md")]
     for path in pages:
         text = path.read_text(encoding="utf-8")
         for link, anchor in re.findall(r"\]\(([^)#]+)(?:#([^)]*))?\)", text):

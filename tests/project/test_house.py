@@ -17,7 +17,7 @@ FLOORS = [
     {"_kernels"},
     {"_optional", "_version", "exceptions", "checkpoint"},
     {"_validation", "model", "schedules", "versions"},
-    {"files"},
+    {"_sparse", "files"},
     {"datasets", "data", "partition", "proximity"},
     {"models", "temperature"},
     {"inference"},

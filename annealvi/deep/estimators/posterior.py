@@ -14,9 +14,10 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
+from annealvi._sparse import check_matrix
 from annealvi._validation import unchanged_on_error
 from annealvi.deep.estimators.base import (
     TRAINING_CONSTRAINTS,
@@ -313,7 +314,7 @@ class HierarchicalPosterior(DeepEstimator):
         """
         noise, n_reverse = self._draws(), positive(n_reverse, "n_reverse")
         chain = self._chain()
-        Z = check_array(Z, dtype=np.float32, input_name="Z")
+        Z = check_matrix(Z, dtype=np.float32, accept_sparse=False, name="Z")
         if Z.shape[1] != chain.dim:
             raise ValueError(
                 f"Z has {Z.shape[1]} features, but {type(self).__name__} is expecting {chain.dim} "

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 from torch.optim import Adam
 
-from annealvi._validation import canonical_csr, unchanged_on_error
+from annealvi._sparse import check_matrix
+from annealvi._validation import unchanged_on_error
 from annealvi.deep.estimators.base import (
     TRAINING_CONSTRAINTS,
     Callback,
@@ -389,8 +390,7 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, De
 
     def _check_X(self, X: Any, reset: bool = False) -> Any:
         """Return X as a dense or CSR matrix of 0 and 1, float32."""
-        X = validate_data(self, X, reset=reset, dtype=np.float32, accept_sparse="csr")
-        return self._check_bits(canonical_csr(X) if sparse.issparse(X) else X)
+        return self._check_bits(check_matrix(X, estimator=self, reset=reset, dtype=np.float32))
 
     def _check_bits(self, X: Any) -> Any:
         values = X.data if sparse.issparse(X) else X

@@ -7,6 +7,8 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans, kmeans_plusplus
 
+from annealvi._kernels.openmp import single_threaded_openmp
+
 
 def initial_responsibilities(
     X: NDArray[np.float64], n_components: int, init: str, rng: RandomState
@@ -41,7 +43,8 @@ def initial_responsibilities(
         )
     responsibilities = np.zeros((n, K))
     if init == "kmeans":
-        labels = KMeans(K, n_init=1, random_state=rng).fit(X).labels_
+        with single_threaded_openmp():
+            labels = KMeans(K, n_init=1, random_state=rng).fit(X).labels_
         responsibilities[np.arange(n), labels] = 1
     elif init == "random":
         responsibilities = rng.uniform(size=(n, K)) + np.finfo(float).tiny

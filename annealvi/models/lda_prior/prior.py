@@ -28,6 +28,7 @@ from sklearn.utils._param_validation import (
 
 from annealvi._kernels import gemm
 from annealvi._kernels.layout import padded_length, padded_rows
+from annealvi._sparse import check_matrix
 from annealvi._validation import as_array, check_priors
 from annealvi.models.dirichlet import centre, log_gamma_variates
 from annealvi.models.lda_prior import exact
@@ -123,7 +124,8 @@ class LDAPrior:
         **options
             Further parameters of the class.
         """
-        lengths = np.asarray(X.sum(axis=1)).ravel()
+        X = check_matrix(X)
+        lengths = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
         return cls(n_components, X.shape[1], lengths, **options)
 
     def hyperparameters(self) -> dict[str, Any]:
