@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
@@ -21,7 +23,14 @@ ESTIMATORS = {
     "TemperedGaussianMixture": "annealvi.mixtures",
 }
 #: The same for those on PyTorch.
-DEEP: dict[str, str] = {}
+DEEP = {
+    "HierarchicalPosterior": "annealvi.deep",
+    "PoissonDEF": "annealvi.deep",
+    "SigmoidBeliefNetwork": "annealvi.deep",
+    "VariationalAutoencoder": "annealvi.deep",
+}
+#: Classes of their parameters.
+DEEP_PARTS = ("ProximityPenalty",)
 #: Parameters that are not written.
 LEFT_OUT = frozenset({"callback"})
 
@@ -46,13 +55,16 @@ def save(estimator: Any, path: str | os.PathLike) -> None:
         If the estimator is not fitted.
     TypeError
         If it is of another class, or a parameter cannot be written: one that is neither None, a
-        number, a string, an array or list of these, a temperature of annealvi, a LogPartition nor
-        a RandomState.
+        number, a string, an array or list of these, a temperature or schedule of annealvi, a
+        LogPartition, a RandomState nor a function.
     OSError
         If the file cannot be written.
 
     Notes
     -----
+    Functions, such as the `log_density` of a HierarchicalPosterior, are not written.  They are to
+    be given when the file is loaded.
+
     Callbacks are not written: the loaded estimator has ``callback=None``.  Of a RandomState its
     present state is written; the loaded estimator has a generator of its own in that state.
     The choice made
@@ -70,16 +82,36 @@ def save(estimator: Any, path: str | os.PathLike) -> None:
     if owner not in ESTIMATORS | DEEP or type(estimator) is not _class(owner):
         raise TypeError(f"Only estimators of annealvi can be saved. Got {estimator!r}.")
     check_is_fitted(estimator)
-    parameters = {
-        name: parameter_tree(value, name, owner)
-        for name, value in estimator.get_params(deep=False).items()
-        if name not in LEFT_OUT
+    write(path, KIND, tree_of(estimator))
+
+
+def tree_of(estimator: Any) -> dict[str, Any]:
+    """Return a fitted estimator as a tree; see :func:`save`.
+
+    Parameters
+    ----------
+    estimator : object
+    """
+    owner = type(estimator).__name__
+    kinds, parameters, functions = _kinds(owner), {}, []
+    for name, value in estimator.get_params(deep=False).items():
+        if name in LEFT_OUT:
+            continue
+        try:
+            parameters[name] = parameter_tree(value, name, owner, kinds)
+        except TypeError:
+            if not callable(value):
+                raise  # a function is to be given when the file is loaded
+            functions.append(name)
+    return {
+        "estimator": owner,
+        "parameters": parameters,
+        "functions": functions,
+        "state": estimator.state_dict(),
     }
-    tree = {"estimator": owner, "parameters": parameters, "state": estimator.state_dict()}
-    write(path, KIND, tree)
 
 
-def load(path: str | os.PathLike) -> Any:
+def load(path: str | os.PathLike, **parameters: Any) -> Any:
     """Read an estimator that :func:`save` wrote.
 
     Nothing in the file is executed, and everything in it is checked before it is used.  Large
@@ -90,40 +122,71 @@ def load(path: str | os.PathLike) -> Any:
     Parameters
     ----------
     path : path
+    **parameters
+        Parameters that replace those of the file.  Functions must be given, because a file does
+        not have them: ``load(path, log_density=f)``.  ``device="cpu"`` reads on a CPU what was
+        fitted on a GPU.
 
     Returns
     -------
     estimator
-        With ``callback=None``.
+        With ``callback=None``, unless it is given.
 
     Raises
     ------
     ValueError
-        If the file is no estimator, is damaged, or has a newer format.
+        If the file is no estimator, is damaged, has a newer format, or needs a function that is
+        not given.
+    TypeError
+        If the estimator has no parameter that is given.
     ImportError
         If it is an estimator of annealvi.deep, and PyTorch is not installed.
     OSError
         If the file cannot be read.
     """
-    return estimator_of(Node(read(path, KIND)["tree"]))
+    return estimator_of(Node(read(path, KIND)["tree"]), parameters)
 
 
-def estimator_of(node: Node) -> Any:
+def estimator_of(node: Node, given: Mapping[str, Any] | None = None) -> Any:
     """Return the estimator of a tree that was read from a file; see :func:`load`.
 
     Parameters
     ----------
     node : Node
+    given : mapping, optional
+        Parameters that replace those of the file.
     """
     cls = _class(node.string("estimator", [*ESTIMATORS, *DEEP]))
-    names = [name for name in cls().get_params(deep=False) if name not in LEFT_OUT]
+    kinds, given = _kinds(cls.__name__), dict(given or {})
+    possible = inspect.signature(cls).parameters
+    for name in given:
+        if name not in possible:
+            raise TypeError(f"{cls.__name__} has no parameter {name!r}. It has {list(possible)}.")
+    names = [name for name in possible if name not in LEFT_OUT]
     parts = node.node("parameters")
     unknown = [name for name in parts if name not in names]
     if unknown:
         raise parts.error(unknown[0], f"a parameter of {cls.__name__}", parts.plain(unknown[0]))
-    estimator = cls(**{name: parameter_value(parts, name) for name in parts})
+    values = {name: parameter_value(parts, name, kinds) for name in parts} | given
+    functions = node.items("functions") if "functions" in node else []
+    for name in names:
+        needed = name in functions or possible[name].default is inspect.Parameter.empty
+        if needed and name not in values:
+            raise ValueError(
+                f"The file has no {name!r}: a file cannot hold a function. Give it: "
+                f"annealvi.load(path, {name}=...)."
+            )
+    estimator = cls(**values)
     estimator.load_state_dict(node.node("state"))
     return estimator
+
+
+def _kinds(owner: str) -> dict[str, Any]:
+    """Classes of parameters that only this estimator has."""
+    if owner not in DEEP:
+        return {}
+    deep = importlib.import_module(DEEP[owner])
+    return {name: getattr(deep, name) for name in DEEP_PARTS}
 
 
 def _class(name: str) -> Any:

@@ -16,6 +16,7 @@ from numpy.random import RandomState
 
 from annealvi.files import Node, generator_state, restore_generator
 from annealvi.partition.result import LogPartition
+from annealvi.schedules import Exponential, Linear, Relaxing
 from annealvi.temperature.annealed import Annealed, Fixed
 from annealvi.temperature.base import Temperature
 from annealvi.temperature.factors import Proximity
@@ -26,13 +27,17 @@ from annealvi.temperature.variational import Variational
 TEMPERATURES: dict[str, type[Temperature]] = {
     kind.__name__: kind for kind in (Annealed, Fixed, LocalVariational, Proximity, Variational)
 }
+#: The schedules that a file can hold.
+SCHEDULES: dict[str, type] = {kind.__name__: kind for kind in (Exponential, Linear, Relaxing)}
 ALLOWED = (
-    "None, a bool, a number, a string, an array or list of these, a temperature of annealvi, a "
-    "LogPartition or a RandomState"
+    "None, a bool, a number, a string, an array or list of these, a temperature or schedule of "
+    "annealvi, a LogPartition or a RandomState"
 )
+#: No further kinds of objects.
+NONE: Mapping[str, type] = {}
 
 
-def parameter_tree(value: Any, name: str, owner: str) -> Any:
+def parameter_tree(value: Any, name: str, owner: str, kinds: Mapping[str, type] = NONE) -> Any:
     """Return a parameter as a tree.
 
     Parameters
@@ -40,6 +45,8 @@ def parameter_tree(value: Any, name: str, owner: str) -> Any:
     value : object
     name, owner : str
         The parameter and the class that has it, for the message.
+    kinds : dict of str to type
+        Further classes, by name, with ``get_params`` as scikit-learn's estimators have it.
 
     Raises
     ------
@@ -54,8 +61,10 @@ def parameter_tree(value: Any, name: str, owner: str) -> Any:
         return int(value)
     if isinstance(value, Real):
         return float(value)
-    if type(value) in TEMPERATURES.values():
+    if type(value) in TEMPERATURES.values() or type(value) in kinds.values():
         return _object_tree(value, value.get_params(deep=False), name, owner)
+    if type(value) in SCHEDULES.values():
+        return _object_tree(value, vars(value), name, owner)
     if isinstance(value, LogPartition):
         content = {part.name: getattr(value, part.name) for part in fields(value)}
         made_for = content.pop("made_for")
@@ -86,7 +95,7 @@ def parameter_tree(value: Any, name: str, owner: str) -> Any:
     )
 
 
-def parameter_value(node: Node, name: str) -> Any:
+def parameter_value(node: Node, name: str, kinds: Mapping[str, type] = NONE) -> Any:
     """Return the parameter of a tree that :func:`parameter_tree` returned.
 
     Parameters
@@ -94,6 +103,8 @@ def parameter_value(node: Node, name: str) -> Any:
     node : Node
     name : str
         Its name in the node.
+    kinds : dict of str to type
+        The same as there.
 
     Raises
     ------
@@ -110,7 +121,9 @@ def parameter_value(node: Node, name: str) -> Any:
     if not isinstance(value, dict):
         return value
     part = node.node(name)
-    kind = part.string("type", [*TEMPERATURES, "LogPartition", "RandomState", "tuple"])
+    kind = part.string(
+        "type", [*TEMPERATURES, *SCHEDULES, *kinds, "LogPartition", "RandomState", "tuple"]
+    )
     if kind == "RandomState":
         return restore_generator(part.node("state"))
     if kind == "tuple":
@@ -124,7 +137,11 @@ def parameter_value(node: Node, name: str) -> Any:
             **_content(part, names),
             made_for={key: parameter_value(made_for, key) for key in made_for},
         )
-    cls = TEMPERATURES[kind]
+    if kind in SCHEDULES:
+        schedule = SCHEDULES[kind]
+        numbers = part.node("parameters")
+        return schedule(*(numbers.number(field.name) for field in fields(schedule)))
+    cls: Any = (TEMPERATURES | dict(kinds))[kind]
     return cls(**_content(part, list(cls().get_params(deep=False))))
 
 
