@@ -122,6 +122,7 @@ class TemperedFMM(FittedFMM):
         Called as ``callback(estimator, monitor)`` after each iteration.  The estimator can be
         used there, with what it has learned so far.  ``monitor.record(name=value)`` writes
         into `history_`.  Raise ``StopIteration`` to end the fit.
+        A :class:`annealvi.checkpoint.Checkpoint` writes the fit to a file, to be resumed.
 
     Attributes
     ----------

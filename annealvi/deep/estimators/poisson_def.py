@@ -107,7 +107,8 @@ class PoissonDEF(FittedPoissonDEF):
     callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each step.  It can use the estimator in
         its current state.  ``monitor.record(name=value)`` writes into `history_`; raising
-        ``StopIteration`` ends the fit.
+        ``StopIteration`` ends the fit.  A :class:`annealvi.checkpoint.Checkpoint` writes it to a
+        file, to be resumed.
 
     Attributes
     ----------

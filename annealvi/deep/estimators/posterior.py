@@ -110,7 +110,7 @@ class HierarchicalPosterior(DeepEstimator):
 
     callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each step.  Raising ``StopIteration``
-        ends the fit.
+        ends the fit.  A :class:`annealvi.checkpoint.Checkpoint` writes it to a file, to be resumed.
 
     Attributes
     ----------
