@@ -80,7 +80,7 @@ def check(python: str, folder: Path, thorough: bool) -> None:
 
         def run(*command: object) -> None:
             words = [str(binaries / str(command[0])), *(str(word) for word in command[1:])]
-            print("+", *(str(word).split("\n")[0] for word in command), flush=True)
+            print("+", *(str(word).strip().split("\n")[0] for word in command), flush=True)
             if subprocess.run(words, env=environment, cwd=outside, check=False).returncode:
                 raise SystemExit(f"The wheel in {folder} failed with {python}; see above.")
 
