@@ -11,15 +11,19 @@ export OMP_NUM_THREADS ?= 1
 SOURCES := setup.py pyproject.toml $(wildcard annealvi/_kernels/*.pyx annealvi/_kernels/*.pxd \
 	annealvi/_kernels/*.h annealvi/_kernels/kernels.c annealvi/_kernels/dispatch.c)
 
-.PHONY: demo test test-debug test-deep bench quality optima examples examples-deep lint clean \
+.PHONY: demo test test-all test-debug test-deep test-oldest test-newest search bench quality optima examples examples-deep lint clean \
 	wheel check-wheel release-check
 
 demo: $(VENV)/.demo
 	$(BIN)/annealvi demo
 
-# All that needs no PyTorch, then the kernels once more in a build with bounds checks.
+# What a newcomer runs: all that needs no PyTorch, but for what is marked slow.
 test: $(VENV)/.test
-	$(BIN)/$(PYTEST) -m 'not deep'
+	$(BIN)/$(PYTEST) -m 'not deep and not slow'
+
+# What is marked slow, then the kernels once more in a build with bounds checks.
+test-all: $(VENV)/.test
+	$(BIN)/$(PYTEST) -m 'slow and not deep'
 	$(MAKE) test-debug
 
 # Without this folder on Python's path, so that the copy compiled with checks is what is tested.
@@ -32,6 +36,28 @@ test-debug: $(VENV)-debug/.test
 # The rest: annealvi.deep.
 test-deep: $(VENV)/.deep
 	$(BIN)/$(PYTEST) -m deep
+
+# The tests that draw examples, with 2,000 random ones each instead of the same in every run.
+search: $(VENV)/.test
+	$(BIN)/$(PYTEST) -m 'hypothesis and not deep' --hypothesis-profile=search
+
+# All tests but those on PyTorch with exactly the lower bounds of pyproject.toml, and with the
+# newest versions, pre-releases of NumPy included.  Each in an environment of its own with a copy
+# of this folder, where the kernels are built with these versions.  That old libraries use what
+# newer ones have deprecated is no error.
+test-oldest test-newest: export ANNEALVI_DATA ?= $(abspath ../shared/data)
+test-oldest: $(VENV)-oldest/source
+	$(VENV)-oldest/bin/pip install --disable-pip-version-check --quiet packaging
+	$(VENV)-oldest/bin/python tests/oldest.py > $(VENV)-oldest/bounds.txt
+	PIP_CONSTRAINT=$(abspath $(VENV)-oldest/bounds.txt) \
+	PIP_BUILD_CONSTRAINT=$(abspath $(VENV)-oldest/bounds.txt) \
+		$(VENV)-oldest/bin/pip install --disable-pip-version-check --quiet -e '$<[test]'
+	cd $< && ../bin/$(PYTEST) -m 'not deep' -W default::DeprecationWarning
+
+test-newest: $(VENV)-newest/source
+	$(VENV)-newest/bin/pip install --disable-pip-version-check --quiet -e '$<[test]'
+	$(VENV)-newest/bin/pip install --disable-pip-version-check --quiet --pre --upgrade numpy
+	cd $< && ../bin/$(PYTEST) -m 'not deep'
 
 # Ends with the tables of docs/benchmarks.md.
 bench: $(VENV)/.rivals
@@ -104,11 +130,21 @@ release-check:
 	$(MAKE) wheel
 
 clean:
-	rm -rf build dist $(VENV) $(VENV)-debug $(VENV)-wheel annealvi.egg-info \
+	rm -rf build dist $(VENV) $(VENV)-debug $(VENV)-wheel $(VENV)-oldest $(VENV)-newest \
+		annealvi.egg-info \
 		annealvi/_kernels/*.so
 
 $(VENV)/bin/pip:
 	$(PYTHON) -m venv $(VENV)
+
+# A new environment each time, and a copy of this folder without anything built.
+.PHONY: $(VENV)-oldest/source $(VENV)-newest/source
+$(VENV)-oldest/source $(VENV)-newest/source: %/source:
+	rm -rf $*
+	$(PYTHON) -m venv $*
+	mkdir $@
+	tar --exclude='./$(VENV)*' --exclude=./.git --exclude=./build --exclude='*.so' -cf - . \
+		| tar -xf - -C $@
 
 # One stamp for each extra; the package is installed in place, so that commands run
 # from this folder find the compiled kernels.

@@ -117,19 +117,24 @@ class BuildKernels(build_ext):
             extension.extra_compile_args += FLAGS + openmp
             extension.extra_link_args += openmp
             extension.define_macros += macros
-            if extension.name.endswith("._dispatch"):
-                extension.extra_objects += [
-                    compiled
-                    for name, flags in builds.items()
-                    for compiled in self.compiler.compile(
-                        [f"{KERNELS}/kernels.c"],
-                        output_dir=str(Path(self.build_temp, name)),
-                        macros=[*macros, ("KERNELS_NAME", name)],
-                        include_dirs=[KERNELS],
-                        extra_postargs=FLAGS + flags,
-                    )
-                ]
+        self.builds, self.macros = builds, macros
+        self.parallel = self.parallel or os.cpu_count()
         super().build_extensions()
+
+    def build_extension(self, extension: Extension) -> None:
+        if extension.name.endswith("._dispatch"):
+            extension.extra_objects += [
+                compiled
+                for name, flags in self.builds.items()
+                for compiled in self.compiler.compile(
+                    [f"{KERNELS}/kernels.c"],
+                    output_dir=str(Path(self.build_temp, name)),
+                    macros=[*self.macros, ("KERNELS_NAME", name)],
+                    include_dirs=[KERNELS],
+                    extra_postargs=FLAGS + flags,
+                )
+            ]
+        super().build_extension(extension)
 
 
 def extension(name: str, *sources: str) -> Extension:
@@ -145,15 +150,15 @@ def extension(name: str, *sources: str) -> Extension:
 setup(
     ext_modules=cythonize(
         [
-            extension("_dispatch", f"{KERNELS}/dispatch.c"),
-            extension("special"),
-            extension("build_info"),
-            extension("threads"),
+            extension("_dispatch", f"{KERNELS}/dispatch.c"),  # long ones first
             extension("lda"),
-            extension("bounds"),
-            extension("fmm"),
             extension("gemm"),
+            extension("fmm"),
+            extension("bounds"),
             extension("partition"),
+            extension("special"),
+            extension("threads"),
+            extension("build_info"),
         ],
         compiler_directives={
             "language_level": 3,
