@@ -144,7 +144,7 @@ def test_a_corpus_file_with_wrong_arrays(tmp_path, arrays, message):
 @pytest.mark.parametrize("arrays", [dict(X=np.ones((2, 3))), dict(X=np.uint8(1)), dict(Y=[1])])
 def test_an_image_file_with_wrong_arrays(tmp_path, arrays):
     np.savez(tmp_path / "mine.npz", **arrays)
-    with pytest.raises(ValueError, match="mine.npz' holds no images: "):
+    with pytest.raises(ValueError, match=r"mine.npz' holds no images: "):
         load_images("mine", data_home=tmp_path)
 
 
