@@ -49,8 +49,12 @@ UNCLEAR = re.compile(
 )
 
 
-#: Texts of others that say enough: of NumPy, of scikit-learn's check of DataFrames, matplotlib.
-CLEAR = re.compile("^Seed must be between|^Expected unique column names|not a valid value for cmap")
+#: Texts of others that say enough: of NumPy, Python's of paths, scikit-learn's of DataFrames, and
+#: matplotlib's.
+CLEAR = re.compile(
+    "^Seed must be between|^expected str, bytes or os.PathLike object|^embedded null"
+    "|^Expected unique column names|not a valid value for cmap"
+)
 
 
 class UserError(Exception):
@@ -89,8 +93,8 @@ def check_error(error: Exception, allows: tuple[type[BaseException], ...] = ()) 
         return "the callback's error"
     if isinstance(error, MemoryError):
         return "MemoryError"
-    if isinstance(error, ValueError) and CLEAR.search(text):
-        return "ValueError"
+    if isinstance(error, ValueError | TypeError) and CLEAR.search(text):
+        return "ValueError" if isinstance(error, ValueError) else "TypeError"
     place = _place(error)
     if isinstance(error, allows):
         direct = place[0].endswith("trial.py")  # an attribute that is not there

@@ -11,6 +11,7 @@ from typing import Any
 #: models of their own, take what an estimator has checked.
 MODULES = (
     "annealvi",
+    "annealvi.checkpoint",
     "annealvi.datasets",
     "annealvi.metrics",
     "annealvi.models.lda_prior",
@@ -36,9 +37,19 @@ EXEMPT = {
     "PowerGrid": "made by models and by log_partition, with checked grids",
     "Bernoulli": "the q of a BernoulliFactorModel",
 }
-#: Methods of temperatures that the optimiser calls, with the steps of a fit.
-OF_A_FIT = {"attach", "learned", "observe", "tempered_energy", "tempering", "path", "perturbs"}
-OF_A_FIT |= {"observes"}
+#: Methods of temperatures that the optimiser calls, with the steps of a fit, and those that
+#: files are made of.
+OF_A_FIT = {
+    "attach",
+    "learned",
+    "observe",
+    "tempered_energy",
+    "tempering",
+    "path",
+    "perturbs",
+    "observes",
+}
+OF_FILES = {"state_dict", "load_state_dict"}
 
 
 def public_names(module: str) -> list[str]:
@@ -81,12 +92,13 @@ def surface(modules: tuple[str, ...] = MODULES) -> set[str]:
 
 def _members(cls: type) -> Iterator[str]:
     """Methods and properties of a class that are ours, settable ones with ``=`` too."""
-    temperature = any(base.__name__ == "Temperature" for base in cls.__mro__)
+    parts = ("Temperature", "MovingAverage")  # their trees are parts of an estimator's
+    part = any(base.__name__ in parts for base in cls.__mro__)
     for base in cls.__mro__:
         if not base.__module__.startswith("annealvi"):
             continue
         for name, value in vars(base).items():
-            if name.startswith("_") or (temperature and name in OF_A_FIT):
+            if name.startswith("_") or (part and name in OF_A_FIT | OF_FILES):
                 continue
             if isinstance(value, property):
                 yield name

@@ -63,6 +63,11 @@ class Trial:
 
     # ------------------------------------------------------------------- calling
 
+    def note(self, text: str) -> None:
+        """Write a line to the log."""
+        if self._log is not None:
+            self._log(text)
+
     def call(
         self,
         name: str,

@@ -276,7 +276,8 @@ class Assign:
 
 callback = Kind(
     lambda t: t.one_of(
-        None, StopAfter(1), StopAfter(3), Raise(1), Raise(2), Record(0.5), Record(math.nan)
+        *(None, StopAfter(1), StopAfter(3), Raise(1), Raise(2), Record(0.5), Record(math.nan)),
+        *([Record(0.5), StopAfter(2)], [], [Record(1.0), None]),
     ),
     calls=True,
 )

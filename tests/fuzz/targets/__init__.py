@@ -14,10 +14,11 @@ from tests.fuzz.targets import (
     partition,
     plots,
     proximity,
+    saved,
     temperatures,
 )
 
-_MODULES = (lda, mixtures, metrics, temperatures, partition, proximity, data, plots, files)
+_MODULES = (lda, mixtures, metrics, temperatures, partition, proximity, data, plots, files, saved)
 #: All targets but those of deep models, by name.
 TARGETS: dict[str, Target] = {
     target.name: target for module in _MODULES for target in module.TARGETS
