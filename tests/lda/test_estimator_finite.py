@@ -58,7 +58,7 @@ def test_counts_whose_sums_overflow(value, dtype, preset, temperature):
     lda = TemperedLDA(3, preset=preset, temperature=temperature, random_state=0, max_iter=3)
     Z = np.repeat(full(value, dtype), 2, axis=0)
     for method in ("fit", "partial_fit"):
-        with pytest.raises(ValueError, match="counts in X must sum to at most .* Got"):
+        with pytest.raises(ValueError, match=r"counts in X must sum to at most .* Got"):
             getattr(lda, method)(Z)
         assert not hasattr(lda, "components_") and not hasattr(lda, "n_features_in_")
     before = answers(lda.partial_fit(X.astype(dtype)))
@@ -113,7 +113,7 @@ def test_a_corpus_without_words():
         lda.set_params(learning_method=method).partial_fit(EMPTY)
         assert np.all(np.isfinite(lda.components_)) and np.isfinite(lda.score(EMPTY))
         np.testing.assert_allclose(lda.transform(EMPTY), 1 / 3)
-        with pytest.raises(ValueError, match="perplexity.* needs documents with words"):
+        with pytest.raises(ValueError, match=r"perplexity.* needs documents with words"):
             lda.perplexity(EMPTY)
 
 

@@ -83,7 +83,7 @@ def test_topics_that_are_no_distributions(X):
         spoilt[1] = wrong
         with pytest.raises(ValueError, match=rf"positive and finite sums.* Got a sum of {wrong}"):
             document_completion(Given(spoilt), X)
-    with pytest.raises(ValueError, match="proportions of documents must be finite. Got nan"):
+    with pytest.raises(ValueError, match=r"proportions of documents must be finite. Got nan"):
         document_completion(Given(topics, np.nan), X)
 
 
