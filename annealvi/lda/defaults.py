@@ -59,7 +59,7 @@ CONSTRAINTS: dict[str, Any] = {
     "n_init": [Interval(Integral, 1, None, closed="left")],
     "validation_fraction": [None, Interval(RealNotInt, 0, 1, closed="neither")],
     "patience": [Interval(Integral, 1, None, closed="left")],
-    "callback": [None, callable],
+    "callback": [None, callable, list],
 }
 #: Starts near the critical temperature of the corpus and cools over the whole fit.
 COOLING = Annealed("auto", length=1.0)

@@ -15,8 +15,11 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from annealvi._sparse import check_csr
 from annealvi._validation import FLOATS, check_topics, n_threads, unchanged_on_error
+from annealvi.files import Node
 from annealvi.inference.fitted import Fitted
 from annealvi.lda.defaults import Settings, resolve
+from annealvi.lda.document_temperatures import document_temperatures
+from annealvi.lda.saved import state_of, state_tree
 from annealvi.lda.state import LDAState
 from annealvi.metrics.top_words import top_words
 from annealvi.model import Tempering
@@ -151,7 +154,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         """
         check_is_fitted(self)
         X = self._check_X(X, "document_temperatures")
-        return self._state.document_temperatures(X, n_threads=n_threads(self.n_jobs))
+        return document_temperatures(self._state, X, n_threads=n_threads(self.n_jobs))
 
     def posterior_log_partition(self, inverse: ArrayLike, data: Any) -> NDArray[np.float64]:
         """Compute log C(T) of documents at the fitted q.
@@ -314,6 +317,34 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         temperatures = self._fitted().results.document_temperatures
         when = "`fit` with a LocalVariational temperature"
         return self._found(temperatures, "document_temperatures_", when)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the fitted state as a tree, for :func:`annealvi.save`."""
+        check_is_fitted(self)
+        return {
+            "feature_names_in": getattr(self, "feature_names_in_", None),
+            "fit": state_tree(self._state),
+        }
+
+    def load_state_dict(self, node: Node) -> None:
+        """Take over a fitted state, for :func:`annealvi.load`.
+
+        Parameters
+        ----------
+        node : Node
+            What :meth:`state_dict` returned, from a file.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, or the state is not one of this class.
+        """
+        self._validate_params()
+        state = state_of(type(self).__name__, node.node("fit"))
+        n_features = state.model.n_features
+        if not node.is_none("feature_names_in"):
+            self.feature_names_in_ = node.strings("feature_names_in", n_features)
+        self._state, self.n_features_in_ = state, n_features
 
     @property
     def _n_features_out(self) -> int:

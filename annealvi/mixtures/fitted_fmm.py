@@ -13,8 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from annealvi._sparse import check_matrix
 from annealvi._validation import FLOATS, check_squares, n_threads
-from annealvi.mixtures.base import FittedMixture, MixtureState, sampler
-from annealvi.models.fmm import FMM
+from annealvi.files import Node
+from annealvi.mixtures.base import FittedMixture, sampler
+from annealvi.mixtures.state import MixtureState, ModelFiles
+from annealvi.models.fmm import FMM, model_tree, restored_model
+
+FILES = ModelFiles(model_tree, restored_model)
 
 
 class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -153,6 +157,27 @@ class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         Z = (rng.random_sample(shape) < model.prior_probability).astype(np.float64)
         noise = rng.standard_normal((int(n_samples), model.n_features))
         return Z @ model.means + np.sqrt(model.noise_variance) * noise, Z
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the fitted state as a tree, for :func:`annealvi.save`."""
+        check_is_fitted(self)
+        return self._fitted_tree(FILES)
+
+    def load_state_dict(self, node: Node) -> None:
+        """Take over a fitted state, for :func:`annealvi.load`.
+
+        Parameters
+        ----------
+        node : Node
+            What :meth:`state_dict` returned, from a file.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, or the state is not one of this class.
+        """
+        self._validate_params()
+        self._load_fitted(node, FILES, self._adopt)
 
     # ----------------------------------------------------------------- details
 

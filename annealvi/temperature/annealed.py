@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from annealvi.files import Node
 from annealvi.model import Critical, Form
 from annealvi.schedules import Exponential, Linear, Relaxing, Schedule
 from annealvi.temperature.base import Temperature, whole_steps
@@ -50,6 +51,12 @@ class Fixed(Temperature):
     def __init__(self, value: float = 1.0, *, form: Form = "likelihood") -> None:
         self.value = value
         self.form = form
+
+    def state_dict(self) -> dict[str, Any]:
+        return {}
+
+    def load_state_dict(self, node: Node, *, model: Any = None) -> None:
+        self.check()
 
     def inverse(self, step: int) -> float:
         return 1.0 / self.value
@@ -164,6 +171,16 @@ class Annealed(Temperature):
             return float(self.start)
         critical = model.critical_temperature(self.form)
         return max(1.0, min(1.2 * critical, 3.0 + 0.2 * critical, MAX_START))
+
+    def state_dict(self) -> dict[str, Any]:
+        annealed = self.n_annealing_steps_ > 0
+        return {"steps": self.n_annealing_steps_, "start": self.start_ if annealed else None}
+
+    def load_state_dict(self, node: Node, *, model: Any = None) -> None:
+        self.check()
+        self.n_annealing_steps_ = node.integer("steps")
+        if self.n_annealing_steps_ > 0:
+            self.start_ = node.number("start", 1.0)
 
     def inverse(self, step: int) -> float:
         if self.settled(step):
