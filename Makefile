@@ -8,6 +8,8 @@ PYTHONS ?= $(PYTHON) python3.12 python3.13 python3.14
 # One process a core, and one thread in each for what does not ask for more.
 PYTEST := pytest -n auto
 export OMP_NUM_THREADS ?= 1
+# What pip installs is compiled when it is imported, which saves half a minute.  0 means: do not.
+export PIP_NO_COMPILE := 0
 SOURCES := setup.py pyproject.toml $(wildcard annealvi/_kernels/*.pyx annealvi/_kernels/*.pxd \
 	annealvi/_kernels/*.h annealvi/_kernels/kernels.c annealvi/_kernels/dispatch.c)
 
