@@ -26,11 +26,13 @@ FIGURE = CHECKOUT / "build" / "wheel_demo.png"
 COMPILERS = ("cc", "gcc", "c++", "g++", "clang", "make", "ld")
 TESTS = [
     *("_kernels", "models", "inference", "temperature", "lda", "mixtures", "metrics"),
-    *("test_cli.py", "project/test_estimator_checks.py", "project/test_fork.py"),
+    *("files", "test_storage.py", "test_checkpoint.py", "test_cli.py"),
+    *("project/test_estimator_checks.py", "project/test_fork.py"),
 ]
 SOME_TESTS = [
     *("_kernels", "lda/test_estimator.py", "lda/test_fitted.py", "mixtures/test_base.py"),
-    *("mixtures/test_fmm.py", "mixtures/test_gmm.py", "test_cli.py", "project/test_fork.py"),
+    *("mixtures/test_fmm.py", "mixtures/test_gmm.py", "test_storage.py", "test_cli.py"),
+    "project/test_fork.py",
 ]
 #: What the installed package must show; run by the Python of the environment.
 LOOK = """
@@ -80,7 +82,7 @@ def check(python: str, folder: Path, thorough: bool) -> None:
 
         def run(*command: object) -> None:
             words = [str(binaries / str(command[0])), *(str(word) for word in command[1:])]
-            print("+", *(str(word).split("\n")[0] for word in command), flush=True)
+            print("+", *(str(word).strip().split("\n")[0] for word in command), flush=True)
             if subprocess.run(words, env=environment, cwd=outside, check=False).returncode:
                 raise SystemExit(f"The wheel in {folder} failed with {python}; see above.")
 
