@@ -4,10 +4,16 @@ Environment variables:
 
 - ``ANNEALVI_DEBUG=1``: bounds checks in Cython, little optimisation in C.
 - ``ANNEALVI_NO_OPENMP=1``: build for one thread even if OpenMP is found.
+- ``ANNEALVI_SANITIZE=1``: AddressSanitizer and UndefinedBehaviorSanitizer, see
+  ``tests/sanitize.py``.
+- ``ANNEALVI_LIMITED_API=1``: build for CPython 3.11 and all later versions, for a wheel.
 """
 
 import os
+import sys
+import sysconfig
 import tempfile
+from importlib.metadata import version
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -15,18 +21,39 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 KERNELS = "annealvi/_kernels"
+WINDOWS = sys.platform == "win32"
 DEBUG = os.environ.get("ANNEALVI_DEBUG", "") not in ("", "0")
+SANITIZE = os.environ.get("ANNEALVI_SANITIZE", "") not in ("", "0")
 
 # Never -ffast-math (it reorders sums and, at link time, switches the whole
 # process to flush-to-zero) and never -march=native (the result would only run
 # on this machine).  The first two flags below are enough for the vectoriser.
 FLAGS = ["-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"]
-FLAGS += ["-O1", "-g"] if DEBUG else ["-O3"]
+FLAGS += ["-O1", "-g"] if DEBUG or SANITIZE else ["-O3"]
+# The runtime comes with the C compiler, and is loaded before Python.
+SANITIZERS = ["-fsanitize=address,undefined"] if SANITIZE else []
+if SANITIZE:
+    FLAGS += [*SANITIZERS, "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"]
+if WINDOWS:  # Microsoft's compiler does not know GCC's vectors; clang-cl does
+    FLAGS = [f"/clang:{flag}" for flag in FLAGS]
 
 # Builds of different kinds have separate intermediate files, so that none is mistaken for
 # that of another kind.
 SERIAL = os.environ.get("ANNEALVI_NO_OPENMP", "") not in ("", "0")
-BUILD = "build" + "/debug" * DEBUG + "/serial" * SERIAL
+# Free-threaded Python has no stable ABI, so there the variable has no effect.
+LIMITED = os.environ.get("ANNEALVI_LIMITED_API", "") not in ("", "0") and not (
+    sysconfig.get_config_var("Py_GIL_DISABLED")
+)
+KINDS = "/debug" * DEBUG + "/sanitize" * SANITIZE + "/serial" * SERIAL + "/limited" * LIMITED
+BUILD = f"build{KINDS}"
+
+MACROS = [
+    ("ANNEALVI_DEBUG", str(int(DEBUG))),
+    ("ANNEALVI_SANITIZE", str(int(SANITIZE))),
+    ("ANNEALVI_SCIPY", version("scipy")),
+]
+if LIMITED:
+    MACROS += [("Py_LIMITED_API", "0x030B0000")]  # 3.11, which has the buffer protocol
 
 # The builds of kernels.c; dispatch.c chooses one at run time.
 X86_BUILDS = {
@@ -79,6 +106,9 @@ class BuildKernels(build_ext):
 
     def build_extensions(self) -> None:
         openmp = []
+        if WINDOWS:
+            self.compiler.initialize()
+            self.compiler.cc = "clang-cl"
         if SERIAL:
             self.warn("annealvi: ANNEALVI_NO_OPENMP is set; building for one thread")
         elif self.compiles(OPENMP_PROBE, ["-fopenmp"], link=True):
@@ -89,28 +119,34 @@ class BuildKernels(build_ext):
                 "annealvi: no OpenMP (GCC 9's or later); building for one thread, n_jobs idle"
             )
         builds = {"baseline": []}
-        macros = [("ANNEALVI_DEBUG", str(int(DEBUG)))]
-        if all(self.compiles(X86_PROBE, flags) for flags in X86_BUILDS.values()):
+        macros = [*MACROS]
+        # On Windows __builtin_cpu_supports needs a library that is not linked by default.
+        if not WINDOWS and all(self.compiles(X86_PROBE, flags) for flags in X86_BUILDS.values()):
             builds |= X86_BUILDS
             macros += [("ANNEALVI_X86", "1")]
         print(f"annealvi: kernels for {', '.join(builds)}")
         for extension in self.extensions:
             extension.extra_compile_args += FLAGS + openmp
-            extension.extra_link_args += openmp
+            extension.extra_link_args += openmp + SANITIZERS
             extension.define_macros += macros
-            if extension.name.endswith("._dispatch"):
-                extension.extra_objects += [
-                    compiled
-                    for name, flags in builds.items()
-                    for compiled in self.compiler.compile(
-                        [f"{KERNELS}/kernels.c"],
-                        output_dir=str(Path(self.build_temp, name)),
-                        macros=[*macros, ("KERNELS_NAME", name)],
-                        include_dirs=[KERNELS],
-                        extra_postargs=FLAGS + flags,
-                    )
-                ]
+        self.builds, self.macros = builds, macros
+        self.parallel = self.parallel or os.cpu_count()
         super().build_extensions()
+
+    def build_extension(self, extension: Extension) -> None:
+        if extension.name.endswith("._dispatch"):
+            extension.extra_objects += [
+                compiled
+                for name, flags in self.builds.items()
+                for compiled in self.compiler.compile(
+                    [f"{KERNELS}/kernels.c"],
+                    output_dir=str(Path(self.build_temp, name)),
+                    macros=[*self.macros, ("KERNELS_NAME", name)],
+                    include_dirs=[KERNELS],
+                    extra_postargs=FLAGS + flags,
+                )
+            ]
+        super().build_extension(extension)
 
 
 def extension(name: str, *sources: str) -> Extension:
@@ -118,6 +154,7 @@ def extension(name: str, *sources: str) -> Extension:
         f"annealvi._kernels.{name}",
         [f"{KERNELS}/{name}.pyx", *sources],
         include_dirs=[KERNELS],
+        py_limited_api=LIMITED,
         depends=[str(path) for path in Path(KERNELS).glob("*.[ch]")],
     )
 
@@ -125,15 +162,15 @@ def extension(name: str, *sources: str) -> Extension:
 setup(
     ext_modules=cythonize(
         [
-            extension("_dispatch", f"{KERNELS}/dispatch.c"),
-            extension("special"),
-            extension("build_info"),
-            extension("threads"),
+            extension("_dispatch", f"{KERNELS}/dispatch.c"),  # long ones first
             extension("lda"),
-            extension("bounds"),
-            extension("fmm"),
             extension("gemm"),
+            extension("fmm"),
+            extension("bounds"),
             extension("partition"),
+            extension("special"),
+            extension("threads"),
+            extension("build_info"),
         ],
         compiler_directives={
             "language_level": 3,
@@ -141,9 +178,15 @@ setup(
             "wraparound": False,
             "initializedcheck": DEBUG,
             "cdivision": True,
+            # No module has a state that is written after its import, but for
+            # use_instruction_set, which tests call.
+            "freethreading_compatible": True,
         },
         build_dir=f"{BUILD}/cython",
     ),
     cmdclass={"build_ext": BuildKernels},
-    options={"build": {"build_base": BUILD}},
+    options={
+        "build": {"build_base": BUILD},
+        "bdist_wheel": {"py_limited_api": "cp311"} if LIMITED else {},
+    },
 )

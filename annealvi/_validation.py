@@ -1,14 +1,17 @@
-"""Checks that scikit-learn does not offer: of priors, arrays and CSR structure."""
+"""Checks that scikit-learn does not offer: of priors and arrays."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from numbers import Integral
 from typing import Any
 
 import joblib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import _param_validation
 
 #: The dtypes that the kernels compute in.
 FLOATS = (np.float64, np.float32)
@@ -21,6 +24,20 @@ HEADROOM = 1e8
 SQUARES_HEADROOM = 1e3
 
 
+class Interval(_param_validation.Interval):
+    """scikit-learn's interval, which answers for every number.
+
+    Numbers that no float can hold, such as ``10**400``, are outside; scikit-learn's own
+    interval, and the code behind it, raise an error of NumPy's for these.  Of other numbers,
+    such as fractions, the float counts.
+    """
+
+    def __contains__(self, value: Any) -> bool:
+        number = as_float(value)
+        exact = isinstance(value, Integral) and math.isfinite(number)
+        return super().__contains__(value if exact else number) and math.isfinite(number)
+
+
 def n_threads(n_jobs: int | None) -> int:
     """The number of threads for `n_jobs`; None means 1 unless in a joblib context.
 
@@ -29,6 +46,9 @@ def n_threads(n_jobs: int | None) -> int:
     """
     if n_jobs is None:
         n_jobs = joblib.effective_n_jobs(None)
+    if not isinstance(n_jobs, Integral):
+        raise TypeError(f"The 'n_jobs' parameter must be an int or None. Got {n_jobs!r} instead.")
+    n_jobs = int(n_jobs)
     if n_jobs == 0:
         raise ValueError("n_jobs == 0 in Parallel has no meaning")
     processors = joblib.cpu_count()
@@ -77,6 +97,80 @@ def as_array(value: Any) -> NDArray:
         return np.asarray(value)
     except ValueError:
         return np.asarray(None)
+
+
+def check_flag(value: Any, name: str, owner: str) -> bool:
+    """Check a parameter that switches something on or off.
+
+    Parameters
+    ----------
+    value : bool or int
+    name, owner : str
+        The parameter, and the function that has it, for the message.
+    """
+    if not isinstance(value, bool | np.bool_ | Integral):
+        raise TypeError(f"The {name!r} parameter of {owner} must be a bool. Got {value!r} instead.")
+    return bool(value)
+
+
+def as_float(value: Any) -> float:
+    """A number as a float; infinite where no float can hold it.
+
+    Parameters
+    ----------
+    value : float
+    """
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def as_numbers(value: Any, name: str) -> NDArray[np.float64]:
+    """An argument as an array of float64; ValueError if it does not hold numbers.
+
+    Parameters
+    ----------
+    value : float or array-like
+    name : str
+        The argument, for the message.
+    """
+    array = as_array(value)
+    if array.dtype.kind not in "fiub":
+        raise ValueError(
+            f"{name!r} must be a float or an array of floats. Got shape {array.shape} and dtype "
+            f"{array.dtype} instead."
+        )
+    return array.astype(np.float64, copy=False)
+
+
+def check_inverses(value: ArrayLike, name: str, owner: str) -> NDArray[np.float64]:
+    """Check inverse temperatures in any order: positive numbers.
+
+    Parameters
+    ----------
+    value : array-like of shape (M,)
+    name, owner : str
+        The parameter, and the class or function that has it, for the message.
+
+    Returns
+    -------
+    ndarray of shape (M,)
+    """
+    array = as_array(value)
+    if array.dtype.kind not in "fiu" or array.ndim != 1 or not array.size:
+        raise ValueError(
+            f"The {name!r} parameter of {owner} must be a one-dimensional array of numbers. "
+            f"Got shape {array.shape} and dtype {array.dtype} instead."
+        )
+    array = array.astype(np.float64)
+    wrong = array[~(np.isfinite(array) & (array > 0))]
+    if wrong.size:
+        raise ValueError(
+            f"The {name!r} parameter of {owner} must be positive and finite. "
+            f"Got {wrong[0]} instead."
+        )
+    return array
 
 
 def check_numbers(
@@ -245,7 +339,7 @@ def check_topics(
     value: ArrayLike, name: str, owner: str, shape: tuple[int, int], dtype: np.dtype
 ) -> NDArray:
     """Check topics given as an array: lambda, positive and finite, of a given shape."""
-    array = np.asarray(value)
+    array = as_array(value)
     if array.dtype.kind not in "fiu" or array.shape != shape or not array.size:
         raise ValueError(
             f"The {name!r} of {owner} must be an array of numbers of shape {shape}, "
@@ -286,41 +380,3 @@ def _check_positive(array: NDArray, what: str, dtype: np.dtype, n_summed: int) -
             f"The {what} must lie in [{tiny:.3g}, {huge:.3g}], the range{of} of {dtype}, the dtype "
             f"of X. Got {least if least < tiny else most} instead."
         )
-
-
-def canonical_csr(X: Any) -> Any:
-    """Return a CSR matrix whose indices are in range, sorted and without duplicates.
-
-    The kernels rely on this, and a matrix whose arrays were edited by hand need not have
-    these properties.  The given matrix is not changed.
-    """
-    n_samples, n_features = X.shape
-    indptr, indices = X.indptr, X.indices
-    if (
-        len(indptr) != n_samples + 1
-        or indptr[0] != 0
-        or np.any(np.diff(indptr) < 0)
-        or indptr[-1] > min(len(indices), len(X.data))
-    ):
-        raise ValueError("The indptr array of the sparse matrix X is not a valid CSR row index.")
-    n_entries = int(indptr[-1])
-    if n_entries:
-        used = indices[:n_entries]
-        if used.min() < 0 or used.max() >= n_features:
-            raise ValueError(
-                f"The indices array of the sparse matrix X must lie in [0, {n_features}). "
-                f"Got values from {used.min()} to {used.max()}."
-            )
-        # look at the entries: the flag that SciPy caches may be wrong
-        ascending = np.diff(used) > 0
-        ends = indptr[1:-1]
-        ascending[ends[(ends > 0) & (ends < n_entries)] - 1] = True
-        if not ascending.all():
-            X = X.copy()
-            X.has_canonical_format = False
-            X.has_sorted_indices = False
-            X.sum_duplicates()
-    if X.indices.dtype != X.indptr.dtype:
-        X = X.copy()
-        X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
-    return X

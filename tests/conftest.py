@@ -1,11 +1,13 @@
-"""Shared fixtures: corpora outside the package, and each instruction set in turn."""
+"""Shared fixtures, and how Hypothesis searches: the same examples in every run, or random ones."""
 
 import os
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
 from scipy import sparse
 
 from annealvi import _kernels, datasets
@@ -13,6 +15,18 @@ from tests.examples import load_example
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 os.environ.setdefault(datasets.DATA_VARIABLE, str(CHECKOUT / datasets.DEFAULT_DATA))
+
+EXAMPLES = dict(database=None, deadline=None)  # tests do not set these, nor their max_examples
+settings.register_profile("repeatable", derandomize=True, max_examples=60, **EXAMPLES)
+settings.register_profile("search", print_blob=True, max_examples=2000, **EXAMPLES)
+settings.load_profile("repeatable")  # --hypothesis-profile=search replaces it
+
+
+def pytest_sessionstart():
+    """Keep Hypothesis from drawing constants of our modules: tests decide which are loaded."""
+    providers = sys.modules.get("hypothesis.internal.conjecture.providers")  # of new versions
+    if settings.default.derandomize and hasattr(providers, "is_local_module_file"):
+        providers.is_local_module_file = lambda path: False
 
 
 def pytest_collection_modifyitems(items):
@@ -36,9 +50,17 @@ def corpus():
     return load
 
 
-@pytest.fixture(params=_kernels.available_instruction_sets())
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=() if name == _kernels.instruction_set() else pytest.mark.slow)
+        for name in _kernels.available_instruction_sets()
+    ]
+)
 def instruction_set(request):
-    """Run the test with each build of the kernels that this processor can run."""
+    """Run the test with each build of the kernels that this processor can run.
+
+    The one that is in use is enough for `make test`.  In tests/_kernels all of them run there.
+    """
     before = _kernels.instruction_set()
     _kernels.use_instruction_set(request.param)
     yield request.param

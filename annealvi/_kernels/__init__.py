@@ -1,8 +1,15 @@
 """The compiled kernels: the only place that knows about SIMD, threads and dtypes."""
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
+
+COMPILED = (
+    *("_dispatch", "bounds", "build_info", "fmm", "gemm", "lda", "partition", "special"),
+    "threads",
+)
 
 
 @contextmanager
@@ -27,6 +34,8 @@ def _spinning_briefly() -> Iterator[None]:
 
 try:
     with _spinning_briefly():
+        for _name in COMPILED:
+            import_module(f"{__name__}.{_name}")  # names what is missing, "from ... import" cannot
         from annealvi._kernels import (  # type: ignore[attr-defined]  # compiled
             bounds,
             fmm,
@@ -41,13 +50,15 @@ try:
             instruction_set,
             use_instruction_set,
         )
-        from annealvi._kernels.build_info import debug_build, openmp_enabled
+        from annealvi._kernels.build_info import debug_build, openmp_enabled, sanitized_build
 except ModuleNotFoundError as error:
+    if not (error.name or "").startswith(f"{__name__}."):
+        raise  # SciPy is missing, for example
     raise ImportError(
-        "annealvi's compiled kernels are missing. If this is a source checkout, build them "
-        "with `pip install -e .` in it, or start Python in another folder to use an "
-        f"installed annealvi. ({error})"
-    ) from error
+        f"The compiled kernels of annealvi are missing in {os.path.dirname(__file__)}: no "
+        f"{error.name} for Python {sys.version.split()[0]}. Build them with `pip install -e .` in "
+        "the source tree, or start Python in another folder to use an installed annealvi."
+    ) from None
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=threads.release)
@@ -62,6 +73,7 @@ __all__ = [
     "lda",
     "openmp_enabled",
     "partition",
+    "sanitized_build",
     "special",
     "threads",
     "use_instruction_set",

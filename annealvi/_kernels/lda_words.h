@@ -174,7 +174,8 @@ static REAL FN(topic_weights)(int mean, int K, int K_pad, const REAL *lambda, co
 
 /* One row of the natural-gradient step, which moves lambda towards the prior and adds statistics:
  *     lambda = max(eta + factor * (lambda - eta) + amount * S, floor).
- * S or, if `whole`, the new lambda is added to `sums`. */
+ * S or, if `whole`, the new lambda is added to `sums`.  Rounding errors are relative to the new
+ * lambda + eta, thus large relative to lambda only far below the prior. */
 static void FN(step_row)(int K, REAL factor, REAL amount, REAL floor, int whole,
                          const REAL *restrict eta, const REAL *restrict s_row,
                          REAL *restrict lambda, double *restrict sums)

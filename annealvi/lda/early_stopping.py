@@ -9,6 +9,8 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy import sparse
 
+from annealvi._validation import check_priors, check_topics
+from annealvi.files import Node
 from annealvi.lda.state import LDAState
 from annealvi.metrics.held_out import log_likelihood_per_word, split_tokens, sums_of
 from annealvi.temperature.base import whole_steps
@@ -149,8 +151,49 @@ class EarlyStopping:
                 state.model.topics.assign(topics)
                 state.doc_topic_prior, state.topic_word_prior = priors
                 state.use_priors()
-            self._best = None
+        self._best = None  # its arrays are no longer needed
         state.results.validation_score = self.score
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the scores and the best topics as a tree; see :mod:`annealvi.files`."""
+        best = None
+        if self._best is not None:
+            step, n_passes, topics, priors = self._best
+            best = {"step": step, "passes": n_passes, "topics": topics, "priors": list(priors)}
+        return {
+            "score": self.score,
+            "improving": bool(self.improving),
+            "step": self._step,
+            "reference": self._reference,
+            "waited": self._waited,
+            "best": best,
+        }
+
+    def load_state_dict(self, node: Node, state: LDAState) -> None:
+        """Take over what :meth:`state_dict` returned.
+
+        Parameters
+        ----------
+        node : Node
+        state : LDAState
+            The fit whose topics they are.
+        """
+        self.score = node.number("score", finite=False)
+        self.improving = node.boolean("improving")
+        self._step = node.integer("step", -1)
+        self._reference = node.number("reference", finite=False)
+        self._waited = node.integer("waited")
+        self._best = None
+        if not node.is_none("best"):
+            best, model = node.node("best"), state.model
+            shape = model.n_topics, model.n_features
+            topics = best.array("topics", shape, model.dtype)
+            check_topics(topics, "components_", state.owner, shape, model.dtype)
+            pair = best.items("priors")
+            if len(pair) != 2:
+                raise best.error("priors", "a list of two priors", pair)
+            priors = check_priors(pair[0], pair[1], state.owner, shape, model.dtype, suffix="_")
+            self._best = best.integer("step"), best.integer("passes"), topics, priors
 
     def _score(self, state: LDAState) -> float:
         """Score and record the topics, and keep them if they are the best so far."""

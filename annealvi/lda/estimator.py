@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
@@ -10,12 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import validate_parameter_constraints
 
-from annealvi._validation import n_threads, unchanged_on_error
-from annealvi.inference import Monitor
+from annealvi._validation import check_flag, n_threads, unchanged_on_error
+from annealvi.inference import Monitor, during_fit
+from annealvi.inference.checkpoints import Fingerprint
 from annealvi.lda.defaults import CONSTRAINTS
-from annealvi.lda.fit import fit_best
 from annealvi.lda.fitted import FittedLDA
+from annealvi.lda.starts import fit_best
 from annealvi.lda.state import LDAState
 from annealvi.lda.stream import fit_portion, prepare_portion
 from annealvi.temperature import Temperature
@@ -171,12 +174,13 @@ class TemperedLDA(FittedLDA):
         With `validation_fraction`, `fit` stops when the score has not improved by 0.001 nats
         per word within this many passes.  While T is still falling, scores are recorded but
         do not stop the fit.
-    callback : callable, default=None
+    callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each step.  The estimator can be used
         there, with what it has learned so far.  ``monitor`` has ``step``, ``passes``,
         ``temperature``, ``seconds``, and ``record(name=value)``, which writes a value into
         `history_`.  Raise ``StopIteration`` to end the fit, including the remaining starts.
-        Parameters that are set there take effect at the next fit.
+        Parameters that are set there take effect at the next fit.  A
+        :class:`annealvi.checkpoint.Checkpoint` writes the fit to a file, to be resumed.
 
     The documents' local step
 
@@ -333,7 +337,7 @@ class TemperedLDA(FittedLDA):
         n_init: int = 1,
         validation_fraction: float | None = None,
         patience: int = 3,
-        callback: Callable[[Any, Monitor], None] | None = None,
+        callback: Callable[[Any, Monitor], None] | Sequence[Callable] | None = None,
     ) -> None:
         self.n_components = n_components
         self.doc_topic_prior = doc_topic_prior
@@ -365,7 +369,7 @@ class TemperedLDA(FittedLDA):
     # ----------------------------------------------------------------- fitting
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, resume: str | os.PathLike | None = None) -> Self:
         """Learn topics from documents.
 
         After a KeyboardInterrupt or an error of the callback, which is raised again, the
@@ -379,6 +383,9 @@ class TemperedLDA(FittedLDA):
             Word counts of the documents; non-negative, not necessarily integers.
         y : Ignored
             Present for API consistency.
+        resume : path, optional
+            A checkpoint of a fit to the same X with the same parameters, written by
+            :class:`annealvi.checkpoint.Checkpoint` or `save_state`: the fit goes on from there.
 
         Returns
         -------
@@ -387,7 +394,8 @@ class TemperedLDA(FittedLDA):
         Raises
         ------
         ValueError
-            If X or a parameter is out of range.  The estimator is then unchanged.
+            If X or a parameter is out of range, or other than in the checkpoint.  The estimator
+            is then unchanged.
 
         Warns
         -----
@@ -395,7 +403,7 @@ class TemperedLDA(FittedLDA):
             If there is a stopping test (`evaluate_every`, `validation_fraction`), and the
             fit was still improving when `max_iter` ended it.
         """
-        self._fit(X)
+        self._fit(X, resume=resume)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -428,19 +436,23 @@ class TemperedLDA(FittedLDA):
             If X or a parameter is out of range.  The estimator is then unchanged.  So it is
             after any other error in the first step of the portion.
         """
-        settings, threads = self._resolved(), n_threads(self.n_jobs)
-        first = not self.__sklearn_is_fitted__()
+        first, owner = not self.__sklearn_is_fitted__(), type(self).__name__
+        if not first:  # scikit-learn checks parameters only at the first call
+            validate_parameter_constraints(self._parameter_constraints, vars(self), owner)
+        settings, threads, callbacks = self._resolved(), n_threads(self.n_jobs), self._callbacks()
         with unchanged_on_error(self) as commit:
             X = self._check_X(X, "partial_fit", reset=first)
             if first:
-                rng, owner = check_random_state(self.random_state), type(self).__name__
-                state = LDAState.begin(owner, X, self.n_components, settings, rng, threads)
+                rng = check_random_state(self.random_state)
+                K = int(self.n_components)  # it may be a small integer of NumPy's, or a bool
+                state = LDAState.begin(owner, X, K, settings, rng, threads)
             else:
                 state = self._state
-            wanted = settings.wanted_temperature(type(self).__name__)
-            prepare_portion(state, X, settings, self.total_samples, wanted, threads)
+            wanted = settings.wanted_temperature(owner)
+            population = float(self.total_samples)
+            prepare_portion(state, X, settings, population, wanted, threads)
             self._state = state
-            fit_portion(state, X, settings, self.total_samples, self._callback(), commit)
+            fit_portion(state, X, settings, population, callbacks, commit)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -458,35 +470,33 @@ class TemperedLDA(FittedLDA):
         -------
         ndarray of shape (n_samples, n_components)
         """
+        check_flag(normalize, "normalize", f"{type(self).__name__}.fit_transform")
         gamma = self._fit(X, keep_gamma=True)
         assert gamma is not None
         return self._shares(gamma, normalize)
 
     # ----------------------------------------------------------------- details
 
-    def _fit(self, X: Any, keep_gamma: bool = False) -> NDArray | None:
+    def _fit(
+        self, X: Any, keep_gamma: bool = False, resume: str | os.PathLike | None = None
+    ) -> NDArray | None:
         """Fit from every start and take the best; return gamma if it is to be kept."""
-        with unchanged_on_error(self) as commit:
-            X = self._check_X(X, "fit", reset=True)
-            best = fit_best(
-                type(self).__name__,
-                vars(self),
-                X,
-                keep_gamma=keep_gamma,
-                n_threads=n_threads(self.n_jobs),
-                callback=self._callback(),
-                adopt=self._adopt,
-                commit=commit,
-            )
-        # the warning points to the caller, past the method and scikit-learn's wrapper
-        best.evaluation.warn(stacklevel=4 + keep_gamma)
-        best.conclude(n_threads(self.n_jobs))
+        callbacks = self._callbacks()
+        try:
+            with during_fit(callbacks), unchanged_on_error(self) as commit:
+                X = self._check_X(X, "fit", reset=True)
+                best = fit_best(
+                    Fingerprint(self, X),
+                    vars(self),
+                    X,
+                    keep_gamma=keep_gamma,
+                    n_threads=n_threads(self.n_jobs),
+                    callback=callbacks,
+                    resume=resume,
+                    follow=partial(setattr, self, "_progress"),
+                    adopt=partial(setattr, self, "_state"),
+                    commit=commit,
+                )
+        finally:
+            self.__dict__.pop("_progress", None)
         return best.evaluation.gamma
-
-    def _adopt(self, state: LDAState) -> None:
-        """Set the state of the fit."""
-        self._state = state
-
-    def _callback(self) -> Callable[[Monitor], None] | None:
-        """The user's callback, with the estimator as its first argument."""
-        return None if self.callback is None else partial(self.callback, self)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -11,18 +11,25 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
+from sklearn.utils.validation import check_is_fitted, check_non_negative
 
+from annealvi._sparse import check_csr
 from annealvi._validation import (
     FLOATS,
-    canonical_csr,
+    as_array,
+    as_float,
     check_counts,
+    check_flag,
+    check_inverses,
     check_topics,
     n_threads,
     unchanged_on_error,
 )
+from annealvi.files import Node
 from annealvi.inference.fitted import Fitted
 from annealvi.lda.defaults import Settings, resolve
+from annealvi.lda.document_temperatures import document_temperatures
+from annealvi.lda.saved import state_of, state_tree
 from annealvi.lda.state import LDAState
 from annealvi.metrics.top_words import top_words
 from annealvi.model import Tempering
@@ -72,6 +79,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             and that of the fit was not learned.
         """
         check_is_fitted(self)
+        check_flag(normalize, "normalize", f"{type(self).__name__}.transform")
         tempering = self._prediction_tempering(temperature, "transform")
         X = self._check_X(X, "transform")
         gamma = self._state.infer(X, tempering, n_threads=n_threads(self.n_jobs))
@@ -127,6 +135,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             If X is out of range, or has no words.
         """
         check_is_fitted(self)
+        check_flag(sub_sampling, "sub_sampling", f"{type(self).__name__}.perplexity")
         return self._perplexity(self._check_X(X, "perplexity"), None, sub_sampling)
 
     def document_temperatures(self, X: Any) -> NDArray[np.float64]:
@@ -162,7 +171,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         """
         check_is_fitted(self)
         X = self._check_X(X, "document_temperatures")
-        return self._state.document_temperatures(X, n_threads=n_threads(self.n_jobs))
+        return document_temperatures(self._state, X, n_threads=n_threads(self.n_jobs))
 
     def posterior_log_partition(self, inverse: ArrayLike, data: Any) -> NDArray[np.float64]:
         """Compute log C(T) of documents at the fitted q.
@@ -186,10 +195,12 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         annealvi.partition.log_partition
         """
         check_is_fitted(self)
+        owner = f"{type(self).__name__}.posterior_log_partition"
+        inverses = check_inverses(inverse, "inverse", owner)
         X = self._check_X(data, "posterior_log_partition")
         self._state.use_priors()
         return self._state.model.documents.posterior_log_partition(
-            np.asarray(inverse, dtype=np.float64), X, n_threads=n_threads(self.n_jobs)
+            inverses, X, n_threads=n_threads(self.n_jobs)
         )
 
     def top_words(self, n: int = 10, feature_names: ArrayLike | None = None) -> list[list[Any]]:
@@ -219,7 +230,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     @components_.setter
     def components_(self, value: ArrayLike) -> None:
-        owner, value = type(self).__name__, np.asarray(value)
+        owner, value = type(self).__name__, as_array(value)
         state: LDAState | None = vars(self).get("_state")
         if state is not None and state.model.training is not None:
             # a callback edits the topics of a running fit
@@ -248,7 +259,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             return
         rng = check_random_state(self.random_state)
         state = LDAState.at_topics(owner, components, settings, rng, threads, dtype)
-        planned = state.plan(wanted, None, self.total_samples / settings.batch_size)
+        planned = state.plan(wanted, None, float(self.total_samples) / settings.batch_size)
         state.follow(wanted, planned)
         self._state, self.n_features_in_ = state, components.shape[1]
 
@@ -259,8 +270,9 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     @exp_dirichlet_component_.setter
     def exp_dirichlet_component_(self, value: ArrayLike) -> None:
         derived = self._fitted().model.topics.exp_e_log()
-        value = np.asarray(value)
-        if value.shape != derived.shape or not np.allclose(value, derived, rtol=1e-3, atol=1e-6):
+        value = as_array(value)
+        wrong = value.dtype.kind not in "fiu" or value.shape != derived.shape
+        if wrong or not np.allclose(value, derived, rtol=1e-3, atol=1e-6):
             raise ValueError(
                 f"The 'exp_dirichlet_component_' of {type(self).__name__} follows from "
                 "'components_' as exp(E[log beta]); the array assigned differs from it. Assign "
@@ -289,7 +301,8 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     @random_state_.setter
     def random_state_(self, value: RandomState) -> None:
-        self._fitted().model.rng = value
+        state = self._fitted()
+        state.model.rng = None if value is None else check_random_state(value)
 
     @property
     def n_batch_iter_(self) -> int:
@@ -297,7 +310,13 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     @n_batch_iter_.setter
     def n_batch_iter_(self, value: int) -> None:
-        self._fitted().monitor.step = value - 1
+        state = self._fitted()
+        if not isinstance(value, Integral) or value < 1:
+            raise ValueError(
+                f"The 'n_batch_iter_' of {type(self).__name__} must be an int in the range "
+                f"[1, inf). Got {value!r} instead."
+            )
+        state.monitor.step = int(value) - 1
 
     @property
     def n_iter_(self) -> int:
@@ -326,6 +345,34 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         when = "`fit` with a LocalVariational temperature"
         return self._found(temperatures, "document_temperatures_", when)
 
+    def state_dict(self) -> dict[str, Any]:
+        """Return the fitted state as a tree, for :func:`annealvi.save`."""
+        check_is_fitted(self)
+        return {
+            "feature_names_in": getattr(self, "feature_names_in_", None),
+            "fit": state_tree(self._state),
+        }
+
+    def load_state_dict(self, node: Node) -> None:
+        """Take over a fitted state, for :func:`annealvi.load`.
+
+        Parameters
+        ----------
+        node : Node
+            What :meth:`state_dict` returned, from a file.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, or the state is not one of this class.
+        """
+        self._validate_params()
+        state = state_of(type(self).__name__, node.node("fit"))
+        n_features = state.model.n_features
+        if not node.is_none("feature_names_in"):
+            self.feature_names_in_ = node.strings("feature_names_in", n_features)
+        self._state, self.n_features_in_ = state, n_features
+
     @property
     def _n_features_out(self) -> int:
         return self._state.model.n_topics
@@ -347,10 +394,9 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     def _check_X(self, X: Any, method: str, reset: bool = False) -> sparse.csr_matrix:
         """X as a canonical CSR matrix of the fit's dtype."""
-        dtype = list(FLOATS) if reset else self._state.model.dtype
-        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=dtype)
+        dtype = FLOATS if reset else self._state.model.dtype
+        X = check_csr(X, estimator=self, reset=reset, dtype=dtype)
         check_non_negative(X, f"{type(self).__name__}.{method}")
-        X = canonical_csr(X) if sparse.issparse(X) else sparse.csr_matrix(X)
         check_counts(X)
         return X
 
@@ -358,7 +404,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         """The settings for a stream of documents, by default of `n_components` topics."""
         # not get_params, which looks the signature up at every call of partial_fit
         given = vars(self) if n_topics is None else vars(self) | {"n_components": n_topics}
-        return resolve(given, int(min(self.total_samples, 2**53)))
+        return resolve(given, int(min(float(self.total_samples), 2**53)))
 
     def _prediction_tempering(self, temperature: Any, method: str) -> Tempering:
         """The tempering for a `temperature` parameter of `transform` or `score`."""
@@ -372,7 +418,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
                 )
             return learned
         number = isinstance(temperature, Real) and not isinstance(temperature, bool)
-        if number and 1 <= temperature < np.inf:
+        if number and 1 <= as_float(temperature) < np.inf:
             return Tempering(1.0 / float(temperature))
         raise ValueError(
             f"The 'temperature' parameter of {type(self).__name__}.{method} must be a float in "
@@ -382,7 +428,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def _perplexity(
         self, X: sparse.csr_matrix, given: NDArray | None = None, sub_sampling: bool = False
     ) -> float:
-        population = self.total_samples if sub_sampling else None
+        population = float(self.total_samples) if sub_sampling else None
         if not check_counts(X, 1.0 if population is None else population, "total_samples"):
             raise ValueError(
                 "The perplexity, exp(-ELBO per word), needs documents with words. "

@@ -16,46 +16,19 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.special import softmax
 from sklearn.base import clone
-from sklearn.utils import gen_batches
 
 from annealvi._validation import check_priors, check_topics
-from annealvi.inference import Monitor, optimise
+from annealvi.inference import Monitor, Position, optimise
 from annealvi.lda.defaults import Settings, prior
 from annealvi.lda.perplexity import perplexity_of
+from annealvi.lda.results import Results
 from annealvi.model import UNTEMPERED, Tempering
 from annealvi.models.lda import LDA
 from annealvi.models.lda.learned_priors import LearnedPriors
 from annealvi.temperature import Fixed, Temperature
-from annealvi.temperature.local import SCORE_GRID
-
-#: Number of documents over which the log partition function of a word is averaged.
-CORPUS_SAMPLE = 512
-#: Number of documents scored at a time.
-SCORE_BLOCK = 4096
 
 Prior = float | NDArray[np.float64]
-
-
-@dataclass
-class Results:
-    """Results of the end of `fit`.  `partial_fit` drops them; new topics drop `sample`.
-
-    Parameters
-    ----------
-    bound, validation_score : float or None
-    init_scores, document_temperatures : ndarray or None
-        The estimator's attributes `bound_`, `validation_score_` and so on.
-    sample : CSR matrix or None
-        Some training documents, over which log C per word is averaged.
-    """
-
-    bound: float | None = None
-    validation_score: float | None = None
-    init_scores: NDArray[np.float64] | None = None
-    document_temperatures: NDArray[np.float64] | None = None
-    sample: sparse.csr_matrix | None = None
 
 
 @dataclass
@@ -95,8 +68,8 @@ class LDAState:
     n_passes: int = 0
     results: Results = field(default_factory=Results)
     #: The priors that the model has, and those that the temperature was attached with.
-    _in_use: tuple[Prior, Prior] | None = field(default=None, init=False)
-    _attached: tuple[Prior, Prior] | None = field(default=None, init=False)
+    in_use: tuple[Prior, Prior] | None = field(default=None, init=False)
+    attached: tuple[Prior, Prior] | None = field(default=None, init=False)
 
     # ------------------------------------------------------------------ beginning
 
@@ -220,9 +193,9 @@ class LDAState:
         model.topics.notice_writes()
         self.use_priors()
         priors = self.doc_topic_prior, self.topic_word_prior
-        if self._attached is not None and not all(map(np.array_equal, priors, self._attached)):
+        if self.attached is not None and not all(map(np.array_equal, priors, self.attached)):
             self.temperature.attach(model)  # log C was computed with other priors
-        self._attached = priors
+        self.attached = priors
 
     def plan(self, wanted: Temperature, n_steps: int | None, steps_per_pass: float) -> Temperature:
         """Plan a temperature for this model without using it; see :meth:`Temperature.plan`."""
@@ -244,6 +217,7 @@ class LDAState:
         step_size: Callable[[int], float],
         on_step: Callable[[], None],
         after_pass: Callable[[int], bool] | None = None,
+        position: Position | None = None,
     ) -> None:
         """Make passes over documents; see :func:`annealvi.inference.optimise`.
 
@@ -262,6 +236,7 @@ class LDAState:
                 step_size=step_size,
                 on_step=on_step,
                 after_pass=after_pass,
+                position=position,
             )
         finally:
             self.model.release_buffers()
@@ -277,9 +252,13 @@ class LDAState:
         self._show_learned_priors()
         if callback is not None:
             callback(self.monitor)
-            self.check_priors()
-            if self.model.learned_priors is not None:
-                self.use_priors()
+            self.take_priors()
+
+    def take_priors(self) -> None:
+        """Check priors that the callback has assigned, and go on from them if they are learned."""
+        self.check_priors()
+        if self.model.learned_priors is not None:
+            self.use_priors()
 
     def forget_results(self) -> None:
         """Drop the results that hold only at the end of `fit`."""
@@ -295,21 +274,22 @@ class LDAState:
         ValueError
             If one is not a valid prior.
         """
-        if self._priors_assigned():
-            self._checked_priors()
+        if self.priors_assigned():
+            self.checked_priors()
 
     def use_priors(self) -> None:
         """Hand the priors to the model, if the user has assigned others; see `check_priors`."""
-        if self._priors_assigned():
-            self.model.set_priors(*self._checked_priors())
-            self._in_use = self.doc_topic_prior, self.topic_word_prior
+        if self.priors_assigned():
+            self.model.set_priors(*self.checked_priors())
+            self.in_use = self.doc_topic_prior, self.topic_word_prior
 
-    def _priors_assigned(self) -> bool:
+    def priors_assigned(self) -> bool:
         """Whether the priors are others than the model has."""
-        used, shown = self._in_use, (self.doc_topic_prior, self.topic_word_prior)
+        used, shown = self.in_use, (self.doc_topic_prior, self.topic_word_prior)
         return used is None or used[0] is not shown[0] or used[1] is not shown[1]
 
-    def _checked_priors(self) -> tuple[Prior, Prior]:
+    def checked_priors(self) -> tuple[Prior, Prior]:
+        """The priors that the user sees, after a check."""
         model, shown = self.model, (self.doc_topic_prior, self.topic_word_prior)
         shape = (model.n_topics, model.n_features)
         return check_priors(*shown, self.owner, shape, model.dtype, suffix="_", summed=True)
@@ -328,14 +308,14 @@ class LDAState:
     def _show_learned_priors(self) -> None:
         """Take the learned priors from the model, unless the user has assigned others."""
         model = self.model
-        if model.learned_priors is None or self._priors_assigned():
+        if model.learned_priors is None or self.priors_assigned():
             return
         if np.any(model.alpha != self.doc_topic_prior):
             self.doc_topic_prior = np.array(model.alpha)
         if np.any(model.eta != self.topic_word_prior):
             self.topic_word_prior = float(model.eta)
         # log C is recomputed when the user sets a prior, not after each learned step
-        self._in_use = self._attached = self.doc_topic_prior, self.topic_word_prior
+        self.in_use = self.attached = self.doc_topic_prior, self.topic_word_prior
 
     # ----------------------------------------------------------------- questions
 
@@ -430,47 +410,3 @@ class LDAState:
         """exp(-ELBO per word) at T = 1; parameters as for :meth:`elbo`."""
         elbo = self.elbo(X, given=given, population=population, n_threads=n_threads)
         return perplexity_of(elbo, X, population)
-
-    def document_temperatures(
-        self,
-        X: sparse.csr_matrix,
-        gamma: NDArray | None = None,
-        *,
-        n_threads: int | None = None,
-    ) -> NDArray[np.float64]:
-        """See :meth:`annealvi.TemperedLDA.document_temperatures`."""
-        sample = some_documents(X) if self.results.sample is None else self.results.sample
-        corpus = self._mean_log_partition(sample, n_threads)
-        temperatures = np.empty(X.shape[0])
-        for rows in gen_batches(X.shape[0], SCORE_BLOCK):
-            some = X[rows]
-            energy = self.model.documents.energies(
-                some,
-                self.infer(some, n_threads=n_threads) if gamma is None else gamma[rows],
-                n_threads=n_threads,
-            )
-            n_words = np.asarray(some.sum(axis=1, dtype=np.float64)).ravel()
-            scores = energy[:, None] * SCORE_GRID - n_words[:, None] * corpus
-            # no matrix product: its roundings depend on how many documents there are
-            mean = np.sum(softmax(scores, axis=1) * SCORE_GRID, axis=1)
-            temperatures[rows] = np.where(n_words > 0, 1.0 / mean, np.nan)
-        return temperatures
-
-    def _mean_log_partition(
-        self, X: sparse.csr_matrix, n_threads: int | None
-    ) -> NDArray[np.float64]:
-        """log C(b) per word, averaged over documents."""
-        log_c = self.model.documents.posterior_log_partition(
-            SCORE_GRID, X, self.infer(X, n_threads=n_threads), n_threads=n_threads
-        )
-        return log_c / (X.sum(dtype=np.float64) or 1.0)
-
-
-def some_documents(X: sparse.csr_matrix) -> sparse.csr_matrix:
-    """At most CORPUS_SAMPLE documents, evenly spaced.
-
-    Parameters
-    ----------
-    X : CSR matrix of shape (n_samples, V)
-    """
-    return X[:: -(-X.shape[0] // CORPUS_SAMPLE)]

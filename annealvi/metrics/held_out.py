@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils import check_array, check_random_state, gen_batches
-from sklearn.utils._param_validation import Interval, RealNotInt, validate_params
+from sklearn.utils import check_random_state, gen_batches
+from sklearn.utils._param_validation import (
+    RealNotInt,
+    validate_parameter_constraints,
+    validate_params,
+)
 from sklearn.utils.validation import check_non_negative
 
 from annealvi._kernels import lda as kernels
 from annealvi._kernels.layout import padded_length, padded_rows
+from annealvi._sparse import check_csr, sound_csr
+from annealvi._validation import Interval, as_array, check_flag
 from annealvi.inference import Monitor
 
 #: Bytes of E[theta] that are padded at a time.
@@ -29,12 +36,15 @@ _SPLIT_AT_ONCE = 1 << 20
 MOST_TOKENS = 1e15
 
 
+#: The parameters of a split.
+_SPLIT = {
+    "observed": [Interval(RealNotInt, 0, 1, closed="neither")],
+    "random_state": ["random_state"],
+}
+
+
 @validate_params(
-    {
-        "X": ["array-like", "sparse matrix"],
-        "observed": [Interval(RealNotInt, 0, 1, closed="neither")],
-        "random_state": ["random_state"],
-    },
+    {"X": ["array-like", "sparse matrix"], **_SPLIT},
     prefer_skip_nested_validation=True,
 )
 def split_tokens(
@@ -61,9 +71,8 @@ def split_tokens(
         If X contains negative numbers, numbers that are not integers, or a document of more
         than 1e15 tokens.
     """
-    X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+    X = check_csr(X)
     check_non_negative(X, "split_tokens")
-    X = sparse.csr_matrix(X)
     if np.any(X.data != np.floor(X.data)):
         raise ValueError(
             "Tokens can be split only where X holds integer counts. "
@@ -183,11 +192,29 @@ def document_completion(
         If X cannot be split (see :func:`split_tokens`), if its number of features is not
         that of the fit, or if no document has two or more words.
     """
+    check_flag(per_document, "per_document", "document_completion")
+    if not hasattr(estimator, "transform"):
+        raise TypeError(
+            "The 'estimator' parameter of document_completion must be a topic model with "
+            f"`transform` and `components_`. Got {estimator!r}."
+        )
     seen, hidden = split_tokens(X, observed=observed, random_state=random_state)
     if hasattr(X, "iloc"):  # a DataFrame: transform checks its column names
         seen = type(X)(seen.toarray(), index=X.index, columns=X.columns)
     options = {} if temperature is None else {"temperature": temperature}
-    theta, components = estimator.transform(seen, **options), np.asarray(estimator.components_)
+    theta = as_array(estimator.transform(seen, **options))
+    components = as_array(estimator.components_)
+    fit_each_other = (
+        all(array.ndim == 2 and array.dtype.kind in "fiu" for array in (theta, components))
+        and theta.shape == (hidden.shape[0], components.shape[0])
+        and components.shape[1] == hidden.shape[1]
+    )
+    if not fit_each_other:
+        raise ValueError(
+            f"The 'transform' of the estimator must give a number for each of {hidden.shape[0]} "
+            "documents and each row of `components_`, which must have one column for each of "
+            f"{hidden.shape[1]} features. Got shapes {theta.shape} and {components.shape}."
+        )
     topics, sums = (lambda words: components.T[words]), _sums_of_array(components)
     if not per_document:
         if hidden.nnz == 0:
@@ -336,7 +363,8 @@ class HeldOut:
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Word counts of documents that are not fitted.
+        Word counts of documents that are not fitted.  They are read, not copied, at each
+        evaluation.
     every : float, default=1.0
         Number of passes from one evaluation to the next.
     observed, random_state
@@ -357,8 +385,11 @@ class HeldOut:
     def __init__(
         self, X: Any, *, every: float = 1.0, observed: float = 0.5, random_state: Any = 0
     ) -> None:
-        if not every > 0:
-            raise ValueError(f"'every' must be a float in the range (0, inf). Got {every!r}.")
+        constraints = _SPLIT | {"every": [Interval(Real, 0, None, closed="neither")]}
+        given = {"every": every, "observed": observed, "random_state": random_state}
+        validate_parameter_constraints(constraints, given, "HeldOut")
+        if sparse.issparse(X):
+            sound_csr(X)  # not after a pass of the fit
         self.X = X
         self.every = every
         self.observed = observed
@@ -367,7 +398,8 @@ class HeldOut:
     def __call__(self, estimator: Any, monitor: Monitor) -> None:
         before = monitor.passes - monitor.last_advance
         # with a small tolerance, because passes are sums of fractions
-        if int((monitor.passes + 1e-9) / self.every) > int((before + 1e-9) / self.every):
+        every = max(float(self.every), 1e-9)
+        if int((monitor.passes + 1e-9) / every) > int((before + 1e-9) / every):
             score = document_completion(
                 estimator, self.X, observed=self.observed, random_state=self.random_state
             )

@@ -8,14 +8,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from sklearn.preprocessing import normalize
-from sklearn.utils import check_array
-from sklearn.utils._param_validation import Interval, validate_params
+from sklearn.utils._param_validation import validate_params
+
+from annealvi._sparse import check_matrix
+from annealvi._validation import Interval
 
 
 @validate_params(
     {
-        "components": ["array-like"],
-        "truth": ["array-like"],
+        "components": "no_validation",  # by check_matrix
+        "truth": "no_validation",
         "threshold": [Interval(Real, -1, 1, closed="both")],
     },
     prefer_skip_nested_validation=True,
@@ -42,7 +44,7 @@ def component_recovery(
         Cosine of each true component with its match; 0 if it has none.
     """
     found, true = (
-        check_array(array, dtype=np.float64, input_name=name)
+        check_matrix(array, dtype=np.float64, accept_sparse=False, name=name)
         for array, name in ((components, "components"), (truth, "truth"))
     )
     if found.shape[1] != true.shape[1]:

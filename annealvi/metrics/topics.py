@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
-from sklearn.utils import check_array, gen_batches
-from sklearn.utils._param_validation import Interval, StrOptions, validate_params
+from sklearn.utils import gen_batches
+from sklearn.utils._param_validation import StrOptions, validate_params
 from sklearn.utils.validation import _get_feature_names, check_is_fitted, check_non_negative
 
-from annealvi._validation import canonical_csr
+from annealvi._sparse import check_csr, check_matrix
+from annealvi._validation import Interval
 from annealvi.metrics.top_words import top_columns
 
 #: Bytes of topics that are copied at a time.
@@ -113,17 +114,16 @@ def topic_coherence(
     owner = "topic_coherence"
     weights = _weights(topics, "topics", owner)
     _check_names(topics, X, "topics", "X")
-    X = check_array(X, accept_sparse="csr", input_name="X")
+    X = check_csr(X)
     check_non_negative(X, f"{owner} as X")
     _check_features(weights, X, "topics", "X")
     top = _top(weights, n_words)
-    X = canonical_csr(X) if sparse.issparse(X) else sparse.csr_matrix(X)
     together = _documents_of_pairs(top, X) / X.shape[0]
     # w_j, the word that is conditioned on, is the more probable one and comes first
     j, i = np.triu_indices(top.shape[1], k=1)
     p, p_ij = np.einsum("knn->kn", together), together[:, i, j]
     rate = _npmi if measure == "npmi" else _umass
-    return rate(p[:, i], p[:, j], p_ij, epsilon).mean(axis=1)
+    return rate(p[:, i], p[:, j], p_ij, float(epsilon)).mean(axis=1)
 
 
 def _npmi(p_i: NDArray, p_j: NDArray, p_ij: NDArray, epsilon: float) -> NDArray[np.float64]:
@@ -311,7 +311,7 @@ def _weights(topics: Any, name: str, owner: str) -> NDArray:
             f"The {name!r} parameter of {owner} must be an array-like or an estimator with "
             f"components_. Got {topics!r}, which has none."
         )
-    weights = check_array(weights, dtype=[np.float64, np.float32], input_name=name)
+    weights = check_matrix(weights, accept_sparse=False, name=name)
     check_non_negative(weights, f"{owner} as {name}")
     empty = np.flatnonzero(weights.max(axis=1) == 0)
     if len(empty):

@@ -8,12 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_array, check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
-from annealvi._validation import FLOATS, check_squares, n_threads
-from annealvi.mixtures.base import FittedMixture, MixtureState, sampler
-from annealvi.models.fmm import FMM
+from annealvi._sparse import check_matrix
+from annealvi._validation import FLOATS, as_array, check_flag, check_squares, n_threads
+from annealvi.files import Node
+from annealvi.mixtures.base import FittedMixture, sampler
+from annealvi.mixtures.state import MixtureState, ModelFiles
+from annealvi.models.fmm import FMM, model_tree, restored_model
+
+FILES = ModelFiles(model_tree, restored_model)
 
 
 class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -50,7 +55,7 @@ class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         ndarray of shape (n_samples, n_features)
         """
         check_is_fitted(self)
-        X = check_array(X, dtype=FLOATS, input_name="X")
+        X = check_matrix(X, accept_sparse=False)
         if X.shape[1] != len(self.components_):
             raise ValueError(
                 f"X has {X.shape[1]} features, but inverse_transform of {type(self).__name__} "
@@ -115,9 +120,10 @@ class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         float or ndarray of shape (n_samples,)
             In nats, for all hidden dimensions together.
         """
+        check_flag(per_sample, "per_sample", f"{type(self).__name__}.predictive_score")
         model = self._ready()
         X = self._check_X(X)
-        mask = np.asarray(observed)
+        mask = as_array(observed)
         if mask.shape != (X.shape[1],) or mask.dtype != bool:
             raise ValueError(
                 f"'observed' must be an array of bool of shape ({X.shape[1]},), one for each "
@@ -153,11 +159,34 @@ class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         noise = rng.standard_normal((int(n_samples), model.n_features))
         return Z @ model.means + np.sqrt(model.noise_variance) * noise, Z
 
+    def state_dict(self) -> dict[str, Any]:
+        """Return the fitted state as a tree, for :func:`annealvi.save`."""
+        check_is_fitted(self)
+        return self._fitted_tree(FILES)
+
+    def load_state_dict(self, node: Node) -> None:
+        """Take over a fitted state, for :func:`annealvi.load`.
+
+        Parameters
+        ----------
+        node : Node
+            What :meth:`state_dict` returned, from a file.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, or the state is not one of this class.
+        """
+        self._validate_params()
+        self._load_fitted(node, FILES, self._adopt)
+
     # ----------------------------------------------------------------- details
 
     def _check_X(self, X: Any, reset: bool = False) -> NDArray:
-        dtype = list(FLOATS) if reset else self._state.model.dtype
-        X = validate_data(self, X, reset=reset, dtype=dtype, order="C")
+        dtype = FLOATS if reset else self._state.model.dtype
+        X = check_matrix(
+            X, estimator=self, reset=reset, dtype=dtype, order="C", accept_sparse=False
+        )
         if not reset:
             square = check_squares(X) + float(np.sum(self.components_**2))
             self._check_range(square, self.noise_variance_, X.dtype)

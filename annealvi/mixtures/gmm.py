@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
@@ -11,16 +12,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp, softmax
 from sklearn.base import BaseEstimator, DensityMixin, _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.extmath import randomized_svd
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from annealvi._validation import check_numbers, check_squares, unchanged_on_error
-from annealvi.inference import Monitor
-from annealvi.mixtures.base import FittedMixture, MixtureState, fit_mixture, options_of, sampler
-from annealvi.models.gmm import GMM, initial_responsibilities
+from annealvi._sparse import check_matrix
+from annealvi._validation import Interval, check_numbers, check_squares, unchanged_on_error
+from annealvi.files import Node
+from annealvi.mixtures.base import FittedMixture, sampler
+from annealvi.mixtures.run import Callback
+from annealvi.mixtures.state import MixtureState, ModelFiles
+from annealvi.models.gmm import GMM, initial_responsibilities, model_tree, restored_model
 from annealvi.temperature import Annealed, Temperature, Variational, as_temperature
 
+FILES = ModelFiles(model_tree, restored_model)
 #: The default annealing starts this many times above the critical temperature.
 ABOVE_CRITICAL = 7.0
 #: A default prior variance is at least this fraction of the mean variance of the features.
@@ -99,10 +104,11 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
         Seed of the starting points; `sample` uses it too.
     verbose : int, default=0
         If not 0, print a line after each iteration.
-    callback : callable, default=None
+    callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each iteration.  The estimator can be
         used there, with what it has learned so far.  ``monitor.record(name=value)`` writes
         into `history_`.  Raise ``StopIteration`` to end the fit.
+        A :class:`annealvi.checkpoint.Checkpoint` writes the fit to a file, to be resumed.
 
     Attributes
     ----------
@@ -185,7 +191,7 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
         "temperature": "no_validation",  # as_temperature has the message
         "random_state": ["random_state"],
         "verbose": ["verbose"],
-        "callback": [None, callable],
+        "callback": [None, callable, list],
     }
 
     def __init__(
@@ -208,7 +214,7 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
         temperature: float | str | Temperature = "annealed",
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
-        callback: Callable[[Any, Monitor], None] | None = None,
+        callback: Callback | Sequence[Callback] | None = None,
     ) -> None:
         self.n_components = n_components
         self.covariance_type = covariance_type
@@ -230,7 +236,7 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
         self.callback = callback
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, resume: str | os.PathLike | None = None) -> Self:
         """Learn the mixture from data.
 
         Parameters
@@ -239,6 +245,9 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
             Converted to float64.
         y : Ignored
             Present for API consistency.
+        resume : path, optional
+            A checkpoint of a fit to the same X with the same parameters, written by
+            :class:`annealvi.checkpoint.Checkpoint` or `save_state`: the fit goes on from there.
 
         Returns
         -------
@@ -247,7 +256,8 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If X or a parameter is out of range.  The estimator is then unchanged.
+            If X or a parameter is out of range, or other than in the checkpoint.  The estimator
+            is then unchanged.
 
         Warns
         -----
@@ -282,8 +292,14 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
                 drawn = initial_responsibilities(X, K, self.init_params, rng)
                 return partial(build, responsibilities=drawn)
 
-            options = options_of(self, n_threads=1)
-            fit_mixture(X, draw, temperature, options, adopt=self._adopt, commit=commit)
+            self._fit_from_starts(
+                *(X, draw, temperature),
+                n_threads=1,
+                resume=resume,
+                files=FILES,
+                adopt=self._adopt,
+                commit=commit,
+            )
         return self
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
@@ -373,16 +389,46 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
         scale = 1.0 / np.sqrt(model.precisions[y])
         return model.means[y] + scale * rng.standard_normal(scale.shape), y
 
+    def state_dict(self) -> dict[str, Any]:
+        """Return the fitted state as a tree, for :func:`annealvi.save`."""
+        check_is_fitted(self)
+        return self._fitted_tree(FILES)
+
+    def load_state_dict(self, node: Node) -> None:
+        """Take over a fitted state, for :func:`annealvi.load`.
+
+        Parameters
+        ----------
+        node : Node
+            What :meth:`state_dict` returned, from a file.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, or the state is not one of this class.
+        """
+        self._validate_params()
+        self._load_fitted(node, FILES, self._adopt)
+
     # ----------------------------------------------------------------- details
 
     def _check_X(self, X: Any, reset: bool = False) -> NDArray[np.float64]:
-        X = validate_data(self, X, reset=reset, dtype=np.float64)
+        X = check_matrix(X, estimator=self, reset=reset, dtype=np.float64, accept_sparse=False)
         check_squares(X)
         return X
 
     def _log_joint(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
-        return self._state.model.log_joint(self._check_X(X))
+        X = self._check_X(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            log_joint = self._state.model.log_joint(X)
+        lost = np.flatnonzero(~np.isfinite(log_joint.max(axis=1)))
+        if lost.size:  # some of -infinity are no loss: those components are not possible
+            raise ValueError(
+                f"Row {lost[0]} of X is so far from all components, with values up to "
+                f"{np.max(np.abs(X[lost[0]])):.3g}, that no float can hold its log-likelihood."
+            )
+        return log_joint
 
     def _kinds(self, X: NDArray, covariances: NDArray | None) -> Mapping[str, Temperature]:
         """The temperatures that names stand for, with these data."""
@@ -441,7 +487,7 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
     def _adopt(self, state: MixtureState) -> None:
         """Set the fitted attributes to those of a state of the fit."""
         self._state, model = state, state.model
-        spherical = self.covariance_type == "spherical"
+        spherical = model.covariance_type == "spherical"
         self.weights_ = model.weights.copy()
         self.means_ = model.means
         self.precisions_ = model.precisions[:, 0].copy() if spherical else model.precisions.copy()

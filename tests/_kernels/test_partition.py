@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
@@ -102,7 +102,6 @@ def test_column_sums(n_rows, size, instruction_set):
     st.integers(2, 40),
     st.booleans(),
 )
-@settings(max_examples=60, deadline=None)
 def test_any_numbers_and_grids(name, values, t_max, size, even):
     before = _kernels.instruction_set()
     _kernels.use_instruction_set(name)

@@ -24,7 +24,11 @@ def matched(found, planted):
 # Measured over 4 seeds: 9, 17.8 and 28.5 topics, in 16, 10 and 7 passes.
 @pytest.mark.parametrize(
     ("shape", "length", "most"),
-    [((600, 300, 10), 60, 8), ((1500, 500, 20), 30, 15), ((3000, 800, 40), 40, 24)],
+    [
+        ((600, 300, 10), 60, 8),
+        pytest.param((1500, 500, 20), 30, 15, marks=pytest.mark.slow),
+        pytest.param((3000, 800, 40), 40, 24, marks=pytest.mark.slow),
+    ],
 )
 def test_planted_topics_are_found(shape, length, most):
     """In no more passes than the mean field at T = 1, which finds fewer."""
@@ -39,6 +43,7 @@ def test_planted_topics_are_found(shape, length, most):
     assert np.mean(found["annealvi"]) >= max(most, np.mean(found["sklearn"]) + shape[2] / 10)
 
 
+@pytest.mark.slow
 def test_abstracts_are_predicted_better_than_by_the_mean_field():
     """By more than seeds differ, and than the mean field gains from annealing."""
     X = load_arxiv_abstracts().data

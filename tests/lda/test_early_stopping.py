@@ -9,11 +9,13 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import InvalidParameterError
 
 from annealvi import Annealed, TemperedLDA, Variational
 from annealvi.datasets import make_topic_corpus
 from annealvi.lda import fit as lda_fit
+from annealvi.lda import starts
 from annealvi.lda.defaults import passes
 from annealvi.lda.early_stopping import LEAST_GAIN, hold_out
 from annealvi.metrics import document_completion
@@ -38,7 +40,7 @@ def make(**parameters):
 
 def parts(lda, X):
     """What a fit has held out, and its rows."""
-    rng = lda_fit.generators(lda.random_state, lda.n_init)[1]
+    rng = starts.generators(check_random_state(lda.random_state), lda.n_init)[1]
     return hold_out(X, lda.validation_fraction, rng)
 
 
@@ -94,7 +96,7 @@ def test_the_score_is_document_completion(X, dtype):
     lda = make(max_iter=3).fit(X)
     _, held_out = parts(lda, X)
     # the split of tokens is drawn after that of documents
-    rng = lda_fit.generators(lda.random_state, lda.n_init)[1]
+    rng = starts.generators(check_random_state(lda.random_state), lda.n_init)[1]
     rng.permutation(X.shape[0])
     expected = document_completion(lda, held_out.X, random_state=rng)
     assert lda.validation_score_ == pytest.approx(

@@ -26,6 +26,7 @@ def found_topics(lda, planted):
 
 # Measured over 10 seeds: of 15 topics 12.4 (T = 1) and 13.6 (variational) in batch; of 20 topics
 # 9.5, 13.8 and 14.9 (local) online.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "shape", "more_topics", "most"),
     [
@@ -105,6 +106,7 @@ def test_outliers_of_a_planted_corpus_are_hot(temperature):
 
 
 # Measured over 3 seeds: .954 (local), .957 (variational), .960 (annealed), .947 (T = 1).
+@pytest.mark.slow
 def test_outliers_among_abstracts_are_hot(corpus):
     X, odd = with_outliers(corpus("arxiv_100k")[:4000], 0.05, 0)
     lda = TemperedLDA(

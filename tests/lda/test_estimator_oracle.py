@@ -23,11 +23,17 @@ def synthetic():
     return sparse.csr_matrix(X.astype(float))
 
 
-@pytest.mark.parametrize(
-    "container", [sparse.csr_matrix, lambda X: X.toarray()], ids=["csr", "dense"]
-)
 @pytest.mark.parametrize("method", ["batch", "online"])
-@pytest.mark.parametrize("name", ["synthetic", "arxiv", "bbc_news"])
+@pytest.mark.parametrize(
+    ("name", "container"),
+    [
+        ("synthetic", sparse.csr_matrix),
+        pytest.param("synthetic", np.asarray, marks=pytest.mark.slow),
+        pytest.param("arxiv", sparse.csr_matrix, marks=pytest.mark.slow),
+        pytest.param("bbc_news", sparse.csr_matrix, marks=pytest.mark.slow),
+        pytest.param("bbc_news", np.asarray, marks=pytest.mark.slow),
+    ],
+)
 def test_same_topics_after_each_iteration(name, method, container, corpus):
     if name == "synthetic":
         X = synthetic()
@@ -37,7 +43,7 @@ def test_same_topics_after_each_iteration(name, method, container, corpus):
         X = load_arxiv_abstracts().data[:80]
     else:
         X = corpus(name)[:80]
-    X = container(X)
+    X = container(X.toarray() if container is np.asarray else X)
     for n_iter in range(1, 6):
         settings = dict(
             n_components=8,
@@ -143,6 +149,7 @@ def test_its_numbers_by_hand():
     assert_allclose(ours.components_, theirs.components_, rtol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", ["sklearn", "annealvi"])
 def test_its_own_tests_pass(preset, tmp_path):
     """sklearn/decomposition/tests/test_online_lda.py with the class replaced, none skipped."""

@@ -39,8 +39,10 @@ def fit(X, n_topics, seed, temperature, method, **priors):
 
 @pytest.mark.parametrize(
     "temperature",
-    [Annealed(start=5, length=0.75), Annealed(form="posterior")],
-    ids=["likelihood form", "posterior form"],
+    [
+        pytest.param(Annealed(start=5, length=0.75), id="likelihood form"),
+        pytest.param(Annealed(form="posterior"), id="posterior form", marks=pytest.mark.slow),
+    ],
 )
 def test_annealing_recovers_planted_topics(temperature):
     priors = dict(doc_topic_prior=0.2, topic_word_prior=0.05)
@@ -53,6 +55,7 @@ def test_annealing_recovers_planted_topics(temperature):
 
 
 # Measured over 10 seeds: 15.4 against 17.2 topics in batch, 9.5 against 14.2 online.
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "more_topics"), [("batch", 1), ("online", 2)])
 def test_annealing_finds_better_optima_than_plain_inference(method, more_topics):
     """The same starts, steps and passes: more of the planted topics, in batch a higher ELBO."""

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from annealvi import LocalVariational, TemperedLDA, Variational
 from annealvi.lda.defaults import resolve
+from annealvi.lda.document_temperatures import document_temperatures
 from annealvi.lda.state import LDAState
 
 PLAIN = (NoneType, bool, int, float, str, np.generic, np.dtype, np.random.RandomState)
@@ -76,7 +77,7 @@ def test_a_state_answers_without_an_estimator(counts):
     assert_array_equal(state.infer(counts), lda.transform(counts, normalize=False))
     assert state.elbo(counts) == lda.score(counts)
     assert state.perplexity(counts) == lda.perplexity(counts)
-    assert_array_equal(state.document_temperatures(counts), lda.document_temperatures(counts))
+    assert_array_equal(document_temperatures(state, counts), lda.document_temperatures(counts))
 
 
 def test_a_state_that_goes_on_is_a_stream(counts):

@@ -69,7 +69,7 @@ class Given:
     """A model of given topics, whose documents have equal shares."""
 
     def __init__(self, components, share=None):
-        self.components_ = np.asarray(components)
+        self.components_ = components
         self.share = 1 / len(self.components_) if share is None else share
 
     def transform(self, X):
@@ -135,7 +135,7 @@ def test_clear_errors(X):
         document_completion(lda, np.full((1, 40), 2.5e16))
     with pytest.raises(ValueError, match="at least two words"):
         document_completion(lda, X[5:7])
-    with pytest.raises(ValueError, match=r"'every' .* \(0, inf\). Got 0"):
+    with pytest.raises(ValueError, match=r"'every' .* \(0.0, inf\). Got 0"):
         HeldOut(X, every=0)
 
 
@@ -162,3 +162,34 @@ def test_data_frames_keep_their_names(X):
     )
     with pytest.raises(ValueError, match="feature names should match"):
         document_completion(lda, frame[frame.columns[::-1]])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (dict(every=0), "'every' .* Got 0"),
+        (dict(every=np.ones(2)), "'every' parameter of HeldOut must be a float"),
+        (dict(observed=1), "'observed' parameter of HeldOut must be a float"),
+        (dict(random_state="a"), "'random_state' parameter of HeldOut"),
+    ],
+)
+def test_parameters_are_checked_before_the_fit(X, options, message):
+    with pytest.raises(ValueError, match=message):
+        HeldOut(X, **options)
+
+
+def test_every_step_however_short_the_period(X):
+    lda = TemperedLDA(3, max_iter=2, callback=HeldOut(X, every=1e-300), random_state=0)
+    history = lda.set_params(learning_method="online", batch_size=30).fit(X).history_
+    assert np.all(np.isfinite(history["heldout"])) and len(history["heldout"]) == 6
+
+
+def test_what_is_no_topic_model(X):
+    for wrong in (3, None, np.ones(3)):
+        with pytest.raises(TypeError, match="must be a topic model with `transform`"):
+            document_completion(wrong, X)
+    for components in (np.ones(40), np.ones((3, 39)), [["a"] * 40], [[1.0], [1.0, 2.0]]):
+        with pytest.raises(ValueError, match=r"Got shapes .* and "):
+            document_completion(Given(components), X)
+    with pytest.raises(TypeError, match=r"'per_document' parameter .* must be a bool"):
+        document_completion(Given(np.ones((3, 40))), X, per_document=np.ones(2))

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
@@ -276,3 +277,28 @@ def test_squares_at_the_end_of_single_precision():
             fmm.set_params(max_iter=5).fit(Z * np.float32(1e16))
             assert np.all(np.isfinite(fmm.score_samples(Z * np.float32(1e16))))
             assert np.all(np.isfinite(fmm.history_["temperature"]))
+
+
+def test_a_row_too_far_from_all_components():
+    mixture = TemperedGaussianMixture(2, covariances=1e-250, random_state=0).fit(X)
+    far = X[:3] + np.array([[0.0], [1e100], [0.0]])
+    for method in ("predict", "predict_proba", "score_samples", "score"):
+        with pytest.raises(ValueError, match=r"Row 1 of X is so far .* up to 1e\+100"):
+            getattr(mixture, method)(far)
+
+
+@pytest.mark.parametrize("make", [TemperedFMM, TemperedGaussianMixture])
+def test_a_data_frame_of_any_byte_order(make):
+    fits = [
+        make(3, tol=0, max_iter=5, random_state=0).fit(pd.DataFrame(X.astype(f"{order}f4")))
+        for order in "<>"
+    ]
+    np.testing.assert_array_equal(*(fit.score_samples(X.astype(np.float32)) for fit in fits))
+
+
+def test_arguments_that_are_no_arrays():
+    fmm = TemperedFMM(3, tol=0, max_iter=5, random_state=0).fit(X)
+    with pytest.raises(ValueError, match="'observed' must be an array of bool"):
+        fmm.predictive_score(X, [[True], [True, False]])
+    with pytest.raises(TypeError, match=r"'per_sample' parameter .* must be a bool"):
+        fmm.predictive_score(X, np.arange(16) < 8, per_sample=np.ones(2))

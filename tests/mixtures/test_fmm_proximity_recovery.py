@@ -14,6 +14,7 @@ from tests.proximity.ring import SEEDS, make_data, ring, share_near
 pytestmark = pytest.mark.statistical
 
 
+@pytest.mark.slow
 def test_coordinate_wise_proximity_comes_back_within_200_sweeps():
     data, ends = make_data(), {}
     for temperature in (1, Annealed(1e4, length=0.5, shape="exponential"), Proximity()):

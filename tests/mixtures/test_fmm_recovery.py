@@ -11,6 +11,7 @@ from tests.mixtures.fits import toy_factors
 pytestmark = pytest.mark.statistical
 
 SEEDS = range(20)
+FEW = range(4)
 BARS = np.array(
     [np.outer(row, np.ones(4)).ravel() for row in np.eye(4)]
     + [np.outer(np.ones(4), column).ravel() for column in np.eye(4)]
@@ -25,12 +26,19 @@ METHODS = {
 
 # Measured (bench/studies/mixtures.py): 4.4, 7.0, 8.0 and 7.8 of the shapes, 6.2, 7.9, 8.0 and
 # 7.9 of the bars.
-@pytest.mark.parametrize("shapes", [load_shapes(), BARS], ids=["shapes", "bars"])
-def test_tempering_finds_the_components_of_the_toy(shapes):
+@pytest.mark.parametrize(
+    ("shapes", "seeds"),
+    [
+        pytest.param(BARS, FEW, id="bars"),
+        pytest.param(load_shapes(), SEEDS, id="shapes, 20 seeds", marks=pytest.mark.slow),
+        pytest.param(BARS, SEEDS, id="bars, 20 seeds", marks=pytest.mark.slow),
+    ],
+)
+def test_tempering_finds_the_components_of_the_toy(shapes, seeds):
     """Mandt et al. (2016), Fig. 4, with N = 1,000: the same starts, nu = pi, m ~ N(0, sigma_mu)."""
     found = {name: [] for name in METHODS}
     elbo = {name: [] for name in METHODS}
-    for seed in SEEDS:
+    for seed in seeds:
         toy = make_shape_mixture(1000, shapes=shapes, random_state=seed)
         for name, options in METHODS.items():
             fmm = toy_factors(init="prior", random_state=seed, **options).fit(toy.data)
@@ -46,6 +54,7 @@ def test_tempering_finds_the_components_of_the_toy(shapes):
 
 # Measured (bench/studies/mixture_starts.py, other seeds): -11.0 and -10.5, and 5.0 and 5.9
 # of the shapes found.
+@pytest.mark.slow
 def test_seeds_help_plain_inference():
     """Directions of rows of X are a better start than random ones where nothing is negative."""
     bounds, found = np.empty((2, len(SEEDS))), np.empty((2, len(SEEDS)))

@@ -1,4 +1,4 @@
-"""scikit-learn's estimator checks for every face."""
+"""scikit-learn's estimator checks: of the defaults in `make test`, of every face in test-all."""
 
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -13,14 +13,18 @@ from annealvi import (
     Variational,
 )
 
-TOPIC_MODELS = [
+DEFAULTS = [
     TemperedLDA(),
     TemperedLDA(learning_method="online", batch_size=3, max_iter=4),
+    TemperedFMM(),
+    TemperedGaussianMixture(),
+]
+TOPIC_MODELS = [
+    TemperedLDA(doc_topic_prior="learn", topic_word_prior="learn"),
     TemperedLDA(n_components=50, init="kmeans++"),  # more topics than documents
     TemperedLDA(init="documents", n_components=1, evaluate_every=2, perp_tol=1e6),
     TemperedLDA(init="random", topic_estimate="map", document_init="random"),
     TemperedLDA(init="kmeans++", topic_estimate="variational"),
-    TemperedLDA(doc_topic_prior="learn", topic_word_prior="learn"),
     TemperedLDA(n_init=2, validation_fraction=0.2),
     TemperedLDA(preset="sklearn"),
     TemperedLDA(preset="sklearn", topic_estimate="map", init="kmeans++", document_init="warm"),
@@ -46,10 +50,17 @@ TOPIC_MODELS += [
 ]
 
 
+@parametrize_with_checks(DEFAULTS)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         *TOPIC_MODELS,
-        TemperedFMM(),
         TemperedFMM(
             2,
             init="data",
@@ -60,7 +71,6 @@ TOPIC_MODELS += [
         ),
         TemperedFMM(2, init="kmeans++", temperature=1),
         TemperedFMM(2, temperature="proximity"),
-        TemperedGaussianMixture(),
         TemperedGaussianMixture(
             2, covariance_type="spherical", init_params="k-means++", temperature=1
         ),
@@ -69,5 +79,5 @@ TOPIC_MODELS += [
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_scikit_learn_checks(estimator, check):
+def test_scikit_learn_checks_of_other_faces(estimator, check):
     check(estimator)

@@ -27,6 +27,7 @@ def test_the_elbo_of_the_custom_model_never_falls(load):
     assert bounds[-1] > bounds[0] + 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("figure", "optima"), [("vt", [1, 2, 2, 2]), ("dasvi", [1, 1, 2])])
 def test_the_surface_of_two_gaussians(load, figure, optima, tmp_path, capsys):
     output = tmp_path / "surface.png"
@@ -44,6 +45,7 @@ def test_the_toy(load, tmp_path):
     assert output.stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_the_ring_of_starts(load, tmp_path, capsys):
     output = tmp_path / "ring.png"
     arguments = ["--starts", "8", "--steps", "4000", "--output", str(output)]
@@ -59,6 +61,7 @@ def test_the_ring_of_starts(load, tmp_path, capsys):
     assert "must be at least 1" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_faces(load, tmp_path, monkeypatch, capsys):
     rng = np.random.RandomState(0)
     faces = (rng.random_sample((2100, 6)) < 0.3) @ rng.random_sample((6, 35)) * 40 + 20
@@ -81,6 +84,7 @@ def rows(table):
     return {line[0]: line[1:] for line in lines if len(line) > 2 and "---" not in line[0]}
 
 
+@pytest.mark.slow
 def test_learning_curves(load, tmp_path, monkeypatch, capsys):
     output = tmp_path / "curves.png"
     arguments = ["--passes", "1", "--topics", "5", "--jobs", "1", "--output", str(output)]
@@ -101,6 +105,7 @@ def test_learning_curves(load, tmp_path, monkeypatch, capsys):
     assert "--seeds must be at least 1" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_annealing_lengths(load, tmp_path, monkeypatch, capsys):
     output = tmp_path / "lengths.png"
     arguments = ["--seeds", "1", "--topics", "4", "--jobs", "1", "--output", str(output)]
@@ -119,6 +124,7 @@ def test_annealing_lengths(load, tmp_path, monkeypatch, capsys):
         module.main(["--full", *arguments])
 
 
+@pytest.mark.slow
 def test_hot_documents(load, tmp_path, monkeypatch, capsys):
     output = tmp_path / "hot.png"
     arguments = ["--jobs", "1", "--show", "3", "--output", str(output)]

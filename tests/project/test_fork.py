@@ -18,7 +18,7 @@ pytestmark = [
 PREAMBLE = """
 import os, signal, threading
 import numpy as np
-from annealvi import TemperedFMM, TemperedLDA
+from annealvi import TemperedFMM, TemperedGaussianMixture, TemperedLDA
 
 rng = np.random.RandomState(0)
 X = rng.poisson(0.5, (400, 300)).astype(float)
@@ -29,6 +29,9 @@ def lda():
 
 def fmm():
     return TemperedFMM(5, max_iter=3, n_jobs=2, random_state=0)
+
+def gmm():
+    return TemperedGaussianMixture(5, max_iter=3, random_state=0)
 
 def in_child(work):
     child = os.fork()
@@ -52,21 +55,26 @@ def run(script):
     script = PREAMBLE + textwrap.dedent(script)
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", script],
+        env=os.environ | {"OMP_NUM_THREADS": "2"},
         capture_output=True,
         text=True,
         timeout=200,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("name", ["lda", "fmm"])
-def test_a_fit(name):
-    data = "X" if name == "lda" else "Y"
-    run(f"""
-        expected = {name}().fit({data}).components_
-        in_child(lambda: same({name}().fit({data}).components_, expected))
-        same({name}().fit({data}).components_, expected)  # and the parent goes on
+def test_a_fit():
+    run("""
+        for name, fit in {
+            "gmm": lambda: gmm().fit(Y).means_,
+            "lda": lambda: lda().fit(X).components_,
+            "fmm": lambda: fmm().fit(Y).components_,
+        }.items():
+            print(name, flush=True)
+            expected = fit()
+            in_child(lambda: same(fit(), expected))
+            same(fit(), expected)  # and the parent goes on
     """)
 
 
@@ -87,6 +95,7 @@ def test_what_was_fitted_in_the_parent():
     """)
 
 
+@pytest.mark.slow
 def test_a_child_of_a_child_and_a_fork_from_another_thread():
     run("""
         expected = lda().fit(X).components_
@@ -114,6 +123,7 @@ def test_a_child_of_a_child_and_a_fork_from_another_thread():
     """)
 
 
+@pytest.mark.slow
 def test_processes_of_multiprocessing():
     run("""
         import multiprocessing
@@ -126,11 +136,40 @@ def test_processes_of_multiprocessing():
     """)
 
 
+@pytest.mark.slow
 def test_after_another_user_of_openmp():
     run("""
         from sklearn.ensemble import HistGradientBoostingClassifier
 
-        HistGradientBoostingClassifier(max_iter=3).fit(X, np.arange(400) % 2)
-        expected = lda().fit(X).components_
-        in_child(lambda: same(lda().fit(X).components_, expected))
+        def others_work():
+            HistGradientBoostingClassifier(max_iter=3).fit(X, np.arange(400) % 2)
+
+        others_work()
+        expected, means = lda().fit(X).components_, gmm().fit(Y).means_
+
+        def fits():
+            same(lda().fit(X).components_, expected)
+            same(gmm().fit(Y).means_, means)
+            others_work()
+
+        in_child(fits)
+    """)
+
+
+@pytest.mark.deep
+def test_a_fit_of_a_deep_model():
+    run("""
+        import torch
+        from annealvi.deep import VariationalAutoencoder
+
+        assert torch.get_num_threads() > 1  # or nothing is shown here
+        faces = rng.uniform(size=(500, 400)) < 0.3
+
+        def vae():
+            return VariationalAutoencoder(max_iter=2, batch_size=500, random_state=0).fit(faces)
+
+        expected = vae().history_["elbo"]
+        in_child(lambda: same(vae().history_["elbo"], expected))
+        in_child(lambda: same(lda().fit(X).components_, lda().fit(X).components_))
+        same(vae().history_["elbo"], expected)
     """)

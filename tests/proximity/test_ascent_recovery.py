@@ -10,7 +10,7 @@ import pytest
 from annealvi.proximity import BernoulliFactorModel, ProximityAscent
 from tests.proximity.ring import STARTS, make_data, ring, share_near
 
-pytestmark = pytest.mark.statistical
+pytestmark = [pytest.mark.statistical, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from annealvi._validation import canonical_csr
+from annealvi._sparse import check_csr
 from annealvi.deep.estimators.base import DeepEstimator, numbers, positive
 from annealvi.deep.models.poisson import Counts, PoissonNetwork, estimate
 from annealvi.deep.noise import Noise
@@ -232,8 +232,7 @@ class FittedPoissonDEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEs
 
     def _check_X(self, X: Any, method: str, reset: bool = False) -> sparse.csr_matrix:
         """Return X as a CSR matrix of counts, float32."""
-        X = validate_data(self, X, reset=reset, dtype=[np.float32, np.float64], accept_sparse="csr")
-        X = canonical_csr(X) if sparse.issparse(X) else sparse.csr_matrix(X)
+        X = check_csr(X, estimator=self, reset=reset, dtype=(np.float32, np.float64))
         name, values = type(self).__name__, X.data
         if values.size and values.min() < 0:
             raise ValueError(f"Negative values in data passed to {name}.{method}")

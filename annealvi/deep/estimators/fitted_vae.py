@@ -10,10 +10,10 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
+from sklearn.utils.validation import check_is_fitted, check_non_negative
 from torch import Tensor
 
+from annealvi._sparse import check_matrix
 from annealvi.deep.estimators.base import DeepEstimator, numbers, positive
 from annealvi.deep.models.vae import never_positive
 from annealvi.deep.objectives import importance_weighted
@@ -54,7 +54,7 @@ class FittedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepE
         ndarray of shape (n_samples, n_features), float32
         """
         check_is_fitted(self)
-        Z = check_array(X, dtype=np.float32, input_name="X")
+        Z = check_matrix(X, dtype=np.float32, accept_sparse=False)
         if Z.shape[1] != self._n_features_out:
             raise ValueError(
                 f"X has {Z.shape[1]} features, but inverse_transform of {type(self).__name__} "
@@ -188,7 +188,7 @@ class FittedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepE
         return np.concatenate([of(block) for block in blocks])
 
     def _check_X(self, X: Any, reset: bool = False) -> NDArray[np.float32]:
-        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float32, order="C")
+        X = check_matrix(X, estimator=self, reset=reset, dtype=np.float32, order="C")
         return self._check_pixels(X.toarray() if sparse.issparse(X) else X)
 
     def _check_pixels(self, X: NDArray[np.float32]) -> NDArray[np.float32]:

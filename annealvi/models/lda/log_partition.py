@@ -11,11 +11,14 @@ are explicit.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from annealvi._kernels import special
 from annealvi._kernels.layout import aligned_empty, padded_length
+from annealvi.files import Node
 from annealvi.models.lda.topics import Topics
 from annealvi.partition.power_grid import SUMMED_ROWS, PowerGrid
 
@@ -54,6 +57,28 @@ class DocumentPartition:
     def release_buffers(self) -> None:
         """Keep only what the next steps of a stream can use."""
         self._logs = self._rows = np.empty((0, 0))
+
+    def state_dict(self, topics: Topics) -> dict[str, Any]:
+        """Return the topics' sums that are kept from step to step, as a tree."""
+        sums = self._topics if self._replaced == topics.replaced else None
+        return {"sums": sums, "moved": self._moved}
+
+    def load_state_dict(self, node: Node, topics: Topics) -> None:
+        """Take over what :meth:`state_dict` returned, for the topics as they are now.
+
+        Parameters
+        ----------
+        node : Node
+        topics : Topics
+        """
+        self._topics, self._replaced = None, topics.replaced
+        self._moved = node.number("moved", 0.0)
+        if not node.is_none("sums"):
+            shape = (self.grid.n_points, padded_length(topics.n_topics, np.float64))
+            sums = node.array("sums", shape, np.float64)
+            if np.any(sums < 0):
+                raise node.error("sums", "not negative", sums)
+            self._topics = sums
 
     def refresh(self, topics: Topics) -> None:
         """Bring the topics' sums over the vocabulary up to date.

@@ -118,7 +118,8 @@ class LDA:
         self.training: Training | None = None
         self._corpus: Any = None
         self._full_steps = 0
-        self._partition: DocumentPartition | None = None
+        #: log C of documents, if the temperature is learned from it.
+        self.partition: DocumentPartition | None = None
 
     # ----------------------------------------------------------- what it is made of
 
@@ -232,7 +233,7 @@ class LDA:
         If log C is computed, only the batch's total energy is needed, which is cheaper.  It is
         computed from gamma - alpha = b sum_v n_v phi_v, so documents must be fitted first.
         """
-        partition = self._partition
+        partition = self.partition
         if partition is not None:
             partition.refresh(self.topics)
         uniform = bool(np.all(inverse == inverse[0]))
@@ -288,7 +289,7 @@ class LDA:
         moments: bool,
     ) -> LocalStep:
         """The step in which a rule gives each document its own temperature."""
-        partition = self._partition
+        partition = self.partition
         if partition is None or not np.array_equal(partition.grid.inverses, rule.inverses):
             partition = DocumentPartition(rule.inverses)
         partition.refresh(self.topics)
@@ -371,8 +372,8 @@ class LDA:
             rho = min(1.0, rho / float(np.mean(tempering.inverse)))
             floor = POSTERIOR_FLOOR
         self._full_steps += rho == 1
-        if self._partition is not None:
-            self._partition.outdate(rho)
+        if self.partition is not None:
+            self.partition.outdate(rho)
         self.topics.step(statistics, rho, scale, floor=floor, tempering=tempering)
         if self.learned_priors is not None:
             self.step_priors(self.learned_priors, rho, tempering)
@@ -407,7 +408,7 @@ class LDA:
 
     def normalise_at(self, inverse: NDArray[np.float64] | None) -> None:
         """See :class:`annealvi.model.LocallyNormalised`."""
-        self._partition = None if inverse is None else DocumentPartition(inverse)
+        self.partition = None if inverse is None else DocumentPartition(inverse)
 
     def log_mean_unit(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
         """log E[sum_k theta_k^b sum_v beta_kv^b] of a word over the prior."""
@@ -491,8 +492,8 @@ class LDA:
         """Release the buffers that only training needs."""
         self.documents.release_buffers()
         self.training = self._corpus = None
-        if self._partition is not None:
-            self._partition.release_buffers()
+        if self.partition is not None:
+            self.partition.release_buffers()
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"training": None, "_corpus": None}

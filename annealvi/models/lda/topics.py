@@ -14,7 +14,9 @@ from annealvi._kernels import bounds, special
 from annealvi._kernels import lda as kernels
 from annealvi._kernels.layout import aligned_empty, padded_length
 from annealvi._validation import check_written
+from annealvi.files import Node
 from annealvi.model import UNTEMPERED, Tempering
+from annealvi.models.lda.checked_rows import checked_totals
 from annealvi.models.lda.statistics import Statistics
 from annealvi.models.lda.weights import Rows, TopicEstimate, TopicWeights, log_of
 
@@ -460,6 +462,47 @@ class Topics:
             return np.broadcast_to(np.full(self.n_topics, b * self.eta, dtype=dtype), shape)
         rows = (self.eta[:, None] if self.eta.ndim == 1 else self.eta.T) * b
         return np.ascontiguousarray(np.broadcast_to(rows, shape), dtype=dtype)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return lambda as a tree, see :mod:`annealvi.files`: as it is stored, steps pending.
+
+        Applying pending steps would change the bits of later steps.
+        """
+        with self.lock:
+            self.notice_writes()
+            decay, now = self._steps
+            decay_of_rows = None if now == 1 else decay
+            return {"rows": self._lam, "decay": decay_of_rows, "now": now, "sums": self._sums}
+
+    def load_state_dict(self, node: Node) -> None:
+        """Take over what :meth:`state_dict` returned; lambda stays a view of the file.
+
+        Parameters
+        ----------
+        node : Node
+
+        Raises
+        ------
+        ValueError
+            If it is not lambda of K topics and V words, positive and finite.
+        """
+        rows = node.array("rows", (self.n_features, self.width), self.dtype, finite=False)
+        now, decay = node.number("now", FORGOTTEN, 1.0), np.ones(self.n_features)
+        if now < 1:
+            decay = node.array("decay", (self.n_features,), np.float64)
+            if np.any(decay < now) or np.any(decay > 1):
+                raise node.error("decay", f"in the range [{now}, 1]", decay)
+        elif not node.is_none("decay"):
+            raise node.error("decay", "None", node.plain("decay"))
+        with self.lock:
+            self._lam, self._steps, self._shown = rows, (decay, now), None
+            self._was_replaced()
+            totals = checked_totals(self.rows(), self.n_topics, node)
+            if not node.is_none("sums"):
+                sums = node.array("sums", (self.n_topics,), np.float64, positive=True)
+                if not np.allclose(sums, totals, rtol=1e-2):
+                    raise node.error("sums", "the sums of 'rows' over words", sums)
+                self._sums = sums
 
     def __getstate__(self) -> dict[str, Any]:
         self.notice_writes()

@@ -9,6 +9,7 @@ from scipy.special import gammaln, psi
 from annealvi.model import UNTEMPERED, Batch, LocalStep, Tempering
 from annealvi.models.lda import LDA, LocalOptions
 from annealvi.models.lda.learned_priors import COLD, LearnedPriors, symmetric_from_mean
+from tests.marks import twenty_problems
 from tests.models.lda.problems import random_corpus
 
 ESTIMATES = ("variational", "map")
@@ -110,13 +111,14 @@ def test_eta_is_the_maximum_of_the_topics_bound(estimate, form, spread):
         assert found == pytest.approx(0.1)
 
 
+@twenty_problems
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("estimate", ESTIMATES)
 @pytest.mark.parametrize("T", [1.0, COLD])
-def test_the_objective_never_falls(T, form, estimate):
-    """20 random problems, gamma kept from step to step, both priors learned."""
+def test_the_objective_never_falls(T, form, estimate, seeds):
+    """Random problems, gamma kept from step to step, both priors learned."""
     tempering = Tempering(1 / T, form)
-    for seed in range(20):
+    for seed in seeds:
         X, shape, rng = random_corpus(seed)
         model = LDA(
             *shape,

@@ -10,6 +10,7 @@ from scipy.special import gammaln, logsumexp, psi
 
 from annealvi.model import Batch, Tempering
 from annealvi.models.lda import LDA, LocalOptions
+from tests.marks import twenty_problems
 from tests.models.lda.problems import bounds_of_steps, random_corpus
 
 
@@ -52,12 +53,13 @@ def test_elbo_is_the_written_out_objective(counts, T, form):
     assert model.elbo(counts, gamma, Tempering(b, form)) == pytest.approx(expected, rel=1e-12)
 
 
+@twenty_problems
 @pytest.mark.parametrize("form", ["likelihood", "posterior"])
 @pytest.mark.parametrize("T", [1.0, 2.0, 5.0])
-def test_the_objective_never_falls(T, form):
-    """20 random problems, gamma kept from step to step: F(1/T) rises at every step."""
+def test_the_objective_never_falls(T, form, seeds):
+    """Random problems, gamma kept from step to step: F(1/T) rises at every step."""
     tempering = Tempering(1 / T, form)
-    for seed in range(20):
+    for seed in seeds:
         X, shape, rng = random_corpus(seed)
         model = LDA(
             *shape,

@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
@@ -121,7 +121,6 @@ def test_the_objective_never_falls(T, form, eta):
         assert bounds[-1] >= bounds[0]
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.integers(0, 2**31 - 1),
     st.sampled_from([1.0, 1.5, 5.0]),

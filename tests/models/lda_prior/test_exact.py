@@ -58,7 +58,9 @@ def enumerate_words_and_topics(alpha, eta, lengths, b):
     return total
 
 
-@pytest.mark.parametrize(("alpha", "eta"), [PRIORS[0], PRIORS[3]])
+@pytest.mark.parametrize(
+    ("alpha", "eta"), [PRIORS[0], pytest.param(*PRIORS[3], marks=pytest.mark.slow)]
+)
 def test_exact_is_the_sum_over_all_words_and_topics(alpha, eta):
     """V = 3, K = 2, two documents of 3 words: 46,656 terms, each an integral."""
     exact = log_partition(prior_of(alpha, eta), B, "exact").values
@@ -92,6 +94,7 @@ def test_exact_collapsed_is_the_integral(alpha, eta):
         assert_allclose(value, np.log(weight1 @ documents @ weight2), atol=1e-8)
 
 
+@pytest.mark.slow
 def test_exact_collapsed_where_mixtures_of_topics_are_dirichlet():
     """If alpha_k = sum_v eta_kv, then sum_k theta_k beta_k ~ Dir(sum_k eta_k)."""
     eta = [0.8, 0.9, 1.3]

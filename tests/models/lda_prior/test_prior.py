@@ -9,7 +9,7 @@ from scipy.special import logsumexp, psi
 from annealvi.models.dirichlet import centre
 from annealvi.models.lda_prior import LDAPrior
 from annealvi.partition import PowerGrid, even_grid, exponential_grid, log_partition
-from tests.models.lda_prior.priors import B, arrays, prior_of, priors
+from tests.models.lda_prior.priors import PRIORS, B, arrays, prior_of, priors
 
 FORMS = ("explicit", "collapsed")
 
@@ -17,8 +17,19 @@ FORMS = ("explicit", "collapsed")
 # ---------------------------------------------------------- estimates and bounds
 
 
-@priors
-@pytest.mark.parametrize("form", FORMS)
+QUICK = [("explicit", *PRIORS[0]), ("collapsed", *PRIORS[2])]
+
+
+@pytest.mark.parametrize(
+    ("form", "alpha", "eta"),
+    QUICK
+    + [
+        pytest.param(form, *prior, marks=pytest.mark.slow)
+        for form in FORMS
+        for prior in PRIORS
+        if (form, *prior) not in QUICK
+    ],
+)
 def test_monte_carlo_and_bounds(alpha, eta, form):
     prior = prior_of(alpha, eta, (3, 3), form)
     exact = None
@@ -43,7 +54,7 @@ def test_monte_carlo_and_bounds(alpha, eta, form):
         assert np.all(np.diff(result.values) > 0)
 
 
-@pytest.mark.parametrize(("D", "n_theta"), [(20, 10), (60, 20)])
+@pytest.mark.parametrize(("D", "n_theta"), [(20, 10), pytest.param(60, 20, marks=pytest.mark.slow)])
 def test_documents_have_theta_of_their_own(D, n_theta):
     """C would be too high by 5 standard errors and more if they shared theta."""
     prior = prior_of(0.3, 0.5, [2] * D, V=2)
@@ -280,6 +291,12 @@ def test_bad_input(options, message):
     given = dict(n_components=2, n_features=3, document_lengths=[3, 3]) | options
     with pytest.raises(ValueError, match=message):
         LDAPrior(**given)
+
+
+@pytest.mark.parametrize("inverse", ["a", [], [1.0, 0.0], [np.nan], [[1.0]], 0.5])
+def test_log_mean_word_of_what_is_no_temperature(inverse):
+    with pytest.raises(ValueError, match=r"'inverse' parameter of LDAPrior.log_mean_word must be"):
+        prior_of(1.0, 1.0).log_mean_word(inverse)
 
 
 def test_a_word_has_no_closed_form_in_the_collapsed_form():

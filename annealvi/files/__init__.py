@@ -1,0 +1,10 @@
+"""Files: trees of numbers, strings and arrays, written as safetensors and read with checks.
+
+An object that is to be written has ``state_dict()``, which returns a tree, and
+``load_state_dict(node)``, which takes a :class:`Node` and checks each value it uses.
+"""
+
+from annealvi.files.container import read, write
+from annealvi.files.node import Node, generator_state, restore_generator
+
+__all__ = ["Node", "generator_state", "read", "restore_generator", "write"]

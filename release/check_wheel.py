@@ -1,0 +1,118 @@
+"""Install a wheel into empty environments, where there is no compiler, and run it there.
+
+    python release/check_wheel.py [--python python3.11 python3.12 ...] FOLDER
+
+FOLDER has one or several wheels; each Python takes the best one for it, from the folder alone.
+Its dependencies are installed from wheels too.  Everything happens in a temporary folder, so that
+nothing of this checkout is imported, and the only folder on PATH is the environment's own.
+
+In each environment: what the wheel contains is looked at, ``annealvi demo`` draws its figure,
+build/wheel_demo.png in this checkout, and tests run.  The first Python runs the tests of kernels,
+models and estimators; the others, for which the wheel has the same machine code, some of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+FIGURE = CHECKOUT / "build" / "wheel_demo.png"
+COMPILERS = ("cc", "gcc", "c++", "g++", "clang", "make", "ld")
+TESTS = [
+    *("_kernels", "models", "inference", "temperature", "lda", "mixtures", "metrics"),
+    *("files", "test_storage.py", "test_checkpoint.py", "test_cli.py"),
+    *("project/test_estimator_checks.py", "project/test_fork.py"),
+]
+SOME_TESTS = [
+    *("_kernels", "lda/test_estimator.py", "lda/test_fitted.py", "mixtures/test_base.py"),
+    *("mixtures/test_fmm.py", "mixtures/test_gmm.py", "test_storage.py", "test_cli.py"),
+    "project/test_fork.py",
+]
+#: What the installed package must show; run by the Python of the environment.
+LOOK = """
+import json, sys
+from importlib.metadata import files
+from pathlib import Path
+import annealvi
+from annealvi._kernels import build_info
+assert Path(annealvi.__file__).is_relative_to(sys.prefix), annealvi.__file__
+found = {str(file): file.locate() for file in files("annealvi")}
+def one(*parts):
+    (path,) = [path for name, path in found.items() if all(part in name for part in parts)]
+    return path
+bill = json.loads(one("sboms/annealvi.cdx.json").read_text())
+parts = {part["name"] for part in bill["components"]}
+assert {"Cython", "SciPy"} <= parts, parts
+one("dist-info/licenses/LICENSE")
+if any(".libs/libgomp" in name for name in found):
+    assert "libgomp" in parts
+    assert "RUNTIME LIBRARY EXCEPTION" in one("dist-info/licenses", "libgomp.txt").read_text()
+assert not [name for name in found if name.endswith((".pyx", ".pxd", ".c", ".h"))]
+print(sys.version.split()[0], build_info.built_with(), "OpenMP:", build_info.openmp_enabled())
+"""
+
+
+def runs(python: str) -> bool:
+    """Whether this is a Python that can make an environment."""
+    found = shutil.which(python)
+    return (
+        found is not None
+        and not subprocess.run(
+            [found, "-c", "import ensurepip, venv"], capture_output=True, check=False
+        ).returncode
+    )
+
+
+def check(python: str, folder: Path, thorough: bool) -> None:
+    """Install the wheel for one Python, and run it."""
+    with tempfile.TemporaryDirectory(prefix="annealvi-") as temporary:
+        outside = Path(temporary)
+        subprocess.run([python, "-m", "venv", outside / "venv"], check=True)
+        binaries = outside / "venv" / ("Scripts" if os.name == "nt" else "bin")
+        kept = {"HOME", "LANG", "LD_LIBRARY_PATH", "PIP_CONFIG_FILE", "SYSTEMROOT", "TMPDIR"}
+        environment = {name: os.environ[name] for name in kept & os.environ.keys()}
+        environment |= {"PATH": str(binaries), "OMP_NUM_THREADS": "1"}
+        assert not any(shutil.which(name, path=str(binaries)) for name in COMPILERS)
+
+        def run(*command: object) -> None:
+            words = [str(binaries / str(command[0])), *(str(word) for word in command[1:])]
+            print("+", *(str(word).strip().split("\n")[0] for word in command), flush=True)
+            if subprocess.run(words, env=environment, cwd=outside, check=False).returncode:
+                raise SystemExit(f"The wheel in {folder} failed with {python}; see above.")
+
+        install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        install += ["--only-binary", ":all:"]
+        run("python", *install, "--no-index", "--no-deps", "--find-links", folder, "annealvi")
+        run("python", *install, "annealvi[demo,test]")
+        run("python", "-c", LOOK)
+        run("annealvi", "--version")
+        run("annealvi", "demo", "--seeds", "2", "--output", FIGURE)
+        shutil.copytree(CHECKOUT / "tests", outside / "tests")
+        shutil.copy(CHECKOUT / "pyproject.toml", outside)
+        tests = [f"tests/{name}" for name in (TESTS if thorough else SOME_TESTS)]
+        options = ["-q", "-n", "auto", "-p", "no:cacheprovider", "-m", "not (slow or deep)"]
+        run("python", "-m", "pytest", *options, *tests)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--python", nargs="+", default=[sys.executable])
+    arguments = parser.parse_args()
+    pythons = [python for python in arguments.python if runs(python)]
+    if not pythons:
+        parser.error(f"none of {', '.join(arguments.python)} runs here")
+    for number, python in enumerate(pythons):
+        check(python, arguments.folder.resolve(), thorough=number == 0)
+    left_out = sorted(set(arguments.python) - set(pythons))
+    print("checked with", *pythons, *(["not here:", *left_out] if left_out else []))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,179 @@
+"""The format of files: what is written is read again, and damage is noticed."""
+
+import json
+import os
+import random
+import stat
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from safetensors import safe_open
+from safetensors.numpy import save_file
+
+from annealvi.files import container, read, write
+
+TREE = {
+    "none": None,
+    "flags": [True, False],
+    "numbers": {"small": -3, "large": 2**60, "float": 0.1, "nan": np.nan, "inf": [-np.inf, np.inf]},
+    "text": 'naïve \u2028 "quoted"',
+    "array": np.arange(6, dtype=np.float32).reshape(2, 3),
+    "empty": np.empty((0, 4)),
+    "point": np.array(3.5),
+    "bools": np.array([True, False]),
+    "column": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+    "words": np.array(["größer", "", "b"], dtype=object),
+    "scalar": np.float64(2.5),
+}
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "some.safetensors"
+    write(path, "test", TREE)
+    return path
+
+
+def assert_same(one, other):
+    assert type(one) is type(other)
+    if isinstance(one, dict):
+        assert one.keys() == other.keys()
+        for key in one:
+            assert_same(one[key], other[key])
+    elif isinstance(one, list):
+        assert len(one) == len(other)
+        for a, b in zip(one, other, strict=True):
+            assert_same(a, b)
+    elif isinstance(one, np.ndarray):
+        assert one.dtype == other.dtype and one.shape == other.shape
+        assert_array_equal(one, other)
+    else:
+        assert one == other or (np.isnan(one) and np.isnan(other))
+
+
+def test_what_is_written_is_read(path):
+    tree = read(path, "test")["tree"]
+    assert_same(tree, TREE | {"scalar": 2.5})
+    assert not tree["array"].flags.writeable
+
+
+def test_each_dtype(tmp_path):
+    arrays = {str(i): np.arange(3).astype(dtype) for i, dtype in enumerate(container.DTYPES)}
+    write(tmp_path / "a", "test", arrays)
+    assert_same(read(tmp_path / "a", "test")["tree"], arrays)
+
+
+@pytest.mark.parametrize(
+    "value", [object(), {1: 2}, {"$": 1}, np.array([1j]), np.array([object()]), b"bytes", {1, 2}]
+)
+def test_nothing_else_is_written(tmp_path, value):
+    with pytest.raises(TypeError, match="cannot be written"):
+        write(tmp_path / "a", "test", {"value": value})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_old_file_stays_until_the_new_one_is_complete(path, monkeypatch):
+    def fail(*args, **options):
+        raise OSError("No space left on device")
+
+    before = path.read_bytes()
+    monkeypatch.setattr(container, "save_file", fail)
+    with pytest.raises(OSError, match="No space"):
+        write(path, "test", {})
+    assert path.read_bytes() == before and list(path.parent.iterdir()) == [path]
+
+
+def test_permissions_are_the_usual_ones(path):
+    umask = os.umask(0)
+    os.umask(umask)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~umask
+    path.chmod(0o640)
+    write(path, "test", TREE)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_another_kind(path):
+    with pytest.raises(ValueError, match=r"must be a file of kind 'checkpoint'\. Got kind 'test'"):
+        read(path, "checkpoint")
+
+
+def test_a_missing_file_is_an_error_of_the_system(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        read(tmp_path / "none", "test")
+
+
+def forged(path, change):
+    """The file with another description and a checksum that is right."""
+    with safe_open(path, "numpy") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        plain = json.loads(file.metadata()[container.TREE])
+    plain = change(plain)
+    text = plain if isinstance(plain, str) else json.dumps(plain)
+    header = {container.TREE: text, container.CHECKSUM: container._checksum(text, tensors)}
+    save_file(tensors, path, metadata=header)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda plain: plain | {"format": 2}, "has format 2, .* use a newer annealvi"),
+        (lambda plain: plain | {"format": "1"}, "damaged: it has format '1'"),
+        (lambda plain: {"tree": {}}, "no kind, format or version"),
+        (lambda plain: [], "no kind, format or version"),
+        (lambda plain: "[" * 100_000, "not JSON"),
+        (lambda plain: "{", "not JSON"),
+        (lambda plain: plain | {"tree": [1]}, "holds no dict"),
+        (lambda plain: plain | {"tree": {"a": {"$": {"array": "other"}}}}, "stands for nothing"),
+        (lambda plain: plain | {"tree": {"a": {"$": {"strings": "x"}}}}, "stands for nothing"),
+        (lambda plain: plain | {"tree": {"a": {"$": [1]}}}, "stands for nothing"),
+    ],
+)
+def test_descriptions_of_strangers(path, change, message):
+    forged(path, change)
+    with pytest.raises(ValueError, match=message):
+        read(path, "test")
+
+
+def test_a_file_of_another_program(tmp_path):
+    save_file({"a": np.zeros(3)}, tmp_path / "a")
+    with pytest.raises(ValueError, match="annealvi did not write it"):
+        read(tmp_path / "a", "test")
+    (tmp_path / "b").write_bytes(b"PK\x03\x04 something else")
+    with pytest.raises(ValueError, match="no file of annealvi, or is damaged"):
+        read(tmp_path / "b", "test")
+
+
+def test_every_flipped_bit_and_every_cut_is_noticed(path):
+    """One bit in each of 1,500 places; and 300 lengths."""
+    content = path.read_bytes()
+    rng = random.Random(0)
+    for _ in range(1500):
+        damaged = bytearray(content)
+        damaged[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"some\.safetensors|The file is damaged"):
+            read(path, "test")
+    for _ in range(300):
+        path.write_bytes(content[: rng.randrange(len(content))])
+        with pytest.raises(ValueError, match=r"some\.safetensors"):
+            read(path, "test")
+
+
+def test_arrays_keep_their_order(tmp_path):
+    """A product with the same matrix in another order may round differently."""
+    arrays = {
+        "c": np.arange(6.0).reshape(2, 3),
+        "f": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        "strided": np.arange(12.0).reshape(2, 6)[:, ::2],
+        "deep": np.asfortranarray(np.arange(24).reshape(2, 3, 4)),
+        "row": np.ones((1, 3)),
+    }
+    write(tmp_path / "a", "test", arrays)
+    found = read(tmp_path / "a", "test")["tree"]
+    for name, array in arrays.items():
+        assert_array_equal(found[name], array, strict=True)
+        flags = found[name].flags
+        assert (flags.f_contiguous, flags.c_contiguous) == (
+            (True, False) if name in ("f", "deep") else (name == "row", True)
+        )

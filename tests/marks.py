@@ -1,0 +1,17 @@
+"""How tests say what `make test` leaves to `make test-all`."""
+
+import pytest
+
+
+def slow_values(*values):
+    """Values of a parameter that `make test` leaves out."""
+    return [pytest.param(value, marks=pytest.mark.slow) for value in values]
+
+
+FEW = {0, 5, 9, 13, 16}
+#: The seeds of twenty random problems: five of them in `make test`.
+twenty_problems = pytest.mark.parametrize(
+    "seeds",
+    [sorted(FEW), *slow_values(sorted(set(range(20)) - FEW))],
+    ids=["5 problems", "15 problems"],
+)

@@ -1,0 +1,123 @@
+"""What the library leaves alone: its input, the network, programs, and pickles."""
+
+import ast
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import annealvi
+from annealvi import TemperedFMM, TemperedGaussianMixture, TemperedLDA
+from annealvi.metrics import document_completion, split_tokens, topic_coherence
+
+PACKAGE = Path(annealvi.__file__).parent
+
+
+def awkward_counts(dtype):
+    """Counts as CSR with zeros that are stored, words out of order and words that come twice."""
+    X = sparse.random(40, 30, 0.3, "csr", random_state=0)
+    X.data = np.ceil(4 * X.data)
+    X.data[::7] = 0
+    X.indices[X.indptr[3] : X.indptr[4]] = X.indices[X.indptr[3] : X.indptr[4]][::-1].copy()
+    X.indices[X.indptr[5]] = X.indices[X.indptr[5] + 1]
+    return sparse.csr_matrix((X.data.astype(dtype), X.indices, X.indptr), X.shape)
+
+
+def freeze(X):
+    """Make the arrays of X read-only, so that a write is an error; return copies of them."""
+    arrays = [X.data, X.indices, X.indptr] if sparse.issparse(X) else [X]
+    for array in arrays:
+        array.setflags(write=False)
+    return arrays, [array.copy() for array in arrays]
+
+
+def check_unchanged(arrays, copies):
+    for array, copy in zip(arrays, copies, strict=True):
+        np.testing.assert_array_equal(array, copy)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("form", [sparse.csr_matrix, sparse.csr_array, sparse.csr_matrix.toarray])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_counts_are_never_changed(form, dtype):
+    X = form(awkward_counts(dtype))
+    frozen = freeze(X)
+    lda = TemperedLDA(3, max_iter=2, random_state=0, validation_fraction=0.2).fit(X)
+    lda.partial_fit(X).transform(X)
+    lda.score(X), lda.perplexity(X)
+    document_completion(lda, X)
+    topic_coherence(lda, X, n_words=3)
+    split_tokens(X, random_state=0)
+    check_unchanged(*frozen)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_data_are_never_changed(dtype, order):
+    X = np.random.default_rng(0).normal(0, 5, (40, 4)).astype(dtype, order=order)
+    frozen = freeze(X)
+    for mixture in (TemperedFMM(2, max_iter=3), TemperedGaussianMixture(2, max_iter=3)):
+        mixture.fit(X)
+        for method in ("transform", "predict", "predict_proba", "score", "score_samples"):
+            getattr(mixture, method, lambda X: None)(X)
+    check_unchanged(*frozen)
+
+
+def test_nothing_touches_the_network_or_starts_programs_or_reads_pickles():
+    """Python announces all of these to an audit hook.  The hook is set before the import."""
+    code = """
+    import os, sys
+    import numpy, sklearn.decomposition, sklearn.mixture, threadpoolctl, joblib
+
+    seen = []
+    def watch(event, arguments):
+        if event.startswith(("socket.", "subprocess.", "os.system", "os.exec",
+                             "os.posix_spawn", "pickle.", "urllib.")):
+            seen.append((event, str(arguments)[:200]))
+    joblib.cpu_count()  # may ask a program for the number of processors, once
+    sys.addaudithook(watch)
+
+    import annealvi
+    from annealvi.datasets import load_arxiv_abstracts
+    from annealvi.metrics import document_completion
+
+    X = load_arxiv_abstracts().data[:100]
+    lda = annealvi.TemperedLDA(3, max_iter=2, random_state=0, n_jobs=2).fit(X)
+    lda.transform(X), document_completion(lda, X)
+    assert not seen, seen
+    """
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def modules_and_switches(path):
+    """Modules that a file imports, and keyword arguments that are True."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield (node.module or "").partition(".")[0]
+        elif isinstance(node, ast.keyword) and getattr(node.value, "value", None) is True:
+            yield f"{node.arg}=True"
+
+
+def test_no_file_imports_what_could_run_code_or_reach_the_network():
+    unwanted = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "subprocess", "socket", "ssl"}
+    unwanted |= {"urllib", "http", "ftplib", "requests", "ctypes", "allow_pickle=True"}
+    found = [
+        (path.name, name)
+        for path in PACKAGE.rglob("*.py")
+        for name in modules_and_switches(path)
+        if name in unwanted
+    ]
+    assert not found

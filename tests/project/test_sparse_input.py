@@ -1,0 +1,201 @@
+"""No public function reads a sparse matrix before its structure has been checked.
+
+The calls are made in a process of their own, because a function that does read damaged arrays
+may end it.  It prints a line before each call and one after it.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from annealvi import TemperedFMM, TemperedGaussianMixture, TemperedLDA, plot
+from annealvi.datasets import make_shape_mixture
+from annealvi.metrics import (
+    HeldOut,
+    component_recovery,
+    document_completion,
+    split_tokens,
+    topic_coherence,
+    topic_diversity,
+    topic_stability,
+)
+from annealvi.models.lda_prior import LDAPrior
+from annealvi.partition import log_partition
+from tests import damaged
+from tests.damaged import X
+
+ROOT = Path(__file__).resolve().parents[2]
+#: Parameters that may be sparse, in the words of their documentation.
+TAKES_SPARSE = re.compile(r"^\w+ : (\{array-like, sparse matrix\}|array or sparse matrix)", re.M)
+#: Methods of a variational autoencoder.
+OF_VAE = ("transform", "score", "elbo", "score_samples", "dead_units")
+Call = Callable[[Any], Any]
+
+
+def methods(fitted, name, *listed, **others):
+    """Calls of the methods of an estimator; `fit` is called on a clone, others on a copy."""
+    calls = {f"{name}.fit": lambda Z: clone(fitted).fit(Z)}
+    for method in listed:
+        calls[f"{name}.{method}"] = lambda Z, m=method: getattr(copy.copy(fitted), m)(Z)
+    return calls | {f"{name}.{method}": call for method, call in others.items()}
+
+
+def core() -> dict[str, Call]:
+    """Every public function and method outside annealvi.deep that takes sparse matrices."""
+    lda = TemperedLDA(3, max_iter=1, random_state=0).fit(X)
+    return methods(
+        lda,
+        "TemperedLDA",
+        "partial_fit",
+        "fit_transform",
+        "transform",
+        "score",
+        "perplexity",
+        "document_temperatures",
+        "_perplexity_precomp_distr",
+        posterior_log_partition=lambda Z: lda.posterior_log_partition([1.0, 0.5], Z),
+    ) | {
+        "log_partition": lambda Z: log_partition(lda, [1.0, 0.5], "posterior", data=Z),
+        "split_tokens": split_tokens,
+        "document_completion": lambda Z: document_completion(lda, Z),
+        "HeldOut": HeldOut,
+        "topic_coherence": lambda Z: topic_coherence(lda, Z, n_words=3),
+        "LDAPrior.from_counts": lambda Z: LDAPrior.from_counts(Z, 3),
+    }
+
+
+def dense_only() -> dict[str, Call]:
+    """Those that refuse sparse matrices of any kind."""
+    dense = X.toarray()
+    fmm = TemperedFMM(2, max_iter=1, random_state=0).fit(dense)
+    gmm = TemperedGaussianMixture(2, max_iter=1, random_state=0).fit(dense)
+    of_gmm = ("predict", "predict_proba", "score", "score_samples")
+    return (
+        methods(fmm, "TemperedFMM", "transform", "inverse_transform", "score")
+        | methods(gmm, "TemperedGaussianMixture", *of_gmm)
+        | {
+            "component_recovery": lambda Z: component_recovery(Z, dense),
+            "topic_diversity": topic_diversity,
+            "topic_stability": lambda Z: topic_stability(dense, Z),
+            "make_shape_mixture": lambda Z: make_shape_mixture(3, shapes=Z),
+            "plot_components": lambda Z: plot.plot_components(Z, (4, 5)),
+        }
+    )
+
+
+def deep() -> dict[str, Call]:
+    """Those of annealvi.deep."""
+    from annealvi.deep import PoissonDEF, SigmoidBeliefNetwork, VariationalAutoencoder
+
+    counts, bits = X.toarray(), (X.toarray() > 0).astype(float)
+    poisson = PoissonDEF(2, max_iter=1, random_state=0).fit(counts)
+    sbn = SigmoidBeliefNetwork((2,), max_iter=1, random_state=0).fit(bits)
+    vae = VariationalAutoencoder(2, max_iter=1, random_state=0).fit(bits)
+    return (
+        methods(poisson, "PoissonDEF", "transform", "score", "score_samples", "perplexity")
+        | methods(sbn, "SigmoidBeliefNetwork", "transform", "score", "score_samples")
+        | methods(vae, "VariationalAutoencoder", *OF_VAE)
+    )
+
+
+def outcomes(calls, expected):
+    """Print what each call answers to each damaged matrix: run in a process of its own."""
+    matrices = dict(damaged.unsound())
+    for name, call in calls().items():
+        for damage, Z in matrices.items():
+            print("begun", name, damage, sep="\t", flush=True)
+            try:
+                call(Z)
+            except expected as error:
+                print("refused" if str(error) else "no message", name, damage, sep="\t")
+            except BaseException as error:
+                print(f"{type(error).__name__}: {error}", name, damage, sep="\t")
+            else:
+                print("accepted", name, damage, sep="\t")
+
+
+def refusals(calls, expected):
+    """What `outcomes` prints in a process of its own, which must not end before it is done."""
+    script = (
+        f"import sys; sys.path[:] = {sys.path!r}\n"
+        "from tests.project import test_sparse_input as here\n"
+        f"here.outcomes(here.{calls.__name__}, {expected.__name__})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0, (lines[-1:], done.stderr[-2000:])
+    return [line.split("\t") for line in lines if not line.startswith("begun")]
+
+
+@pytest.mark.parametrize(
+    ("calls", "expected"),
+    [
+        (core, ValueError),
+        (dense_only, TypeError),
+        pytest.param(deep, ValueError, marks=pytest.mark.deep),
+    ],
+)
+def test_damaged_matrices_are_refused(calls, expected):
+    found = refusals(calls, expected)
+    assert [line for line in found if line[0] != "refused"] == []
+    assert set(Counter(line[1] for line in found).values()) == {len(dict(damaged.unsound()))}
+
+
+@pytest.mark.parametrize("name", ["indices: far too large", "indptr: wraps, int64"])
+def test_a_matrix_that_is_damaged_between_evaluations(name):
+    Z = X.copy()
+    lda = TemperedLDA(3, max_iter=1, callback=HeldOut(Z))
+    bad = dict(damaged.unsound())[f"csr, {name}"]
+    Z.indices, Z.indptr = bad.indices, bad.indptr
+    with pytest.raises(ValueError, match="sparse matrix X"):
+        lda.fit(X)
+
+
+def documented():
+    """Public functions and methods whose documentation says that they take sparse matrices."""
+    for path in (ROOT / "annealvi").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            public = isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name[0] != "_"
+            if public and TAKES_SPARSE.search(ast.get_docstring(node) or ""):
+                yield path.stem, node.name
+
+
+def test_every_function_that_takes_sparse_matrices_is_called():
+    called = {name.split(".")[-1] for name in {**core(), **dict.fromkeys(OF_VAE)}}
+    missing = {name for path, name in documented() if path != "_sparse" and name not in called}
+    assert missing == set()
+
+
+def test_scikit_learn_is_asked_to_check_matrices_in_one_place_only():
+    asking = [
+        path.name
+        for path in (ROOT / "annealvi").rglob("*.py")
+        if re.search(r"\b(check_array|validate_data)\b", path.read_text(encoding="utf-8"))
+    ]
+    assert asking == ["_sparse.py"]
+
+
+def test_results_do_not_depend_on_the_format():
+    lda = TemperedLDA(3, max_iter=2, random_state=0).fit(X)
+    expected = lda.transform(X)
+    for name, Z in damaged.odd():
+        if "16" not in name and "duplicates" not in name and "float32" not in name:
+            np.testing.assert_array_equal(lda.transform(Z), expected, err_msg=name)

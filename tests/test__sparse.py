@@ -1,0 +1,193 @@
+"""Structure of sparse matrices: damage is found, and what is sound is read as it is."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+from scipy import sparse
+
+from annealvi._sparse import check_csr, check_matrix, sound_csr
+from tests import damaged
+from tests.damaged import X
+
+UNSOUND, ODD = dict(damaged.unsound()), dict(damaged.odd())
+
+
+@pytest.mark.parametrize("name", UNSOUND)
+def test_damage_is_found(name):
+    with pytest.raises(ValueError, match=r"sparse matrix Z|Expected 2D input"):
+        check_matrix(UNSOUND[name], name="Z")
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_what_is_sound_is_read(name):
+    found = check_matrix(ODD[name], dtype=np.float64)
+    assert type(found) is sparse.csr_matrix
+    assert found.dtype == np.float64
+    assert found.indices.dtype == found.indptr.dtype
+    assert found.indices.dtype in (np.int32, np.int64)
+    for array in (found.data, found.indices, found.indptr):
+        assert array.flags.c_contiguous
+        assert array.flags.aligned
+        assert array.dtype.isnative
+    found.check_format()
+    for flag in ("_has_canonical_format", "_has_sorted_indices"):  # which SciPy would believe
+        vars(found).pop(flag, None)
+    assert found.has_canonical_format
+    assert_array_equal(found.toarray(), X.toarray())
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("csr, indices: one too large", r"The indices array .* in \[0, 20\). Got .* to 20\."),
+        ("csr, indices: negative", r"indices array .* in \[0, 20\). Got values from -1 to"),
+        ("csr, indices: uint32", "indices array .* must be of a signed integer type. Got uint32"),
+        ("csr, indices: short", r"at least \d+, where its indptr array ends. Got \d+ and \d+"),
+        ("csr, indptr: falls, uint8", "indptr array .* signed integer type. Got uint8"),
+        ("csr, indptr: begins above 0", "begin at 0 and never fall. Got 1 at its beginning"),
+        ("csr, indptr: wraps, int32", "never fall. Got 2147483647 and then -2147483648, .* 1 and"),
+        ("csr, indptr: short", "indptr array .* must have 13 entries.* Got 12"),
+        ("csr, data: masked", "data array .* must be a NumPy array. Got MaskedArray"),
+        ("csr, data: two dimensions", r"data array .* 1 dimension.* Got shape \(2, "),
+        ("csr, data: object", "data array .* must hold real numbers. Got dtype object"),
+        ("csr, shape: float", r"shape .* must be a tuple of non-negative integers .* \(12.0, 20\)"),
+        ("csr, without indices", "indices array .* must be a NumPy array. Got NoneType"),
+        ("coo, row negative", r"row indices .* in \[0, 12\). Got values from -1 to"),
+        ("coo, data short", r"same shape. Got \(\d+,\), \(\d+,\) and \(5,\)"),
+        ("bsr, data of other blocks", r"blocks that divide its shape \(12, 20\).* \(5, 4\)"),
+        ("dia, offsets repeated", r"offsets array .* different .* Got \[0 0"),
+        ("lil, a row of none", "rows array .* must hold 12 lists. Got 12 entries of dtype object"),
+        ("lil, values short", "lists in the rows and data arrays .* the same lengths"),
+        ("dok, a key of text", "The keys .* must be pairs of integers"),
+    ],
+)
+def test_messages_say_what_is_wrong(name, message):
+    with pytest.raises(ValueError, match=message):
+        sound_csr(UNSOUND[name])
+
+
+def test_a_sound_matrix_is_not_copied():
+    for Z in (X, sparse.csr_array(X)):
+        found = check_matrix(Z)
+        for array in ("data", "indices", "indptr"):
+            assert np.shares_memory(getattr(found, array), getattr(Z, array))
+    wide = X.copy()
+    wide.indices, wide.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    assert np.shares_memory(check_matrix(wide).indices, wide.indices)
+
+
+@pytest.mark.parametrize("name", ["out of order, flagged as sorted", "duplicates, flagged as none"])
+def test_the_matrix_given_is_not_changed(name):
+    Z = ODD[name]
+    before = [array.copy() for array in (Z.data, Z.indices, Z.indptr)]
+    check_matrix(Z)
+    for array, old in zip((Z.data, Z.indices, Z.indptr), before, strict=True):
+        assert_array_equal(array, old)
+
+
+def test_dense_matrices_and_sums_that_overflow():
+    assert check_csr(X.toarray()).nnz == X.nnz
+    assert isinstance(check_matrix(X.toarray().tolist()), np.ndarray)
+    huge = sparse.csr_matrix((np.full(2, 3e38, np.float32), [1, 1], [0, 2]), shape=(1, 2))
+    with pytest.raises(ValueError, match="X contains infinity"):
+        check_matrix(huge)
+    bytes_ = sparse.coo_matrix((np.full(2, 100, np.int8), ([0, 0], [1, 1])), shape=(1, 2))
+    assert check_matrix(bytes_).toarray().tolist() == [[0, 200]]
+
+
+# ---------------------------------------------------------------- against an obvious reference
+
+
+def read_compressed(shape, data, indices, indptr):
+    """The dense matrix of rows, or None if the arrays are not sound."""
+    if indices.dtype.kind != "i" or indptr.dtype.kind != "i":
+        return None
+    if len(indptr) != shape[0] + 1 or indptr[0] != 0 or len(indices) != len(data):
+        return None
+    dense = np.zeros(shape)
+    for row in range(shape[0]):
+        start, stop = int(indptr[row]), int(indptr[row + 1])
+        if not 0 <= start <= stop <= len(indices):
+            return None
+        for column, value in zip(indices[start:stop].tolist(), data[start:stop], strict=True):
+            if not 0 <= column < shape[1]:
+                return None
+            dense[row, column] += value
+    return dense
+
+
+def read_triples(shape, data, row, col):
+    """The dense matrix, or None if the arrays are not sound."""
+    if row.dtype.kind != "i" or col.dtype.kind != "i" or not len(data) == len(row) == len(col):
+        return None
+    dense = np.zeros(shape)
+    for i, j, value in zip(row.tolist(), col.tolist(), data, strict=True):
+        if not (0 <= i < shape[0] and 0 <= j < shape[1]):
+            return None
+        dense[i, j] += value
+    return dense
+
+
+def integers(draw, values):
+    """An array of these values, one of them changed in half of all cases, in some dtype."""
+    values = list(values)
+    if draw(st.booleans()):
+        change = draw(st.sampled_from(["put", "drop", "add"]))
+        value = draw(st.integers(-2, 6) | st.sampled_from([127, -128, 2**31 - 1, -(2**31)]))
+        if change == "add" or not values:
+            values.append(value)
+        elif change == "drop":
+            values.pop()
+        else:
+            values[draw(st.integers(0, len(values) - 1))] = value
+    kinds = [np.int64] * 4 + [np.int32, np.int32, np.int8, np.uint8, np.uint32, np.float64]
+    return np.array(values, np.int64).astype(draw(st.sampled_from(kinds)))
+
+
+@given(data=st.data())
+def test_rows_and_columns_against_loops(data):
+    draw = data.draw
+    shape = draw(st.tuples(st.integers(0, 4), st.integers(0, 4)))
+    lengths = draw(st.lists(st.integers(0, 3), min_size=shape[0], max_size=shape[0]))
+    n_entries = sum(lengths) if shape[1] else 0
+    ends = np.cumsum([0, *lengths]) if shape[1] else np.zeros(shape[0] + 1, int)
+    columns = st.integers(0, max(shape[1] - 1, 0))
+    indptr = integers(draw, ends)
+    indices = integers(draw, draw(st.lists(columns, min_size=n_entries, max_size=n_entries)))
+    values = np.arange(1.0, 1 + max(0, n_entries + draw(st.sampled_from([0, 0, 0, 0, 1, -1]))))
+    expected = read_compressed(shape, values, indices, indptr)
+    for kind in (sparse.csr_matrix, sparse.csc_matrix):
+        by_rows = kind is sparse.csr_matrix
+        Z = kind(shape if by_rows else shape[::-1])
+        Z.data, Z.indices, Z.indptr = values, indices, indptr
+        if expected is None:
+            with pytest.raises(ValueError, match="sparse matrix X"):
+                sound_csr(Z)
+        else:
+            assert_array_equal(sound_csr(Z).toarray(), expected if by_rows else expected.T)
+
+
+@given(data=st.data())
+def test_triples_against_loops(data):
+    draw = data.draw
+    shape = draw(st.tuples(st.integers(1, 4), st.integers(1, 4)))
+    n = draw(st.integers(0, 5))
+    row, col = (
+        integers(draw, draw(st.lists(st.integers(0, limit - 1), min_size=n, max_size=n)))
+        for limit in shape
+    )
+    values = np.arange(1.0, 1 + n)
+    expected = read_triples(shape, values, row, col)
+    Z = sparse.coo_matrix(shape)
+    Z.data = values
+    if hasattr(Z, "coords"):
+        Z.coords = (row, col)
+    else:
+        Z.row, Z.col = row, col
+    if expected is None:
+        with pytest.raises(ValueError, match="sparse matrix X"):
+            sound_csr(Z)
+    else:
+        assert_array_equal(sound_csr(Z).toarray(), expected)
