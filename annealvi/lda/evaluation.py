@@ -11,7 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from annealvi.files import Node
 from annealvi.lda.early_stopping import EarlyStopping
-from annealvi.lda.state import LDAState, perplexity_of
+from annealvi.lda.perplexity import perplexity_of
+from annealvi.lda.state import LDAState
 from annealvi.model import Tempering
 from annealvi.temperature import LocalVariational, Variational
 

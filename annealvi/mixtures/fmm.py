@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.cluster import kmeans_plusplus
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from annealvi._kernels.layout import single_threaded_blas
 from annealvi._validation import (
+    Interval,
     as_array,
     check_numbers,
     check_squares,
@@ -122,6 +123,7 @@ class TemperedFMM(FittedFMM):
         Called as ``callback(estimator, monitor)`` after each iteration.  The estimator can be
         used there, with what it has learned so far.  ``monitor.record(name=value)`` writes
         into `history_`.  Raise ``StopIteration`` to end the fit.
+        A :class:`annealvi.checkpoint.Checkpoint` writes the fit to a file, to be resumed.
 
     Attributes
     ----------

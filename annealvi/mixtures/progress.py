@@ -58,7 +58,7 @@ class MixtureProgress:
         self._saved: Node | None = None
         if resume is not None:
             self._saved = read_checkpoint(resume, fingerprint.owner)
-            fingerprint.check(self._saved.node("fingerprint"), resume)
+            fingerprint.check(self._saved.node("fit"), resume)
         self.finished = False
         self.resumes = self._saved is not None
         began = None if self._saved is None else self._saved.node("generator")
@@ -122,7 +122,7 @@ class MixtureProgress:
         write_checkpoint(
             path,
             {
-                "fingerprint": self._fingerprint.state_dict(),
+                "fit": self._fingerprint.state_dict(),
                 "generator": generator_state(self._began),
                 "now": generator_state(self.rng),
                 "scores": np.array(starts.scores, dtype=np.float64),

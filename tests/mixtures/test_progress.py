@@ -1,5 +1,6 @@
 """A fit of a mixture that goes on from a checkpoint ends at the same bits."""
 
+import signal
 from contextlib import contextmanager
 
 import numpy as np
@@ -7,8 +8,10 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from annealvi import Annealed, Fixed, Proximity, Variational
+from annealvi.checkpoint import Checkpoint
 from annealvi.files import read, write
 from annealvi.partition import LogPartition
+from tests.files.mutations import mutated_tree, outcome
 from tests.mixtures.fits import BLOBS, X, fmm, gmm
 
 Z = X[:60]
@@ -75,7 +78,7 @@ def mine(first):
 @pytest.mark.parametrize("name", CASES)
 def test_every_seventh_step(name, tmp_path):
     make, data, parameters = CASES[name]
-    parameters = dict(max_iter=20) | parameters
+    parameters = dict(max_iter=15) | parameters
     keep = Keep(tmp_path, each=7)
     whole = make(callback=keep, **parameters).fit(data)
     assert len(keep.paths) > 1 or "converges" in name
@@ -212,3 +215,62 @@ def test_forged_checkpoints(name, tmp_path):
     write(tmp_path / "b", "checkpoint", tree)
     with pytest.raises(ValueError, match="file is damaged"):
         fmm().fit(Z, resume=tmp_path / "b")
+
+
+def outcomes_of_forgeries(name, n, seed, path):
+    """What became of fits resumed from forged checkpoints; those that are not good fail."""
+    make, data, parameters = CASES[name]
+    parameters = parameters | dict(max_iter=6)
+    interrupted(make, data, 4, path, **parameters)
+    tree = read(path, "checkpoint")["tree"]
+    fit = tree.pop("fit")
+    rng, counts = np.random.default_rng(seed), {"refused": 0, "sound": 0}
+    for _ in range(n):
+        forged, ways = mutated_tree(tree, rng, int(rng.choice([1, 1, 1, 2, 5])))
+        try:
+            write(path, "checkpoint", {**forged, "fit": fit})
+        except TypeError:
+            continue  # such a name cannot be in a file
+        found = outcome(
+            lambda: make(**parameters).fit(data, resume=path),
+            lambda estimator: [estimator.score_samples(data), estimator.lower_bound_],
+        )
+        assert found in counts, (ways, found)
+        counts[found] += 1
+    return counts
+
+
+FORGED = ["fmm, learned T", "fmm, proximity", "gmm"]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", FORGED)
+def test_random_changes(name, tmp_path):
+    """Whose checksum is right: an error, or a fit that ends with finite results."""
+    counts = outcomes_of_forgeries(name, 30, 0, tmp_path / "a")
+    assert counts["refused"] > 10 and counts["sound"] > 0
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FORGED)
+def test_more_random_changes(name, tmp_path):
+    outcomes_of_forgeries(name, 1000, 1, tmp_path / "a")
+
+
+def test_a_checkpoint_among_other_callbacks(tmp_path):
+    """It is written last, so it has what the others recorded."""
+    path = tmp_path / "a"
+
+    def stop(estimator, monitor):
+        monitor.record(mine=monitor.step)
+        if monitor.step == 9:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        gmm(callback=[Checkpoint(path), stop]).fit(BLOBS)
+    again = gmm(callback=lambda e, m: m.record(mine=m.step)).fit(BLOBS, resume=path)
+    whole = gmm(callback=lambda e, m: m.record(mine=m.step)).fit(BLOBS)
+    assert bits(again) == bits(whole)
+    with pytest.raises(TypeError, match="'callback' parameter of TemperedFMM must be None, a call"):
+        fmm(callback=[print, 3]).fit(Z)

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from annealvi import Fixed, TemperedFMM, TemperedGaussianMixture
+import annealvi
+from annealvi import Fixed, TemperedFMM, TemperedGaussianMixture, storage
 from annealvi.files import Node, read, write
+from tests.files.mutations import mutated_tree, outcome
 from tests.mixtures.fits import BLOBS, X, fmm, gmm
 from tests.mixtures.test_progress import CASES, bits
 
@@ -13,9 +15,10 @@ PREDICTIONS = ("transform", "score_samples", "predict_proba")
 
 
 def through_a_file(estimator, path):
-    write(path, "test", {"state": estimator.state_dict()})
-    again = type(estimator)(**estimator.get_params(deep=False))
-    again.load_state_dict(Node(read(path, "test")["tree"]).node("state"))
+    annealvi.save(estimator, path)
+    again = annealvi.load(path)
+    assert type(again) is type(estimator)
+    assert repr(again.get_params(deep=False)) == repr(estimator.get_params(deep=False))
     return again
 
 
@@ -118,3 +121,44 @@ def test_parameters_are_checked():
 
 def test_the_temperature_of_a_fit_that_ended_is_kept_only_if_learned(tmp_path):
     assert fmm(max_iter=3, temperature=Fixed(2.0)).fit(X).state_dict()["fit"]["temperature"] is None
+
+
+def use(mixture, data):
+    """What a user may do with a mixture that was loaded."""
+    found = [mixture.score_samples(data[:5]), mixture.lower_bound_, *mixture.sample(2)]
+    for method in PREDICTIONS:
+        if hasattr(mixture, method):
+            found.append(getattr(mixture, method)(data[:5]))
+    return found
+
+
+def outcomes_of_forgeries(name, n, seed):
+    """Counts of what became of forged trees; those that are not good fail the test."""
+    make, data, parameters = CASES[name]
+    tree = storage.tree_of(make(**(parameters | dict(max_iter=4, n_init=1))).fit(data))
+    rng, counts = np.random.default_rng(seed), {"refused": 0, "refused in use": 0, "sound": 0}
+    for _ in range(n):
+        forged, ways = mutated_tree(tree, rng, int(rng.choice([1, 1, 1, 2, 5])))
+        found = outcome(lambda: storage.estimator_of(Node(forged)), lambda e: use(e, data))  # noqa: B023
+        assert found in counts, (ways, found)
+        counts[found] += 1
+    return counts
+
+
+KINDS = ["fmm, float32, full", "fmm, learned T", "gmm, spherical", "gmm, learned T", "gmm, known"]
+FORGED = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@FORGED
+@pytest.mark.parametrize("name", KINDS)
+def test_random_changes(name):
+    """Whose checksum is right: an error, or a mixture whose answers are finite."""
+    counts = outcomes_of_forgeries(name, 40, seed=0)
+    assert counts["refused"] > 20 and counts["sound"] > 1
+
+
+@FORGED
+@pytest.mark.slow
+@pytest.mark.parametrize("name", KINDS)
+def test_more_random_changes(name):
+    outcomes_of_forgeries(name, 2000, seed=1)

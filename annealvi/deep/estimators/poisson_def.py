@@ -11,10 +11,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval
 from torch import nn
 
-from annealvi._validation import unchanged_on_error
+from annealvi._validation import Interval, unchanged_on_error
 from annealvi.deep.estimators.base import TRAINING_CONSTRAINTS, Callback, Plan
 from annealvi.deep.estimators.data import (
     Bound,
@@ -107,7 +106,8 @@ class PoissonDEF(FittedPoissonDEF):
     callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each step.  It can use the estimator in
         its current state.  ``monitor.record(name=value)`` writes into `history_`; raising
-        ``StopIteration`` ends the fit.
+        ``StopIteration`` ends the fit.  A :class:`annealvi.checkpoint.Checkpoint` writes it to a
+        file, to be resumed.
 
     Attributes
     ----------

@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from annealvi._sparse import check_matrix
-from annealvi._validation import unchanged_on_error
+from annealvi._validation import Interval, unchanged_on_error
 from annealvi.deep.estimators.base import (
     TRAINING_CONSTRAINTS,
     Callback,
@@ -110,7 +110,7 @@ class HierarchicalPosterior(DeepEstimator):
 
     callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each step.  Raising ``StopIteration``
-        ends the fit.
+        ends the fit.  A :class:`annealvi.checkpoint.Checkpoint` writes it to a file, to be resumed.
 
     Attributes
     ----------

@@ -13,13 +13,12 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 from torch.optim import Adam
 
 from annealvi._sparse import check_matrix
-from annealvi._validation import unchanged_on_error
+from annealvi._validation import Interval, unchanged_on_error
 from annealvi.deep.estimators.base import (
     TRAINING_CONSTRAINTS,
     Callback,
@@ -117,7 +116,8 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, De
     callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each step.  It can use the estimator in
         its current state.  ``monitor.record(name=value)`` writes into `history_`; raising
-        ``StopIteration`` ends the fit.
+        ``StopIteration`` ends the fit.  A :class:`annealvi.checkpoint.Checkpoint` writes it to a
+        file, to be resumed.
 
     Attributes
     ----------

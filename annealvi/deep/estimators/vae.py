@@ -10,11 +10,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval
 from torch import Tensor, nn
 from torch.optim import Adam
 
-from annealvi._validation import unchanged_on_error
+from annealvi._validation import Interval, unchanged_on_error
 from annealvi.deep.estimators.base import TRAINING_CONSTRAINTS, Callback, Plan
 from annealvi.deep.estimators.data import (
     EPSILON,
@@ -101,7 +100,8 @@ class VariationalAutoencoder(FittedAutoencoder):
     callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each step.  It can use the estimator in
         its current state.  ``monitor.record(name=value)`` writes into `history_`; raising
-        ``StopIteration`` ends the fit.
+        ``StopIteration`` ends the fit.  A :class:`annealvi.checkpoint.Checkpoint` writes it to a
+        file, to be resumed.
 
     Attributes
     ----------

@@ -361,6 +361,12 @@ class Documents:
         n_samples : int
         """
         inverse = np.asarray(tempering.inverse, dtype=self.topics.dtype)
+        least = np.finfo(self.topics.dtype).tiny
+        if np.min(inverse) < least:
+            raise ValueError(
+                f"The temperature must be at most {1 / least:.3g} in {self.topics.dtype}, the "
+                f"dtype of X. Got {1 / np.min(tempering.inverse):.3g}."
+            )
         return np.array(np.broadcast_to(inverse, (n_samples,)), order="C")
 
     def start(self, rows: slice, rng: RandomState | None) -> NDArray:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from annealvi._kernels import bounds, special
 from annealvi._kernels import lda as kernels
 from annealvi._kernels.layout import aligned_empty, padded_length
+from annealvi._validation import check_written
 from annealvi.files import Node
 from annealvi.model import UNTEMPERED, Tempering
 from annealvi.models.lda.block import (
@@ -139,6 +140,29 @@ class Topics:
         self.notice_writes()
         return self.lam[:, : self.n_topics].T
 
+    def copy_of_components(self) -> NDArray:
+        """:attr:`components` in an array of its own."""
+        self.notice_writes()
+        lam = self.lam
+        return (lam.copy() if lam is self._lam else lam)[:, : self.n_topics].T
+
+    def some_rows(self, words: NDArray[np.int64]) -> NDArray:
+        """Copies of some words' rows of lambda, with their pending steps applied.
+
+        Parameters
+        ----------
+        words : ndarray of int64
+
+        Returns
+        -------
+        ndarray of shape (n_words, K)
+        """
+        (decay, now), lam = self._steps, self._lam[words]
+        if now != 1:
+            eta = self.rows().eta[words]
+            self._move_rows(lam, decay[words], now, np.arange(len(words)), eta=eta)
+        return lam[:, : self.n_topics]
+
     def rows(self) -> Rows:
         """lambda as it is stored, with its pending steps."""
         if self._eta_kept is None:
@@ -170,12 +194,19 @@ class Topics:
         return self._shown[:, : self.n_topics].T
 
     def notice_writes(self) -> None:
-        """Use what the user wrote to the array that :meth:`show` returned."""
+        """Use what the user wrote to the array that :meth:`show` returned.
+
+        Raises
+        ------
+        ValueError
+            If it is not positive and finite.  It is looked at again at the next call.
+        """
         if self._shown is None:
             return
         with self.lock:
             sums = self._fingerprint(self._shown)
             if not np.array_equal(sums, self._shown_sums):
+                check_written(self._shown[:, : self.n_topics].T, "components_")
                 self._lam = self._shown
                 self._all_current()
                 self._was_replaced()
@@ -209,7 +240,8 @@ class Topics:
 
     def _fingerprint(self, lam: NDArray) -> NDArray[np.float64]:
         """Checksum that detects writes to the topics by the user: sums over words and topics."""
-        return np.concatenate([self._sum(lam), lam.sum(axis=1, dtype=np.float64)])
+        with np.errstate(over="ignore", invalid="ignore"):  # whatever the user has written
+            return np.concatenate([self._sum(lam), lam.sum(axis=1, dtype=np.float64)])
 
     def _sum(self, lam: NDArray) -> NDArray[np.float64]:
         sums = np.empty(self.n_topics)
@@ -391,7 +423,7 @@ class Topics:
         ndarray of shape (K,)
             Sums over these words of their statistics or, with `whole`, of their rows.
         """
-        none = np.zeros(0 if statistics else self.n_features, dtype=np.uint8)
+        none = np.zeros(0 if statistics else len(lam), dtype=np.uint8)
         sums = np.empty(self.n_topics)
         kernels.step_topics(
             words,
