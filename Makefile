@@ -8,18 +8,24 @@ PYTHONS ?= $(PYTHON) python3.12 python3.13 python3.14
 # One process a core, and one thread in each for what does not ask for more.
 PYTEST := pytest -n auto
 export OMP_NUM_THREADS ?= 1
+# What pip installs is compiled when it is imported, which saves half a minute.  0 means: do not.
+export PIP_NO_COMPILE := 0
 SOURCES := setup.py pyproject.toml $(wildcard annealvi/_kernels/*.pyx annealvi/_kernels/*.pxd \
 	annealvi/_kernels/*.h annealvi/_kernels/kernels.c annealvi/_kernels/dispatch.c)
 
-.PHONY: demo test test-debug test-deep bench quality optima examples examples-deep lint clean \
-	wheel check-wheel release-check
+.PHONY: demo test test-all test-debug test-deep test-oldest test-newest search fuzz sanitize bench \
+	quality optima examples examples-deep lint clean wheel check-wheel release-check
 
 demo: $(VENV)/.demo
 	$(BIN)/annealvi demo
 
-# All that needs no PyTorch, then the kernels once more in a build with bounds checks.
+# What a newcomer runs: all that needs no PyTorch, but for what is marked slow.
 test: $(VENV)/.test
-	$(BIN)/$(PYTEST) -m 'not deep'
+	$(BIN)/$(PYTEST) -m 'not deep and not slow'
+
+# What is marked slow, then the kernels once more in a build with bounds checks.
+test-all: $(VENV)/.test
+	$(BIN)/$(PYTEST) -m 'slow and not deep'
 	$(MAKE) test-debug
 
 # Without this folder on Python's path, so that the copy compiled with checks is what is tested.
@@ -29,9 +35,43 @@ test-debug: $(VENV)-debug/.test
 		tests/_kernels tests/models tests/lda tests/mixtures \
 		tests/project/test_estimator_checks.py tests/project/test_fork.py
 
+# Random calls of every public function, for SECONDS, in processes of their own; another seed
+# each time, which is printed.
+SECONDS ?= 600
+JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
+fuzz: $(VENV)/.test
+	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))
+
+# Kernels, models, estimators and the fuzzer under AddressSanitizer, UndefinedBehaviorSanitizer
+# and LeakSanitizer, with each instruction set of this machine.
+sanitize: $(VENV)-sanitize/.test
+	$(VENV)-sanitize/bin/python tests/sanitize.py
+
 # The rest: annealvi.deep.
 test-deep: $(VENV)/.deep
 	$(BIN)/$(PYTEST) -m deep
+
+# The tests that draw examples, with 2,000 random ones each instead of the same in every run.
+search: $(VENV)/.test
+	$(BIN)/$(PYTEST) -m 'hypothesis and not deep' --hypothesis-profile=search
+
+# All tests but those on PyTorch with exactly the lower bounds of pyproject.toml, and with the
+# newest versions, pre-releases of NumPy included.  Each in an environment of its own with a copy
+# of this folder, where the kernels are built with these versions.  That old libraries use what
+# newer ones have deprecated is no error.
+test-oldest test-newest: export ANNEALVI_DATA ?= $(abspath ../shared/data)
+test-oldest: $(VENV)-oldest/source
+	$(VENV)-oldest/bin/pip install --disable-pip-version-check --quiet packaging
+	$(VENV)-oldest/bin/python tests/oldest.py > $(VENV)-oldest/bounds.txt
+	PIP_CONSTRAINT=$(abspath $(VENV)-oldest/bounds.txt) \
+	PIP_BUILD_CONSTRAINT=$(abspath $(VENV)-oldest/bounds.txt) \
+		$(VENV)-oldest/bin/pip install --disable-pip-version-check --quiet -e '$<[test]'
+	cd $< && ../bin/$(PYTEST) -m 'not deep' -W default::DeprecationWarning
+
+test-newest: $(VENV)-newest/source
+	$(VENV)-newest/bin/pip install --disable-pip-version-check --quiet -e '$<[test]'
+	$(VENV)-newest/bin/pip install --disable-pip-version-check --quiet --pre --upgrade numpy
+	cd $< && ../bin/$(PYTEST) -m 'not deep'
 
 # Ends with the tables of docs/benchmarks.md.
 bench: $(VENV)/.rivals
@@ -104,11 +144,21 @@ release-check:
 	$(MAKE) wheel
 
 clean:
-	rm -rf build dist $(VENV) $(VENV)-debug $(VENV)-wheel annealvi.egg-info \
+	rm -rf build dist $(VENV) $(VENV)-debug $(VENV)-wheel $(VENV)-sanitize $(VENV)-oldest \
+		$(VENV)-newest annealvi.egg-info \
 		annealvi/_kernels/*.so
 
 $(VENV)/bin/pip:
 	$(PYTHON) -m venv $(VENV)
+
+# A new environment each time, and a copy of this folder without anything built.
+.PHONY: $(VENV)-oldest/source $(VENV)-newest/source
+$(VENV)-oldest/source $(VENV)-newest/source: %/source:
+	rm -rf $*
+	$(PYTHON) -m venv $*
+	mkdir $@
+	tar --exclude='./$(VENV)*' --exclude=./.git --exclude=./build --exclude='*.so' -cf - . \
+		| tar -xf - -C $@
 
 # One stamp for each extra; the package is installed in place, so that commands run
 # from this folder find the compiled kernels.
@@ -142,4 +192,10 @@ $(VENV)/.lint: $(VENV)/.test
 $(VENV)-debug/.test: $(SOURCES) $(shell find annealvi -name "*.py")
 	$(PYTHON) -m venv $(VENV)-debug
 	ANNEALVI_DEBUG=1 $(VENV)-debug/bin/pip install --disable-pip-version-check --quiet '.[test]'
+	touch $@
+
+# The same with sanitizers.
+$(VENV)-sanitize/.test: $(SOURCES) $(shell find annealvi -name "*.py")
+	$(PYTHON) -m venv $(VENV)-sanitize
+	ANNEALVI_SANITIZE=1 $(VENV)-sanitize/bin/pip install --disable-pip-version-check --quiet '.[test]'
 	touch $@

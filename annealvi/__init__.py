@@ -3,6 +3,7 @@
 from annealvi._version import __version__
 from annealvi.lda import TemperedLDA
 from annealvi.mixtures import TemperedFMM, TemperedGaussianMixture
+from annealvi.storage import load, save
 from annealvi.temperature import Annealed, Fixed, LocalVariational, Proximity, Variational
 
 __all__ = [
@@ -15,4 +16,6 @@ __all__ = [
     "TemperedLDA",
     "Variational",
     "__version__",
+    "load",
+    "save",
 ]

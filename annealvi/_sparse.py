@@ -78,8 +78,11 @@ def check_matrix(
         X = check_array(X, accept_sparse="csr", dtype=dtype, order=order, input_name=name)
     else:
         X = validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype=dtype, order=order)
-    if sparse.issparse(X) and not X.has_canonical_format:
+    if not X.dtype.isnative:  # scikit-learn converts all but those of a DataFrame
+        X = X.astype(X.dtype.newbyteorder("="))
+    if sparse.issparse(X) and not _in_order(X):
         X = X.copy()
+        X.has_canonical_format = X.has_sorted_indices = False
         X.sum_duplicates()
         assert_all_finite(X.data, input_name=name)
     return X
@@ -94,9 +97,7 @@ def check_csr(X: Any, **options: Any) -> sparse.csr_matrix:
 def sound_csr(X: Any, name: str = "X") -> sparse.csr_matrix:
     """Return a sparse matrix as a CSR matrix that SciPy may read, whatever was done to X.
 
-    The result is a new object around arrays that were checked.  So what SciPy has noted at X,
-    such as that its indices are sorted, does not matter.  Entries may come in any order and
-    more than once.
+    Its entries may come in any order and more than once.
 
     Parameters
     ----------
@@ -108,7 +109,7 @@ def sound_csr(X: Any, name: str = "X") -> sparse.csr_matrix:
     Returns
     -------
     csr_matrix
-        It shares memory with X if nothing had to be converted.
+        X itself, if nothing had to be converted.
 
     Raises
     ------
@@ -135,11 +136,23 @@ def sound_csr(X: Any, name: str = "X") -> sparse.csr_matrix:
     return _READERS[X.format](X, (int(shape[0]), int(shape[1])), name)
 
 
+def _in_order(X: sparse.csr_matrix) -> bool:
+    """Whether the columns of each row rise; SciPy only notes whether they did."""
+    n_entries = len(X.indices)
+    ascending = X.indices[1:] > X.indices[:-1]
+    ends = X.indptr[1:-1]
+    ascending[ends[(ends > 0) & (ends < n_entries)] - 1] = True
+    return bool(ascending.all())
+
+
 # ------------------------------------------------------------------------------- formats
 
 
 def _from_csr(X: Any, shape: tuple[int, int], name: str) -> sparse.csr_matrix:
     data, indices, indptr = _compressed(X, shape, name)
+    unchanged = data is X.data and indices is X.indices and indptr is X.indptr
+    if unchanged and type(X) is sparse.csr_matrix:
+        return X
     # not from the three arrays: SciPy would look through int64 indices for whether int32 will do
     result = sparse.csr_matrix(shape)
     result.data, result.indices, result.indptr = data, indices, indptr
@@ -259,7 +272,7 @@ def _compressed(
             f"more than its rows (CSC: columns). Got {len(indptr)}."
         )
     falls = indptr[1:] < indptr[:-1]  # compared, because differences wrap
-    if indptr[0] != 0 or np.any(falls):
+    if indptr[0] != 0 or falls.any():
         found = f"{indptr[0]} at its beginning"
         if indptr[0] == 0:
             place = int(np.argmax(falls))
@@ -275,7 +288,8 @@ def _compressed(
             f"at least {n_entries}, where its indptr array ends. "
             f"Got {len(indices)} and {len(data)}."
         )
-    data, indices = data[:n_entries], indices[:n_entries]
+    if len(indices) > n_entries:
+        data, indices = data[:n_entries], indices[:n_entries]
     _check_range(indices, "indices array", limit, name)
     common = np.int64 if max(indices.itemsize, indptr.itemsize) > 4 else np.int32
     return data, indices.astype(common, copy=False), indptr.astype(common, copy=False)
@@ -336,6 +350,8 @@ def _numbers(array: NDArray, what: str, name: str) -> NDArray:
 
 def _plain(array: NDArray) -> NDArray:
     """The array itself, or a copy that is contiguous, aligned and in native byte order."""
+    if type(array) is np.ndarray and array.flags.carray and array.dtype.isnative:
+        return array
     return np.require(array, array.dtype.newbyteorder("="), ["C", "A", "E"])
 
 

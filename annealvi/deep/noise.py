@@ -7,6 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from annealvi.deep.files import load_generator
+from annealvi.files import Node
+
 
 class Noise:
     """A stream of random numbers, drawn on the CPU and moved to the device of the fit.
@@ -63,6 +66,16 @@ class Noise:
     def restore(self, state: Tensor) -> None:
         """Continue from a state that :meth:`state` returned."""
         self._generator.set_state(state)
+
+    def load(self, node: Node, name: str) -> None:
+        """Continue from a state in a file.
+
+        Parameters
+        ----------
+        node : Node
+        name : str
+        """
+        load_generator(self._generator, node, name)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"device": self.device, "state": self.state()}

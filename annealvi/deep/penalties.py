@@ -21,13 +21,16 @@ from collections.abc import Iterable
 from numbers import Real
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from torch import Tensor, nn
 from torch.distributions import Bernoulli, Distribution, Independent, Poisson, kl_divergence
 from torch.nn.functional import softplus
 
+from annealvi._validation import Interval
+from annealvi.files import Node
 from annealvi.proximity.penalty import MAGNITUDES
 
 STATISTICS = ("entropy", "kl", "mean_variance", "orthogonal")
@@ -192,10 +195,24 @@ class RunningPenalty(nn.Module):
         """Return the moving average, or the value itself if there is none yet."""
         if self._sum is None:
             return value.detach()
+        if self._sum.shape != value.shape:
+            raise ValueError(
+                f"The file is damaged: the average of a proximity statistic has shape "
+                f"{tuple(self._sum.shape)}, the statistic {tuple(value.shape)}."
+            )
         return (self._sum / self._weight).to(value)
 
     def get_extra_state(self) -> dict[str, Any]:
         return {"first": self._first, "sum": self._sum, "weight": self._weight}
+
+    def checked_extra_state(self, node: Node) -> dict[str, Any]:
+        """Return the memory of a penalty from a file; its length is checked when it is used."""
+        total = None
+        if not node.is_none("sum"):
+            total = torch.from_numpy(node.array("sum", (None,), np.float64).copy())
+        first = None if node.is_none("first") else node.number("first", 0.0)
+        weight = node.number("weight", 0.0 if total is None else 1.0)
+        return {"first": first, "sum": total, "weight": weight}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
         if not self._given:  # a magnitude given to the fit that continues has priority

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
-import os
-import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,12 +16,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from annealvi.deep.files import (
+    array_of,
+    load_network,
+    load_optimiser,
+    network_tree,
+    optimiser_tree,
+)
 from annealvi.deep.noise import Noise
 from annealvi.exceptions import DivergenceError
+from annealvi.files import Node
 from annealvi.inference import Monitor
 
-#: Version of the layout of a saved state.
-FORMAT = 1
 #: The history of a whole fit has about this many records.
 RECORDS = 1000
 
@@ -176,45 +180,47 @@ class Training:
 
     # ------------------------------------------------------------------- state
 
-    def state(self) -> dict[str, Any]:
-        """Return everything needed to continue, as tensors, numbers and strings only."""
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that is needed to continue, as a tree; see :mod:`annealvi.files`."""
         return {
-            "module": self.module.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
-            "noise": self.noise.state(),
-            "order": self._order,
+            "module": network_tree(self.module),
+            "optimiser": optimiser_tree(self.optimiser),
+            "noise": array_of(self.noise.state()),
+            "n_rows": self.n_rows,
+            "batch_size": self.batch_size,
+            "order": array_of(self._order),
             "position": self._position,
-            "sum": (self._sum, self._count),
-            "monitor": dict(vars(self.monitor)),
+            "sum": self._sum,
+            "count": self._count,
+            "monitor": self.monitor.state_dict(),
         }
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, node: Node) -> None:
         """Continue from a state of the same architecture, with the step size of this training.
 
         Parameters
         ----------
-        state : mapping
-            A state that :meth:`state` returned.
+        node : Node
+            What :meth:`state_dict` returned, from a file.
 
         Raises
         ------
         ValueError
-            If the state comes from a fit of another number of data.
+            If it is no such state.
         """
-        if len(state["order"]) not in (0, self.n_rows or 0):
-            raise ValueError(
-                f"The saved state is of a fit of {len(state['order'])} data, X has {self.n_rows}: "
-                "a fit can only be continued with the data that it began with."
-            )
-        self.module.load_state_dict(state["module"])
-        rates = [group["lr"] for group in self.optimiser.param_groups]
-        self.optimiser.load_state_dict(state["optimiser"])
-        for group, rate in zip(self.optimiser.param_groups, rates, strict=True):
-            group["lr"] = rate  # a lower rate can rescue a fit that diverged
-        self.noise.restore(state["noise"])
-        self._order, self._position = state["order"], state["position"]
-        self._sum, self._count = state["sum"]
-        vars(self.monitor).update(state["monitor"])
+        order = node.array("order", (None,), np.int64)
+        if len(order) not in (0, self.n_rows or 0) or not np.array_equal(
+            np.sort(order), np.arange(len(order))
+        ):
+            raise node.error("order", "each number of a datum once", order)
+        load_network(self.module, node.node("module"))
+        load_optimiser(self.optimiser, node.node("optimiser"))
+        self.noise.load(node, "noise")
+        self._order = torch.from_numpy(order.copy())
+        self._position = node.integer("position", 0, len(order))
+        self._sum = node.number("sum", finite=False)
+        self._count = node.integer("count")
+        self.monitor.load_state_dict(node.node("monitor"))
 
 
 def _copy(sources: Sequence[Tensor], targets: Sequence[Tensor]) -> None:
@@ -257,66 +263,3 @@ def as_device(device: Any, owner: str) -> torch.device:
             f"{torch.cuda.device_count()} CUDA devices. Use device='cpu'."
         )
     return found
-
-
-def write_state(path: str | os.PathLike, header: Mapping[str, Any], training: Training) -> None:
-    """Save a training, with the estimator and the architecture it belongs to.
-
-    Parameters
-    ----------
-    path : path
-    header : mapping
-        ``estimator``, its name, and ``architecture``, a dict of numbers, strings and lists.
-    training : Training
-    """
-    state = _plain({"format": FORMAT, **header, "training": training.state()})
-    partial = f"{os.fspath(path)}.partial"  # the old file stays intact if this is interrupted
-    torch.save(state, partial)
-    os.replace(partial, path)
-
-
-def _plain(value: Any) -> Any:
-    """Turn NumPy's numbers into Python's; parameters and records may be NumPy's."""
-    if isinstance(value, dict):
-        return {name: _plain(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(map(_plain, value))
-    return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
-
-
-def read_state(path: str | os.PathLike, header: Mapping[str, Any]) -> dict[str, Any]:
-    """Load a file written by :func:`write_state`, if it has the same architecture.
-
-    Parameters
-    ----------
-    path : path
-    header : mapping
-        Estimator and architecture of the fit that is to be continued.
-
-    Raises
-    ------
-    ValueError
-        If the file is not a saved state, or is a state of another estimator or architecture.
-        The message names the first difference.
-    """
-    try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
-        # PyTorch's own message suggests to load the file unsafely
-        raise ValueError(f"{os.fspath(path)!r} is not a saved state of annealvi.") from error
-    if not isinstance(state, dict) or state.get("format") != FORMAT or "training" not in state:
-        raise ValueError(f"{os.fspath(path)!r} is not a saved state of this version of annealvi.")
-    if state["estimator"] != header["estimator"]:
-        raise ValueError(
-            f"{os.fspath(path)!r} is the state of a {state['estimator']}, not of a "
-            f"{header['estimator']}."
-        )
-    theirs, ours = state["architecture"], header["architecture"]
-    for name in dict.fromkeys([*ours, *theirs]):
-        if theirs.get(name) != ours.get(name):
-            raise ValueError(
-                f"{os.fspath(path)!r} is the state of another architecture: it has "
-                f"{name}={theirs.get(name)!r}, this {header['estimator']} has "
-                f"{name}={ours.get(name)!r}."
-            )
-    return state["training"]

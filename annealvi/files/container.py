@@ -51,7 +51,7 @@ def write(path: str | os.PathLike, kind: str, tree: Mapping[str, Any]) -> None:
         What the file is, such as ``"estimator"``; `read` asks for it.
     tree : dict
         None, bool, int, float, str, arrays, lists and dicts of these.  Scalars of NumPy become
-        Python's.
+        Python's.  Arrays keep their order, C or Fortran.
 
     Raises
     ------
@@ -137,10 +137,12 @@ def _flatten(value: Any, way: str, tensors: dict[str, NDArray]) -> Any:
             raise TypeError(
                 f"{way!r} cannot be written: arrays of {value.dtype} are not supported."
             )
-        name = way or "array"
-        tensors[name] = np.ascontiguousarray(value, value.dtype.newbyteorder("=")).reshape(
-            value.shape
-        )
+        name, native = way or "array", value.dtype.newbyteorder("=")
+        if value.flags.f_contiguous and not value.flags.c_contiguous:
+            # the order matters: products of matrices round differently
+            tensors[name] = np.ascontiguousarray(value.T, native)
+            return {"$": {"transposed": name}}
+        tensors[name] = np.ascontiguousarray(value, native).reshape(value.shape)
         return {"$": {"array": name}}
     if isinstance(value, np.generic):
         value = value.item()
@@ -187,6 +189,9 @@ def _unflatten(value: Any, tensors: Mapping[str, NDArray]) -> Any:
         way = marked.get("array")
         if isinstance(way, str) and way in tensors:
             return tensors[way]
+        way = marked.get("transposed")
+        if isinstance(way, str) and way in tensors:
+            return tensors[way].T
         way = marked.get("strings")
         if isinstance(way, str) and {f"{way}.text", f"{way}.ends"} <= tensors.keys():
             return _unflatten_strings(tensors[f"{way}.text"], tensors[f"{way}.ends"])

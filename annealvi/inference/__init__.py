@@ -3,10 +3,23 @@
 from annealvi.inference.algorithm import (
     LinearDecay,
     Monitor,
+    Position,
     RobbinsMonro,
     full_step,
     optimise,
 )
-from annealvi.inference.restarts import fit_starts
+from annealvi.inference.callbacks import Callbacks, during_fit
+from annealvi.inference.restarts import Progress, fit_starts
 
-__all__ = ["LinearDecay", "Monitor", "RobbinsMonro", "fit_starts", "full_step", "optimise"]
+__all__ = [
+    "Callbacks",
+    "LinearDecay",
+    "Monitor",
+    "Position",
+    "Progress",
+    "RobbinsMonro",
+    "during_fit",
+    "fit_starts",
+    "full_step",
+    "optimise",
+]

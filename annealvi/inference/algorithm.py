@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
 from annealvi._threads import shallow
+from annealvi.files import Node
 from annealvi.model import Batch, Model
 from annealvi.temperature.base import Temperature
 
@@ -160,6 +162,95 @@ class Monitor:
         history["step"] = history["step"].astype(int)
         return history
 
+    def state_dict(self) -> dict[str, Any]:
+        """The progress as a tree for a file; records are arrays, with whether each value is there.
+
+        Raises
+        ------
+        TypeError
+            If a value that was recorded is no number.
+        """
+        names = list(dict.fromkeys(name for record in self._records for name in record))
+        shape = len(self._records), len(names)
+        values, there = np.full(shape, np.nan), np.zeros(shape, dtype=bool)
+        for i, record in enumerate(self._records):
+            for name, value in record.items():
+                try:
+                    number = np.nan if value is None else float(value)
+                except (TypeError, ValueError) as error:
+                    raise TypeError(
+                        f"The record {name!r} cannot be written to a file: it must be a number. "
+                        f"Got {value!r}."
+                    ) from error
+                column = names.index(name)
+                values[i, column], there[i, column] = number, True
+        return {
+            "step": self.step,
+            "passes": self.passes,
+            "last_advance": self.last_advance,
+            "temperature": self.temperature,
+            "seconds": self.seconds,
+            "temperature_path": np.array(self.temperature_path, dtype=np.float64),
+            "names": names,
+            "values": values,
+            "there": there,
+        }
+
+    def load_state_dict(self, node: Node) -> None:
+        """Take over the progress of a fit.
+
+        Parameters
+        ----------
+        node : Node
+            What :meth:`state_dict` returned, from a file.
+        """
+        self.step = node.integer("step")
+        self.passes = node.number("passes", 0.0)
+        self.last_advance = node.number("last_advance", 0.0)
+        self.temperature = node.number("temperature", 0.0)
+        self.seconds = node.number("seconds", 0.0)
+        path = node.array("temperature_path", (None,), np.float64, positive=True)
+        self.temperature_path = path.tolist()
+        names = node.items("names")
+        if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+            raise node.error("names", "a list of different strings", names)
+        values = node.array("values", (None, len(names)), np.float64, finite=False)
+        there = node.array("there", values.shape, bool)
+        self._records = [
+            {name: row[i] for i, name in enumerate(names) if seen[i]}
+            for row, seen in zip(values.tolist(), there.tolist(), strict=True)
+        ]
+        for record in self._records:
+            # the user may have set `n_batch_iter_` back
+            if not record.keys() >= set(self.FIELDS) or not 0 <= record["step"] <= 2**53:
+                raise node.error("values", "records of steps that were made", values)
+            record["step"] = int(record["step"])
+
+
+@dataclass
+class Position:
+    """Where a fit is in its passes over the data.
+
+    Parameters
+    ----------
+    n_passes : int
+        Number of passes that have ended.
+    n_batches : int
+        Number of minibatches done of the pass under way.
+    """
+
+    n_passes: int = 0
+    n_batches: int = 0
+
+    def state_dict(self) -> dict[str, int]:
+        """Return the position as a tree, see :mod:`annealvi.files`."""
+        return {"n_passes": self.n_passes, "n_batches": self.n_batches}
+
+    def load_state_dict(self, node: Node, n_passes: int, n_batches: int) -> None:
+        """Take over a position in a fit of so many passes of so many minibatches."""
+        self.n_passes = node.integer("n_passes", 0, n_passes)
+        self.n_batches = node.integer("n_batches", 0, n_batches)
+
 
 def optimise(
     model: Model,
@@ -174,6 +265,7 @@ def optimise(
     step_size: Callable[[int], float] = full_step,
     on_step: Callable[[], None] | None = None,
     after_pass: Callable[[int], bool] | None = None,
+    position: Position | None = None,
     changing: AbstractContextManager[Any] | None = None,
 ) -> None:
     """Fit the global variables of a model to data, in place.
@@ -200,15 +292,19 @@ def optimise(
         Called after each step; it raises ``StopIteration`` to end the fit.
     after_pass : callable, optional
         Called with the index of each finished pass; it returns True to end the fit.
+    position : Position, optional
+        Where the fit begins, by default at its beginning.  It is kept up to date: `on_step`
+        finds the step just made counted in it.
     changing : context manager, optional
         Entered while the global variables, the temperature and the monitor change.  Other
         threads may look at them only under the same lock.
     """
-    changing = nullcontext() if changing is None else changing
     batch_size = n_samples if batch_size is None else batch_size
     population = n_samples if population is None else population
-    for index in range(n_passes):
-        for rows in gen_batches(n_samples, batch_size):
+    position = Position() if position is None else position
+    changing = nullcontext() if changing is None else changing
+    for index in range(position.n_passes, n_passes):
+        for rows in islice(gen_batches(n_samples, batch_size), position.n_batches, None):
             n_rows = rows.stop - rows.start
             with monitor.clock():
                 tempering = temperature.tempering(monitor.step)
@@ -219,7 +315,9 @@ def optimise(
                     model.global_step(local.statistics, rho, population / n_rows, tempering)
                     temperature.observe(local, population / n_rows)
                 inverse = tempering.inverse if local.inverse is None else local.inverse
+                del local  # its statistics may take as much memory as the global variables
                 monitor.advance(n_rows / population, float(1.0 / np.mean(inverse)))
+                position.n_batches += 1
             if on_step is not None:
                 try:
                     on_step()
@@ -227,3 +325,4 @@ def optimise(
                     return
         if after_pass is not None and after_pass(index):
             return
+        position.n_passes, position.n_batches = index + 1, 0

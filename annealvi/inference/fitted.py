@@ -3,23 +3,80 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Self
+import os
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from annealvi._threads import shallow
+from annealvi._threads import shallow, writing
+from annealvi.inference.callbacks import Callbacks
 from annealvi.temperature.variational import Variational
+from annealvi.versions import Versioned
 
 
-class Fitted:
+class Writable(Protocol):
+    """A fit under way, which can be written to a file."""
+
+    def write(self, path: str | os.PathLike) -> None:
+        """Write all that is needed to resume the fit."""
+
+
+class Fitted(Versioned):
     """The fitted attributes that follow from a state, which `fit` leaves in ``_state``.
 
-    A state has a ``monitor``, and a planned ``temperature`` with what it has learned.  A method
-    that reads it takes it once, because another thread may replace it by that of a new fit.
+    A state has a ``monitor``, and a planned ``temperature`` with what it has learned.  While
+    `fit` runs, ``_progress`` is what :meth:`save_state` writes.
+
+    A method that reads the state takes it once, because another thread may replace it by that
+    of a new fit.
     """
 
+    callback: Any  # the estimator's parameter
     _state: Any
+    _progress: Writable
+
+    def save_state(self, path: str | os.PathLike) -> None:
+        """Write a checkpoint of the fit under way; call it in a callback.
+
+        ``fit(X, resume=path)`` of an estimator with the same parameters, on the same X, goes on
+        from there.  It ends with the same result as a fit that was never stopped, to the last
+        bit.  :class:`annealvi.checkpoint.Checkpoint` calls this method from time to time.
+
+        Parameters
+        ----------
+        path : path
+            The file to write.  An existing file is replaced only once the new one is complete.
+
+        Raises
+        ------
+        ValueError
+            If no `fit` is under way: :func:`annealvi.save` writes a fitted estimator.
+        TypeError
+            If a parameter cannot be written to a file.
+        """
+        with writing(self):  # in a callback it has the lock
+            progress: Writable | None = vars(self).get("_progress")
+            if progress is None:
+                raise ValueError(
+                    f"'save_state' of {type(self).__name__} writes a checkpoint of a fit under "
+                    "way: call it in a callback of `fit`. A fitted estimator is written by "
+                    "annealvi.save."
+                )
+            progress.write(path)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        state.pop("_progress", None)
+        return state
+
+    def __copy__(self) -> Self:
+        """A copy with the same parameters, which goes on from the fit for itself."""
+        copied = shallow(self)
+        vars(copied).pop("_progress", None)
+        if "_state" in vars(copied):
+            copied._state = copy.copy(copied._state)
+        return copied
 
     @property
     def temperature_(self) -> float:
@@ -44,12 +101,9 @@ class Fitted:
     def __sklearn_is_fitted__(self) -> bool:
         return "_state" in vars(self)
 
-    def __copy__(self) -> Self:
-        """A copy with the same parameters, which goes on from the fit for itself."""
-        copied = shallow(self)
-        if "_state" in vars(copied):
-            copied._state = copy.copy(copied._state)
-        return copied
+    def _callbacks(self) -> Callbacks | None:
+        """The user's callbacks, with the estimator as their first argument."""
+        return Callbacks.of(self.callback, self)
 
     def _fitted(self) -> Any:
         """The state of a fitted estimator; hasattr of an unfitted one must be false."""

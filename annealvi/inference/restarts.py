@@ -6,6 +6,7 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 
@@ -48,12 +49,53 @@ R = TypeVar("R", bound=Run)
 Start = Callable[[threading.Event], R]
 
 
+class Best(Generic[R]):
+    """Keeps the best run it has seen.
+
+    Attributes
+    ----------
+    run : Run or None
+    number : int
+        Number of its start, from 0.
+    """
+
+    def __init__(self) -> None:
+        self.run: R | None = None
+        self.number = 0
+        self._goodness = -math.inf
+
+    def show(self, run: R, number: int) -> None:
+        goodness = -math.inf if math.isnan(run.goodness) else run.goodness
+        if self.run is None or (goodness, -number) > (self._goodness, -self.number):
+            self.run, self.number, self._goodness = run, number, goodness
+
+
+@dataclass
+class Progress(Generic[R]):
+    """How far starts are that run one after another.
+
+    Parameters
+    ----------
+    scores : list of float
+        Scores of the starts that have ended, in their order.
+    best : Best
+        The best of these.
+    run : Run or None
+        The run under way.  Its start is the one after those that have ended.
+    """
+
+    scores: list[float] = field(default_factory=list)
+    best: Best[R] = field(default_factory=Best)
+    run: R | None = None
+
+
 def fit_starts(
     starts: Sequence[Start[R]],
     *,
     n_workers: int,
     salvage: Callable[[R], None],
     on_begin: Callable[[R], None] | None = None,
+    progress: Progress[R] | None = None,
 ) -> tuple[R, list[float]]:
     """Fit from each starting point and choose the best.
 
@@ -71,6 +113,9 @@ def fit_starts(
         errors nothing is kept.
     on_begin : callable, optional
         Called with each run before it is fitted; only used with one worker.
+    progress : Progress, optional
+        Where the fit begins, by default before the first start; only used with one worker.  It
+        is kept up to date.
 
     Returns
     -------
@@ -80,34 +125,22 @@ def fit_starts(
         Scores of all starts that were made, in their order.
     """
     if n_workers == 1 or len(starts) == 1:
-        return _in_turn(starts, salvage, on_begin)
+        return _in_turn(starts, salvage, on_begin, Progress() if progress is None else progress)
     return _side_by_side(starts, salvage, n_workers)
-
-
-class _Best(Generic[R]):
-    """Keeps the best run it has seen."""
-
-    def __init__(self) -> None:
-        self.run: R | None = None
-        self._key = (-math.inf, 0)
-
-    def show(self, run: R, number: int) -> None:
-        goodness = -math.inf if math.isnan(run.goodness) else run.goodness
-        if self.run is None or (goodness, -number) > self._key:
-            self.run, self._key = run, (goodness, -number)
 
 
 def _in_turn(
     starts: Sequence[Start[R]],
     salvage: Callable[[R], None],
     on_begin: Callable[[R], None] | None,
+    progress: Progress[R],
 ) -> tuple[R, list[float]]:
-    best: _Best[R] = _Best()
-    scores = []
-    for number, start in enumerate(starts):
-        run = None
+    best, scores = progress.best, progress.scores
+    for number in range(len(scores), len(starts)):
+        run = progress.run
         try:
-            run = start(threading.Event())
+            if run is None:
+                run = progress.run = starts[number](threading.Event())
             if on_begin is not None:
                 on_begin(run)
             run.go()
@@ -120,6 +153,7 @@ def _in_turn(
             raise
         scores.append(run.score)
         best.show(run, number)
+        progress.run = None
         if run.stopped:
             break
     assert best.run is not None
@@ -138,7 +172,7 @@ def _side_by_side(
     halt = threading.Event()
     working: set[int] = set()
     unfinished: dict[int, R] = {}
-    best: _Best[R] = _Best()
+    best: Best[R] = Best()
 
     def fit(number: int) -> float:
         run = starts[number](halt)

@@ -1,4 +1,4 @@
-"""How unusual documents are: the temperature that each would choose."""
+"""How unusual documents are, as the temperature that each would choose."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from scipy import sparse
 from scipy.special import softmax
 from sklearn.utils import gen_batches
 
-from annealvi.lda.state import LDAState, some_documents
+from annealvi.lda.results import some_documents
+from annealvi.lda.state import LDAState
 from annealvi.temperature.local import SCORE_GRID
 
 #: Number of documents scored at a time.
@@ -31,10 +32,9 @@ def document_temperatures(
     gamma : ndarray of shape (n_samples, K), optional
         Inferred if not given.
     n_threads : int, optional
-        Default: that of the fit.
     """
-    sample = state.results.sample
-    corpus = _mean_log_partition(state, some_documents(X) if sample is None else sample, n_threads)
+    sample = some_documents(X) if state.results.sample is None else state.results.sample
+    corpus = _mean_log_partition(state, sample, n_threads)
     temperatures = np.empty(X.shape[0])
     for rows in gen_batches(X.shape[0], SCORE_BLOCK):
         some = X[rows]

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+import os
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import validate_parameter_constraints
 
 from annealvi._threads import shallow, writing
-from annealvi._validation import n_threads, unchanged_on_error
+from annealvi._validation import check_flag, n_threads, unchanged_on_error
 from annealvi.inference import Monitor
 from annealvi.lda.defaults import CONSTRAINTS
-from annealvi.lda.fit import fit_best
-from annealvi.lda.fitted import FittedLDA, check_counts
+from annealvi.lda.fitted import FittedLDA
 from annealvi.lda.state import LDAState
 from annealvi.lda.stream import fit_portion, prepare_portion
+from annealvi.lda.words import check_words
 from annealvi.temperature import Temperature
 
 
@@ -172,12 +173,13 @@ class TemperedLDA(FittedLDA):
         With `validation_fraction`, `fit` stops when the score has not improved by 0.001 nats
         per word within this many passes.  While T is still falling, scores are recorded but
         do not stop the fit.
-    callback : callable, default=None
+    callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each step.  The estimator can be used
         there, with what it has learned so far.  ``monitor`` has ``step``, ``passes``,
         ``temperature``, ``seconds``, and ``record(name=value)``, which writes a value into
         `history_`.  Raise ``StopIteration`` to end the fit, including the remaining starts.
-        Parameters that are set there take effect at the next fit.
+        Parameters that are set there take effect at the next fit.  A
+        :class:`annealvi.checkpoint.Checkpoint` writes the fit to a file, to be resumed.
 
     The documents' local step
 
@@ -334,7 +336,7 @@ class TemperedLDA(FittedLDA):
         n_init: int = 1,
         validation_fraction: float | None = None,
         patience: int = 3,
-        callback: Callable[[Any, Monitor], None] | None = None,
+        callback: Callable[[Any, Monitor], None] | Sequence[Callable] | None = None,
     ) -> None:
         self.n_components = n_components
         self.doc_topic_prior = doc_topic_prior
@@ -366,7 +368,7 @@ class TemperedLDA(FittedLDA):
     # ----------------------------------------------------------------- fitting
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, resume: str | os.PathLike | None = None) -> Self:
         """Learn topics from documents.
 
         After a KeyboardInterrupt or an error of the callback, which is raised again, the
@@ -380,6 +382,9 @@ class TemperedLDA(FittedLDA):
             Word counts of the documents; non-negative, not necessarily integers.
         y : Ignored
             Present for API consistency.
+        resume : path, optional
+            A checkpoint of a fit to the same X with the same parameters, written by
+            :class:`annealvi.checkpoint.Checkpoint` or `save_state`: the fit goes on from there.
 
         Returns
         -------
@@ -388,7 +393,8 @@ class TemperedLDA(FittedLDA):
         Raises
         ------
         ValueError
-            If X or a parameter is out of range.  The estimator is then unchanged.
+            If X or a parameter is out of range, or other than in the checkpoint.  The estimator
+            is then unchanged.
 
         Warns
         -----
@@ -396,7 +402,7 @@ class TemperedLDA(FittedLDA):
             If there is a stopping test (`evaluate_every`, `validation_fraction`), and the
             fit was still improving when `max_iter` ended it.
         """
-        self._fit(X)
+        self._fit(X, resume=resume)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -426,25 +432,31 @@ class TemperedLDA(FittedLDA):
         Raises
         ------
         ValueError
-            If X or a parameter is out of range.  The estimator is then unchanged.
+            If X or a parameter is out of range.  The estimator is then unchanged.  So it is
+            after any other error in the first step of the portion.
         """
         with writing(self):
-            settings, threads = self._resolved(), n_threads(self.n_jobs)
-            owner, first = type(self).__name__, not self.__sklearn_is_fitted__()
-            with unchanged_on_error(self):
+            first, owner = not self.__sklearn_is_fitted__(), type(self).__name__
+            if not first:  # scikit-learn checks parameters only at the first call
+                validate_parameter_constraints(self._parameter_constraints, vars(self), owner)
+            settings, callbacks = self._resolved(), self._callbacks()
+            threads = n_threads(self.n_jobs)
+            with unchanged_on_error(self) as commit:
                 if first:
                     columns = shallow(self)  # which other threads do not see
-                    X = check_counts(columns, X, "partial_fit", reset=True)
+                    X = check_words(columns, X, "partial_fit", reset=True)
                     rng = check_random_state(self.random_state)
-                    state = LDAState.begin(owner, X, self.n_components, settings, rng, threads)
+                    K = int(self.n_components)  # it may be a small integer of NumPy's, or a bool
+                    state = LDAState.begin(owner, X, K, settings, rng, threads)
                 else:
                     state = self._state
                     X = self._check_X(X, "partial_fit", state)
                 wanted = settings.wanted_temperature(owner)
-                prepare_portion(state, X, settings, self.total_samples, wanted, threads)
+                population = float(self.total_samples)
+                prepare_portion(state, X, settings, population, wanted, threads)
                 if first:
                     self._show(columns, _state=state)
-            fit_portion(state, X, settings, self.total_samples, self._callback())
+                fit_portion(state, X, settings, population, callbacks, commit)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -462,32 +474,7 @@ class TemperedLDA(FittedLDA):
         -------
         ndarray of shape (n_samples, n_components)
         """
+        check_flag(normalize, "normalize", f"{type(self).__name__}.fit_transform")
         gamma = self._fit(X, keep_gamma=True)
         assert gamma is not None
         return self._shares(gamma, normalize)
-
-    # ----------------------------------------------------------------- details
-
-    def _fit(self, X: Any, keep_gamma: bool = False) -> NDArray | None:
-        """Fit from every start and take the best; return gamma if it is to be kept."""
-        with writing(self):
-            with unchanged_on_error(self) as commit:
-                columns = shallow(self)  # which other threads do not see
-                X = check_counts(columns, X, "fit", reset=True)
-                best = fit_best(
-                    type(self).__name__,
-                    vars(self),
-                    X,
-                    keep_gamma=keep_gamma,
-                    n_threads=n_threads(self.n_jobs),
-                    callback=self._callback(),
-                    adopt=lambda state: self._show(columns, _state=state),
-                    commit=commit,
-                )
-            # the warning points to the caller, past the method and scikit-learn's wrapper
-            best.evaluation.warn(stacklevel=4 + keep_gamma)
-            return best.evaluation.gamma
-
-    def _callback(self) -> Callable[[Monitor], None] | None:
-        """The user's callback, with the estimator as its first argument."""
-        return None if self.callback is None else partial(self.callback, self)

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from annealvi.files import Node
 from annealvi.lda.early_stopping import EarlyStopping
-from annealvi.lda.state import LDAState, perplexity_of
+from annealvi.lda.perplexity import perplexity_of
+from annealvi.lda.state import LDAState
 from annealvi.model import Tempering
 from annealvi.temperature import LocalVariational, Variational
 
@@ -113,6 +115,30 @@ class Evaluation:
         self.budget_ended = index + 1 == self.n_passes and not (converged or exhausted)
         return converged or exhausted
 
+    def state_dict(self) -> dict[str, Any]:
+        """Return what the next passes depend on, as a tree; see :mod:`annealvi.files`."""
+        return {
+            "last": self.last,
+            "latest": None if self.latest is None else list(self.latest),
+            "budget_ended": self.budget_ended,
+            "compared": self.compared,
+        }
+
+    def load_state_dict(self, node: Node) -> None:
+        """Take over what :meth:`state_dict` returned.
+
+        Parameters
+        ----------
+        node : Node
+        """
+        self.last = None if node.is_none("last") else node.number("last", finite=False)
+        self.budget_ended = node.boolean("budget_ended")
+        self.compared = node.boolean("compared")
+        self.latest = None
+        if not node.is_none("latest") and self.gamma is None:  # gamma is computed again
+            pair = Node(dict(zip("01", node.items("latest"), strict=False)), "latest")
+            self.latest = (pair.integer("0"), pair.number("1", finite=False))
+
     def warn(self, stacklevel: int) -> None:
         """Warn if `max_iter` ended a fit that was still improving.
 
@@ -151,6 +177,7 @@ class Evaluation:
         state, X = self.state, self.X
         model, temperature, monitor = state.model, state.temperature, state.monitor
         model.topics.catch_up()  # as at the end of the fit
+        model.release_large_buffers()
         elbo, perplexity = self._evaluate()
         monitor.record(elbo=elbo, perplexity=perplexity)
         done = monitor.step

@@ -1,25 +1,26 @@
-"""Fits of TemperedLDA: planning, one run for each start, and the choice of the best."""
+"""Fits of TemperedLDA: their planning, and one run for each start."""
 
 from __future__ import annotations
 
-import copy
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.random import RandomState
 from scipy import sparse
-from sklearn.utils import check_random_state
 
-from annealvi.inference import Monitor, fit_starts
+from annealvi._validation import check_counts
+from annealvi.files import Node
+from annealvi.inference import Monitor, Position
 from annealvi.lda.defaults import Settings, check_steps, is_open, resolve
 from annealvi.lda.document_temperatures import document_temperatures
 from annealvi.lda.early_stopping import EarlyStopping, HeldOutDocuments, hold_out
 from annealvi.lda.evaluation import Evaluation, StoppingTest
-from annealvi.lda.state import LDAState, some_documents
+from annealvi.lda.results import some_documents
+from annealvi.lda.saved import load_state, state_tree
+from annealvi.lda.state import LDAState
 from annealvi.temperature import LocalVariational, Temperature
 
 #: With validation, at most this multiple of the usual number of passes.
@@ -112,6 +113,8 @@ class LDARun:
     ----------
     state : LDAState
     evaluation : Evaluation
+    position : Position
+        Passes and minibatches done.
     score : float
         The validation score or, without one, the perplexity.
     """
@@ -120,6 +123,7 @@ class LDARun:
         self.task, self.halt = task, halt
         self.score, self.goodness = np.nan, -np.inf
         self.stopped = self.in_callback = False
+        self.position = Position()
         X, settings = task.training, task.settings
         n_samples = X.shape[0]
         self.state = state = LDAState.begin(
@@ -153,7 +157,10 @@ class LDARun:
     def go(self) -> None:
         """Fit to the end."""
         state, task, X = self.state, self.task, self.task.training
-        state.model.start_documents(X.shape[0])
+        if self.position == Position():
+            state.model.start_documents(X.shape[0])
+        else:
+            state.take_priors()  # a resumed fit has ended its last step but for this
         try:
             state.make_passes(
                 X,
@@ -163,6 +170,7 @@ class LDARun:
                 step_size=task.step_size,
                 on_step=self._on_step,
                 after_pass=self.evaluation.after_pass,
+                position=self.position,
             )
         finally:
             state.model.topics.catch_up()
@@ -181,6 +189,8 @@ class LDARun:
         n_threads : int
         """
         state, X = self.state, self.task.documents
+        if state.results.bound is not None:
+            return  # a fit that had ended was resumed
         state.model.topics.n_threads = n_threads
         results = state.results
         results.bound = self.evaluation.final()
@@ -188,6 +198,42 @@ class LDARun:
         if isinstance(state.temperature, LocalVariational):
             gamma = self.evaluation.gamma
             results.document_temperatures = document_temperatures(state, X, gamma)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the run after a step or at its end, as a tree; see :mod:`annealvi.files`."""
+        stopping = self._early_stopping
+        return {
+            "state": state_tree(self.state),
+            "gamma": self.state.model.documents.gamma,
+            "position": self.position.state_dict(),
+            "evaluation": self.evaluation.state_dict(),
+            "early_stopping": None if stopping is None else stopping.state_dict(),
+            "score": float(self.score),
+            "goodness": float(self.goodness),
+            "stopped": self.stopped,
+        }
+
+    def load_state_dict(self, node: Node) -> None:
+        """Take over a run of the same task from the same start.
+
+        Parameters
+        ----------
+        node : Node
+            What :meth:`state_dict` returned, from a file.
+        """
+        state, task = self.state, self.task
+        load_state(state, node.node("state"))
+        state.model.documents.gamma = None
+        if not node.is_none("gamma"):
+            shape, dtype = (task.training.shape[0], task.n_topics), state.model.dtype
+            state.model.documents.gamma = node.array("gamma", shape, dtype, positive=True).copy()
+        self.position.load_state_dict(node.node("position"), task.n_passes, task.steps_per_pass)
+        self.evaluation.load_state_dict(node.node("evaluation"))
+        if self._early_stopping is not None:
+            self._early_stopping.load_state_dict(node.node("early_stopping"), state)
+        self.score = node.number("score", finite=False)
+        self.goodness = node.number("goodness", finite=False)
+        self.stopped = node.boolean("stopped")
 
     def _on_step(self) -> None:
         if self.halt.is_set():
@@ -199,98 +245,8 @@ class LDARun:
             self.stopped, self.in_callback = True, False
             raise
         self.in_callback = False
-
-
-def fit_best(
-    owner: str,
-    parameters: Mapping[str, Any],
-    X: sparse.csr_matrix,
-    *,
-    keep_gamma: bool,
-    n_threads: int,
-    callback: Callable[[Monitor], None] | None,
-    adopt: Callable[[LDAState], None],
-    commit: Callable[[], None],
-) -> LDARun:
-    """Fit from every start, and set the estimator's state to the best.
-
-    Starts run in parallel, each in one thread, or one after another if there is a callback.
-
-    Parameters
-    ----------
-    owner : str
-        Name of the estimator, for messages.
-    parameters : mapping
-        The estimator's parameters.
-    X : CSR matrix of shape (n_samples, V)
-    keep_gamma : bool
-        Whether to keep gamma of all documents.
-    n_threads : int
-        Number of threads for all starts together.
-    callback : callable or None
-        Called with the monitor after each step.
-    adopt : callable
-        Sets the estimator's state: to the best start and, with a callback, to each that begins.
-    commit : callable
-        Called when this state must survive a later error.
-
-    Returns
-    -------
-    LDARun
-        The best start.
-
-    Raises
-    ------
-    ValueError
-        If a parameter does not fit the data.
-    """
-    rngs, rng = generators(parameters["random_state"], int(parameters["n_init"]))
-    n_workers = 1 if callback is not None else min(n_threads, len(rngs))
-    task = plan_fit(
-        owner,
-        parameters,
-        X,
-        rng,
-        keep_gamma=keep_gamma,
-        n_threads=n_threads if n_workers == 1 else 1,
-        callback=callback,
-    )
-
-    def show(run: LDARun) -> None:
-        adopt(run.state)
-
-    def salvage(run: LDARun) -> None:
-        show(run)
-        commit()
-
-    best, scores = fit_starts(
-        [partial(LDARun, task, number, own) for number, own in enumerate(rngs)],
-        n_workers=n_workers,
-        salvage=salvage,
-        on_begin=None if callback is None else show,
-    )
-    best.state.results.init_scores = np.array(scores)
-    try:
-        best.conclude(n_threads)
-    finally:
-        salvage(best)
-    return best
-
-
-def generators(random_state: Any, n_starts: int) -> tuple[list[RandomState], RandomState]:
-    """One generator for each start, and one for what is held out.
-
-    Start 1 uses the same random stream as ``n_init=1``.  The others are seeded by a copy of
-    that stream.
-
-    Parameters
-    ----------
-    random_state : int, RandomState or None
-    n_starts : int
-    """
-    own = check_random_state(random_state)
-    seeds = copy.deepcopy(own).randint(np.iinfo(np.int32).max, size=n_starts)
-    return [own, *map(RandomState, seeds[1:])], RandomState(seeds[0])
+        if self.task.callback is not None:  # topics with wrong numbers in them are not kept
+            self.state.model.topics.notice_writes()
 
 
 def plan_fit(
@@ -322,11 +278,18 @@ def plan_fit(
     Raises
     ------
     ValueError
-        If the training or the held-out set would be empty, or `temperature` is not valid.
+        If the training or the held-out set would be empty or have no words, if their counts are
+        too large, or if `temperature` is not valid.
     """
     training, held_out = X, None
     if parameters["validation_fraction"] is not None:
         training, held_out = hold_out(X, float(parameters["validation_fraction"]), rng)
+    # a minibatch, which may be one document, stands for all
+    if not check_counts(training, training.shape[0], "the number of documents"):
+        raise ValueError(
+            "X must have words. Got only zeros for the training documents, "
+            f"n_samples={training.shape[0]}."
+        )
     settings = resolve(parameters, training.shape[0])
     n_passes, n_planned = _count_passes(settings, parameters, training.shape[0])
     return Task(
@@ -334,7 +297,7 @@ def plan_fit(
         documents=X,
         training=training,
         held_out=held_out,
-        n_topics=parameters["n_components"],
+        n_topics=int(parameters["n_components"]),
         settings=settings,
         temperature=settings.wanted_temperature(owner),
         n_passes=n_passes,

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from numbers import Real
+import copy
+import os
+from contextlib import ExitStack
+from functools import partial
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -11,38 +15,33 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, check_non_negative
+from sklearn.utils.validation import check_is_fitted
 
-from annealvi._sparse import check_csr
-from annealvi._threads import writing
-from annealvi._validation import FLOATS, check_topics, n_threads, unchanged_on_error
+from annealvi._threads import shallow, writing
+from annealvi._validation import (
+    FLOATS,
+    as_array,
+    as_float,
+    check_counts,
+    check_flag,
+    check_inverses,
+    check_topics,
+    n_threads,
+    unchanged_on_error,
+)
+from annealvi.files import Node
+from annealvi.inference import during_fit
+from annealvi.inference.checkpoints import Fingerprint
 from annealvi.inference.fitted import Fitted, same_features
 from annealvi.lda.defaults import Settings, resolve
 from annealvi.lda.document_temperatures import document_temperatures
+from annealvi.lda.saved import state_of, state_tree
+from annealvi.lda.starts import fit_best
 from annealvi.lda.state import LDAState
+from annealvi.lda.words import check_words
 from annealvi.metrics.top_words import top_words
 from annealvi.model import Tempering
-
-
-def check_counts(
-    estimator: Any, X: Any, method: str, *, dtype: Any = FLOATS, reset: bool = False
-) -> sparse.csr_matrix:
-    """Check word counts and return them as a canonical CSR matrix.
-
-    Parameters
-    ----------
-    estimator : TemperedLDA
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
-    method : str
-        Its method that got X, for messages.
-    dtype : dtype or tuple of dtypes
-        Allowed ones; others are converted to the first.
-    reset : bool
-        Whether to set the estimator's number and names of features, instead of checking them.
-    """
-    X = check_csr(X, estimator=estimator, reset=reset, dtype=dtype)
-    check_non_negative(X, f"{type(estimator).__name__}.{method}")
-    return X
+from annealvi.models.lda.topics_bound import exp_e_log
 
 
 class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -88,6 +87,8 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             If X or the temperature is out of range, or if the temperature is ``"learned"``
             and that of the fit was not learned.
         """
+        check_is_fitted(self)
+        check_flag(normalize, "normalize", f"{type(self).__name__}.transform")
         state, tempering = self._view(temperature, "transform")
         X = self._check_X(X, "transform", state)
         gamma = state.infer(X, tempering, n_threads=n_threads(self.n_jobs))
@@ -134,8 +135,15 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Returns
         -------
         float
-            Lower is better.
+            Lower is better; infinity if it exceeds the largest float, with a RuntimeWarning.
+
+        Raises
+        ------
+        ValueError
+            If X is out of range, or has no words.
         """
+        check_is_fitted(self)
+        check_flag(sub_sampling, "sub_sampling", f"{type(self).__name__}.perplexity")
         state, _ = self._view()
         return self._perplexity(state, self._check_X(X, "perplexity", state), None, sub_sampling)
 
@@ -195,10 +203,13 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         --------
         annealvi.partition.log_partition
         """
+        check_is_fitted(self)
+        owner = f"{type(self).__name__}.posterior_log_partition"
+        inverses = check_inverses(inverse, "inverse", owner)
         state, _ = self._view()
         X = self._check_X(data, "posterior_log_partition", state)
         return state.model.documents.posterior_log_partition(
-            np.asarray(inverse, dtype=np.float64), X, n_threads=n_threads(self.n_jobs)
+            inverses, X, n_threads=n_threads(self.n_jobs)
         )
 
     def top_words(self, n: int = 10, feature_names: ArrayLike | None = None) -> list[list[Any]]:
@@ -229,7 +240,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     @components_.setter
     def components_(self, value: ArrayLike) -> None:
         with writing(self):
-            self._set_components(np.asarray(value))
+            self._set_components(as_array(value))
 
     def _set_components(self, value: NDArray) -> None:
         owner = type(self).__name__
@@ -263,19 +274,20 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             return
         rng = check_random_state(self.random_state)
         state = LDAState.at_topics(owner, components, settings, rng, threads, dtype)
-        planned = state.plan(wanted, None, self.total_samples / settings.batch_size)
+        planned = state.plan(wanted, None, float(self.total_samples) / settings.batch_size)
         state.follow(wanted, planned)
         self.n_features_in_, self._state = components.shape[1], state
 
     @property
     def exp_dirichlet_component_(self) -> NDArray:
-        return self._fitted().model.topics.copy().exp_e_log()
+        return exp_e_log(self._fitted().model.topics.copy())
 
     @exp_dirichlet_component_.setter
     def exp_dirichlet_component_(self, value: ArrayLike) -> None:
         derived = self.exp_dirichlet_component_
-        value = np.asarray(value)
-        if value.shape != derived.shape or not np.allclose(value, derived, rtol=1e-3, atol=1e-6):
+        value = as_array(value)
+        wrong = value.dtype.kind not in "fiu" or value.shape != derived.shape
+        if wrong or not np.allclose(value, derived, rtol=1e-3, atol=1e-6):
             raise ValueError(
                 f"The 'exp_dirichlet_component_' of {type(self).__name__} follows from "
                 "'components_' as exp(E[log beta]); the array assigned differs from it. Assign "
@@ -307,7 +319,8 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     @random_state_.setter
     def random_state_(self, value: RandomState) -> None:
         with writing(self):
-            self._fitted().model.rng = value
+            state = self._fitted()
+            state.model.rng = None if value is None else check_random_state(value)
 
     @property
     def n_batch_iter_(self) -> int:
@@ -316,7 +329,13 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     @n_batch_iter_.setter
     def n_batch_iter_(self, value: int) -> None:
         with writing(self):
-            self._fitted().monitor.step = value - 1
+            state = self._fitted()
+            if not isinstance(value, Integral) or value < 1:
+                raise ValueError(
+                    f"The 'n_batch_iter_' of {type(self).__name__} must be an int in the range "
+                    f"[1, inf). Got {value!r} instead."
+                )
+            state.monitor.step = int(value) - 1
 
     @property
     def n_iter_(self) -> int:
@@ -345,9 +364,37 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         when = "`fit` with a LocalVariational temperature"
         return self._found(temperatures, "document_temperatures_", when)
 
+    def state_dict(self) -> dict[str, Any]:
+        """Return the fitted state as a tree, for :func:`annealvi.save`."""
+        check_is_fitted(self)
+        return {
+            "feature_names_in": getattr(self, "feature_names_in_", None),
+            "fit": state_tree(copy.copy(self._fitted())),
+        }
+
+    def load_state_dict(self, node: Node) -> None:
+        """Take over a fitted state, for :func:`annealvi.load`.
+
+        Parameters
+        ----------
+        node : Node
+            What :meth:`state_dict` returned, from a file.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, or the state is not one of this class.
+        """
+        self._validate_params()
+        state = state_of(type(self).__name__, node.node("fit"))
+        n_features = state.model.n_features
+        if not node.is_none("feature_names_in"):
+            self.feature_names_in_ = node.strings("feature_names_in", n_features)
+        self._state, self.n_features_in_ = state, n_features
+
     @property
     def _n_features_out(self) -> int:
-        return self._state.model.n_topics
+        return self._fitted().model.n_topics
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -374,14 +421,38 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     def _check_X(self, X: Any, method: str, state: LDAState) -> sparse.csr_matrix:
         """X as a canonical CSR matrix of the dtype of a fit."""
-        X = check_counts(self, X, method, dtype=state.model.dtype)
+        X = check_words(self, X, method, dtype=state.model.dtype)
         return same_features(self, X, state.model.n_features)
+
+    def _fit(
+        self, X: Any, keep_gamma: bool = False, resume: str | os.PathLike | None = None
+    ) -> NDArray | None:
+        """Fit from every start and take the best; return gamma if it is to be kept."""
+        with writing(self), ExitStack() as stack:
+            stack.callback(self.__dict__.pop, "_progress", None)
+            callbacks = self._callbacks()
+            with during_fit(callbacks), unchanged_on_error(self) as commit:
+                columns = shallow(self)  # which other threads do not see
+                X = check_words(columns, X, "fit", reset=True)
+                best = fit_best(
+                    Fingerprint(self, X),
+                    vars(self),
+                    X,
+                    keep_gamma=keep_gamma,
+                    n_threads=n_threads(self.n_jobs),
+                    callback=callbacks,
+                    resume=resume,
+                    follow=partial(setattr, self, "_progress"),
+                    adopt=lambda state: self._show(columns, _state=state),
+                    commit=commit,
+                )
+        return best.evaluation.gamma
 
     def _resolved(self, n_topics: int | None = None) -> Settings:
         """The settings for a stream of documents, by default of `n_components` topics."""
         # not get_params, which looks the signature up at every call of partial_fit
         given = vars(self) if n_topics is None else vars(self) | {"n_components": n_topics}
-        return resolve(given, int(min(self.total_samples, 2**53)))
+        return resolve(given, int(min(float(self.total_samples), 2**53)))
 
     def _prediction_tempering(self, state: LDAState, temperature: Any, method: str) -> Tempering:
         """The tempering for a `temperature` parameter of `transform` or `score`."""
@@ -395,21 +466,20 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
                 )
             return learned
         number = isinstance(temperature, Real) and not isinstance(temperature, bool)
-        if number and 1 <= temperature < np.inf:
+        if number and 1 <= as_float(temperature) < np.inf:
             return Tempering(1.0 / float(temperature))
         raise ValueError(
             f"The 'temperature' parameter of {type(self).__name__}.{method} must be a float in "
             f"the range [1.0, inf) or 'learned'. Got {temperature!r} instead."
         )
 
-    def _perplexity(
-        self,
-        state: LDAState,
-        X: sparse.csr_matrix,
-        given: NDArray | None = None,
-        sub_sampling: bool = False,
-    ) -> float:
-        population = self.total_samples if sub_sampling else None
+    def _perplexity(self, state: LDAState, X: Any, given: Any, sub_sampling: bool) -> float:
+        population = float(self.total_samples) if sub_sampling else None
+        if not check_counts(X, 1.0 if population is None else population, "total_samples"):
+            raise ValueError(
+                "The perplexity, exp(-ELBO per word), needs documents with words. "
+                f"Got n_samples={X.shape[0]} without any."
+            )
         threads = n_threads(self.n_jobs)
         return state.perplexity(X, given, population=population, n_threads=threads)
 

@@ -21,37 +21,17 @@ from sklearn.base import clone
 
 from annealvi._threads import Lock, shallow
 from annealvi._validation import check_priors, check_topics
-from annealvi.inference import Monitor, optimise
+from annealvi.inference import Monitor, Position, optimise
 from annealvi.lda.defaults import Settings, prior
+from annealvi.lda.perplexity import perplexity_of
+from annealvi.lda.results import Results
 from annealvi.model import UNTEMPERED, Tempering
 from annealvi.models.lda import LDA
 from annealvi.models.lda.learned_priors import LearnedPriors
+from annealvi.models.lda.topics_bound import topics_bound
 from annealvi.temperature import Fixed, Temperature
 
-#: Number of documents over which the log partition function of a word is averaged.
-CORPUS_SAMPLE = 512
-
 Prior = float | NDArray[np.float64]
-
-
-@dataclass
-class Results:
-    """Results of the end of `fit`.  `partial_fit` drops them; new topics drop `sample`.
-
-    Parameters
-    ----------
-    bound, validation_score : float or None
-    init_scores, document_temperatures : ndarray or None
-        The estimator's attributes `bound_`, `validation_score_` and so on.
-    sample : CSR matrix or None
-        Some training documents, over which log C per word is averaged.
-    """
-
-    bound: float | None = None
-    validation_score: float | None = None
-    init_scores: NDArray[np.float64] | None = None
-    document_temperatures: NDArray[np.float64] | None = None
-    sample: sparse.csr_matrix | None = None
 
 
 @dataclass
@@ -91,8 +71,8 @@ class LDAState:
     n_passes: int = 0
     results: Results = field(default_factory=Results)
     #: The priors that the model has, and those that the temperature was attached with.
-    _in_use: tuple[Prior, Prior] | None = field(default=None, init=False)
-    _attached: tuple[Prior, Prior] | None = field(default=None, init=False)
+    in_use: tuple[Prior, Prior] | None = field(default=None, init=False)
+    attached: tuple[Prior, Prior] | None = field(default=None, init=False)
 
     # ------------------------------------------------------- copies for other threads
 
@@ -207,9 +187,8 @@ class LDAState:
         cls, owner: str, shape: tuple[int, int], dtype: np.dtype, settings: Settings
     ) -> Self:
         """A state with a new model, whose topics are not initialised yet."""
-        alpha, eta = check_priors(
-            settings.doc_topic_prior, settings.topic_word_prior, owner, shape, dtype
-        )
+        given = settings.doc_topic_prior, settings.topic_word_prior
+        alpha, eta = check_priors(*given, owner, shape, dtype, summed=True)
         estimate = settings.topic_estimate
         model = LDA(*shape, alpha=alpha, eta=eta, dtype=dtype, topic_estimate=estimate)
         return cls(owner, model, alpha, eta)
@@ -252,9 +231,9 @@ class LDAState:
             model.topics.notice_writes()
             self.use_priors()
         priors = self.doc_topic_prior, self.topic_word_prior
-        if self._attached is not None and not all(map(np.array_equal, priors, self._attached)):
+        if self.attached is not None and not all(map(np.array_equal, priors, self.attached)):
             self.temperature.attach(model)  # log C was computed with other priors
-        self._attached = priors
+        self.attached = priors
 
     def plan(self, wanted: Temperature, n_steps: int | None, steps_per_pass: float) -> Temperature:
         """Plan a temperature for this model without using it; see :meth:`Temperature.plan`."""
@@ -276,6 +255,7 @@ class LDAState:
         step_size: Callable[[int], float],
         on_step: Callable[[], None],
         after_pass: Callable[[int], bool] | None = None,
+        position: Position | None = None,
     ) -> None:
         """Make passes over documents; see :func:`annealvi.inference.optimise`.
 
@@ -294,6 +274,7 @@ class LDAState:
                 step_size=step_size,
                 on_step=on_step,
                 after_pass=after_pass,
+                position=position,
                 changing=self.lock,
             )
         finally:
@@ -310,9 +291,13 @@ class LDAState:
         self._show_learned_priors()
         if callback is not None:
             callback(self.monitor)
-            self.check_priors()
-            if self.model.learned_priors is not None:
-                self.use_priors()
+            self.take_priors()
+
+    def take_priors(self) -> None:
+        """Check priors that the callback has assigned, and go on from them if they are learned."""
+        self.check_priors()
+        if self.model.learned_priors is not None:
+            self.use_priors()
 
     def forget_results(self) -> None:
         """Drop the results that hold only at the end of `fit`."""
@@ -328,25 +313,26 @@ class LDAState:
         ValueError
             If one is not a valid prior.
         """
-        if self._priors_assigned():
-            self._checked_priors()
+        if self.priors_assigned():
+            self.checked_priors()
 
     def use_priors(self) -> None:
         """Hand the priors to the model, if the user has assigned others; see `check_priors`."""
         with self.lock:
-            if self._priors_assigned():
-                self.model.set_priors(*self._checked_priors())
-                self._in_use = self.doc_topic_prior, self.topic_word_prior
+            if self.priors_assigned():
+                self.model.set_priors(*self.checked_priors())
+                self.in_use = self.doc_topic_prior, self.topic_word_prior
 
-    def _priors_assigned(self) -> bool:
+    def priors_assigned(self) -> bool:
         """Whether the priors are others than the model has."""
-        used, shown = self._in_use, (self.doc_topic_prior, self.topic_word_prior)
+        used, shown = self.in_use, (self.doc_topic_prior, self.topic_word_prior)
         return used is None or used[0] is not shown[0] or used[1] is not shown[1]
 
-    def _checked_priors(self) -> tuple[Prior, Prior]:
+    def checked_priors(self) -> tuple[Prior, Prior]:
+        """The priors that the user sees, after a check."""
         model, shown = self.model, (self.doc_topic_prior, self.topic_word_prior)
         shape = (model.n_topics, model.n_features)
-        return check_priors(*shown, self.owner, shape, model.dtype, suffix="_")
+        return check_priors(*shown, self.owner, shape, model.dtype, suffix="_", summed=True)
 
     def _learn_priors(self, names: tuple[str, ...]) -> None:
         """Set which priors the model learns from now on."""
@@ -363,14 +349,14 @@ class LDAState:
         """Take the learned priors from the model, unless the user has assigned others."""
         model = self.model
         with self.lock:
-            if model.learned_priors is None or self._priors_assigned():
+            if model.learned_priors is None or self.priors_assigned():
                 return
             if np.any(model.alpha != self.doc_topic_prior):
                 self.doc_topic_prior = np.array(model.alpha)
             if np.any(model.eta != self.topic_word_prior):
                 self.topic_word_prior = float(model.eta)
             # log C is recomputed when the user sets a prior, not after each learned step
-            self._in_use = self._attached = self.doc_topic_prior, self.topic_word_prior
+            self.in_use = self.attached = self.doc_topic_prior, self.topic_word_prior
 
     # ----------------------------------------------------------------- questions
 
@@ -452,7 +438,7 @@ class LDAState:
         elbo = self.document_elbo(X, tempering, given=given, out=out, n_threads=n_threads)
         if population is not None:
             elbo *= population / X.shape[0]
-        return elbo + self.model.topics.bound()
+        return elbo + topics_bound(self.model.topics)
 
     def perplexity(
         self,
@@ -465,32 +451,3 @@ class LDAState:
         """exp(-ELBO per word) at T = 1; parameters as for :meth:`elbo`."""
         elbo = self.elbo(X, given=given, population=population, n_threads=n_threads)
         return perplexity_of(elbo, X, population)
-
-
-def some_documents(X: sparse.csr_matrix) -> sparse.csr_matrix:
-    """At most CORPUS_SAMPLE documents, evenly spaced.
-
-    Parameters
-    ----------
-    X : CSR matrix of shape (n_samples, V)
-    """
-    return X[:: -(-X.shape[0] // CORPUS_SAMPLE)]
-
-
-def perplexity_of(elbo: float, X: sparse.csr_matrix, population: float | None = None) -> float:
-    """exp(-ELBO per word); NaN for documents without words.
-
-    Parameters
-    ----------
-    elbo : float
-        In nats.
-    X : CSR matrix of shape (n_samples, V)
-        The documents of the ELBO.
-    population : float, optional
-        Documents that X is a sample of.
-    """
-    n_words = X.sum(dtype=np.float64)
-    if population is not None:
-        n_words *= population / X.shape[0]
-    perplexity = float(np.exp(-np.float64(elbo) / n_words))
-    return perplexity if n_words or perplexity else np.nan  # 0 would rank as the best

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -13,10 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from annealvi._sparse import check_matrix
 from annealvi._threads import shallow, writing
-from annealvi._validation import check_squares, n_threads
+from annealvi._validation import as_array, check_flag, check_squares, n_threads
+from annealvi.files import Node
 from annealvi.inference.fitted import same_features
-from annealvi.mixtures.base import FittedMixture, MixtureState, sampler
-from annealvi.models.fmm import FMM
+from annealvi.mixtures.base import FittedMixture, sampler
+from annealvi.mixtures.state import MixtureState, ModelFiles
+from annealvi.models.fmm import FMM, model_tree, restored_model
+
+FILES = ModelFiles(model_tree, restored_model)
 
 
 class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -136,9 +141,10 @@ class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         float or ndarray of shape (n_samples,)
             In nats, for all hidden dimensions together.
         """
+        check_flag(per_sample, "per_sample", f"{type(self).__name__}.predictive_score")
         model = self._ready()
         X = self._check_X(X, model)
-        mask = np.asarray(observed)
+        mask = as_array(observed)
         if mask.shape != (X.shape[1],) or mask.dtype != bool:
             raise ValueError(
                 f"'observed' must be an array of bool of shape ({X.shape[1]},), one for each "
@@ -173,6 +179,27 @@ class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         Z = (rng.random_sample(shape) < model.prior_probability).astype(np.float64)
         noise = rng.standard_normal((int(n_samples), model.n_features))
         return Z @ model.means + np.sqrt(model.noise_variance) * noise, Z
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the fitted state as a tree, for :func:`annealvi.save`."""
+        check_is_fitted(self)
+        return self._fitted_tree(FILES)
+
+    def load_state_dict(self, node: Node) -> None:
+        """Take over a fitted state, for :func:`annealvi.load`.
+
+        Parameters
+        ----------
+        node : Node
+            What :meth:`state_dict` returned, from a file.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, or the state is not one of this class.
+        """
+        self._validate_params()
+        self._load_fitted(node, FILES, partial(self._adopt, self))
 
     # ----------------------------------------------------------------- details
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
@@ -12,22 +13,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.cluster import kmeans_plusplus
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from annealvi._kernels.layout import single_threaded_blas
 from annealvi._sparse import check_matrix
 from annealvi._threads import shallow, writing
 from annealvi._validation import (
     FLOATS,
+    Interval,
     as_array,
     check_numbers,
     check_squares,
     n_threads,
     unchanged_on_error,
 )
-from annealvi.inference import Monitor
-from annealvi.mixtures.base import fit_mixture, options_of
-from annealvi.mixtures.fitted_fmm import FittedFMM
+from annealvi.mixtures.fitted_fmm import FILES, FittedFMM
+from annealvi.mixtures.run import Callback
 from annealvi.models.fmm import FMM
 from annealvi.temperature import Annealed, Proximity, Temperature, Variational, as_temperature
 
@@ -121,10 +122,11 @@ class TemperedFMM(FittedFMM):
         forked process may use threads too, even if its parent had used some before the fork.
     verbose : int, default=0
         If not 0, print a line after each iteration.
-    callback : callable, default=None
+    callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each iteration.  The estimator can be
         used there, with what it has learned so far.  ``monitor.record(name=value)`` writes
         into `history_`.  Raise ``StopIteration`` to end the fit.
+        A :class:`annealvi.checkpoint.Checkpoint` writes the fit to a file, to be resumed.
 
     Attributes
     ----------
@@ -202,7 +204,7 @@ class TemperedFMM(FittedFMM):
         "random_state": ["random_state"],
         "n_jobs": [None, Integral],
         "verbose": ["verbose"],
-        "callback": [None, callable],
+        "callback": [None, callable, list],
     }
 
     def __init__(
@@ -221,7 +223,7 @@ class TemperedFMM(FittedFMM):
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
-        callback: Callable[[Any, Monitor], None] | None = None,
+        callback: Callback | Sequence[Callback] | None = None,
     ) -> None:
         self.n_components = n_components
         self.prior_probability = prior_probability
@@ -239,7 +241,7 @@ class TemperedFMM(FittedFMM):
         self.callback = callback
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, resume: str | os.PathLike | None = None) -> Self:
         """Learn components from data.
 
         Parameters
@@ -248,6 +250,9 @@ class TemperedFMM(FittedFMM):
             Integers are converted to float64.
         y : Ignored
             Present for API consistency.
+        resume : path, optional
+            A checkpoint of a fit to the same X with the same parameters, written by
+            :class:`annealvi.checkpoint.Checkpoint` or `save_state`: the fit goes on from there.
 
         Returns
         -------
@@ -256,7 +261,8 @@ class TemperedFMM(FittedFMM):
         Raises
         ------
         ValueError
-            If X or a parameter is out of range.  The estimator is then unchanged.
+            If X or a parameter is out of range, or other than in the checkpoint.  The estimator
+            is then unchanged.
 
         Warns
         -----
@@ -275,9 +281,14 @@ class TemperedFMM(FittedFMM):
             temperature = as_temperature(self.temperature, type(self).__name__, kinds)
             square = check_squares(X)
             draw = self._starting_point(X, square, probability, temperature)
-            options = options_of(self, n_threads=n_threads(self.n_jobs))
-            adopt = partial(self._adopt, columns)
-            fit_mixture(X, draw, temperature, options, adopt=adopt, commit=commit)
+            self._fit_from_starts(
+                *(X, draw, temperature),
+                n_threads=n_threads(self.n_jobs),
+                resume=resume,
+                files=FILES,
+                adopt=partial(self._adopt, columns),
+                commit=commit,
+            )
             found: FMM = self._state.model
         if not np.any(found.means**2 > 1e-12 * found.component_variance) and np.any(X):
             warnings.warn(

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp, softmax
-from sklearn.base import BaseEstimator, DensityMixin, _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.extmath import randomized_svd
-from sklearn.utils.validation import check_is_fitted
 
-from annealvi._sparse import check_matrix
 from annealvi._threads import shallow, writing
-from annealvi._validation import check_numbers, check_squares, unchanged_on_error
-from annealvi.inference import Monitor
-from annealvi.inference.fitted import same_features
-from annealvi.mixtures.base import FittedMixture, MixtureState, fit_mixture, options_of, sampler
+from annealvi._validation import Interval, check_numbers, check_squares, unchanged_on_error
+from annealvi.mixtures.fitted_gmm import FILES, FittedGMM
+from annealvi.mixtures.run import Callback
 from annealvi.models.gmm import GMM, initial_responsibilities
 from annealvi.temperature import Annealed, Temperature, Variational, as_temperature
 
@@ -30,7 +27,7 @@ ABOVE_CRITICAL = 7.0
 VARIANCE_FLOOR = 1e-6
 
 
-class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
+class TemperedGaussianMixture(FittedGMM):
     r"""Gaussian mixture by annealed variational inference.
 
     .. math::
@@ -102,10 +99,11 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
         Seed of the starting points; `sample` uses it too.
     verbose : int, default=0
         If not 0, print a line after each iteration.
-    callback : callable, default=None
+    callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each iteration.  The estimator can be
         used there, with what it has learned so far.  ``monitor.record(name=value)`` writes
         into `history_`.  Raise ``StopIteration`` to end the fit.
+        A :class:`annealvi.checkpoint.Checkpoint` writes the fit to a file, to be resumed.
 
     Attributes
     ----------
@@ -188,7 +186,7 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
         "temperature": "no_validation",  # as_temperature has the message
         "random_state": ["random_state"],
         "verbose": ["verbose"],
-        "callback": [None, callable],
+        "callback": [None, callable, list],
     }
 
     def __init__(
@@ -211,7 +209,7 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
         temperature: float | str | Temperature = "annealed",
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
-        callback: Callable[[Any, Monitor], None] | None = None,
+        callback: Callback | Sequence[Callback] | None = None,
     ) -> None:
         self.n_components = n_components
         self.covariance_type = covariance_type
@@ -233,7 +231,7 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
         self.callback = callback
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, resume: str | os.PathLike | None = None) -> Self:
         """Learn the mixture from data.
 
         Parameters
@@ -242,6 +240,9 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
             Converted to float64.
         y : Ignored
             Present for API consistency.
+        resume : path, optional
+            A checkpoint of a fit to the same X with the same parameters, written by
+            :class:`annealvi.checkpoint.Checkpoint` or `save_state`: the fit goes on from there.
 
         Returns
         -------
@@ -250,7 +251,8 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If X or a parameter is out of range.  The estimator is then unchanged.
+            If X or a parameter is out of range, or other than in the checkpoint.  The estimator
+            is then unchanged.
 
         Warns
         -----
@@ -286,9 +288,14 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
                 drawn = initial_responsibilities(X, K, self.init_params, rng)
                 return partial(build, responsibilities=drawn)
 
-            options = options_of(self, n_threads=1)
-            adopt = partial(self._adopt, columns)
-            fit_mixture(X, draw, temperature, options, adopt=adopt, commit=commit)
+            self._fit_from_starts(
+                *(X, draw, temperature),
+                n_threads=1,
+                resume=resume,
+                files=FILES,
+                adopt=partial(self._adopt, columns),
+                commit=commit,
+            )
         return self
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
@@ -306,91 +313,7 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
         with writing(self):  # so that it is this fit that predicts
             return self.fit(X, y).predict(X)
 
-    def predict(self, X: Any) -> NDArray[np.int64]:
-        """Return the most probable component of each datum.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return self._log_joint(X).argmax(axis=1)
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return the probabilities of the components for each datum, at T = 1.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components)
-        """
-        return softmax(self._log_joint(X), axis=1)
-
-    def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """Compute the log-likelihood of each datum at the expected log parameters.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Each datum's part of the ELBO at T = 1, in nats.
-        """
-        return logsumexp(self._log_joint(X), axis=1)
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """The mean of `score_samples`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : Ignored
-
-        Returns
-        -------
-        float
-        """
-        return float(np.mean(self.score_samples(X)))
-
-    def sample(self, n_samples: int = 1) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Draw data from the mixture of `weights_`, `means_` and `covariances_`.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-        y : ndarray of shape (n_samples,)
-            The component of each datum, in ascending order.
-        """
-        rng, model = sampler(self, n_samples, self.random_state), self._fitted().model
-        counts = rng.multinomial(n_samples, model.weights / model.weights.sum())
-        y = np.repeat(np.arange(len(counts)), counts)
-        scale = 1.0 / np.sqrt(model.precisions[y])
-        return model.means[y] + scale * rng.standard_normal(scale.shape), y
-
     # ----------------------------------------------------------------- details
-
-    def _check_X(self, X: Any, columns: Any, reset: bool = False) -> NDArray[np.float64]:
-        """X as an array; the features of `columns` are set or checked, see `check_matrix`."""
-        X = check_matrix(X, estimator=columns, reset=reset, dtype=np.float64, accept_sparse=False)
-        check_squares(X)
-        return X
-
-    def _log_joint(self, X: Any) -> NDArray[np.float64]:
-        check_is_fitted(self)
-        model: GMM = self._fitted().model
-        return model.log_joint(same_features(self, self._check_X(X, self), model.n_features))
 
     def _kinds(self, X: NDArray, covariances: NDArray | None) -> Mapping[str, Temperature]:
         """The temperatures that names stand for, with these data."""
@@ -445,30 +368,3 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
             covariances=covariances,
             covariance_type=self.covariance_type,
         )
-
-    def _adopt(self, columns: Any, state: MixtureState) -> None:
-        """Set the fitted attributes to those of a state of the fit."""
-        model, spherical = state.model, self.covariance_type == "spherical"
-        precisions = model.precisions
-        precisions = precisions[:, 0].copy() if spherical else precisions.copy()
-        found = dict(
-            weights_=model.weights.copy(),
-            means_=model.means,
-            precisions_=precisions,
-            covariances_=1.0 / precisions,
-            mean_prior_=model.mean_prior,
-            mean_precision_prior_=model.kappa,
-            mean_precision_=model.posterior.kappa.copy(),
-        )
-        if model.known_weights is None:
-            found |= dict(
-                weight_concentration_prior_=float(model.alpha[0]),
-                weight_concentration_=model.posterior.alpha.copy(),
-            )
-        if model.known_covariances is None:
-            found |= dict(
-                degrees_of_freedom_prior_=model.nu,
-                covariance_prior_=model.beta[0] if spherical else model.beta,
-                degrees_of_freedom_=model.posterior.nu.copy(),
-            )
-        self._show(columns, _state=state.view(), **found)

@@ -13,10 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from annealvi._validation import as_numbers
+from annealvi.files import Node
 from annealvi.schedules import Exponential, Linear, Schedule
 
 #: How k falls, as a fraction of k0: to k0 gamma^s, or linearly to 0.
@@ -33,7 +36,7 @@ def inverse_huber(u: ArrayLike) -> NDArray[np.float64]:
     ----------
     u : array-like
     """
-    size = np.abs(np.asarray(u, dtype=np.float64))
+    size = np.abs(as_numbers(u, "u"))
     with np.errstate(over="ignore"):
         return np.where(size < 1.0, size, 0.5 * size**2 + 0.5)
 
@@ -45,7 +48,7 @@ def inverse_huber_derivative(u: ArrayLike) -> NDArray[np.float64]:
     ----------
     u : array-like
     """
-    u = np.asarray(u, dtype=np.float64)
+    u = as_numbers(u, "u")
     return np.sign(u) * np.maximum(np.abs(u), 1.0)
 
 
@@ -89,6 +92,28 @@ class MovingAverage:
         self._left = 1.0  # alpha^t
         self._n_seen = 0
 
+    def state_dict(self) -> dict[str, Any]:
+        """The average and how many values it has seen, as a tree."""
+        return {"value": self.value, "left": self._left, "seen": self._n_seen}
+
+    def load_state_dict(self, node: Node, shape: tuple[int, ...]) -> None:
+        """Take over an average.
+
+        Parameters
+        ----------
+        node : Node
+            What :meth:`state_dict` returned, from a file.
+        shape : tuple of int
+            The shape that the average must have.
+        """
+        self.value = None
+        if not node.is_none("value"):
+            self.value = node.array("value", shape, np.float64).copy()
+        self._left = node.number("left", 0.0, 1.0)
+        self._n_seen = node.integer("seen", least=0 if self.value is None else 1)
+        if self.value is not None and self.decay < 1.0 and self._left == 1.0:
+            raise node.error("left", "below 1", self._left)
+
     def update(self, new: ArrayLike) -> NDArray[np.float64]:
         """Include another value, and return the new average.
 
@@ -97,7 +122,7 @@ class MovingAverage:
         new : array-like
             Must have the same shape each time.
         """
-        new = np.asarray(new, dtype=np.float64)
+        new = as_numbers(new, "new")
         self._left *= self.decay
         self._n_seen += 1
         if self.value is None:

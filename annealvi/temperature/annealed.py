@@ -6,8 +6,10 @@ from collections.abc import Callable
 from numbers import Real
 from typing import Any, ClassVar, Literal
 
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
+from annealvi._validation import Interval
+from annealvi.files import Node
 from annealvi.model import Critical, Form
 from annealvi.schedules import Exponential, Linear, Relaxing, Schedule
 from annealvi.temperature.base import Temperature, whole_steps
@@ -50,6 +52,12 @@ class Fixed(Temperature):
     def __init__(self, value: float = 1.0, *, form: Form = "likelihood") -> None:
         self.value = value
         self.form = form
+
+    def state_dict(self) -> dict[str, Any]:
+        return {}
+
+    def load_state_dict(self, node: Node, *, model: Any = None) -> None:
+        self.check()
 
     def inverse(self, step: int) -> float:
         return 1.0 / self.value
@@ -143,7 +151,7 @@ class Annealed(Temperature):
 
     def _annealing_steps(self, n_steps: int | None, steps_per_pass: float, owner: str) -> int:
         """L of a fit of `n_steps` steps."""
-        passes = 0.0 if self.passes is None else self.passes
+        passes = 0.0 if self.passes is None else float(self.passes)
         if n_steps is None:
             return whole_steps(passes * steps_per_pass)
         n_passes = n_steps / max(1, whole_steps(steps_per_pass))
@@ -153,7 +161,7 @@ class Annealed(Temperature):
                 f"Got passes={self.passes!r}, while {owner} makes {n_passes:g}."
             )
         if self.passes is None:
-            wanted = (DEFAULT_LENGTH if self.length is None else self.length) * n_steps
+            wanted = (DEFAULT_LENGTH if self.length is None else float(self.length)) * n_steps
         else:
             wanted = passes * steps_per_pass
         return max(0, min(whole_steps(wanted), n_steps - 1))
@@ -164,6 +172,16 @@ class Annealed(Temperature):
             return float(self.start)
         critical = model.critical_temperature(self.form)
         return max(1.0, min(1.2 * critical, 3.0 + 0.2 * critical, MAX_START))
+
+    def state_dict(self) -> dict[str, Any]:
+        annealed = self.n_annealing_steps_ > 0
+        return {"steps": self.n_annealing_steps_, "start": self.start_ if annealed else None}
+
+    def load_state_dict(self, node: Node, *, model: Any = None) -> None:
+        self.check()
+        self.n_annealing_steps_ = node.integer("steps")
+        if self.n_annealing_steps_ > 0:
+            self.start_ = node.number("start", 1.0)
 
     def inverse(self, step: int) -> float:
         if self.settled(step):

@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
+from annealvi.files import Node
 from annealvi.model import Form, LocalStep, Tempering
 
 
@@ -85,6 +86,36 @@ class Temperature(BaseEstimator):
 
     def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any, owner: str) -> None:
         """Compute what `inverse` needs; called on the clone."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the plan and all that steps have learned, as a tree for a file; not parameters.
+
+        Raises
+        ------
+        TypeError
+            If this class does not say how, as one of a user's own need not.
+        """
+        raise TypeError(
+            f"A fit with a {type(self).__name__} cannot be written to a file: only the "
+            "temperatures of annealvi can."
+        )
+
+    def load_state_dict(self, node: Node, *, model: Any = None) -> None:
+        """Take over the plan and what was learned; called on a clone, planned or not.
+
+        Parameters
+        ----------
+        node : Node
+            What :meth:`state_dict` returned, from a file.
+        model : Model, optional
+            The model whose fit it goes on with; None for the model of the plan.
+
+        Raises
+        ------
+        ValueError
+            If the values are no state of a temperature with these parameters.
+        """
+        raise TypeError(f"A {type(self).__name__} cannot be read from a file.")
 
     def attach(self, model: Any) -> None:
         """Continue the same plan with another model; called on the clone."""

@@ -7,8 +7,10 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
+from annealvi._validation import Interval
+from annealvi.files import Node
 from annealvi.model import UNTEMPERED, BinaryFactors, FactorLimits, LocalStep, Tempering
 from annealvi.proximity.limits import kl_limits
 from annealvi.proximity.penalty import MAGNITUDES, MovingAverage
@@ -124,6 +126,31 @@ class Proximity(Temperature):
             self.magnitude_ = abs(model.energy()) / model.n_samples
         if self.n_proximity_steps_:
             self._average.update(self._statistic())
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "steps": self.n_proximity_steps_,
+            "step": self._step,
+            "magnitude": self.magnitude_,
+            "average": self._average.state_dict(),
+        }
+
+    def load_state_dict(self, node: Node, *, model: Any = None) -> None:
+        self.check()
+        if model is not None:
+            self.attach(model)
+        self._falls = MAGNITUDES[self.shape](self.gamma)
+        self.n_proximity_steps_ = node.integer("steps")
+        self._step = node.integer("step")
+        self.magnitude_ = node.number("magnitude", 0.0)
+        self._average = MovingAverage(self.decay)
+        average = node.node("average")
+        self._average.load_state_dict(average, self._model.factors().shape)
+        if self._average.value is None:
+            if self.n_proximity_steps_:
+                raise average.error("value", "an array", None)
+        elif np.any(self._average.value < 0):
+            raise average.error("value", "at least 0 everywhere", self._average.value)
 
     @property
     def perturbs(self) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from annealvi._validation import as_array
+from annealvi.files import Node
 from annealvi.temperature.base import Temperature, whole_steps
 
 #: Over the planned steps log T relaxes by a factor exp(-12), unless `damping` is given.
@@ -51,6 +52,25 @@ class Learned(Temperature):
             damping = -math.expm1(-DEFAULT_RELAXATION / planned)
         self._damping = damping if self.damping is None else self.damping
 
+    def _learning_state(self) -> dict[str, Any]:
+        """The plan and the step, as a tree."""
+        return {
+            "learning_steps": self._n_learning_steps,
+            "check_after": self._check_after,
+            "step": self._step,
+            "damping": self._damping,
+        }
+
+    def _load_learning(self, node: Node) -> None:
+        """Take over what :meth:`_learning_state` returned."""
+        steps = node.number("learning_steps", 0.0, finite=False)
+        if not steps >= 0:
+            raise node.error("learning_steps", "a number of steps", steps)
+        self._n_learning_steps = steps
+        self._check_after = node.number("check_after", 0.0)
+        self._step = node.integer("step")
+        self._damping = node.number("damping", 0.0, 1.0)
+
     def settled(self, step: int) -> bool:
         return step >= self._n_learning_steps
 
@@ -87,6 +107,27 @@ class Running:
             pairs = zip(self.values, scaled, strict=True)
             self.values = [old + self.weight * (new - old) for old, new in pairs]
         return self.values
+
+    def state_dict(self) -> dict[str, Any]:
+        """The averages, as a tree."""
+        return {str(number): value for number, value in enumerate(self.values)}
+
+    def load_state_dict(self, node: Node, *shapes: tuple[int, ...]) -> None:
+        """Take over averages.
+
+        Parameters
+        ----------
+        node : Node
+            What :meth:`state_dict` returned, from a file.
+        shapes : tuples of int
+            The shapes that the averages must have; ``()`` for a number.  There may be none yet.
+        """
+        self.values = []
+        if "0" in node:
+            self.values = [
+                node.array(str(i), shape, np.float64).copy() if shape else node.number(str(i))
+                for i, shape in enumerate(shapes)
+            ]
 
 
 def check_prior_weights(value: ArrayLike | None, size: int, owner: str) -> None:

@@ -9,14 +9,16 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp, softmax
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
-from annealvi._validation import check_numbers
+from annealvi._validation import Interval, check_numbers
+from annealvi.files import Node
 from annealvi.model import UNTEMPERED, LocallyNormalised, LocalStep, Tempering
 from annealvi.temperature.learned import Learned, Running, check_prior_weights
 
 Normaliser = Literal["document", "corpus"]
 
+TINY = float(np.finfo(np.float64).tiny)
 #: Inverse temperatures over which outlier scores are averaged, m / 100 for m = 1, ..., 100.
 SCORE_GRID = np.arange(1, 101) / 100
 
@@ -205,6 +207,14 @@ class LocalVariational(Learned):
             check_numbers(self.prior, "prior", type(self).__name__, ((2,),), positive=True)
 
     def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any, owner: str) -> None:
+        self._prepare_grid()
+        self._level = 1.0 / self.start
+        self._corpus: NDArray[np.float64] | None = None
+        self._running = Running(self.energy_average)
+        self._prepare_learning(n_steps, steps_per_pass)
+        self.attach(model)
+
+    def _prepare_grid(self) -> None:
         size = int(self.grid)
         if self.continuous:
             self._inverses = (np.arange(size) + 0.5) / size
@@ -216,11 +226,28 @@ class LocalVariational(Learned):
             prior = np.ones(size) if self.prior is None else np.asarray(self.prior)
             self._log_prior = np.log(prior.astype(np.float64))
         self._log_prior = self._log_prior - logsumexp(self._log_prior)
-        self._level = 1.0 / self.start
-        self._corpus: NDArray[np.float64] | None = None
+
+    def state_dict(self) -> dict[str, Any]:
+        return self._learning_state() | {
+            "level": self._level,
+            "log_prior": self._log_prior,
+            "corpus": self._corpus,
+            "running": self._running.state_dict(),
+        }
+
+    def load_state_dict(self, node: Node, *, model: Any = None) -> None:
+        self._validate_params()
+        shape = (int(self.grid),)
+        node.array("log_prior", shape, np.float64)  # before a grid of the same size is made
+        self.check()
+        self._prepare_grid()
+        self._load_learning(node)
+        self._level = node.number("level", TINY, 1.0)
+        self._corpus = None if node.is_none("corpus") else node.array("corpus", shape, np.float64)
         self._running = Running(self.energy_average)
-        self._prepare_learning(n_steps, steps_per_pass)
-        self.attach(model)
+        self._running.load_state_dict(node.node("running"), shape, ())
+        if model is not None:
+            self.attach(model)
 
     def attach(self, model: Any) -> None:
         if not isinstance(model, LocallyNormalised):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -11,14 +12,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import entr, logsumexp
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
-from annealvi._validation import as_array
+from annealvi._validation import Interval, as_array
+from annealvi.files import Node
 from annealvi.model import UNTEMPERED, LocallyNormalised, LocalStep, Normalised, Tempering
 from annealvi.partition.result import LogPartition
 from annealvi.temperature.learned import Learned, Running, check_prior_weights
 
 DAMPING_IF_EXACT = 0.03
+#: The least 1/T in a file, and how far rounding may take it above 1.
+TINY, ROUNDING = float(np.finfo(np.float64).tiny), 1e-9
 #: A temperature above this at the end of learning has not cooled.
 COLD = 1.1
 
@@ -163,7 +167,7 @@ class Variational(Learned):
     def _grid(self) -> NDArray[np.float64]:
         """1 = T_1 < ... < T_M."""
         if isinstance(self.grid, Integral):
-            return np.geomspace(1.0, self.t_max, int(self.grid))
+            return np.geomspace(1.0, float(self.t_max), int(self.grid))
         grid = as_array(self.grid)
         if grid.dtype.kind not in "fiu" or grid.ndim != 1 or len(grid) < 2:
             raise ValueError(
@@ -193,13 +197,7 @@ class Variational(Learned):
             )
 
     def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any, owner: str) -> None:
-        #: The grid 1 = T_1 < ... < T_M.
-        self.temperatures_ = self._grid()
-        self._inverses = 1.0 / self.temperatures_
-        size = len(self.temperatures_)
-        prior = np.ones(size) if self.prior is None else np.asarray(self.prior)
-        log_prior = np.log(prior.astype(np.float64))
-        self._log_prior = log_prior - logsumexp(log_prior)
+        self._prepare_grid()
         #: q(y = m), of shape (M,).
         self.posterior_ = np.exp(self._log_prior)
         self._path: list[NDArray[np.float32]] = []
@@ -217,12 +215,57 @@ class Variational(Learned):
         self._running = Running(self.energy_average)
         self.attach(model)
 
+    def _prepare_grid(self) -> None:
+        #: The grid 1 = T_1 < ... < T_M.
+        self.temperatures_ = self._grid()
+        self._inverses = 1.0 / self.temperatures_
+        size = len(self.temperatures_)
+        prior = np.ones(size) if self.prior is None else np.asarray(self.prior)
+        log_prior = np.log(prior.astype(np.float64))
+        self._log_prior = log_prior - logsumexp(log_prior)
+
+    def state_dict(self) -> dict[str, Any]:
+        return self._learning_state() | {
+            "posterior": self.posterior_,
+            "path": self.path(),
+            "inverse": self._b,
+            "falls": self._falls,
+            "running": self._running.state_dict(),
+            "log_c_unit": self._log_c_unit,
+        }
+
+    def load_state_dict(self, node: Node, *, model: Any = None) -> None:
+        self._validate_params()
+        size = int(self.grid) if isinstance(self.grid, Integral) else len(as_array(self.grid))
+        # before a grid of the same size is made
+        self.posterior_ = node.array("posterior", (size,), np.float64).copy()
+        self.check()
+        self._prepare_grid()
+        self._path = list(node.array("path", (None, size), np.float32).copy())
+        self._b = node.number("inverse", TINY, 1.0 + ROUNDING)
+        self._falls = node.boolean("falls")
+        self._load_learning(node)
+        if model is not None:
+            self._attach(model, {})  # priors may have been learned since the plan
+        self._log_c_unit = None
+        if not node.is_none("log_c_unit"):
+            self._log_c_unit = node.array("log_c_unit", (size,), np.float64).copy()
+        self._running = Running(self.energy_average)
+        from_batches = self._log_c is None and not self._asks
+        shapes = ((), (), (size,)) if from_batches else ((), ())
+        self._running.load_state_dict(node.node("running"), *shapes)
+        if self._path and not self._running.values:
+            raise node.error("running", "there after a step that learned", None)
+
     def attach(self, model: Any) -> None:
+        self._attach(model, model.hyperparameters() if hasattr(model, "hyperparameters") else {})
+
+    def _attach(self, model: Any, facts: Mapping[str, Any]) -> None:
+        """Ask this model for log C(T), or use one that was made for these hyperparameters."""
         known: NDArray[np.float64] | None = None  # log C, if it is known beforehand
         of_unit: NDArray[np.float64] | None = None  # log C of one word, if it is known
         asks = wanted = False  # whether to ask the model at each step; whether batches bring it
         if isinstance(self.partition, LogPartition):
-            facts = model.hyperparameters() if hasattr(model, "hyperparameters") else {}
             self.partition.check(self._inverses, facts, type(self).__name__)
             known = np.asarray(self.partition.values, dtype=np.float64)
         elif not isinstance(self.partition, str):
@@ -268,10 +311,7 @@ class Variational(Learned):
             return  # there is nothing to learn from a batch without words
         log_c = self._log_partition(local)
         total = self._running.add(energy, n_units, *([] if log_c is None else [log_c]), scale=scale)
-        self._energy, self._n_units = total[:2]
-        if log_c is not None:
-            self._average_log_c = total[2]
-        scores = self._scores(self._energy, self._current_log_c())
+        scores = self._scores(total[0], self._current_log_c())
         weights = np.exp(scores - scores.max())  # softmax; SciPy's has more overhead
         self.posterior_ = weights / weights.sum()
         self._path.append(self.posterior_.astype(np.float32))
@@ -318,7 +358,7 @@ class Variational(Learned):
         if self._log_c is not None:
             return self._log_c
         if not self._asks:
-            return self._average_log_c
+            return self._running.values[2]
         log_c = np.asarray(self._model.log_partition(self._inverses), dtype=np.float64)
         if log_c.shape != self._inverses.shape or not np.all(np.isfinite(log_c)):
             raise ValueError(
@@ -335,19 +375,20 @@ class Variational(Learned):
         """Warn if the energy of the data keeps T from falling to 1."""
         if self._asks:
             return  # log C is exact: a T above 1 means that there is more noise than assumed
-        if min(wanted, 1 / self._b) <= COLD or not self._n_units:
+        energy, n_units = self._running.values[:2]
+        if min(wanted, 1 / self._b) <= COLD or not n_units:
             return
         log_c = self._current_log_c()
         # T_1 is preferred to T_m if -L (1 - b_m) <= log C(T_m) - log C(T_1)
-        threshold = np.min((log_c[1:] - log_c[0]) / (1 - self._inverses[1:])) / self._n_units
-        if -self._energy / self._n_units <= threshold:
+        threshold = np.min((log_c[1:] - log_c[0]) / (1 - self._inverses[1:])) / n_units
+        if -energy / n_units <= threshold:
             return  # T is still falling
         source = "as given"
         if isinstance(self.partition, str):
             source = f"of partition={self.partition!r}"
         warnings.warn(
             f"The learned temperature did not cool to 1: at T = {1 / self._b:.3g} the energy is "
-            f"{-self._energy / self._n_units:.4g} nats a {unit}, and T = 1 is preferred up to "
+            f"{-energy / n_units:.4g} nats a {unit}, and T = 1 is preferred up to "
             f"{threshold:.4g} with log C(T) {source}. "
             + (
                 "Use partition='posterior', a less sparse prior or an annealed temperature."

@@ -136,11 +136,15 @@ def test_states_of_something_else_are_refused(X, tmp_path):
         Product().fit(X, resume=path)
     with pytest.raises(ValueError, match=r"it has hidden=\[3\], this Sum has hidden=\[4\]"):
         Sum(hidden=(4,)).fit(X, resume=path)
+    with pytest.raises(ValueError, match="is of a fit of 101 data, X has 100: a fit can only"):
+        Sum().fit(X[1:], resume=path)
+    with pytest.raises(ValueError, match="state of a fit to another X: the numbers in X differ"):
+        Sum().fit(X[::-1].copy(), resume=path)
     path.write_text("not a state")
-    with pytest.raises(ValueError, match="is not a saved state"):
+    with pytest.raises(ValueError, match="is no file of annealvi, or is damaged"):
         Sum().fit(X, resume=path)
     torch.save({"weights": 1}, path)
-    with pytest.raises(ValueError, match="is not a saved state of this version"):
+    with pytest.raises(ValueError, match="is no file of annealvi, or is damaged"):
         Sum().fit(X, resume=path)
     with pytest.raises(FileNotFoundError):
         Sum().fit(X, resume=tmp_path / "missing.pt")
@@ -152,7 +156,7 @@ def test_a_state_cannot_run_code(X, tmp_path):
             return (open, (str(tmp_path / "was_here"), "w"))
 
     torch.save({"format": 1, "training": Evil()}, tmp_path / "evil.pt")
-    with pytest.raises(ValueError, match="is not a saved state"):
+    with pytest.raises(ValueError, match="is no file of annealvi"):
         Sum().fit(X, resume=tmp_path / "evil.pt")
     assert not (tmp_path / "was_here").exists()
 

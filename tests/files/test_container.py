@@ -158,3 +158,22 @@ def test_every_flipped_bit_and_every_cut_is_noticed(path):
         path.write_bytes(content[: rng.randrange(len(content))])
         with pytest.raises(ValueError, match=r"some\.safetensors"):
             read(path, "test")
+
+
+def test_arrays_keep_their_order(tmp_path):
+    """A product with the same matrix in another order may round differently."""
+    arrays = {
+        "c": np.arange(6.0).reshape(2, 3),
+        "f": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        "strided": np.arange(12.0).reshape(2, 6)[:, ::2],
+        "deep": np.asfortranarray(np.arange(24).reshape(2, 3, 4)),
+        "row": np.ones((1, 3)),
+    }
+    write(tmp_path / "a", "test", arrays)
+    found = read(tmp_path / "a", "test")["tree"]
+    for name, array in arrays.items():
+        assert_array_equal(found[name], array, strict=True)
+        flags = found[name].flags
+        assert (flags.f_contiguous, flags.c_contiguous) == (
+            (True, False) if name in ("f", "deep") else (name == "row", True)
+        )

@@ -438,8 +438,7 @@ def test_sparse_and_dense_documents_of_either_precision(stream):
     ids=str,
 )
 def test_settings_make_the_same_fit(given):
-    X = sparse.random_array((150, 40), density=0.3, rng=np.random.default_rng(0), format="csr")
-    X.data = np.ceil(5 * X.data)
+    X = sparse.csr_array(np.random.RandomState(0).poisson(0.8, (150, 40)) * 1.0)
     lda = TemperedLDA(4, random_state=0, **given).fit(X)
     again = TemperedLDA(4, random_state=0, **lda.settings_).fit(X)
     assert_array_equal(again.components_, lda.components_)

@@ -9,15 +9,18 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import InvalidParameterError
 
 from annealvi import Annealed, TemperedLDA, Variational
 from annealvi.datasets import make_topic_corpus
 from annealvi.lda import fit as lda_fit
+from annealvi.lda import starts
 from annealvi.lda.defaults import passes
 from annealvi.lda.early_stopping import LEAST_GAIN, hold_out
 from annealvi.metrics import document_completion
 from annealvi.metrics import held_out as completion
+from annealvi.models.lda.topics_bound import topics_bound
 
 WARNS = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -38,7 +41,7 @@ def make(**parameters):
 
 def parts(lda, X):
     """What a fit has held out, and its rows."""
-    rng = lda_fit.generators(lda.random_state, lda.n_init)[1]
+    rng = starts.generators(check_random_state(lda.random_state), lda.n_init)[1]
     return hold_out(X, lda.validation_fraction, rng)
 
 
@@ -94,7 +97,7 @@ def test_the_score_is_document_completion(X, dtype):
     lda = make(max_iter=3).fit(X)
     _, held_out = parts(lda, X)
     # the split of tokens is drawn after that of documents
-    rng = lda_fit.generators(lda.random_state, lda.n_init)[1]
+    rng = starts.generators(check_random_state(lda.random_state), lda.n_init)[1]
     rng.permutation(X.shape[0])
     expected = document_completion(lda, held_out.X, random_state=rng)
     assert lda.validation_score_ == pytest.approx(
@@ -140,7 +143,7 @@ def test_the_best_topics_are_kept(X):
         assert_allclose(lda.components_, kept[lda.history_["step"][best]], rtol=1e-12)
         assert lda.n_iter_ == best + 1
         _, held_out = parts(lda, X)
-        score = held_out.score(lda._state, lda.components_)
+        score = held_out.score(lda._state)
         assert score == pytest.approx(lda.validation_score_, rel=1e-12)
     assert earlier >= 4
 
@@ -224,9 +227,9 @@ def test_where_tokens_cannot_be_split_the_bound_is_the_score(X, kind, monkeypatc
     lda = make(max_iter=4).fit(X)
     _, held_out = parts(lda, X)
     assert held_out.halves is None
-    bound = lda.score(held_out.X) - lda._state.model.topics.bound()
+    bound = lda.score(held_out.X) - topics_bound(lda._state.model.topics)
     assert lda.validation_score_ == pytest.approx(bound / held_out.X.sum(), rel=1e-10)
-    assert completion.MOST_TOKENS == 1e9  # users may split more by themselves
+    assert completion.MOST_TOKENS >= 1e9  # users may split more by themselves
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 from annealvi import Annealed, TemperedLDA
 from annealvi.models.lda import LDA
+from tests.marks import slow_values
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ SETTINGS = {
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:The learned temperature did not cool")
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("dtype", [np.float64, *slow_values(np.float32)])
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 def test_bit_identical_for_any_n_jobs(X, settings, dtype):
     X = X.astype(dtype)

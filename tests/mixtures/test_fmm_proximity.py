@@ -13,6 +13,7 @@ from annealvi import Proximity, TemperedFMM, TemperedGaussianMixture, TemperedLD
 from annealvi.datasets import make_shape_mixture
 from annealvi.model import Batch, Tempering
 from annealvi.models.fmm import FMM
+from annealvi.models.fmm.sweeps import collect, factors_at
 from annealvi.proximity import Bernoulli, BernoulliFactorModel
 
 X = make_shape_mixture(200, random_state=0).data
@@ -209,13 +210,13 @@ def test_the_start_has_an_energy():
     pi, means = rng.uniform(0.2, 0.8, K), rng.normal(0, 1, (K, 16))
     model = FMM(K, 16, prior_probability=pi, noise_variance=0.3)
     model.start(X, means)
-    collected = model._collect(X)
-    assert_allclose(model._last.data, collected.data, rtol=1e-10)
-    assert_allclose(model._last.pairs, collected.pairs, rtol=1e-10)
-    assert model._last.entropy == pytest.approx(collected.entropy)
+    start, collected = factors_at(pi, X), collect(model.factors(), X, n_threads=1)
+    assert_allclose(start.data, collected.data, rtol=1e-10)
+    assert_allclose(start.pairs, collected.pairs, rtol=1e-10)
+    assert start.entropy == pytest.approx(collected.entropy)
     point = BernoulliFactorModel(X, prior_probability=pi, noise_variance=0.3)
     q = Bernoulli(np.broadcast_to(model.prior_logit()[:, None], (1, K, 200)))
-    elbo = model.energy() + model.log_base_measure() + model._last.entropy
+    elbo = model.energy() + model.log_base_measure() + start.entropy
     assert_allclose(point.elbo(q, means[None]), elbo, rtol=1e-10)
 
 

@@ -66,18 +66,6 @@ def test_snippets_of_the_deep_pages(name):
     run_snippets(f"{name}.md", deep=True)
 
 
-@pytest.mark.parametrize(
-    "target",
-    [
-        *("demo", "test", "test-deep", "bench", "quality", "optima"),
-        *("examples", "examples-deep", "lint", "clean"),
-        *("wheel", "check-wheel", "release-check"),
-    ],
-)
-def test_commands_that_the_texts_name_exist(target):
-    assert re.search(rf"^{target}:", (CHECKOUT / "Makefile").read_text(), flags=re.MULTILINE)
-
-
 def test_links_in_the_texts_lead_somewhere():
     pages = [CHECKOUT / "README.md", CHECKOUT / "CONTRIBUTING.md", CHECKOUT / "SECURITY.md"]
     pages += [*CHECKOUT.glob("docs/*.md")]

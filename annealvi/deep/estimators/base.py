@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Self
@@ -13,21 +13,29 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from annealvi._optional import import_optional
 from annealvi._threads import brief_lock
+from annealvi._validation import Interval
+from annealvi.deep.estimators.saved import header_of, read_state, write_state
+from annealvi.deep.files import load_network, meta_network
 from annealvi.deep.noise import Noise
 from annealvi.deep.rows import as_rows
-from annealvi.deep.training import Outcome, Training, as_device, read_state, write_state
-from annealvi.inference import Monitor
+from annealvi.deep.training import Outcome, Training, as_device
+from annealvi.files import Node
+from annealvi.inference import Callbacks, Monitor, during_fit
+from annealvi.versions import Versioned
 
 #: Held while PyTorch's one generator is seeded for a network.
 _building = brief_lock()
 #: Seeds are drawn below this.
 MAX_SEED = 2**31 - 1
+#: Called with the estimator and the monitor after each step.
+Callback = Callable[[Any, Monitor], None]
+#: Returns the optimiser of parameters.
+MakeOptimiser = Callable[[Iterator[nn.Parameter]], torch.optim.Optimizer]
 #: Constraints of the parameters that every estimator of a deep model has.
 TRAINING_CONSTRAINTS: dict[str, Any] = {
     "learning_rate": [Interval(Real, 0, None, closed="neither")],
@@ -36,7 +44,7 @@ TRAINING_CONSTRAINTS: dict[str, Any] = {
     "device": "no_validation",  # as_device raises the error
     "random_state": ["random_state"],
     "verbose": ["verbose"],
-    "callback": [None, callable],
+    "callback": [None, callable, list],
 }
 
 
@@ -65,10 +73,10 @@ class Plan:
     architecture: dict[str, Any]
     build: Callable[[], nn.Module]
     objective: Callable[[Any, Any, Noise], Callable[[Any, int], Outcome]]
-    optimiser: Callable[[Iterator[nn.Parameter]], torch.optim.Optimizer]
+    optimiser: MakeOptimiser
 
 
-class DeepEstimator(BaseEstimator):
+class DeepEstimator(Versioned, BaseEstimator):
     """Fits a network by gradients, with scikit-learn's interface.
 
     An estimator inherits from this class, has the parameters below, and calls `_fit` with the
@@ -88,7 +96,7 @@ class DeepEstimator(BaseEstimator):
         Seed of the initial weights and of all draws.
     verbose : int
         Whether to show progress.
-    callback : callable or None
+    callback : callable, list of callables or None
         Called as ``callback(estimator, monitor)`` after each step.
     """
 
@@ -98,7 +106,7 @@ class DeepEstimator(BaseEstimator):
     device: Any
     random_state: Any
     verbose: int
-    callback: Callable[[Any, Monitor], None] | None
+    callback: Callback | Sequence[Callback] | None
 
     # ---------------------------------------------------------------- the fit
 
@@ -119,8 +127,9 @@ class DeepEstimator(BaseEstimator):
             A file written by :meth:`save_state`.
         """
         device = as_device(self.device, type(self).__name__)
+        callbacks = Callbacks.of(self.callback, self)
         seed = check_random_state(self.random_state).randint(MAX_SEED)
-        header = {"estimator": type(self).__name__, "architecture": plan.architecture}
+        header = header_of(type(self).__name__, plan.architecture, X)
         state = None if resume is None else read_state(resume, header)
         noise = Noise(seed, device)
         # the user's generator stays as it is
@@ -138,28 +147,26 @@ class DeepEstimator(BaseEstimator):
         )
         objective = plan.objective(network, data, noise)
         if state is not None:
-            training.restore(state)
+            training.load_state_dict(state)
         self._saved_header = header
         self._training = training
         self.network_: Any = network
         done = training.monitor.step
+
+        def after_step(outcome: Outcome) -> None:
+            progress.show(outcome)
+            if callbacks is not None:
+                callbacks(training.monitor)
+
         with _Progress(bool(self.verbose), int(self.max_iter), done) as progress:
             try:
-                training.run(
-                    objective,
-                    int(self.max_iter),
-                    lambda outcome: self._after_step(outcome, progress),
-                )
+                with during_fit(callbacks):
+                    training.run(objective, int(self.max_iter), after_step)
             except BaseException:
                 if training.monitor.step:
                     keep()
                 raise
         return self
-
-    def _after_step(self, outcome: Outcome, progress: _Progress) -> None:
-        progress.show(outcome)
-        if self.callback is not None:
-            self.callback(self, self._training.monitor)
 
     def save_state(self, path: str | os.PathLike) -> None:
         """Write everything that is needed to continue the fit, after it or in a callback.
@@ -167,7 +174,7 @@ class DeepEstimator(BaseEstimator):
         ``fit(..., resume=path)`` of an estimator with the same architecture continues the fit
         up to its own `max_iter`.  The result has the same parameters as a fit that never
         stopped.  All other settings, such as `learning_rate`, are those of the estimator that
-        continues, so that a diverging fit can be continued in smaller steps.
+        continues, so that a diverging fit can be continued in smaller steps.  X must be the same.
 
         Parameters
         ----------
@@ -176,6 +183,60 @@ class DeepEstimator(BaseEstimator):
         """
         check_is_fitted(self, "network_")
         write_state(path, self._saved_header, self._training)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the fitted state as a tree, for :func:`annealvi.save`."""
+        check_is_fitted(self, "network_")
+        return {
+            "feature_names_in": getattr(self, "feature_names_in_", None),
+            "fit": self._saved_header,
+            "training": self._training.state_dict(),
+        }
+
+    def _load(
+        self,
+        node: Node,
+        architecture: dict[str, Any],
+        build: Callable[[], nn.Module],
+        optimiser: MakeOptimiser,
+    ) -> None:
+        """Take over a fitted state; the estimator stays as it was if it cannot be used.
+
+        Parameters
+        ----------
+        node : Node
+            What :meth:`state_dict` returned, from a file.
+        architecture : dict
+            From the node, checked.
+        build, optimiser : callable
+            See :class:`Plan`.
+        """
+        device = as_device(self.device, type(self).__name__)
+        fit, state = node.node("fit"), node.node("training")
+        network = meta_network(build, fit.node("architecture"))
+        load_network(network, state.node("module"))
+        network = network.to(device)
+        n_rows = None if state.is_none("n_rows") else state.integer("n_rows", 1)
+        training = Training(
+            network,
+            optimiser(network.parameters()),
+            Noise(0, device),
+            n_rows=n_rows,
+            batch_size=state.integer("batch_size", 1),
+        )
+        training.load_state_dict(state)
+        n_features = architecture.get("n_features")
+        if n_features is not None:
+            self.n_features_in_ = n_features
+            if not node.is_none("feature_names_in"):
+                self.feature_names_in_ = node.strings("feature_names_in", n_features)
+        self._saved_header = {
+            "estimator": type(self).__name__,
+            "architecture": architecture,
+            "n_samples": n_rows,
+            "X": None if fit.is_none("X") else fit.string("X"),
+        }
+        self._training, self.network_ = training, network
 
     # -------------------------------------------------------------- afterwards
 

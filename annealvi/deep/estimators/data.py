@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch import Tensor
 
-from annealvi.deep.penalties import STATISTICS, RunningPenalty, as_penalty
+from annealvi.deep.penalties import STATISTICS, ProximityPenalty, RunningPenalty, as_penalty
 from annealvi.deep.training import Outcome
+from annealvi.files import Node
 from annealvi.temperature import LocalVariational, Temperature, Variational, as_temperature
 
 #: Adam's epsilon in Altosaar et al. (2018).
@@ -144,6 +145,34 @@ def layer_widths(hidden: Any, owner: str) -> list[int]:
             f"[1, inf), one a layer. Got {hidden!r} instead."
         )
     return [int(width) for width in hidden]
+
+
+def integers(node: Node, *names: str) -> dict[str, int]:
+    """Sizes of a network from a file, each at least 1.
+
+    Parameters
+    ----------
+    node : Node
+    names : str
+    """
+    return {name: node.integer(name, 1) for name in names}
+
+
+def saved_penalty(node: Node, statistics: Sequence[str] = STATISTICS) -> RunningPenalty | None:
+    """The penalty of a network from a file, to take over what it remembers.
+
+    Its settings do not matter: it has no further steps.
+
+    Parameters
+    ----------
+    node : Node
+        The architecture.
+    statistics : sequence of str
+        Statistics that q can have.
+    """
+    if node.is_none("proximity"):
+        return None
+    return ProximityPenalty(node.string("proximity", statistics)).plan(1)
 
 
 def _is_width(width: Any) -> bool:

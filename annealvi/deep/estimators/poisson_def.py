@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -11,15 +11,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval
+from torch import nn
 
 from annealvi._threads import writing
-from annealvi._validation import unchanged_on_error
-from annealvi.deep.estimators.base import TRAINING_CONSTRAINTS, Plan
+from annealvi._validation import Interval, unchanged_on_error
+from annealvi.deep.estimators.base import TRAINING_CONSTRAINTS, Callback, Plan
 from annealvi.deep.estimators.data import (
     Bound,
+    integers,
     penalised,
     plan_parameters,
+    saved_penalty,
 )
 from annealvi.deep.estimators.fitted_poisson import FittedPoissonDEF
 from annealvi.deep.models.poisson import Counts, PoissonNetwork, estimate
@@ -27,9 +29,10 @@ from annealvi.deep.noise import Noise
 from annealvi.deep.penalties import ProximityPenalty
 from annealvi.deep.rows import SparseRows
 from annealvi.deep.training import Outcome
-from annealvi.inference import Monitor
+from annealvi.files import Node
 from annealvi.temperature import Temperature
 
+TINY = float(np.finfo(np.float64).tiny)
 #: Statistics that a penalty can use; "orthogonal" needs weights of q, and this q has none.
 STATISTICS = ("entropy", "kl", "mean_variance")
 
@@ -101,10 +104,11 @@ class PoissonDEF(FittedPoissonDEF):
     verbose : int, default=0
         Whether to show progress (needs tqdm).
 
-    callback : callable, default=None
+    callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each step.  It can use the estimator in
         its current state.  ``monitor.record(name=value)`` writes into `history_`; raising
-        ``StopIteration`` ends the fit.
+        ``StopIteration`` ends the fit.  A :class:`annealvi.checkpoint.Checkpoint` writes it to a
+        file, to be resumed.
 
     Attributes
     ----------
@@ -179,7 +183,7 @@ class PoissonDEF(FittedPoissonDEF):
         device: Any = "cpu",
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
-        callback: Callable[[Any, Monitor], None] | None = None,
+        callback: Callback | Sequence[Callback] | None = None,
     ) -> None:
         self.n_components = n_components
         self.prior_rate = prior_rate
@@ -248,9 +252,47 @@ class PoissonDEF(FittedPoissonDEF):
                 objective=partial(
                     negative_bound, n_draws=int(self.n_draws), temperature=temperature
                 ),
-                optimiser=partial(torch.optim.RMSprop, lr=self.learning_rate),
+                optimiser=self._optimiser,
             )
             return self._fit(X, plan, keep, resume)
+
+    def load_state_dict(self, node: Node) -> None:
+        """Take over a fitted state, for :func:`annealvi.load`.
+
+        Parameters
+        ----------
+        node : Node
+            What :meth:`state_dict` returned, from a file.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, or the state is not one of this class.
+        """
+        self._validate_params()
+        saved = node.node("fit").node("architecture")
+        sizes = integers(saved, "n_features", "n_components", "n_samples")
+        prior_rate = saved.number("prior_rate", TINY)
+        background = saved.number("background", TINY, 1.0)
+        penalty = saved_penalty(saved, STATISTICS)
+
+        def build() -> PoissonNetwork:
+            mean = torch.empty(sizes["n_features"])
+            shape = sizes["n_components"], sizes["n_samples"]
+            return PoissonNetwork(
+                mean, *shape, prior_rate=prior_rate, background=background, penalty=penalty
+            )
+
+        architecture = {
+            **sizes,
+            "prior_rate": prior_rate,
+            "background": background,
+            "proximity": None if penalty is None else penalty.statistic,
+        }
+        self._load(node, architecture, build, self._optimiser)
+
+    def _optimiser(self, parameters: Iterator[nn.Parameter]) -> torch.optim.RMSprop:
+        return torch.optim.RMSprop(parameters, lr=self.learning_rate)
 
 
 def negative_bound(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
@@ -13,24 +13,27 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
+from torch import nn
 
 from annealvi._sparse import check_matrix
 from annealvi._threads import writing
-from annealvi._validation import unchanged_on_error
+from annealvi._validation import Interval, unchanged_on_error
 from annealvi.deep.estimators.base import (
     TRAINING_CONSTRAINTS,
+    Callback,
     DeepEstimator,
     Plan,
     numbers,
     positive,
 )
+from annealvi.deep.estimators.data import integers
 from annealvi.deep.hvi import Chain
 from annealvi.deep.noise import Noise
 from annealvi.deep.objectives import hvi_elbo, log_evidence_bounds, loss_calibrated
 from annealvi.deep.training import Outcome
-from annealvi.inference import Monitor
+from annealvi.files import Node
 from annealvi.schedules import Linear, Schedule
 
 #: Number of draws along an untrained chain at which a log density is tried before the fit.
@@ -40,6 +43,8 @@ TRIALS = 64
 GATE_BIAS, WEIGHT_SCALE = -2.0, 0.3
 #: Draws, and draws of the reverse chain for each, that are used to rank fits.
 RANKING = (500, 50)
+#: The sizes of the network.
+WIDTHS = ("dim", "n_transitions", "hidden", "n_init")
 
 
 class HierarchicalPosterior(DeepEstimator):
@@ -104,9 +109,9 @@ class HierarchicalPosterior(DeepEstimator):
     verbose : int, default=0
         Whether to show progress (needs tqdm).
 
-    callback : callable, default=None
+    callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each step.  Raising ``StopIteration``
-        ends the fit.
+        ends the fit.  A :class:`annealvi.checkpoint.Checkpoint` writes it to a file, to be resumed.
 
     Attributes
     ----------
@@ -179,7 +184,7 @@ class HierarchicalPosterior(DeepEstimator):
         device: str = "cpu",
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
-        callback: Callable[[Any, Monitor], None] | None = None,
+        callback: Callback | Sequence[Callback] | None = None,
     ) -> None:
         self.log_density = log_density
         self.dim = dim
@@ -225,20 +230,11 @@ class HierarchicalPosterior(DeepEstimator):
             for name in ("lower_bounds_", "lower_bound_", "best_"):
                 self.__dict__.pop(name, None)  # a callback must not see those of an earlier fit
             before = getattr(self, "_training", None)
-            widths = ("dim", "n_transitions", "hidden", "n_init")
             plan = Plan(
-                architecture={name: int(getattr(self, name)) for name in widths},
-                build=partial(
-                    Chain,
-                    int(self.dim),
-                    int(self.n_transitions),
-                    n_runs=int(self.n_init),
-                    hidden=int(self.hidden),
-                    gate_bias=GATE_BIAS,
-                    weight_scale=WEIGHT_SCALE,
-                ),
+                architecture={name: int(getattr(self, name)) for name in WIDTHS},
+                build=partial(_chain, *(int(getattr(self, name)) for name in WIDTHS)),
                 objective=self._objective,
-                optimiser=partial(torch.optim.Adam, lr=self.learning_rate),
+                optimiser=self._optimiser,
             )
             try:
                 self._fit(None, plan, keep, resume)
@@ -246,6 +242,34 @@ class HierarchicalPosterior(DeepEstimator):
                 if getattr(self, "_training", None) is not before and self.n_iter_:
                     self._rank()
         return self
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the fitted state as a tree, for :func:`annealvi.save`."""
+        return super().state_dict() | {"lower_bounds": getattr(self, "lower_bounds_", None)}
+
+    def load_state_dict(self, node: Node) -> None:
+        """Take over a fitted state, for :func:`annealvi.load`.
+
+        Parameters
+        ----------
+        node : Node
+            What :meth:`state_dict` returned, from a file.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, or the state is not one of this class.
+        """
+        self._validate_params()
+        saved = node.node("fit").node("architecture")
+        sizes = integers(saved, *WIDTHS)
+        bounds = None
+        if not node.is_none("lower_bounds"):
+            shape = (sizes["n_init"],)
+            bounds = node.array("lower_bounds", shape, np.float64, finite=False).copy()
+        self._load(node, sizes, partial(_chain, *sizes.values()), self._optimiser)
+        if bounds is not None:
+            self._take_bounds(bounds)
 
     def sample(self, n_samples: int = 1) -> NDArray[np.float32]:
         """Draw from the posterior.
@@ -344,6 +368,9 @@ class HierarchicalPosterior(DeepEstimator):
 
     # ----------------------------------------------------------------- details
 
+    def _optimiser(self, parameters: Iterator[nn.Parameter]) -> torch.optim.Adam:
+        return torch.optim.Adam(parameters, lr=self.learning_rate)
+
     def _objective(
         self, network: Chain, X: Any, noise: Noise
     ) -> Callable[[torch.Tensor | None, int], Outcome]:
@@ -420,7 +447,10 @@ class HierarchicalPosterior(DeepEstimator):
                 )
 
     def _rank(self) -> None:
-        self.lower_bounds_ = self.evidence_bounds(*RANKING)[0]
+        self._take_bounds(self.evidence_bounds(*RANKING)[0])
+
+    def _take_bounds(self, bounds: NDArray[np.float64]) -> None:
+        self.lower_bounds_ = bounds
         self.best_ = int(np.argmax(np.nan_to_num(self.lower_bounds_, nan=-np.inf)))
         self.lower_bound_ = float(self.lower_bounds_[self.best_])
 
@@ -428,3 +458,14 @@ class HierarchicalPosterior(DeepEstimator):
         """Return the chain of the best fit, or of the first if none was chosen yet."""
         check_is_fitted(self, "network_")
         return self.network_.single(getattr(self, "best_", 0))
+
+
+def _chain(dim: int, n_transitions: int, hidden: int, n_init: int) -> Chain:
+    return Chain(
+        dim,
+        n_transitions,
+        n_runs=n_init,
+        hidden=hidden,
+        gate_bias=GATE_BIAS,
+        weight_scale=WEIGHT_SCALE,
+    )

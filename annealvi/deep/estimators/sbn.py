@@ -13,16 +13,16 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim import Adam
 
 from annealvi._sparse import check_matrix
 from annealvi._threads import writing
-from annealvi._validation import unchanged_on_error
+from annealvi._validation import Interval, unchanged_on_error
 from annealvi.deep.estimators.base import (
     TRAINING_CONSTRAINTS,
+    Callback,
     DeepEstimator,
     Plan,
     numbers,
@@ -34,6 +34,7 @@ from annealvi.deep.estimators.data import (
     layer_widths,
     penalised,
     plan_parameters,
+    saved_penalty,
 )
 from annealvi.deep.models.sbn import BeliefNetwork
 from annealvi.deep.noise import Noise
@@ -41,7 +42,7 @@ from annealvi.deep.objectives import importance_weighted, leave_one_out
 from annealvi.deep.penalties import ProximityPenalty
 from annealvi.deep.rows import as_rows
 from annealvi.deep.training import Outcome
-from annealvi.inference import Monitor
+from annealvi.files import Node
 from annealvi.temperature import Temperature
 
 #: Number of draws that are evaluated at a time.
@@ -113,10 +114,11 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, De
     verbose : int, default=0
         Whether to show progress (needs tqdm).
 
-    callback : callable, default=None
+    callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each step.  It can use the estimator in
         its current state.  ``monitor.record(name=value)`` writes into `history_`; raising
-        ``StopIteration`` ends the fit.
+        ``StopIteration`` ends the fit.  A :class:`annealvi.checkpoint.Checkpoint` writes it to a
+        file, to be resumed.
 
     Attributes
     ----------
@@ -186,7 +188,7 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, De
         device: Any = "cpu",
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
-        callback: Callable[[Any, Monitor], None] | None = None,
+        callback: Callback | Sequence[Callback] | None = None,
     ) -> None:
         self.hidden = hidden
         self.n_draws = n_draws
@@ -249,9 +251,35 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, De
                 objective=partial(
                     negative_bound, n_draws=int(self.n_draws), temperature=temperature
                 ),
-                optimiser=partial(Adam, lr=self.learning_rate, eps=EPSILON, fused=True),
+                optimiser=self._optimiser,
             )
             return self._fit(X, plan, keep, resume)
+
+    def load_state_dict(self, node: Node) -> None:
+        """Take over a fitted state, for :func:`annealvi.load`.
+
+        Parameters
+        ----------
+        node : Node
+            What :meth:`state_dict` returned, from a file.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, or the state is not one of this class.
+        """
+        self._validate_params()
+        saved = node.node("fit").node("architecture")
+        n_features = saved.integer("n_features", 1)
+        hidden = layer_widths(saved.items("hidden"), type(self).__name__)
+        penalty = saved_penalty(saved)
+
+        def build() -> BeliefNetwork:
+            return BeliefNetwork(torch.empty(n_features), hidden, penalty=penalty)
+
+        statistic = None if penalty is None else penalty.statistic
+        architecture = {"n_features": n_features, "hidden": hidden, "proximity": statistic}
+        self._load(node, architecture, build, self._optimiser)
 
     def transform(self, X: Any) -> NDArray[np.float32]:
         """Return the means under q of the bits nearest the data.
@@ -338,6 +366,9 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, De
         return numbers(self.network_.decoder[0].bias)
 
     # ----------------------------------------------------------------- details
+
+    def _optimiser(self, parameters: Iterator[nn.Parameter]) -> Adam:
+        return Adam(parameters, lr=self.learning_rate, eps=EPSILON, fused=True)
 
     def _log_weights(
         self, X: Any, n_draws: int, reduce: Callable[[Tensor], Tensor]

@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim import Adam
 
 from annealvi._threads import writing
-from annealvi._validation import unchanged_on_error
-from annealvi.deep.estimators.base import TRAINING_CONSTRAINTS, Plan
+from annealvi._validation import Interval, unchanged_on_error
+from annealvi.deep.estimators.base import TRAINING_CONSTRAINTS, Callback, Plan
 from annealvi.deep.estimators.data import (
     EPSILON,
     Bound,
+    integers,
     layer_widths,
     penalised,
     plan_parameters,
+    saved_penalty,
 )
 from annealvi.deep.estimators.fitted_vae import FittedAutoencoder
 from annealvi.deep.models.vae import AutoencoderNetwork
 from annealvi.deep.noise import Noise
 from annealvi.deep.penalties import ProximityPenalty
 from annealvi.deep.training import Outcome
-from annealvi.inference import Monitor
+from annealvi.files import Node
 from annealvi.temperature import Temperature
 
 
@@ -97,10 +98,11 @@ class VariationalAutoencoder(FittedAutoencoder):
     verbose : int, default=0
         Whether to show progress (needs tqdm).
 
-    callback : callable, default=None
+    callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each step.  It can use the estimator in
         its current state.  ``monitor.record(name=value)`` writes into `history_`; raising
-        ``StopIteration`` ends the fit.
+        ``StopIteration`` ends the fit.  A :class:`annealvi.checkpoint.Checkpoint` writes it to a
+        file, to be resumed.
 
     Attributes
     ----------
@@ -168,7 +170,7 @@ class VariationalAutoencoder(FittedAutoencoder):
         device: Any = "cpu",
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
-        callback: Callable[[Any, Monitor], None] | None = None,
+        callback: Callback | Sequence[Callback] | None = None,
     ) -> None:
         self.n_components = n_components
         self.hidden = hidden
@@ -239,9 +241,49 @@ class VariationalAutoencoder(FittedAutoencoder):
                 objective=partial(
                     negative_bound, temperature=temperature, calibration=float(self.calibration)
                 ),
-                optimiser=partial(Adam, lr=self.learning_rate, eps=EPSILON, fused=True),
+                optimiser=self._optimiser,
             )
             return self._fit(X, plan, keep, resume)
+
+    def load_state_dict(self, node: Node) -> None:
+        """Take over a fitted state, for :func:`annealvi.load`.
+
+        Parameters
+        ----------
+        node : Node
+            What :meth:`state_dict` returned, from a file.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, or the state is not one of this class.
+        """
+        self._validate_params()
+        saved = node.node("fit").node("architecture")
+        sizes = integers(saved, "n_features", "n_components")
+        n_transitions, width = saved.integer("n_transitions"), None
+        if n_transitions:
+            width = saved.integer("transition_hidden", 1)
+        hidden = layer_widths(saved.items("hidden"), type(self).__name__)
+        penalty = saved_penalty(saved)
+        build = partial(
+            AutoencoderNetwork,
+            *(sizes["n_features"], sizes["n_components"], hidden),
+            n_transitions=n_transitions,
+            transition_hidden=width or 1,
+            penalty=penalty,
+        )
+        architecture = {
+            **sizes,
+            "hidden": hidden,
+            "n_transitions": n_transitions,
+            "transition_hidden": width,
+            "proximity": None if penalty is None else penalty.statistic,
+        }
+        self._load(node, architecture, build, self._optimiser)
+
+    def _optimiser(self, parameters: Iterator[nn.Parameter]) -> Adam:
+        return Adam(parameters, lr=self.learning_rate, eps=EPSILON, fused=True)
 
 
 def negative_bound(

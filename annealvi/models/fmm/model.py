@@ -42,13 +42,22 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
-from scipy.special import entr, logsumexp
+from scipy.special import logsumexp
 
 from annealvi._kernels import fmm as kernels
 from annealvi._kernels import gemm
 from annealvi._kernels.layout import single_threaded_blas
+from annealvi.files import Node
 from annealvi.model import UNTEMPERED, Batch, LocalStep, Tempering
-from annealvi.models.fmm.sweeps import Factors, Field, component_major, held_sweep, sweep
+from annealvi.models.fmm.sweeps import (
+    Factors,
+    Field,
+    collect,
+    component_major,
+    factors_at,
+    held_sweep,
+    sweep,
+)
 
 #: Outside training the sweeps of the local step end when no nu changes by more than this.
 TOLERANCE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
@@ -170,7 +179,7 @@ class FMM:
         self._least_noise = max(NOISE_FLOOR * variance, resolved, float(np.finfo(self.dtype).tiny))
         self.nu = self._initial_nu(self.n_samples)
         self._projection = component_major(self.n_components, self.n_samples, self.dtype)
-        self._last = self._at_the_prior(X)
+        self._last = factors_at(self.prior_probability, X)
 
     def perturb(self, rng: Any) -> None:
         """Move the means at random, by PERTURBATION times the length of ``init="random"``."""
@@ -181,6 +190,50 @@ class FMM:
         """Release the arrays that only training needs."""
         self.__dict__.pop("nu", None)
         self.__dict__.pop("_projection", None)
+
+    # ------------------------------------------------------------------- files
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that a fit has learned, as a tree; while it lasts, with nu."""
+        return {
+            "means": self.means,
+            "covariance": self.covariance_matrix,
+            "prior_probability": self.prior_probability,
+            "noise_variance": self.noise_variance,
+            "square": self._square,
+            "least_noise": self._least_noise,
+            "statistics": vars(self._last),
+            "nu": vars(self).get("nu"),
+        }
+
+    def load_state_dict(self, node: Node) -> None:
+        """Take over what a fit has learned.  A model that is being trained goes on.
+
+        Parameters
+        ----------
+        node : Node
+            What :meth:`state_dict` returned, from a file.
+        """
+        K, D = self.n_components, self.n_features
+        least = float(np.finfo(self.dtype).tiny)
+        self.means = np.array(node.array("means", (K, D), np.float64))
+        self.covariance_matrix = np.array(node.array("covariance", (K, K), np.float64))
+        if not np.all(np.diag(self.covariance_matrix) >= 0):
+            raise node.error("covariance", "at least 0 on its diagonal", self.covariance_matrix)
+        probability = node.array("prior_probability", (K,), np.float64, positive=True)
+        if not np.all(probability < 1):
+            raise node.error("prior_probability", "below 1 everywhere", probability)
+        self.prior_probability = probability.copy()
+        most = 1e-3 * float(np.finfo(self.dtype).max)
+        self.noise_variance = node.number("noise_variance", least, most)
+        self._square = node.number("square", 0.0)
+        self._least_noise = node.number("least_noise", 0.0)
+        self._last = Factors.restored(node.node("statistics"), K, D)
+        if hasattr(self, "nu"):
+            nu = node.array("nu", self.nu.shape, self.dtype)
+            if not np.all((nu >= 0) & (nu <= 1)):
+                raise node.error("nu", "in the range [0, 1]", nu)
+            self.nu[:] = nu
 
     # ------------------------------------------------------------- Algorithm 1
 
@@ -211,7 +264,7 @@ class FMM:
                 arrays = self._projection, self.nu
                 sizes = self.n_samples, self.n_threads
                 inverse = held_sweep(field, *arrays, tempering.limits, *sizes)
-            self._last = self._collect(batch.data)
+            self._last = collect(self.nu, batch.data, self.n_threads)
         return FactorStep(self, self._last, inverse)
 
     def global_step(
@@ -228,22 +281,17 @@ class FMM:
                 f"Got rho={rho!r} and scale={scale!r}."
             )
         b = float(tempering.inverse)
-        heat = b / self.noise_variance
-        precision = np.full(self.n_components, 1.0 / self._tempered_variance(tempering))
-        R, A = statistics.pairs, statistics.data
         with single_threaded_blas():
-            if self.covariance == "full":
-                factor = cho_factor(np.diag(precision) + heat * R, lower=True)
-                self.covariance_matrix = cho_solve(factor, np.eye(self.n_components))
-                self.means = cho_solve(factor, heat * A)
-            else:
-                variances = 1.0 / (precision + heat * np.diag(R))
-                self.covariance_matrix = np.diag(variances)
-                # updating m_k in sequence is a triangular system: new means on the left, old
-                # ones on the right
-                lower = np.tril(R, -1) + np.diag(1.0 / (variances * heat))
-                old = np.triu(R, 1) @ self.means
-                self.means = solve_triangular(lower, A - old, lower=True)
+            try:
+                self._move_components(statistics, b, self._tempered_variance(tempering))
+            except (np.linalg.LinAlgError, ValueError) as error:  # SciPy raises both
+                raise ValueError(
+                    f"The equations for the components are singular in float64 at T={1 / b:.4g}: "
+                    f"noise_variance={self.noise_variance:.4g} and component_variance="
+                    f"{self.component_variance:.4g} are too far apart, or too large or too small "
+                    "for X."
+                ) from error
+            R = statistics.pairs
             if self.learn_probability:
                 mean = np.diag(R) / self.n_samples
                 self.prior_probability = np.clip(mean, PROBABILITY_FLOOR, 1 - PROBABILITY_FLOOR)
@@ -251,6 +299,24 @@ class FMM:
                 n_numbers = self.n_samples * self.n_features
                 residual = self._residual(statistics) / n_numbers
                 self.noise_variance = max(residual, self._least_noise)
+
+    def _move_components(self, statistics: Factors, b: float, prior_variance: float) -> None:
+        """Move q(mu) to its optimum, by one Gauss-Seidel pass (diag) or jointly (full)."""
+        heat = b / self.noise_variance
+        precision = np.full(self.n_components, 1.0 / prior_variance)
+        R, A = statistics.pairs, statistics.data
+        if self.covariance == "full":
+            factor = cho_factor(np.diag(precision) + heat * R, lower=True)
+            self.covariance_matrix = cho_solve(factor, np.eye(self.n_components))
+            self.means = cho_solve(factor, heat * A)
+            return
+        variances = 1.0 / (precision + heat * np.diag(R))
+        self.covariance_matrix = np.diag(variances)
+        # updating m_k in sequence is a triangular system: new means on the left, old ones on
+        # the right
+        lower = np.tril(R, -1) + np.diag(1.0 / (variances * heat))
+        old = np.triu(R, 1) @ self.means
+        self.means = solve_triangular(lower, A - old, lower=True)
 
     # --------------------------------------------------- for a proximity temperature
 
@@ -410,26 +476,6 @@ class FMM:
         np.fill_diagonal(coupling, 0.0)
         scale = 1.0 / self.noise_variance
         return Field(coupling.astype(self.dtype), offset.astype(self.dtype), scale)
-
-    def _at_the_prior(self, X: NDArray) -> Factors:
-        """The result of `_collect` for nu = pi, computed without matrix products."""
-        pi = self.prior_probability
-        pairs = self.n_samples * (np.outer(pi, pi) + np.diag(pi * (1 - pi)))
-        entropy = self.n_samples * float(np.sum(entr(pi) + entr(1 - pi)))
-        return Factors(np.outer(pi, X.sum(axis=0, dtype=np.float64)), pairs, entropy)
-
-    def _collect(self, X: NDArray) -> Factors:
-        n, K, D = self.n_samples, self.n_components, self.n_features
-        tile = np.empty((self.n_threads, gemm.tile_size(K, max(D, K))), dtype=self.dtype)
-        data, pairs = np.empty((K, D)), np.empty((K, K))
-        for right, gram, out in ((X, False, data), (self.nu, True, pairs)):
-            partial = np.empty((gemm.n_groups(n, out.shape[1]), *out.shape))
-            gemm.inner(self.nu, right, gram, n, self.n_threads, tile, partial, out)
-        # on the diagonal E[z^2] = nu, while nu^T nu has nu^2
-        np.fill_diagonal(pairs, self.nu[:, :n].sum(axis=1, dtype=np.float64))
-        entropy = np.zeros(self.nu.shape[1])
-        kernels.entropy(self.nu, self.n_threads, entropy)
-        return Factors(data, pairs, float(np.sum(entropy[:n])))
 
     def _residual(self, statistics: Factors) -> float:
         """E_q ||X - z mu||^2; rounding errors may not make it negative."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+from scipy.special import entr
 
 from annealvi._kernels import fmm as kernels
+from annealvi._kernels import gemm
 from annealvi._kernels.layout import aligned_empty
+from annealvi.files import Node
 from annealvi.model import FactorLimits
 
 #: Most samples: BLAS has 32-bit indices.
@@ -33,6 +36,19 @@ class Factors:
     data: NDArray[np.float64]
     pairs: NDArray[np.float64]
     entropy: float
+
+    @classmethod
+    def restored(cls, node: Node, n_components: int, n_features: int) -> Self:
+        """The statistics that a file has.
+
+        Parameters
+        ----------
+        node : Node
+        n_components, n_features : int
+        """
+        shapes = {"data": (n_components, n_features), "pairs": (n_components, n_components)}
+        arrays = {name: np.array(node.array(name, shapes[name], np.float64)) for name in shapes}
+        return cls(**arrays, entropy=node.number("entropy"))
 
 
 class Field(NamedTuple):
@@ -133,3 +149,40 @@ def held_sweep(
     )
     # b is a ratio of differences, which may vanish near the centre
     return np.maximum(inverse[:, :n_samples], limits.inverse)
+
+
+def factors_at(probability: NDArray[np.float64], X: NDArray) -> Factors:
+    """The statistics of data at nu = pi, computed without matrix products.
+
+    Parameters
+    ----------
+    probability : ndarray of shape (K,)
+        pi.
+    X : ndarray of shape (n_samples, D)
+    """
+    n, pi = X.shape[0], probability
+    pairs = n * (np.outer(pi, pi) + np.diag(pi * (1 - pi)))
+    entropy = n * float(np.sum(entr(pi) + entr(1 - pi)))
+    return Factors(np.outer(pi, X.sum(axis=0, dtype=np.float64)), pairs, entropy)
+
+
+def collect(nu: NDArray, X: NDArray, n_threads: int) -> Factors:
+    """The statistics of data.
+
+    Parameters
+    ----------
+    nu : ndarray of shape (K, N padded)
+    X : ndarray of shape (n_samples, D)
+    n_threads : int
+    """
+    (n, D), K = X.shape, len(nu)
+    tile = np.empty((n_threads, gemm.tile_size(K, max(D, K))), dtype=nu.dtype)
+    data, pairs = np.empty((K, D)), np.empty((K, K))
+    for right, gram, out in ((X, False, data), (nu, True, pairs)):
+        partial = np.empty((gemm.n_groups(n, out.shape[1]), *out.shape))
+        gemm.inner(nu, right, gram, n, n_threads, tile, partial, out)
+    # on the diagonal E[z^2] = nu, while nu^T nu has nu^2
+    np.fill_diagonal(pairs, nu[:, :n].sum(axis=1, dtype=np.float64))
+    entropy = np.zeros(nu.shape[1])
+    kernels.entropy(nu, n_threads, entropy)
+    return Factors(data, pairs, float(np.sum(entropy[:n])))

@@ -69,3 +69,28 @@ def log_mean_power(
         product = fftconvolve(product, masses[k])[: n + 1]
     outside = gammaln(n + 1) - log_rising(alpha.sum(), b * n)
     return float(outside + np.log(product[n]) + totals.sum() - n * log_t)
+
+
+def log_distortions(
+    covariances: NDArray[np.float64] | None, b: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """log c_k at each b: the factors of components due to their different variances.
+
+    Parameters
+    ----------
+    covariances : ndarray of shape (K, D) or None
+        Known variances; None if they are learned.
+    b : ndarray of shape (M,)
+
+    Returns
+    -------
+    ndarray of shape (M, K)
+    """
+    if covariances is None:
+        raise ValueError(
+            "C(T) of a Gaussian mixture with learned precisions is infinite at high T, so "
+            "its temperature cannot be learned. Give 'covariances', or use "
+            "temperature='annealed'."
+        )
+    log_sigma = 0.5 * np.log(covariances)
+    return np.sum(log_sigma - log_sigma.mean(axis=0), axis=1) * (1 - b[:, None])

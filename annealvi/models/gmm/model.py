@@ -34,10 +34,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import entr, gammaln, logsumexp, psi
 
 from annealvi._kernels.layout import single_threaded_blas
+from annealvi.files import Node
 from annealvi.model import UNTEMPERED, Batch, LocalStep, Tempering
 from annealvi.models.dirichlet import centre, log_gamma_variates
-from annealvi.models.gmm.log_partition import log_mean_power
-from annealvi.models.gmm.natural import Natural
+from annealvi.models.gmm.log_partition import log_distortions, log_mean_power
+from annealvi.models.gmm.natural import Natural, collect
+from annealvi.models.gmm.starts import exchangeable
 from annealvi.partition.result import check_log_c_at_1
 
 #: At high T components become equal, and equal components stay equal when T has fallen: the
@@ -161,7 +163,7 @@ class GMM:
         self._least_beta = self.beta
         self._normaliser = None
         if responsibilities is not None:
-            self.posterior = self.prior + self._collect(self._centred(X), responsibilities)
+            self.posterior = self.prior + collect(self._centred(X), responsibilities)
             return
         m = np.asarray(means, dtype=np.float64) - self.offset
         share = np.full(self.n_components, self.n_samples / self.n_components)
@@ -173,7 +175,8 @@ class GMM:
     def perturb(self, rng: np.random.RandomState) -> None:
         """Move the means at random, by small fractions of their component's standard deviation."""
         q = self.posterior
-        size = np.where(self._exchangeable(), PERTURBATION, SMALL_PERTURBATION)
+        alike = exchangeable(self.n_components, self.known_weights, self.known_covariances)
+        size = np.where(alike, PERTURBATION, SMALL_PERTURBATION)
         noise = size[:, None] * rng.standard_normal(q.shift.shape) / np.sqrt(self.precisions)
         m = self.means_centred
         square = q.square + q.kappa[:, None] * ((m + noise) ** 2 - m**2)
@@ -181,6 +184,35 @@ class GMM:
 
     def release_buffers(self) -> None:
         """Do nothing: there is nothing to release."""
+
+    # ------------------------------------------------------------------- files
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that a fit has learned, as a tree."""
+        return {
+            "least_beta": self._least_beta,
+            "offset": self.offset,
+            "posterior": self.posterior.state_dict(),
+            "statistics": self._plain.state_dict(),
+            "entropy": self._entropy,
+        }
+
+    def load_state_dict(self, node: Node) -> None:
+        """Take over what a fit has learned.
+
+        Parameters
+        ----------
+        node : Node
+            What :meth:`state_dict` returned, from a file.
+        """
+        shape = self.n_components, self.n_features
+        self.offset = np.array(node.array("offset", shape[1:], np.float64))
+        self.prior = self._prior()
+        self._least_beta = np.array(node.array("least_beta", shape[1:], np.float64, positive=True))
+        self.posterior = Natural.restored(node.node("posterior"), shape, positive=True)
+        self._plain = Natural.restored(node.node("statistics"), shape, positive=False)
+        self._entropy = node.number("entropy")
+        self._normaliser = None
 
     # ------------------------------------------------------------- Algorithm 1
 
@@ -201,8 +233,8 @@ class GMM:
         log_phi -= logsumexp(log_phi, axis=1, keepdims=True)
         phi = np.exp(log_phi)
         entropy = entr(phi).sum(axis=1)
-        self._plain, self._entropy = self._collect(X, phi), float(entropy.sum())
-        weighted = self._collect(X, b[:, None] * phi) if b.ndim else float(b) * self._plain
+        self._plain, self._entropy = collect(X, phi), float(entropy.sum())
+        weighted = collect(X, b[:, None] * phi) if b.ndim else float(b) * self._plain
         return MixtureStep(self, weighted, self._plain, entropy)
 
     def global_step(
@@ -273,7 +305,7 @@ class GMM:
         (sum_k w_k^b c_k)^N under their Dirichlet prior replaces the power.
         """
         b = np.asarray(inverse, dtype=np.float64)
-        log_c = self._log_distortions(b)
+        log_c = log_distortions(self.known_covariances, b)
         key = b.tobytes(), self.n_samples, np.asarray(self.alpha).tobytes()
         if self._normaliser is not None and self._normaliser[0] == key:
             return self._normaliser[1].copy()
@@ -329,7 +361,9 @@ class GMM:
         inverse : ndarray of shape (M,)
         """
         b = np.asarray(inverse, dtype=np.float64)
-        log_sums = logsumexp(b[:, None] * parameters + self._log_distortions(b), axis=1)
+        log_sums = logsumexp(
+            b[:, None] * parameters + log_distortions(self.known_covariances, b), axis=1
+        )
         return log_sums - 0.5 * self.n_features * np.log(b)
 
     def hyperparameters(self) -> dict[str, Any]:
@@ -342,17 +376,6 @@ class GMM:
             "weights": "learned" if self.known_weights is None else self.known_weights,
             "covariances": self.known_covariances,
         }
-
-    def _log_distortions(self, b: NDArray[np.float64]) -> NDArray[np.float64]:
-        """log c_k at each b: the factors of components due to their different variances."""
-        if self.known_covariances is None:
-            raise ValueError(
-                "C(T) of a Gaussian mixture with learned precisions is infinite at high T, so "
-                "its temperature cannot be learned. Give 'covariances', or use "
-                "temperature='annealed'."
-            )
-        log_sigma = 0.5 * np.log(self.known_covariances)
-        return np.sum(log_sigma - log_sigma.mean(axis=0), axis=1) * (1 - b[:, None])
 
     # ---------------------------------------------------------------- new data
 
@@ -391,18 +414,6 @@ class GMM:
 
     # ----------------------------------------------------------------- details
 
-    def _exchangeable(self) -> NDArray[np.bool_]:
-        """Which components have the same known weights and variances as another one."""
-        known = [np.zeros((self.n_components, 1))]
-        if self.known_weights is not None:
-            known.append(self.known_weights[:, None])
-        if self.known_covariances is not None:
-            known.append(self.known_covariances)
-        _, group, counts = np.unique(
-            np.hstack(known), axis=0, return_inverse=True, return_counts=True
-        )
-        return counts[group.ravel()] > 1
-
     def _prior(self) -> Natural:
         K = self.n_components
         m = self.mean_prior - self.offset
@@ -434,11 +445,6 @@ class GMM:
 
     def _centred(self, X: NDArray) -> NDArray[np.float64]:
         return np.asarray(X, dtype=np.float64) - self.offset
-
-    def _collect(self, X: NDArray[np.float64], phi: NDArray[np.float64]) -> Natural:
-        count = phi.sum(axis=0)
-        with single_threaded_blas():
-            return Natural(count, count, phi.T @ X, count, phi.T @ X**2)
 
     def _log_joint(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         """E log w_k + E log N(x; mu_k, lambda_k) of centred data."""

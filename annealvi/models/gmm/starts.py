@@ -1,4 +1,4 @@
-"""Starting responsibilities of a Gaussian mixture."""
+"""Starting responsibilities of a Gaussian mixture, and which of its components are alike."""
 
 from __future__ import annotations
 
@@ -56,3 +56,25 @@ def initial_responsibilities(
             chosen = rng.choice(n, K, replace=False)
         responsibilities[chosen, np.arange(K)] = 1
     return responsibilities
+
+
+def exchangeable(
+    n_components: int,
+    weights: NDArray[np.float64] | None,
+    covariances: NDArray[np.float64] | None,
+) -> NDArray[np.bool_]:
+    """Which components have the same known weights and variances as another one.
+
+    Parameters
+    ----------
+    n_components : int
+    weights : ndarray of shape (n_components,) or None
+    covariances : ndarray of shape (n_components, n_features) or None
+    """
+    known = [np.zeros((n_components, 1))]
+    if weights is not None:
+        known.append(weights[:, None])
+    if covariances is not None:
+        known.append(covariances)
+    _, group, counts = np.unique(np.hstack(known), axis=0, return_inverse=True, return_counts=True)
+    return counts[group.ravel()] > 1

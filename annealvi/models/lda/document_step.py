@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annealvi.model import LocalStep
-from annealvi.models.lda.block import Statistics
 from annealvi.models.lda.documents import BLOCK_BYTES
+from annealvi.models.lda.statistics import Statistics
 from annealvi.models.lda.topics import Topics
 
 
@@ -76,8 +76,8 @@ def energy_of_words(statistics: Statistics, topics: Topics, b: float) -> float:
     b : float
     """
     K, total, lam = topics.n_topics, 0.0, topics.lam
-    words = np.flatnonzero(statistics.seen)
+    words = statistics.words()
     for some in np.array_split(words, max(1, 8 * K * len(words) // BLOCK_BYTES)):
         logs = topics.logs(lam[some, :K])
-        total += float(np.einsum("vk,vk->", statistics.values[some, :K], logs))
+        total += float(np.einsum("vk,vk->", statistics.rows(some, K), logs))
     return total / b

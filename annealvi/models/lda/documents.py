@@ -16,7 +16,6 @@ from annealvi.models.lda.block import (
     Call,
     Local,
     LocalOptions,
-    TopicWeights,
     Workspace,
     index_words,
     lengths,
@@ -24,9 +23,12 @@ from annealvi.models.lda.block import (
 )
 from annealvi.models.lda.log_partition import DocumentPartition
 from annealvi.models.lda.topics import Topics
+from annealvi.models.lda.weights import TopicWeights
 
 #: Bytes of unnormalised exp(E log theta) kept at a time; this limits the size of a block.
 BLOCK_BYTES = 1 << 23
+#: Weights of topics are kept for later calls if they take at most so many bytes.
+SHARED_BYTES = 1 << 25
 
 
 class Documents:
@@ -328,19 +330,19 @@ class Documents:
             self.fit_block(call, rows, gamma[rows], inverse[rows], wanted, max_iter)
 
     def _shared_weights(self, b: float, exact: bool, want_logs: bool) -> TopicWeights:
-        """Weights that calls at the same temperature share, in all threads."""
+        """Weights that calls at the same temperature share, in all threads, unless large."""
+        n_features, width, dtype = self._shape
+        if want_logs or n_features * width * dtype.itemsize > SHARED_BYTES:
+            return TopicWeights(n_features, width, dtype, bounded=True)
         with self.topics.lock:
             _ = self.topics.sums  # computing these may change the topics' version
-            shared, key = self.topics.weights, (b, exact, want_logs)
+            shared, key = self.topics.weights, (b, exact)
         weights = shared.get(key)
         if weights is None:
-            weights = TopicWeights(*self._shape)
-            if not want_logs:
-                # at most the weights of transform and those of score
-                for other in list(shared):
-                    if other[0] != b:
-                        shared.pop(other, None)
-                weights = shared.setdefault(key, weights)
+            for other in list(shared):
+                if other[0] != b:  # at most the weights of transform and those of score
+                    shared.pop(other, None)
+            weights = shared.setdefault(key, TopicWeights(*self._shape))
         return weights
 
     # ------------------------------------- block by block, in training and after
@@ -367,6 +369,12 @@ class Documents:
         n_samples : int
         """
         inverse = np.asarray(tempering.inverse, dtype=self.topics.dtype)
+        least = np.finfo(self.topics.dtype).tiny
+        if np.min(inverse) < least:
+            raise ValueError(
+                f"The temperature must be at most {1 / least:.3g} in {self.topics.dtype}, the "
+                f"dtype of X. Got {1 / np.min(tempering.inverse):.3g}."
+            )
         return np.array(np.broadcast_to(inverse, (n_samples,)), order="C")
 
     def start(self, rows: slice, rng: RandomState | None) -> NDArray:

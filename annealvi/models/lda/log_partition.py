@@ -11,18 +11,23 @@ are explicit.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from annealvi._kernels import special
 from annealvi._kernels.layout import aligned_empty, padded_length
+from annealvi.files import Node
 from annealvi.models.lda.topics import Topics
-from annealvi.partition.power_grid import PowerGrid
+from annealvi.partition.power_grid import SUMMED_ROWS, PowerGrid
 
 #: The topics' sums over the vocabulary cost as much as a step.  So they are kept until the step
 #: sizes since then sum to this.  Outdated sums belong to flatter topics: the model looks less
 #: certain than it is, and T falls too early.
 MOVED = 1.0
+#: Number of words whose logarithms are computed at a time.
+PIECE = 16 * SUMMED_ROWS
 TINY = np.finfo(np.float64).tiny
 
 
@@ -53,6 +58,28 @@ class DocumentPartition:
         """Keep only what the next steps of a stream can use."""
         self._logs = self._rows = np.empty((0, 0))
 
+    def state_dict(self, topics: Topics) -> dict[str, Any]:
+        """Return the topics' sums that are kept from step to step, as a tree."""
+        sums = self._topics if self._replaced == topics.replaced else None
+        return {"sums": sums, "moved": self._moved}
+
+    def load_state_dict(self, node: Node, topics: Topics) -> None:
+        """Take over what :meth:`state_dict` returned, for the topics as they are now.
+
+        Parameters
+        ----------
+        node : Node
+        topics : Topics
+        """
+        self._topics, self._replaced = None, topics.replaced
+        self._moved = node.number("moved", 0.0)
+        if not node.is_none("sums"):
+            shape = (self.grid.n_points, padded_length(topics.n_topics, np.float64))
+            sums = node.array("sums", shape, np.float64)
+            if np.any(sums < 0):
+                raise node.error("sums", "not negative", sums)
+            self._topics = sums
+
     def refresh(self, topics: Topics) -> None:
         """Bring the topics' sums over the vocabulary up to date.
 
@@ -62,12 +89,18 @@ class DocumentPartition:
         """
         if self._topics is not None and self._replaced == topics.replaced:
             return
-        shape = (topics.n_features, padded_length(topics.n_topics, np.float64))
+        V, K = topics.n_features, topics.n_topics
+        shape = min(V, PIECE), padded_length(K, np.float64)
         if self._logs.shape != shape:
             self._logs = aligned_empty(shape, np.float64)
-        logs = self._logs
-        topics.logs(topics.lam[:, : shape[1]], out=logs)  # -infinity in the padding
-        self._topics = self.grid.column_sums(logs, n_threads=topics.n_threads)
+        sums = np.zeros((self.grid.n_points, shape[1]))
+        for start in range(0, V, PIECE):
+            words = np.arange(start, min(start + PIECE, V))
+            logs = self._logs[: len(words)]
+            logs[:, :K], logs[:, K:] = topics.some_rows(words), 0
+            topics.logs(logs, out=logs)  # -infinity in the padding
+            self.grid.column_sums(logs, sums, n_threads=topics.n_threads)
+        self._topics = sums
         self._moved, self._replaced = 0.0, topics.replaced
 
     def __call__(

@@ -47,24 +47,21 @@ from numpy.typing import ArrayLike, NDArray
 from annealvi._threads import shallow
 from annealvi.model import UNTEMPERED, Batch, Form, LocalRule, LocalStep, Tempering
 from annealvi.models.lda import critical, seeds
-from annealvi.models.lda.block import (
-    Call,
-    Local,
-    LocalOptions,
-    Statistics,
-    TopicEstimate,
-    Training,
-    lengths,
-)
+from annealvi.models.lda.block import Call, Local, LocalOptions, Training, lengths
 from annealvi.models.lda.document_step import DocumentStep, energy_of_words
 from annealvi.models.lda.documents import Documents
 from annealvi.models.lda.learned_priors import LearnedPriors, mean_of_logs
 from annealvi.models.lda.log_partition import DocumentPartition
+from annealvi.models.lda.statistics import Statistics
 from annealvi.models.lda.topics import Topics
+from annealvi.models.lda.topics_bound import topics_bound
+from annealvi.models.lda.weights import TopicEstimate
 from annealvi.models.lda_prior import LDAPrior
 
 #: Least value of lambda in the posterior form, whose online step may subtract.
 POSTERIOR_FLOOR = 1e-10
+#: Buffers of training are released while the fit is evaluated, if they take more bytes than this.
+LARGE_BYTES = 1 << 25
 
 
 class LDA:
@@ -124,7 +121,8 @@ class LDA:
         self.training: Training | None = None
         self._corpus: Any = None
         self._full_steps = 0
-        self._partition: DocumentPartition | None = None
+        #: log C of documents, if the temperature is learned from it.
+        self.partition: DocumentPartition | None = None
 
     # ----------------------------------------------------------- what it is made of
 
@@ -176,14 +174,13 @@ class LDA:
             See :mod:`annealvi.models.lda.seeds`.
         """
         self.rng = rng
-        if init == "kmeans++":
-            components = seeds.topics_of_spread_documents(X, self.n_topics, rng)
-        elif init == "documents":
-            prior = self.topics.eta_rows(np.dtype(np.float64)).T
-            components = seeds.topics_of_documents(X, prior, rng)
-        else:
-            components = seeds.random_topics(self.n_topics, self.n_features, rng)
-        self.topics.assign(components)
+        with self.topics.replaced_by() as components:
+            if init == "kmeans++":
+                seeds.topics_of_spread_documents(X, rng, components)
+            elif init == "documents":
+                seeds.topics_of_documents(X, self.eta, rng, components)
+            else:
+                seeds.random_topics(rng, components)
 
     # ----------------------------------------------------------------- Algorithm 1
 
@@ -239,7 +236,7 @@ class LDA:
         If log C is computed, only the batch's total energy is needed, which is cheaper.  It is
         computed from gamma - alpha = b sum_v n_v phi_v, so documents must be fitted first.
         """
-        partition = self._partition
+        partition = self.partition
         if partition is not None:
             partition.refresh(self.topics)
         uniform = bool(np.all(inverse == inverse[0]))
@@ -262,7 +259,7 @@ class LDA:
                 )
                 log_partition, from_theta = log_partition + log_c, from_theta + theta
             gammas.append(gamma)
-        of_words = 0.0 if word_energy is None else float(word_energy[statistics.seen != 0].sum())
+        of_words = 0.0 if word_energy is None else float(word_energy[statistics.words()].sum())
         step = DocumentStep(statistics, float(n_words.sum()))
         if partition is not None:
             step.log_partition = log_partition
@@ -277,11 +274,11 @@ class LDA:
             Tempering(inverse, tempering.form),
         )
         if uniform:
-            made, topics, b0 = self._full_steps, self.topics, call.b0
+            made = self._full_steps
             step.moved = lambda: (
-                energy_of_words(statistics, topics, b0) - of_words
-                if self._full_steps > made
-                else None
+                None
+                if self._full_steps == made
+                else energy_of_words(statistics, self.topics, call.b0) - of_words
             )
         return step
 
@@ -295,7 +292,7 @@ class LDA:
         moments: bool,
     ) -> LocalStep:
         """The step in which a rule gives each document its own temperature."""
-        partition = self._partition
+        partition = self.partition
         if partition is None or not np.array_equal(partition.grid.inverses, rule.inverses):
             partition = DocumentPartition(rule.inverses)
         partition.refresh(self.topics)
@@ -327,7 +324,7 @@ class LDA:
             self.training = Training.empty(*shape, topics.n_threads)
         weights, work, statistics = self.training
         weights.match(topics.version)
-        statistics.seen[:] = 0
+        statistics.clear()
         documents = self.documents
         inverse = documents.by_document(tempering, batch.rows.stop - batch.rows.start)
         if self.learned_priors is not None:
@@ -365,8 +362,8 @@ class LDA:
             rho = min(1.0, rho / float(np.mean(tempering.inverse)))
             floor = POSTERIOR_FLOOR
         self._full_steps += rho == 1
-        if self._partition is not None:
-            self._partition.outdate(rho)
+        if self.partition is not None:
+            self.partition.outdate(rho)
         self.topics.step(statistics, rho, scale, floor=floor, tempering=tempering)
         if self.learned_priors is not None:
             self.step_priors(self.learned_priors, rho, tempering)
@@ -401,7 +398,7 @@ class LDA:
 
     def normalise_at(self, inverse: NDArray[np.float64] | None) -> None:
         """See :class:`annealvi.model.LocallyNormalised`."""
-        self._partition = None if inverse is None else DocumentPartition(inverse)
+        self.partition = None if inverse is None else DocumentPartition(inverse)
 
     def log_mean_unit(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
         """log E[sum_k theta_k^b sum_v beta_kv^b] of a word over the prior."""
@@ -449,9 +446,7 @@ class LDA:
 
     # ------------------------------------------------------------------ evaluation
 
-    def posterior_log_partition(
-        self, inverse: NDArray[np.float64], data: Any, gamma: NDArray | None = None
-    ) -> NDArray[np.float64]:
+    def posterior_log_partition(self, inverse: NDArray, data: Any, gamma: Any = None) -> NDArray:
         """See :meth:`Documents.posterior_log_partition`."""
         return self.documents.posterior_log_partition(inverse, data, gamma)
 
@@ -472,7 +467,7 @@ class LDA:
             documents = self.documents.inferred_bound(X, tempering, tempering)
         else:
             documents = self.documents.bound(X, gamma, tempering)
-        return float(np.sum(documents)) + self.topics.bound(tempering)
+        return float(np.sum(documents)) + topics_bound(self.topics, tempering)
 
     # --------------------------------------------------------------------- details
 
@@ -482,17 +477,22 @@ class LDA:
             copied = shallow(self)
             copied.topics = self.topics.copy()
             copied.documents = self.documents.copy(copied.topics)
-            copied._partition = copy.copy(self._partition)
+            copied.partition = copy.copy(self.partition)
             copied.learned_priors = copy.copy(self.learned_priors)
         copied.release_buffers()
         return copied
+
+    def release_large_buffers(self) -> None:
+        """Release large buffers of training between two steps."""
+        if self.training is not None and self.training.statistics.values.nbytes > LARGE_BYTES:
+            self.training = None
 
     def release_buffers(self) -> None:
         """Release the buffers that only training needs."""
         self.documents.release_buffers()
         self.training = self._corpus = None
-        if self._partition is not None:
-            self._partition.release_buffers()
+        if self.partition is not None:
+            self.partition.release_buffers()
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"training": None, "_corpus": None}

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from annealvi._kernels import bounds, special
 from annealvi._kernels import lda as kernels
 from annealvi._kernels.layout import aligned_empty, padded_length
 from annealvi._threads import brief_lock, shallow
+from annealvi._validation import check_written
+from annealvi.files import Node
 from annealvi.model import UNTEMPERED, Tempering
-from annealvi.models.lda.block import (
-    Rows,
-    Statistics,
-    TopicEstimate,
-    TopicWeights,
-    log_of,
-)
+from annealvi.models.lda.checked_rows import checked_totals
+from annealvi.models.lda.statistics import Statistics
+from annealvi.models.lda.weights import Rows, TopicEstimate, TopicWeights, log_of
 
 #: A step updates all rows if at least this share of the vocabulary occurs in the minibatch,
 #: because the next minibatch would need nearly all of them.
 DENSE_SHARE = 0.7
-#: Number of words whose logarithms are computed at a time.
-TOPIC_ROWS = 512
 #: Pending steps are applied when the product of 1 - rho falls below this.
 FORGOTTEN = 1e-200
 
@@ -174,6 +171,31 @@ class Topics:
         self.notice_writes()
         return self.lam[:, : self.n_topics].T
 
+    def copy_of_components(self) -> NDArray:
+        """:attr:`components` in an array of its own."""
+        with self.lock:
+            self.notice_writes()
+            lam = self.lam
+            return (lam.copy() if lam is self._lam else lam)[:, : self.n_topics].T
+
+    def some_rows(self, words: NDArray[np.int64]) -> NDArray:
+        """Copies of some words' rows of lambda, with their pending steps applied.
+
+        Parameters
+        ----------
+        words : ndarray of int64
+
+        Returns
+        -------
+        ndarray of shape (n_words, K)
+        """
+        with self.lock:
+            (decay, now), lam = self._steps, self._lam[words]
+            if now != 1:
+                eta = self.rows().eta[words]
+                self._move_rows(lam, decay[words], now, np.arange(len(words)), eta=eta)
+            return lam[:, : self.n_topics]
+
     def rows(self) -> Rows:
         """lambda as it is stored, with its pending steps."""
         with self.lock:
@@ -207,12 +229,19 @@ class Topics:
             return self._shown[:, : self.n_topics].T
 
     def notice_writes(self) -> None:
-        """Use what the user wrote to the array that :meth:`show` returned."""
+        """Use what the user wrote to the array that :meth:`show` returned.
+
+        Raises
+        ------
+        ValueError
+            If it is not positive and finite.  It is looked at again at the next call.
+        """
         with self.lock:
             if self._shown is None:
                 return
             sums = self._fingerprint(self._shown)
             if not np.array_equal(sums, self._shown_sums):
+                check_written(self._shown[:, : self.n_topics].T, "components_")
                 self._lam = self._shown
                 self._all_current()
                 self._was_replaced()
@@ -225,11 +254,23 @@ class Topics:
         ----------
         components : array-like of shape (K, V)
         """
+        with self.replaced_by() as own:
+            own[:] = components
+
+    @contextmanager
+    def replaced_by(self) -> Iterator[NDArray]:
+        """Set lambda by writing to all of an array of shape (K, V).
+
+        Yields
+        ------
+        ndarray of shape (K, V)
+            A view of lambda.
+        """
         with self.lock:
             self._own_arrays(keep=False)
             self._shown = None
-            self._lam[:, : self.n_topics] = np.asarray(components).T
             self._lam[:, self.n_topics :] = 0
+            yield self._lam[:, : self.n_topics].T
             self._all_current()
             self._was_replaced()
 
@@ -239,7 +280,8 @@ class Topics:
 
     def _fingerprint(self, lam: NDArray) -> NDArray[np.float64]:
         """Checksum that detects writes to the topics by the user: sums over words and topics."""
-        return np.concatenate([self._sum(lam), lam.sum(axis=1, dtype=np.float64)])
+        with np.errstate(over="ignore", invalid="ignore"):  # whatever the user has written
+            return np.concatenate([self._sum(lam), lam.sum(axis=1, dtype=np.float64)])
 
     def _sum(self, lam: NDArray) -> NDArray[np.float64]:
         sums = np.empty(self.n_topics)
@@ -258,14 +300,6 @@ class Topics:
 
     # ------------------------------------------------------ what follows from lambda
 
-    def exp_e_log(self) -> NDArray:
-        """exp(E log beta) as a (K, V) array."""
-        self.notice_writes()
-        weights = TopicWeights(self.n_features, self.width, self.dtype)
-        words = np.arange(self.n_features)
-        weights.refresh(words, self.rows(), self.sums, "variational", 1.0, True, self.n_threads)
-        return weights.values[:, : self.n_topics].T
-
     def logs(self, lam: NDArray, out: NDArray | None = None) -> NDArray[np.float64]:
         """E log beta or, under the map estimate, log E beta.
 
@@ -279,52 +313,6 @@ class Topics:
         logs = log(np.asarray(lam, dtype=np.float64), out=out)
         logs[:, : self.n_topics] -= log(self.sums)
         return logs
-
-    def bound(self, tempering: Tempering = UNTEMPERED) -> float:
-        """The topics' part of the objective.
-
-        This is -KL(q(beta) || p(beta)).  In the map estimate beta is a point, so there is no KL.
-        The prior Dir(eta + 1) of the point is then compared with the uniform prior:
-        log Dir(E beta; eta + 1) - log Dir(E beta; 1).
-        """
-        if self.estimate == "map":
-            return self._density(tempering)
-        self.notice_writes()
-        K, V = self.n_topics, self.n_features
-        b = float(np.mean(tempering.inverse)) if tempering.form == "posterior" else 1.0
-        # (1, 1), (V, 1) or (V, K): terms that are equal for all words or topics are summed once
-        rows = self.eta.reshape(-1, 1) if self.eta.ndim < 2 else self.eta.T
-        eta = np.ascontiguousarray(rows * b)
-        of_words, of_topics = V // eta.shape[0], K // eta.shape[1]
-        sums, total = self.sums, np.empty(K)
-        bounds.column_terms(
-            self.lam,
-            eta,
-            special.digamma(sums),
-            self.n_threads,
-            np.empty((self.n_threads, K)),
-            np.empty((bounds.n_vocabulary_blocks(V), K)),
-            total,
-        )
-        of_prior = special.lgamma(of_words * eta.sum(axis=0)) - of_words * np.sum(
-            special.lgamma(eta), axis=0
-        )
-        return float(np.sum(total - special.lgamma(sums)) + of_topics * np.sum(of_prior))
-
-    def _density(self, tempering: Tempering) -> float:
-        """sum_k log Dir(E beta_k; eta_k + 1) - log Dir(E beta_k; 1)."""
-        self.notice_writes()
-        K, V = self.n_topics, self.n_features
-        eta = self.eta_rows(np.float64, tempering)
-        lam, total = self.lam, np.zeros(K)
-        for start in range(0, V, TOPIC_ROWS):  # in this order for any number of threads
-            some = slice(start, start + TOPIC_ROWS)
-            total += np.einsum("vk,vk->k", eta[some], self.logs(lam[some, :K]))
-        copies = V if self.eta.ndim == 0 else 1
-        eta = eta[: V // copies]
-        of_prior = special.lgamma(copies * eta.sum(axis=0) + V) - special.lgamma([float(V)])
-        of_prior -= copies * np.sum(special.lgamma(eta + 1.0), axis=0)
-        return float(np.sum(total + of_prior))
 
     # --------------------------------------------------------------------- steps
 
@@ -355,44 +343,39 @@ class Topics:
             The posterior form uses the prior eta / T.
         """
         with self.lock:
-            self._step(statistics, rho, scale, floor, tempering)
-
-    def _step(
-        self, statistics: Statistics, rho: float, scale: float, floor: float, tempering: Tempering
-    ) -> None:
-        eta = self.rows().eta
-        if tempering.form == "posterior":
-            eta = self.eta_rows(self.dtype, tempering)
-        self._changed()
-        words = np.flatnonzero(statistics.seen)
-        amount = rho * scale
-        lazily = len(words) < DENSE_SHARE * self.n_features and rho < 1
-        if lazily and eta is self._eta_kept and floor == 0:
-            before, eta_sums = self.sums, self._eta_sums
-            self._own_arrays()
-            self._shown = None
-            steps = (self._steps[0], self._steps[1] * (1.0 - rho))
-            # if interrupted here, it was a step without statistics
-            self._sums, self._steps = None, steps
-            sums = self._move_rows(self._lam, *steps, words, statistics, amount)
-            self._sums = eta_sums + (1.0 - rho) * (before - eta_sums) + amount * sums
-            if steps[1] < FORGOTTEN:
-                self.catch_up()
-        else:
-            self.catch_up()  # pending steps use the old prior
-            self._own_arrays()
-            self._shown = self._sums = None
-            self._sums = self._move_rows(
-                self._lam,
-                np.ones(self.n_features),  # `_steps` stay, so an interrupt does no harm
-                1.0 - rho,
-                np.arange(self.n_features),
-                statistics,
-                amount,
-                eta=eta,
-                floor=floor,
-                whole=True,
-            )
+            eta = self.rows().eta
+            if tempering.form == "posterior":
+                eta = self.eta_rows(self.dtype, tempering)
+            self._changed()
+            words = statistics.words()
+            amount = rho * scale
+            lazily = len(words) < DENSE_SHARE * self.n_features and rho < 1
+            if lazily and eta is self._eta_kept and floor == 0:
+                before, eta_sums = self.sums, self._eta_sums
+                self._own_arrays()
+                self._shown = None
+                steps = (self._steps[0], self._steps[1] * (1.0 - rho))
+                # if interrupted here, it was a step without statistics
+                self._sums, self._steps = None, steps
+                sums = self._move_rows(self._lam, *steps, words, statistics, amount)
+                self._sums = eta_sums + (1.0 - rho) * (before - eta_sums) + amount * sums
+                if steps[1] < FORGOTTEN:
+                    self.catch_up()
+            else:
+                self.catch_up()  # pending steps use the old prior
+                self._own_arrays()
+                self._shown = self._sums = None
+                self._sums = self._move_rows(
+                    self._lam,
+                    np.ones(self.n_features),  # `_steps` stay, so an interrupt does no harm
+                    1.0 - rho,
+                    np.arange(self.n_features),
+                    statistics,
+                    amount,
+                    eta=eta,
+                    floor=floor,
+                    whole=True,
+                )
 
     def _own_arrays(self, keep: bool = True) -> None:
         """Copy arrays that others have: copies, the user, a read-only memory map.
@@ -434,7 +417,7 @@ class Topics:
         ndarray of shape (K,)
             Sums over these words of their statistics or, with `whole`, of their rows.
         """
-        none = np.zeros(0 if statistics else self.n_features, dtype=np.uint8)
+        none = np.full(0 if statistics else len(lam), -1, dtype=np.int32)
         sums = np.empty(self.n_topics)
         kernels.step_topics(
             words,
@@ -443,7 +426,7 @@ class Topics:
             decay,
             now,
             statistics.values if statistics else lam,
-            statistics.seen if statistics else none,
+            statistics.row_of if statistics else none,
             amount,
             floor,
             whole,
@@ -454,16 +437,54 @@ class Topics:
         return sums
 
     def eta_rows(self, dtype: Any, tempering: Tempering = UNTEMPERED) -> NDArray:
-        """eta as a (V, K) array with contiguous rows.
-
-        A scalar is broadcast; it takes the memory of one row.
-        """
+        """eta as a (V, K) array with contiguous rows; a scalar takes the memory of one row."""
         b = float(np.mean(tempering.inverse)) if tempering.form == "posterior" else 1.0
         shape = (self.n_features, self.n_topics)
         if self.eta.ndim == 0:
             return np.broadcast_to(np.full(self.n_topics, b * self.eta, dtype=dtype), shape)
         rows = (self.eta[:, None] if self.eta.ndim == 1 else self.eta.T) * b
         return np.ascontiguousarray(np.broadcast_to(rows, shape), dtype=dtype)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return lambda as a tree, see :mod:`annealvi.files`: as it is stored, steps pending.
+
+        Applying pending steps would change the bits of later steps.
+        """
+        with self.lock:
+            self.notice_writes()
+            decay, now = self._steps
+            decay_of_rows = None if now == 1 else decay
+            return {"rows": self._lam, "decay": decay_of_rows, "now": now, "sums": self._sums}
+
+    def load_state_dict(self, node: Node) -> None:
+        """Take over what :meth:`state_dict` returned; lambda stays a view of the file.
+
+        Parameters
+        ----------
+        node : Node
+
+        Raises
+        ------
+        ValueError
+            If it is not lambda of K topics and V words, positive and finite.
+        """
+        rows = node.array("rows", (self.n_features, self.width), self.dtype, finite=False)
+        now, decay = node.number("now", FORGOTTEN, 1.0), np.ones(self.n_features)
+        if now < 1:
+            decay = node.array("decay", (self.n_features,), np.float64)
+            if np.any(decay < now) or np.any(decay > 1):
+                raise node.error("decay", f"in the range [{now}, 1]", decay)
+        elif not node.is_none("decay"):
+            raise node.error("decay", "None", node.plain("decay"))
+        with self.lock:
+            self._lam, self._steps, self._shown = rows, (decay, now), None
+            self._was_replaced()
+            totals = checked_totals(self.rows(), self.n_topics, node)
+            if not node.is_none("sums"):
+                sums = node.array("sums", (self.n_topics,), np.float64, positive=True)
+                if not np.allclose(sums, totals, rtol=1e-2):
+                    raise node.error("sums", "the sums of 'rows' over words", sums)
+                self._sums = sums
 
     def __getstate__(self) -> dict[str, Any]:
         self.notice_writes()

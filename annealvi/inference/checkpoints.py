@@ -1,0 +1,229 @@
+"""What all checkpoints have: which estimator, parameters and data they belong to."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.random import RandomState
+from scipy import sparse
+from sklearn.utils import check_random_state
+
+from annealvi._version import __version__
+from annealvi.exceptions import InconsistentVersionWarning
+from annealvi.files import Node, read, restore_generator, write
+from annealvi.temperature.parameters import parameter_tree
+
+#: The kind of these files.
+KIND = "checkpoint"
+#: Parameters that may differ when a fit is resumed: they do not change its result.
+FREE = frozenset({"callback", "n_jobs", "verbose"})
+#: Number of elements that are hashed at a time.
+BLOCK = 1 << 20
+
+
+class Fingerprint:
+    """The estimator, the parameters and the data of a fit.
+
+    A fit is resumed only if all of them are those of the checkpoint.
+
+    Parameters
+    ----------
+    estimator : object
+    X : ndarray or CSR matrix
+        The data, as the estimator has checked them.
+    """
+
+    def __init__(self, estimator: Any, X: Any) -> None:
+        self.owner = type(estimator).__name__
+        # as they are now: a callback may set others for the next fit
+        self.parameters = dict(estimator.get_params(deep=False))
+        self.X = X
+        self._digest: str | None = None
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the fingerprint as a tree.
+
+        Raises
+        ------
+        TypeError
+            If a parameter cannot be written to a file.
+        """
+        if self._digest is None:
+            self._digest = digest(self.X)
+        return {
+            "estimator": self.owner,
+            "parameters": self._parameters(),
+            "shape": list(self.X.shape),
+            "dtype": str(self.X.dtype),
+            "X": self._digest,
+        }
+
+    def check(self, node: Node, path: str | os.PathLike) -> None:
+        """Check that a checkpoint is one of this fit.
+
+        Parameters
+        ----------
+        node : Node
+            What :meth:`state_dict` returned, from a file.
+        path : path
+            The file, for the message.
+
+        Raises
+        ------
+        ValueError
+            If the estimator, a parameter or X differs.  The message names the first one.
+        """
+        file = f"resume={os.fspath(path)!r}"
+        theirs = node.string("estimator")
+        if theirs != self.owner:
+            raise ValueError(f"{file} is a checkpoint of {theirs[:80]}, not of {self.owner}.")
+        ours, parameters = self._parameters(), node.node("parameters")
+        for name, value in ours.items():
+            if name not in parameters or not same(parameters.plain(name), value):
+                given = _shown(parameters.plain(name)) if name in parameters else "no such value"
+                raise ValueError(
+                    f"{file} is a checkpoint of a fit with another {name!r}: it has {given}, this "
+                    f"{self.owner} has {_shown(value)}. A fit is resumed with the parameters that "
+                    f"it began with; only {', '.join(sorted(FREE))} may differ."
+                )
+        shape, dtype = node.items("shape"), node.string("dtype")
+        for what, had, have in (
+            ("shape", shape, list(self.X.shape)),
+            ("dtype", dtype, str(self.X.dtype)),
+        ):
+            if had != have:
+                raise ValueError(
+                    f"{file} is a checkpoint of a fit to another X: its {what} was "
+                    f"{_shown(had)}, that of X is {_shown(have)}."
+                )
+        if node.string("X") != self.state_dict()["X"]:
+            raise ValueError(
+                f"{file} is a checkpoint of a fit to another X: the numbers in X differ, or "
+                "their order."
+            )
+
+    def _parameters(self) -> dict[str, Any]:
+        trees = {}
+        for name, value in sorted(self.parameters.items()):
+            if name == "random_state" and isinstance(value, RandomState):
+                trees[name] = "a RandomState"  # the checkpoint has its state
+            elif name not in FREE:
+                trees[name] = parameter_tree(value, name, self.owner)
+        return trees
+
+
+def digest(X: Any) -> str:
+    """SHA-256 of data; the dtype of a sparse matrix' indices makes no difference.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix
+    """
+    total = hashlib.sha256(str(X.dtype).encode())
+    parts = [X.indptr, X.indices, X.data] if sparse.issparse(X) else [X]
+    for number, part in enumerate(parts):
+        dtype = np.dtype(np.int64) if sparse.issparse(X) and number < 2 else part.dtype
+        flat = np.ascontiguousarray(part).reshape(-1)
+        for start in range(0, flat.size, BLOCK):
+            total.update(flat[start : start + BLOCK].astype(dtype, copy=False).view(np.uint8).data)
+    return total.hexdigest()
+
+
+def same(one: Any, other: Any) -> bool:
+    """Return whether two trees are equal, arrays by dtype and elements, NaN to NaN.
+
+    Parameters
+    ----------
+    one, other : trees
+        See :mod:`annealvi.files`.
+    """
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return (
+            isinstance(one, np.ndarray)
+            and isinstance(other, np.ndarray)
+            and (one.dtype, one.shape) == (other.dtype, other.shape)
+            and one.tobytes() == other.tobytes()
+        )
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, float) and isinstance(other, float) and np.isnan(one) and np.isnan(other):
+        return True
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+
+
+def _shown(value: Any) -> str:
+    """A tree in a few words."""
+    if isinstance(value, np.ndarray):
+        return f"an array of {value.dtype} of shape {value.shape} with other elements"
+    if isinstance(value, dict):
+        parts = value.get("parameters")
+        inner = ", ".join(
+            f"{name}={_shown(part)}"
+            for name, part in (parts.items() if isinstance(parts, dict) else ())
+        )
+        return f"{value.get('type', 'a value')}({inner})"[:300]
+    return repr(value)[:80]
+
+
+def write_checkpoint(path: str | os.PathLike, tree: Mapping[str, Any]) -> None:
+    """Write a checkpoint, see :func:`annealvi.files.write`.
+
+    Parameters
+    ----------
+    path : path
+    tree : dict
+    """
+    write(path, KIND, tree)
+
+
+def read_checkpoint(path: str | os.PathLike, owner: str) -> Node:
+    """Read a checkpoint; warn if another version of annealvi wrote it.
+
+    Parameters
+    ----------
+    path : path
+    owner : str
+        Name of the estimator, for the warning.
+
+    Warns
+    -----
+    InconsistentVersionWarning
+        Another version may compute other bits.
+    """
+    content = read(path, KIND)
+    if content["version"] != __version__:
+        warnings.warn(
+            InconsistentVersionWarning(
+                estimator_name=owner,
+                current_sklearn_version=__version__,
+                original_sklearn_version=content["version"][:40],
+            ),
+            stacklevel=2,
+        )
+    return Node(content["tree"])
+
+
+def begin_generator(random_state: Any, saved: Node | None) -> RandomState:
+    """Return the generator of a fit at its beginning, for a resumed fit that of the checkpoint.
+
+    Parameters
+    ----------
+    random_state : int, RandomState or None
+        The parameter.  A RandomState is set to the state that it had when the fit began.
+    saved : Node or None
+        What :func:`annealvi.files.generator_state` returned then.
+    """
+    if saved is None:
+        return check_random_state(random_state)
+    restored = restore_generator(saved)
+    if not isinstance(random_state, RandomState):
+        return restored  # not the global generator, which None stands for otherwise
+    random_state.set_state(restored.get_state(legacy=False))
+    return random_state

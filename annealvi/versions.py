@@ -1,0 +1,34 @@
+"""Pickles of estimators carry the version of annealvi, and another version warns."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from annealvi._version import __version__
+from annealvi.exceptions import InconsistentVersionWarning
+
+KEY = "_annealvi_version"
+
+
+class Versioned:
+    """Base class of estimators, before scikit-learn's `BaseEstimator` in the order of bases."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[misc, assignment]
+        return {**state, KEY: __version__}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        state = dict(state)
+        theirs = state.pop(KEY, "(an older version)")
+        if theirs != __version__:
+            warnings.warn(
+                InconsistentVersionWarning(
+                    estimator_name=type(self).__name__,
+                    current_sklearn_version=__version__,
+                    original_sklearn_version=theirs,
+                ),
+                stacklevel=2,
+            )
+        super().__setstate__(state)  # type: ignore[misc]

@@ -1,0 +1,130 @@
+"""Fits that are killed at random times and resumed: do they end at the same bits?
+
+    python -m bench.studies.kills --runs 50
+
+For each kind of fit a process is started that writes a checkpoint after every step, and killed by
+SIGKILL at a random time: a random fraction of a step after a random step.  So many are killed
+while they write.  The fit is then resumed from the file that is there.  The table says how many
+ended at the SHA-256 of the fit that was never stopped.  The exit status is 1 if one did not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from annealvi import TemperedFMM, TemperedLDA
+from annealvi.checkpoint import Checkpoint
+from annealvi.datasets import make_topic_corpus
+from bench import parser
+from bench.speed.same_bits import digest
+
+#: Kinds of LDA, and their parameters.
+LDA: dict[str, dict[str, Any]] = {
+    "LDA": {"max_iter": 24},
+    "LDA, variational": {"max_iter": 24, "temperature": "variational"},
+    "LDA, n_init=3": {"max_iter": 8, "n_init": 3},
+}
+KINDS = (*LDA, "FMM")
+#: Seconds of sleep after each step, so that a fit takes a while.
+PAUSE = 0.004
+FOUND = (
+    *("components_", "temperature_path_", "history_", "n_iter_", "bound_", "init_scores_"),
+    *("temperature_posterior_path_", "lower_bound_", "prior_probability_"),
+)
+
+
+def problem(kind: str) -> tuple[Any, Any]:
+    """An estimator and its data."""
+    if kind == "FMM":
+        rng = np.random.RandomState(0)
+        X = (rng.rand(60, 4) < 0.4) @ rng.normal(size=(4, 6)) + 0.1 * rng.normal(size=(60, 6))
+        return TemperedFMM(4, max_iter=60, tol=0, n_init=2, random_state=0), X
+    X = make_topic_corpus(80, 60, 4, document_length=40, random_state=0).data
+    return TemperedLDA(4, batch_size=16, random_state=0, **LDA[kind]), X
+
+
+def fit(kind: str, resume: Path | None = None, callback: list[Callable] | None = None) -> str:
+    """The digest of a fit, perhaps resumed."""
+    estimator, X = problem(kind)
+    estimator.set_params(callback=callback)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the fits are short
+        estimator.fit(X, resume=resume)
+    return digest({name: getattr(estimator, name) for name in FOUND if hasattr(estimator, name)})
+
+
+def child(kind: str, path: Path, seconds: float) -> None:
+    """A fit that says "step" after each step, resumed if there is a file."""
+
+    def tell(estimator: Any, monitor: Any) -> None:
+        print("step", flush=True)
+        time.sleep(PAUSE)
+
+    fit(kind, path if path.exists() else None, [tell, Checkpoint(path, seconds)])
+    print("end", flush=True)
+
+
+def start(kind: str, path: Path, seconds: float = 0) -> subprocess.Popen[str]:
+    """Begin :func:`child` in a process of its own."""
+    options = ["--child", kind, str(path), str(seconds)]
+    command = [sys.executable, "-m", "bench.studies.kills", *options]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def killed(kind: str, path: Path, n_steps: int, seconds: float) -> bool:
+    """Kill a fit some seconds after so many steps; return whether it had not ended before."""
+    with start(kind, path) as process:
+        assert process.stdout is not None
+        for _ in range(n_steps):
+            process.stdout.readline()
+        time.sleep(seconds)
+        process.kill()
+        return "end" not in process.stdout.read()
+
+
+def study(kind: str, runs: int, rng: random.Random) -> tuple[int, int]:
+    """How many fits were killed before their end, and how many ended at the same bits."""
+    steps: list[int] = []
+    whole, n_killed, n_same = fit(kind, callback=[lambda estimator, _: steps.append(1)]), 0, 0
+    with tempfile.TemporaryDirectory() as name:
+        for number in range(runs):
+            path = Path(name, str(number))
+            at = rng.randrange(1, len(steps)), rng.uniform(0, 3 * PAUSE)
+            n_killed += killed(kind, path, *at)
+            n_same += fit(kind, path if path.exists() else None) == whole
+    return n_killed, n_same
+
+
+def main() -> int:
+    options = parser(__doc__)
+    options.add_argument("--runs", type=int, default=50)
+    options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
+    arguments = options.parse_args()
+    if arguments.child:
+        kind, path, seconds = arguments.child
+        child(kind, Path(path), float(seconds))
+        return 0
+    rng, same = random.Random(arguments.seed), True
+    print("| fit | runs | killed before the end | same SHA-256 as never stopped |")
+    print("|---|---|---|---|")
+    for kind in KINDS:
+        n_killed, n_same = study(kind, arguments.runs, rng)
+        print(f"| {kind} | {arguments.runs} | {n_killed} | {n_same} |", flush=True)
+        same = same and n_same == arguments.runs
+    return int(not same)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,212 @@
+"""Fitted deep estimators in files: the same answers, the same fit goes on, no forged networks."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+
+import annealvi
+from annealvi import Annealed, storage
+from annealvi.checkpoint import Checkpoint
+from annealvi.deep import (
+    HierarchicalPosterior,
+    PoissonDEF,
+    ProximityPenalty,
+    SigmoidBeliefNetwork,
+    VariationalAutoencoder,
+)
+from annealvi.deep.energies import ENERGIES
+from annealvi.files import Node, read
+from annealvi.schedules import Linear
+from tests.files.mutations import mutated_tree, outcome
+
+X = (np.random.RandomState(0).random_sample((40, 12)) < 0.3).astype(np.float32)
+FEW = dict(max_iter=12, batch_size=16, random_state=0)
+PENALTY = ProximityPenalty("orthogonal", magnitude=0.1)
+MODELS = {
+    "sbn": SigmoidBeliefNetwork((4, 3), temperature=Annealed(3.0), proximity="kl", **FEW),
+    "poisson": PoissonDEF(3, n_local_steps=3, proximity="entropy", **FEW),
+    "vae": VariationalAutoencoder(3, hidden=(8,), proximity=PENALTY, **FEW),
+    "chain": VariationalAutoencoder(3, hidden=(8,), n_transitions=2, calibration=0.5, **FEW),
+    "posterior": HierarchicalPosterior(
+        *(ENERGIES["d"], 2, 2),
+        n_init=2,
+        hidden=4,
+        annealing=0.5,
+        schedule=Linear(0.1, 1.0),
+        **FEW,
+    ),
+}
+NAMES = pytest.mark.parametrize("name", MODELS)
+
+
+def model(name, **parameters):
+    return copy.deepcopy(MODELS[name]).set_params(**parameters)
+
+
+def given(name):
+    return {"log_density": ENERGIES["d"]} if name == "posterior" else {}
+
+
+def answers(estimator):
+    """All that a fitted estimator says, as bytes."""
+    sample = estimator.sample(3)
+    parts = [estimator.score(X), *(sample if isinstance(sample, tuple) else [sample])]
+    if hasattr(estimator, "transform"):
+        parts.append(estimator.transform(X))
+    if hasattr(estimator, "lower_bounds_"):
+        parts += [estimator.lower_bounds_, estimator.best_, estimator.lower_bound_]
+    state = estimator.network_.state_dict()
+    parts += [part for part in state.values() if isinstance(part, torch.Tensor)]
+    history = {name: part for name, part in estimator.history_.items() if name != "seconds"}
+    parts += [estimator.temperature_path_, *history.values()]
+    return [np.asarray(part).tobytes() for part in parts], list(history)
+
+
+@NAMES
+def test_a_fitted_estimator_comes_back_and_goes_on(name, tmp_path):
+    fitted = model(name).fit(X)
+    annealvi.save(fitted, tmp_path / "a")
+    loaded = annealvi.load(tmp_path / "a", **given(name))
+    assert type(loaded) is type(fitted)
+    assert repr(loaded.get_params()) == repr(fitted.get_params())
+    assert answers(loaded) == answers(fitted)
+    for number, each in enumerate((loaded, fitted)):
+        each.save_state(tmp_path / f"{number}")
+    goes_on = [model(name, max_iter=20).fit(X, resume=tmp_path / f"{n}") for n in range(2)]
+    assert answers(goes_on[0]) == answers(goes_on[1]) != answers(fitted)
+    annealvi.save(loaded, tmp_path / "b")
+    assert answers(annealvi.load(tmp_path / "b", **given(name))) == answers(fitted)
+
+
+@NAMES
+def test_a_checkpoint_at_every_step(name, tmp_path):
+    """In a list of callbacks; the fit that goes on has the same records too."""
+    paths = [tmp_path / f"{step}" for step in range(1, 12)]
+
+    def keep(estimator, monitor):
+        monitor.record(mine=monitor.step % 5)
+        if monitor.step < 12:
+            estimator.save_state(paths[monitor.step - 1])
+
+    last = tmp_path / "last"
+    whole = model(name, callback=[Checkpoint(last), keep]).fit(X)
+    for path in [*paths[::5], last]:
+        again = model(name, callback=[keep]).fit(X, resume=path)
+        assert answers(again) == answers(whole)
+
+
+def test_functions_are_given_when_a_file_is_loaded(tmp_path):
+    fitted = model("posterior", schedule=lambda s: 1.0, max_iter=2).fit()
+    annealvi.save(fitted, tmp_path / "a")
+    for parameters, missing in (({}, "log_density"), (given("posterior"), "schedule")):
+        message = rf"has no '{missing}': a file cannot hold a function\. Give it: annealvi\.load"
+        with pytest.raises(ValueError, match=message):
+            annealvi.load(tmp_path / "a", **parameters)
+    loaded = annealvi.load(tmp_path / "a", schedule=None, **given("posterior"))
+    assert loaded.schedule is None and answers(loaded) == answers(fitted)
+    with pytest.raises(TypeError, match="HierarchicalPosterior has no parameter 'density'"):
+        annealvi.load(tmp_path / "a", density=1)
+
+
+def test_another_device(tmp_path):
+    annealvi.save(model("vae", max_iter=2).fit(X), tmp_path / "a")
+    with pytest.raises(ValueError, match=r"'device' parameter .* PyTorch sees"):
+        annealvi.load(tmp_path / "a", device="cuda:99")
+    assert annealvi.load(tmp_path / "a", device="cpu").score(X) < 0
+
+
+def test_parameters_that_were_changed_after_the_fit(tmp_path):
+    fitted = model("vae", max_iter=3).fit(X)
+    before = fitted.transform(X)
+    fitted.set_params(n_components=7, hidden=(2, 2), n_transitions=1)
+    annealvi.save(fitted, tmp_path / "a")
+    np.testing.assert_array_equal(annealvi.load(tmp_path / "a").transform(X), before)
+
+
+def with_value(tree, way, value):
+    first, *rest = way.split(".", 1)
+    return tree | {first: with_value(tree[first], rest[0], value) if rest else value}
+
+
+@pytest.fixture(scope="module")
+def trees():
+    return {name: storage.tree_of(model(name, max_iter=3).fit(X)) for name in MODELS}
+
+
+@pytest.mark.parametrize(
+    ("name", "way", "value"),
+    [
+        ("vae", "fit.architecture.n_components", 2**40),
+        ("vae", "fit.architecture.n_components", 4),
+        ("vae", "fit.architecture.n_features", 2**53),
+        ("vae", "fit.architecture.hidden", [2**62]),
+        ("vae", "fit.architecture.proximity", "none"),
+        ("vae", "training.module.memories.penalty.sum", None),
+        ("vae", "training.module.tensors", {}),
+        ("vae", "training.optimiser", {"0": {"step": np.zeros((), np.float32)}}),
+        ("vae", "training.optimiser.0.step", np.array(-1, np.float32)),
+        ("vae", "training.noise", np.zeros(5056, np.uint8)),
+        ("vae", "training.noise", np.zeros(10, np.uint8)),
+        ("vae", "training.order", np.zeros(40, np.int64)),
+        ("vae", "training.order", np.arange(40) + 1),
+        ("vae", "training.order", np.arange(41)),
+        ("vae", "training.position", 41),
+        ("vae", "training.count", -1),
+        ("vae", "training.n_rows", 39),
+        ("poisson", "fit.architecture.prior_rate", 0.0),
+        ("poisson", "fit.architecture.n_samples", 2**50),
+        ("sbn", "fit.architecture.hidden", [4, 3, 2]),
+        ("chain", "fit.architecture.n_transitions", 3),
+        ("chain", "fit.architecture.transition_hidden", None),
+        ("posterior", "fit.architecture.n_init", 3),
+        ("posterior", "lower_bounds", np.zeros(3)),
+    ],
+)
+def test_forged_files(trees, name, way, value):
+    tree = with_value(trees[name], f"state.{way}", value)
+    if way.endswith("penalty.sum"):
+        value = trees[name]["state"]["training"]["module"]["memories"]["penalty"]
+        tree = with_value(tree, f"state.{way}", value["sum"][None])
+    storage.estimator_of(Node(trees[name]), given(name))
+    with pytest.raises(ValueError, match=r"damaged|must be a sequence of ints"):
+        storage.estimator_of(Node(tree), given(name))
+
+
+def test_a_generator_that_would_read_beyond_its_numbers(trees):
+    """PyTorch takes this state: 600 numbers left, of which the next one is the last."""
+    noise = trees["vae"]["state"]["training"]["noise"].copy()
+    noise[8:12].view(np.int32)[0], noise[16:24].view(np.uint64)[0] = 600, 624
+    torch.Generator().set_state(torch.from_numpy(noise.copy()))
+    tree = with_value(trees["vae"], "state.training.noise", noise)
+    with pytest.raises(ValueError, match="noise' must be the state of a generator of PyTorch"):
+        storage.estimator_of(Node(tree))
+
+
+def test_the_average_of_another_statistic(tmp_path):
+    """Its length is known when the penalty is next computed."""
+    path = tmp_path / "a"
+    model("vae", max_iter=3).fit(X).save_state(path)
+    tree = read(path, "checkpoint")["tree"]
+    tree["training"]["module"]["memories"]["penalty"]["sum"] = np.ones(3)
+    annealvi.files.write(path, "checkpoint", tree)
+    with pytest.raises(ValueError, match=r"average of a proximity statistic has shape \(3,\)"):
+        model("vae").fit(X, resume=path)
+
+
+def use(estimator):
+    estimator.score(X)
+    estimator.sample(2)
+    return []  # weights may be any numbers, so results need not be finite
+
+
+@NAMES
+def test_random_changes(trees, name):
+    rng, counts = np.random.default_rng(0), {}
+    for _ in range(40):
+        forged, ways = mutated_tree(trees[name], rng, int(rng.choice([1, 1, 3])))
+        found = outcome(lambda: storage.estimator_of(Node(forged), given(name)), use)  # noqa: B023
+        assert found in ("refused", "refused in use", "sound"), ways
+        counts[found] = counts.get(found, 0) + 1
+    assert counts["refused"] > 10 and counts["sound"] > 2

@@ -1,0 +1,106 @@
+"""Fits of each kind, to be stopped and resumed, or saved and loaded."""
+
+import warnings
+
+import numpy as np
+
+from annealvi import Annealed, LocalVariational, TemperedLDA, Variational
+from annealvi.datasets import make_topic_corpus
+from bench.speed.same_bits import digest
+
+#: Parameters by name.  Together they use everything that a checkpoint holds.
+KINDS = {
+    "default": {},
+    "batch": {"learning_method": "batch"},
+    "variational": {"temperature": "variational"},
+    "over the prior": {"temperature": Variational(partition="prior"), "doc_topic_prior": "learn"},
+    "local": {"temperature": "local"},
+    "local, corpus": {"temperature": LocalVariational(normaliser="corpus"), "n_init": 2},
+    "posterior form": {
+        "temperature": Annealed(2.0, form="posterior"),
+        "learning_offset": 30.0,
+        "learning_decay": 0.7,
+    },
+    "scikit-learn": {"preset": "sklearn", "learning_method": "online"},
+    "starts": {"n_init": 3, "document_init": "random"},
+    "learned priors": {
+        "doc_topic_prior": "learn",
+        "topic_word_prior": "learn",
+        "temperature": "annealed",
+    },
+    "validation": {"validation_fraction": 0.2, "n_init": 2, "temperature": "annealed"},
+    "warm": {
+        "document_init": "warm",
+        "learning_method": "batch",
+        "evaluate_every": 1,
+        "temperature": "variational",
+    },
+    "warm, online": {"document_init": "warm", "evaluate_every": 2, "perp_tol": 1.0},
+    "priors by word": {
+        "topic_word_prior": np.linspace(0.1, 0.3, 60),
+        "doc_topic_prior": [0.1, 0.2, 0.3, 0.4],
+        "init": "random",
+    },
+    "all of it": {
+        "temperature": "local",
+        "validation_fraction": 0.2,
+        "doc_topic_prior": "learn",
+        "n_init": 2,
+        "evaluate_every": 1,
+    },
+}
+ATTRIBUTES = (
+    *("components_", "bound_", "validation_score_", "init_scores_", "n_iter_", "n_batch_iter_"),
+    *("doc_topic_prior_", "topic_word_prior_", "temperature_path_", "history_"),
+    *("temperature_posterior_", "temperature_posterior_path_", "document_temperatures_"),
+)
+
+
+def corpus(dtype=np.float64):
+    return make_topic_corpus(80, 60, 4, document_length=40, random_state=0).data.astype(dtype)
+
+
+def make(kind="default", **parameters):
+    settings = {"n_components": 4, "random_state": 0, "batch_size": 16, "max_iter": 4}
+    return TemperedLDA(**settings | {"total_samples": 200} | KINDS[kind] | parameters)
+
+
+def quietly(method, *args, **options):
+    """Call a method of an estimator without its warnings, such as that of a short fit."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return method(*args, **options)
+
+
+def bits(lda, X):
+    """SHA-256 of what a fit has found and of what it answers."""
+    found = {name: getattr(lda, name) for name in ATTRIBUTES if hasattr(lda, name)}
+    found["transform"], found["score"] = lda.transform(X[:20]), lda.score(X[:20])
+    found["perplexity"], found["settings"] = lda.perplexity(X[:20]), repr(lda.settings_)
+    found["document temperatures"] = lda.document_temperatures(X[:20])
+    generator = lda.random_state_.get_state(legacy=False)
+    found["generator"] = [generator["state"]["key"], generator["state"]["pos"]]
+    return digest(found)
+
+
+class Snapshots:
+    """A callback that keeps a checkpoint after some of the steps."""
+
+    def __init__(self, folder, every=1):
+        self.folder, self.every, self.n_steps = folder, every, 0
+        self.paths = []
+
+    def __call__(self, estimator, monitor):
+        self.n_steps += 1
+        if self.n_steps % self.every == 0:
+            self.paths.append(self.folder / f"{self.n_steps}.safetensors")
+            estimator.save_state(self.paths[-1])
+
+
+class Counter:
+    """A callback that counts steps."""
+
+    n_steps = 0
+
+    def __call__(self, estimator, monitor):
+        self.n_steps += 1

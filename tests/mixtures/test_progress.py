@@ -1,0 +1,276 @@
+"""A fit of a mixture that goes on from a checkpoint ends at the same bits."""
+
+import signal
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from annealvi import Annealed, Fixed, Proximity, Variational
+from annealvi.checkpoint import Checkpoint
+from annealvi.files import read, write
+from annealvi.partition import LogPartition
+from tests.files.mutations import mutated_tree, outcome
+from tests.mixtures.fits import BLOBS, X, fmm, gmm
+
+Z = X[:60]
+KNOWN = dict(noise_variance=0.1)
+FEW = dict(covariances=1.0, init_params="random_from_data")
+LOG_C = LogPartition(1 / np.geomspace(1, 5, 9), 180 * np.log(np.geomspace(1, 5, 9)))
+CASES = {
+    "fmm": (fmm, Z, {}),
+    "fmm, float32, full": (fmm, np.float32(Z), dict(covariance="full", prior_probability="learn")),
+    "fmm, learned T": (fmm, Z, dict(temperature="variational", **KNOWN)),
+    "fmm, undamped": (fmm, Z, dict(temperature=Variational(damping=1.0), **KNOWN)),
+    "fmm, proximity": (fmm, Z, dict(temperature="proximity")),
+    "fmm, proximity KL": (fmm, Z, dict(temperature=Proximity("kl", magnitude=9.0))),
+    "fmm, starts": (fmm, Z, dict(n_init=3, init="kmeans++")),
+    "fmm, fixed starts": (fmm, Z, dict(n_init=3, temperature=1, n_jobs=2)),
+    "fmm, learned T, starts": (fmm, Z, dict(n_init=2, temperature="variational", **KNOWN)),
+    "fmm, posterior": (fmm, Z, dict(temperature=Annealed(3.0, form="posterior"))),
+    "fmm, converges": (fmm, Z, dict(tol=1e-2, temperature=Fixed(1.0))),
+    "gmm": (gmm, BLOBS, {}),
+    "gmm, spherical": (gmm, BLOBS, dict(covariance_type="spherical", init_params="random")),
+    "gmm, learned T": (gmm, BLOBS, dict(temperature="variational", **FEW)),
+    "gmm, log C given": (gmm, BLOBS, dict(temperature=Variational(5, 9, partition=LOG_C), **FEW)),
+    "gmm, known": (gmm, BLOBS, dict(weights=[0.2, 0.3, 0.5], covariances=[1.0, 2.0, 1.5])),
+    "gmm, starts": (gmm, BLOBS, dict(n_init=3, **FEW)),
+    "gmm, means": (gmm, BLOBS, dict(means_init=BLOBS[::40], temperature=Annealed(2.0))),
+    "gmm, posterior": (gmm, BLOBS, dict(temperature=Annealed(1.2, form="posterior"))),
+    "gmm, converges": (gmm, BLOBS, dict(tol=1e-1, temperature=1)),
+}
+
+
+def bits(estimator):
+    """All that a fit leaves, but seconds, as bytes."""
+    fitted = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
+    names = ("temperature_path_", "n_iter_", "converged_", "lower_bound_", "temperature_")
+    fitted |= {name: getattr(estimator, name) for name in names}
+    for name in ("temperature_posterior_", "temperature_posterior_path_"):
+        if hasattr(estimator, name):
+            fitted[name] = getattr(estimator, name)
+    fitted |= {name: part for name, part in estimator.history_.items() if name != "seconds"}
+    return {name: np.asarray(value).tobytes() for name, value in fitted.items()}
+
+
+class Keep:
+    """Writes every k-th step to a file of its own."""
+
+    def __init__(self, folder, each):
+        self.folder, self.each, self.n_steps, self.paths = folder, each, 0, []
+
+    def __call__(self, estimator, monitor):
+        self.n_steps += 1
+        monitor.record(mine=self.n_steps % 7)
+        if self.n_steps % self.each == 1:
+            self.paths.append(self.folder / f"{self.n_steps}")
+            estimator.save_state(self.paths[-1])
+
+
+def mine(first):
+    """The records of `Keep`, after a fit has gone on."""
+    steps = iter(range(first + 1, 10**6))
+    return lambda estimator, monitor: monitor.record(mine=next(steps) % 7)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", CASES)
+def test_every_seventh_step(name, tmp_path):
+    make, data, parameters = CASES[name]
+    parameters = dict(max_iter=15) | parameters
+    keep = Keep(tmp_path, each=7)
+    whole = make(callback=keep, **parameters).fit(data)
+    assert len(keep.paths) > 1 or "converges" in name
+    for path in keep.paths:
+        again = make(callback=mine(int(path.name)), **parameters).fit(data, resume=path)
+        assert bits(again) == bits(whole)
+        assert not hasattr(again, "_progress")
+    assert_array_equal(again.score_samples(data), whole.score_samples(data))
+
+
+def stop_at(step, path):
+    def stop(estimator, monitor):
+        if monitor.step == step:
+            estimator.save_state(path)
+            raise KeyboardInterrupt
+
+    return stop
+
+
+def interrupted(make, data, step, path, **parameters):
+    with pytest.raises(KeyboardInterrupt):
+        make(callback=stop_at(step, path), **parameters).fit(data)
+
+
+@pytest.mark.parametrize("state", [None, "instance"])
+def test_the_generator_goes_on(state, tmp_path):
+    """Without a seed too, and one that the user has given ends where it would have ended."""
+    parameters = dict(n_init=2, max_iter=12)
+    path = tmp_path / "a"
+    rng = None if state is None else np.random.RandomState(5)
+    whole = fmm(random_state=rng, **parameters)
+    whole.set_params(callback=lambda e, m: m.step == 5 and e.save_state(path)).fit(Z)
+    before = np.random.get_state()[1].tobytes()
+    other = None if state is None else np.random.RandomState(7)
+    again = fmm(random_state=other, **parameters).fit(Z, resume=path)
+    assert bits(again) == bits(whole)
+    if state is None:
+        assert np.random.get_state()[1].tobytes() == before
+    else:
+        assert_array_equal(other.rand(3), rng.rand(3))
+
+
+def test_a_finished_fit_is_not_made_again(tmp_path):
+    """A callback that ended the fit ended it for good."""
+
+    class AtEnd:
+        def __call__(self, estimator, monitor):
+            if monitor.step == 5:
+                raise StopIteration
+
+        @contextmanager
+        def during_fit(self, estimator):
+            yield
+            estimator.save_state(tmp_path / "end")
+
+    whole = fmm(callback=[AtEnd()], n_init=3).fit(Z)
+    steps = []
+    again = fmm(n_init=3, callback=lambda e, m: steps.append(m.step)).fit(
+        Z, resume=tmp_path / "end"
+    )
+    assert bits(again) == bits(whole) and whole.n_iter_ == 5 and not steps
+
+
+def test_save_state_is_for_callbacks(tmp_path):
+    for estimator in (fmm(), fmm(max_iter=2).fit(Z)):
+        with pytest.raises(ValueError, match="call it in a callback of `fit`"):
+            estimator.save_state(tmp_path / "a")
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "data", "parameters", "message"),
+    [
+        ("fmm", fmm, Z[1:], {}, "fit to another X: its shape"),
+        ("fmm", fmm, np.float32(Z), {}, "fit to another X: its dtype"),
+        ("fmm", fmm, Z[::-1].copy(), {}, "fit to another X: the numbers"),
+        ("fmm", fmm, Z, dict(n_components=7), "another 'n_components': it has 8, .* has 7"),
+        ("fmm", fmm, Z, dict(temperature=2.0), "another 'temperature'"),
+        ("fmm", fmm, Z, dict(random_state=1), "another 'random_state'"),
+        ("fmm", fmm, Z, dict(max_iter=61), "another 'max_iter'"),
+        ("fmm", gmm, Z, {}, "checkpoint of TemperedFMM, not of TemperedGaussianMixture"),
+        ("gmm", gmm, BLOBS, dict(means_init=BLOBS[:3]), "another 'means_init'"),
+        ("gmm", gmm, BLOBS, dict(tol=0.1), "another 'tol'"),
+    ],
+)
+def test_other_fits_are_refused(name, make, data, parameters, message, tmp_path):
+    first, own, _ = CASES[name]
+    interrupted(first, own, 3, tmp_path / "a")
+    estimator = make(**parameters)
+    with pytest.raises(ValueError, match=message):
+        estimator.fit(data, resume=tmp_path / "a")
+    assert not [name for name in vars(estimator) if name.endswith("_")]
+
+
+def test_what_may_differ(tmp_path):
+    interrupted(fmm, Z, 3, tmp_path / "a", max_iter=5)
+    again = fmm(n_jobs=2, verbose=1, max_iter=5).fit(Z, resume=str(tmp_path / "a"))
+    assert bits(again) == bits(fmm(max_iter=5).fit(Z))
+
+
+def test_no_file(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        fmm().fit(Z, resume=tmp_path / "none")
+    write(tmp_path / "a", "other", {})
+    with pytest.raises(ValueError, match="kind 'checkpoint'"):
+        fmm().fit(Z, resume=tmp_path / "a")
+
+
+FORGERIES = {
+    "scores": ("scores", np.zeros(9)),
+    "no scores and no run": ("run", None),
+    "step": ("run.monitor.step", 10**6),
+    "means": ("run.model.means", np.full((8, 16), np.nan)),
+    "shape": ("run.model.means", np.zeros((8, 15))),
+    "nu": ("run.model.nu", np.full((8, 64), 2.0)),
+    "no nu": ("run.model.nu", None),
+    "noise": ("run.model.noise_variance", 0.0),
+    "variances": ("run.model.covariance", -np.eye(8)),
+    "probability": ("run.model.prior_probability", np.ones(8)),
+    "temperature": ("run.temperature.start", 0.0),
+    "generator": ("now.position", 10**6),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_forged_checkpoints(name, tmp_path):
+    way, value = FORGERIES[name]
+    interrupted(fmm, Z, 3, tmp_path / "a")
+    tree = read(tmp_path / "a", "checkpoint")["tree"]
+    *parents, last = way.split(".")
+    part = tree
+    for parent in parents:
+        part = part[parent]
+    part[last] = value
+    write(tmp_path / "b", "checkpoint", tree)
+    with pytest.raises(ValueError, match="file is damaged"):
+        fmm().fit(Z, resume=tmp_path / "b")
+
+
+def outcomes_of_forgeries(name, n, seed, path):
+    """What became of fits resumed from forged checkpoints; those that are not good fail."""
+    make, data, parameters = CASES[name]
+    parameters = parameters | dict(max_iter=6)
+    interrupted(make, data, 4, path, **parameters)
+    tree = read(path, "checkpoint")["tree"]
+    fit = tree.pop("fit")
+    rng, counts = np.random.default_rng(seed), {"refused": 0, "sound": 0}
+    for _ in range(n):
+        forged, ways = mutated_tree(tree, rng, int(rng.choice([1, 1, 1, 2, 5])))
+        try:
+            write(path, "checkpoint", {**forged, "fit": fit})
+        except TypeError:
+            continue  # such a name cannot be in a file
+        found = outcome(
+            lambda: make(**parameters).fit(data, resume=path),
+            lambda estimator: [estimator.score_samples(data), estimator.lower_bound_],
+        )
+        assert found in counts, (ways, found)
+        counts[found] += 1
+    return counts
+
+
+FORGED = ["fmm, learned T", "fmm, proximity", "gmm"]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", FORGED)
+def test_random_changes(name, tmp_path):
+    """Whose checksum is right: an error, or a fit that ends with finite results."""
+    counts = outcomes_of_forgeries(name, 30, 0, tmp_path / "a")
+    assert counts["refused"] > 10 and counts["sound"] > 0
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FORGED)
+def test_more_random_changes(name, tmp_path):
+    outcomes_of_forgeries(name, 1000, 1, tmp_path / "a")
+
+
+def test_a_checkpoint_among_other_callbacks(tmp_path):
+    """It is written last, so it has what the others recorded."""
+    path = tmp_path / "a"
+
+    def stop(estimator, monitor):
+        monitor.record(mine=monitor.step)
+        if monitor.step == 9:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        gmm(callback=[Checkpoint(path), stop]).fit(BLOBS)
+    again = gmm(callback=lambda e, m: m.record(mine=m.step)).fit(BLOBS, resume=path)
+    whole = gmm(callback=lambda e, m: m.record(mine=m.step)).fit(BLOBS)
+    assert bits(again) == bits(whole)
+    with pytest.raises(TypeError, match="'callback' parameter of TemperedFMM must be None, a call"):
+        fmm(callback=[print, 3]).fit(Z)

@@ -1,0 +1,258 @@
+"""Parameters and planned temperatures in files: what goes in comes out, and nothing else does."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from annealvi import Annealed, Fixed, LocalVariational, Proximity, Variational
+from annealvi.files import Node, read, write
+from annealvi.model import LocalStep
+from annealvi.partition import LogPartition
+from annealvi.temperature import Temperature
+from annealvi.temperature.parameters import (
+    parameter_tree,
+    parameter_value,
+    restored_temperature,
+    temperature_tree,
+)
+from tests.temperature.stubs import GRID, B, Gauss, Words, made_for, show, vt
+from tests.temperature.test_factors import Factors
+
+LOG_C = 40 * np.log(GRID)
+
+
+def through_a_file(tree, path):
+    write(path, "test", {"content": tree})
+    return Node(read(path, "test")["tree"])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(None, True, 3, 0.5, "auto", (1, "a"), [0.5, [1, 2]], np.arange(3.0), np.array([True])),
+        *(Fixed(2.0, form="posterior"), Annealed("auto", passes=2.5, shape="linear")),
+        *(Proximity("kl", gamma=0.1), LocalVariational(50, prior=np.ones(50), rounds=3)),
+        *(vt(grid=GRID.tolist()), vt(partition=made_for(n_words=3, name="a", rows=np.eye(2)))),
+        vt(partition=LogPartition(B, LOG_C, bounds=np.ones((2, 5)), method="mc")),
+    ],
+)
+def test_a_parameter_comes_back(value, tmp_path):
+    found = parameter_value(
+        through_a_file(parameter_tree(value, "p", "Owner"), tmp_path / "a"), "content"
+    )
+    assert type(found) is type(value)
+    if isinstance(value, np.ndarray):
+        assert_array_equal(found, value, strict=True)
+        found[0] = 0  # not a view of the file
+    else:
+        assert found == value
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [(np.float32(0.5), 0.5), (np.int64(3), 3), (Fraction(1, 4), 0.25), (range(3), [0, 1, 2])],
+)
+def test_numbers_become_those_of_python(value, plain):
+    assert repr(parameter_tree(value, "p", "Owner")) == repr(plain)
+
+
+def test_a_generator_goes_on(tmp_path):
+    rng = np.random.RandomState(3)
+    rng.randn(3)
+    node = through_a_file(parameter_tree(rng, "random_state", "Owner"), tmp_path / "a")
+    assert_array_equal(parameter_value(node, "content").randn(5), rng.randn(5))
+
+
+class Own(Temperature):
+    def inverse(self, step):
+        return 1.0
+
+    def settled(self, step):
+        return True
+
+
+class Sub(Fixed):
+    pass
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(Own(), Sub(), print, {"a": 1}, 1j, object(), np.array(["a"]), np.float16([1])),
+        *([1, print], vt(prior=np.array([None]))),
+    ],
+)
+def test_what_a_file_cannot_hold(value):
+    with pytest.raises(TypeError, match=r"'p.*' parameter of Owner cannot be written to a file"):
+        parameter_tree(value, "p", "Owner")
+
+
+def test_a_generator_that_a_file_cannot_hold():
+    rng = np.random.RandomState(np.random.PCG64(0))
+    with pytest.raises(TypeError, match=r"'random_state' parameter of Owner: .* PCG64"):
+        parameter_tree(rng, "random_state", "Owner")
+
+
+def test_a_temperature_of_the_users_own_cannot_be_written():
+    with pytest.raises(TypeError, match="a Own cannot be written to a file: only the temp"):
+        temperature_tree(Own().plan(10))
+    with pytest.raises(TypeError, match="A Own cannot be read"):
+        Own().load_state_dict(Node({}))
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        *({"type": "os.system"}, {"type": 3}, {}, {"type": "Fixed"}, {"type": "LogPartition"}),
+        {"type": "Fixed", "parameters": {"value": 2.0, "other": 1}},
+        {"type": "Fixed", "parameters": {"value": {"type": "Own"}}},
+        {"type": "LogPartition", "parameters": {"values": [1.0]}, "made_for": {}},
+        {"type": "RandomState", "state": {"key": np.zeros(3, np.uint32)}},
+        *({"type": "tuple", "items": 3}, [1, {"type": "list"}]),
+    ],
+)
+def test_forged_parameters(tree):
+    with pytest.raises(ValueError, match="file is damaged: 'content"):
+        parameter_value(Node({"content": tree}), "content")
+
+
+# ------------------------------------------------------------------- planned temperatures
+
+
+def words(planned, step, model):
+    show(planned, -150.0 + 9 * step, LOG_C + step, n_units=100 - step, scale=2.0)
+
+
+def gauss(planned, step, model):
+    show(planned, -150.0 + 9 * step)
+
+
+def factors(planned, step, model):
+    model.nu = np.random.RandomState(step).rand(3, 4)
+    planned.observe(LocalStep(None), 1.0)
+
+
+CASES = {
+    "fixed": (Fixed(2.0), Gauss, gauss),
+    "annealed": (Annealed(4.0), Gauss, gauss),
+    "annealed in one step": (Annealed(4.0, length=1e-9), Gauss, gauss),
+    "learned at q": (vt(damping=0.3), Words, words),
+    "learned over the prior": (vt(damping=None, partition="prior"), Words, words),
+    "learned with a partition": (vt(partition=made_for(), prior=GRID), Words, words),
+    "learned with an array": (vt(partition=LOG_C), Words, words),
+    "learned, exact": (vt(damping=None, monotone=True), Gauss, gauss),
+    "local": (LocalVariational(5), Words, words),
+    "local, corpus": (LocalVariational(5, normaliser="corpus", undamped=True), Words, words),
+    "local, continuous": (LocalVariational(5, continuous=True, prior=[2, 1]), Words, words),
+    "proximity": (Proximity(), Factors, factors),
+    "proximity, averaged": (Proximity("kl", decay=0.9, magnitude=3.0), Factors, factors),
+    "proximity, plain mean": (Proximity(decay=1.0, shape="linear"), Factors, factors),
+}
+STEPS = 12
+
+
+def seen(planned, step):
+    """All that an optimiser and an estimator ask a temperature for."""
+    tempering, learned = planned.tempering(step), planned.learned()
+    parts = [planned.settled(step), planned.observes, planned.inverse(step), tempering[:2]]
+    parts += [None if learned is None else learned[:2]]
+    for given in (tempering, learned):
+        if given is not None and given.rule is not None:
+            parts.append([str(part) for part in vars(given.rule).values()])
+        if given is not None and given.limits is not None:
+            parts.append([np.asarray(part).tobytes() for part in given.limits])
+    if isinstance(planned, Variational):
+        parts += [planned.posterior_.tobytes(), planned.path().tobytes()]
+        if planned.path().size:
+            parts.append(planned.tempered_energy(-33.0))
+    return parts
+
+
+def follow(planned, model, advance, first, last):
+    made = []
+    for step in range(first, last):
+        made.append(seen(planned, step))
+        advance(planned, step, model)
+    return made
+
+
+@pytest.mark.filterwarnings("ignore:The learned temperature did not cool")
+@pytest.mark.parametrize("n_steps", [STEPS, None])
+@pytest.mark.parametrize("name", CASES)
+def test_a_planned_temperature_goes_on(name, n_steps, tmp_path):
+    """It is restored on a new plan, as in a fit that goes on, or from its file alone."""
+    temperature, make, advance = CASES[name]
+    n_steps = n_steps or (STEPS if name.startswith("proximity") else None)
+    model = make()
+    planned = temperature.plan(n_steps, 4, model=model)
+    whole = follow(planned, model, advance, 0, STEPS)
+    for stop in (0, 1, 5, STEPS - 1):
+        model = make()
+        planned = temperature.plan(n_steps, 4, model=model)
+        follow(planned, model, advance, 0, stop)
+        node = through_a_file(temperature_tree(planned), tmp_path / f"{stop}").node("content")
+        alone = restored_temperature(node, model=model)
+        assert alone == temperature
+        again = temperature.plan(n_steps, 4, model=model)
+        again.load_state_dict(node.node("state"))
+        for found in (alone, again):
+            assert follow(found, model, advance, stop, STEPS) == whole[stop:]
+
+
+def forged(tree, **changes):
+    return Node(tree | {"state": tree["state"] | changes})
+
+
+@pytest.mark.filterwarnings("ignore:The learned temperature did not cool")
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("annealed", dict(steps=-1)),
+        ("annealed", dict(start=0.5)),
+        ("annealed", dict(start=None)),
+        ("learned at q", dict(posterior=np.ones(4))),
+        ("learned at q", dict(posterior=np.full(5, np.nan))),
+        ("learned at q", dict(path=np.ones((2, 4), np.float32))),
+        ("learned at q", dict(inverse=0.0)),
+        ("learned at q", dict(inverse=2.0)),
+        ("learned at q", dict(running={})),
+        ("learned at q", dict(running={"0": 1.0, "1": 2.0})),
+        ("learned at q", dict(damping=2.0)),
+        ("learned at q", dict(learning_steps=np.nan)),
+        ("learned at q", dict(learning_steps=-np.inf)),
+        ("local, corpus", dict(corpus=np.ones(4))),
+        ("local, corpus", dict(level=0.0)),
+        ("local", dict(log_prior=np.ones(6))),
+        ("proximity", dict(average=dict(value=None, left=1.0, seen=0))),
+        ("proximity", dict(average=dict(value=np.ones((3, 5)), left=0.5, seen=1))),
+        ("proximity", dict(average=dict(value=-np.ones((3, 4)), left=0.5, seen=1))),
+        ("proximity", dict(average=dict(value=np.ones((3, 4)), left=1.0, seen=1))),
+        ("proximity", dict(average=dict(value=np.ones((3, 4)), left=0.5, seen=0))),
+        ("proximity", dict(magnitude=np.inf)),
+    ],
+)
+def test_forged_states(name, changes):
+    temperature, make, advance = CASES[name]
+    model = make()
+    planned = temperature.plan(STEPS, 4, model=model)
+    follow(planned, model, advance, 0, 5)
+    tree = temperature_tree(planned)
+    restored_temperature(Node(tree), model=model)
+    with pytest.raises(ValueError, match="file is damaged: 'state"):
+        restored_temperature(forged(tree, **changes), model=model)
+
+
+@pytest.mark.parametrize("name", ["learned at q", "local"])
+def test_a_forged_grid_takes_no_memory(name):
+    temperature, make, _ = CASES[name]
+    tree = temperature_tree(temperature.plan(STEPS, 4, model=make()))
+    tree["temperature"]["parameters"]["grid"] = 2**60
+    with pytest.raises(ValueError, match=r"file is damaged: 'state\.(posterior|log_prior)"):
+        restored_temperature(Node(tree, ""), model=make())
+
+
+def test_a_forged_temperature():
+    with pytest.raises(ValueError, match=r"damaged: 'temperature' must be a temperature. Got 2.0"):
+        restored_temperature(Node({"temperature": 2.0, "state": {}}))

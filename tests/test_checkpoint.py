@@ -1,0 +1,206 @@
+"""Checkpoint: when it writes, and what signals do to a fit that it watches."""
+
+import copy
+import os
+import pickle
+import random
+import signal
+import threading
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from annealvi import TemperedLDA, checkpoint
+from annealvi.checkpoint import Checkpoint
+from bench.studies import kills
+from tests.lda.resumed import Counter, bits, corpus, make
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "run.safetensors"
+
+
+class Writes(TemperedLDA):
+    """An estimator that counts its checkpoints."""
+
+    n_written = 0
+
+    def save_state(self, path):
+        self.n_written += 1
+        super().save_state(path)
+
+
+def test_it_writes_at_most_that_often_and_at_the_end(path, monkeypatch):
+    clock = iter(range(0, 10_000, 10))  # it is read twice for a step, and thrice if it writes
+    monkeypatch.setattr(Checkpoint, "_now", staticmethod(lambda: next(clock)))
+    counter = Counter()
+    for seconds, expected in ((1e6, 1), (0, 21), (45, 5)):
+        lda = Writes(4, batch_size=16, max_iter=4, random_state=0)
+        lda.set_params(callback=[Checkpoint(path, seconds), counter]).fit(corpus())
+        assert (lda.n_written, counter.n_steps) == (expected, 20)
+        counter.n_steps = 0
+
+
+def test_it_is_called_after_the_others(path):
+    """So that it keeps what they recorded at the same step."""
+    X = corpus()
+
+    def record(estimator, monitor):
+        monitor.record(mine=monitor.step)
+        if monitor.step == 5:
+            raise KeyboardInterrupt
+
+    lda = make(callback=[Checkpoint(path, seconds=0), record])
+    with pytest.raises(KeyboardInterrupt):
+        lda.fit(X)
+    resumed = make().fit(X, resume=path)
+    assert list(resumed.history_["mine"][:4]) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("seconds", [-1, np.inf, np.nan, "60", None, True])
+def test_seconds_out_of_range(seconds):
+    with pytest.raises(ValueError, match="'seconds' parameter of Checkpoint must be a float in"):
+        Checkpoint("a", seconds)
+
+
+def test_a_path_that_cannot_be_written(tmp_path):
+    with pytest.raises(TypeError, match="PathLike"):
+        Checkpoint(3)
+    lda = make(callback=Checkpoint(tmp_path / "none" / "a", seconds=0))
+    with pytest.raises(FileNotFoundError):
+        lda.fit(corpus())
+
+
+def test_copies(path):
+    one = Checkpoint(path, seconds=5)
+    lda = make(callback=[one])
+    copies = [copy.deepcopy(one), pickle.loads(pickle.dumps(one)), clone(lda).callback[0]]
+    for other in copies:
+        assert (other.path, other.seconds) == (os.fspath(path), 5)
+    assert repr(one) == f"Checkpoint({os.fspath(path)!r}, seconds=5)"
+    seen = []
+    lda.callback.insert(0, lambda estimator, monitor: seen.append(pickle.dumps(one)))
+    lda.fit(corpus())
+    assert seen[0] == seen[-1]
+
+
+# -------------------------------------------------------------------------- signals
+
+
+def interrupting(number, *steps):
+    def callback(estimator, monitor):
+        for _ in range(steps.count(monitor.step)):
+            signal.raise_signal(number)
+
+    return callback
+
+
+def test_an_interrupt_waits_for_the_step_and_is_kept(path):
+    X = corpus()
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    lda = make(callback=[interrupting(signal.SIGINT, 7), Checkpoint(path, seconds=1e6)])
+    with pytest.raises(KeyboardInterrupt):
+        lda.fit(X)
+    assert lda.n_batch_iter_ == 8
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+    counter = Counter()
+    resumed = make(callback=counter).fit(X, resume=path)
+    assert counter.n_steps == 13 and bits(resumed, X) == bits(make().fit(X), X)
+
+
+def test_a_second_interrupt_takes_effect_at_once(path):
+    lda = make(callback=[interrupting(signal.SIGINT, 7, 7), Checkpoint(path, seconds=1e6)])
+    with pytest.raises(KeyboardInterrupt):
+        lda.fit(corpus())
+    assert not path.exists()
+
+
+def test_a_handler_of_the_program(path):
+    """It is called after the checkpoint; if it raises nothing the fit goes on."""
+    seen = []
+    handler = signal.signal(signal.SIGTERM, lambda number, frame: seen.append(path.exists()))
+    try:
+        callback = [interrupting(signal.SIGTERM, 3, 9), Checkpoint(path, seconds=1e6)]
+        lda = make(callback=callback).fit(corpus())
+    finally:
+        signal.signal(signal.SIGTERM, handler)
+    assert seen == [True, True] and lda.n_batch_iter_ == 21
+
+
+def test_a_signal_that_the_program_ignores(path):
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        make(callback=[interrupting(signal.SIGINT, 3), Checkpoint(path)]).fit(corpus())
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+def test_in_the_last_step_of_a_fit(path):
+    lda = make(callback=[interrupting(signal.SIGINT, 20), Checkpoint(path, seconds=1e6)])
+    with pytest.raises(KeyboardInterrupt):
+        lda.fit(corpus())
+    assert bits(make().fit(corpus(), resume=path), corpus()) == bits(make().fit(corpus()), corpus())
+
+
+def test_an_error_while_a_signal_waits(path):
+    """The signal is not lost."""
+
+    def fail(estimator, monitor):
+        if monitor.step == 7:
+            raise RuntimeError("mine")
+
+    lda = make(callback=[interrupting(signal.SIGINT, 7), fail, Checkpoint(path, seconds=1e6)])
+    with pytest.raises(KeyboardInterrupt) as caught:
+        lda.fit(corpus())
+    assert str(caught.value.__context__) == "mine"
+
+
+def test_in_another_thread(path):
+    """Where Python sets no handlers."""
+    lda, errors = make(callback=Checkpoint(path, seconds=0)), []
+
+    def fit():
+        try:
+            lda.fit(corpus())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=fit)
+    thread.start()
+    thread.join(60)
+    assert not errors and path.exists()
+
+
+# ------------------------------------------------------------------- other processes
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
+def test_a_process_that_is_told_to_stop(number, path, capfd):
+    with kills.start("LDA", path, seconds=1e6) as process:
+        for _ in range(30):
+            process.stdout.readline()
+        process.send_signal(number)
+    assert process.returncode == -number
+    assert ("KeyboardInterrupt" in capfd.readouterr().err) == (number == signal.SIGINT)
+    assert kills.fit("LDA", path) == kills.fit("LDA")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", kills.KINDS)
+def test_processes_that_are_killed(kind):
+    assert kills.study(kind, 3, random.Random(0))[1] == 3
+
+
+@pytest.mark.slow
+def test_a_fit_that_is_killed_several_times(path):
+    """And resumed each time by another process that is killed."""
+    assert all([kills.killed("LDA, variational", path, 20, 0.003) for _ in range(3)])
+    assert kills.fit("LDA, variational", path) == kills.fit("LDA, variational")
+
+
+def test_the_module_needs_no_estimator():
+    assert not [name for name in vars(checkpoint) if name.startswith("Tempered")]

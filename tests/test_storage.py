@@ -1,0 +1,312 @@
+"""What annealvi.save writes, annealvi.load gives back: the same bits, and the same fit goes on."""
+
+import numpy as np
+import pytest
+from numpy.random import RandomState
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+import annealvi
+from annealvi import Annealed, LocalVariational, TemperedLDA, Variational, storage
+from annealvi.files import Node, read, write
+from annealvi.partition import LogPartition
+from tests.files.mutations import mutated_bytes, mutated_tree, outcome
+from tests.lda.resumed import KINDS, bits, corpus, make, quietly
+
+SINGLE = {"variational", "learned priors"}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "fit.safetensors"
+
+
+def go_on(lda, X, n_portions=2):
+    """Bits of a fit, and of what it becomes with more documents."""
+    found = [bits(lda, X)]
+    for first in range(0, 10 * n_portions, 10):
+        quietly(lda.partial_fit, X[first : first + 40])
+        found.append(bits(lda, X))
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("stream", [False, True], ids=["fit", "stream"])
+def test_a_loaded_estimator_goes_on_to_the_same_bits(kind, stream, path):
+    X = corpus(np.float32 if kind in SINGLE else np.float64)
+    lda = make(kind)
+    if stream:
+        lda.partial_fit(X[:40]).partial_fit(X[20:55])  # some steps of some words are pending
+    else:
+        quietly(lda.fit, X)
+    annealvi.save(lda, path)
+    loaded = annealvi.load(path)
+    assert type(loaded) is TemperedLDA
+    assert repr(loaded.get_params()) == repr(lda.get_params())
+    assert storage.estimator_of(Node(read(path, "estimator")["tree"])) is not loaded
+    assert go_on(loaded, X) == go_on(lda, X)
+
+
+def test_a_file_of_a_loaded_estimator_is_the_same(path):
+    lda = make("learned priors").fit(corpus())
+    annealvi.save(lda, path)
+    first = read(path, "estimator")["tree"]
+    annealvi.save(annealvi.load(path), path)  # in the place of the file that is mapped
+    assert str(read(path, "estimator")["tree"]) == str(first)
+
+
+def test_saving_changes_nothing(path):
+    """In the middle of a stream, whose pending steps would otherwise be made."""
+    X = corpus()
+    plain, saved = make(), make()
+    for first in range(0, 40, 10):
+        for lda in (plain, saved):
+            lda.partial_fit(X[first : first + 20])
+        annealvi.save(saved, path)
+    assert bits(saved, X) == bits(plain, X)
+
+
+def test_in_a_callback(path):
+    """The estimator as it is at that step, which goes on as a stream."""
+    X, seen = corpus(), []
+
+    def callback(estimator, monitor):
+        if monitor.step == 7:
+            annealvi.save(estimator, path)
+            seen.append(estimator.components_.copy())
+
+    lda = make(callback=callback).fit(X)
+    loaded = annealvi.load(path)
+    assert loaded.callback is None and lda.callback is callback
+    assert_array_equal(loaded.components_, seen[0])
+    assert loaded.n_batch_iter_ == 8 and not hasattr(loaded, "bound_")
+    loaded.partial_fit(X)
+
+
+def test_topics_are_a_view_of_the_file_until_a_step(path):
+    X = corpus()
+    annealvi.save(make().fit(X), path)
+    lda = annealvi.load(path)
+    topics = lda.components_
+    assert not topics.flags.owndata and not topics.flags.writeable
+    with pytest.raises(ValueError, match="read-only"):
+        topics[0] = 1.0
+    before = topics.copy()
+    lda.partial_fit(X[:40])
+    assert_array_equal(topics, before)
+    lda.components_[0] *= 2.0
+    lda = annealvi.load(path)
+    lda.components_ = 2.0 * before
+    assert_array_equal(lda.components_, 2.0 * before)
+    assert_array_equal(annealvi.load(path).components_, before)
+
+
+def test_names_of_words(path):
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame(corpus().toarray(), columns=[f"wörd {i}" for i in range(60)])
+    lda = make().fit(X)
+    annealvi.save(lda, path)
+    loaded = annealvi.load(path)
+    assert_array_equal(loaded.feature_names_in_, lda.feature_names_in_)
+    assert loaded.top_words(3) == lda.top_words(3)
+    assert_array_equal(loaded.transform(X), lda.transform(X))
+
+
+def test_parameters_of_every_kind(path):
+    X = corpus()
+    temperature = Variational(
+        grid=(1, 2, 4), prior=np.array([1.0, 2.0, 3.0]), partition=[0.0, -1e3, -2e3]
+    )
+    lda = make(
+        temperature=temperature,
+        random_state=RandomState(3),
+        init=np.ones((4, 60)),
+        doc_topic_prior=[0.1, 0.2, np.float32(0.3), 0.4],
+        max_iter=np.int64(2),
+        n_jobs=2,
+        callback=[print],
+    )
+    quietly(lda.set_params(callback=None).fit, X)
+    annealvi.save(lda, path)
+    loaded = annealvi.load(path)
+    assert loaded.temperature == temperature and isinstance(loaded.temperature.grid, tuple)
+    assert loaded.random_state is not lda.random_state
+    draws = [e.random_state.randint(1000, size=5) for e in (loaded, lda)]
+    assert_array_equal(*draws)
+    assert_array_equal(loaded.init, lda.init)
+    assert loaded.max_iter == 2 and clone(loaded).n_jobs == 2
+
+
+def test_a_log_partition_of_given_hyperparameters(path):
+    """It is checked when a fit begins, not again when the prior has been learned."""
+    X = corpus()
+    values = LogPartition(
+        1 / np.geomspace(1, 10, 3), np.array([0.0, -2e3, -3e3]), made_for={"doc_topic_prior": 0.25}
+    )
+    parameters = {"temperature": Variational(grid=3, partition=values), "doc_topic_prior": "learn"}
+    lda = quietly(make(max_iter=20, **parameters).fit, X)
+    assert np.all(lda.doc_topic_prior_ != 0.25)
+    annealvi.save(lda, path)
+    assert bits(annealvi.load(path), X) == bits(lda, X)
+
+
+def test_after_an_assignment(path):
+    X = corpus()
+    given = TemperedLDA(3, temperature=LocalVariational())
+    given.components_ = np.full((4, 60), 2.0)  # other than n_components
+    given.n_batch_iter_ = 12
+    given.doc_topic_prior_ = [0.1, 0.2, 0.3, 0.4]
+    annealvi.save(given, path)
+    loaded = annealvi.load(path)
+    assert loaded.n_batch_iter_ == 12 and loaded.n_components == 3
+    assert_array_equal(loaded.transform(X), given.transform(X))
+    given.doc_topic_prior_ = -1.0
+    with pytest.raises(ValueError, match="'doc_topic_prior_' parameter of TemperedLDA must be pos"):
+        annealvi.save(given, path)
+
+
+# ------------------------------------------------------------------------- refusals
+
+
+class Own(TemperedLDA):
+    pass
+
+
+class OwnTemperature(Annealed):
+    pass
+
+
+def test_what_cannot_be_saved(path):
+    X = corpus()
+    with pytest.raises(NotFittedError):
+        annealvi.save(TemperedLDA(), path)
+    for other in (Own(3, max_iter=1).fit(X), "text", TemperedLDA):
+        with pytest.raises(TypeError, match="Only estimators of annealvi can be saved"):
+            annealvi.save(other, path)
+    with pytest.raises(TypeError, match="'temperature' parameter of TemperedLDA cannot be written"):
+        annealvi.save(make(temperature=OwnTemperature(2.0)).fit(X), path)
+    lda = make(random_state=RandomState(np.random.PCG64(0))).fit(X)
+    with pytest.raises(TypeError, match=r"'random_state' parameter of TemperedLDA: .*PCG64"):
+        annealvi.save(lda, path)
+    assert not path.exists()
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    path = tmp_path_factory.mktemp("tree") / "a"
+    lda = make("all of it", validation_fraction=None, n_init=1)
+    annealvi.save(quietly(lda.fit, corpus()), path)
+    return read(path, "estimator")["tree"]
+
+
+def changed(tree, way, value):
+    """A copy of a tree with another value at one place."""
+    first, *rest = way.split(".", 1)
+    return tree | {first: changed(tree[first], rest[0], value) if rest else value}
+
+
+@pytest.mark.parametrize(
+    ("way", "value", "message"),
+    [
+        ("estimator", "os.system", "'estimator' must be one of"),
+        ("estimator", None, "'estimator' must be one of"),
+        ("parameters.n_components", 0, "'n_components' parameter of TemperedLDA must be an int"),
+        ("parameters.callback", None, "'parameters.callback' must be a parameter of TemperedLDA"),
+        ("parameters.unknown", 1, "'parameters.unknown' must be a parameter of TemperedLDA"),
+        ("parameters.temperature", {"type": "Popen"}, "'parameters.temperature.type' must be one"),
+        ("state.fit.model.n_topics", 2**40, "'state.fit.model.n_topics' must be an int"),
+        ("state.fit.model.n_topics", 9, "n_topics' must be a"),
+        ("state.fit.model.dtype", "float32", "rows' must be an array of float32"),
+        ("state.fit.model.topics.rows", np.ones((60, 8)), "rows' must be positive and finite, and"),
+        ("state.fit.model.topics.rows", np.zeros((2**40, 0)), "must be an array with elements"),
+        ("state.fit.model.topics.sums", np.ones(4), "sums' must be the sums of 'rows' over words"),
+        ("state.fit.model.topics.now", 2.0, "now' must be a finite float in the range"),
+        ("state.fit.model.alpha", np.full(4, np.nan), "'doc_topic_prior' parameter of file must"),
+        ("state.fit.model.options.max_iter", 2**40, "max_iter' must be an int in the range"),
+        ("state.fit.model.partition", None, "partition' must be there if and only if T needs it"),
+        ("state.fit.model.generator.position", 625, "position' must be an int in the range"),
+        ("state.fit.priors", [0.1], "priors' must be a list of two priors"),
+        ("state.fit.results.sample.indices", None, "The indices array of the sparse matrix state"),
+        ("state.fit.temperature.temperature", 2.0, "temperature' must be a temperature"),
+        ("state.feature_names_in", [], "feature_names_in' must be an array of strings"),
+    ],
+)
+def test_forged_values(tree, way, value, message, path):
+    write(path, "estimator", changed(tree, way, value))
+    with pytest.raises(ValueError, match=message):
+        annealvi.load(path)
+
+
+def test_forged_documents(tree):
+    sample = tree["state"]["fit"]["results"]["sample"]
+    indices, indptr, data = (sample[name].copy() for name in ("indices", "indptr", "data"))
+    storage.estimator_of(Node(tree))
+    forged = [("indices", indices + 60), ("indices", indices - 1)]
+    forged += [("indptr", indptr[::-1]), ("indptr", indptr + 1), ("indptr", indptr[:-1])]
+    forged += [("data", -data), ("data", data * np.nan), ("data", data[:-1]), ("n_samples", 10**9)]
+    for name, value in forged:
+        bad = changed(tree, f"state.fit.results.sample.{name}", value)
+        with pytest.raises(ValueError, match=r"state\.fit\.results\.sample"):
+            storage.estimator_of(Node(bad))
+
+
+def use(lda):
+    """What a user may do with a file that was loaded."""
+    X = corpus(lda.components_.dtype)[:32]
+    found = [lda.transform(X[:5]), lda.score(X[:5]), lda.document_temperatures(X[:5])]
+    lda.partial_fit(X)
+    return [*found, lda.components_, lda.transform(X[:5]), lda.score(X[:5])]
+
+
+GOOD = {"refused", "refused in use", "sound"}
+
+
+def outcomes_of_forgeries(kind, n, seed):
+    """Counts of what became of forged trees, and those that are not good."""
+    lda = quietly(make(kind).fit, corpus())
+    parameters = {name: value for name, value in lda.get_params(deep=False).items()}
+    del parameters["callback"]
+    rng = np.random.default_rng(seed)
+    tree = {
+        "estimator": "TemperedLDA",
+        "parameters": {
+            name: storage.parameter_tree(value, name, "TemperedLDA")
+            for name, value in parameters.items()
+        },
+        "state": lda.state_dict(),
+    }
+    bad, counts = [], dict.fromkeys(GOOD, 0)
+    for _ in range(n):
+        forged, ways = mutated_tree(tree, rng, int(rng.choice([1, 1, 1, 2, 5])))
+        found = outcome(lambda: storage.estimator_of(Node(forged)), use)  # noqa: B023
+        if found in GOOD:
+            counts[found] += 1
+        else:
+            bad.append((ways, found))
+    return counts, bad
+
+
+@pytest.mark.parametrize("kind", ["all of it", "variational"])
+def test_forged_trees(kind):
+    """Whose checksum is right: an error, or an estimator that can be used."""
+    counts, bad = outcomes_of_forgeries(kind, 100, seed=0)
+    assert not bad
+    assert counts["refused"] > 20 and counts["sound"] > 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["all of it", "variational", "learned priors", "default"])
+def test_more_forged_trees(kind):
+    _, bad = outcomes_of_forgeries(kind, 2500, seed=1)
+    assert not bad
+
+
+def test_damaged_bytes(path):
+    annealvi.save(make(max_iter=1).fit(corpus()), path)
+    content, rng = path.read_bytes(), np.random.default_rng(0)
+    for _ in range(400):
+        damaged = mutated_bytes(content, rng)
+        path.write_bytes(damaged)
+        found = outcome(lambda: annealvi.load(path), use)
+        assert found == "refused" or damaged == content
