@@ -382,7 +382,6 @@ class TemperedLDA(FittedLDA):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Word counts of the documents; non-negative, not necessarily integers.
         y : Ignored
-            Present for API consistency.
         resume : path, optional
             A checkpoint of a fit to the same X with the same parameters, written by
             :class:`annealvi.checkpoint.Checkpoint` or `save_state`: the fit goes on from there.
@@ -424,7 +423,6 @@ class TemperedLDA(FittedLDA):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Word counts of the documents.
         y : Ignored
-            Present for API consistency.
 
         Returns
         -------
@@ -433,8 +431,7 @@ class TemperedLDA(FittedLDA):
         Raises
         ------
         ValueError
-            If X or a parameter is out of range.  The estimator is then unchanged.  So it is
-            after any other error in the first step of the portion.
+            If X or a parameter is out of range.  The estimator is then unchanged.
         """
         first, owner = not self.__sklearn_is_fitted__(), type(self).__name__
         if not first:  # scikit-learn checks parameters only at the first call
