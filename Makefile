@@ -13,8 +13,8 @@ export PIP_NO_COMPILE := 0
 SOURCES := setup.py pyproject.toml $(wildcard annealvi/_kernels/*.pyx annealvi/_kernels/*.pxd \
 	annealvi/_kernels/*.h annealvi/_kernels/kernels.c annealvi/_kernels/dispatch.c)
 
-.PHONY: demo test test-all test-debug test-deep test-oldest test-newest search bench quality optima examples examples-deep lint clean \
-	wheel check-wheel release-check
+.PHONY: demo test test-all test-debug test-deep test-oldest test-newest search fuzz sanitize bench \
+	quality optima examples examples-deep lint clean wheel check-wheel release-check
 
 demo: $(VENV)/.demo
 	$(BIN)/annealvi demo
@@ -34,6 +34,18 @@ test-debug: $(VENV)-debug/.test
 	$(VENV)-debug/bin/$(PYTEST) -o pythonpath= -m 'not (oracle or statistical)' \
 		tests/_kernels tests/models tests/lda tests/mixtures \
 		tests/project/test_estimator_checks.py tests/project/test_fork.py
+
+# Random calls of every public function, for SECONDS, in processes of their own; another seed
+# each time, which is printed.
+SECONDS ?= 600
+JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
+fuzz: $(VENV)/.test
+	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))
+
+# Kernels, models, estimators and the fuzzer under AddressSanitizer, UndefinedBehaviorSanitizer
+# and LeakSanitizer, with each instruction set of this machine.
+sanitize: $(VENV)-sanitize/.test
+	$(VENV)-sanitize/bin/python tests/sanitize.py
 
 # The rest: annealvi.deep.
 test-deep: $(VENV)/.deep
@@ -132,8 +144,8 @@ release-check:
 	$(MAKE) wheel
 
 clean:
-	rm -rf build dist $(VENV) $(VENV)-debug $(VENV)-wheel $(VENV)-oldest $(VENV)-newest \
-		annealvi.egg-info \
+	rm -rf build dist $(VENV) $(VENV)-debug $(VENV)-wheel $(VENV)-sanitize $(VENV)-oldest \
+		$(VENV)-newest annealvi.egg-info \
 		annealvi/_kernels/*.so
 
 $(VENV)/bin/pip:
@@ -180,4 +192,10 @@ $(VENV)/.lint: $(VENV)/.test
 $(VENV)-debug/.test: $(SOURCES) $(shell find annealvi -name "*.py")
 	$(PYTHON) -m venv $(VENV)-debug
 	ANNEALVI_DEBUG=1 $(VENV)-debug/bin/pip install --disable-pip-version-check --quiet '.[test]'
+	touch $@
+
+# The same with sanitizers.
+$(VENV)-sanitize/.test: $(SOURCES) $(shell find annealvi -name "*.py")
+	$(PYTHON) -m venv $(VENV)-sanitize
+	ANNEALVI_SANITIZE=1 $(VENV)-sanitize/bin/pip install --disable-pip-version-check --quiet '.[test]'
 	touch $@

@@ -4,6 +4,8 @@ Environment variables:
 
 - ``ANNEALVI_DEBUG=1``: bounds checks in Cython, little optimisation in C.
 - ``ANNEALVI_NO_OPENMP=1``: build for one thread even if OpenMP is found.
+- ``ANNEALVI_SANITIZE=1``: AddressSanitizer and UndefinedBehaviorSanitizer, see
+  ``tests/sanitize.py``.
 - ``ANNEALVI_LIMITED_API=1``: build for CPython 3.11 and all later versions, for a wheel.
 """
 
@@ -21,12 +23,17 @@ from setuptools.command.build_ext import build_ext
 KERNELS = "annealvi/_kernels"
 WINDOWS = sys.platform == "win32"
 DEBUG = os.environ.get("ANNEALVI_DEBUG", "") not in ("", "0")
+SANITIZE = os.environ.get("ANNEALVI_SANITIZE", "") not in ("", "0")
 
 # Never -ffast-math (it reorders sums and, at link time, switches the whole
 # process to flush-to-zero) and never -march=native (the result would only run
 # on this machine).  The first two flags below are enough for the vectoriser.
 FLAGS = ["-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"]
-FLAGS += ["-O1", "-g"] if DEBUG else ["-O3"]
+FLAGS += ["-O1", "-g"] if DEBUG or SANITIZE else ["-O3"]
+# The runtime comes with the C compiler, and is loaded before Python.
+SANITIZERS = ["-fsanitize=address,undefined"] if SANITIZE else []
+if SANITIZE:
+    FLAGS += [*SANITIZERS, "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"]
 if WINDOWS:  # Microsoft's compiler does not know GCC's vectors; clang-cl does
     FLAGS = [f"/clang:{flag}" for flag in FLAGS]
 
@@ -37,9 +44,14 @@ SERIAL = os.environ.get("ANNEALVI_NO_OPENMP", "") not in ("", "0")
 LIMITED = os.environ.get("ANNEALVI_LIMITED_API", "") not in ("", "0") and not (
     sysconfig.get_config_var("Py_GIL_DISABLED")
 )
-BUILD = "build" + "/debug" * DEBUG + "/serial" * SERIAL + "/limited" * LIMITED
+KINDS = "/debug" * DEBUG + "/sanitize" * SANITIZE + "/serial" * SERIAL + "/limited" * LIMITED
+BUILD = f"build{KINDS}"
 
-MACROS = [("ANNEALVI_DEBUG", str(int(DEBUG))), ("ANNEALVI_SCIPY", version("scipy"))]
+MACROS = [
+    ("ANNEALVI_DEBUG", str(int(DEBUG))),
+    ("ANNEALVI_SANITIZE", str(int(SANITIZE))),
+    ("ANNEALVI_SCIPY", version("scipy")),
+]
 if LIMITED:
     MACROS += [("Py_LIMITED_API", "0x030B0000")]  # 3.11, which has the buffer protocol
 
@@ -115,7 +127,7 @@ class BuildKernels(build_ext):
         print(f"annealvi: kernels for {', '.join(builds)}")
         for extension in self.extensions:
             extension.extra_compile_args += FLAGS + openmp
-            extension.extra_link_args += openmp
+            extension.extra_link_args += openmp + SANITIZERS
             extension.define_macros += macros
         self.builds, self.macros = builds, macros
         self.parallel = self.parallel or os.cpu_count()

@@ -78,6 +78,8 @@ def check_matrix(
         X = check_array(X, accept_sparse="csr", dtype=dtype, order=order, input_name=name)
     else:
         X = validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype=dtype, order=order)
+    if not X.dtype.isnative:  # scikit-learn converts all but those of a DataFrame
+        X = X.astype(X.dtype.newbyteorder("="))
     if sparse.issparse(X) and not _in_order(X):
         X = X.copy()
         X.has_canonical_format = X.has_sorted_indices = False

@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from numbers import Integral
 from typing import Any
 
 import joblib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import _param_validation
 
 #: The dtypes that the kernels compute in.
 FLOATS = (np.float64, np.float32)
 #: At most this many threads are started, or as many as there are processors if that is more.
 MAX_THREADS = 64
+#: Sums of counts, of priors and of topics stay below the largest number of their dtype by this
+#: factor.  It leaves room for what they are multiplied by: logarithms and step sizes.
+HEADROOM = 1e8
+#: The same for sums of squares, which are only added up and divided by variances.
+SQUARES_HEADROOM = 1e3
+
+
+class Interval(_param_validation.Interval):
+    """scikit-learn's interval, which answers for every number.
+
+    Numbers that no float can hold, such as ``10**400``, are outside; scikit-learn's own
+    interval, and the code behind it, raise an error of NumPy's for these.  Of other numbers,
+    such as fractions, the float counts.
+    """
+
+    def __contains__(self, value: Any) -> bool:
+        number = as_float(value)
+        exact = isinstance(value, Integral) and math.isfinite(number)
+        return super().__contains__(value if exact else number) and math.isfinite(number)
 
 
 def n_threads(n_jobs: int | None) -> int:
@@ -24,6 +46,9 @@ def n_threads(n_jobs: int | None) -> int:
     """
     if n_jobs is None:
         n_jobs = joblib.effective_n_jobs(None)
+    if not isinstance(n_jobs, Integral):
+        raise TypeError(f"The 'n_jobs' parameter must be an int or None. Got {n_jobs!r} instead.")
+    n_jobs = int(n_jobs)
     if n_jobs == 0:
         raise ValueError("n_jobs == 0 in Parallel has no meaning")
     processors = joblib.cpu_count()
@@ -74,6 +99,80 @@ def as_array(value: Any) -> NDArray:
         return np.asarray(None)
 
 
+def check_flag(value: Any, name: str, owner: str) -> bool:
+    """Check a parameter that switches something on or off.
+
+    Parameters
+    ----------
+    value : bool or int
+    name, owner : str
+        The parameter, and the function that has it, for the message.
+    """
+    if not isinstance(value, bool | np.bool_ | Integral):
+        raise TypeError(f"The {name!r} parameter of {owner} must be a bool. Got {value!r} instead.")
+    return bool(value)
+
+
+def as_float(value: Any) -> float:
+    """A number as a float; infinite where no float can hold it.
+
+    Parameters
+    ----------
+    value : float
+    """
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def as_numbers(value: Any, name: str) -> NDArray[np.float64]:
+    """An argument as an array of float64; ValueError if it does not hold numbers.
+
+    Parameters
+    ----------
+    value : float or array-like
+    name : str
+        The argument, for the message.
+    """
+    array = as_array(value)
+    if array.dtype.kind not in "fiub":
+        raise ValueError(
+            f"{name!r} must be a float or an array of floats. Got shape {array.shape} and dtype "
+            f"{array.dtype} instead."
+        )
+    return array.astype(np.float64, copy=False)
+
+
+def check_inverses(value: ArrayLike, name: str, owner: str) -> NDArray[np.float64]:
+    """Check inverse temperatures in any order: positive numbers.
+
+    Parameters
+    ----------
+    value : array-like of shape (M,)
+    name, owner : str
+        The parameter, and the class or function that has it, for the message.
+
+    Returns
+    -------
+    ndarray of shape (M,)
+    """
+    array = as_array(value)
+    if array.dtype.kind not in "fiu" or array.ndim != 1 or not array.size:
+        raise ValueError(
+            f"The {name!r} parameter of {owner} must be a one-dimensional array of numbers. "
+            f"Got shape {array.shape} and dtype {array.dtype} instead."
+        )
+    array = array.astype(np.float64)
+    wrong = array[~(np.isfinite(array) & (array > 0))]
+    if wrong.size:
+        raise ValueError(
+            f"The {name!r} parameter of {owner} must be positive and finite. "
+            f"Got {wrong[0]} instead."
+        )
+    return array
+
+
 def check_numbers(
     value: Any,
     name: str,
@@ -114,14 +213,49 @@ def check_numbers(
 
 
 def check_squares(X: NDArray, name: str = "X") -> float:
-    """The sum of squares of an array, in double precision; ValueError if it is not finite."""
+    """The sum of squares of an array; ValueError if its dtype could not hold their products."""
     with np.errstate(over="ignore"):
         square = float(np.einsum("nd,nd->", X, X, dtype=np.float64))
-    if not np.isfinite(square):
+    most = float(np.finfo(X.dtype).max) / SQUARES_HEADROOM
+    if not square <= most:
         raise ValueError(
-            f"The squares of {name} must be finite. Got values up to {np.max(np.abs(X)):.3g}."
+            f"The squares of {name} must be finite in {X.dtype}, and sum to at most {most:.3g}: "
+            f"scale it. Got values up to {np.max(np.abs(X)):.3g}."
         )
     return square
+
+
+def check_counts(X: Any, population: float = 1.0, method: str = "") -> float:
+    """Check that sums of word counts stay in the range of their dtype; return the sum of all.
+
+    Parameters
+    ----------
+    X : CSR matrix of shape (n_samples, V)
+        Word counts, not negative.
+    population : float
+        Number of documents that a single one of these may stand for.
+    method : str
+        Where that number comes from, for the message.
+
+    Raises
+    ------
+    ValueError
+        If the sum, times the population, is above the largest number of the dtype divided by
+        :data:`HEADROOM`.
+    """
+    with np.errstate(over="ignore"):
+        total = float(X.data.sum(dtype=np.float64))
+    most = float(np.finfo(X.dtype).max) / HEADROOM
+    if not total <= most:
+        raise ValueError(
+            f"The counts in X must sum to at most {most:.3g} in {X.dtype}. Got {total:.3g}."
+        )
+    if max(total, 1.0) > most / max(population, 1.0):
+        raise ValueError(
+            f"The sum of the counts in X times {method} must be at most {most:.3g} in {X.dtype}. "
+            f"Got {total:.3g} times {population:.3g}."
+        )
+    return total
 
 
 def check_prior(
@@ -132,6 +266,7 @@ def check_prior(
     dtype: np.dtype,
     *,
     default: float | None = None,
+    summed: bool = False,
 ) -> float | NDArray[np.float64]:
     """Check a Dirichlet prior: a positive finite number, or an array of one of some shapes.
 
@@ -146,6 +281,8 @@ def check_prior(
         The dtype that the model computes in; the prior must not underflow in it.
     default : float, optional
         The value that None means.
+    summed : bool
+        Whether sums of the prior, with :data:`HEADROOM`, must not overflow either.
     """
     if value is None and default is not None:
         return default
@@ -161,7 +298,7 @@ def check_prior(
             f"The {name!r} parameter of {owner} must be a float or an array of shape {allowed}. "
             f"Got an array of shape {array.shape} instead."
         )
-    _check_positive(array, name, owner, dtype)
+    _check_positive(array, f"{name!r} parameter of {owner}", dtype, shapes[-1][-1] * summed)
     return float(array) if array.ndim == 0 else array.astype(np.float64)
 
 
@@ -174,6 +311,7 @@ def check_priors(
     *,
     suffix: str = "",
     default: float | None = None,
+    summed: bool = False,
 ) -> tuple[float | NDArray[np.float64], float | NDArray[np.float64]]:
     """The two priors of LDA, `doc_topic_prior` and `topic_word_prior`; see `check_prior`.
 
@@ -187,12 +325,13 @@ def check_priors(
     suffix : str
         Follows the names in the message: ``"_"`` for fitted attributes.
     default : float, optional
+    summed : bool
     """
     K, V = shape
     first, second = (f"{name}{suffix}" for name in ("doc_topic_prior", "topic_word_prior"))
     return (
-        check_prior(alpha, first, owner, ((K,),), dtype, default=default),
-        check_prior(eta, second, owner, ((V,), (K, V)), dtype, default=default),
+        check_prior(alpha, first, owner, ((K,),), dtype, default=default, summed=summed),
+        check_prior(eta, second, owner, ((V,), (K, V)), dtype, default=default, summed=summed),
     )
 
 
@@ -200,29 +339,44 @@ def check_topics(
     value: ArrayLike, name: str, owner: str, shape: tuple[int, int], dtype: np.dtype
 ) -> NDArray:
     """Check topics given as an array: lambda, positive and finite, of a given shape."""
-    array = np.asarray(value)
-    if array.dtype.kind not in "fiu" or array.shape != shape:
+    array = as_array(value)
+    if array.dtype.kind not in "fiu" or array.shape != shape or not array.size:
         raise ValueError(
             f"The {name!r} of {owner} must be an array of numbers of shape {shape}, "
             f"(n_components, n_features). Got shape {array.shape} and dtype {array.dtype} instead."
         )
-    _check_positive(array, name, owner, dtype)
+    _check_positive(array, f"{name!r} parameter of {owner}", dtype, shape[1])
     return array
 
 
-def _check_positive(array: NDArray, name: str, owner: str, dtype: np.dtype) -> None:
-    """Raise ValueError unless all are positive, finite and in the range of the model's dtype."""
-    wrong = array[~(np.isfinite(array) & (array > 0))]
-    if wrong.size:
+def check_written(array: NDArray, name: str) -> None:
+    """Check what a user has written to an array of topics: positive and finite, as in `assign`.
+
+    Parameters
+    ----------
+    array : ndarray of shape (n_components, n_features)
+    name : str
+        Of the array, for the message.
+    """
+    _check_positive(array, f"values written to {name!r}", array.dtype, array.shape[1])
+
+
+def _check_positive(array: NDArray, what: str, dtype: np.dtype, n_summed: int) -> None:
+    """Raise ValueError unless all are positive and in the range of the model's dtype.
+
+    Unless `n_summed` is 0, a sum of so many of them must be in the range too, with
+    :data:`HEADROOM`.
+    """
+    least, most = array.min(), array.max()  # NaN if there is one; no array of their size
+    if not (least > 0 and most < np.inf):
+        wrong = array[~(np.isfinite(array) & (array > 0))]
+        raise ValueError(f"The {what} must be positive and finite. Got {wrong.flat[0]} instead.")
+    # scalars of float64, to which NumPy casts numbers of float32 that they are compared with
+    tiny = np.float64(np.finfo(dtype).tiny)
+    huge = np.float64(np.finfo(dtype).max) / (HEADROOM * n_summed if n_summed else 1.0)
+    if least < tiny or most > huge:
+        of = f" of sums of {n_summed} numbers" if n_summed else ""
         raise ValueError(
-            f"The {name!r} parameter of {owner} must be positive and finite. "
-            f"Got {wrong.flat[0]} instead."
-        )
-    # scalars of float64, to which NumPy casts an array of float32 that they are compared with
-    tiny, huge = np.float64(np.finfo(dtype).tiny), np.float64(np.finfo(dtype).max)
-    wrong = array[(array < tiny) | (array > huge)]
-    if wrong.size:
-        raise ValueError(
-            f"The {name!r} parameter of {owner} must lie in [{tiny:.3g}, {huge:.3g}], the range "
-            f"of {dtype}, the dtype of X. Got {wrong.flat[0]} instead."
+            f"The {what} must lie in [{tiny:.3g}, {huge:.3g}], the range{of} of {dtype}, the dtype "
+            f"of X. Got {least if least < tiny else most} instead."
         )

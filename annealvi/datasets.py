@@ -13,21 +13,29 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import Bunch, check_random_state
-from sklearn.utils._param_validation import Interval, validate_params
+from sklearn.utils._param_validation import validate_params
 
+from annealvi._archive import read_archive
 from annealvi._sparse import check_matrix, sound_csr
+from annealvi._validation import Interval
 
 #: The environment variable with the folder of the data, and the folder if it is not set.
 DATA_VARIABLE = "ANNEALVI_DATA"
 DEFAULT_DATA = "../shared/data"
 
 _MODULE = "annealvi.data"
+#: Largest mean length of the documents that are drawn.
+MOST_WORDS = 10**9
+
+
+_NAMED = {"name": [str], "data_home": [None, str, os.PathLike]}
 
 
 @overload
 def load_arxiv_abstracts(*, return_X_y: Literal[False] = False) -> Bunch: ...
 @overload
 def load_arxiv_abstracts(*, return_X_y: Literal[True]) -> tuple[sparse.csr_matrix, NDArray]: ...
+@validate_params({"return_X_y": ["boolean"]}, prefer_skip_nested_validation=True)
 def load_arxiv_abstracts(*, return_X_y: bool = False) -> Bunch | tuple[sparse.csr_matrix, NDArray]:
     """Load 3,000 arXiv abstracts as word counts, 200 from each of 15 categories.
 
@@ -81,6 +89,7 @@ def load_arxiv_abstracts(*, return_X_y: bool = False) -> Bunch | tuple[sparse.cs
     )
 
 
+@validate_params(_NAMED, prefer_skip_nested_validation=True)
 def load_corpus(name: str, *, data_home: str | os.PathLike | None = None) -> Bunch:
     """Read a corpus of word counts stored as ``<name>.npz``.
 
@@ -109,6 +118,7 @@ def load_corpus(name: str, *, data_home: str | os.PathLike | None = None) -> Bun
     return _read(_path(name, data_home, "corpus"))
 
 
+@validate_params(_NAMED, prefer_skip_nested_validation=True)
 def load_images(name: str, *, data_home: str | os.PathLike | None = None) -> Bunch:
     """Read images stored as ``<name>.npz``.
 
@@ -136,9 +146,17 @@ def load_images(name: str, *, data_home: str | os.PathLike | None = None) -> Bun
     FileNotFoundError
         If there is no such file; the message names the environment variable.
     """
-    with np.load(_path(name, data_home, "image file"), allow_pickle=False) as stored:
-        arrays = dict(stored)
+    path = _path(name, data_home, "image file")
+    arrays = read_archive(path, "images")
     images = {key: arrays.pop(key) for key in ("X", "X_test") if key in arrays}
+    for key, array in images.items():
+        if array.dtype != np.uint8 or array.ndim not in (2, 3):
+            raise ValueError(
+                f"{str(path)!r} holds no images: {key!r} must be bytes of shape (n_samples, "
+                f"height, width) or packed bits. Got shape {array.shape} and dtype {array.dtype}."
+            )
+    if "X" not in images:
+        raise ValueError(f"{str(path)!r} holds no images: its arrays are {sorted(arrays)}.")
     shape = images["X"].shape[1:]
     if len(shape) == 1:
         side = isqrt(8 * shape[0])
@@ -147,6 +165,18 @@ def load_images(name: str, *, data_home: str | os.PathLike | None = None) -> Bun
     return Bunch(**{key.replace("X", "data"): pixels[key] for key in pixels}, shape=shape, **arrays)
 
 
+@validate_params(
+    {
+        "n_documents": [Interval(Integral, 1, None, closed="left")],
+        "n_features": [Interval(Integral, 1, None, closed="left")],
+        "n_topics": [Interval(Integral, 1, None, closed="left")],
+        "document_length": [Interval(Real, 0, MOST_WORDS, closed="both")],
+        "doc_topic_prior": [Interval(Real, 0, None, closed="neither")],
+        "topic_word_prior": [Interval(Real, 0, None, closed="neither")],
+        "random_state": ["random_state"],
+    },
+    prefer_skip_nested_validation=True,
+)
 def make_topic_corpus(
     n_documents: int = 500,
     n_features: int = 200,
@@ -176,9 +206,9 @@ def make_topic_corpus(
         (n_topics, n_features), ``document_topics`` of shape (n_documents, n_topics).
     """
     rng = check_random_state(random_state)
-    topics = rng.dirichlet(np.full(n_features, topic_word_prior), n_topics)
-    document_topics = rng.dirichlet(np.full(n_topics, doc_topic_prior), n_documents)
-    lengths = rng.poisson(document_length, n_documents)
+    topics = _dirichlet(rng, topic_word_prior, n_topics, n_features, "topic_word_prior")
+    document_topics = _dirichlet(rng, doc_topic_prior, n_documents, n_topics, "doc_topic_prior")
+    lengths = rng.poisson(document_length, len(document_topics))
     rows = [
         sparse.csr_matrix(rng.multinomial(length, share @ topics).astype(np.float64))
         for length, share in zip(
@@ -188,6 +218,19 @@ def make_topic_corpus(
     return Bunch(
         data=sparse.vstack(rows, format="csr"), topics=topics, document_topics=document_topics
     )
+
+
+def _dirichlet(
+    rng: np.random.RandomState, prior: float, n_rows: int, n_columns: int, name: str
+) -> NDArray[np.float64]:
+    """Draw from a symmetric Dirichlet distribution; ValueError if NumPy cannot at this prior."""
+    rows = rng.dirichlet(np.full(int(n_columns), float(prior)), int(n_rows))
+    if not np.all(np.isfinite(rows)):
+        raise ValueError(
+            f"NumPy cannot draw from a Dirichlet distribution at {name}={prior!r}: its draws are "
+            "not finite. Use a prior that is less extreme."
+        )
+    return rows
 
 
 def load_shapes() -> NDArray[np.float64]:
@@ -256,7 +299,8 @@ def make_shape_mixture(
         images = check_matrix(shapes, dtype=np.float64, accept_sparse=False, name="shapes")
     components = images * rng.uniform(0.5, 1.0, (len(images), 1))
     factors = (rng.random_sample((n_samples, len(images))) < prior_probability).astype(float)
-    noise = rng.normal(0.0, np.sqrt(noise_variance), (n_samples, images.shape[1]))
+    scale = np.sqrt(abs(float(noise_variance)))  # NumPy refuses -0.0
+    noise = rng.normal(0.0, scale, (n_samples, images.shape[1]))
     return Bunch(data=factors @ components + noise, components=components, factors=factors)
 
 
@@ -282,9 +326,17 @@ def _pixels(stored: NDArray[np.uint8], shape: tuple[int, int]) -> NDArray[np.flo
 
 
 def _read(path: Path) -> Bunch:
-    with np.load(path, allow_pickle=False) as stored:
-        arrays = dict(stored)
+    arrays = read_archive(path, "corpus")
+    missing = {"data", "indices", "indptr", "shape", "vocab"} - set(arrays)
+    if missing:
+        raise ValueError(f"{str(path)!r} holds no corpus: it has no {sorted(missing)}.")
     counts = tuple(arrays.pop(name) for name in ("data", "indices", "indptr"))
-    shape = tuple(int(n) for n in arrays.pop("shape"))
-    X = sound_csr(sparse.csr_matrix(counts, shape=shape), str(path))
-    return Bunch(data=X.astype(np.float64), feature_names=arrays.pop("vocab"), **arrays)
+    shape = arrays.pop("shape")
+    try:
+        X = sparse.csr_matrix(counts, shape=tuple(int(n) for n in shape))
+        X = sound_csr(X, str(path)).astype(np.float64)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise ValueError(
+            f"{str(path)!r} holds no corpus: its arrays are no CSR matrix. ({error})"
+        ) from error
+    return Bunch(data=X, feature_names=arrays.pop("vocab"), **arrays)

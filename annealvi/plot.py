@@ -7,19 +7,30 @@ They need matplotlib (``pip install 'annealvi[plot]'``).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from annealvi._optional import import_optional
 from annealvi._sparse import check_matrix
+from annealvi._validation import as_array
 
 
 def _axes(ax: Any) -> Any:
     if ax is not None:
         return ax
     return import_optional("matplotlib.pyplot", "plot", "annealvi.plot").subplots()[1]
+
+
+def _attribute(estimator: Any, name: str, caller: str) -> Any:
+    """An attribute of a fitted estimator."""
+    if not hasattr(estimator, name):
+        check_is_fitted(estimator)  # TypeError if it is no estimator
+        raise TypeError(f"{caller} needs an estimator with {name!r}. Got {estimator!r}.")
+    return getattr(estimator, name)
 
 
 def plot_temperature(estimator: Any, *, ax: Any = None, label: str | None = None) -> Any:
@@ -37,8 +48,8 @@ def plot_temperature(estimator: Any, *, ax: Any = None, label: str | None = None
     -------
     matplotlib Axes
     """
+    path = np.asarray(_attribute(estimator, "temperature_path_", "plot_temperature"))
     ax = _axes(ax)
-    path = np.asarray(estimator.temperature_path_)
     ax.plot(np.arange(1, len(path) + 1), path, label=label)
     ax.set_xlabel("step")
     ax.set_ylabel("temperature T")
@@ -74,12 +85,19 @@ def plot_learning_curves(
     ValueError
         If an estimator's ``history_`` has no such name.
     """
+    if not isinstance(fits, Mapping):
+        raise TypeError(f"'fits' must be a dict of fitted estimators by name. Got {fits!r}.")
+    for name, wanted in (("value", value), ("over", over)):
+        if not isinstance(wanted, str):
+            raise TypeError(f"{name!r} must be a name in `history_`. Got {wanted!r}.")
     ax = _axes(ax)
     for number, (name, estimators) in enumerate(fits.items()):
         colour = f"C{number}"
         curves = []
+        if isinstance(estimators, Sequence) and not len(estimators):
+            raise ValueError(f"There is no fit of {name!r} to draw.")
         for estimator in estimators if isinstance(estimators, Sequence) else [estimators]:
-            history = estimator.history_
+            history = _attribute(estimator, "history_", "plot_learning_curves")
             for wanted in (value, over):
                 if wanted not in history:
                     raise ValueError(
@@ -142,30 +160,41 @@ def plot_components(
         of titles is not the number of images, or if `n_columns` or `limit` is not positive.
     """
     images = check_matrix(components, dtype=np.float64, accept_sparse=False, name="components")
-    if len(shape) != 2 or min(shape) < 1 or shape[0] * shape[1] != images.shape[1]:
+    sides = as_array(shape)
+    whole = sides.shape == (2,) and sides.dtype.kind in "iu" and sides.min() >= 1
+    if not whole or int(sides[0]) * int(sides[1]) != images.shape[1]:
         raise ValueError(
             "'shape' must be the height and width of an image, whose product is the number of "
-            f"features. Got shape={tuple(shape)} and {images.shape[1]} features."
+            f"features. Got shape={shape!r} and {images.shape[1]} features."
         )
-    if titles is not None and len(titles) != len(images):
-        raise ValueError(
-            f"'titles' must be one for each component. Got {len(titles)} for {len(images)} "
-            "components."
-        )
+    shape = int(sides[0]), int(sides[1])
+    if titles is not None:
+        n_titles = len(titles) if isinstance(titles, Sequence) or np.ndim(titles) else 0
+        if n_titles != len(images):
+            raise ValueError(
+                f"'titles' must be one for each component. Got {n_titles} for {len(images)} "
+                "components."
+            )
     if limit is None:
         limit = float(np.max(np.abs(images))) or 1.0
-    elif not limit > 0:
+    elif not isinstance(limit, Real) or not limit > 0:
         raise ValueError(f"'limit' must be a float in the range (0, inf). Got {limit!r}.")
     if axes is None:
-        if n_columns < 1:
-            raise ValueError(f"'n_columns' must be an int in the range [1, inf). Got {n_columns}.")
+        if not isinstance(n_columns, Integral) or n_columns < 1:
+            raise ValueError(
+                f"'n_columns' must be an int in the range [1, inf). Got {n_columns!r}."
+            )
         pyplot = import_optional("matplotlib.pyplot", "plot", "annealvi.plot")
-        n_columns = min(n_columns, len(images))
+        n_columns = min(int(n_columns), len(images))
         n_rows = -(-len(images) // n_columns)
-        size = (n_columns, n_rows * (shape[0] / shape[1] + (0.3 if titles else 0)))
+        size = (n_columns, n_rows * (shape[0] / shape[1] + (0.3 if titles is not None else 0)))
         axes = pyplot.subplots(
             n_rows, n_columns, figsize=size, squeeze=False, layout="constrained"
         )[1]
+    if not isinstance(
+        cmap, str | import_optional("matplotlib.colors", "plot", "annealvi.plot").Colormap
+    ):
+        raise TypeError(f"'cmap' must be a str or a Colormap of matplotlib's. Got {cmap!r}.")
     axes = np.asarray(axes, dtype=object)
     if axes.size < len(images):
         raise ValueError(

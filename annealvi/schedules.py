@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Protocol
 
+from annealvi._validation import as_float
+
 
 class Schedule(Protocol):
     """A value for each fraction done, from 0 (the start) to 1 (the end)."""
@@ -33,6 +35,10 @@ class Linear:
 
     first: float
     last: float
+
+    def __post_init__(self) -> None:
+        _check_finite(self, "first", self.first)
+        _check_finite(self, "last", self.last)
 
     def __call__(self, done: float) -> float:
         return self.first + (self.last - self.first) * done
@@ -59,6 +65,7 @@ class Exponential:
     decay: float
 
     def __post_init__(self) -> None:
+        _check_finite(self, "first", self.first)
         _check_positive(self, "decay", self.decay)
 
     def __call__(self, done: float) -> float:
@@ -89,8 +96,16 @@ class Relaxing:
         return self.first ** math.exp(-4.0 * done)
 
 
+def _check_finite(schedule: object, name: str, value: float) -> None:
+    if not isinstance(value, Real) or not math.isfinite(as_float(value)):
+        raise ValueError(
+            f"The {name!r} parameter of {type(schedule).__name__} must be a finite float. "
+            f"Got {value!r} instead."
+        )
+
+
 def _check_positive(schedule: object, name: str, value: float) -> None:
-    if not isinstance(value, float | Real) or not 0.0 < value < math.inf:
+    if not isinstance(value, float | Real) or not 0.0 < as_float(value) < math.inf:
         raise ValueError(
             f"The {name!r} parameter of {type(schedule).__name__} must be a float in the range "
             f"(0.0, inf). Got {value!r} instead."

@@ -98,3 +98,65 @@ def test_images_that_are_sums_of_shapes():
     assert_array_equal(toy.data, again.data)
     mine = make_shape_mixture(30, shapes=np.eye(3), random_state=0)
     assert mine.data.shape == (30, 3)
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "message"),
+    [
+        (make_topic_corpus, dict(n_documents=0), "'n_documents' .* Got 0"),
+        (make_topic_corpus, dict(n_topics=2.5), "'n_topics' .* Got 2.5"),
+        (make_topic_corpus, dict(document_length=-1), "'document_length' .* Got -1"),
+        (make_topic_corpus, dict(doc_topic_prior=0), "'doc_topic_prior' .* Got 0"),
+        (make_topic_corpus, dict(topic_word_prior=1e-300), "not finite. .*less extreme"),
+        (load_arxiv_abstracts, dict(return_X_y=np.ones(2)), "'return_X_y' .* must be"),
+        (load_corpus, dict(name=3), "'name' parameter of load_corpus must be .* Got 3"),
+        (load_images, dict(name="a", data_home=3), "'data_home' parameter .* Got 3"),
+    ],
+)
+def test_parameters_out_of_range(make, options, message):
+    with pytest.raises(ValueError, match=message):
+        make(**options)
+
+
+def test_no_noise_of_either_sign():
+    assert_array_equal(
+        *(make_shape_mixture(9, noise_variance=v, random_state=0).data for v in (0.0, -0.0))
+    )
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({}, "it has no .'data', 'indices', 'indptr', 'shape', 'vocab'"),
+        (dict(indices=[0, 7, 1]), "no CSR matrix. .*indices array"),
+        (dict(indptr=[0, 2, 2**40]), "no CSR matrix"),
+        (dict(shape=[-1, 3]), "no CSR matrix"),
+        (dict(data=[1, 2]), "no CSR matrix"),
+    ],
+)
+def test_a_corpus_file_with_wrong_arrays(tmp_path, arrays, message):
+    whole = dict(data=[1, 2, 3], indices=[0, 2, 1], indptr=[0, 2, 3], shape=[2, 3], vocab=["a"] * 3)
+    np.savez(tmp_path / "mine.npz", **(whole | arrays if arrays else {"a": 1}))
+    with pytest.raises(ValueError, match=rf"mine.npz' holds no corpus: .*{message}"):
+        load_corpus("mine", data_home=tmp_path)
+
+
+@pytest.mark.parametrize("arrays", [dict(X=np.ones((2, 3))), dict(X=np.uint8(1)), dict(Y=[1])])
+def test_an_image_file_with_wrong_arrays(tmp_path, arrays):
+    np.savez(tmp_path / "mine.npz", **arrays)
+    with pytest.raises(ValueError, match=r"mine.npz' holds no images: "):
+        load_images("mine", data_home=tmp_path)
+
+
+def test_a_damaged_file(tmp_path):
+    np.savez(tmp_path / "mine.npz", X=np.zeros((4, 8), dtype=np.uint8))
+    whole = (tmp_path / "mine.npz").read_bytes()
+    for place in (*range(0, len(whole), 7), len(whole) - 1):
+        flipped = bytearray(whole)
+        flipped[place] ^= 255
+        for content in (bytes(flipped), whole[:place]):
+            (tmp_path / "mine.npz").write_bytes(content)
+            try:
+                load_images("mine", data_home=tmp_path)
+            except ValueError as error:
+                assert "mine.npz' holds no images" in str(error)

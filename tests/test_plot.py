@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from matplotlib import pyplot
 from numpy.testing import assert_array_equal
+from sklearn.exceptions import NotFittedError
 
 from annealvi import TemperedLDA, plot
 from annealvi.datasets import make_topic_corpus
@@ -90,6 +91,11 @@ def test_one_component_in_one_axes():
         (dict(shape=(2, 3), axes=[None] * 4), "'axes' .* Got 4 for 5 components"),
         (dict(shape=(2, 3), n_columns=0), r"'n_columns' .* \[1, inf\). Got 0"),
         (dict(shape=(2, 3), limit=0), r"'limit' .* \(0, inf\). Got 0"),
+        (dict(shape=(2, 3), limit="a"), r"'limit' .* \(0, inf\). Got 'a'"),
+        (dict(shape="ab"), "Got shape='ab' and 6 features"),
+        (dict(shape=(2.0, 3.0)), r"Got shape=\(2.0, 3.0\) and 6 features"),
+        (dict(shape=(2, 3), titles=3), "Got 0 for 5 components"),
+        (dict(shape=(2, 3), n_columns=2.5), r"'n_columns' .* Got 2.5"),
     ],
 )
 def test_components_that_cannot_be_drawn(images, arguments, message):
@@ -112,3 +118,22 @@ def test_without_matplotlib(fits, monkeypatch):
         plot.plot_temperature(fits[0])
     with pytest.raises(ImportError, match=r"annealvi\[plot\]"):
         plot.plot_components(np.eye(4), (2, 2))
+
+
+def test_what_is_no_fit(fits, images):
+    for wrong in (3, None, np.ones(3)):
+        with pytest.raises(TypeError, match="estimator"):
+            plot.plot_temperature(wrong)
+        with pytest.raises(TypeError, match="estimator"):
+            plot.plot_learning_curves({"a": wrong})
+        with pytest.raises(TypeError, match="'fits' must be a dict"):
+            plot.plot_learning_curves(wrong)
+    with pytest.raises(NotFittedError):
+        plot.plot_temperature(TemperedLDA())
+    with pytest.raises(ValueError, match="no fit of 'a' to draw"):
+        plot.plot_learning_curves({"a": []})
+    with pytest.raises(TypeError, match="'over' must be a name in `history_`"):
+        plot.plot_learning_curves({"a": fits[0]}, over=np.ones(2))
+    with pytest.raises(TypeError, match="'cmap' must be a str or a Colormap"):
+        plot.plot_components(images, (2, 3), cmap=images)
+    pyplot.close("all")

@@ -32,3 +32,16 @@ def test_powers_are_real(value):
         with pytest.raises(ValueError, match=words):
             schedule(value)
     assert Exponential(-3.0, np.float32(0.25))(0.5) == -1.5
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, "slow", None, [1.0], 10**400])
+def test_ends_are_finite_numbers(value):
+    for make, name in (
+        (lambda v: Linear(v, 1.0), "first"),
+        (lambda v: Linear(1.0, v), "last"),
+        (lambda v: Exponential(v, 0.5), "first"),
+    ):
+        with pytest.raises(ValueError, match=rf"'{name}' parameter of \w+ must be a finite float"):
+            make(value)
+    with pytest.raises(ValueError, match="'first' parameter of Relaxing"):
+        Relaxing(10**400)

@@ -50,7 +50,7 @@ try:
             instruction_set,
             use_instruction_set,
         )
-        from annealvi._kernels.build_info import debug_build, openmp_enabled
+        from annealvi._kernels.build_info import debug_build, openmp_enabled, sanitized_build
 except ModuleNotFoundError as error:
     if not (error.name or "").startswith(f"{__name__}."):
         raise  # SciPy is missing, for example
@@ -73,6 +73,7 @@ __all__ = [
     "lda",
     "openmp_enabled",
     "partition",
+    "sanitized_build",
     "special",
     "threads",
     "use_instruction_set",

@@ -19,6 +19,7 @@ cdef extern from *:
     """
     int ANNEALVI_OPENMP
     int ANNEALVI_DEBUG
+    int ANNEALVI_SANITIZE
     int CYTHON_HEX_VERSION
     const char *ANNEALVI_COMPILER
     const char *ANNEALVI_SCIPY_VERSION
@@ -27,6 +28,11 @@ cdef extern from *:
 def openmp_enabled() -> bool:
     """Return whether more than one thread can be used."""
     return bool(ANNEALVI_OPENMP)
+
+
+def sanitized_build() -> bool:
+    """Return whether the kernels report wrong memory accesses and undefined behaviour."""
+    return bool(ANNEALVI_SANITIZE)
 
 
 def debug_build() -> bool:

@@ -24,6 +24,8 @@ def aligned_empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray:
     """An uninitialised C-ordered array that starts on a cache line."""
     dtype = np.dtype(dtype)
     n_bytes = math.prod(shape) * dtype.itemsize
+    if n_bytes > np.iinfo(np.intp).max - CACHE_LINE:  # NumPy's own error is no MemoryError
+        raise MemoryError(f"Unable to allocate an array with shape {shape} and data type {dtype}")
     raw = np.empty(n_bytes + CACHE_LINE, dtype=np.uint8)
     offset = -raw.ctypes.data % CACHE_LINE
     return raw[offset : offset + n_bytes].view(dtype).reshape(shape)

@@ -5,6 +5,7 @@ See :mod:`annealvi.files`.  PyTorch's own files are pickles, which can run code 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Protocol, cast, runtime_checkable
 
@@ -139,6 +140,9 @@ def load_optimiser(optimiser: torch.optim.Optimizer, node: Node) -> None:
                 name: tensor_of(parts, name, like if like.ndim == 0 else parameter)
                 for name, like in shapes.items()
             }
+            for name, part in state[number].items():
+                if shapes[name].ndim == 0 and not 0 <= float(part) < math.inf:  # steps made
+                    raise parts.error(name, "finite and at least 0", float(part))
     groups = optimiser.state_dict()["param_groups"]
     optimiser.load_state_dict({"state": state, "param_groups": groups})
 

@@ -24,11 +24,12 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from torch import Tensor, nn
 from torch.distributions import Bernoulli, Distribution, Independent, Poisson, kl_divergence
 from torch.nn.functional import softplus
 
+from annealvi._validation import Interval
 from annealvi.files import Node
 from annealvi.proximity.penalty import MAGNITUDES
 

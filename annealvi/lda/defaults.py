@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
-from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
+from sklearn.utils._param_validation import RealNotInt, StrOptions
 
+from annealvi._validation import Interval
 from annealvi.inference import LinearDecay, RobbinsMonro, full_step
-from annealvi.models.lda.block import LocalOptions, TopicEstimate
+from annealvi.models.lda.block import LocalOptions
+from annealvi.models.lda.weights import TopicEstimate
 from annealvi.temperature import (
     Annealed,
     Fixed,
@@ -253,7 +255,7 @@ def resolve(parameters: Mapping[str, Any], n_samples: int) -> Settings:
     n_samples : int
         Number of documents in the whole corpus.
     """
-    preset = PRESETS[parameters["preset"]](parameters["n_components"], n_samples)
+    preset = PRESETS[parameters["preset"]](int(parameters["n_components"]), n_samples)
     given = {
         name: value
         for name, value in parameters.items()

@@ -12,14 +12,14 @@ from scipy import sparse
 from annealvi._validation import check_priors, check_topics
 from annealvi.files import Node
 from annealvi.lda.state import LDAState
-from annealvi.metrics.held_out import log_likelihood_per_word, split_tokens
+from annealvi.metrics.held_out import log_likelihood_per_word, split_tokens, sums_of
 from annealvi.temperature.base import whole_steps
 
 #: Gain of the score, in nats per word, that is required within `patience` passes.  Two fits
 #: that differ by less are equally good.  On small corpora the score may rise by a tenth of this
 #: for a hundred passes.
 LEAST_GAIN = 1e-3
-#: Above this number tokens are not split in halves: splitting takes 50 bytes for each token.
+#: Above this number tokens are not split in halves, which would take long.
 MOST_TOKENS = 2e7
 
 
@@ -44,7 +44,7 @@ class HeldOutDocuments:
             if halves[1].nnz:
                 self.halves = halves
 
-    def score(self, state: LDAState, topics: NDArray) -> float:
+    def score(self, state: LDAState) -> float:
         """Score of a fit, in nats per word.
 
         Log-likelihood of document completion or, if tokens cannot be split, the documents'
@@ -53,15 +53,17 @@ class HeldOutDocuments:
         Parameters
         ----------
         state : LDAState
-        topics : ndarray of shape (K, V)
-            Its topics.
         """
         if self.halves is None:
             return state.document_elbo(self.X) / self.n_words
         seen, hidden = self.halves
         gamma = state.infer(seen)
         theta = gamma / gamma.sum(axis=1)[:, np.newaxis]
-        return log_likelihood_per_word(hidden, theta, topics)
+        topics = state.model.topics
+        shape = topics.n_topics, topics.n_features
+        # pending steps are applied to copies of some rows at a time: scoring changes nothing
+        sums = sums_of(topics.some_rows, shape)
+        return log_likelihood_per_word(hidden, theta, topics.some_rows, sums)
 
 
 def hold_out(
@@ -195,14 +197,15 @@ class EarlyStopping:
 
     def _score(self, state: LDAState) -> float:
         """Score and record the topics, and keep them if they are the best so far."""
-        # a copy with the pending steps applied: scoring changes nothing
-        topics = np.array(state.model.topics.components)
-        monitor, score = state.monitor, self.held_out.score(state, topics)
+        state.model.release_large_buffers()
+        monitor, score = state.monitor, self.held_out.score(state)
         self._step = monitor.step
         if monitor.step:
             monitor.record(validation=score)
         if self._best is None or score > self.score:
             priors = state.doc_topic_prior, state.topic_word_prior
+            self._best = None  # first, so that there are no two copies
+            topics = state.model.topics.copy_of_components()
             self._best = (monitor.step, state.n_passes, topics, priors)
             self.score = score
         return score

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import validate_parameter_constraints
 
-from annealvi._validation import n_threads, unchanged_on_error
+from annealvi._validation import check_flag, n_threads, unchanged_on_error
 from annealvi.inference import Monitor, during_fit
 from annealvi.inference.checkpoints import Fingerprint
 from annealvi.lda.defaults import CONSTRAINTS
@@ -432,21 +433,26 @@ class TemperedLDA(FittedLDA):
         Raises
         ------
         ValueError
-            If X or a parameter is out of range.  The estimator is then unchanged.
+            If X or a parameter is out of range.  The estimator is then unchanged.  So it is
+            after any other error in the first step of the portion.
         """
+        first, owner = not self.__sklearn_is_fitted__(), type(self).__name__
+        if not first:  # scikit-learn checks parameters only at the first call
+            validate_parameter_constraints(self._parameter_constraints, vars(self), owner)
         settings, threads, callbacks = self._resolved(), n_threads(self.n_jobs), self._callbacks()
-        first = not self.__sklearn_is_fitted__()
-        with unchanged_on_error(self):
+        with unchanged_on_error(self) as commit:
             X = self._check_X(X, "partial_fit", reset=first)
             if first:
-                rng, owner = check_random_state(self.random_state), type(self).__name__
-                state = LDAState.begin(owner, X, self.n_components, settings, rng, threads)
+                rng = check_random_state(self.random_state)
+                K = int(self.n_components)  # it may be a small integer of NumPy's, or a bool
+                state = LDAState.begin(owner, X, K, settings, rng, threads)
             else:
                 state = self._state
-            wanted = settings.wanted_temperature(type(self).__name__)
-            prepare_portion(state, X, settings, self.total_samples, wanted, threads)
+            wanted = settings.wanted_temperature(owner)
+            population = float(self.total_samples)
+            prepare_portion(state, X, settings, population, wanted, threads)
             self._state = state
-        fit_portion(state, X, settings, self.total_samples, callbacks)
+            fit_portion(state, X, settings, population, callbacks, commit)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -464,6 +470,7 @@ class TemperedLDA(FittedLDA):
         -------
         ndarray of shape (n_samples, n_components)
         """
+        check_flag(normalize, "normalize", f"{type(self).__name__}.fit_transform")
         gamma = self._fit(X, keep_gamma=True)
         assert gamma is not None
         return self._shares(gamma, normalize)

@@ -11,7 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from annealvi.files import Node
 from annealvi.lda.early_stopping import EarlyStopping
-from annealvi.lda.state import LDAState, perplexity_of
+from annealvi.lda.perplexity import perplexity_of
+from annealvi.lda.state import LDAState
 from annealvi.model import Tempering
 from annealvi.temperature import LocalVariational, Variational
 
@@ -176,6 +177,7 @@ class Evaluation:
         state, X = self.state, self.X
         model, temperature, monitor = state.model, state.temperature, state.monitor
         model.topics.catch_up()  # as at the end of the fit
+        model.release_large_buffers()
         elbo, perplexity = self._evaluate()
         monitor.record(elbo=elbo, perplexity=perplexity)
         done = monitor.step

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.random import RandomState
 from scipy import sparse
 
+from annealvi._validation import check_counts
 from annealvi.files import Node
 from annealvi.inference import Monitor, Position
 from annealvi.lda.defaults import Settings, check_steps, is_open, resolve
@@ -244,6 +245,8 @@ class LDARun:
             self.stopped, self.in_callback = True, False
             raise
         self.in_callback = False
+        if self.task.callback is not None:  # topics with wrong numbers in them are not kept
+            self.state.model.topics.notice_writes()
 
 
 def plan_fit(
@@ -275,11 +278,18 @@ def plan_fit(
     Raises
     ------
     ValueError
-        If the training or the held-out set would be empty, or `temperature` is not valid.
+        If the training or the held-out set would be empty or have no words, if their counts are
+        too large, or if `temperature` is not valid.
     """
     training, held_out = X, None
     if parameters["validation_fraction"] is not None:
         training, held_out = hold_out(X, float(parameters["validation_fraction"]), rng)
+    # a minibatch, which may be one document, stands for all
+    if not check_counts(training, training.shape[0], "the number of documents"):
+        raise ValueError(
+            "X must have words. Got only zeros for the training documents, "
+            f"n_samples={training.shape[0]}."
+        )
     settings = resolve(parameters, training.shape[0])
     n_passes, n_planned = _count_passes(settings, parameters, training.shape[0])
     return Task(
@@ -287,7 +297,7 @@ def plan_fit(
         documents=X,
         training=training,
         held_out=held_out,
-        n_topics=parameters["n_components"],
+        n_topics=int(parameters["n_components"]),
         settings=settings,
         temperature=settings.wanted_temperature(owner),
         n_passes=n_passes,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from annealvi._sparse import check_csr
-from annealvi._validation import FLOATS, check_topics, n_threads, unchanged_on_error
+from annealvi._validation import (
+    FLOATS,
+    as_array,
+    as_float,
+    check_counts,
+    check_flag,
+    check_inverses,
+    check_topics,
+    n_threads,
+    unchanged_on_error,
+)
 from annealvi.files import Node
 from annealvi.inference.fitted import Fitted
 from annealvi.lda.defaults import Settings, resolve
@@ -69,6 +79,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             and that of the fit was not learned.
         """
         check_is_fitted(self)
+        check_flag(normalize, "normalize", f"{type(self).__name__}.transform")
         tempering = self._prediction_tempering(temperature, "transform")
         X = self._check_X(X, "transform")
         gamma = self._state.infer(X, tempering, n_threads=n_threads(self.n_jobs))
@@ -116,9 +127,15 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Returns
         -------
         float
-            Lower is better.
+            Lower is better; infinity if it exceeds the largest float, with a RuntimeWarning.
+
+        Raises
+        ------
+        ValueError
+            If X is out of range, or has no words.
         """
         check_is_fitted(self)
+        check_flag(sub_sampling, "sub_sampling", f"{type(self).__name__}.perplexity")
         return self._perplexity(self._check_X(X, "perplexity"), None, sub_sampling)
 
     def document_temperatures(self, X: Any) -> NDArray[np.float64]:
@@ -178,10 +195,12 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         annealvi.partition.log_partition
         """
         check_is_fitted(self)
+        owner = f"{type(self).__name__}.posterior_log_partition"
+        inverses = check_inverses(inverse, "inverse", owner)
         X = self._check_X(data, "posterior_log_partition")
         self._state.use_priors()
         return self._state.model.documents.posterior_log_partition(
-            np.asarray(inverse, dtype=np.float64), X, n_threads=n_threads(self.n_jobs)
+            inverses, X, n_threads=n_threads(self.n_jobs)
         )
 
     def top_words(self, n: int = 10, feature_names: ArrayLike | None = None) -> list[list[Any]]:
@@ -211,7 +230,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     @components_.setter
     def components_(self, value: ArrayLike) -> None:
-        owner, value = type(self).__name__, np.asarray(value)
+        owner, value = type(self).__name__, as_array(value)
         state: LDAState | None = vars(self).get("_state")
         if state is not None and state.model.training is not None:
             # a callback edits the topics of a running fit
@@ -240,7 +259,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             return
         rng = check_random_state(self.random_state)
         state = LDAState.at_topics(owner, components, settings, rng, threads, dtype)
-        planned = state.plan(wanted, None, self.total_samples / settings.batch_size)
+        planned = state.plan(wanted, None, float(self.total_samples) / settings.batch_size)
         state.follow(wanted, planned)
         self._state, self.n_features_in_ = state, components.shape[1]
 
@@ -251,8 +270,9 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     @exp_dirichlet_component_.setter
     def exp_dirichlet_component_(self, value: ArrayLike) -> None:
         derived = self._fitted().model.topics.exp_e_log()
-        value = np.asarray(value)
-        if value.shape != derived.shape or not np.allclose(value, derived, rtol=1e-3, atol=1e-6):
+        value = as_array(value)
+        wrong = value.dtype.kind not in "fiu" or value.shape != derived.shape
+        if wrong or not np.allclose(value, derived, rtol=1e-3, atol=1e-6):
             raise ValueError(
                 f"The 'exp_dirichlet_component_' of {type(self).__name__} follows from "
                 "'components_' as exp(E[log beta]); the array assigned differs from it. Assign "
@@ -281,7 +301,8 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     @random_state_.setter
     def random_state_(self, value: RandomState) -> None:
-        self._fitted().model.rng = value
+        state = self._fitted()
+        state.model.rng = None if value is None else check_random_state(value)
 
     @property
     def n_batch_iter_(self) -> int:
@@ -289,7 +310,13 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     @n_batch_iter_.setter
     def n_batch_iter_(self, value: int) -> None:
-        self._fitted().monitor.step = value - 1
+        state = self._fitted()
+        if not isinstance(value, Integral) or value < 1:
+            raise ValueError(
+                f"The 'n_batch_iter_' of {type(self).__name__} must be an int in the range "
+                f"[1, inf). Got {value!r} instead."
+            )
+        state.monitor.step = int(value) - 1
 
     @property
     def n_iter_(self) -> int:
@@ -370,13 +397,14 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         dtype = FLOATS if reset else self._state.model.dtype
         X = check_csr(X, estimator=self, reset=reset, dtype=dtype)
         check_non_negative(X, f"{type(self).__name__}.{method}")
+        check_counts(X)
         return X
 
     def _resolved(self, n_topics: int | None = None) -> Settings:
         """The settings for a stream of documents, by default of `n_components` topics."""
         # not get_params, which looks the signature up at every call of partial_fit
         given = vars(self) if n_topics is None else vars(self) | {"n_components": n_topics}
-        return resolve(given, int(min(self.total_samples, 2**53)))
+        return resolve(given, int(min(float(self.total_samples), 2**53)))
 
     def _prediction_tempering(self, temperature: Any, method: str) -> Tempering:
         """The tempering for a `temperature` parameter of `transform` or `score`."""
@@ -390,7 +418,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
                 )
             return learned
         number = isinstance(temperature, Real) and not isinstance(temperature, bool)
-        if number and 1 <= temperature < np.inf:
+        if number and 1 <= as_float(temperature) < np.inf:
             return Tempering(1.0 / float(temperature))
         raise ValueError(
             f"The 'temperature' parameter of {type(self).__name__}.{method} must be a float in "
@@ -400,7 +428,12 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def _perplexity(
         self, X: sparse.csr_matrix, given: NDArray | None = None, sub_sampling: bool = False
     ) -> float:
-        population = self.total_samples if sub_sampling else None
+        population = float(self.total_samples) if sub_sampling else None
+        if not check_counts(X, 1.0 if population is None else population, "total_samples"):
+            raise ValueError(
+                "The perplexity, exp(-ELBO per word), needs documents with words. "
+                f"Got n_samples={X.shape[0]} without any."
+            )
         threads = n_threads(self.n_jobs)
         return self._state.perplexity(X, given, population=population, n_threads=threads)
 

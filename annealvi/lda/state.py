@@ -21,6 +21,7 @@ from sklearn.base import clone
 from annealvi._validation import check_priors, check_topics
 from annealvi.inference import Monitor, Position, optimise
 from annealvi.lda.defaults import Settings, prior
+from annealvi.lda.perplexity import perplexity_of
 from annealvi.lda.results import Results
 from annealvi.model import UNTEMPERED, Tempering
 from annealvi.models.lda import LDA
@@ -149,9 +150,8 @@ class LDAState:
         cls, owner: str, shape: tuple[int, int], dtype: np.dtype, settings: Settings
     ) -> Self:
         """A state with a new model, whose topics are not initialised yet."""
-        alpha, eta = check_priors(
-            settings.doc_topic_prior, settings.topic_word_prior, owner, shape, dtype
-        )
+        given = settings.doc_topic_prior, settings.topic_word_prior
+        alpha, eta = check_priors(*given, owner, shape, dtype, summed=True)
         estimate = settings.topic_estimate
         model = LDA(*shape, alpha=alpha, eta=eta, dtype=dtype, topic_estimate=estimate)
         return cls(owner, model, alpha, eta)
@@ -292,7 +292,7 @@ class LDAState:
         """The priors that the user sees, after a check."""
         model, shown = self.model, (self.doc_topic_prior, self.topic_word_prior)
         shape = (model.n_topics, model.n_features)
-        return check_priors(*shown, self.owner, shape, model.dtype, suffix="_")
+        return check_priors(*shown, self.owner, shape, model.dtype, suffix="_", summed=True)
 
     def _learn_priors(self, names: tuple[str, ...]) -> None:
         """Set which priors the model learns from now on."""
@@ -410,22 +410,3 @@ class LDAState:
         """exp(-ELBO per word) at T = 1; parameters as for :meth:`elbo`."""
         elbo = self.elbo(X, given=given, population=population, n_threads=n_threads)
         return perplexity_of(elbo, X, population)
-
-
-def perplexity_of(elbo: float, X: sparse.csr_matrix, population: float | None = None) -> float:
-    """exp(-ELBO per word); NaN for documents without words.
-
-    Parameters
-    ----------
-    elbo : float
-        In nats.
-    X : CSR matrix of shape (n_samples, V)
-        The documents of the ELBO.
-    population : float, optional
-        Documents that X is a sample of.
-    """
-    n_words = X.sum(dtype=np.float64)
-    if population is not None:
-        n_words *= population / X.shape[0]
-    perplexity = float(np.exp(-np.float64(elbo) / n_words))
-    return perplexity if n_words or perplexity else np.nan  # 0 would rank as the best

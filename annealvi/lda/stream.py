@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
+import numpy as np
 from scipy import sparse
 
+from annealvi._validation import HEADROOM, check_counts
 from annealvi.inference import Monitor
 from annealvi.lda.defaults import Settings, check_steps
 from annealvi.lda.state import LDAState
@@ -38,9 +39,17 @@ def prepare_portion(
     Raises
     ------
     ValueError
-        If a prior is not valid, or if rho T >= 1 in a step of the posterior form.
+        If a prior or the topics are not valid, if counts times the population are too large,
+        or if rho T >= 1 in a step of the posterior form.
     """
+    check_counts(X, population, "total_samples")
+    if X.shape[0] > min(population, 1.0) * (np.finfo(np.float64).max / HEADROOM):
+        raise ValueError(
+            "The 'total_samples' parameter must not be so small that passes overflow. "
+            f"Got {population!r}, of which X has {X.shape[0]}."
+        )
     state.check_priors()
+    state.model.topics.notice_writes()
     state.model.set_corpus(X, population)
     batch_size, planned = int(settings.batch_size), state.temperature
     if state.planned_for is None or wanted != state.planned_for:
@@ -58,8 +67,11 @@ def fit_portion(
     settings: Settings,
     population: float,
     callback: Callable[[Monitor], None] | None,
+    commit: Callable[[], None],
 ) -> None:
     """Fit one more portion of a stream, after :func:`prepare_portion`.
+
+    After an error before the end of its first step the results of `fit` are still there.
 
     Parameters
     ----------
@@ -71,13 +83,26 @@ def fit_portion(
         Number of documents in the whole stream.
     callback : callable or None
         Called with the monitor after each step.
+    commit : callable
+        Called after each step, before the callback: this state must survive a later error.
     """
+
+    def on_step() -> None:
+        commit()
+        state.after_step(callback)
+
+    results, version = state.results, state.model.topics.version
     state.forget_results()
-    state.make_passes(
-        X,
-        batch_size=int(settings.batch_size),
-        n_passes=1,
-        population=population,
-        step_size=settings.step_size(None),
-        on_step=partial(state.after_step, callback),
-    )
+    try:
+        state.make_passes(
+            X,
+            batch_size=int(settings.batch_size),
+            n_passes=1,
+            population=population,
+            step_size=settings.step_size(None),
+            on_step=on_step,
+        )
+    except BaseException:
+        if state.model.topics.version == version:  # no step has moved the topics
+            state.results = results
+        raise

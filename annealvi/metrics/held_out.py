@@ -2,32 +2,49 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from numbers import Real
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_random_state, gen_batches
-from sklearn.utils._param_validation import Interval, RealNotInt, validate_params
+from sklearn.utils._param_validation import (
+    RealNotInt,
+    validate_parameter_constraints,
+    validate_params,
+)
 from sklearn.utils.validation import check_non_negative
 
 from annealvi._kernels import lda as kernels
-from annealvi._kernels.layout import padded_rows
+from annealvi._kernels.layout import padded_length, padded_rows
 from annealvi._sparse import check_csr, sound_csr
+from annealvi._validation import Interval, as_array, check_flag
 from annealvi.inference import Monitor
 
 #: Bytes of E[theta] that are padded at a time.
 _BLOCK_BYTES = 1 << 24
-#: Most tokens of a corpus that can be split; it is done one by one.
-MOST_TOKENS = 1e9
+#: Bytes of E[beta] above which it is computed for the words of some documents at a time.
+_TOPIC_BYTES = 1 << 26
+#: Number of words whose lambda is summed at a time.
+_SUMMED = 4096
+#: Tokens of so many documents are split one by one at a time.  Longer documents are split entry by
+#: entry, which needs memory for their entries only.
+_SPLIT_AT_ONCE = 1 << 20
+#: Most tokens of a document: more could not be counted exactly.
+MOST_TOKENS = 1e15
+
+
+#: The parameters of a split.
+_SPLIT = {
+    "observed": [Interval(RealNotInt, 0, 1, closed="neither")],
+    "random_state": ["random_state"],
+}
 
 
 @validate_params(
-    {
-        "X": ["array-like", "sparse matrix"],
-        "observed": [Interval(RealNotInt, 0, 1, closed="neither")],
-        "random_state": ["random_state"],
-    },
+    {"X": ["array-like", "sparse matrix"], **_SPLIT},
     prefer_skip_nested_validation=True,
 )
 def split_tokens(
@@ -51,8 +68,8 @@ def split_tokens(
     Raises
     ------
     ValueError
-        If X contains negative numbers, numbers that are not integers, or more than 1e9
-        tokens.
+        If X contains negative numbers, numbers that are not integers, or a document of more
+        than 1e15 tokens.
     """
     X = check_csr(X)
     check_non_negative(X, "split_tokens")
@@ -61,22 +78,23 @@ def split_tokens(
             "Tokens can be split only where X holds integer counts. "
             f"Got {X.data[X.data != np.floor(X.data)][0]}."
         )
-    n_tokens = X.data.sum(dtype=np.float64)
-    if n_tokens > MOST_TOKENS:
+    document = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    length = np.bincount(document, weights=X.data, minlength=X.shape[0])
+    if length.max(initial=0) > MOST_TOKENS:
         raise ValueError(
-            f"Tokens are split one by one: X may hold at most {MOST_TOKENS:.0e} of them. "
-            f"Got {n_tokens:.3g}."
+            f"A document of X may hold at most {MOST_TOKENS:.0e} tokens. Got {length.max():.3g}."
         )
     rng = check_random_state(random_state)
-    counts = X.data.astype(np.int64)
-    # for each token, the entry it belongs to
-    entry = np.repeat(np.arange(len(counts)), counts)
-    document = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))[entry]
-    order = np.lexsort((rng.random_sample(len(entry)), document))
-    length = np.bincount(document, minlength=X.shape[0])
-    rank = np.arange(len(entry)) - np.repeat(np.cumsum(length) - length, length)
-    is_observed = rank < np.ceil(observed * length)[document[order]]
-    seen = np.bincount(entry[order[is_observed]], minlength=len(counts))
+    counts, length = X.data.astype(np.int64), length.astype(np.int64)
+    wanted = np.ceil(observed * length).astype(np.int64)
+    seen = np.empty_like(counts)
+    for rows in _spans(length, _SPLIT_AT_ONCE):
+        entries = slice(X.indptr[rows.start], X.indptr[rows.stop])
+        if length[rows.start] > _SPLIT_AT_ONCE:  # a single document
+            seen[entries] = _draw_entries(counts[entries], int(wanted[rows.start]), rng)
+        else:
+            own = document[entries] - rows.start
+            seen[entries] = _draw_tokens(counts[entries], own, length[rows], wanted[rows], rng)
     parts = []
     for data in (seen, counts - seen):
         part = sparse.csr_matrix((data.astype(X.dtype), X.indices, X.indptr), shape=X.shape)
@@ -84,6 +102,48 @@ def split_tokens(
         part.eliminate_zeros()
         parts.append(part)
     return parts[0], parts[1]
+
+
+def _spans(sizes: NDArray, most: int) -> Iterator[slice]:
+    """Split a sequence into slices whose sizes sum to at most `most`, or which have one element."""
+    ends = np.concatenate([[0], np.cumsum(sizes)])
+    start = 0
+    while start < len(sizes):
+        stop = int(np.searchsorted(ends, ends[start] + most, side="right")) - 1
+        stop = max(start + 1, stop)
+        yield slice(start, stop)
+        start = stop
+
+
+def _draw_tokens(
+    counts: NDArray[np.int64],
+    document: NDArray[np.int64],
+    length: NDArray[np.int64],
+    wanted: NDArray[np.int64],
+    rng: np.random.RandomState,
+) -> NDArray[np.int64]:
+    """Draw `wanted` tokens of each document; return how many are of each entry."""
+    # for each token, the entry and the document it belongs to
+    entry = np.repeat(np.arange(len(counts)), counts)
+    owner = document[entry]
+    order = np.lexsort((rng.random_sample(len(entry)), owner))
+    rank = np.arange(len(entry)) - np.repeat(np.cumsum(length) - length, length)
+    chosen = rank < wanted[owner[order]]
+    return np.bincount(entry[order[chosen]], minlength=len(counts))
+
+
+def _draw_entries(
+    counts: NDArray[np.int64], wanted: int, rng: np.random.RandomState
+) -> NDArray[np.int64]:
+    """Draw `wanted` tokens of a document, entry by entry; return how many are of each."""
+    seen = np.empty_like(counts)
+    left = int(counts.sum())
+    for number, count in enumerate(counts.tolist()):
+        # of the tokens left, so many are of this entry, and so many are still to be drawn
+        left -= count
+        seen[number] = rng.hypergeometric(count, left, wanted) if wanted and count else 0
+        wanted -= int(seen[number])
+    return seen
 
 
 def document_completion(
@@ -132,19 +192,38 @@ def document_completion(
         If X cannot be split (see :func:`split_tokens`), if its number of features is not
         that of the fit, or if no document has two or more words.
     """
+    check_flag(per_document, "per_document", "document_completion")
+    if not hasattr(estimator, "transform"):
+        raise TypeError(
+            "The 'estimator' parameter of document_completion must be a topic model with "
+            f"`transform` and `components_`. Got {estimator!r}."
+        )
     seen, hidden = split_tokens(X, observed=observed, random_state=random_state)
     if hasattr(X, "iloc"):  # a DataFrame: transform checks its column names
         seen = type(X)(seen.toarray(), index=X.index, columns=X.columns)
     options = {} if temperature is None else {"temperature": temperature}
-    theta, components = estimator.transform(seen, **options), estimator.components_
+    theta = as_array(estimator.transform(seen, **options))
+    components = as_array(estimator.components_)
+    fit_each_other = (
+        all(array.ndim == 2 and array.dtype.kind in "fiu" for array in (theta, components))
+        and theta.shape == (hidden.shape[0], components.shape[0])
+        and components.shape[1] == hidden.shape[1]
+    )
+    if not fit_each_other:
+        raise ValueError(
+            f"The 'transform' of the estimator must give a number for each of {hidden.shape[0]} "
+            "documents and each row of `components_`, which must have one column for each of "
+            f"{hidden.shape[1]} features. Got shapes {theta.shape} and {components.shape}."
+        )
+    topics, sums = (lambda words: components.T[words]), _sums_of_array(components)
     if not per_document:
         if hidden.nnz == 0:
             raise ValueError(
                 "X has no document with a word to hide: document completion needs documents of "
                 "at least two words."
             )
-        return log_likelihood_per_word(hidden, theta, components)
-    log_likelihood = _log_likelihood(hidden, theta, components)
+        return log_likelihood_per_word(hidden, theta, topics, sums)
+    log_likelihood = _log_likelihood(hidden, theta, topics, sums)
     rows = np.repeat(np.arange(hidden.shape[0]), np.diff(hidden.indptr))
     totals = np.bincount(rows, weights=log_likelihood, minlength=hidden.shape[0])
     lengths = np.asarray(hidden.sum(axis=1), dtype=np.float64).ravel()
@@ -152,8 +231,15 @@ def document_completion(
         return np.where(lengths > 0, totals / lengths, np.nan)
 
 
+class TopicRows(Protocol):
+    """Topics that can be read a few words at a time."""
+
+    def __call__(self, words: NDArray[np.int64]) -> NDArray:
+        """Rows of lambda, of shape (n_words, K), or of another multiple of E[beta]."""
+
+
 def log_likelihood_per_word(
-    hidden: sparse.csr_matrix, theta: NDArray, components: NDArray
+    hidden: sparse.csr_matrix, theta: NDArray, topics: TopicRows, sums: NDArray[np.float64]
 ) -> float:
     r"""Compute the mean of :math:`\log \sum_k E[\theta_{dk}] E[\beta_{kv}]` over all words.
 
@@ -163,41 +249,102 @@ def log_likelihood_per_word(
         Word counts, not all of them zero.
     theta : ndarray of shape (n_samples, n_components)
         E[theta].
-    components : ndarray of shape (n_components, n_features)
-        Each row is proportional to E[beta].
+    topics : callable
+        Returns rows of lambda.
+    sums : ndarray of shape (n_components,)
+        Sums of lambda over all words.
 
     Returns
     -------
     float
         In nats.
     """
-    total = _log_likelihood(hidden, theta, components).sum()
+    total = _log_likelihood(hidden, theta, topics, sums).sum()
     return float(total / hidden.data.sum(dtype=np.float64))
 
 
+def sums_of(topics: TopicRows, shape: tuple[int, int]) -> NDArray[np.float64]:
+    """Sum topics over words, some words at a time and always in the same order.
+
+    Parameters
+    ----------
+    topics : callable
+        Returns rows of lambda.
+    shape : tuple of int
+        K and V.
+
+    Returns
+    -------
+    ndarray of shape (K,)
+    """
+    n_topics, n_features = shape
+    if n_topics == 1:  # NumPy sums a single column pairwise
+        return np.asarray(topics(np.arange(n_features)), np.float64).sum(axis=0)
+    rows = np.zeros((_SUMMED + 1, n_topics))  # the first is the sum so far
+    for start in range(0, n_features, _SUMMED):
+        words = np.arange(start, min(start + _SUMMED, n_features))
+        rows[1 : len(words) + 1] = topics(words)
+        rows[0] = rows[: len(words) + 1].sum(axis=0)
+    return rows[0]
+
+
+def _sums_of_array(components: NDArray) -> NDArray[np.float64]:
+    """Sums of an array over words, in double precision, as NumPy sums an array of doubles."""
+    if abs(components.strides[0]) < abs(components.strides[1]):  # word by word in memory
+        return sums_of(lambda words: components.T[words], components.shape)
+    return np.array([np.asarray(topic, np.float64).sum() for topic in components])
+
+
 def _log_likelihood(
-    X: sparse.csr_matrix, theta: NDArray, components: NDArray
+    X: sparse.csr_matrix, theta: NDArray, topics: TopicRows, sums: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """The log-likelihood of each entry of X, summed over its words."""
-    theta, components = np.asarray(theta, np.float64), np.asarray(components, np.float64)
-    return np.log(_word_probabilities(X, theta, components)) * X.data
+    theta = np.asarray(theta, np.float64)
+    if not np.all(np.isfinite(theta)):
+        wrong = theta[~np.isfinite(theta)][0]
+        raise ValueError(f"Topic proportions of documents must be finite. Got {wrong}.")
+    if not np.all((sums > 0) & np.isfinite(sums)):
+        wrong = sums[~((sums > 0) & np.isfinite(sums))][0]
+        raise ValueError(
+            "The rows of 'components_' must have positive and finite sums, because they are "
+            f"normalised to probabilities. Got a sum of {wrong}."
+        )
+    return np.log(_word_probabilities(X, theta, topics, sums)) * X.data
 
 
 def _word_probabilities(
-    X: sparse.csr_matrix, theta: NDArray[np.float64], components: NDArray[np.float64]
+    X: sparse.csr_matrix,
+    theta: NDArray[np.float64],
+    topics: TopicRows,
+    sums: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """sum_k E[theta_dk] E[beta_kv] of each entry of X."""
-    beta = padded_rows((components / components.sum(axis=1, keepdims=True)).T, np.float64)
+
+    def beta_of(words: NDArray[np.int64]) -> NDArray[np.float64]:
+        beta = padded_rows(topics(words), np.float64)
+        beta[:, : len(sums)] /= sums
+        return beta
+
+    n_bytes = padded_length(len(sums), np.float64) * 8  # of a row
+    at_once = X.shape[1] * n_bytes <= _TOPIC_BYTES
+    beta = beta_of(np.arange(X.shape[1] if at_once else 0))
     probabilities = np.empty(X.nnz)
     longest = int(np.diff(X.indptr).max(initial=0)) + kernels.SWEEP_BLOCK
     pointers, room = np.empty(longest, np.int64), np.empty(longest + kernels.SCRATCH_SLACK)
-    for rows in gen_batches(X.shape[0], max(1, _BLOCK_BYTES // beta[:1].nbytes)):
+    batches = gen_batches(X.shape[0], max(1, _BLOCK_BYTES // n_bytes))
+    if not at_once:
+        batches = _spans(np.diff(X.indptr), max(1, _TOPIC_BYTES // n_bytes))
+    for rows in batches:
         entries = slice(X.indptr[rows.start], X.indptr[rows.stop])
+        indices = X.indices[entries]
+        if not at_once:
+            words, indices = np.unique(indices, return_inverse=True)
+            beta = beta_of(words)
         kernels.word_probabilities(
-            X.indices,
-            X.indptr,
-            rows.start,
-            rows.stop,
+            indices,
+            (X.indptr[rows.start : rows.stop + 1] - entries.start).astype(indices.dtype),
+            0,
+            rows.stop - rows.start,
             padded_rows(theta[rows], np.float64),
             beta,
             pointers,
@@ -238,8 +385,9 @@ class HeldOut:
     def __init__(
         self, X: Any, *, every: float = 1.0, observed: float = 0.5, random_state: Any = 0
     ) -> None:
-        if not every > 0:
-            raise ValueError(f"'every' must be a float in the range (0, inf). Got {every!r}.")
+        constraints = _SPLIT | {"every": [Interval(Real, 0, None, closed="neither")]}
+        given = {"every": every, "observed": observed, "random_state": random_state}
+        validate_parameter_constraints(constraints, given, "HeldOut")
         if sparse.issparse(X):
             sound_csr(X)  # not after a pass of the fit
         self.X = X
@@ -250,7 +398,8 @@ class HeldOut:
     def __call__(self, estimator: Any, monitor: Monitor) -> None:
         before = monitor.passes - monitor.last_advance
         # with a small tolerance, because passes are sums of fractions
-        if int((monitor.passes + 1e-9) / self.every) > int((before + 1e-9) / self.every):
+        every = max(float(self.every), 1e-9)
+        if int((monitor.passes + 1e-9) / every) > int((before + 1e-9) / every):
             score = document_completion(
                 estimator, self.X, observed=self.observed, random_state=self.random_state
             )

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from annealvi._validation import as_array
+
 
 def top_columns(topics: NDArray, n: int) -> NDArray[np.intp]:
     """Return the columns of the n largest numbers of each row, largest first.
@@ -61,7 +63,7 @@ def top_words(
         raise ValueError(f"'n' must be an int in the range [1, inf). Got {n!r} instead.")
     if feature_names is None:
         feature_names = getattr(estimator, "feature_names_in_", range(n_features))
-    names = np.asarray(feature_names)
+    names = as_array(feature_names)
     if names.shape != (n_features,):
         raise ValueError(
             f"'feature_names' must have one name for each of the {n_features} "

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 from sklearn.utils import gen_batches
-from sklearn.utils._param_validation import Interval, StrOptions, validate_params
+from sklearn.utils._param_validation import StrOptions, validate_params
 from sklearn.utils.validation import _get_feature_names, check_is_fitted, check_non_negative
 
 from annealvi._sparse import check_csr, check_matrix
+from annealvi._validation import Interval
 from annealvi.metrics.top_words import top_columns
 
 #: Bytes of topics that are copied at a time.
@@ -122,7 +123,7 @@ def topic_coherence(
     j, i = np.triu_indices(top.shape[1], k=1)
     p, p_ij = np.einsum("knn->kn", together), together[:, i, j]
     rate = _npmi if measure == "npmi" else _umass
-    return rate(p[:, i], p[:, j], p_ij, epsilon).mean(axis=1)
+    return rate(p[:, i], p[:, j], p_ij, float(epsilon)).mean(axis=1)
 
 
 def _npmi(p_i: NDArray, p_j: NDArray, p_ij: NDArray, epsilon: float) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from annealvi._sparse import check_matrix
-from annealvi._validation import FLOATS, check_squares, n_threads
+from annealvi._validation import FLOATS, as_array, check_flag, check_squares, n_threads
 from annealvi.files import Node
 from annealvi.mixtures.base import FittedMixture, sampler
 from annealvi.mixtures.state import MixtureState, ModelFiles
@@ -120,9 +120,10 @@ class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         float or ndarray of shape (n_samples,)
             In nats, for all hidden dimensions together.
         """
+        check_flag(per_sample, "per_sample", f"{type(self).__name__}.predictive_score")
         model = self._ready()
         X = self._check_X(X)
-        mask = np.asarray(observed)
+        mask = as_array(observed)
         if mask.shape != (X.shape[1],) or mask.dtype != bool:
             raise ValueError(
                 f"'observed' must be an array of bool of shape ({X.shape[1]},), one for each "

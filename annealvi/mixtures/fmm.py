@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.cluster import kmeans_plusplus
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from annealvi._kernels.layout import single_threaded_blas
 from annealvi._validation import (
+    Interval,
     as_array,
     check_numbers,
     check_squares,

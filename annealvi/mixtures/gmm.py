@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp, softmax
 from sklearn.base import BaseEstimator, DensityMixin, _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import check_is_fitted
 
 from annealvi._sparse import check_matrix
-from annealvi._validation import check_numbers, check_squares, unchanged_on_error
+from annealvi._validation import Interval, check_numbers, check_squares, unchanged_on_error
 from annealvi.files import Node
 from annealvi.mixtures.base import FittedMixture, sampler
 from annealvi.mixtures.run import Callback
@@ -419,7 +419,16 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
 
     def _log_joint(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
-        return self._state.model.log_joint(self._check_X(X))
+        X = self._check_X(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            log_joint = self._state.model.log_joint(X)
+        lost = np.flatnonzero(~np.isfinite(log_joint.max(axis=1)))
+        if lost.size:  # some of -infinity are no loss: those components are not possible
+            raise ValueError(
+                f"Row {lost[0]} of X is so far from all components, with values up to "
+                f"{np.max(np.abs(X[lost[0]])):.3g}, that no float can hold its log-likelihood."
+            )
+        return log_joint
 
     def _kinds(self, X: NDArray, covariances: NDArray | None) -> Mapping[str, Temperature]:
         """The temperatures that names stand for, with these data."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annealvi._kernels.layout import single_threaded_blas
+from annealvi._validation import as_array
 
 
 @dataclass(frozen=True)
@@ -82,13 +83,14 @@ class PlateOfData:
             self.map_log_partition = self._at_the_centre
 
     def _local(self, parameters: Any, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
-        values = np.asarray(self.model.local_log_partition(parameters, inverse), dtype=np.float64)
-        if values.shape != inverse.shape:
+        values = as_array(self.model.local_log_partition(parameters, inverse))
+        if values.shape != inverse.shape or values.dtype.kind not in "fiu":
             raise ValueError(
                 f"'local_log_partition' of {type(self.model).__name__} must give one number for "
-                f"each of {len(inverse)} temperatures. Got shape {values.shape} instead."
+                f"each of {len(inverse)} temperatures. Got shape {values.shape} and dtype "
+                f"{values.dtype} instead."
             )
-        return values
+        return values.astype(np.float64, copy=False)
 
     def _draw(self, inverse: NDArray[np.float64], draws: Draws) -> NDArray[np.float64]:
         return draws.map(lambda rng: self._local(self.model.sample_prior(rng), inverse))

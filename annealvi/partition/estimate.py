@@ -21,13 +21,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import (
-    Interval,
-    StrOptions,
-    validate_parameter_constraints,
-)
+from sklearn.utils._param_validation import StrOptions, validate_parameter_constraints
 
-from annealvi._validation import n_threads
+from annealvi._validation import Interval, n_threads
 from annealvi.partition.draws import Draws, PlateOfData, log_mean_exp
 from annealvi.partition.result import (
     LogPartition,
@@ -200,7 +196,7 @@ def log_partition(
         )
     words = check_random_state(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
     seed = np.random.SeedSequence([int(word) for word in words])
-    draws = Draws(n_samples, n_theta, seed, n_threads(n_jobs), callback)
+    draws = Draws(int(n_samples), int(n_theta), seed, n_threads(n_jobs), callback)
     details: dict[str, Any] = {}
     if method in ("auto", "exact") and "exact" in offered:
         try:

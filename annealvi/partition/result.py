@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Integral, Real
@@ -11,9 +10,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import Interval, validate_parameter_constraints
+from sklearn.utils._param_validation import validate_parameter_constraints
 
-from annealvi._validation import as_array, check_numbers
+from annealvi._archive import read_archive
+from annealvi._validation import Interval, as_array, check_numbers
 
 _MADE_FOR = "made_for."
 #: Largest |log C(1)| that counts as 0, for up to a thousand data.  For more data it grows in
@@ -231,23 +231,17 @@ class LogPartition:
         """
         fields: dict[str, Any] = {}
         made_for: dict[str, Any] = {}
-        none = f"{os.fspath(path)!r} holds no LogPartition"
-        with open(path, "rb") as stream:
-            try:
-                file = np.load(stream, allow_pickle=False)
-            except (ValueError, EOFError, zipfile.BadZipFile) as error:
-                raise ValueError(f"{none}: it is no archive of arrays.") from error
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise ValueError(f"{none}: it is a single array.")
-            for name in file.files:
-                value = file[name] if file[name].ndim else file[name].item()
-                if name.startswith(_MADE_FOR):
-                    made_for[name.removeprefix(_MADE_FOR)] = value
-                else:
-                    fields[name] = value
+        for name, array in read_archive(path, "LogPartition").items():
+            value = array if array.ndim else array.item()
+            if name.startswith(_MADE_FOR):
+                made_for[name.removeprefix(_MADE_FOR)] = value
+            else:
+                fields[name] = value
         possible = set(cls.__dataclass_fields__) - {"made_for"}
         if not {"inverse_temperatures", "values"} <= set(fields) <= possible:
-            raise ValueError(f"{none}: its arrays are {sorted(fields)}.")
+            raise ValueError(
+                f"{os.fspath(path)!r} holds no LogPartition: its arrays are {sorted(fields)}."
+            )
         return cls(**fields, made_for=made_for)
 
 

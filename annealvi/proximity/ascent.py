@@ -33,9 +33,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
-from annealvi._validation import as_array
+from annealvi._validation import Interval, as_array
 from annealvi.exceptions import DivergenceError
 from annealvi.proximity.factor_model import BernoulliFactorModel
 from annealvi.proximity.penalty import MAGNITUDES, MovingAverage, inverse_huber_derivative

@@ -39,7 +39,7 @@ from numbers import Real
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from annealvi._validation import as_array
+from annealvi._validation import as_array, as_float
 from annealvi.proximity.statistics import Bernoulli
 
 Array = NDArray[np.float64]
@@ -94,7 +94,10 @@ class BernoulliFactorModel:
                 f"The 'prior_probability' parameter of {name} must lie in the range (0.0, 1.0). "
                 f"Got {wrong.flat[0]} instead."
             )
-        if not isinstance(noise_variance, float | Real) or not 0 < noise_variance < math.inf:
+        if (
+            not isinstance(noise_variance, float | Real)
+            or not 0 < as_float(noise_variance) < math.inf
+        ):
             raise ValueError(
                 f"The 'noise_variance' parameter of {name} must be a float in the range "
                 f"(0.0, inf). Got {noise_variance!r} instead."

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from annealvi._validation import as_numbers
 from annealvi.files import Node
 from annealvi.schedules import Exponential, Linear, Schedule
 
@@ -35,7 +36,7 @@ def inverse_huber(u: ArrayLike) -> NDArray[np.float64]:
     ----------
     u : array-like
     """
-    size = np.abs(np.asarray(u, dtype=np.float64))
+    size = np.abs(as_numbers(u, "u"))
     with np.errstate(over="ignore"):
         return np.where(size < 1.0, size, 0.5 * size**2 + 0.5)
 
@@ -47,7 +48,7 @@ def inverse_huber_derivative(u: ArrayLike) -> NDArray[np.float64]:
     ----------
     u : array-like
     """
-    u = np.asarray(u, dtype=np.float64)
+    u = as_numbers(u, "u")
     return np.sign(u) * np.maximum(np.abs(u), 1.0)
 
 
@@ -121,7 +122,7 @@ class MovingAverage:
         new : array-like
             Must have the same shape each time.
         """
-        new = np.asarray(new, dtype=np.float64)
+        new = as_numbers(new, "new")
         self._left *= self.decay
         self._n_seen += 1
         if self.value is None:

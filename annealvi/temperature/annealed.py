@@ -6,8 +6,9 @@ from collections.abc import Callable
 from numbers import Real
 from typing import Any, ClassVar, Literal
 
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
+from annealvi._validation import Interval
 from annealvi.files import Node
 from annealvi.model import Critical, Form
 from annealvi.schedules import Exponential, Linear, Relaxing, Schedule
@@ -150,7 +151,7 @@ class Annealed(Temperature):
 
     def _annealing_steps(self, n_steps: int | None, steps_per_pass: float, owner: str) -> int:
         """L of a fit of `n_steps` steps."""
-        passes = 0.0 if self.passes is None else self.passes
+        passes = 0.0 if self.passes is None else float(self.passes)
         if n_steps is None:
             return whole_steps(passes * steps_per_pass)
         n_passes = n_steps / max(1, whole_steps(steps_per_pass))
@@ -160,7 +161,7 @@ class Annealed(Temperature):
                 f"Got passes={self.passes!r}, while {owner} makes {n_passes:g}."
             )
         if self.passes is None:
-            wanted = (DEFAULT_LENGTH if self.length is None else self.length) * n_steps
+            wanted = (DEFAULT_LENGTH if self.length is None else float(self.length)) * n_steps
         else:
             wanted = passes * steps_per_pass
         return max(0, min(whole_steps(wanted), n_steps - 1))

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp, softmax
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
-from annealvi._validation import check_numbers
+from annealvi._validation import Interval, check_numbers
 from annealvi.files import Node
 from annealvi.model import UNTEMPERED, LocallyNormalised, LocalStep, Tempering
 from annealvi.temperature.learned import Learned, Running, check_prior_weights

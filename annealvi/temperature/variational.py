@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import entr, logsumexp
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
-from annealvi._validation import as_array
+from annealvi._validation import Interval, as_array
 from annealvi.files import Node
 from annealvi.model import UNTEMPERED, LocallyNormalised, LocalStep, Normalised, Tempering
 from annealvi.partition.result import LogPartition
@@ -167,7 +167,7 @@ class Variational(Learned):
     def _grid(self) -> NDArray[np.float64]:
         """1 = T_1 < ... < T_M."""
         if isinstance(self.grid, Integral):
-            return np.geomspace(1.0, self.t_max, int(self.grid))
+            return np.geomspace(1.0, float(self.t_max), int(self.grid))
         grid = as_array(self.grid)
         if grid.dtype.kind not in "fiu" or grid.ndim != 1 or len(grid) < 2:
             raise ValueError(

@@ -142,7 +142,7 @@ def test_the_best_topics_are_kept(X):
         assert_allclose(lda.components_, kept[lda.history_["step"][best]], rtol=1e-12)
         assert lda.n_iter_ == best + 1
         _, held_out = parts(lda, X)
-        score = held_out.score(lda._state, lda.components_)
+        score = held_out.score(lda._state)
         assert score == pytest.approx(lda.validation_score_, rel=1e-12)
     assert earlier >= 4
 
@@ -228,7 +228,7 @@ def test_where_tokens_cannot_be_split_the_bound_is_the_score(X, kind, monkeypatc
     assert held_out.halves is None
     bound = lda.score(held_out.X) - lda._state.model.topics.bound()
     assert lda.validation_score_ == pytest.approx(bound / held_out.X.sum(), rel=1e-10)
-    assert completion.MOST_TOKENS == 1e9  # users may split more by themselves
+    assert completion.MOST_TOKENS >= 1e9  # users may split more by themselves
 
 
 @pytest.mark.parametrize(

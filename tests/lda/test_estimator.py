@@ -195,17 +195,14 @@ def test_counts_of_any_size(fit, X, counts, dtype):
 @pytest.mark.parametrize(
     "Z",
     [
-        np.zeros((3, 5)),
         np.array([[0, 2, 1.0]]),
         np.array([[3.0]]),
         np.array([[0.0], [2], [5]]),
         np.array([[0, 0, 0, 1.0], [0, 0, 0, 0]]),
     ],
-    ids=["all zero", "one document", "one word", "V = 1", "a single count"],
+    ids=["one document", "one word", "V = 1", "a single count"],
 )
 @pytest.mark.parametrize("n_components", [1, 3])
-@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
-@pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
 def test_corners(Z, method, n_components):
     lda = TemperedLDA(n_components, learning_method=method, random_state=0).fit(Z)
     theta = lda.transform(Z)
@@ -219,14 +216,10 @@ def test_corners(Z, method, n_components):
 
 
 @pytest.mark.parametrize("preset", ["sklearn", "annealvi"])
-def test_all_zero_documents_for_long(preset):
-    with pytest.warns(RuntimeWarning):
-        lda = TemperedLDA(max_iter=750, preset=preset).fit(np.zeros((5, 4)))
-    assert_allclose(lda.components_.sum(axis=0), np.ones(4), rtol=1e-12)
-    if preset == "sklearn":
-        assert not np.isfinite(lda.bound_)
-    else:  # the density of topics that are a point may have any sign
-        assert not 0 < lda.bound_ < np.inf
+def test_words_of_no_document_for_long(preset):
+    lda = TemperedLDA(max_iter=750, preset=preset).fit(np.eye(6, 5, 4))
+    assert_allclose(lda.components_[:, :4].sum(axis=0), np.ones(4), rtol=1e-12)
+    assert np.isfinite(lda.bound_)
 
 
 def test_no_iterations(fit, X):

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
@@ -260,3 +261,83 @@ def test_a_new_temperature_is_checked_in_partial_fit():
     lda = TemperedLDA(3, document_init="warm").partial_fit(X)
     with pytest.raises(ValueError, match=r"'temperature' .* Got 0.1"):
         lda.set_params(temperature=0.1).partial_fit(X)
+
+
+HUGE = 10**400
+
+
+@pytest.mark.parametrize("name", ["n_components", "total_samples", "perp_tol", "patience"])
+def test_numbers_that_no_float_holds(name):
+    with pytest.raises(ValueError, match=rf"'{name}' .* must be"):
+        TemperedLDA(**{name: HUGE}).fit(X)
+
+
+def test_numbers_of_other_types():
+    """A small integer of NumPy's, in which sums would wrap around, and half precision."""
+    for K in (np.int8(3), np.uint8(3)):
+        assert TemperedLDA(K, random_state=0).fit(X).components_.shape == (3, 20)
+    half = TemperedLDA(3, total_samples=np.float16(6e4), temperature=Annealed(passes=2))
+    assert half.partial_fit(X).temperature_ > 1
+    with pytest.raises(MemoryError):
+        TemperedLDA(np.uint64(2**62)).fit(X)
+
+
+@pytest.mark.parametrize("order", "<>")
+def test_a_data_frame_of_any_byte_order(order):
+    frame = pd.DataFrame(X.toarray().astype(f"{order}f4"))
+    expected = TemperedLDA(3, random_state=0).fit(frame.to_numpy().astype(np.float32))
+    np.testing.assert_array_equal(
+        TemperedLDA(3, random_state=0).fit(frame).components_, expected.components_
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("n_batch_iter_", 0, r"int in the range \[1, inf\). Got 0"),
+        ("n_batch_iter_", [1], r"int in the range \[1, inf\). Got \[1\]"),
+        ("random_state_", "a", "'a' cannot be used to seed"),
+        ("components_", [[1.0], [1.0, 2.0]], "must be an array of numbers"),
+        ("exp_dirichlet_component_", "a", "follows from"),
+        ("exp_dirichlet_component_", [[1.0], [1.0, 2.0]], "follows from"),
+    ],
+)
+def test_assignments(name, value, message):
+    lda = TemperedLDA(3, random_state=0).fit(X)
+    before = lda.transform(X)
+    with pytest.raises(ValueError, match=message):
+        setattr(lda, name, value)
+    np.testing.assert_array_equal(lda.transform(X), before)
+    lda.random_state_, lda.n_batch_iter_ = 3, 5
+    assert isinstance(lda.random_state_, np.random.RandomState) and lda.n_batch_iter_ == 5
+
+
+def test_arguments_of_methods():
+    lda = TemperedLDA(3, random_state=0).fit(X)
+    for method, options, message in (
+        ("transform", dict(normalize=np.ones(2)), "'normalize' parameter of TemperedLDA.transform"),
+        ("fit_transform", dict(normalize="no"), "'normalize' .* must be a bool. Got 'no'"),
+        ("perplexity", dict(sub_sampling=[]), "'sub_sampling' parameter .* must be a bool"),
+        ("transform", dict(temperature=HUGE), r"'temperature' .* \[1.0, inf\)"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            getattr(lda, method)(X, **options)
+    for inverse in ([], [0.0], [np.nan], "a", object(), [[1.0]]):
+        with pytest.raises(ValueError, match=r"'inverse' .*posterior_log_partition must be"):
+            lda.posterior_log_partition(inverse, X)
+    with pytest.raises(ValueError, match="'feature_names' must have one name for each"):
+        lda.top_words(3, [["a"], ["b", "c"]])
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [dict(topic_estimate=np.ones(3)), dict(batch_size=0), dict(max_doc_update_iter="a")],
+)
+def test_parameters_are_checked_in_each_portion(parameters):
+    lda = TemperedLDA(3, random_state=0).partial_fit(X)
+    before = lda.components_.copy()
+    with pytest.raises(ValueError, match=f"{next(iter(parameters))!r} parameter of TemperedLDA"):
+        lda.set_params(**parameters).partial_fit(X)
+    np.testing.assert_array_equal(lda.components_, before)
+    with pytest.raises(TypeError, match=r"'n_jobs' parameter must be an int or None. Got 0.5"):
+        lda.set_params(n_jobs=0.5).transform(X)

@@ -213,19 +213,19 @@ def test_sparse_priors_of_a_large_vocabulary(estimate, temperature, dtype):
         assert lda.temperature_posterior_.sum() == pytest.approx(1)
 
 
-@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")  # the perplexity of no words
-@pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("temperature", LEARNED)
 def test_documents_without_any_words(make, temperature, method):
     Z = np.zeros((30, 10))
+    Z[4, 9] = 1  # a corpus has a word
     lda = make(temperature=LEARNED[temperature], learning_method=method, max_iter=20).fit(Z)
     assert np.all(np.isfinite(lda.components_))
     assert lda.temperature_ == 1 and np.all(np.isfinite(lda.temperature_path_))
     if method == "batch":
-        assert_allclose(lda.components_, 0.25)
-    assert np.all(np.isnan(lda.document_temperatures(Z)))
-    assert_allclose(lda.transform(Z, temperature="learned"), 0.25)
+        assert_allclose(lda.components_[:, :9], 0.25)
+    empty = np.zeros((30, 10))
+    assert np.all(np.isnan(lda.document_temperatures(empty)))
+    assert_allclose(lda.transform(empty, temperature="learned"), 0.25)
 
 
 @pytest.mark.parametrize("temperature", ["variational", "local"])

@@ -143,8 +143,8 @@ def test_only_what_is_asked_for_is_learned(X):
 @pytest.mark.parametrize("estimate", ["map", "variational"])
 @pytest.mark.parametrize(
     "counts",
-    [np.eye(1, 9), np.zeros((5, 9)), np.full((3, 9), 1e6), np.eye(9), np.ones((4, 1))],
-    ids=["one word", "no words", "long documents", "a word each", "one feature"],
+    [np.eye(1, 9), np.eye(5, 9, 8), np.full((3, 9), 1e6), np.eye(9), np.ones((4, 1))],
+    ids=["one word", "four of five empty", "long documents", "a word each", "one feature"],
 )
 @pytest.mark.parametrize("n_components", [5, *slow_values(1)])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

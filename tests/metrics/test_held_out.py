@@ -36,9 +36,73 @@ def test_tokens_are_split(X):
 
 
 def test_every_token_is_as_likely_to_be_seen():
-    X = sparse.csr_matrix(np.array([[6.0, 3, 1]]))
-    seen = np.mean([split_tokens(X, random_state=s)[0].toarray()[0] for s in range(1500)], axis=0)
-    assert_allclose(seen, [3, 1.5, 0.5], atol=0.06)
+    seen, _ = split_tokens(np.tile([6.0, 3, 1], (4000, 1)), random_state=0)
+    assert_allclose(seen.toarray().mean(axis=0), [3, 1.5, 0.5], atol=0.06)
+
+
+def test_the_split_is_the_same_in_one_piece_or_in_several(X, monkeypatch):
+    expected = split_tokens(X, random_state=3)
+    monkeypatch.setattr("annealvi.metrics.held_out._SPLIT_AT_ONCE", 60)  # two documents
+    for part, whole in zip(split_tokens(X, random_state=3), expected, strict=True):
+        assert_array_equal(part.toarray(), whole.toarray())
+
+
+def test_a_document_of_any_number_of_tokens(monkeypatch):
+    counts = np.array([[4e8, 0, 5e8, 1e8], [3, 0, 2, 1]])
+    seen, hidden = split_tokens(counts, observed=0.3, random_state=0)
+    assert_array_equal((seen + hidden).toarray(), counts)
+    assert_array_equal(np.asarray(seen.sum(axis=1)).ravel(), [3e8, 2])
+    # hypergeometric: the standard deviations are below 1e4
+    assert_allclose(seen.toarray()[0], 0.3 * counts[0], atol=6e4)
+    assert np.any(seen.toarray()[0] != 0.3 * counts[0])
+    monkeypatch.setattr("annealvi.metrics.held_out._SPLIT_AT_ONCE", 1)
+    seen, _ = split_tokens(np.tile([6.0, 3, 1], (4000, 1)), random_state=0)
+    assert_allclose(seen.toarray().mean(axis=0), [3, 1.5, 0.5], atol=0.06)
+
+
+def test_a_billion_tokens_do_not_need_memory(X):
+    lda = TemperedLDA(3, random_state=0).fit(X)
+    assert np.isfinite(document_completion(lda, np.full((1, 40), 2.5e7)))
+
+
+class Given:
+    """A model of given topics, whose documents have equal shares."""
+
+    def __init__(self, components, share=None):
+        self.components_ = components
+        self.share = 1 / len(self.components_) if share is None else share
+
+    def transform(self, X):
+        return np.full((X.shape[0], len(self.components_)), self.share)
+
+
+def test_topics_that_are_no_distributions(X):
+    topics = np.ones((3, 40))
+    for wrong in (0.0, np.nan, np.inf, -np.inf):
+        spoilt = topics.copy()
+        spoilt[1] = wrong
+        with pytest.raises(ValueError, match=rf"positive and finite sums.* Got a sum of {wrong}"):
+            document_completion(Given(spoilt), X)
+    with pytest.raises(ValueError, match=r"proportions of documents must be finite. Got nan"):
+        document_completion(Given(topics, np.nan), X)
+
+
+@pytest.mark.parametrize("order", ["words first", "topics first"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_topics_are_normalised_as_numpy_does(X, dtype, order, monkeypatch):
+    """To the last bit, for topics of any layout and in one piece or in several."""
+    for n_topics in (1, 2, 5):
+        topics = np.random.RandomState(0).gamma(0.3, 1, (n_topics, 40)).astype(dtype)
+        if order == "words first":
+            topics = np.asfortranarray(topics)
+        double = np.asarray(topics, np.float64)
+        model, expected = Given(topics), Given(double / double.sum(axis=1, keepdims=True))
+        found = document_completion(model, X, per_document=True)
+        assert_allclose(found, document_completion(expected, X, per_document=True), rtol=1e-13)
+        with monkeypatch.context() as context:
+            context.setattr("annealvi.metrics.held_out._TOPIC_BYTES", 2000)
+            context.setattr("annealvi.metrics.held_out._SUMMED", 7)
+            assert_array_equal(document_completion(model, X, per_document=True), found)
 
 
 @pytest.mark.parametrize("library", [TemperedLDA, LatentDirichletAllocation])
@@ -67,11 +131,11 @@ def test_clear_errors(X):
         document_completion(lda, -X)
     with pytest.raises(ValueError, match=r"'observed' .* \(0.0, 1.0\). Got 1.0"):
         document_completion(lda, X, observed=1.0)
-    with pytest.raises(ValueError, match=r"at most 1e\+09 of them. Got 1e\+12"):
-        document_completion(lda, np.full((1, 40), 2.5e10))
+    with pytest.raises(ValueError, match=r"at most 1e\+15 tokens. Got 1e\+18"):
+        document_completion(lda, np.full((1, 40), 2.5e16))
     with pytest.raises(ValueError, match="at least two words"):
         document_completion(lda, X[5:7])
-    with pytest.raises(ValueError, match=r"'every' .* \(0, inf\). Got 0"):
+    with pytest.raises(ValueError, match=r"'every' .* \(0.0, inf\). Got 0"):
         HeldOut(X, every=0)
 
 
@@ -98,3 +162,34 @@ def test_data_frames_keep_their_names(X):
     )
     with pytest.raises(ValueError, match="feature names should match"):
         document_completion(lda, frame[frame.columns[::-1]])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (dict(every=0), "'every' .* Got 0"),
+        (dict(every=np.ones(2)), "'every' parameter of HeldOut must be a float"),
+        (dict(observed=1), "'observed' parameter of HeldOut must be a float"),
+        (dict(random_state="a"), "'random_state' parameter of HeldOut"),
+    ],
+)
+def test_parameters_are_checked_before_the_fit(X, options, message):
+    with pytest.raises(ValueError, match=message):
+        HeldOut(X, **options)
+
+
+def test_every_step_however_short_the_period(X):
+    lda = TemperedLDA(3, max_iter=2, callback=HeldOut(X, every=1e-300), random_state=0)
+    history = lda.set_params(learning_method="online", batch_size=30).fit(X).history_
+    assert np.all(np.isfinite(history["heldout"])) and len(history["heldout"]) == 6
+
+
+def test_what_is_no_topic_model(X):
+    for wrong in (3, None, np.ones(3)):
+        with pytest.raises(TypeError, match="must be a topic model with `transform`"):
+            document_completion(wrong, X)
+    for components in (np.ones(40), np.ones((3, 39)), [["a"] * 40], [[1.0], [1.0, 2.0]]):
+        with pytest.raises(ValueError, match=r"Got shapes .* and "):
+            document_completion(Given(components), X)
+    with pytest.raises(TypeError, match=r"'per_document' parameter .* must be a bool"):
+        document_completion(Given(np.ones((3, 40))), X, per_document=np.ones(2))

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
@@ -238,9 +239,66 @@ def test_what_the_dtype_cannot_hold():
     message = "times the noise variance, .* which float32 cannot hold. Scale X or give a larger"
     with pytest.raises(ValueError, match=message):
         TemperedFMM(3, noise_variance=1e-36).fit(single)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=r"squares of X must be finite in float32"):
         TemperedFMM(3).fit(single).transform(1e19 * single)
     with pytest.raises(ValueError, match=r"'noise_variance' .* the range of float32"):
         TemperedFMM(3, noise_variance=1e-50).fit(single)
     huge = TemperedFMM(3).fit(1e12 * single)
     assert np.all(np.isfinite(huge.transform(1e12 * single)))
+
+
+@pytest.mark.parametrize("temperature", ["annealed", 1.0, "proximity", "variational"])
+@pytest.mark.parametrize("noise_variance", [1e-300, 1e-100])
+def test_components_whose_equations_are_singular(noise_variance, temperature):
+    """Equal data determine only the sum of the components, and next to no noise leaves no prior."""
+    fmm = TemperedFMM(
+        3,
+        covariance="full",
+        noise_variance=noise_variance,
+        temperature=temperature,
+        random_state=0,
+    )
+    with pytest.raises(
+        ValueError, match=r"equations for the components are singular .* T="
+    ) as info:
+        fmm.fit(np.ones((30, 4)))
+    assert f"noise_variance={noise_variance:.4g} and component_variance=1" in str(info.value)
+    assert type(info.value) is ValueError
+    assert not hasattr(fmm, "components_")
+
+
+def test_squares_at_the_end_of_single_precision():
+    Z = np.random.RandomState(0).standard_normal((30, 4)).astype(np.float32)
+    with pytest.raises(ValueError, match=r"squares of X must be finite in float32, and sum to at"):
+        TemperedFMM(2).fit(Z * np.float32(1e19))
+    for init in ("random", "data", "kmeans++"):
+        for temperature in ("annealed", 1.0, "proximity"):
+            fmm = TemperedFMM(2, init=init, temperature=temperature, random_state=0, tol=0)
+            fmm.set_params(max_iter=5).fit(Z * np.float32(1e16))
+            assert np.all(np.isfinite(fmm.score_samples(Z * np.float32(1e16))))
+            assert np.all(np.isfinite(fmm.history_["temperature"]))
+
+
+def test_a_row_too_far_from_all_components():
+    mixture = TemperedGaussianMixture(2, covariances=1e-250, random_state=0).fit(X)
+    far = X[:3] + np.array([[0.0], [1e100], [0.0]])
+    for method in ("predict", "predict_proba", "score_samples", "score"):
+        with pytest.raises(ValueError, match=r"Row 1 of X is so far .* up to 1e\+100"):
+            getattr(mixture, method)(far)
+
+
+@pytest.mark.parametrize("make", [TemperedFMM, TemperedGaussianMixture])
+def test_a_data_frame_of_any_byte_order(make):
+    fits = [
+        make(3, tol=0, max_iter=5, random_state=0).fit(pd.DataFrame(X.astype(f"{order}f4")))
+        for order in "<>"
+    ]
+    np.testing.assert_array_equal(*(fit.score_samples(X.astype(np.float32)) for fit in fits))
+
+
+def test_arguments_that_are_no_arrays():
+    fmm = TemperedFMM(3, tol=0, max_iter=5, random_state=0).fit(X)
+    with pytest.raises(ValueError, match="'observed' must be an array of bool"):
+        fmm.predictive_score(X, [[True], [True, False]])
+    with pytest.raises(TypeError, match=r"'per_sample' parameter .* must be a bool"):
+        fmm.predictive_score(X, np.arange(16) < 8, per_sample=np.ones(2))

@@ -355,6 +355,10 @@ def test_models_that_give_something_else():
         def local_log_partition(self, parameters, inverse):
             return super().local_log_partition(parameters, inverse)[:-1]
 
+    class Words(UsersMixture):
+        def local_log_partition(self, parameters, inverse):
+            return ["a"] * len(inverse)
+
     class Infinite:
         def log_partition(self, inverse):
             return np.full(len(inverse), np.inf)
@@ -366,6 +370,8 @@ def test_models_that_give_something_else():
     arguments = np.array([1.5, 2.0]), 2.0, 1.0
     with pytest.raises(ValueError, match=r"'local_log_partition' of Short.*Got shape \(4,\)"):
         log_partition(Short(*arguments), B)
+    with pytest.raises(ValueError, match=r"'local_log_partition' of Words.*dtype <U1"):
+        log_partition(Words(*arguments), B)
     with pytest.raises(ValueError, match="log C of Infinite, method='exact', must be one finite"):
         log_partition(Infinite(), B)
     assert log_partition(TooLarge(*arguments), B).method == "monte-carlo"

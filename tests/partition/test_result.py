@@ -171,3 +171,18 @@ def test_known_and_learned_weights_do_not_pass_for_one_another(tmp_path):
         made.check(B, one.hyperparameters())
         with pytest.raises(ValueError, match=r"'weights' is .*expected"):
             made.check(B, other.hyperparameters())
+
+
+def test_a_damaged_file(tmp_path):
+    path = tmp_path / "log_c.npz"
+    result().save(path)
+    whole = path.read_bytes()
+    for place in range(0, len(whole), 11):
+        flipped = bytearray(whole)
+        flipped[place] ^= 255
+        for content in (bytes(flipped), whole[:place]):
+            path.write_bytes(content)
+            try:
+                LogPartition.load(path)
+            except ValueError as error:
+                assert "holds no LogPartition" in str(error)

@@ -16,7 +16,8 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 FLOORS = [
     {"_kernels"},
     {"_optional", "_version", "exceptions", "checkpoint"},
-    {"_validation", "model", "schedules", "versions"},
+    {"_validation", "_archive"},
+    {"model", "schedules", "versions"},
     {"_sparse", "files"},
     {"datasets", "data", "partition", "proximity"},
     {"models", "temperature"},

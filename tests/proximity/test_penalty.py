@@ -62,3 +62,12 @@ def test_magnitudes():
     falls = {name: [make(1e-4)(s) for s in done] for name, make in MAGNITUDES.items()}
     assert_allclose(falls["exponential"], [1, 0.1, 1e-4])
     assert_allclose(falls["linear"], [1, 0.75, 0])
+
+
+@pytest.mark.parametrize("wrong", ["a", [1.0, [2.0]], None, 1j, {"a": 1}])
+def test_what_is_no_number(wrong):
+    for function in (inverse_huber, inverse_huber_derivative):
+        with pytest.raises(ValueError, match="'u' must be a float or an array of floats"):
+            function(wrong)
+    with pytest.raises(ValueError, match="'new' must be a float or an array of floats"):
+        MovingAverage(0.5).update(wrong)

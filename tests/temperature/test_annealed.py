@@ -1,7 +1,9 @@
 """Fixed and annealed temperatures: the schedules, their plans, their errors."""
 
 import math
+from fractions import Fraction
 
+import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import clone
@@ -102,3 +104,16 @@ def test_clear_errors(temperature, words):
         temperature.plan(100, 10)
     for word in words:
         assert word in str(e.value)
+
+
+def test_numbers_of_little_precision():
+    """Half precision holds no number above 65,504."""
+    half = Annealed(length=np.float16(0.5)).plan(10**6, 10)
+    assert half.n_annealing_steps_ == 500_000
+    assert Annealed(passes=np.float16(2)).plan(10**6, 10**5).n_annealing_steps_ == 200_000
+
+
+def test_numbers_that_no_float_holds():
+    with pytest.raises(ValueError, match=r"'start' .* \[1.0, inf\)"):
+        Annealed(start=10**400).check()
+    Annealed(start=Fraction(7, 2)).check()

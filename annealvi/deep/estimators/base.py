@@ -13,11 +13,11 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from annealvi._optional import import_optional
+from annealvi._validation import Interval
 from annealvi.deep.estimators.saved import header_of, read_state, write_state
 from annealvi.deep.files import load_network, meta_network
 from annealvi.deep.noise import Noise

@@ -11,10 +11,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval
 from torch import nn
 
-from annealvi._validation import unchanged_on_error
+from annealvi._validation import Interval, unchanged_on_error
 from annealvi.deep.estimators.base import TRAINING_CONSTRAINTS, Callback, Plan
 from annealvi.deep.estimators.data import (
     Bound,

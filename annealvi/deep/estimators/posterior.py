@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from annealvi._sparse import check_matrix
-from annealvi._validation import unchanged_on_error
+from annealvi._validation import Interval, unchanged_on_error
 from annealvi.deep.estimators.base import (
     TRAINING_CONSTRAINTS,
     Callback,

@@ -10,11 +10,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval
 from torch import Tensor, nn
 from torch.optim import Adam
 
-from annealvi._validation import unchanged_on_error
+from annealvi._validation import Interval, unchanged_on_error
 from annealvi.deep.estimators.base import TRAINING_CONSTRAINTS, Callback, Plan
 from annealvi.deep.estimators.data import (
     EPSILON,

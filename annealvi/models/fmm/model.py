@@ -281,22 +281,17 @@ class FMM:
                 f"Got rho={rho!r} and scale={scale!r}."
             )
         b = float(tempering.inverse)
-        heat = b / self.noise_variance
-        precision = np.full(self.n_components, 1.0 / self._tempered_variance(tempering))
-        R, A = statistics.pairs, statistics.data
         with single_threaded_blas():
-            if self.covariance == "full":
-                factor = cho_factor(np.diag(precision) + heat * R, lower=True)
-                self.covariance_matrix = cho_solve(factor, np.eye(self.n_components))
-                self.means = cho_solve(factor, heat * A)
-            else:
-                variances = 1.0 / (precision + heat * np.diag(R))
-                self.covariance_matrix = np.diag(variances)
-                # updating m_k in sequence is a triangular system: new means on the left, old
-                # ones on the right
-                lower = np.tril(R, -1) + np.diag(1.0 / (variances * heat))
-                old = np.triu(R, 1) @ self.means
-                self.means = solve_triangular(lower, A - old, lower=True)
+            try:
+                self._move_components(statistics, b, self._tempered_variance(tempering))
+            except (np.linalg.LinAlgError, ValueError) as error:  # SciPy raises both
+                raise ValueError(
+                    f"The equations for the components are singular in float64 at T={1 / b:.4g}: "
+                    f"noise_variance={self.noise_variance:.4g} and component_variance="
+                    f"{self.component_variance:.4g} are too far apart, or too large or too small "
+                    "for X."
+                ) from error
+            R = statistics.pairs
             if self.learn_probability:
                 mean = np.diag(R) / self.n_samples
                 self.prior_probability = np.clip(mean, PROBABILITY_FLOOR, 1 - PROBABILITY_FLOOR)
@@ -304,6 +299,24 @@ class FMM:
                 n_numbers = self.n_samples * self.n_features
                 residual = self._residual(statistics) / n_numbers
                 self.noise_variance = max(residual, self._least_noise)
+
+    def _move_components(self, statistics: Factors, b: float, prior_variance: float) -> None:
+        """Move q(mu) to its optimum, by one Gauss-Seidel pass (diag) or jointly (full)."""
+        heat = b / self.noise_variance
+        precision = np.full(self.n_components, 1.0 / prior_variance)
+        R, A = statistics.pairs, statistics.data
+        if self.covariance == "full":
+            factor = cho_factor(np.diag(precision) + heat * R, lower=True)
+            self.covariance_matrix = cho_solve(factor, np.eye(self.n_components))
+            self.means = cho_solve(factor, heat * A)
+            return
+        variances = 1.0 / (precision + heat * np.diag(R))
+        self.covariance_matrix = np.diag(variances)
+        # updating m_k in sequence is a triangular system: new means on the left, old ones on
+        # the right
+        lower = np.tril(R, -1) + np.diag(1.0 / (variances * heat))
+        old = np.triu(R, 1) @ self.means
+        self.means = solve_triangular(lower, A - old, lower=True)
 
     # --------------------------------------------------- for a proximity temperature
 

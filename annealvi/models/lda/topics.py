@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -11,16 +13,12 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from annealvi._kernels import bounds, special
 from annealvi._kernels import lda as kernels
 from annealvi._kernels.layout import aligned_empty, padded_length
+from annealvi._validation import check_written
 from annealvi.files import Node
 from annealvi.model import UNTEMPERED, Tempering
-from annealvi.models.lda.block import (
-    Rows,
-    Statistics,
-    TopicEstimate,
-    TopicWeights,
-    log_of,
-)
 from annealvi.models.lda.checked_rows import checked_totals
+from annealvi.models.lda.statistics import Statistics
+from annealvi.models.lda.weights import Rows, TopicEstimate, TopicWeights, log_of
 
 #: A step updates all rows if at least this share of the vocabulary occurs in the minibatch,
 #: because the next minibatch would need nearly all of them.
@@ -139,6 +137,29 @@ class Topics:
         self.notice_writes()
         return self.lam[:, : self.n_topics].T
 
+    def copy_of_components(self) -> NDArray:
+        """:attr:`components` in an array of its own."""
+        self.notice_writes()
+        lam = self.lam
+        return (lam.copy() if lam is self._lam else lam)[:, : self.n_topics].T
+
+    def some_rows(self, words: NDArray[np.int64]) -> NDArray:
+        """Copies of some words' rows of lambda, with their pending steps applied.
+
+        Parameters
+        ----------
+        words : ndarray of int64
+
+        Returns
+        -------
+        ndarray of shape (n_words, K)
+        """
+        (decay, now), lam = self._steps, self._lam[words]
+        if now != 1:
+            eta = self.rows().eta[words]
+            self._move_rows(lam, decay[words], now, np.arange(len(words)), eta=eta)
+        return lam[:, : self.n_topics]
+
     def rows(self) -> Rows:
         """lambda as it is stored, with its pending steps."""
         if self._eta_kept is None:
@@ -170,12 +191,19 @@ class Topics:
         return self._shown[:, : self.n_topics].T
 
     def notice_writes(self) -> None:
-        """Use what the user wrote to the array that :meth:`show` returned."""
+        """Use what the user wrote to the array that :meth:`show` returned.
+
+        Raises
+        ------
+        ValueError
+            If it is not positive and finite.  It is looked at again at the next call.
+        """
         if self._shown is None:
             return
         with self.lock:
             sums = self._fingerprint(self._shown)
             if not np.array_equal(sums, self._shown_sums):
+                check_written(self._shown[:, : self.n_topics].T, "components_")
                 self._lam = self._shown
                 self._all_current()
                 self._was_replaced()
@@ -188,10 +216,22 @@ class Topics:
         ----------
         components : array-like of shape (K, V)
         """
+        with self.replaced_by() as own:
+            own[:] = components
+
+    @contextmanager
+    def replaced_by(self) -> Iterator[NDArray]:
+        """Set lambda by writing to all of an array of shape (K, V).
+
+        Yields
+        ------
+        ndarray of shape (K, V)
+            A view of lambda.
+        """
         if not self._lam.flags.writeable:  # loaded from a memory map
             self._lam, self._shown = aligned_empty(self._lam.shape, self.dtype), None
-        self._lam[:, : self.n_topics] = np.asarray(components).T
         self._lam[:, self.n_topics :] = 0
+        yield self._lam[:, : self.n_topics].T
         self._all_current()
         self._note_rows()
         self._was_replaced()
@@ -209,7 +249,8 @@ class Topics:
 
     def _fingerprint(self, lam: NDArray) -> NDArray[np.float64]:
         """Checksum that detects writes to the topics by the user: sums over words and topics."""
-        return np.concatenate([self._sum(lam), lam.sum(axis=1, dtype=np.float64)])
+        with np.errstate(over="ignore", invalid="ignore"):  # whatever the user has written
+            return np.concatenate([self._sum(lam), lam.sum(axis=1, dtype=np.float64)])
 
     def _sum(self, lam: NDArray) -> NDArray[np.float64]:
         sums = np.empty(self.n_topics)
@@ -328,7 +369,7 @@ class Topics:
         if tempering.form == "posterior":
             eta = self.eta_rows(self.dtype, tempering)
         self.version += 1
-        words = np.flatnonzero(statistics.seen)
+        words = statistics.words()
         amount = rho * scale
         lazily = len(words) < DENSE_SHARE * self.n_features and rho < 1
         if lazily and eta is self._eta_kept and floor == 0:
@@ -391,7 +432,7 @@ class Topics:
         ndarray of shape (K,)
             Sums over these words of their statistics or, with `whole`, of their rows.
         """
-        none = np.zeros(0 if statistics else self.n_features, dtype=np.uint8)
+        none = np.full(0 if statistics else len(lam), -1, dtype=np.int32)
         sums = np.empty(self.n_topics)
         kernels.step_topics(
             words,
@@ -400,7 +441,7 @@ class Topics:
             decay,
             now,
             statistics.values if statistics else lam,
-            statistics.seen if statistics else none,
+            statistics.row_of if statistics else none,
             amount,
             floor,
             whole,

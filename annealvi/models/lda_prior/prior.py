@@ -20,16 +20,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaln, logsumexp
-from sklearn.utils._param_validation import (
-    Interval,
-    StrOptions,
-    validate_parameter_constraints,
-)
+from sklearn.utils._param_validation import StrOptions, validate_parameter_constraints
 
 from annealvi._kernels import gemm
 from annealvi._kernels.layout import padded_length, padded_rows
 from annealvi._sparse import check_matrix
-from annealvi._validation import as_array, check_priors
+from annealvi._validation import Interval, as_array, check_inverses, check_priors
 from annealvi.models.dirichlet import centre, log_gamma_variates
 from annealvi.models.lda_prior import exact
 from annealvi.partition.draws import Draws, log_mean_exp
@@ -163,7 +159,7 @@ class LDAPrior:
             raise ValueError(
                 "log E S has a closed form for form='explicit'. Got form='collapsed' instead."
             )
-        b = np.asarray(inverse, dtype=np.float64)
+        b = check_inverses(inverse, "inverse", "LDAPrior.log_mean_word")
         alpha, rows = self._alpha(), self._eta_rows()
         log_sums = np.stack([_log_sum_of_moments(row, self.n_features, b) for row in rows])
         log_theta = betaln(alpha.sum(), b) - betaln(alpha[:, None], b)

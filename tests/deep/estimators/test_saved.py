@@ -146,6 +146,7 @@ def trees():
         ("vae", "training.module.memories.penalty.sum", None),
         ("vae", "training.module.tensors", {}),
         ("vae", "training.optimiser", {"0": {"step": np.zeros((), np.float32)}}),
+        ("vae", "training.optimiser.0.step", np.array(-1, np.float32)),
         ("vae", "training.noise", np.zeros(5056, np.uint8)),
         ("vae", "training.noise", np.zeros(10, np.uint8)),
         ("vae", "training.order", np.zeros(40, np.int64)),

@@ -293,6 +293,12 @@ def test_bad_input(options, message):
         LDAPrior(**given)
 
 
+@pytest.mark.parametrize("inverse", ["a", [], [1.0, 0.0], [np.nan], [[1.0]], 0.5])
+def test_log_mean_word_of_what_is_no_temperature(inverse):
+    with pytest.raises(ValueError, match=r"'inverse' parameter of LDAPrior.log_mean_word must be"):
+        prior_of(1.0, 1.0).log_mean_word(inverse)
+
+
 def test_a_word_has_no_closed_form_in_the_collapsed_form():
     with pytest.raises(ValueError, match="form='explicit'"):
         prior_of(1.0, 1.0, form="collapsed").log_mean_word(B)

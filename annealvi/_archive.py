@@ -1,0 +1,42 @@
+"""Archives of arrays, NumPy's .npz files, read so that damage is a clear error."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def read_archive(path: str | os.PathLike, what: str) -> dict[str, NDArray[Any]]:
+    """Read all arrays of an .npz file.  Nothing is executed: objects are refused.
+
+    Parameters
+    ----------
+    path : path
+    what : str
+        What the file should hold, for the message.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be opened.
+    ValueError
+        If it is not such an archive, or if it is damaged.
+    """
+    none = f"{os.fspath(path)!r} holds no {what}"
+    with open(path, "rb") as stream:
+        try:
+            stored = np.load(stream, allow_pickle=False)
+            if isinstance(stored, np.ndarray):
+                raise ValueError("a single array")
+            with stored:
+                return dict(stored)
+        except MemoryError:
+            raise
+        except Exception as error:  # each layer has its own: zipfile, zlib, struct, NumPy's header
+            raise ValueError(
+                f"{none}: it is no archive of arrays, or it is damaged. "
+                f"({type(error).__name__}: {error})"
+            ) from error

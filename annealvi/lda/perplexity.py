@@ -1,0 +1,37 @@
+"""Perplexity from an ELBO."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from scipy import sparse
+
+
+def perplexity_of(elbo: float, X: sparse.csr_matrix, population: float | None = None) -> float:
+    """exp(-ELBO per word); NaN for documents without words, which no user sees.
+
+    Parameters
+    ----------
+    elbo : float
+        In nats.
+    X : CSR matrix of shape (n_samples, V)
+        The documents of the ELBO.
+    population : float, optional
+        Documents that X is a sample of.
+    """
+    n_words = X.sum(dtype=np.float64)
+    if n_words == 0:
+        return np.nan
+    if population is not None:
+        n_words *= population / X.shape[0]
+    with np.errstate(over="ignore"):
+        perplexity = float(np.exp(-np.float64(elbo) / n_words))
+    if perplexity == np.inf:
+        warnings.warn(
+            f"The perplexity of X, exp(-ELBO per word), exceeds the largest float: the ELBO is "
+            f"{elbo:.4g} nats, of {n_words:.4g} words.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return perplexity

@@ -1,0 +1,142 @@
+"""Peak memory of what TemperedLDA does, in multiples of its topics.
+
+    python -m bench.speed.footprint                            V = 200,000, K = 50, about a minute
+    python -m bench.speed.footprint --words 1000000 --topics 200      at most 3 GB, some minutes
+
+Each row is a process of its own with one thread.  It prints the peak of resident memory, less what
+imports and documents take, divided by the size of lambda: n_components * n_features numbers.  For
+methods of a fitted estimator its topics count too, and the fit before does not.  The documents are
+drawn at random, of 100 words each, one half from Zipf's law and one half from all words alike.
+There are so many that 70% of the vocabulary occurs.  Linux only.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from annealvi import TemperedLDA
+from bench import CHECKOUT, parser
+from bench.speed.memory import forget_peak, resident
+
+#: Tokens of a document, and of all documents for each word of the vocabulary.
+N_TOKENS, TOKENS_PER_WORD = 100, 2
+
+
+def documents(n_words: int, dtype: Any) -> sparse.csr_matrix:
+    """Documents that use 70% of the words; see above."""
+    rng = np.random.RandomState(0)
+    n_documents = TOKENS_PER_WORD * n_words // N_TOKENS
+    words = n_words ** rng.random_sample((n_documents, N_TOKENS)) - 1
+    words[:, ::2] = rng.randint(n_words, size=words[:, ::2].shape)
+    ends = np.arange(n_documents + 1) * N_TOKENS
+    X = sparse.csr_matrix(
+        (np.ones(words.size, dtype), words.ravel().astype(np.int32), ends), (n_documents, n_words)
+    )
+    X.sum_duplicates()
+    return X
+
+
+#: What is measured: parameters, and what is done with an estimator and documents.  Tasks of the
+#: second table begin with a fitted estimator.
+Task = Callable[[TemperedLDA, sparse.csr_matrix], Any]
+FITS: dict[str, tuple[dict[str, Any], Task]] = {
+    "fit": ({}, lambda lda, X: lda.fit(X)),
+    "fit, batch": ({"learning_method": "batch"}, lambda lda, X: lda.fit(X)),
+    "fit, init='random'": ({"init": "random"}, lambda lda, X: lda.fit(X)),
+    "fit, init='documents'": ({"init": "documents"}, lambda lda, X: lda.fit(X)),
+    "fit, preset='sklearn'": ({"preset": "sklearn"}, lambda lda, X: lda.fit(X)),
+    "fit, topic_estimate='variational'": (
+        {"topic_estimate": "variational"},
+        lambda lda, X: lda.fit(X),
+    ),
+    "fit, temperature='variational'": ({"temperature": "variational"}, lambda lda, X: lda.fit(X)),
+    "fit, temperature='local'": ({"temperature": "local"}, lambda lda, X: lda.fit(X)),
+    "fit, validation_fraction=0.1": ({"validation_fraction": 0.1}, lambda lda, X: lda.fit(X)),
+    "fit, evaluate_every=1": ({"evaluate_every": 1}, lambda lda, X: lda.fit(X)),
+    "partial_fit, three portions": (
+        {},
+        lambda lda, X: [lda.partial_fit(X[start::3]) for start in range(3)],
+    ),
+}
+QUESTIONS: dict[str, Task] = {
+    "transform": lambda lda, X: lda.transform(X),
+    "score": lambda lda, X: lda.score(X),
+    "perplexity": lambda lda, X: lda.perplexity(X),
+    "document_temperatures": lambda lda, X: lda.document_temperatures(X),
+    "components_": lambda lda, X: lda.components_,
+    "top_words": lambda lda, X: lda.top_words(),
+    "pickle": lambda lda, X: pickle.dumps(lda, protocol=5),
+    "document_completion": lambda lda, X: _document_completion(lda, X),
+    "partial_fit": lambda lda, X: lda.partial_fit(X[:500]),
+}
+
+
+def _document_completion(lda: TemperedLDA, X: sparse.csr_matrix) -> float:
+    from annealvi.metrics import document_completion
+
+    return document_completion(lda, X)
+
+
+def peak(name: str, n_words: int, n_topics: int, dtype: str) -> float:
+    """The peak of one task, in multiples of lambda, measured in this process."""
+    X = documents(n_words, dtype)
+    size = n_words * n_topics * np.dtype(dtype).itemsize / 1e6
+    # a small fit first, so that what is loaded on demand does not count
+    parameters, task = FITS.get(name, ({}, QUESTIONS.get(name)))
+    assert task is not None
+    small = TemperedLDA(2, random_state=0, max_iter=1, **parameters).fit(X[:200, :500])
+    if name in QUESTIONS:
+        task(small, X[:200, :500])
+    lda = TemperedLDA(n_topics, random_state=0, max_iter=2, **parameters)
+    before = resident("VmRSS")
+    if name in QUESTIONS:
+        lda.fit(X)
+    forget_peak()
+    task(lda, X)
+    return (resident("VmHWM") - before) / size
+
+
+def measured(name: str, n_words: int, n_topics: int, dtype: str = "float32") -> float:
+    """The peak of one task, in multiples of lambda, measured in a fresh process.
+
+    Raises
+    ------
+    RuntimeError
+        If the process fails; the message is the process's last line.
+    """
+    command = [sys.executable, "-m", "bench.speed.footprint", "--only", name]
+    command += ["--words", str(n_words), "--topics", str(n_topics), "--dtype", dtype]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(
+        command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise RuntimeError(f"{name}: {done.stderr.strip().splitlines()[-1:]}")
+    return float(done.stdout.split()[-1])
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("--words", type=int, default=200_000, help="V")
+    options.add_argument("--topics", type=int, default=50, help="K")
+    options.add_argument("--dtype", choices=["float32", "float64"], default="float32")
+    options.add_argument("--only", choices=[*FITS, *QUESTIONS], help="one row, in this process")
+    given = options.parse_args()
+    if given.only:
+        print(peak(given.only, given.words, given.topics, given.dtype))
+        return
+    print(f"| V = {given.words:,}, K = {given.topics}, {given.dtype} | peak / lambda |\n|---|---|")
+    for name in (*FITS, *QUESTIONS):
+        print(f"| {name} | {measured(name, given.words, given.topics, given.dtype):.2f} |")
+
+
+if __name__ == "__main__":
+    main()

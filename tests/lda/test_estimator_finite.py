@@ -1,0 +1,246 @@
+"""No input gives NaN or infinity without a word: an error that says why, or a finite answer."""
+
+import copy
+import math
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
+
+from annealvi import Annealed, TemperedLDA, Variational
+from annealvi.datasets import make_topic_corpus
+
+X = make_topic_corpus(30, 20, 3, document_length=20, random_state=0).data
+EMPTY = np.zeros((5, 20))
+LARGEST = {np.float32: 3e38, np.float64: 1.7e308}
+
+
+def answers(lda, Z=X):
+    """Everything that an estimator answers, one after another."""
+    return np.concatenate(
+        [
+            np.ravel(answer)
+            for answer in (
+                lda.components_,
+                lda.exp_dirichlet_component_,
+                lda.transform(Z),
+                lda.score(Z),
+                lda.perplexity(Z),
+                lda.temperature_path_,
+                lda.doc_topic_prior_,
+                lda.topic_word_prior_,
+                getattr(lda, "bound_", 0.0),
+            )
+        ]
+    )
+
+
+def full(value, dtype=np.float64):
+    """Documents with one entry of this value, and one of 1."""
+    Z = np.zeros((4, 20), dtype)
+    Z[0, 3], Z[1, 2] = value, 1
+    return Z
+
+
+# ------------------------------------------------------------------- counts
+
+
+@pytest.mark.parametrize("temperature", ["auto", "variational"])
+@pytest.mark.parametrize("preset", ["annealvi", "sklearn"])
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [(1e35, np.float32), (3e38, np.float32), (1e305, np.float64), (1.7e308, np.float64)],
+)
+def test_counts_whose_sums_overflow(value, dtype, preset, temperature):
+    lda = TemperedLDA(3, preset=preset, temperature=temperature, random_state=0, max_iter=3)
+    Z = np.repeat(full(value, dtype), 2, axis=0)
+    for method in ("fit", "partial_fit"):
+        with pytest.raises(ValueError, match=r"counts in X must sum to at most .* Got"):
+            getattr(lda, method)(Z)
+        assert not hasattr(lda, "components_") and not hasattr(lda, "n_features_in_")
+    before = answers(lda.partial_fit(X.astype(dtype)))
+    for method in ("partial_fit", "fit", "transform", "score", "perplexity"):
+        with pytest.raises(ValueError, match="counts in X must sum to at most"):
+            getattr(lda, method)(Z)
+        assert_array_equal(answers(lda), before)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_counts_up_to_the_limit_give_finite_answers(dtype):
+    for value, method in (
+        (1e-30, "fit"),
+        (0.9 * LARGEST[dtype] / 4e8, "fit"),
+        (1e20, "partial_fit"),
+    ):
+        Z = full(value, dtype)
+        for temperature in (1, "auto", "variational", "local"):
+            lda = TemperedLDA(3, temperature=temperature, random_state=0, max_iter=3)
+            found = answers(getattr(lda, method)(Z), Z)
+            assert np.all(np.isfinite(found)), (value, method, temperature)
+
+
+def test_counts_times_the_population():
+    lda = TemperedLDA(3, total_samples=1e25, random_state=0)
+    with pytest.raises(
+        ValueError, match=r"times total_samples .* float32. Got 1e\+06 times 1e\+25"
+    ):
+        lda.partial_fit(full(1e6, np.float32))
+
+
+@pytest.mark.parametrize("total_samples", [1e-308, 1e305])
+def test_populations_out_of_range(total_samples):
+    lda = TemperedLDA(3, total_samples=total_samples, random_state=0)
+    with pytest.raises(ValueError, match="total_samples"):
+        lda.partial_fit(X)
+    assert not hasattr(lda, "components_")
+    lda = TemperedLDA(3, random_state=0).fit(X).set_params(total_samples=1e305)
+    with pytest.raises(ValueError, match="total_samples"):
+        lda.perplexity(X, sub_sampling=True)
+
+
+# ----------------------------------------------------------------- no words
+
+
+def test_a_corpus_without_words():
+    lda = TemperedLDA(3, random_state=0)
+    with pytest.raises(ValueError, match=r"X must have words. Got only zeros .* n_samples=5"):
+        lda.fit(EMPTY)
+    assert not hasattr(lda, "components_")
+    for method in ("batch", "online"):  # a portion of a stream may have none
+        lda.set_params(learning_method=method).partial_fit(EMPTY)
+        assert np.all(np.isfinite(lda.components_)) and np.isfinite(lda.score(EMPTY))
+        np.testing.assert_allclose(lda.transform(EMPTY), 1 / 3)
+        with pytest.raises(ValueError, match=r"perplexity.* needs documents with words"):
+            lda.perplexity(EMPTY)
+
+
+def test_all_words_held_out():
+    Z = np.zeros((40, 5))
+    Z[np.random.RandomState(0).permutation(40)[:20], 0] = 9
+    seeds = range(30)
+    failed = 0
+    for seed in seeds:
+        lda = TemperedLDA(2, validation_fraction=0.95, max_iter=1, random_state=seed)
+        try:
+            lda.fit(Z)
+        except ValueError as error:
+            assert "must have words" in str(error)
+            failed += 1
+        else:
+            assert np.isfinite(lda.bound_)
+    assert 0 < failed < len(seeds)
+
+
+def test_a_perplexity_beyond_the_largest_float_warns():
+    lda = TemperedLDA(3, random_state=0, topic_estimate="variational").fit(X)
+    with pytest.warns(RuntimeWarning, match="perplexity of X.* exceeds the largest float"):
+        assert lda.perplexity(full(1e-3)[:1]) == math.inf
+
+
+# --------------------------------------------------- parameters at their ends
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", ["doc_topic_prior", "topic_word_prior"])
+def test_priors_whose_sums_overflow(name, dtype):
+    wrong = float(np.finfo(dtype).max) / 2
+    with pytest.raises(ValueError, match=rf"{name!r} .* range of sums of .* of float"):
+        TemperedLDA(3, **{name: wrong}).fit(X.astype(dtype))
+    lda = TemperedLDA(3, random_state=0).fit(X.astype(dtype))
+    before = lda.transform(X)
+    old = getattr(lda, f"{name}_")
+    setattr(lda, f"{name}_", wrong)
+    with pytest.raises(ValueError, match=rf"{name}_' .* range of sums of"):
+        lda.transform(X)
+    setattr(lda, f"{name}_", old)
+    assert_array_equal(lda.transform(X), before)
+
+
+@pytest.mark.parametrize("temperature", [1e50, Annealed(1e50), Variational(t_max=1e100)])
+def test_temperatures_that_a_dtype_cannot_hold(temperature):
+    lda = TemperedLDA(3, temperature=temperature, random_state=0, max_iter=3)
+    for method in ("fit", "partial_fit"):
+        if method == "fit" or not isinstance(temperature, Annealed):  # a stream is not cooled
+            with pytest.raises(
+                ValueError, match=r"temperature must be at most 8.51e\+37 in float32"
+            ):
+                getattr(lda, method)(X.astype(np.float32))
+            assert not hasattr(lda, "components_")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # T stays high
+        assert np.all(np.isfinite(answers(lda.fit(X))))
+
+
+# ------------------------------------------------ what the user writes to topics
+
+WRITES = [math.nan, 0.0, -1.0, math.inf, -math.inf, 1e305]
+QUESTIONS = {
+    "transform": lambda lda: lda.transform(X),
+    "score": lambda lda: lda.score(X),
+    "perplexity": lambda lda: lda.perplexity(X),
+    "document_temperatures": lambda lda: lda.document_temperatures(X),
+    "posterior_log_partition": lambda lda: lda.posterior_log_partition([1.0, 0.5], X),
+    "exp_dirichlet_component_": lambda lda: lda.exp_dirichlet_component_,
+    "top_words": lambda lda: lda.top_words(),
+    "partial_fit": lambda lda: lda.partial_fit(X),
+    "pickle": pickle.dumps,
+    "deepcopy": copy.deepcopy,
+}
+
+
+@pytest.mark.parametrize("value", WRITES)
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_is_written_to_the_topics(value, stream):
+    lda = TemperedLDA(3, temperature=2, batch_size=5, random_state=0)
+    lda = lda.partial_fit(X[:7]) if stream else lda.fit(X)
+    expected = answers(lda)
+    topics = lda.components_
+    before = topics[1, 4].copy()
+    topics[1, 4] = value
+    for ask in QUESTIONS.values():
+        with pytest.raises(ValueError, match=r"values written to 'components_' must .* Got"):
+            ask(lda)
+    if not stream:
+        assert np.isfinite(lda.bound_)
+    topics[1, 4] = before
+    assert_array_equal(answers(lda), expected)
+
+
+def test_what_a_callback_writes_to_the_topics():
+    def spoil(lda, monitor):
+        if monitor.step == 2:
+            lda.components_[0, 0] = math.nan
+
+    lda = TemperedLDA(3, batch_size=10, max_iter=1, random_state=0).fit(X)
+    before = answers(lda)
+    lda.set_params(callback=spoil)
+    with pytest.raises(ValueError, match="written to 'components_'"):
+        lda.fit(X)
+    assert_array_equal(answers(lda), before)
+
+
+# ----------------------------------------------- what an error leaves of a stream
+
+
+def test_an_error_in_the_first_step_of_a_portion_changes_nothing(monkeypatch):
+    lda = TemperedLDA(3, batch_size=10, random_state=0)
+
+    def broken(*arguments, **options):
+        raise ValueError("broken")
+
+    for method in ("fit", "partial_fit"):
+        with monkeypatch.context() as context:
+            context.setattr("annealvi.models.lda.LDA.local_step", broken)
+            with pytest.raises(ValueError, match="broken"):
+                getattr(lda, method)(X)
+        assert not hasattr(lda, "components_") and not hasattr(lda, "n_features_in_")
+    before = answers(lda.fit(X))
+    with monkeypatch.context() as context:
+        context.setattr("annealvi.models.lda.LDA.local_step", broken)
+        with pytest.raises(ValueError, match="broken"):
+            lda.partial_fit(X)
+    assert_array_equal(answers(lda), before)
+    assert lda.n_batch_iter_ == TemperedLDA(3, batch_size=10, random_state=0).fit(X).n_batch_iter_

@@ -1,0 +1,199 @@
+"""Run the tests of compiled code and the fuzzer under sanitizers; `make sanitize`.
+
+    .venv-sanitize/bin/python tests/sanitize.py
+
+The kernels of that environment are built with AddressSanitizer and UndefinedBehaviorSanitizer
+(``ANNEALVI_SANITIZE=1``).  Every step runs with each instruction set of this machine.  A report of
+a sanitizer ends the process that made it; it is printed here, and the command fails.
+
+LeakSanitizer looks at the end of each process.  Python and its libraries keep memory until then,
+so a leak counts only if code of annealvi asked for the memory itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+#: Compiled code of ours, in the stack of a report.
+OURS = "annealvi/_kernels"
+NOT = "not (oracle or statistical or slow or corpus or deep)"
+ADDRESS = {
+    "abort_on_error": 1,  # so that the fuzzer sees a crash
+    "allow_user_segv_handler": 0,
+    "allocator_may_return_null": 1,  # a huge array is a MemoryError, as usual
+    "max_allocation_size_mb": 4096,
+    "detect_leaks": 1,
+    "detect_stack_use_after_return": 0,
+}
+
+
+class Step(NamedTuple):
+    """A command that runs with each instruction set.
+
+    Attributes
+    ----------
+    name : str
+    arguments : list of str
+        Of Python.
+    """
+
+    name: str
+    arguments: list[str]
+
+
+def steps(cases: int, jobs: int) -> list[Step]:
+    """What is run.
+
+    Parameters
+    ----------
+    cases : int
+        Number of cases of the fuzzer.
+    jobs : int
+        Number of processes.
+    """
+    # -o pythonpath=: without the checkout on Python's path, whose kernels have no sanitizers
+    pytest = ["-m", "pytest", "-q", "-o", "pythonpath=", "-p", "no:cacheprovider"]
+    pytest += ["-n", str(jobs), "--rootdir", str(CHECKOUT), "-c", str(CHECKOUT / "pyproject.toml")]
+    tests = {
+        "kernels": ["_kernels"],
+        "models": ["models", "partition", "proximity"],
+        "estimators": ["lda", "mixtures", "metrics", "project/test_estimator_checks.py"],
+    }
+    found = [
+        Step(name, [*pytest, "-m", NOT, *(str(CHECKOUT / "tests" / path) for path in paths)])
+        for name, paths in tests.items()
+    ]
+    fuzz = ["-m", "tests.fuzz", "--cases", str(cases), "--seed", "0", "--jobs", str(jobs)]
+    return [*found, Step("fuzz", [*fuzz, "--limit", "300"])]
+
+
+def runtimes() -> str:
+    """The libraries to load before Python: of the compiler, and C++'s, which throws."""
+    found = []
+    for name in ("libasan.so", "libstdc++.so.6"):
+        command = [os.environ.get("CC", "gcc"), f"-print-file-name={name}"]
+        path = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        if not Path(path).is_absolute():
+            sys.exit(f"{' '.join(command)} finds no {name}: install the compiler's sanitizers")
+        found.append(path)
+    return " ".join(found)
+
+
+def environment(folder: Path, instruction_set: str) -> dict[str, str]:
+    """The environment of a step.
+
+    Parameters
+    ----------
+    folder : Path
+        Where reports are written.
+    instruction_set : str
+    """
+    options = ":".join(f"{name}={value}" for name, value in ADDRESS.items())
+    log = f"log_path={folder / 'report'}"
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return inherited | {
+        "LD_PRELOAD": runtimes(),
+        "PYTHONMALLOC": "malloc",  # each object has a block of its own
+        "ASAN_OPTIONS": f"{options}:{log}",
+        "UBSAN_OPTIONS": f"print_stacktrace=1:abort_on_error=1:{log}",
+        "LSAN_OPTIONS": "exitcode=0:report_objects=0:max_leaks=0",
+        "ANNEALVI_INSTRUCTION_SET": instruction_set,
+        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
+    }
+
+
+def reports(folder: Path) -> Iterator[str]:
+    """The reports that count, each as text.
+
+    Parameters
+    ----------
+    folder : Path
+    """
+    for path in sorted(folder.glob("report*")):
+        text = path.read_text(errors="replace")
+        if "LeakSanitizer" not in text:
+            yield text
+            continue
+        blocks = re.split(r"\n(?=(?:Direct|Indirect) leak of )", text)
+        # frame 0 is malloc, frame 1 has called it
+        yield from (
+            block
+            for block in blocks
+            if any(OURS in line for line in block.splitlines() if line.lstrip().startswith("#1 "))
+        )
+
+
+def run(step: Step, instruction_set: str, cwd: Path) -> bool:
+    """Run a step; print a line, and what went wrong.  False if something did."""
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.monotonic()
+        done = subprocess.run(
+            [sys.executable, *step.arguments],
+            cwd=cwd,
+            env=environment(Path(folder), instruction_set),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        seconds = time.monotonic() - start
+        found = list(reports(Path(folder)))
+    print(
+        f"{instruction_set:10s} {step.name:12s} {seconds:6.0f} s  {len(found)} reports  "
+        f"{done.stdout.strip().splitlines()[-1] if done.stdout.strip() else ''}",
+        flush=True,
+    )
+    for report in found[:10]:
+        print(report)
+    if done.returncode:
+        print("\n".join(done.stdout.splitlines()[-100:]))
+    return not found and done.returncode == 0
+
+
+def main() -> int:
+    """Run all steps; 1 if one fails or there is a report."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cases", type=int, default=2000, help="cases of the fuzzer")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
+    parser.add_argument("--step", action="append", help="only this one; may be repeated")
+    parser.add_argument("--instruction-set", action="append", help="likewise")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        # a folder with the tests but without annealvi: the sanitized package is imported
+        for name in ("tests", "bench", "examples", "docs", "README.md"):
+            Path(folder, name).symlink_to(CHECKOUT / name)
+        with tempfile.TemporaryDirectory() as logs:
+            code = (
+                "from annealvi import _kernels as k; assert k.sanitized_build(), k.__file__; "
+                "print(*k.available_instruction_sets())"
+            )
+            found = subprocess.run(
+                [sys.executable, "-c", code],
+                cwd=folder,
+                env=environment(Path(logs), "baseline"),
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout.split()
+        good = [
+            run(step, instruction_set, Path(folder))
+            for instruction_set in args.instruction_set or found
+            for step in steps(args.cases, args.jobs)
+            if step.name in (args.step or [step.name])
+        ]
+    print("0 reports" if all(good) else "not clean: see above")
+    return int(not all(good))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,67 @@
+"""Pickles carry the version of annealvi, and another one warns."""
+
+import copy
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn import exceptions
+from sklearn.base import clone
+
+from annealvi import TemperedFMM, TemperedGaussianMixture, TemperedLDA, versions
+from annealvi.exceptions import InconsistentVersionWarning
+
+X = np.random.RandomState(0).poisson(1.0, (20, 6)).astype(float)
+ESTIMATORS = [TemperedLDA(2, max_iter=2), TemperedFMM(2), TemperedGaussianMixture(2)]
+
+
+@pytest.fixture(params=ESTIMATORS, ids=lambda estimator: type(estimator).__name__)
+def fitted(request):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return clone(request.param).set_params(random_state=0).fit(X)
+
+
+def test_the_same_version_is_silent(fitted):
+    for other in (pickle.loads(pickle.dumps(fitted)), copy.deepcopy(fitted)):
+        assert vars(other).keys() == vars(fitted).keys()
+        assert other.score(X) == fitted.score(X)
+
+
+def test_another_version_warns(fitted, monkeypatch):
+    data = pickle.dumps(fitted)
+    assert versions.__version__.encode() in data
+    monkeypatch.setattr(versions, "__version__", "99.0")
+    name = type(fitted).__name__
+    with pytest.warns(
+        exceptions.InconsistentVersionWarning,
+        match=rf"{name} comes from annealvi 0.* and is read by annealvi 99\.0",
+    ) as caught:
+        loaded = pickle.loads(data)
+    assert isinstance(caught[0].message, InconsistentVersionWarning)
+    assert loaded.score(X) == fitted.score(X)
+
+
+def test_a_pickle_without_a_version(fitted):
+    state = fitted.__getstate__()
+    del state["_annealvi_version"]
+    other = clone(fitted)
+    with pytest.warns(InconsistentVersionWarning, match="an older version"):
+        other.__setstate__(state)
+    assert other.score(X) == fitted.score(X)
+
+
+def test_an_estimator_in_its_own_callback():
+    """A fit under way is not in the pickle."""
+    seen = []
+
+    class Pickles:
+        def __call__(self, estimator, monitor):
+            seen.append(pickle.dumps(estimator.set_params(callback=None)))
+
+    lda = TemperedLDA(2, max_iter=1, random_state=0, callback=Pickles()).fit(X)
+    loaded = pickle.loads(seen[-1])
+    assert "_progress" not in vars(loaded) and "_progress" not in vars(lda)
+    assert_array_equal(loaded.components_, lda.components_)
