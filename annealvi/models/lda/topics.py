@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -14,14 +16,9 @@ from annealvi._kernels.layout import aligned_empty, padded_length
 from annealvi._validation import check_written
 from annealvi.files import Node
 from annealvi.model import UNTEMPERED, Tempering
-from annealvi.models.lda.block import (
-    Rows,
-    Statistics,
-    TopicEstimate,
-    TopicWeights,
-    log_of,
-)
 from annealvi.models.lda.checked_rows import checked_totals
+from annealvi.models.lda.statistics import Statistics
+from annealvi.models.lda.weights import Rows, TopicEstimate, TopicWeights, log_of
 
 #: A step updates all rows if at least this share of the vocabulary occurs in the minibatch,
 #: because the next minibatch would need nearly all of them.
@@ -219,10 +216,22 @@ class Topics:
         ----------
         components : array-like of shape (K, V)
         """
+        with self.replaced_by() as own:
+            own[:] = components
+
+    @contextmanager
+    def replaced_by(self) -> Iterator[NDArray]:
+        """Set lambda by writing to all of an array of shape (K, V).
+
+        Yields
+        ------
+        ndarray of shape (K, V)
+            A view of lambda.
+        """
         if not self._lam.flags.writeable:  # loaded from a memory map
             self._lam, self._shown = aligned_empty(self._lam.shape, self.dtype), None
-        self._lam[:, : self.n_topics] = np.asarray(components).T
         self._lam[:, self.n_topics :] = 0
+        yield self._lam[:, : self.n_topics].T
         self._all_current()
         self._note_rows()
         self._was_replaced()
@@ -360,7 +369,7 @@ class Topics:
         if tempering.form == "posterior":
             eta = self.eta_rows(self.dtype, tempering)
         self.version += 1
-        words = np.flatnonzero(statistics.seen)
+        words = statistics.words()
         amount = rho * scale
         lazily = len(words) < DENSE_SHARE * self.n_features and rho < 1
         if lazily and eta is self._eta_kept and floor == 0:
@@ -423,7 +432,7 @@ class Topics:
         ndarray of shape (K,)
             Sums over these words of their statistics or, with `whole`, of their rows.
         """
-        none = np.zeros(0 if statistics else len(lam), dtype=np.uint8)
+        none = np.full(0 if statistics else len(lam), -1, dtype=np.int32)
         sums = np.empty(self.n_topics)
         kernels.step_topics(
             words,
@@ -432,7 +441,7 @@ class Topics:
             decay,
             now,
             statistics.values if statistics else lam,
-            statistics.seen if statistics else none,
+            statistics.row_of if statistics else none,
             amount,
             floor,
             whole,
