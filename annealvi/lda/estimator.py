@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import validate_parameter_constraints
 
 from annealvi._validation import check_flag, n_threads, unchanged_on_error
-from annealvi.inference import Monitor, during_fit
+from annealvi.inference import Monitor
 from annealvi.inference.checkpoints import Fingerprint
 from annealvi.lda.defaults import CONSTRAINTS
 from annealvi.lda.fitted import FittedLDA
@@ -478,22 +478,18 @@ class TemperedLDA(FittedLDA):
         self, X: Any, keep_gamma: bool = False, resume: str | os.PathLike | None = None
     ) -> NDArray | None:
         """Fit from every start and take the best; return gamma if it is to be kept."""
-        callbacks = self._callbacks()
-        try:
-            with during_fit(callbacks), unchanged_on_error(self) as commit:
-                X = self._check_X(X, "fit", reset=True)
-                best = fit_best(
-                    Fingerprint(self, X),
-                    vars(self),
-                    X,
-                    keep_gamma=keep_gamma,
-                    n_threads=n_threads(self.n_jobs),
-                    callback=callbacks,
-                    resume=resume,
-                    follow=partial(setattr, self, "_progress"),
-                    adopt=partial(setattr, self, "_state"),
-                    commit=commit,
-                )
-        finally:
-            self.__dict__.pop("_progress", None)
+        with self._fit_under_way() as callbacks, unchanged_on_error(self) as commit:
+            X = self._check_X(X, "fit", reset=True)
+            best = fit_best(
+                Fingerprint(self, X),
+                vars(self),
+                X,
+                keep_gamma=keep_gamma,
+                n_threads=n_threads(self.n_jobs),
+                callback=callbacks,
+                resume=resume,
+                follow=partial(setattr, self, "_progress"),
+                adopt=partial(setattr, self, "_state"),
+                commit=commit,
+            )
         return best.evaluation.gamma
