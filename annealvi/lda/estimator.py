@@ -13,7 +13,7 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 
 from annealvi._validation import check_flag, n_threads, unchanged_on_error
-from annealvi.inference import Monitor, during_fit
+from annealvi.inference import Monitor
 from annealvi.inference.checkpoints import Fingerprint
 from annealvi.lda.defaults import CONSTRAINTS
 from annealvi.lda.fitted import FittedLDA
@@ -381,7 +381,6 @@ class TemperedLDA(FittedLDA):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Word counts of the documents; non-negative, not necessarily integers.
         y : Ignored
-            Present for API consistency.
         resume : path, optional
             A checkpoint of a fit to the same X with the same parameters, written by
             :class:`annealvi.checkpoint.Checkpoint` or `save_state`: the fit goes on from there.
@@ -423,7 +422,6 @@ class TemperedLDA(FittedLDA):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Word counts of the documents.
         y : Ignored
-            Present for API consistency.
 
         Returns
         -------
@@ -432,8 +430,7 @@ class TemperedLDA(FittedLDA):
         Raises
         ------
         ValueError
-            If X or a parameter is out of range.  The estimator is then unchanged.  So it is
-            after any other error in the first step of the portion.
+            If X or a parameter is out of range.  The estimator is then unchanged.
         """
         first, owner = not self.__sklearn_is_fitted__(), type(self).__name__
         self._check_parameters()
@@ -478,22 +475,18 @@ class TemperedLDA(FittedLDA):
         self, X: Any, keep_gamma: bool = False, resume: str | os.PathLike | None = None
     ) -> NDArray | None:
         """Fit from every start and take the best; return gamma if it is to be kept."""
-        callbacks = self._callbacks()
-        try:
-            with during_fit(callbacks), unchanged_on_error(self) as commit:
-                X = self._check_X(X, "fit", reset=True)
-                best = fit_best(
-                    Fingerprint(self, X),
-                    vars(self),
-                    X,
-                    keep_gamma=keep_gamma,
-                    n_threads=n_threads(self.n_jobs),
-                    callback=callbacks,
-                    resume=resume,
-                    follow=partial(setattr, self, "_progress"),
-                    adopt=partial(setattr, self, "_state"),
-                    commit=commit,
-                )
-        finally:
-            self.__dict__.pop("_progress", None)
+        with self._fit_under_way() as callbacks, unchanged_on_error(self) as commit:
+            X = self._check_X(X, "fit", reset=True)
+            best = fit_best(
+                Fingerprint(self, X),
+                vars(self),
+                X,
+                keep_gamma=keep_gamma,
+                n_threads=n_threads(self.n_jobs),
+                callback=callbacks,
+                resume=resume,
+                follow=partial(setattr, self, "_progress"),
+                adopt=partial(setattr, self, "_state"),
+                commit=commit,
+            )
         return best.evaluation.gamma

@@ -57,6 +57,11 @@ def test_snippets_of_the_docs(page):
     run_snippets(f"docs/{page}.md")
 
 
+def test_snippets_of_files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run_snippets("docs/files.md")
+
+
 DEEP_PAGES = ["annealed_objectives", "autoencoders", "deep_proximity"]
 
 
