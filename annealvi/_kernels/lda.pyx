@@ -12,7 +12,7 @@ Matrices over the vocabulary are word-major: V rows of K numbers, padded to K_pa
 from cython cimport floating
 from cython.parallel cimport parallel, prange, threadid
 from libc.math cimport log
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcpy
 
 from annealvi._kernels._dispatch cimport NARROW, NEGLIGIBLE, WORD_BLOCK, kernels
@@ -93,14 +93,16 @@ def refresh_weights(
     bint normalise,                  # IN  relative to each row's largest E log beta
     int n_threads,                   # IN
     floating[:, ::1] scratch,        # OUT (n_threads, 2 K_pad)
-    uint8_t[::1] fresh,              # IN/OUT (V,) which rows are up to date
-    floating[:, ::1] weights,        # IN/OUT (V, K_pad) exp(b (E log beta - log_scale))
-    floating[::1] log_scale,         # IN/OUT (V,) about the row's largest, or 0
-    floating[:, ::1] logs,           # IN/OUT (V, K_pad) E log beta - log_scale, or (0, 0)
+    int64_t[::1] new,                # OUT (n_words,) scratch
+    int32_t[::1] place,              # IN/OUT (V,) the row of each word in what follows, or -1
+    int64_t[::1] n_rows,             # IN/OUT (1,) number of rows in use
+    floating[:, ::1] weights,        # IN/OUT (rows, K_pad) exp(b (E log beta - log_scale))
+    floating[::1] log_scale,         # IN/OUT (rows,) about the row's largest, or 0
+    floating[:, ::1] logs,           # IN/OUT (rows, K_pad) E log beta - log_scale, or (0, 0)
 ):
-    """Bring the rows of topic weights of some words up to date."""
+    """Compute the rows of topic weights of those words that have none."""
     cdef:
-        Py_ssize_t i, v
+        Py_ssize_t i, v, n_new = 0, row
         int K_pad = lam.shape[1]
         int k, kind = mean
         floating least = log_sums[0], most = log_sums[0]
@@ -109,22 +111,27 @@ def refresh_weights(
         least, most = min(least, log_sums[k]), max(most, log_sums[k])
     if mean and normalise and most - least > WIDE:
         kind = 2
-    n_threads = shared_among(n_threads, n_words, K)
-    for i in prange(n_words, nogil=True, num_threads=n_threads, schedule="static"):
-        v = words[i]
-        if not fresh[v]:
-            logs_v = NULL
-            if logs.shape[0] > 0:
-                logs_v = &logs[v, 0]
-            if floating is float:
-                log_scale[v] = kernels.f32.topic_weights(
-                    kind, K, K_pad, &lam[v, 0], &eta[v, 0], <float>(now / decay[v]), &log_sums[0],
-                    b, normalise, &scratch[threadid(), 0], &weights[v, 0], logs_v)
-            else:
-                log_scale[v] = kernels.f64.topic_weights(
-                    kind, K, K_pad, &lam[v, 0], &eta[v, 0], <double>(now / decay[v]), &log_sums[0],
-                    b, normalise, &scratch[threadid(), 0], &weights[v, 0], logs_v)
-            fresh[v] = 1
+    for i in range(n_words):
+        if place[words[i]] < 0:
+            new[n_new] = words[i]
+            place[words[i]] = <int32_t>(n_rows[0] + n_new)
+            n_new += 1
+    n_threads = shared_among(n_threads, n_new, K)
+    for i in prange(n_new, nogil=True, num_threads=n_threads, schedule="static"):
+        v = new[i]
+        row = n_rows[0] + i
+        logs_v = NULL
+        if logs.shape[0] > 0:
+            logs_v = &logs[row, 0]
+        if floating is float:
+            log_scale[row] = kernels.f32.topic_weights(
+                kind, K, K_pad, &lam[v, 0], &eta[v, 0], <float>(now / decay[v]), &log_sums[0],
+                b, normalise, &scratch[threadid(), 0], &weights[row, 0], logs_v)
+        else:
+            log_scale[row] = kernels.f64.topic_weights(
+                kind, K, K_pad, &lam[v, 0], &eta[v, 0], <double>(now / decay[v]), &log_sums[0],
+                b, normalise, &scratch[threadid(), 0], &weights[row, 0], logs_v)
+    n_rows[0] += n_new
 
 
 def fit_documents(
@@ -134,9 +141,10 @@ def fit_documents(
     Py_ssize_t start,                # IN
     Py_ssize_t stop,                 # IN
     const int64_t[::1] order,        # IN  (n,) the documents, from 0, as they are shared out
-    const floating[:, ::1] weights,  # IN  (V, K_pad) topic weights, raised to b0
-    const floating[::1] log_scale,   # IN  (V,) from refresh_weights
-    const floating[:, ::1] logs,     # IN  (V, K_pad) likewise, for energies and any b != b0
+    const int32_t[::1] place,        # IN  (V,) rows of words in what follows, all from
+    const floating[:, ::1] weights,  # IN  (rows, K_pad) refresh_weights, raised to b0
+    const floating[::1] log_scale,   # IN  (rows,)
+    const floating[:, ::1] logs,     # IN  (rows, K_pad), needed for energies and any b != b0
     floating b0,                     # IN
     const floating[::1] b,           # IN  (n,) inverse temperature of each document
     const floating[::1] alpha,       # IN  (K_pad,)
@@ -222,13 +230,14 @@ def fit_documents(
             for j in range(n_words):
                 counts[j] = data[at + j]
                 tokens = tokens + counts[j]
-                row_of[j] = &weights[indices[at + j], 0]
+                row_of[j] = &weights[place[indices[at + j]], 0]
             if want_energy or b[d] != b0:
                 for j in range(n_words):
-                    log_of[j] = &logs[indices[at + j], 0]
+                    log_of[j] = &logs[place[indices[at + j]], 0]
             if want_bound or want_energy:
                 for j in range(n_words):
-                    scale = scale + <double>counts[j] * <double>log_scale[indices[at + j]]
+                    scale = scale + (
+                        <double>counts[j] * <double>log_scale[place[indices[at + j]]])
             if b[d] != b0:
                 raised_d = &raised[threadid(), 0]
                 for j in range(n_words):
@@ -321,13 +330,15 @@ def accumulate_statistics(
     const int32_t[::1] n_active,     # IN
     const floating[::1] b,           # IN  (n,) inverse temperature of each document
     floating b0,                     # IN
-    const floating[:, ::1] weights,  # IN  (V, K_pad)
-    const floating[:, ::1] logs,     # IN  (V, K_pad), needed for any b != b0
+    const int32_t[::1] place,        # IN  (V,) as for fit_documents
+    const floating[:, ::1] weights,  # IN  (rows, K_pad)
+    const floating[:, ::1] logs,     # IN  (rows, K_pad), needed for any b != b0
     bint normalise,                  # IN  as given to refresh_weights
     int n_threads,                   # IN
-    const floating[::1] log_scale,   # IN  (V,) from refresh_weights
-    uint8_t[::1] seen,               # IN/OUT (V,) which rows of statistics are in use
-    floating[:, ::1] statistics,     # IN/OUT (V, K_pad) sum_d b_d n_dv phi_dvk
+    const floating[::1] log_scale,   # IN  (rows,)
+    int32_t[::1] row_of,             # IN/OUT (V,) the row of each word in statistics, or -1
+    int64_t[::1] n_rows,             # IN/OUT (1,) number of rows in use
+    floating[:, ::1] statistics,     # IN/OUT (rows, K_pad) sum_d b_d n_dv phi_dvk
     double[::1] word_energy,         # OUT (V,) sum_dk n_dv phi_dvk E log beta_kv if all b are
                                      #      b0, or (0,)
     double[:, ::1] scratch,          # OUT (n_threads, K_pad)
@@ -335,35 +346,40 @@ def accumulate_statistics(
 ):
     """Add a batch's expected counts to the statistics, word by word."""
     cdef:
-        Py_ssize_t i, v, e
+        Py_ssize_t i, v, e, row, to, n_before = n_rows[0]
         int K_pad = weights.shape[1]
         const floating *logs_v = NULL
         double dot, total
+    for i in range(n_words):
+        if row_of[words[i]] < 0:
+            row_of[words[i]] = <int32_t>n_rows[0]
+            n_rows[0] += 1
     n_threads = shared_among(n_threads, first[n_words], K_pad)
     for i in prange(n_words, nogil=True, num_threads=n_threads, schedule="dynamic", chunksize=16):
         v = words[i]
+        row = place[v]
+        to = row_of[v]
         e = first[i]
         logs_v = NULL
         if logs.shape[0] > 0:
-            logs_v = &logs[v, 0]
+            logs_v = &logs[row, 0]
         if floating is float:
             kernels.f32.add_statistics(
                 first[i + 1] - e, K_pad, &document[e], &position[e], &ratio[0], &t[0, 0],
-                &active[0, 0], &n_active[0], &b[0], b0, &weights[v, 0], logs_v, normalise,
-                seen[v], &scratch[threadid(), 0], &raised[threadid(), 0], &statistics[v, 0])
+                &active[0, 0], &n_active[0], &b[0], b0, &weights[row, 0], logs_v, normalise,
+                to < n_before, &scratch[threadid(), 0], &raised[threadid(), 0], &statistics[to, 0])
         else:
             kernels.f64.add_statistics(
                 first[i + 1] - e, K_pad, &document[e], &position[e], &ratio[0], &t[0, 0],
-                &active[0, 0], &n_active[0], &b[0], b0, &weights[v, 0], logs_v, normalise,
-                seen[v], &scratch[threadid(), 0], &raised[threadid(), 0], &statistics[v, 0])
-        seen[v] = 1
+                &active[0, 0], &n_active[0], &b[0], b0, &weights[row, 0], logs_v, normalise,
+                to < n_before, &scratch[threadid(), 0], &raised[threadid(), 0], &statistics[to, 0])
         if word_energy.shape[0] > 0:  # done here while the rows are in the cache
             total = 0
             if floating is float:
-                dot = kernels.f32.log_dot(K_pad, &statistics[v, 0], &weights[v, 0], &total)
+                dot = kernels.f32.log_dot(K_pad, &statistics[to, 0], &weights[row, 0], &total)
             else:
-                dot = kernels.f64.log_dot(K_pad, &statistics[v, 0], &weights[v, 0], &total)
-            word_energy[v] = (dot / <double>b0 + total * <double>log_scale[v]) / <double>b0
+                dot = kernels.f64.log_dot(K_pad, &statistics[to, 0], &weights[row, 0], &total)
+            word_energy[v] = (dot / <double>b0 + total * <double>log_scale[row]) / <double>b0
 
 
 def step_topics(
@@ -372,8 +388,8 @@ def step_topics(
     const floating[:, :] eta,           # IN  (V, K), rows contiguous, any stride between them
     double[::1] decay,                  # IN/OUT (V,) value of `now` at the row's last update
     double now,                         # IN  the product of 1 - rho over all steps
-    const floating[:, ::1] statistics,  # IN  (V, K_pad)
-    const uint8_t[::1] seen,            # IN  (V,) rows of statistics in use; others count as 0
+    const floating[:, ::1] statistics,  # IN  (rows, K_pad)
+    const int32_t[::1] row_of,          # IN  (V,) rows of statistics; words of -1 count as 0
     floating amount,                    # IN  factor of the statistics
     floating floor,                     # IN
     bint whole,                         # IN  whether sums are of lam, or else of the statistics
@@ -399,8 +415,8 @@ def step_topics(
         for i in range(block * VOCABULARY_BLOCK, min((block + 1) * VOCABULARY_BLOCK, n_words)):
             v = words[i]
             s_row = NULL
-            if seen[v]:
-                s_row = &statistics[v, 0]
+            if row_of[v] >= 0:
+                s_row = &statistics[row_of[v], 0]
             factor = now / decay[v]
             if floating is float:
                 kernels.f32.step_row(K, <float>factor, amount, floor, whole, &eta[v, 0], s_row,

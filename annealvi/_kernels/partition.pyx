@@ -68,9 +68,9 @@ def column_power_sums(
     int n_threads,               # IN
     double[:, ::1] scratch,      # OUT (n_threads, n_points * MOST_LANES), see scratch_size
     double[:, :, ::1] partial,   # OUT (blocks, panels * n_points, K_pad), see n_vocabulary_blocks
-    double[:, ::1] out,          # OUT (panels * n_points, K_pad)
+    double[:, ::1] out,          # IN/OUT (panels * n_points, K_pad)
 ):
-    """out[j, k] = sum_v exp(b_j logs[v, k])."""
+    """out[j, k] += sum_v exp(b_j logs[v, k]), block by block."""
     cdef:
         Py_ssize_t n_blocks = partial.shape[0], n_panels = starts.shape[0], task, block, panel
         Py_ssize_t n_points, width = logs.shape[1], j, k, lane, first, n_words, n_columns
@@ -92,8 +92,6 @@ def column_power_sums(
                 for lane in range(lanes):
                     partial[block, panel * n_points + j, k + lane] = acc[j * lanes + lane]
     for j in prange(out.shape[0], nogil=True, num_threads=n_threads, schedule="static"):
-        for k in range(width):
-            out[j, k] = 0
         for block in range(n_blocks):
             for k in range(width):
                 out[j, k] += partial[block, j, k]
@@ -109,6 +107,9 @@ def log_gamma_draws(
         return
     with nogil:
         kernels.log_gamma_draws(&state[0, 0], a, out.shape[0], &out[0])
+
+
+SUMMED_ROWS = VOCABULARY_BLOCK
 
 
 def scratch_size(n_points):

@@ -299,6 +299,7 @@ def optimise(
                 model.global_step(local.statistics, rho, population / n_rows, tempering)
                 temperature.observe(local, population / n_rows)
             inverse = tempering.inverse if local.inverse is None else local.inverse
+            del local  # its statistics may take as much memory as the global variables
             monitor.advance(n_rows / population, float(1.0 / np.mean(inverse)))
             position.n_batches += 1
             if on_step is not None:

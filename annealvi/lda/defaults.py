@@ -13,7 +13,8 @@ from sklearn.utils._param_validation import RealNotInt, StrOptions
 
 from annealvi._validation import Interval
 from annealvi.inference import LinearDecay, RobbinsMonro, full_step
-from annealvi.models.lda.block import LocalOptions, TopicEstimate
+from annealvi.models.lda.block import LocalOptions
+from annealvi.models.lda.weights import TopicEstimate
 from annealvi.temperature import (
     Annealed,
     Fixed,

@@ -197,6 +197,7 @@ class EarlyStopping:
 
     def _score(self, state: LDAState) -> float:
         """Score and record the topics, and keep them if they are the best so far."""
+        state.model.release_large_buffers()
         monitor, score = state.monitor, self.held_out.score(state)
         self._step = monitor.step
         if monitor.step:

@@ -10,6 +10,8 @@ from scipy import sparse
 
 from annealvi._kernels import partition as kernels
 
+#: Rows that :meth:`PowerGrid.column_sums` sums before it adds them to others.
+SUMMED_ROWS: int = kernels.SUMMED_ROWS
 #: The number n of points that a value is interpolated from, and two bounds on the distance h
 #: of the points: h is at most b divided by the second number and at most 1 divided by the
 #: third.  The error at b of interpolating p^b from n points is below (h log(1/p) / 2)^n p^b.
@@ -150,9 +152,25 @@ class PowerGrid:
         )
         return out
 
-    def column_sums(self, logs: NDArray[np.float64], *, n_threads: int = 1) -> NDArray[np.float64]:
-        """sum_v exp(b_j l_vk) at the points, of shape (n_points, n padded)."""
-        out = np.empty((self.n_points, logs.shape[1]))
+    def column_sums(
+        self,
+        logs: NDArray[np.float64],
+        out: NDArray[np.float64] | None = None,
+        *,
+        n_threads: int = 1,
+    ) -> NDArray[np.float64]:
+        """sum_v exp(b_j l_vk) at the points, of shape (n_points, n padded).
+
+        Parameters
+        ----------
+        logs : ndarray of shape (V, n padded)
+        out : ndarray of shape (n_points, n padded), optional
+            Added to.  The sums of the rows in several pieces are those in one piece to the last
+            bit, if all but the last piece have a multiple of SUMMED_ROWS rows.
+        n_threads : int, default=1
+        """
+        if out is None:
+            out = np.zeros((self.n_points, logs.shape[1]))
         blocks = kernels.n_vocabulary_blocks(len(logs))
         kernels.column_power_sums(
             logs,

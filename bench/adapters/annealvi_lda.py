@@ -10,7 +10,8 @@ import numpy as np
 from annealvi import TemperedLDA
 from annealvi.model import UNTEMPERED
 from annealvi.models.lda import LDA
-from annealvi.models.lda.block import Statistics, TopicWeights
+from annealvi.models.lda.statistics import Statistics
+from annealvi.models.lda.weights import TopicWeights
 from bench.adapters import Fit, mean_topics
 
 
@@ -117,10 +118,9 @@ def start_m_step(n_topics, n_features, n_words, *, dtype=np.float64):
     model = LDA(n_topics, n_features, alpha=1 / n_topics, eta=1 / n_topics, dtype=dtype)
     rng = np.random.RandomState(0)
     model.initialize(rng)
-    statistics = Statistics.empty(n_features, model.topics.width, model.dtype)
+    statistics = Statistics(n_features, model.topics.width, model.dtype)
     words = np.sort(rng.choice(n_features, n_words, replace=False))
-    statistics.seen[words] = 1
-    statistics.values[words] = rng.random_sample((n_words, model.topics.width))
+    statistics.put(words, rng.random_sample((n_words, model.topics.width)))
     weights = TopicWeights(n_features, model.topics.width, model.dtype)
 
     def m_step():

@@ -36,13 +36,12 @@ def fit(X, lam, b=1.0, *, alpha, prune=True, n_iterations=30, n_threads=1, passe
     tempering = Tempering(np.asarray(b, dtype=X.dtype))
     for _ in range(passes):
         local = model.local_step(Batch(X, slice(0, X.shape[0])), tempering, moments=True)
-    seen, values = local.statistics.seen, local.statistics.values[:, :K]
+    statistics = local.statistics.dense(K).T
     n_active = model.training.work.n_active[: X.shape[0]].copy()
     again, normalizer = np.ones((X.shape[0], K), dtype=X.dtype), np.zeros(X.shape[0])
     model.documents.fit(X, again, tempering, n_threads, exact=False, bound=normalizer)
     if passes == 1:
         assert_array_equal(again, model.documents.gamma)
-    statistics = np.where(seen[:, None], values, 0).T
     return Fitted(model.documents.gamma, statistics, local.energy, normalizer, n_active)
 
 
@@ -261,8 +260,7 @@ def test_nothing_is_dropped_under_a_random_start(dtype, instruction_set):
         model.rng = np.random.RandomState(0)
         local = model.local_step(Batch(X, slice(0, 40)), Tempering())
         assert np.all(model.training.work.n_active[:40] == model.topics.width)
-        seen = local.statistics.seen.astype(bool)
-        results.append((local.statistics.values[seen, :60], model.documents.infer(X)))
+        results.append((local.statistics.dense(60), model.documents.infer(X)))
     for one, other in zip(*results, strict=True):
         assert_array_equal(one, other)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -10,26 +9,14 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from annealvi._kernels import lda as kernels
-from annealvi._kernels import special
 from annealvi._kernels.layout import aligned_empty, padded_length, padded_rows
+from annealvi.models.lda.statistics import Statistics
+from annealvi.models.lda.weights import TopicWeights
 
 #: Bytes for a document's rows of the topics that it still uses: about the level 2 cache.
 PACKED_BYTES = 1 << 19
 
 Start = Literal["random", "warm", "constant"]
-TopicEstimate = Literal["map", "variational"]
-
-
-def log_of(estimate: TopicEstimate) -> Callable[..., NDArray]:
-    """Return the function f in log beta_v = f(lambda_v) - f(sum_v lambda_v).
-
-    log gives log E[beta]; digamma gives E[log beta].
-
-    Parameters
-    ----------
-    estimate : {"map", "variational"}
-    """
-    return special.log if estimate == "map" else special.digamma
 
 
 @dataclass(frozen=True)
@@ -66,119 +53,6 @@ class LocalOptions:
     token_tolerance: float | None = None
     inference_iter: int | None = None
     prune: bool = True
-
-
-class Statistics(NamedTuple):
-    """sum_d b_d n_dv phi_dvk, word-major.  Rows of words that are not ``seen`` are undefined."""
-
-    values: NDArray
-    seen: NDArray[np.uint8]
-
-    @classmethod
-    def empty(cls, n_features: int, width: int, dtype: DTypeLike) -> Statistics:
-        values = aligned_empty((n_features, width), dtype)
-        return cls(values, np.zeros(n_features, dtype=np.uint8))
-
-
-class Rows(NamedTuple):
-    """lambda as it is stored: the updates of some rows may be pending.
-
-    Row v of the present lambda is eta_v + now / decay_v (values_v - eta_v).
-
-    Attributes
-    ----------
-    values : ndarray of shape (V, K padded)
-    eta : ndarray of shape (V, K)
-    decay : ndarray of shape (V,)
-        Value of `now` when the row was last updated.
-    now : float
-        The product of 1 - rho over all steps.
-    """
-
-    values: NDArray
-    eta: NDArray
-    decay: NDArray[np.float64]
-    now: float
-
-
-class TopicWeights:
-    """exp(b E log beta), word-major; a row is computed when a document first needs it.
-
-    Under the ``"map"`` estimate of topics log E beta replaces E log beta everywhere.
-
-    Unless `exact`, row v is divided by exp(b log_scale_v), which is about its largest element,
-    so that its elements do not overflow and do not all underflow.
-
-    Parameters
-    ----------
-    n_features, width : int
-        V, and K with its padding.
-    dtype : dtype
-    """
-
-    def __init__(self, n_features: int, width: int, dtype: DTypeLike) -> None:
-        self.values = aligned_empty((n_features, width), dtype)
-        self.logs = np.empty((0, 0), dtype=dtype)  # E log beta - log_scale, once it is needed
-        self.log_scale = np.empty(n_features, dtype=dtype)
-        self.fresh = np.zeros(n_features, dtype=np.uint8)
-        self._made_for: tuple[float, bool] | None = None
-        self._version = -1
-
-    def outdate(self) -> None:
-        """Mark all rows as out of date, because lambda has changed."""
-        self.fresh[:] = 0
-
-    def match(self, version: int) -> None:
-        """Outdate the rows unless they were computed from this version of the topics.
-
-        Parameters
-        ----------
-        version : int
-        """
-        if version != self._version:
-            self._version = version
-            self.outdate()
-
-    def refresh(
-        self,
-        words: NDArray[np.int64],
-        topics: Rows,
-        topic_sums: NDArray[np.float64],
-        estimate: TopicEstimate,
-        b: float,
-        exact: bool,
-        n_threads: int,
-        want_logs: bool = False,
-    ) -> None:
-        """Bring the rows of some words up to date."""
-        if want_logs and not self.logs.size:
-            self.logs = aligned_empty(self.values.shape, self.values.dtype)
-            self.outdate()
-        if self._made_for != (b, exact):
-            self._made_for = (b, exact)
-            self.outdate()
-        width, dtype = self.values.shape[1], self.values.dtype
-        log_sums = np.zeros(width, dtype=dtype)
-        log_sums[: len(topic_sums)] = log_of(estimate)(topic_sums)
-        kernels.refresh_weights(
-            words,
-            len(words),
-            topics.values,
-            topics.eta,
-            topics.decay,
-            topics.now,
-            log_sums,
-            len(topic_sums),
-            estimate == "map",
-            b,
-            not exact,
-            n_threads,
-            np.empty((n_threads, 2 * width), dtype=dtype),
-            self.fresh,
-            self.values,
-            self.log_scale,
-            self.logs,
-        )
 
 
 class Workspace:
@@ -381,6 +255,7 @@ def run_kernels(
         rows.start,
         rows.stop,
         work.order(X.indptr, rows),
+        weights.place,
         weights.values,
         weights.log_scale,
         weights.logs,
@@ -422,12 +297,14 @@ def run_kernels(
             work.n_active,
             inverse,
             b0,
+            weights.place,
             weights.values,
             weights.logs,
             not exact,
             work.n_threads,
             weights.log_scale,
-            wanted.statistics.seen,
+            wanted.statistics.row_of,
+            wanted.statistics.n_rows,
             wanted.statistics.values,
             nothing if wanted.word_energy is None else wanted.word_energy,
             work.sums,

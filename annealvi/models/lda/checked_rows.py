@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annealvi.files import Node
-from annealvi.models.lda.block import Rows
+from annealvi.models.lda.weights import Rows
 
 #: Number of words whose rows are checked at a time.
 TOPIC_ROWS = 512

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annealvi.model import LocalStep
-from annealvi.models.lda.block import Statistics
+from annealvi.models.lda.statistics import Statistics
 
 
 class DocumentStep(LocalStep):

@@ -15,7 +15,6 @@ from annealvi.models.lda.block import (
     Call,
     Local,
     LocalOptions,
-    TopicWeights,
     Workspace,
     index_words,
     lengths,
@@ -23,9 +22,12 @@ from annealvi.models.lda.block import (
 )
 from annealvi.models.lda.log_partition import DocumentPartition
 from annealvi.models.lda.topics import Topics
+from annealvi.models.lda.weights import TopicWeights
 
 #: Bytes of unnormalised exp(E log theta) kept at a time; this limits the size of a block.
 BLOCK_BYTES = 1 << 23
+#: Weights of topics are kept for later calls if they take at most so many bytes.
+SHARED_BYTES = 1 << 25
 
 
 class Documents:
@@ -52,7 +54,7 @@ class Documents:
         self.set_alpha(alpha)
         self.options = options
         self.gamma: NDArray | None = None
-        self._weights: dict[tuple[float, bool, bool], TopicWeights] = {}
+        self._weights: dict[tuple[float, bool], TopicWeights] = {}
         self._weights_version = -1
 
     def set_alpha(self, alpha: ArrayLike) -> None:
@@ -318,23 +320,25 @@ class Documents:
             self.fit_block(call, rows, gamma[rows], inverse[rows], wanted, max_iter)
 
     def _shared_weights(self, b: float, exact: bool, want_logs: bool) -> TopicWeights:
-        """Weights that calls at the same temperature share.
+        """Weights that calls at the same temperature share, unless they are large.
 
         Rows are filled in but never overwritten, so threads may read them while others fill
         in more.  After the topics have changed, new weights are made.
         """
+        n_features, width, dtype = self._shape
+        if want_logs or n_features * width * dtype.itemsize > SHARED_BYTES:
+            return TopicWeights(n_features, width, dtype, bounded=True)
         with self.topics.lock:
             _ = self.topics.sums  # computing these may change the version
             if self._weights_version != self.topics.version:
                 self._weights, self._weights_version = {}, self.topics.version
-            key = (b, exact, want_logs)
+            key = (b, exact)
             weights = self._weights.get(key)
             if weights is None:
                 weights = TopicWeights(*self._shape)
-                if not want_logs:
-                    # at most the weights of transform and those of score
-                    kept = {k: w for k, w in self._weights.items() if k[0] == b}
-                    self._weights = kept | {key: weights}
+                # at most the weights of transform and those of score
+                kept = {k: w for k, w in self._weights.items() if k[0] == b}
+                self._weights = kept | {key: weights}
         return weights
 
     # ------------------------------------- block by block, in training and after

@@ -20,12 +20,14 @@ from annealvi._kernels import special
 from annealvi._kernels.layout import aligned_empty, padded_length
 from annealvi.files import Node
 from annealvi.models.lda.topics import Topics
-from annealvi.partition.power_grid import PowerGrid
+from annealvi.partition.power_grid import SUMMED_ROWS, PowerGrid
 
 #: The topics' sums over the vocabulary cost as much as a step.  So they are kept until the step
 #: sizes since then sum to this.  Outdated sums belong to flatter topics: the model looks less
 #: certain than it is, and T falls too early.
 MOVED = 1.0
+#: Number of words whose logarithms are computed at a time.
+PIECE = 16 * SUMMED_ROWS
 TINY = np.finfo(np.float64).tiny
 
 
@@ -87,12 +89,18 @@ class DocumentPartition:
         """
         if self._topics is not None and self._replaced == topics.replaced:
             return
-        shape = (topics.n_features, padded_length(topics.n_topics, np.float64))
+        V, K = topics.n_features, topics.n_topics
+        shape = min(V, PIECE), padded_length(K, np.float64)
         if self._logs.shape != shape:
             self._logs = aligned_empty(shape, np.float64)
-        logs = self._logs
-        topics.logs(topics.lam[:, : shape[1]], out=logs)  # -infinity in the padding
-        self._topics = self.grid.column_sums(logs, n_threads=topics.n_threads)
+        sums = np.zeros((self.grid.n_points, shape[1]))
+        for start in range(0, V, PIECE):
+            words = np.arange(start, min(start + PIECE, V))
+            logs = self._logs[: len(words)]
+            logs[:, :K], logs[:, K:] = topics.some_rows(words), 0
+            topics.logs(logs, out=logs)  # -infinity in the padding
+            self.grid.column_sums(logs, sums, n_threads=topics.n_threads)
+        self._topics = sums
         self._moved, self._replaced = 0.0, topics.replaced
 
     def __call__(

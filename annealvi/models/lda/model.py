@@ -45,26 +45,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from annealvi.model import UNTEMPERED, Batch, Form, LocalRule, LocalStep, Tempering
 from annealvi.models.lda import critical, seeds
-from annealvi.models.lda.block import (
-    Call,
-    Local,
-    LocalOptions,
-    Statistics,
-    TopicEstimate,
-    TopicWeights,
-    Training,
-    Workspace,
-    lengths,
-)
+from annealvi.models.lda.block import Call, Local, LocalOptions, Training, Workspace, lengths
 from annealvi.models.lda.document_step import DocumentStep
 from annealvi.models.lda.documents import BLOCK_BYTES, Documents
 from annealvi.models.lda.learned_priors import LearnedPriors, mean_of_logs
 from annealvi.models.lda.log_partition import DocumentPartition
+from annealvi.models.lda.statistics import Statistics
 from annealvi.models.lda.topics import Topics
+from annealvi.models.lda.weights import TopicEstimate, TopicWeights
 from annealvi.models.lda_prior import LDAPrior
 
 #: Least value of lambda in the posterior form, whose online step may subtract.
 POSTERIOR_FLOOR = 1e-10
+#: Buffers of training are released while the fit is evaluated, if they take more bytes than this.
+LARGE_BYTES = 1 << 25
 
 
 class LDA:
@@ -177,14 +171,13 @@ class LDA:
             See :mod:`annealvi.models.lda.seeds`.
         """
         self.rng = rng
-        if init == "kmeans++":
-            components = seeds.topics_of_spread_documents(X, self.n_topics, rng)
-        elif init == "documents":
-            prior = self.topics.eta_rows(np.dtype(np.float64)).T
-            components = seeds.topics_of_documents(X, prior, rng)
-        else:
-            components = seeds.random_topics(self.n_topics, self.n_features, rng)
-        self.topics.assign(components)
+        with self.topics.replaced_by() as components:
+            if init == "kmeans++":
+                seeds.topics_of_spread_documents(X, rng, components)
+            elif init == "documents":
+                seeds.topics_of_documents(X, self.eta, rng, components)
+            else:
+                seeds.random_topics(rng, components)
 
     # ----------------------------------------------------------------- Algorithm 1
 
@@ -263,7 +256,7 @@ class LDA:
                 )
                 log_partition, from_theta = log_partition + log_c, from_theta + theta
             gammas.append(gamma)
-        of_words = 0.0 if word_energy is None else float(word_energy[statistics.seen != 0].sum())
+        of_words = 0.0 if word_energy is None else float(word_energy[statistics.words()].sum())
         step = DocumentStep(statistics, float(n_words.sum()))
         if partition is not None:
             step.log_partition = log_partition
@@ -326,11 +319,13 @@ class LDA:
         shape = (topics.n_features, topics.width, topics.dtype)
         if self.training is None or self.training.work.n_threads != topics.n_threads:
             self.training = Training(
-                TopicWeights(*shape), Workspace(*shape, topics.n_threads), Statistics.empty(*shape)
+                TopicWeights(*shape, bounded=True),
+                Workspace(*shape, topics.n_threads),
+                Statistics(*shape),
             )
         weights, work, statistics = self.training
         weights.match(topics.version)
-        statistics.seen[:] = 0
+        statistics.clear()
         documents = self.documents
         inverse = documents.by_document(tempering, batch.rows.stop - batch.rows.start)
         if self.learned_priors is not None:
@@ -352,10 +347,10 @@ class LDA:
     def _word_energy(self, statistics: Statistics, b: float) -> float:
         """sum_dkv n_dv phi_dvk E log beta_kv of statistics at one b, at the current topics."""
         K, total, lam = self.n_topics, 0.0, self.topics.lam
-        words = np.flatnonzero(statistics.seen)
+        words = statistics.words()
         for some in np.array_split(words, max(1, 8 * K * len(words) // BLOCK_BYTES)):
             logs = self.topics.logs(lam[some, :K])
-            total += float(np.einsum("vk,vk->", statistics.values[some, :K], logs))
+            total += float(np.einsum("vk,vk->", statistics.rows(some, K), logs))
         return total / b
 
     def global_step(
@@ -487,6 +482,11 @@ class LDA:
         return float(np.sum(documents)) + self.topics.bound(tempering)
 
     # --------------------------------------------------------------------- details
+
+    def release_large_buffers(self) -> None:
+        """Release large buffers of training between two steps."""
+        if self.training is not None and self.training.statistics.values.nbytes > LARGE_BYTES:
+            self.training = None
 
     def release_buffers(self) -> None:
         """Release the buffers that only training needs."""

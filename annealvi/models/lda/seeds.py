@@ -15,48 +15,49 @@ SEED_DOCUMENTS, SEED_WEIGHT = 5, 5.0
 #: Seeds are chosen from at least LEAST_SAMPLE documents, or SAMPLE_PER_TOPIC for each topic if
 #: that is more.
 LEAST_SAMPLE, SAMPLE_PER_TOPIC = 2000, 10
+#: Random topics are drawn in about so many parts, each of which takes memory in double precision.
+TOPIC_PARTS = 16
 #: A document this close to a seed (1 - cosine) counts as the same document.
 SAME = 1e-9
 
 
-def random_topics(n_topics: int, n_features: int, rng: RandomState) -> NDArray[np.float64]:
+def random_topics(rng: RandomState, out: NDArray) -> None:
     """lambda ~ Gamma(100, 0.01), as scikit-learn draws it.
 
     Parameters
     ----------
-    n_topics, n_features : int
-        K and V.
     rng : RandomState
-
-    Returns
-    -------
-    ndarray of shape (K, V)
+    out : ndarray of shape (K, V)
+        Overwritten, a few topics at a time.
     """
-    return rng.gamma(100.0, 0.01, (n_topics, n_features))
+    n_topics, n_features = out.shape
+    at_once = max(1, n_topics // TOPIC_PARTS)
+    for start in range(0, n_topics, at_once):
+        some = out[start : start + at_once]
+        some[:] = rng.gamma(100.0, 0.01, (len(some), n_features))
 
 
-def topics_of_documents(X: Any, eta: NDArray, rng: RandomState) -> NDArray[np.float64]:
+def topics_of_documents(X: Any, eta: NDArray, rng: RandomState, out: NDArray) -> None:
     """lambda_k = eta_k + 5 x the counts of 5 random documents.
 
     Parameters
     ----------
     X : CSR matrix of shape (n_samples, V)
         Word counts.
-    eta : ndarray of shape (K, V)
+    eta : ndarray of shape (), (V,) or (K, V)
         Prior of the topics' words.
     rng : RandomState
-
-    Returns
-    -------
-    ndarray of shape (K, V)
+    out : ndarray of shape (K, V)
+        Overwritten.
     """
     n_samples = X.shape[0]
     size = min(SEED_DOCUMENTS, n_samples)
-    groups = [rng.choice(n_samples, size, replace=False) for _ in range(len(eta))]
-    return _with_counts(X, np.array(groups), eta)
+    groups = [rng.choice(n_samples, size, replace=False) for _ in range(len(out))]
+    out[:] = eta
+    _add_counts(X, np.array(groups), np.broadcast_to(eta, out.shape), out)
 
 
-def topics_of_spread_documents(X: Any, n_topics: int, rng: RandomState) -> NDArray[np.float64]:
+def topics_of_spread_documents(X: Any, rng: RandomState, out: NDArray) -> None:
     """lambda_k = 1 + 5 x the counts of 5 similar documents, far from the other topics'.
 
     If there are too few different documents, the topics left over are drawn as
@@ -66,18 +67,14 @@ def topics_of_spread_documents(X: Any, n_topics: int, rng: RandomState) -> NDArr
     ----------
     X : CSR matrix of shape (n_samples, V)
         Word counts.
-    n_topics : int
-        K.
     rng : RandomState
-
-    Returns
-    -------
-    ndarray of shape (K, V)
+    out : ndarray of shape (K, V)
+        Overwritten.
     """
-    groups = spread_documents(X, n_topics, SEED_DOCUMENTS, rng)
-    start = np.ones((n_topics, X.shape[1]))
-    start[len(groups) :] = random_topics(n_topics - len(groups), X.shape[1], rng)
-    return _with_counts(X, groups, start)
+    groups = spread_documents(X, len(out), SEED_DOCUMENTS, rng)
+    out[: len(groups)] = 1.0
+    random_topics(rng, out[len(groups) :])
+    _add_counts(X, groups, np.broadcast_to(1.0, out.shape), out)
 
 
 def spread_documents(X: Any, n_topics: int, n_each: int, rng: RandomState) -> NDArray[np.int64]:
@@ -129,14 +126,16 @@ def spread_documents(X: Any, n_topics: int, n_each: int, rng: RandomState) -> ND
     return np.array(groups, dtype=np.int64).reshape(len(groups), n_each)
 
 
-def _with_counts(X: Any, groups: NDArray[np.int64], start: NDArray) -> NDArray[np.float64]:
-    """`start` with the counts of one group of documents added to each of its first rows."""
-    topics = start.copy()
+def _add_counts(X: Any, groups: NDArray[np.int64], start: NDArray, out: NDArray) -> None:
+    """Write `start` plus the counts of one group of documents to each of the first rows of `out`.
+
+    Only where there are counts.
+    """
     ends = np.arange(len(groups) + 1) * groups.shape[1]
     weights = np.full(groups.size, SEED_WEIGHT)
     chosen = sparse.csr_matrix((weights, groups.ravel(), ends), (len(groups), X.shape[0]))
-    topics[: len(groups)] += (chosen @ X).toarray()
-    return topics
+    counts = (chosen @ X).tocoo()
+    out[counts.row, counts.col] = start[counts.row, counts.col] + counts.data
 
 
 def _unit_vectors(X: Any) -> sparse.csr_matrix:

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from annealvi._kernels import bounds, special
 from annealvi._kernels import lda as kernels
+from annealvi._kernels import special
 from annealvi._kernels.layout import aligned_empty, padded_length
 from annealvi._validation import check_written
 from annealvi.files import Node
 from annealvi.model import UNTEMPERED, Tempering
-from annealvi.models.lda.block import (
-    Rows,
-    Statistics,
-    TopicEstimate,
-    TopicWeights,
-    log_of,
-)
+from annealvi.models.dirichlet import negative_kl_of_columns
 from annealvi.models.lda.checked_rows import checked_sums, read_rows
+from annealvi.models.lda.statistics import Statistics
+from annealvi.models.lda.weights import Rows, TopicEstimate, TopicWeights, log_of
 
 #: A step updates all rows if at least this share of the vocabulary occurs in the minibatch,
 #: because the next minibatch would need nearly all of them.
@@ -219,10 +217,22 @@ class Topics:
         ----------
         components : array-like of shape (K, V)
         """
+        with self.replaced_by() as own:
+            own[:] = components
+
+    @contextmanager
+    def replaced_by(self) -> Iterator[NDArray]:
+        """Set lambda by writing to all of an array of shape (K, V).
+
+        Yields
+        ------
+        ndarray of shape (K, V)
+            A view of lambda.
+        """
         if not self._lam.flags.writeable:  # loaded from a memory map
             self._lam, self._shown = aligned_empty(self._lam.shape, self.dtype), None
-        self._lam[:, : self.n_topics] = np.asarray(components).T
         self._lam[:, self.n_topics :] = 0
+        yield self._lam[:, : self.n_topics].T
         self._all_current()
         self._note_rows()
         self._was_replaced()
@@ -292,26 +302,13 @@ class Topics:
         if self.estimate == "map":
             return self._density(tempering)
         self.notice_writes()
-        K, V = self.n_topics, self.n_features
         b = float(np.mean(tempering.inverse)) if tempering.form == "posterior" else 1.0
         # (1, 1), (V, 1) or (V, K): terms that are equal for all words or topics are summed once
         rows = self.eta.reshape(-1, 1) if self.eta.ndim < 2 else self.eta.T
-        eta = np.ascontiguousarray(rows * b)
-        of_words, of_topics = V // eta.shape[0], K // eta.shape[1]
-        sums, total = self.sums, np.empty(K)
-        bounds.column_terms(
-            self.lam,
-            eta,
-            special.digamma(sums),
-            self.n_threads,
-            np.empty((self.n_threads, K)),
-            np.empty((bounds.n_vocabulary_blocks(V), K)),
-            total,
+        sums = self.sums
+        return negative_kl_of_columns(
+            np.ascontiguousarray(rows * b), self.lam, sums, self.n_threads
         )
-        of_prior = special.lgamma(of_words * eta.sum(axis=0)) - of_words * np.sum(
-            special.lgamma(eta), axis=0
-        )
-        return float(np.sum(total - special.lgamma(sums)) + of_topics * np.sum(of_prior))
 
     def _density(self, tempering: Tempering) -> float:
         """sum_k log Dir(E beta_k; eta_k + 1) - log Dir(E beta_k; 1)."""
@@ -360,7 +357,7 @@ class Topics:
         if tempering.form == "posterior":
             eta = self.eta_rows(self.dtype, tempering)
         self.version += 1
-        words = np.flatnonzero(statistics.seen)
+        words = statistics.words()
         amount = rho * scale
         lazily = len(words) < DENSE_SHARE * self.n_features and rho < 1
         if lazily and eta is self._eta_kept and floor == 0:
@@ -423,7 +420,7 @@ class Topics:
         ndarray of shape (K,)
             Sums over these words of their statistics or, with `whole`, of their rows.
         """
-        none = np.zeros(0 if statistics else len(lam), dtype=np.uint8)
+        none = np.full(0 if statistics else len(lam), -1, dtype=np.int32)
         sums = np.empty(self.n_topics)
         kernels.step_topics(
             words,
@@ -432,7 +429,7 @@ class Topics:
             decay,
             now,
             statistics.values if statistics else lam,
-            statistics.seen if statistics else none,
+            statistics.row_of if statistics else none,
             amount,
             floor,
             whole,

@@ -57,8 +57,7 @@ def make(n_topics=5, dtype=np.float64, *, alpha=0.1, n_iterations=200, n_threads
 
 
 def dense(local, n_topics):
-    statistics = local.statistics
-    return np.where(statistics.seen[:, None], statistics.values, 0)[:, :n_topics]
+    return local.statistics.dense(n_topics)
 
 
 def lengths(X):

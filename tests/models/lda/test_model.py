@@ -117,7 +117,7 @@ def test_batch_under_the_posterior_form_divides_by_T(counts):
     model = LDA(3, 41, alpha=0.1, eta=0.3)
     model.initialize(np.random.RandomState(0))
     local = model.local_step(Batch(counts, slice(0, 60)), Tempering(0.5, "posterior"))
-    raw = np.where(local.statistics.seen[:, None], local.statistics.values, 0)[:, :3] / 0.5
+    raw = local.statistics.dense(3) / 0.5
     model.global_step(local.statistics, 1.0, 1.0, Tempering(0.5, "posterior"))
     assert_allclose(model.topics.components.T, (0.3 + raw) / 2, rtol=1e-12)
 

@@ -14,7 +14,7 @@ from scipy.stats import dirichlet
 
 from annealvi.model import Batch, Tempering
 from annealvi.models.lda import LDA, LocalOptions
-from annealvi.models.lda.block import Statistics
+from annealvi.models.lda.statistics import Statistics
 from tests.models.lda.problems import bounds_of_steps
 
 FORMS = ("likelihood", "posterior")
@@ -135,7 +135,7 @@ def test_the_step_of_the_topics_goes_to_the_best_point(seed, T, form, eta):
     model.start_documents(6)
     tempering = Tempering(1 / T, form)
     local = model.local_step(Batch(X, slice(0, 6)), tempering)
-    statistics = np.where(local.statistics.seen, local.statistics.values[:, :3].T, 0.0).copy()
+    statistics = local.statistics.dense(3).T
     model.global_step(local.statistics, 1.0, 1.0, tempering)
     weights = priors(0.2, eta, T, form)[1] + statistics
 
@@ -211,7 +211,7 @@ def test_the_local_step_word_by_word(counts, n_topics, b, dtype, instruction_set
         energies.append(np.sum(row * phi * scores))
     rtol = 1e-9 if dtype is np.float64 else 1e-3
     assert_allclose(model.documents.infer(X, Tempering(b)), gammas, rtol=rtol)
-    found = np.where(local.statistics.seen, local.statistics.values[:, :n_topics].T, 0)
+    found = local.statistics.dense(n_topics).T
     assert_allclose(found, statistics, rtol=rtol, atol=rtol / 100)
     assert_allclose(local.energy, energies, rtol=rtol, atol=rtol)
 
@@ -257,7 +257,7 @@ def test_changing_the_estimate_of_a_model():
 
     def everything():
         local = model.local_step(batch, Tempering(0.5), moments=True)
-        statistics = np.where(local.statistics.seen, local.statistics.values[:, :4].T, 0)
+        statistics = local.statistics.dense(4).T
         log_c = model.documents.posterior_log_partition(np.array([0.5]), X)
         return [statistics, local.energy, model.documents.infer(X), model.elbo(X), log_c]
 
@@ -288,10 +288,8 @@ def test_rows_that_make_up_for_steps_and_rows_that_moved_are_one():
     for _ in range(30):
         words = np.sort(rng.choice(V, 5, replace=False))
         for model in (lazy, eager):
-            statistics = Statistics.empty(V, model.topics.width, model.dtype)
-            statistics.values[words, :5] = words[:, None] + np.arange(5.0)
-            statistics.values[words, 5:] = 0
-            statistics.seen[words] = 1
+            statistics = Statistics(V, model.topics.width, model.dtype)
+            statistics.put(words, words[:, None] + np.arange(5.0))
             model.global_step(statistics, 0.2, 3.0, Tempering())
         eager.topics.catch_up()
     X = documents(8, V)

@@ -10,7 +10,7 @@ from scipy.special import polygamma, psi
 from annealvi._kernels import lda as kernels
 from annealvi.model import UNTEMPERED, Tempering
 from annealvi.models.lda import LDA
-from annealvi.models.lda.block import Statistics
+from annealvi.models.lda.statistics import Statistics
 from tests.models.lda.streams import K, V, stream
 
 PRIORS = {
@@ -30,13 +30,12 @@ def make(dtype=np.float64, eta=0.3, seed=0):
 
 def statistics_of(words, rng, model):
     """Random statistics of some words, as the model takes them and as a (K, V) array."""
-    statistics = Statistics.empty(V, model.topics.width, model.dtype)
-    statistics.values[:] = np.nan  # rows not seen hold whatever was there
-    statistics.values[words] = 0
-    statistics.values[words, :K] = rng.gamma(0.5, 3.0, (len(words), K))
-    statistics.seen[words] = 1
-    S = np.where(statistics.seen, statistics.values[:, :K].T, 0.0)
-    return statistics, S.astype(np.float64)
+    statistics = Statistics(V, model.topics.width, model.dtype)
+    statistics.values[:] = np.nan  # rows not in use hold whatever was there
+    rows = rng.gamma(0.5, 3.0, (len(words), K))
+    for some in rng.permutation(2):  # words have rows in any order
+        statistics.put(words[some::2], rows[some::2])
+    return statistics, statistics.dense(K).T.astype(np.float64)
 
 
 def some_words(n, rng):

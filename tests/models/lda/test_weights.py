@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import psi
 
 from annealvi._kernels.layout import aligned_empty, padded_length
-from annealvi.models.lda.block import Rows, TopicWeights, log_of
+from annealvi.models.lda.weights import Rows, TopicWeights, log_of
 
 V = 37
 #: Of exponents, which the error of a logarithm is relative to.
@@ -127,11 +127,10 @@ def test_only_the_words_wanted(dtype, instruction_set):
     rows = rows_of(LAMBDA["near"](np.random.RandomState(3), (V, 6)), dtype)
     words = np.array([0, 5, 36])
     weights = refresh(rows, 6, "map", 0.7, words=words)
-    assert_array_equal(np.flatnonzero(weights.fresh), words)
-    others = np.setdiff1d(np.arange(V), words)
-    assert np.all(np.isnan(weights.values[others]))
+    assert_array_equal(np.flatnonzero(weights.place >= 0), words)
+    assert np.all(np.isnan(weights.values[3:]))
     whole = refresh(rows, 6, "map", 0.7, n_threads=3)
-    assert_array_equal(weights.values[words], whole.values[words])
+    assert_array_equal(weights.values[weights.place[words]], whole.values[words])
 
 
 @pytest.mark.parametrize("eta", [1e-4, 1e-25])
@@ -152,3 +151,29 @@ def test_the_logarithms_of_the_estimates():
     x = np.array([1e-3, 0.5, 1.0, 20.0, 1e7])
     assert_allclose(log_of("map")(x), np.log(x), rtol=1e-13, atol=1e-15)
     assert_allclose(log_of("variational")(x), psi(x), rtol=1e-13)
+
+
+@pytest.mark.parametrize("logs", [False, True])
+def test_words_keep_their_rows_until_there_are_too_many(logs, monkeypatch):
+    rows = rows_of(LAMBDA["near"](np.random.RandomState(4), (V, 6)), np.float64)
+    whole = refresh(rows, 6, "map", 0.7, logs=logs)
+    most = 12
+    monkeypatch.setattr("annealvi.models.lda.weights.KEPT_BYTES", most * whole.values[:1].nbytes)
+    bounded = TopicWeights(V, rows.values.shape[1], np.float64, bounded=True)
+    unbounded = TopicWeights(V, rows.values.shape[1], np.float64)
+    rng, dropped = np.random.RandomState(5), 0
+    for size in (5, 5, 5, 3, 20, 2, 1):
+        words = np.sort(rng.choice(V, size, replace=False))
+        for weights in (bounded, unbounded):
+            before = np.flatnonzero(weights.place >= 0)
+            both = np.union1d(before, words)
+            weights.refresh(words, rows, sums_of(rows, 6), "map", 0.7, False, 1, want_logs=logs)
+            own = weights.place[words]
+            assert_array_equal(weights.values[own], whole.values[words])
+            assert_array_equal(weights.log_scale[own], whole.log_scale[words])
+            if logs:
+                assert_array_equal(weights.logs[own], whole.logs[words])
+            full = weights is bounded and len(both) > most
+            assert_array_equal(np.flatnonzero(weights.place >= 0), words if full else both)
+            dropped += full
+    assert dropped > 1

@@ -1,0 +1,160 @@
+"""exp(b log beta) of the words that documents need, computed from lambda."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from annealvi._kernels import lda as kernels
+from annealvi._kernels import special
+from annealvi._kernels.layout import aligned_empty
+
+#: Weights of words are kept from block to block up to so many bytes, or up to those of this share
+#: of the vocabulary if that is more.
+KEPT_BYTES, KEPT_SHARE = 1 << 25, 0.25
+
+TopicEstimate = Literal["map", "variational"]
+
+
+def log_of(estimate: TopicEstimate) -> Callable[..., NDArray]:
+    """Return the function f in log beta_v = f(lambda_v) - f(sum_v lambda_v).
+
+    log gives log E[beta]; digamma gives E[log beta].
+
+    Parameters
+    ----------
+    estimate : {"map", "variational"}
+    """
+    return special.log if estimate == "map" else special.digamma
+
+
+class Rows(NamedTuple):
+    """lambda as it is stored: the updates of some rows may be pending.
+
+    Row v of the present lambda is eta_v + now / decay_v (values_v - eta_v).
+
+    Attributes
+    ----------
+    values : ndarray of shape (V, K padded)
+    eta : ndarray of shape (V, K)
+    decay : ndarray of shape (V,)
+        Value of `now` when the row was last updated.
+    now : float
+        The product of 1 - rho over all steps.
+    """
+
+    values: NDArray
+    eta: NDArray
+    decay: NDArray[np.float64]
+    now: float
+
+
+class TopicWeights:
+    """exp(b E log beta), word-major; a row is computed when a document first needs it.
+
+    Words have rows in the order in which they were first needed.  So only as much of the arrays
+    is ever written to, and takes memory, as there are words in a minibatch.
+
+    Under the ``"map"`` estimate of topics log E beta replaces E log beta everywhere.
+
+    Unless `exact`, row v is divided by exp(b log_scale_v), which is about its largest element,
+    so that its elements do not overflow and do not all underflow.
+
+    Parameters
+    ----------
+    n_features, width : int
+        V, and K with its padding.
+    dtype : dtype
+    bounded : bool
+        Whether all rows may be dropped when they have become many.
+
+    Attributes
+    ----------
+    place : ndarray of shape (V,)
+        The row of each word, or -1.
+    values, logs : ndarray of shape (V, K padded)
+        `logs` is E log beta - log_scale, and is there once it is needed.
+    log_scale : ndarray of shape (V,)
+        One number for each row.
+    """
+
+    def __init__(
+        self, n_features: int, width: int, dtype: DTypeLike, bounded: bool = False
+    ) -> None:
+        self.values = aligned_empty((n_features, width), dtype)
+        self.logs = np.empty((0, 0), dtype=dtype)
+        self.log_scale = np.empty(n_features, dtype=dtype)
+        self.place = np.full(n_features, -1, dtype=np.int32)
+        self._n_rows = np.zeros(1, dtype=np.int64)  # an array, so that the kernel counts
+        self._most = n_features
+        if bounded:
+            least = KEPT_BYTES // self.values[:1].nbytes
+            self._most = min(n_features, max(least, int(KEPT_SHARE * n_features)))
+        self._made_for: tuple[float, bool] | None = None
+        self._version = -1
+
+    def outdate(self) -> None:
+        """Drop all rows, because lambda has changed."""
+        self._n_rows[0] = 0
+        self.place[:] = -1
+
+    def match(self, version: int) -> None:
+        """Outdate the rows unless they were computed from this version of the topics.
+
+        Parameters
+        ----------
+        version : int
+        """
+        if version != self._version:
+            self._version = version
+            self.outdate()
+
+    def refresh(
+        self,
+        words: NDArray[np.int64],
+        topics: Rows,
+        topic_sums: NDArray[np.float64],
+        estimate: TopicEstimate,
+        b: float,
+        exact: bool,
+        n_threads: int,
+        want_logs: bool = False,
+    ) -> None:
+        """Bring the rows of some words up to date."""
+        if want_logs and not self.logs.size:
+            self.logs = aligned_empty(self.values.shape, self.values.dtype)
+            self.outdate()
+        if self._made_for != (b, exact):
+            self._made_for = (b, exact)
+            self.outdate()
+        if self._most < len(self.place):
+            n_new = int(np.count_nonzero(self.place[words] < 0))
+            if self._n_rows[0] + n_new > self._most:
+                self.outdate()
+        width, dtype = self.values.shape[1], self.values.dtype
+        log_sums = np.zeros(width, dtype=dtype)
+        log_sums[: len(topic_sums)] = log_of(estimate)(topic_sums)
+        kernels.refresh_weights(
+            words,
+            len(words),
+            topics.values,
+            topics.eta,
+            topics.decay,
+            topics.now,
+            log_sums,
+            len(topic_sums),
+            estimate == "map",
+            b,
+            not exact,
+            n_threads,
+            np.empty((n_threads, 2 * width), dtype=dtype),
+            np.empty(len(words), dtype=np.int64),
+            self.place,
+            self._n_rows,
+            self.values,
+            self.log_scale,
+            self.logs,
+        )
