@@ -104,35 +104,3 @@ def negative_kl(
     scratch = np.empty((n_threads, 2, len(prior)))
     bounds.row_terms(gamma, prior, special.digamma(sums), n_threads, scratch, out)
     return out + (gammaln(prior.sum()) - gammaln(prior).sum() - special.lgamma(sums))
-
-
-def negative_kl_of_columns(
-    prior: NDArray[np.float64], lam: NDArray, sums: NDArray[np.float64], n_threads: int
-) -> float:
-    """-KL(Dir(lam) || Dir(prior)) of the columns of a matrix, summed.
-
-    Parameters
-    ----------
-    prior : ndarray of shape (V, K), (V, 1) or (1, 1)
-        Positive; an axis of length 1 is broadcast.
-    lam : ndarray of shape (V, K or more)
-    sums : ndarray of shape (K,)
-        The sums of its columns.
-    n_threads : int
-    """
-    n_rows, n_columns = len(lam), len(sums)
-    of_rows, of_columns = n_rows // prior.shape[0], n_columns // prior.shape[1]
-    total = np.empty(n_columns)
-    bounds.column_terms(
-        lam,
-        prior,
-        special.digamma(sums),
-        n_threads,
-        np.empty((n_threads, n_columns)),
-        np.empty((bounds.n_vocabulary_blocks(n_rows), n_columns)),
-        total,
-    )
-    of_prior = special.lgamma(of_rows * prior.sum(axis=0)) - of_rows * np.sum(
-        special.lgamma(prior), axis=0
-    )
-    return float(np.sum(total - special.lgamma(sums)) + of_columns * np.sum(of_prior))

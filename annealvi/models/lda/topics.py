@@ -11,21 +11,18 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from annealvi._kernels import lda as kernels
-from annealvi._kernels import special
 from annealvi._kernels.layout import aligned_empty, padded_length
 from annealvi._validation import check_written
 from annealvi.files import Node
 from annealvi.model import UNTEMPERED, Tempering
-from annealvi.models.dirichlet import negative_kl_of_columns
 from annealvi.models.lda.checked_rows import checked_sums, read_rows
 from annealvi.models.lda.statistics import Statistics
+from annealvi.models.lda.topic_bound import log_density_of_mean, negative_kl_of_topics
 from annealvi.models.lda.weights import Rows, TopicEstimate, TopicWeights, log_of
 
 #: A step updates all rows if at least this share of the vocabulary occurs in the minibatch,
 #: because the next minibatch would need nearly all of them.
 DENSE_SHARE = 0.7
-#: Number of words whose logarithms are computed at a time.
-TOPIC_ROWS = 512
 #: Pending steps are applied when the product of 1 - rho falls below this.
 FORGOTTEN = 1e-200
 
@@ -299,31 +296,15 @@ class Topics:
         The prior Dir(eta + 1) of the point is then compared with the uniform prior:
         log Dir(E beta; eta + 1) - log Dir(E beta; 1).
         """
-        if self.estimate == "map":
-            return self._density(tempering)
         self.notice_writes()
         b = float(np.mean(tempering.inverse)) if tempering.form == "posterior" else 1.0
-        # (1, 1), (V, 1) or (V, K): terms that are equal for all words or topics are summed once
-        rows = self.eta.reshape(-1, 1) if self.eta.ndim < 2 else self.eta.T
-        sums = self.sums
-        return negative_kl_of_columns(
-            np.ascontiguousarray(rows * b), self.lam, sums, self.n_threads
-        )
-
-    def _density(self, tempering: Tempering) -> float:
-        """sum_k log Dir(E beta_k; eta_k + 1) - log Dir(E beta_k; 1)."""
-        self.notice_writes()
-        K, V = self.n_topics, self.n_features
+        if self.estimate == "variational":
+            return negative_kl_of_topics(
+                self.lam, self.eta * b, self.sums, self.n_topics, self.n_threads
+            )
+        lam, K = self.lam, self.n_topics
         eta = self.eta_rows(np.float64, tempering)
-        lam, total = self.lam, np.zeros(K)
-        for start in range(0, V, TOPIC_ROWS):  # in this order for any number of threads
-            some = slice(start, start + TOPIC_ROWS)
-            total += np.einsum("vk,vk->k", eta[some], self.logs(lam[some, :K]))
-        copies = V if self.eta.ndim == 0 else 1
-        eta = eta[: V // copies]
-        of_prior = special.lgamma(copies * eta.sum(axis=0) + V) - special.lgamma([float(V)])
-        of_prior -= copies * np.sum(special.lgamma(eta + 1.0), axis=0)
-        return float(np.sum(total + of_prior))
+        return log_density_of_mean(lambda some: self.logs(lam[some, :K]), eta, self.eta.ndim == 0)
 
     # --------------------------------------------------------------------- steps
 
