@@ -123,7 +123,8 @@ def reports(folder: Path) -> Iterator[str]:
     for path in sorted(folder.glob("report*")):
         text = path.read_text(errors="replace")
         if "LeakSanitizer" not in text:
-            yield text
+            if "ERROR: " in text or "runtime error" in text:  # a refused allocation is a warning
+                yield text
             continue
         blocks = re.split(r"\n(?=(?:Direct|Indirect) leak of )", text)
         # frame 0 is malloc, frame 1 has called it
@@ -171,7 +172,8 @@ def run(step: Step, instruction_set: str, cwd: Path) -> bool:
         busy = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         found = list(reports(Path(folder)))
     print(
-        f"{instruction_set:9s} {step.name:11s} {seconds:5.0f} s, CPU {busy:5.0f} s, {len(found)} reports  "
+        f"{instruction_set:9s} {step.name:11s} {seconds:5.0f} s, CPU {busy:5.0f} s, "
+        f"{len(found)} reports; "
         f"{done.stdout.strip().splitlines()[-1] if done.stdout.strip() else ''}",
         flush=True,
     )
