@@ -22,7 +22,7 @@ PATIENCE = 10
 #: and the block that gives it back.
 Lock = Any
 
-#: Weak references whose callbacks run no Python code: an interrupt there would be lost.
+#: As in :class:`Sharing`, no Python code runs when a lock is gone.
 _brief: set[weakref.ref] = set()
 _writers: dict[int, tuple[weakref.ref, Lock]] = {}
 
@@ -113,3 +113,40 @@ def shallow(original: T) -> T:
     copied = object.__new__(type(original))
     vars(copied).update(vars(original))
     return copied
+
+
+class Sharing:
+    """Those who share arrays; who is gone has left.
+
+    Parameters
+    ----------
+    first : object
+    """
+
+    def __init__(self, first: Any) -> None:
+        self._members: set[weakref.ref] = set()
+        self.join(first)
+
+    def join(self, member: Any) -> None:
+        """Add one more.
+
+        Parameters
+        ----------
+        member : object
+        """
+        # no Python code when it is gone, where an interrupt would be lost
+        self._members.add(weakref.ref(member, self._members.discard))
+
+    def leave(self, member: Any) -> None:
+        """Take one out.
+
+        Parameters
+        ----------
+        member : object
+        """
+        self._members.discard(weakref.ref(member))
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is only one."""
+        return len(self._members) < 2

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import validate_parameter_constraints
 
 from annealvi._threads import shallow, writing
 from annealvi._validation import check_flag, n_threads, unchanged_on_error
@@ -432,13 +431,11 @@ class TemperedLDA(FittedLDA):
         Raises
         ------
         ValueError
-            If X or a parameter is out of range.  The estimator is then unchanged.  So it is
-            after any other error in the first step of the portion.
+            If X or a parameter is out of range.  The estimator is then unchanged.
         """
         with writing(self):
             first, owner = not self.__sklearn_is_fitted__(), type(self).__name__
-            if not first:  # scikit-learn checks parameters only at the first call
-                validate_parameter_constraints(self._parameter_constraints, vars(self), owner)
+            self._check_parameters()
             settings, callbacks = self._resolved(), self._callbacks()
             threads = n_threads(self.n_jobs)
             with unchanged_on_error(self) as commit:
@@ -446,7 +443,7 @@ class TemperedLDA(FittedLDA):
                     columns = shallow(self)  # which other threads do not see
                     X = check_words(columns, X, "partial_fit", reset=True)
                     rng = check_random_state(self.random_state)
-                    K = int(self.n_components)  # it may be a small integer of NumPy's, or a bool
+                    K = int(self.n_components)
                     state = LDAState.begin(owner, X, K, settings, rng, threads)
                 else:
                     state = self._state

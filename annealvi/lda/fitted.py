@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
-from contextlib import ExitStack
 from functools import partial
 from numbers import Integral, Real
 from typing import Any
@@ -15,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
 from annealvi._threads import shallow, writing
@@ -30,7 +29,6 @@ from annealvi._validation import (
     unchanged_on_error,
 )
 from annealvi.files import Node
-from annealvi.inference import during_fit
 from annealvi.inference.checkpoints import Fingerprint
 from annealvi.inference.fitted import Fitted, same_features
 from annealvi.lda.defaults import Settings, resolve
@@ -41,7 +39,6 @@ from annealvi.lda.state import LDAState
 from annealvi.lda.words import check_words
 from annealvi.metrics.top_words import top_words
 from annealvi.model import Tempering
-from annealvi.models.lda.topics_bound import exp_e_log
 
 
 class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -280,7 +277,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     @property
     def exp_dirichlet_component_(self) -> NDArray:
-        return exp_e_log(self._fitted().model.topics.copy())
+        return self._fitted().model.topics.exp_e_log()
 
     @exp_dirichlet_component_.setter
     def exp_dirichlet_component_(self, value: ArrayLike) -> None:
@@ -320,7 +317,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def random_state_(self, value: RandomState) -> None:
         with writing(self):
             state = self._fitted()
-            state.model.rng = None if value is None else check_random_state(value)
+            state.model.rng = check_random_state(value)
 
     @property
     def n_batch_iter_(self) -> int:
@@ -424,29 +421,29 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         X = check_words(self, X, method, dtype=state.model.dtype)
         return same_features(self, X, state.model.n_features)
 
-    def _fit(
-        self, X: Any, keep_gamma: bool = False, resume: str | os.PathLike | None = None
-    ) -> NDArray | None:
+    def _fit(self, X: Any, keep_gamma: bool = False, resume: Any = None) -> NDArray | None:
         """Fit from every start and take the best; return gamma if it is to be kept."""
-        with writing(self), ExitStack() as stack:
-            stack.callback(self.__dict__.pop, "_progress", None)
-            callbacks = self._callbacks()
-            with during_fit(callbacks), unchanged_on_error(self) as commit:
-                columns = shallow(self)  # which other threads do not see
-                X = check_words(columns, X, "fit", reset=True)
-                best = fit_best(
-                    Fingerprint(self, X),
-                    vars(self),
-                    X,
-                    keep_gamma=keep_gamma,
-                    n_threads=n_threads(self.n_jobs),
-                    callback=callbacks,
-                    resume=resume,
-                    follow=partial(setattr, self, "_progress"),
-                    adopt=lambda state: self._show(columns, _state=state),
-                    commit=commit,
-                )
+        with writing(self), self._fit_under_way() as callbacks, unchanged_on_error(self) as commit:
+            columns = shallow(self)  # which other threads do not see
+            X = check_words(columns, X, "fit", reset=True)
+            best = fit_best(
+                Fingerprint(self, X),
+                vars(self),
+                X,
+                keep_gamma=keep_gamma,
+                n_threads=n_threads(self.n_jobs),
+                callback=callbacks,
+                resume=resume,
+                follow=partial(setattr, self, "_progress"),
+                adopt=lambda state: self._show(columns, _state=state),
+                commit=commit,
+            )
         return best.evaluation.gamma
+
+    def _check_parameters(self) -> None:
+        """Check parameters; for `partial_fit` scikit-learn does so only at the first call."""
+        constraints: dict[str, Any] = self._parameter_constraints
+        validate_parameter_constraints(constraints, vars(self), type(self).__name__)
 
     def _resolved(self, n_topics: int | None = None) -> Settings:
         """The settings for a stream of documents, by default of `n_components` topics."""
@@ -474,6 +471,8 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         )
 
     def _perplexity(self, state: LDAState, X: Any, given: Any, sub_sampling: bool) -> float:
+        if sub_sampling:
+            self._check_parameters()  # total_samples may have been set since the fit
         population = float(self.total_samples) if sub_sampling else None
         if not check_counts(X, 1.0 if population is None else population, "total_samples"):
             raise ValueError(

@@ -28,7 +28,6 @@ from annealvi.lda.results import Results
 from annealvi.model import UNTEMPERED, Tempering
 from annealvi.models.lda import LDA
 from annealvi.models.lda.learned_priors import LearnedPriors
-from annealvi.models.lda.topics_bound import topics_bound
 from annealvi.temperature import Fixed, Temperature
 
 Prior = float | NDArray[np.float64]
@@ -438,7 +437,7 @@ class LDAState:
         elbo = self.document_elbo(X, tempering, given=given, out=out, n_threads=n_threads)
         if population is not None:
             elbo *= population / X.shape[0]
-        return elbo + topics_bound(self.model.topics)
+        return elbo + self.model.topics.bound()
 
     def perplexity(
         self,

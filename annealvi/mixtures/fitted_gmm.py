@@ -15,7 +15,7 @@ from annealvi._sparse import check_matrix
 from annealvi._validation import check_squares
 from annealvi.files import Node
 from annealvi.inference.fitted import same_features
-from annealvi.mixtures.base import FittedMixture, sampler
+from annealvi.mixtures.base import FittedMixture, check_reached, sampler
 from annealvi.mixtures.state import MixtureState, ModelFiles
 from annealvi.models.gmm import GMM, model_tree, restored_model
 
@@ -132,7 +132,9 @@ class FittedGMM(FittedMixture, DensityMixin, BaseEstimator):
     def _log_joint(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
         model: GMM = self._fitted().model
-        return model.log_joint(same_features(self, self._check_X(X, self), model.n_features))
+        X = same_features(self, self._check_X(X, self), model.n_features)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return check_reached(model.log_joint(X), X)
 
     def _adopt(self, columns: Any, state: MixtureState) -> None:
         """Set the fitted attributes to those of a state of the fit."""

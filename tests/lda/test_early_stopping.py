@@ -20,7 +20,6 @@ from annealvi.lda.defaults import passes
 from annealvi.lda.early_stopping import LEAST_GAIN, hold_out
 from annealvi.metrics import document_completion
 from annealvi.metrics import held_out as completion
-from annealvi.models.lda.topics_bound import topics_bound
 
 WARNS = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -227,7 +226,7 @@ def test_where_tokens_cannot_be_split_the_bound_is_the_score(X, kind, monkeypatc
     lda = make(max_iter=4).fit(X)
     _, held_out = parts(lda, X)
     assert held_out.halves is None
-    bound = lda.score(held_out.X) - topics_bound(lda._state.model.topics)
+    bound = lda.score(held_out.X) - lda._state.model.topics.bound()
     assert lda.validation_score_ == pytest.approx(bound / held_out.X.sum(), rel=1e-10)
     assert completion.MOST_TOKENS >= 1e9  # users may split more by themselves
 

@@ -12,7 +12,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from annealvi import TemperedLDA
 from annealvi.model import Tempering
 from annealvi.models.lda import LDA
-from annealvi.models.lda.topics_bound import topics_bound
 from annealvi.temperature import Fixed
 from tests.models.lda.streams import K, V, stream
 
@@ -238,5 +237,5 @@ def test_a_bound_at_a_temperature_for_each_document():
     )
     expected = [model.elbo(X[d], gamma[d : d + 1], Tempering(b)) for d, b in enumerate(inverse)]
     bound = model.documents.inferred_bound(X, each, each)
-    assert_allclose(bound + topics_bound(model.topics), expected, rtol=1e-9)
-    assert model.elbo(X, None, each) == pytest.approx(bound.sum() + topics_bound(model.topics))
+    assert_allclose(bound + model.topics.bound(), expected, rtol=1e-9)
+    assert model.elbo(X, None, each) == pytest.approx(bound.sum() + model.topics.bound())

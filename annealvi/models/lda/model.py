@@ -54,7 +54,6 @@ from annealvi.models.lda.learned_priors import LearnedPriors, mean_of_logs
 from annealvi.models.lda.log_partition import DocumentPartition
 from annealvi.models.lda.statistics import Statistics
 from annealvi.models.lda.topics import Topics
-from annealvi.models.lda.topics_bound import topics_bound
 from annealvi.models.lda.weights import TopicEstimate
 from annealvi.models.lda_prior import LDAPrior
 
@@ -467,7 +466,7 @@ class LDA:
             documents = self.documents.inferred_bound(X, tempering, tempering)
         else:
             documents = self.documents.bound(X, gamma, tempering)
-        return float(np.sum(documents)) + topics_bound(self.topics, tempering)
+        return float(np.sum(documents)) + self.topics.bound(tempering)
 
     # --------------------------------------------------------------------- details
 

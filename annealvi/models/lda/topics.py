@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Self
@@ -12,13 +11,14 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from annealvi._kernels import lda as kernels
 from annealvi._kernels.layout import aligned_empty, padded_length
-from annealvi._threads import brief_lock, shallow
+from annealvi._threads import Sharing, brief_lock, shallow
 from annealvi._validation import check_written
 from annealvi.files import Node
 from annealvi.model import UNTEMPERED, Tempering
-from annealvi.models.lda.checked_rows import checked_totals
+from annealvi.models.lda.checked_rows import checked_sums, read_rows
 from annealvi.models.lda.statistics import Statistics
-from annealvi.models.lda.weights import Rows, TopicEstimate, TopicWeights, log_of
+from annealvi.models.lda.topic_bound import log_density_of_mean, negative_kl_of_topics
+from annealvi.models.lda.weights import Rows, TopicEstimate, TopicWeights, exp_e_log, log_of
 
 #: A step updates all rows if at least this share of the vocabulary occurs in the minibatch,
 #: because the next minibatch would need nearly all of them.
@@ -34,9 +34,8 @@ class Topics:
     merely move towards the prior.  They are updated later, when they are needed (see
     :meth:`step`).
 
-    One thread at a time makes steps.  Others read a :meth:`copy`, which shares the arrays.  A
-    change of the topics leaves these arrays to the copies, if there are any, and goes on in
-    new ones.  So nobody waits for a reader, and a reader never sees half a step.
+    One thread at a time makes steps.  Others read a :meth:`copy`, which shares the arrays; a
+    change leaves these to the copies, if there are any, and goes on in new ones.
 
     Parameters
     ----------
@@ -75,7 +74,8 @@ class Topics:
         n_threads: int = 1,
         estimate: TopicEstimate = "variational",
     ) -> None:
-        self._start_alone()
+        self.lock = brief_lock()
+        self._sharing = Sharing(self)
         self.n_topics = n_topics
         self.n_features = n_features
         self.eta = np.array(eta, dtype=np.float64)
@@ -94,17 +94,6 @@ class Topics:
         #: The array last returned to the user, and its checksums, to detect writes.
         self._shown: NDArray | None = None
         self._shown_sums = np.empty(0)
-
-    def _start_alone(self) -> None:
-        """Share arrays with no other topics."""
-        self.lock = brief_lock()
-        #: All living topics that share the arrays of these, and these.
-        self._sharing: set[weakref.ref] = set()
-        self._join(self)
-
-    def _join(self, topics: Self) -> None:
-        """Note that these topics share the arrays, until they are gone."""
-        self._sharing.add(weakref.ref(topics, self._sharing.discard))
 
     def _changed(self) -> None:
         """Mark the values that follow from single rows of lambda as outdated."""
@@ -125,7 +114,7 @@ class Topics:
             copied = shallow(self)
             copied.lock = brief_lock()
             copied._shown, copied._shown_sums = None, np.empty(0)
-            self._join(copied)
+            self._sharing.join(copied)
             return copied
 
     @property
@@ -300,6 +289,12 @@ class Topics:
 
     # ------------------------------------------------------ what follows from lambda
 
+    def exp_e_log(self) -> NDArray:
+        """exp(E log beta) as a (K, V) array."""
+        topics = self.copy()
+        weights = exp_e_log(topics.rows(), topics.sums, topics.n_threads)
+        return weights[:, : self.n_topics].T
+
     def logs(self, lam: NDArray, out: NDArray | None = None) -> NDArray[np.float64]:
         """E log beta or, under the map estimate, log E beta.
 
@@ -313,6 +308,23 @@ class Topics:
         logs = log(np.asarray(lam, dtype=np.float64), out=out)
         logs[:, : self.n_topics] -= log(self.sums)
         return logs
+
+    def bound(self, tempering: Tempering = UNTEMPERED) -> float:
+        """The topics' part of the objective.
+
+        This is -KL(q(beta) || p(beta)).  In the map estimate beta is a point, so there is no KL.
+        The prior Dir(eta + 1) of the point is then compared with the uniform prior:
+        log Dir(E beta; eta + 1) - log Dir(E beta; 1).
+        """
+        self.notice_writes()
+        b = float(np.mean(tempering.inverse)) if tempering.form == "posterior" else 1.0
+        if self.estimate == "variational":
+            return negative_kl_of_topics(
+                self.lam, self.eta * b, self.sums, self.n_topics, self.n_threads
+            )
+        lam, K = self.lam, self.n_topics
+        eta = self.eta_rows(np.float64, tempering)
+        return log_density_of_mean(lambda some: self.logs(lam[some, :K]), eta, self.eta.ndim == 0)
 
     # --------------------------------------------------------------------- steps
 
@@ -378,24 +390,23 @@ class Topics:
                 )
 
     def _own_arrays(self, keep: bool = True) -> None:
-        """Copy arrays that others have: copies, the user, a read-only memory map.
+        """Before a change, copy arrays that others have: copies, the user, a read-only file.
 
-        Called before a change.  Without `keep` the copy of lambda has no values yet.
+        Without `keep` the copy of lambda has no values yet.
         """
-        shared = len(self._sharing) > 1
+        shared = not self._sharing.alone
         if shared or self._lam is self._shown or not self._lam.flags.writeable:
             self._lam = self._copied() if keep else aligned_empty(self._lam.shape, self.dtype)
         if shared or not self._steps[0].flags.writeable:
             self._steps = (self._steps[0].copy(), self._steps[1])
         if shared:
-            self._sharing.discard(weakref.ref(self))
-            self._sharing = set()
-            self._join(self)
+            self._sharing.leave(self)
+            self._sharing = Sharing(self)
 
     def _copied(self) -> NDArray:
-        lam = aligned_empty(self._lam.shape, self.dtype)
-        lam[:] = self._lam
-        return lam
+        copied = aligned_empty(self._lam.shape, self.dtype)
+        copied[:] = self._lam
+        return copied
 
     def _move_rows(
         self,
@@ -468,31 +479,20 @@ class Topics:
         ValueError
             If it is not lambda of K topics and V words, positive and finite.
         """
-        rows = node.array("rows", (self.n_features, self.width), self.dtype, finite=False)
-        now, decay = node.number("now", FORGOTTEN, 1.0), np.ones(self.n_features)
-        if now < 1:
-            decay = node.array("decay", (self.n_features,), np.float64)
-            if np.any(decay < now) or np.any(decay > 1):
-                raise node.error("decay", f"in the range [{now}, 1]", decay)
-        elif not node.is_none("decay"):
-            raise node.error("decay", "None", node.plain("decay"))
+        shape = self.n_features, self.width
+        rows, decay, now = read_rows(node, shape, self.dtype, FORGOTTEN)
         with self.lock:
             self._lam, self._steps, self._shown = rows, (decay, now), None
             self._was_replaced()
-            totals = checked_totals(self.rows(), self.n_topics, node)
-            if not node.is_none("sums"):
-                sums = node.array("sums", (self.n_topics,), np.float64, positive=True)
-                if not np.allclose(sums, totals, rtol=1e-2):
-                    raise node.error("sums", "the sums of 'rows' over words", sums)
-                self._sums = sums
+            self._sums = checked_sums(node, self.rows(), self.n_topics)
 
     def __getstate__(self) -> dict[str, Any]:
         self.notice_writes()
         return {name: value for name, value in vars(self).items() if name not in _NOT_PICKLED}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _shown=None, _eta_kept=None, weights={})
-        self._start_alone()
+        vars(self).update(state, _shown=None, _eta_kept=None, weights={}, lock=brief_lock())
+        self._sharing = Sharing(self)
 
 
 #: Attributes that a copy computes again.

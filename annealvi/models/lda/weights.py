@@ -53,6 +53,22 @@ class Rows(NamedTuple):
     now: float
 
 
+def exp_e_log(rows: Rows, sums: NDArray[np.float64], n_threads: int) -> NDArray:
+    """exp(E log beta) of all words, of shape (V, K padded).
+
+    Parameters
+    ----------
+    rows : Rows
+    sums : ndarray of shape (K,)
+        Sums of lambda over words.
+    n_threads : int
+    """
+    n_features, width = rows.values.shape
+    weights = TopicWeights(n_features, width, rows.values.dtype)
+    weights.refresh(np.arange(n_features), rows, sums, "variational", 1.0, True, n_threads)
+    return weights.values
+
+
 class TopicWeights:
     """exp(b E log beta), word-major; a row is computed when a document first needs it.
 

@@ -9,7 +9,6 @@ from scipy.special import gammaln, psi
 from annealvi.model import UNTEMPERED, Batch, LocalStep, Tempering
 from annealvi.models.lda import LDA, LocalOptions
 from annealvi.models.lda.learned_priors import COLD, LearnedPriors, symmetric_from_mean
-from annealvi.models.lda.topics_bound import topics_bound
 from tests.marks import twenty_problems
 from tests.models.lda.problems import random_corpus
 
@@ -100,7 +99,7 @@ def test_eta_is_the_maximum_of_the_topics_bound(estimate, form, spread):
 
     def bound(log_eta):
         model.set_priors(0.1, np.exp(log_eta))
-        return topics_bound(model.topics, tempering)
+        return model.topics.bound(tempering)
 
     best = minimize_scalar(
         lambda x: -bound(x), bounds=(np.log(0.1), np.log(10)), method="bounded",

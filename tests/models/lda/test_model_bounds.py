@@ -8,7 +8,6 @@ from scipy.special import gammaln, psi
 from annealvi.model import Tempering
 from annealvi.models.dirichlet import negative_kl
 from annealvi.models.lda import LDA
-from annealvi.models.lda.topics_bound import topics_bound
 
 DTYPES = (np.float32, np.float64)
 
@@ -41,4 +40,4 @@ def test_topic_bound(shape, dtype, form):
     b = 0.7 if form == "posterior" else 1.0
     prior = np.broadcast_to(b * eta, (6, 90))
     expected = kl_by_scipy(model.topics.components.astype(np.float64), prior).sum()
-    assert_allclose(topics_bound(model.topics, Tempering(0.7, form)), expected, rtol=1e-12)
+    assert_allclose(model.topics.bound(Tempering(0.7, form)), expected, rtol=1e-12)

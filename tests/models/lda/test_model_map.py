@@ -15,7 +15,6 @@ from scipy.stats import dirichlet
 from annealvi.model import Batch, Tempering
 from annealvi.models.lda import LDA, LocalOptions
 from annealvi.models.lda.statistics import Statistics
-from annealvi.models.lda.topics_bound import exp_e_log, topics_bound
 from tests.models.lda.problems import bounds_of_steps
 
 FORMS = ("likelihood", "posterior")
@@ -102,7 +101,7 @@ def test_only_the_mean_of_topics_counts():
 
 def test_a_flat_prior_adds_nothing_but_that_of_topics():
     """eta -> 0 is maximum likelihood: the topics' part vanishes."""
-    assert topics_bound(make((4, 23), eta=1e-12).topics) == pytest.approx(0, abs=1e-8)
+    assert make((4, 23), eta=1e-12).topics.bound() == pytest.approx(0, abs=1e-8)
 
 
 @pytest.mark.parametrize("eta", ETA)
@@ -279,7 +278,7 @@ def test_exp_e_log_topics_is_scikit_learns_under_either_estimate():
     model = make((4, 30))
     lam = np.array(model.topics.components)
     expected = np.exp(psi(lam) - psi(lam.sum(axis=1, keepdims=True)))
-    assert_allclose(exp_e_log(model.topics), expected, rtol=1e-10)
+    assert_allclose(model.topics.exp_e_log(), expected, rtol=1e-10)
 
 
 def test_rows_that_make_up_for_steps_and_rows_that_moved_are_one():

@@ -11,7 +11,6 @@ from annealvi._kernels import lda as kernels
 from annealvi.model import UNTEMPERED, Tempering
 from annealvi.models.lda import LDA
 from annealvi.models.lda.statistics import Statistics
-from annealvi.models.lda.topics_bound import exp_e_log, topics_bound
 from tests.models.lda.streams import K, V, stream
 
 PRIORS = {
@@ -82,7 +81,7 @@ def assert_same_topics(model, plain):
     slack = 1 + np.abs(np.log(np.maximum(expected, 1e-300))).max()  # of the exponents
     rtol = 30 * TOLERANCE[model.dtype.type] * slack
     rtol = rtol + np.expm1(polygamma(1, plain.lam) * plain.error)
-    difference = np.abs(exp_e_log(model.topics) - expected)
+    difference = np.abs(model.topics.exp_e_log() - expected)
     assert np.all(difference <= 1e-25 + rtol * expected)
 
 
@@ -118,7 +117,7 @@ def test_any_sequence_of_steps(dtype, eta, sequence, seed):
         elif what == "look":
             assert_same_topics(model, plain)
         elif what == "one topic sum":
-            topics_bound(model.topics)
+            model.topics.bound()
         else:
             step_both(model, plain, SEEN[what[0]], what[1], rng)
     assert_same_topics(model, plain)
