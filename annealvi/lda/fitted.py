@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from annealvi._sparse import check_csr
@@ -302,7 +303,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     @random_state_.setter
     def random_state_(self, value: RandomState) -> None:
         state = self._fitted()
-        state.model.rng = None if value is None else check_random_state(value)
+        state.model.rng = check_random_state(value)
 
     @property
     def n_batch_iter_(self) -> int:
@@ -400,6 +401,11 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         check_counts(X)
         return X
 
+    def _check_parameters(self) -> None:
+        """Check parameters; for `partial_fit` scikit-learn does so only at the first call."""
+        constraints: dict[str, Any] = self._parameter_constraints
+        validate_parameter_constraints(constraints, vars(self), type(self).__name__)
+
     def _resolved(self, n_topics: int | None = None) -> Settings:
         """The settings for a stream of documents, by default of `n_components` topics."""
         # not get_params, which looks the signature up at every call of partial_fit
@@ -428,6 +434,8 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def _perplexity(
         self, X: sparse.csr_matrix, given: NDArray | None = None, sub_sampling: bool = False
     ) -> float:
+        if sub_sampling:
+            self._check_parameters()  # total_samples may have been set since the fit
         population = float(self.total_samples) if sub_sampling else None
         if not check_counts(X, 1.0 if population is None else population, "total_samples"):
             raise ValueError(

@@ -4,9 +4,9 @@
 
 A step of a fit to a random corpus is made for each size, and a checkpoint is written after it
 several times.  The medians of the time and of the processor's time are printed; they differ where
-the disk is slow or the machine does other work.  It holds the topics, in float64, of which there
-are two once `n_init` or `validation_fraction` is given.  The first checkpoint of a fit also reads X, for
-the fingerprint.  `load` and `resume` read the file and check it.
+the disk is slow or the machine does other work.  A checkpoint holds the topics, in float64, and
+twice if `n_init` or `validation_fraction` is given.  The first one of a fit also reads X, for the
+fingerprint.  `load` reads and checks a file, and so does `resume`.
 """
 
 from __future__ import annotations

@@ -9,8 +9,9 @@ import numpy as np
 
 from annealvi._validation import check_priors
 from annealvi.files import Node, generator_state, restore_generator
-from annealvi.models.lda.block import LocalOptions, Start, TopicEstimate
+from annealvi.models.lda.block import LocalOptions, Start
 from annealvi.models.lda.model import LDA
+from annealvi.models.lda.weights import TopicEstimate
 
 #: The kernels count iterations in 32 bits.
 MOST_ITERATIONS = 2**31 - 1

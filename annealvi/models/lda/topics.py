@@ -10,21 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from annealvi._kernels import bounds, special
 from annealvi._kernels import lda as kernels
 from annealvi._kernels.layout import aligned_empty, padded_length
 from annealvi._validation import check_written
 from annealvi.files import Node
 from annealvi.model import UNTEMPERED, Tempering
-from annealvi.models.lda.checked_rows import checked_totals
+from annealvi.models.lda.checked_rows import checked_sums, read_rows
 from annealvi.models.lda.statistics import Statistics
+from annealvi.models.lda.topic_bound import log_density_of_mean, negative_kl_of_topics
 from annealvi.models.lda.weights import Rows, TopicEstimate, TopicWeights, log_of
 
 #: A step updates all rows if at least this share of the vocabulary occurs in the minibatch,
 #: because the next minibatch would need nearly all of them.
 DENSE_SHARE = 0.7
-#: Number of words whose logarithms are computed at a time.
-TOPIC_ROWS = 512
 #: Pending steps are applied when the product of 1 - rho falls below this.
 FORGOTTEN = 1e-200
 
@@ -298,44 +296,15 @@ class Topics:
         The prior Dir(eta + 1) of the point is then compared with the uniform prior:
         log Dir(E beta; eta + 1) - log Dir(E beta; 1).
         """
-        if self.estimate == "map":
-            return self._density(tempering)
         self.notice_writes()
-        K, V = self.n_topics, self.n_features
         b = float(np.mean(tempering.inverse)) if tempering.form == "posterior" else 1.0
-        # (1, 1), (V, 1) or (V, K): terms that are equal for all words or topics are summed once
-        rows = self.eta.reshape(-1, 1) if self.eta.ndim < 2 else self.eta.T
-        eta = np.ascontiguousarray(rows * b)
-        of_words, of_topics = V // eta.shape[0], K // eta.shape[1]
-        sums, total = self.sums, np.empty(K)
-        bounds.column_terms(
-            self.lam,
-            eta,
-            special.digamma(sums),
-            self.n_threads,
-            np.empty((self.n_threads, K)),
-            np.empty((bounds.n_vocabulary_blocks(V), K)),
-            total,
-        )
-        of_prior = special.lgamma(of_words * eta.sum(axis=0)) - of_words * np.sum(
-            special.lgamma(eta), axis=0
-        )
-        return float(np.sum(total - special.lgamma(sums)) + of_topics * np.sum(of_prior))
-
-    def _density(self, tempering: Tempering) -> float:
-        """sum_k log Dir(E beta_k; eta_k + 1) - log Dir(E beta_k; 1)."""
-        self.notice_writes()
-        K, V = self.n_topics, self.n_features
+        if self.estimate == "variational":
+            return negative_kl_of_topics(
+                self.lam, self.eta * b, self.sums, self.n_topics, self.n_threads
+            )
+        lam, K = self.lam, self.n_topics
         eta = self.eta_rows(np.float64, tempering)
-        lam, total = self.lam, np.zeros(K)
-        for start in range(0, V, TOPIC_ROWS):  # in this order for any number of threads
-            some = slice(start, start + TOPIC_ROWS)
-            total += np.einsum("vk,vk->k", eta[some], self.logs(lam[some, :K]))
-        copies = V if self.eta.ndim == 0 else 1
-        eta = eta[: V // copies]
-        of_prior = special.lgamma(copies * eta.sum(axis=0) + V) - special.lgamma([float(V)])
-        of_prior -= copies * np.sum(special.lgamma(eta + 1.0), axis=0)
-        return float(np.sum(total + of_prior))
+        return log_density_of_mean(lambda some: self.logs(lam[some, :K]), eta, self.eta.ndim == 0)
 
     # --------------------------------------------------------------------- steps
 
@@ -486,23 +455,12 @@ class Topics:
         ValueError
             If it is not lambda of K topics and V words, positive and finite.
         """
-        rows = node.array("rows", (self.n_features, self.width), self.dtype, finite=False)
-        now, decay = node.number("now", FORGOTTEN, 1.0), np.ones(self.n_features)
-        if now < 1:
-            decay = node.array("decay", (self.n_features,), np.float64)
-            if np.any(decay < now) or np.any(decay > 1):
-                raise node.error("decay", f"in the range [{now}, 1]", decay)
-        elif not node.is_none("decay"):
-            raise node.error("decay", "None", node.plain("decay"))
+        shape = self.n_features, self.width
+        rows, decay, now = read_rows(node, shape, self.dtype, FORGOTTEN)
         with self.lock:
             self._lam, self._steps, self._shown = rows, (decay, now), None
             self._was_replaced()
-            totals = checked_totals(self.rows(), self.n_topics, node)
-            if not node.is_none("sums"):
-                sums = node.array("sums", (self.n_topics,), np.float64, positive=True)
-                if not np.allclose(sums, totals, rtol=1e-2):
-                    raise node.error("sums", "the sums of 'rows' over words", sums)
-                self._sums = sums
+            self._sums = checked_sums(node, self.rows(), self.n_topics)
 
     def __getstate__(self) -> dict[str, Any]:
         self.notice_writes()
