@@ -118,7 +118,8 @@ def draw(fits: dict[str, list[TemperedFMM]], truth: NDArray) -> Any:
             if cosine > FOUND:
                 ax.spines[:].set_color("0.7")
             else:
-                ax.spines[:].set(color="black", linewidth=4)
+                ax.spines[:].set_color("black")
+                ax.spines[:].set_linewidth(4)
     below.suptitle("Components, first seed (black frame: not found)", fontsize=12)
     return figure
 

@@ -2,9 +2,10 @@
 
     python release/check_wheel.py [--python python3.11 python3.12 ...] FOLDER
 
-FOLDER has one or several wheels; each Python takes the best one for it, from the folder alone.
-Its dependencies are installed from wheels too.  Everything happens in a temporary folder, so that
-nothing of this checkout is imported, and the only folder on PATH is the environment's own.
+FOLDER has one or several wheels, and the source distribution, whose tests are run.  Each Python
+takes the best wheel for it, from the folder alone; its dependencies are installed from wheels too.
+Everything happens in a temporary folder, so that nothing of this checkout is imported, and the only
+folder on PATH is the environment's own.
 
 In each environment: what the wheel contains is looked at, ``annealvi demo`` draws its figure,
 build/wheel_demo.png in this checkout, and tests run.  The first Python runs the tests of kernels,
@@ -18,6 +19,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from pathlib import Path
 
@@ -69,6 +71,16 @@ def runs(python: str) -> bool:
     )
 
 
+def unpack_tests(folder: Path, outside: Path) -> None:
+    """Take the tests, and what they import, out of the source distribution."""
+    (source,) = folder.glob("annealvi-*.tar.gz")
+    with tarfile.open(source) as archive:
+        archive.extractall(outside / "source", filter="data")
+    (root,) = (outside / "source").iterdir()
+    for name in ("tests", "bench", "pyproject.toml"):
+        (root / name).rename(outside / name)
+
+
 def check(python: str, folder: Path, thorough: bool) -> None:
     """Install the wheel for one Python, and run it."""
     with tempfile.TemporaryDirectory(prefix="annealvi-") as temporary:
@@ -93,8 +105,7 @@ def check(python: str, folder: Path, thorough: bool) -> None:
         run("python", "-c", LOOK)
         run("annealvi", "--version")
         run("annealvi", "demo", "--seeds", "2", "--output", FIGURE)
-        shutil.copytree(CHECKOUT / "tests", outside / "tests")
-        shutil.copy(CHECKOUT / "pyproject.toml", outside)
+        unpack_tests(folder, outside)
         tests = [f"tests/{name}" for name in (TESTS if thorough else SOME_TESTS)]
         options = ["-q", "-n", "auto", "-p", "no:cacheprovider", "-m", "not (slow or deep)"]
         run("python", "-m", "pytest", *options, *tests)

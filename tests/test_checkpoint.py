@@ -198,7 +198,7 @@ def test_processes_that_are_killed(kind):
 @pytest.mark.slow
 def test_a_fit_that_is_killed_several_times(path):
     """And resumed each time by another process that is killed."""
-    assert all([kills.killed("LDA, variational", path, 0.05) for _ in range(3)])
+    assert all([kills.killed("LDA, variational", path, 20, 0.003) for _ in range(3)])
     assert kills.fit("LDA, variational", path) == kills.fit("LDA, variational")
 
 

@@ -141,9 +141,7 @@ def load_optimiser(optimiser: torch.optim.Optimizer, node: Node) -> None:
                 for name, like in shapes.items()
             }
             for name, part in state[number].items():
-                if (
-                    shapes[name].ndim == 0 and not 0 <= float(part) < math.inf
-                ):  # the number of steps
+                if shapes[name].ndim == 0 and not 0 <= float(part) < math.inf:  # steps made
                     raise parts.error(name, "finite and at least 0", float(part))
     groups = optimiser.state_dict()["param_groups"]
     optimiser.load_state_dict({"state": state, "param_groups": groups})

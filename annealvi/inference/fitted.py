@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from annealvi.inference.callbacks import Callbacks
+from annealvi.inference.callbacks import Callbacks, during_fit
 from annealvi.temperature.variational import Variational
 from annealvi.versions import Versioned
 
@@ -89,6 +91,16 @@ class Fitted(Versioned):
     def _callbacks(self) -> Callbacks | None:
         """The user's callbacks, with the estimator as their first argument."""
         return Callbacks.of(self.callback, self)
+
+    @contextmanager
+    def _fit_under_way(self) -> Iterator[Callbacks | None]:
+        """Return the context of a fit: callbacks act at its end, and its progress is let go."""
+        callbacks = self._callbacks()
+        try:
+            with during_fit(callbacks):
+                yield callbacks
+        finally:
+            self.__dict__.pop("_progress", None)
 
     def _fitted(self) -> Any:
         """The state of a fitted estimator; hasattr of an unfitted one must be false."""

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import validate_parameter_constraints
 
 from annealvi._validation import check_flag, n_threads, unchanged_on_error
-from annealvi.inference import Monitor, during_fit
+from annealvi.inference import Monitor
 from annealvi.inference.checkpoints import Fingerprint
 from annealvi.lda.defaults import CONSTRAINTS
 from annealvi.lda.fitted import FittedLDA
@@ -434,15 +433,13 @@ class TemperedLDA(FittedLDA):
             If X or a parameter is out of range.  The estimator is then unchanged.
         """
         first, owner = not self.__sklearn_is_fitted__(), type(self).__name__
-        if not first:  # scikit-learn checks parameters only at the first call
-            validate_parameter_constraints(self._parameter_constraints, vars(self), owner)
+        self._check_parameters()
         settings, threads, callbacks = self._resolved(), n_threads(self.n_jobs), self._callbacks()
         with unchanged_on_error(self) as commit:
             X = self._check_X(X, "partial_fit", reset=first)
             if first:
                 rng = check_random_state(self.random_state)
-                K = int(self.n_components)  # it may be a small integer of NumPy's, or a bool
-                state = LDAState.begin(owner, X, K, settings, rng, threads)
+                state = LDAState.begin(owner, X, int(self.n_components), settings, rng, threads)
             else:
                 state = self._state
             wanted = settings.wanted_temperature(owner)
@@ -478,22 +475,18 @@ class TemperedLDA(FittedLDA):
         self, X: Any, keep_gamma: bool = False, resume: str | os.PathLike | None = None
     ) -> NDArray | None:
         """Fit from every start and take the best; return gamma if it is to be kept."""
-        callbacks = self._callbacks()
-        try:
-            with during_fit(callbacks), unchanged_on_error(self) as commit:
-                X = self._check_X(X, "fit", reset=True)
-                best = fit_best(
-                    Fingerprint(self, X),
-                    vars(self),
-                    X,
-                    keep_gamma=keep_gamma,
-                    n_threads=n_threads(self.n_jobs),
-                    callback=callbacks,
-                    resume=resume,
-                    follow=partial(setattr, self, "_progress"),
-                    adopt=partial(setattr, self, "_state"),
-                    commit=commit,
-                )
-        finally:
-            self.__dict__.pop("_progress", None)
+        with self._fit_under_way() as callbacks, unchanged_on_error(self) as commit:
+            X = self._check_X(X, "fit", reset=True)
+            best = fit_best(
+                Fingerprint(self, X),
+                vars(self),
+                X,
+                keep_gamma=keep_gamma,
+                n_threads=n_threads(self.n_jobs),
+                callback=callbacks,
+                resume=resume,
+                follow=partial(setattr, self, "_progress"),
+                adopt=partial(setattr, self, "_state"),
+                commit=commit,
+            )
         return best.evaluation.gamma

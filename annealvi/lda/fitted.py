@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from annealvi._sparse import check_csr
@@ -399,6 +400,11 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         check_non_negative(X, f"{type(self).__name__}.{method}")
         check_counts(X)
         return X
+
+    def _check_parameters(self) -> None:
+        """Check parameters; for `partial_fit` scikit-learn does so only at the first call."""
+        constraints: dict[str, Any] = self._parameter_constraints
+        validate_parameter_constraints(constraints, vars(self), type(self).__name__)
 
     def _resolved(self, n_topics: int | None = None) -> Settings:
         """The settings for a stream of documents, by default of `n_components` topics."""

@@ -10,7 +10,9 @@ from functools import partial
 from numbers import Integral
 from typing import Any
 
+import numpy as np
 from numpy.random import RandomState
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -198,3 +200,26 @@ def sampler(estimator: Any, n_samples: Any, random_state: Any) -> RandomState:
             "one sample."
         )
     return check_random_state(random_state)
+
+
+def check_reached(log_joint: NDArray[np.float64], X: NDArray) -> NDArray[np.float64]:
+    """Return log p(x, z) of each datum and component, which must be finite for one of them.
+
+    Parameters
+    ----------
+    log_joint : ndarray of shape (n_samples, n_components)
+        -infinity where a component is not possible.
+    X : ndarray of shape (n_samples, n_features)
+
+    Raises
+    ------
+    ValueError
+        If a row of X is too far from all components.
+    """
+    lost = np.flatnonzero(~np.isfinite(log_joint.max(axis=1)))
+    if lost.size:
+        raise ValueError(
+            f"Row {lost[0]} of X is so far from all components, with values up to "
+            f"{np.max(np.abs(X[lost[0]])):.3g}, that no float can hold its log-likelihood."
+        )
+    return log_joint

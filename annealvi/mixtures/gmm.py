@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from annealvi._sparse import check_matrix
 from annealvi._validation import Interval, check_numbers, check_squares, unchanged_on_error
 from annealvi.files import Node
-from annealvi.mixtures.base import FittedMixture, sampler
+from annealvi.mixtures.base import FittedMixture, check_reached, sampler
 from annealvi.mixtures.run import Callback
 from annealvi.mixtures.state import MixtureState, ModelFiles
 from annealvi.models.gmm import GMM, initial_responsibilities, model_tree, restored_model
@@ -421,14 +421,7 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
         check_is_fitted(self)
         X = self._check_X(X)
         with np.errstate(over="ignore", invalid="ignore"):
-            log_joint = self._state.model.log_joint(X)
-        lost = np.flatnonzero(~np.isfinite(log_joint.max(axis=1)))
-        if lost.size:  # some of -infinity are no loss: those components are not possible
-            raise ValueError(
-                f"Row {lost[0]} of X is so far from all components, with values up to "
-                f"{np.max(np.abs(X[lost[0]])):.3g}, that no float can hold its log-likelihood."
-            )
-        return log_joint
+            return check_reached(self._state.model.log_joint(X), X)
 
     def _kinds(self, X: NDArray, covariances: NDArray | None) -> Mapping[str, Temperature]:
         """The temperatures that names stand for, with these data."""

@@ -3,9 +3,9 @@
     python -m bench.studies.kills --runs 50
 
 For each kind of fit a process is started that writes a checkpoint after every step, and killed by
-SIGKILL at a random time between its first step and its end, so that many are killed while they
-write.  The fit is then resumed from the file that is there.  The table says how many ended at the
-SHA-256 of the fit that was never stopped.  The exit status is 1 if one did not.
+SIGKILL at a random time: a random fraction of a step after a random step.  So many are killed
+while they write.  The fit is then resumed from the file that is there.  The table says how many
+ended at the SHA-256 of the fit that was never stopped.  The exit status is 1 if one did not.
 """
 
 from __future__ import annotations
@@ -82,34 +82,26 @@ def start(kind: str, path: Path, seconds: float = 0) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
-def killed(kind: str, path: Path, seconds: float) -> bool:
-    """Kill a fit some seconds after its first step; return whether it had not ended before."""
+def killed(kind: str, path: Path, n_steps: int, seconds: float) -> bool:
+    """Kill a fit some seconds after so many steps; return whether it had not ended before."""
     with start(kind, path) as process:
         assert process.stdout is not None
-        process.stdout.readline()
+        for _ in range(n_steps):
+            process.stdout.readline()
         time.sleep(seconds)
         process.kill()
         return "end" not in process.stdout.read()
 
 
-def duration(kind: str, folder: Path) -> float:
-    """Seconds of a fit in a process of its own, from its first step on."""
-    with start(kind, folder / "whole") as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        before = time.monotonic()
-        process.stdout.read()
-        return time.monotonic() - before
-
-
 def study(kind: str, runs: int, rng: random.Random) -> tuple[int, int]:
     """How many fits were killed before their end, and how many ended at the same bits."""
-    whole, n_killed, n_same = fit(kind), 0, 0
+    steps: list[int] = []
+    whole, n_killed, n_same = fit(kind, callback=[lambda estimator, _: steps.append(1)]), 0, 0
     with tempfile.TemporaryDirectory() as name:
-        longest = duration(kind, Path(name))
         for number in range(runs):
             path = Path(name, str(number))
-            n_killed += killed(kind, path, rng.uniform(0, longest))
+            at = rng.randrange(1, len(steps)), rng.uniform(0, 3 * PAUSE)
+            n_killed += killed(kind, path, *at)
             n_same += fit(kind, path if path.exists() else None) == whole
     return n_killed, n_same
 

@@ -47,7 +47,8 @@ def run_snippets(name, deep=False):
         exec(compile(snippet, name, "exec"), namespace)
 
 
-def test_readme_snippets(capsys):
+def test_readme_snippets(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # one writes a file
     run_snippets("README.md")
     assert capsys.readouterr().out.count("\n") >= 2
 
@@ -55,6 +56,11 @@ def test_readme_snippets(capsys):
 @pytest.mark.parametrize("page", ["guide", "mixtures", "temperatures", "proximity"])
 def test_snippets_of_the_docs(page):
     run_snippets(f"docs/{page}.md")
+
+
+def test_snippets_of_files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run_snippets("docs/files.md")
 
 
 DEEP_PAGES = ["annealed_objectives", "autoencoders", "deep_proximity"]

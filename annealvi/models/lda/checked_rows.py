@@ -1,4 +1,4 @@
-"""Checks of topics that were read from a file."""
+"""Topics that are read from a file, with the checks that make them safe to use."""
 
 from __future__ import annotations
 
@@ -10,18 +10,57 @@ from annealvi.models.lda.weights import Rows
 
 #: Number of words whose rows are checked at a time.
 TOPIC_ROWS = 512
+#: Sums that are kept from step to step may differ by rounding errors from those of the rows.
+CLOSE = 1e-2
 
 
-def checked_totals(rows: Rows, n_topics: int, node: Node) -> NDArray[np.float64]:
-    """Check rows that were read from a file; return about their present sums over words.
+def read_rows(
+    node: Node, shape: tuple[int, int], dtype: np.dtype, least: float
+) -> tuple[NDArray, NDArray[np.float64], float]:
+    """Read the values, `decay` and `now` of :class:`Rows`.
 
     Parameters
     ----------
+    node : Node
+        What `Topics.state_dict` returned, from a file.
+    shape : tuple of int
+        V, and K with its padding.
+    dtype : dtype
+    least : float
+        Least value of `now`.
+
+    Raises
+    ------
+    ValueError
+        If a part is missing, has another shape or dtype, or is out of range.
+    """
+    rows = node.array("rows", shape, dtype, finite=False)
+    now, decay = node.number("now", least, 1.0), np.ones(shape[0])
+    if now == 1:
+        if not node.is_none("decay"):
+            raise node.error("decay", "None", node.plain("decay"))
+        return rows, decay, now
+    decay = node.array("decay", shape[:1], np.float64)
+    if np.any(decay < now) or np.any(decay > 1):
+        raise node.error("decay", f"in the range [{now}, 1]", decay)
+    return rows, decay, now
+
+
+def checked_sums(node: Node, rows: Rows, n_topics: int) -> NDArray[np.float64] | None:
+    """Check rows that were read, and return their sums over words if the file has them.
+
+    Parameters
+    ----------
+    node : Node
+        Where the rows come from.
     rows : Rows
     n_topics : int
         K.
-    node : Node
-        The part of the file that they come from, for an error.
+
+    Raises
+    ------
+    ValueError
+        If a number is not positive and finite, the padding is not 0, or the sums are others.
     """
     least, total = np.finfo(rows.values.dtype).tiny, np.zeros(n_topics)
     for start in range(0, len(rows.values), TOPIC_ROWS):
@@ -35,4 +74,9 @@ def checked_totals(rows: Rows, n_topics: int, node: Node) -> NDArray[np.float64]
             total += np.sum(prior + share * (values - prior), axis=0)
     if not np.all(np.isfinite(total)):
         raise node.error("rows", "finite in their sums", rows.values)
-    return total
+    if node.is_none("sums"):
+        return None
+    sums = node.array("sums", (n_topics,), np.float64, positive=True)
+    if not np.allclose(sums, total, rtol=CLOSE):
+        raise node.error("sums", "the sums of 'rows' over words", sums)
+    return sums

@@ -15,7 +15,7 @@ from annealvi._kernels.layout import aligned_empty, padded_length
 from annealvi._validation import check_written
 from annealvi.files import Node
 from annealvi.model import UNTEMPERED, Tempering
-from annealvi.models.lda.checked_rows import checked_totals
+from annealvi.models.lda.checked_rows import checked_sums, read_rows
 from annealvi.models.lda.statistics import Statistics
 from annealvi.models.lda.topic_bound import log_density_of_mean, negative_kl_of_topics
 from annealvi.models.lda.weights import Rows, TopicEstimate, TopicWeights, log_of
@@ -455,23 +455,12 @@ class Topics:
         ValueError
             If it is not lambda of K topics and V words, positive and finite.
         """
-        rows = node.array("rows", (self.n_features, self.width), self.dtype, finite=False)
-        now, decay = node.number("now", FORGOTTEN, 1.0), np.ones(self.n_features)
-        if now < 1:
-            decay = node.array("decay", (self.n_features,), np.float64)
-            if np.any(decay < now) or np.any(decay > 1):
-                raise node.error("decay", f"in the range [{now}, 1]", decay)
-        elif not node.is_none("decay"):
-            raise node.error("decay", "None", node.plain("decay"))
+        shape = self.n_features, self.width
+        rows, decay, now = read_rows(node, shape, self.dtype, FORGOTTEN)
         with self.lock:
             self._lam, self._steps, self._shown = rows, (decay, now), None
             self._was_replaced()
-            totals = checked_totals(self.rows(), self.n_topics, node)
-            if not node.is_none("sums"):
-                sums = node.array("sums", (self.n_topics,), np.float64, positive=True)
-                if not np.allclose(sums, totals, rtol=1e-2):
-                    raise node.error("sums", "the sums of 'rows' over words", sums)
-                self._sums = sums
+            self._sums = checked_sums(node, self.rows(), self.n_topics)
 
     def __getstate__(self) -> dict[str, Any]:
         self.notice_writes()
