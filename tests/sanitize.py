@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -122,7 +123,8 @@ def reports(folder: Path) -> Iterator[str]:
     for path in sorted(folder.glob("report*")):
         text = path.read_text(errors="replace")
         if "LeakSanitizer" not in text:
-            yield text
+            if "ERROR: " in text or "runtime error" in text:  # a refused allocation is a warning
+                yield text
             continue
         blocks = re.split(r"\n(?=(?:Direct|Indirect) leak of )", text)
         # frame 0 is malloc, frame 1 has called it
@@ -133,10 +135,30 @@ def reports(folder: Path) -> Iterator[str]:
         )
 
 
+def overrun_is_reported(cwd: Path) -> bool:
+    """Whether a kernel that writes behind an array is reported; this one is made to."""
+    code = (
+        "import ctypes, numpy as np\n"
+        "from annealvi._kernels import lda\n"
+        "i = np.array([2, 0], dtype=np.int64)\n"  # a word that there is not
+        "out = [np.zeros(n, dtype=np.int64) for n in (2, 2, 3, 2, 2)]\n"
+        "lda.index_words(i, np.array([0, 2]), 0, 1, *out)\n"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=cwd,
+            env=environment(Path(folder), "baseline"),
+            capture_output=True,
+            check=False,
+        )
+        return any("heap-buffer-overflow" in text for text in reports(Path(folder)))
+
+
 def run(step: Step, instruction_set: str, cwd: Path) -> bool:
     """Run a step; print a line, and what went wrong.  False if something did."""
     with tempfile.TemporaryDirectory() as folder:
-        start = time.monotonic()
+        start, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
         done = subprocess.run(
             [sys.executable, *step.arguments],
             cwd=cwd,
@@ -146,10 +168,12 @@ def run(step: Step, instruction_set: str, cwd: Path) -> bool:
             text=True,
             check=False,
         )
-        seconds = time.monotonic() - start
+        seconds, after = time.monotonic() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+        busy = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         found = list(reports(Path(folder)))
     print(
-        f"{instruction_set:10s} {step.name:12s} {seconds:6.0f} s  {len(found)} reports  "
+        f"{instruction_set:9s} {step.name:11s} {seconds:5.0f} s, CPU {busy:5.0f} s, "
+        f"{len(found)} reports; "
         f"{done.stdout.strip().splitlines()[-1] if done.stdout.strip() else ''}",
         flush=True,
     )
@@ -185,6 +209,8 @@ def main() -> int:
                 text=True,
                 check=True,
             ).stdout.split()
+        if not overrun_is_reported(Path(folder)):
+            sys.exit("A planted overrun was not reported: the sanitizers are not at work.")
         good = [
             run(step, instruction_set, Path(folder))
             for instruction_set in args.instruction_set or found

@@ -96,7 +96,7 @@ class Fingerprint:
             ("shape", shape, list(self.X.shape)),
             ("dtype", dtype, str(self.X.dtype)),
         ):
-            if had != have:
+            if not same(had, have):
                 raise ValueError(
                     f"{file} is a checkpoint of a fit to another X: its {what} was "
                     f"{_shown(had)}, that of X is {_shown(have)}."

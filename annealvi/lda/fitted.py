@@ -303,7 +303,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     @random_state_.setter
     def random_state_(self, value: RandomState) -> None:
         state = self._fitted()
-        state.model.rng = None if value is None else check_random_state(value)
+        state.model.rng = check_random_state(value)
 
     @property
     def n_batch_iter_(self) -> int:
@@ -434,6 +434,8 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def _perplexity(
         self, X: sparse.csr_matrix, given: NDArray | None = None, sub_sampling: bool = False
     ) -> float:
+        if sub_sampling:
+            self._check_parameters()  # total_samples may have been set since the fit
         population = float(self.total_samples) if sub_sampling else None
         if not check_counts(X, 1.0 if population is None else population, "total_samples"):
             raise ValueError(

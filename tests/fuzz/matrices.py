@@ -23,16 +23,16 @@ def _scribble(t: Trial, X: Any, name: str) -> np.ndarray:
     array = getattr(X, name).copy()
     if array.size:
         for _ in range(t.one_of(1, 1, 2, 5)):
-            place = t.one_of(0, array.size - 1, t.whole(0, array.size - 1))
+            place = t.whole(0, array.size - 1) if t.chance(0.4) else t.one_of(0, array.size - 1)
             if array.dtype.kind == "f":
                 with np.errstate(over="ignore"):
-                    array[place] = t.one_of(*EXTREMES, *NOT_FINITE, -1.0)
+                    array.flat[place] = t.one_of(*EXTREMES, *NOT_FINITE, -1.0)
             elif array.dtype.kind == "b":
-                array[place] = not array[place]
+                array.flat[place] ^= True
             else:
                 limits = np.iinfo(array.dtype)
                 number = t.one_of(-1, 0, 1, X.shape[1], array.size + 1, 250, limits.min, limits.max)
-                array[place] = min(max(number, int(limits.min)), int(limits.max))
+                array.flat[place] = min(max(number, int(limits.min)), int(limits.max))
     return array
 
 

@@ -195,3 +195,13 @@ def test_priors_assigned_in_float32(fit, X):
     lda, other = fit(X), fit(X)
     lda.doc_topic_prior_, other.doc_topic_prior_ = np.float32(0.5), 0.5
     assert_array_equal(lda.transform(X), other.transform(X))  # and no warning
+
+
+def test_a_fit_without_a_generator(counts):
+    X = counts
+    lda = TemperedLDA(3, document_init="random", random_state=0).fit(X)
+    lda.random_state_ = None  # NumPy's own
+    assert isinstance(lda.random_state_, np.random.RandomState)
+    lda.set_params(total_samples=-1)
+    with pytest.raises(ValueError, match="'total_samples' parameter of TemperedLDA"):
+        lda.perplexity(X, sub_sampling=True)

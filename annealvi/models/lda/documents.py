@@ -384,7 +384,11 @@ class Documents:
         """
         shape, dtype = (rows.stop - rows.start, self.topics.n_topics), self.topics.dtype
         if self.options.start == "random":
-            assert rng is not None
+            if rng is None:
+                raise ValueError(
+                    "Documents that start at random need a generator, and this fit has none: "
+                    "assign `random_state_`."
+                )
             return rng.gamma(100.0, 0.01, shape).astype(dtype, copy=False)
         if self.gamma is not None:
             return self.gamma[rows]
