@@ -14,7 +14,7 @@ from sklearn.base import _fit_context
 from torch import nn
 
 from annealvi._validation import Interval, unchanged_on_error
-from annealvi.deep.estimators.base import TRAINING_CONSTRAINTS, Callback, Plan
+from annealvi.deep.estimators.base import LARGEST, TRAINING_CONSTRAINTS, Callback, Plan
 from annealvi.deep.estimators.data import (
     Bound,
     integers,
@@ -157,7 +157,7 @@ class PoissonDEF(FittedPoissonDEF):
 
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "prior_rate": [Interval(Real, 0, None, closed="neither")],
+        "prior_rate": [Interval(Real, 0, LARGEST, closed="right")],
         "background": [Interval(Real, 0, 1, closed="neither")],
         "n_draws": [Interval(Integral, 2, None, closed="left")],
         "proximity": "no_validation",  # as_penalty has the message
