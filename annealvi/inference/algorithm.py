@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
+from annealvi._threads import shallow
 from annealvi.files import Node
 from annealvi.model import Batch, Model
 from annealvi.temperature.base import Temperature
@@ -140,14 +141,22 @@ class Monitor:
             self._records.append(dict(zip(self.FIELDS, now, strict=True)))
         self._records[-1].update(values)
 
+    def copy(self) -> Self:
+        """Return a copy that does not change with this monitor."""
+        copied = shallow(self)
+        copied.temperature_path = self.temperature_path.copy()
+        copied._records = [record.copy() for record in self._records.copy()]
+        return copied
+
     @property
     def history(self) -> dict[str, NDArray]:
         """The records as arrays of equal length, with NaN for values that were not recorded."""
         names = dict.fromkeys(self.FIELDS)
-        for record in self._records:
+        records = [record.copy() for record in self._records.copy()]  # another thread may add
+        for record in records:
             names.update(dict.fromkeys(record))
         history = {
-            name: np.array([record.get(name, np.nan) for record in self._records], dtype=float)
+            name: np.array([record.get(name, np.nan) for record in records], dtype=float)
             for name in names
         }
         history["step"] = history["step"].astype(int)
@@ -257,6 +266,7 @@ def optimise(
     on_step: Callable[[], None] | None = None,
     after_pass: Callable[[int], bool] | None = None,
     position: Position | None = None,
+    changing: AbstractContextManager[Any] | None = None,
 ) -> None:
     """Fit the global variables of a model to data, in place.
 
@@ -285,10 +295,14 @@ def optimise(
     position : Position, optional
         Where the fit begins, by default at its beginning.  It is kept up to date: `on_step`
         finds the step just made counted in it.
+    changing : context manager, optional
+        Entered while the global variables, the temperature and the monitor change.  Other
+        threads may look at them only under the same lock.
     """
     batch_size = n_samples if batch_size is None else batch_size
     population = n_samples if population is None else population
     position = Position() if position is None else position
+    changing = nullcontext() if changing is None else changing
     for index in range(position.n_passes, n_passes):
         for rows in islice(gen_batches(n_samples, batch_size), position.n_batches, None):
             n_rows = rows.stop - rows.start
@@ -296,12 +310,14 @@ def optimise(
                 tempering = temperature.tempering(monitor.step)
                 local = model.local_step(Batch(data, rows), tempering, temperature.observes)
                 rho = step_size(monitor.step + 1)
-                model.global_step(local.statistics, rho, population / n_rows, tempering)
-                temperature.observe(local, population / n_rows)
-            inverse = tempering.inverse if local.inverse is None else local.inverse
-            del local  # its statistics may take as much memory as the global variables
-            monitor.advance(n_rows / population, float(1.0 / np.mean(inverse)))
-            position.n_batches += 1
+            with changing:
+                with monitor.clock():
+                    model.global_step(local.statistics, rho, population / n_rows, tempering)
+                    temperature.observe(local, population / n_rows)
+                inverse = tempering.inverse if local.inverse is None else local.inverse
+                del local  # its statistics may take as much memory as the global variables
+                monitor.advance(n_rows / population, float(1.0 / np.mean(inverse)))
+                position.n_batches += 1
             if on_step is not None:
                 try:
                     on_step()

@@ -1,15 +1,17 @@
-"""Attributes that all fitted estimators have: the record and the temperature."""
+"""What all fitted estimators have: the record, the temperature, and the state of the fit."""
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from annealvi._threads import shallow, writing
 from annealvi.inference.callbacks import Callbacks, during_fit
 from annealvi.temperature.variational import Variational
 from annealvi.versions import Versioned
@@ -27,6 +29,9 @@ class Fitted(Versioned):
 
     A state has a ``monitor``, and a planned ``temperature`` with what it has learned.  While
     `fit` runs, ``_progress`` is what :meth:`save_state` writes.
+
+    A method that reads the state takes it once, because another thread may replace it by that
+    of a new fit.
     """
 
     callback: Any  # the estimator's parameter
@@ -52,18 +57,28 @@ class Fitted(Versioned):
         TypeError
             If a parameter cannot be written to a file.
         """
-        progress: Writable | None = vars(self).get("_progress")
-        if progress is None:
-            raise ValueError(
-                f"'save_state' of {type(self).__name__} writes a checkpoint of a fit under way: "
-                "call it in a callback of `fit`. A fitted estimator is written by annealvi.save."
-            )
-        progress.write(path)
+        with writing(self):  # in a callback it has the lock
+            progress: Writable | None = vars(self).get("_progress")
+            if progress is None:
+                raise ValueError(
+                    f"'save_state' of {type(self).__name__} writes a checkpoint of a fit under "
+                    "way: call it in a callback of `fit`. A fitted estimator is written by "
+                    "annealvi.save."
+                )
+            progress.write(path)
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
         state.pop("_progress", None)
         return state
+
+    def __copy__(self) -> Self:
+        """A copy with the same parameters, which goes on from the fit for itself."""
+        copied = shallow(self)
+        vars(copied).pop("_progress", None)
+        if "_state" in vars(copied):
+            copied._state = copy.copy(copied._state)
+        return copied
 
     @property
     def temperature_(self) -> float:
@@ -104,9 +119,26 @@ class Fitted(Versioned):
 
     def _fitted(self) -> Any:
         """The state of a fitted estimator; hasattr of an unfitted one must be false."""
-        if not self.__sklearn_is_fitted__():
+        state = vars(self).get("_state")
+        if state is None:
             raise AttributeError(f"This {type(self).__name__} instance is not fitted yet.")
-        return self._state
+        return state
+
+    def _show(self, columns: Any, **found: Any) -> None:
+        """Set what a fit has found, with the features that it was given, all at once.
+
+        Parameters
+        ----------
+        columns : object
+            Has `n_features_in_`, and `feature_names_in_` if the features have names.
+        **found
+            The other attributes.
+        """
+        names = ("n_features_in_", "feature_names_in_")
+        seen = {name: vars(columns)[name] for name in names if name in vars(columns)}
+        vars(self).update(found | seen)
+        if len(seen) < len(names):
+            vars(self).pop("feature_names_in_", None)
 
     def _variational(self, name: str) -> Variational:
         """The Variational temperature of the fit; AttributeError if it had another kind."""
@@ -116,3 +148,27 @@ class Fitted(Versioned):
                 f"{name!r} is only there after a fit with a Variational temperature."
             )
         return temperature
+
+
+def same_features(estimator: Any, X: Any, n_features: int) -> Any:
+    """Return X if it has as many features as the fit that is read.
+
+    The estimator's own number may be that of a later fit, by another thread.
+
+    Parameters
+    ----------
+    estimator : object
+    X : matrix of shape (n_samples, n_features)
+    n_features : int
+
+    Raises
+    ------
+    ValueError
+        In scikit-learn's words, if there are more or fewer.
+    """
+    if X.shape[1] != n_features:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
+            f"{n_features} features as input."
+        )
+    return X

@@ -148,9 +148,10 @@ class EarlyStopping:
         if self._best is not None:
             step, state.n_passes, topics, priors = self._best
             if step != state.monitor.step:
-                state.model.topics.assign(topics)
-                state.doc_topic_prior, state.topic_word_prior = priors
-                state.use_priors()
+                with state.lock:
+                    state.model.topics.assign(topics)
+                    state.doc_topic_prior, state.topic_word_prior = priors
+                    state.use_priors()
         self._best = None  # its arrays are no longer needed
         state.results.validation_score = self.score
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -12,14 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 
+from annealvi._threads import shallow, writing
 from annealvi._validation import check_flag, n_threads, unchanged_on_error
 from annealvi.inference import Monitor
-from annealvi.inference.checkpoints import Fingerprint
 from annealvi.lda.defaults import CONSTRAINTS
 from annealvi.lda.fitted import FittedLDA
-from annealvi.lda.starts import fit_best
 from annealvi.lda.state import LDAState
 from annealvi.lda.stream import fit_portion, prepare_portion
+from annealvi.lda.words import check_words
 from annealvi.temperature import Temperature
 
 
@@ -381,6 +380,7 @@ class TemperedLDA(FittedLDA):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Word counts of the documents; non-negative, not necessarily integers.
         y : Ignored
+            Present for API consistency.
         resume : path, optional
             A checkpoint of a fit to the same X with the same parameters, written by
             :class:`annealvi.checkpoint.Checkpoint` or `save_state`: the fit goes on from there.
@@ -422,6 +422,7 @@ class TemperedLDA(FittedLDA):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Word counts of the documents.
         y : Ignored
+            Present for API consistency.
 
         Returns
         -------
@@ -432,21 +433,27 @@ class TemperedLDA(FittedLDA):
         ValueError
             If X or a parameter is out of range.  The estimator is then unchanged.
         """
-        first, owner = not self.__sklearn_is_fitted__(), type(self).__name__
-        self._check_parameters()
-        settings, threads, callbacks = self._resolved(), n_threads(self.n_jobs), self._callbacks()
-        with unchanged_on_error(self) as commit:
-            X = self._check_X(X, "partial_fit", reset=first)
-            if first:
-                rng = check_random_state(self.random_state)
-                state = LDAState.begin(owner, X, int(self.n_components), settings, rng, threads)
-            else:
-                state = self._state
-            wanted = settings.wanted_temperature(owner)
-            population = float(self.total_samples)
-            prepare_portion(state, X, settings, population, wanted, threads)
-            self._state = state
-            fit_portion(state, X, settings, population, callbacks, commit)
+        with writing(self):
+            first, owner = not self.__sklearn_is_fitted__(), type(self).__name__
+            self._check_parameters()
+            settings, callbacks = self._resolved(), self._callbacks()
+            threads = n_threads(self.n_jobs)
+            with unchanged_on_error(self) as commit:
+                if first:
+                    columns = shallow(self)  # which other threads do not see
+                    X = check_words(columns, X, "partial_fit", reset=True)
+                    rng = check_random_state(self.random_state)
+                    K = int(self.n_components)
+                    state = LDAState.begin(owner, X, K, settings, rng, threads)
+                else:
+                    state = self._state
+                    X = self._check_X(X, "partial_fit", state)
+                wanted = settings.wanted_temperature(owner)
+                population = float(self.total_samples)
+                prepare_portion(state, X, settings, population, wanted, threads)
+                if first:
+                    self._show(columns, _state=state)
+                fit_portion(state, X, settings, population, callbacks, commit)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -468,25 +475,3 @@ class TemperedLDA(FittedLDA):
         gamma = self._fit(X, keep_gamma=True)
         assert gamma is not None
         return self._shares(gamma, normalize)
-
-    # ----------------------------------------------------------------- details
-
-    def _fit(
-        self, X: Any, keep_gamma: bool = False, resume: str | os.PathLike | None = None
-    ) -> NDArray | None:
-        """Fit from every start and take the best; return gamma if it is to be kept."""
-        with self._fit_under_way() as callbacks, unchanged_on_error(self) as commit:
-            X = self._check_X(X, "fit", reset=True)
-            best = fit_best(
-                Fingerprint(self, X),
-                vars(self),
-                X,
-                keep_gamma=keep_gamma,
-                n_threads=n_threads(self.n_jobs),
-                callback=callbacks,
-                resume=resume,
-                follow=partial(setattr, self, "_progress"),
-                adopt=partial(setattr, self, "_state"),
-                commit=commit,
-            )
-        return best.evaluation.gamma

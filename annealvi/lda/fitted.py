@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -12,9 +14,9 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import validate_parameter_constraints
-from sklearn.utils.validation import check_is_fitted, check_non_negative
+from sklearn.utils.validation import check_is_fitted
 
-from annealvi._sparse import check_csr
+from annealvi._threads import shallow, writing
 from annealvi._validation import (
     FLOATS,
     as_array,
@@ -27,11 +29,14 @@ from annealvi._validation import (
     unchanged_on_error,
 )
 from annealvi.files import Node
-from annealvi.inference.fitted import Fitted
+from annealvi.inference.checkpoints import Fingerprint
+from annealvi.inference.fitted import Fitted, same_features
 from annealvi.lda.defaults import Settings, resolve
 from annealvi.lda.document_temperatures import document_temperatures
 from annealvi.lda.saved import state_of, state_tree
+from annealvi.lda.starts import fit_best
 from annealvi.lda.state import LDAState
+from annealvi.lda.words import check_words
 from annealvi.metrics.top_words import top_words
 from annealvi.model import Tempering
 
@@ -81,9 +86,9 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         """
         check_is_fitted(self)
         check_flag(normalize, "normalize", f"{type(self).__name__}.transform")
-        tempering = self._prediction_tempering(temperature, "transform")
-        X = self._check_X(X, "transform")
-        gamma = self._state.infer(X, tempering, n_threads=n_threads(self.n_jobs))
+        state, tempering = self._view(temperature, "transform")
+        X = self._check_X(X, "transform", state)
+        gamma = state.infer(X, tempering, n_threads=n_threads(self.n_jobs))
         return self._shares(gamma, normalize)
 
     @staticmethod
@@ -110,10 +115,9 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         float
             Higher is better.
         """
-        check_is_fitted(self)
-        tempering = self._prediction_tempering(temperature, "score")
-        X = self._check_X(X, "score")
-        return self._state.elbo(X, tempering, n_threads=n_threads(self.n_jobs))
+        state, tempering = self._view(temperature, "score")
+        X = self._check_X(X, "score", state)
+        return state.elbo(X, tempering, n_threads=n_threads(self.n_jobs))
 
     def perplexity(self, X: Any, sub_sampling: bool = False) -> float:
         """Compute exp(-ELBO per word) of documents at T = 1.
@@ -137,7 +141,8 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         """
         check_is_fitted(self)
         check_flag(sub_sampling, "sub_sampling", f"{type(self).__name__}.perplexity")
-        return self._perplexity(self._check_X(X, "perplexity"), None, sub_sampling)
+        state, _ = self._view()
+        return self._perplexity(state, self._check_X(X, "perplexity", state), None, sub_sampling)
 
     def document_temperatures(self, X: Any) -> NDArray[np.float64]:
         r"""Compute how unusual documents are, as the temperature that each would choose.
@@ -170,9 +175,9 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         c(b) is averaged over at most 512 training documents at the end of `fit`.  After
         `partial_fit`, or after an assignment to `components_`, it is averaged over X.
         """
-        check_is_fitted(self)
-        X = self._check_X(X, "document_temperatures")
-        return document_temperatures(self._state, X, n_threads=n_threads(self.n_jobs))
+        state, _ = self._view()
+        X = self._check_X(X, "document_temperatures", state)
+        return document_temperatures(state, X, n_threads=n_threads(self.n_jobs))
 
     def posterior_log_partition(self, inverse: ArrayLike, data: Any) -> NDArray[np.float64]:
         """Compute log C(T) of documents at the fitted q.
@@ -198,9 +203,9 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         check_is_fitted(self)
         owner = f"{type(self).__name__}.posterior_log_partition"
         inverses = check_inverses(inverse, "inverse", owner)
-        X = self._check_X(data, "posterior_log_partition")
-        self._state.use_priors()
-        return self._state.model.documents.posterior_log_partition(
+        state, _ = self._view()
+        X = self._check_X(data, "posterior_log_partition", state)
+        return state.model.documents.posterior_log_partition(
             inverses, X, n_threads=n_threads(self.n_jobs)
         )
 
@@ -221,7 +226,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             One list of words for each topic.
         """
         check_is_fitted(self)
-        return top_words(self._state.model.topics.components, n, feature_names, self)
+        return top_words(self._fitted().model.topics.copy().components, n, feature_names, self)
 
     # -------------------------------------------------------------- attributes
 
@@ -231,14 +236,20 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     @components_.setter
     def components_(self, value: ArrayLike) -> None:
-        owner, value = type(self).__name__, as_array(value)
+        with writing(self):
+            self._set_components(as_array(value))
+
+    def _set_components(self, value: NDArray) -> None:
+        owner = type(self).__name__
         state: LDAState | None = vars(self).get("_state")
         if state is not None and state.model.training is not None:
             # a callback edits the topics of a running fit
             model = state.model
             shape = (model.n_topics, model.n_features)
-            model.topics.assign(check_topics(value, "components_", owner, shape, model.dtype))
-            state.results.sample = None
+            value = check_topics(value, "components_", owner, shape, model.dtype)
+            with state.lock:
+                model.topics.assign(value)
+                state.results.sample = None
             return
         n_topics = value.shape[0] if value.ndim else self.n_components
         n_features = value.shape[-1] if value.ndim and state is None else 0
@@ -262,7 +273,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         state = LDAState.at_topics(owner, components, settings, rng, threads, dtype)
         planned = state.plan(wanted, None, float(self.total_samples) / settings.batch_size)
         state.follow(wanted, planned)
-        self._state, self.n_features_in_ = state, components.shape[1]
+        self.n_features_in_, self._state = components.shape[1], state
 
     @property
     def exp_dirichlet_component_(self) -> NDArray:
@@ -270,7 +281,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     @exp_dirichlet_component_.setter
     def exp_dirichlet_component_(self, value: ArrayLike) -> None:
-        derived = self._fitted().model.topics.exp_e_log()
+        derived = self.exp_dirichlet_component_
         value = as_array(value)
         wrong = value.dtype.kind not in "fiu" or value.shape != derived.shape
         if wrong or not np.allclose(value, derived, rtol=1e-3, atol=1e-6):
@@ -286,7 +297,8 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     @doc_topic_prior_.setter
     def doc_topic_prior_(self, value: float | NDArray[np.float64]) -> None:
-        self._fitted().doc_topic_prior = value
+        with writing(self):
+            self._fitted().doc_topic_prior = value
 
     @property
     def topic_word_prior_(self) -> float | NDArray[np.float64]:
@@ -294,7 +306,8 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     @topic_word_prior_.setter
     def topic_word_prior_(self, value: float | NDArray[np.float64]) -> None:
-        self._fitted().topic_word_prior = value
+        with writing(self):
+            self._fitted().topic_word_prior = value
 
     @property
     def random_state_(self) -> RandomState | None:
@@ -302,8 +315,9 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     @random_state_.setter
     def random_state_(self, value: RandomState) -> None:
-        state = self._fitted()
-        state.model.rng = check_random_state(value)
+        with writing(self):
+            state = self._fitted()
+            state.model.rng = check_random_state(value)
 
     @property
     def n_batch_iter_(self) -> int:
@@ -311,13 +325,14 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     @n_batch_iter_.setter
     def n_batch_iter_(self, value: int) -> None:
-        state = self._fitted()
-        if not isinstance(value, Integral) or value < 1:
-            raise ValueError(
-                f"The 'n_batch_iter_' of {type(self).__name__} must be an int in the range "
-                f"[1, inf). Got {value!r} instead."
-            )
-        state.monitor.step = int(value) - 1
+        with writing(self):
+            state = self._fitted()
+            if not isinstance(value, Integral) or value < 1:
+                raise ValueError(
+                    f"The 'n_batch_iter_' of {type(self).__name__} must be an int in the range "
+                    f"[1, inf). Got {value!r} instead."
+                )
+            state.monitor.step = int(value) - 1
 
     @property
     def n_iter_(self) -> int:
@@ -351,7 +366,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         check_is_fitted(self)
         return {
             "feature_names_in": getattr(self, "feature_names_in_", None),
-            "fit": state_tree(self._state),
+            "fit": state_tree(copy.copy(self._fitted())),
         }
 
     def load_state_dict(self, node: Node) -> None:
@@ -376,7 +391,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     @property
     def _n_features_out(self) -> int:
-        return self._state.model.n_topics
+        return self._fitted().model.n_topics
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -393,13 +408,37 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             raise AttributeError(f"{name!r} of {type(self).__name__} is only there after {when}.")
         return value
 
-    def _check_X(self, X: Any, method: str, reset: bool = False) -> sparse.csr_matrix:
-        """X as a canonical CSR matrix of the fit's dtype."""
-        dtype = FLOATS if reset else self._state.model.dtype
-        X = check_csr(X, estimator=self, reset=reset, dtype=dtype)
-        check_non_negative(X, f"{type(self).__name__}.{method}")
-        check_counts(X)
-        return X
+    def _view(self, temperature: float | str = 1.0, method: str = "") -> tuple[LDAState, Tempering]:
+        """The fit at this moment, for a method that reads it, and the tempering it asks for."""
+        check_is_fitted(self)
+        state: LDAState = self._fitted()
+        with state.lock:
+            tempering = self._prediction_tempering(state, temperature, method)
+            return state.view(), tempering
+
+    def _check_X(self, X: Any, method: str, state: LDAState) -> sparse.csr_matrix:
+        """X as a canonical CSR matrix of the dtype of a fit."""
+        X = check_words(self, X, method, dtype=state.model.dtype)
+        return same_features(self, X, state.model.n_features)
+
+    def _fit(self, X: Any, keep_gamma: bool = False, resume: Any = None) -> NDArray | None:
+        """Fit from every start and take the best; return gamma if it is to be kept."""
+        with writing(self), self._fit_under_way() as callbacks, unchanged_on_error(self) as commit:
+            columns = shallow(self)  # which other threads do not see
+            X = check_words(columns, X, "fit", reset=True)
+            best = fit_best(
+                Fingerprint(self, X),
+                vars(self),
+                X,
+                keep_gamma=keep_gamma,
+                n_threads=n_threads(self.n_jobs),
+                callback=callbacks,
+                resume=resume,
+                follow=partial(setattr, self, "_progress"),
+                adopt=lambda state: self._show(columns, _state=state),
+                commit=commit,
+            )
+        return best.evaluation.gamma
 
     def _check_parameters(self) -> None:
         """Check parameters; for `partial_fit` scikit-learn does so only at the first call."""
@@ -412,15 +451,15 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         given = vars(self) if n_topics is None else vars(self) | {"n_components": n_topics}
         return resolve(given, int(min(float(self.total_samples), 2**53)))
 
-    def _prediction_tempering(self, temperature: Any, method: str) -> Tempering:
+    def _prediction_tempering(self, state: LDAState, temperature: Any, method: str) -> Tempering:
         """The tempering for a `temperature` parameter of `transform` or `score`."""
         if isinstance(temperature, str) and temperature == "learned":
-            learned = self._state.temperature.learned()
+            learned = state.temperature.learned()
             if learned is None:
                 raise ValueError(
                     "temperature='learned' needs a fit whose temperature was learned, "
                     "'variational' or 'local'. Got a fit with "
-                    f"temperature={self._state.planned_for!r}."
+                    f"temperature={state.planned_for!r}."
                 )
             return learned
         number = isinstance(temperature, Real) and not isinstance(temperature, bool)
@@ -431,9 +470,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             f"the range [1.0, inf) or 'learned'. Got {temperature!r} instead."
         )
 
-    def _perplexity(
-        self, X: sparse.csr_matrix, given: NDArray | None = None, sub_sampling: bool = False
-    ) -> float:
+    def _perplexity(self, state: LDAState, X: Any, given: Any, sub_sampling: bool) -> float:
         if sub_sampling:
             self._check_parameters()  # total_samples may have been set since the fit
         population = float(self.total_samples) if sub_sampling else None
@@ -443,19 +480,19 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
                 f"Got n_samples={X.shape[0]} without any."
             )
         threads = n_threads(self.n_jobs)
-        return self._state.perplexity(X, given, population=population, n_threads=threads)
+        return state.perplexity(X, given, population=population, n_threads=threads)
 
     def _perplexity_precomp_distr(
         self, X: Any, doc_topic_distr: NDArray | None = None, sub_sampling: bool = False
     ) -> float:
         """Perplexity at a given gamma; scikit-learn's tests and some of its users call it."""
-        check_is_fitted(self)
-        X = self._check_X(X, "perplexity")
+        state, _ = self._view()
+        X = self._check_X(X, "perplexity", state)
         if doc_topic_distr is None:
-            return self._perplexity(X, None, sub_sampling)
+            return self._perplexity(state, X, None, sub_sampling)
         n_samples, n_topics = doc_topic_distr.shape
         if n_samples != X.shape[0]:
             raise ValueError("Number of samples in X and doc_topic_distr do not match.")
-        if n_topics != self._state.model.n_topics:
+        if n_topics != state.model.n_topics:
             raise ValueError("Number of topics does not match.")
-        return self._perplexity(X, doc_topic_distr, sub_sampling)
+        return self._perplexity(state, X, doc_topic_distr, sub_sampling)

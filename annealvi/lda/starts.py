@@ -207,10 +207,12 @@ def fit_best(
             progress=progress.starts,
         )
         best.state.results.init_scores = np.array(scores)
-    salvage(best)
+    try:
+        best.conclude(n_threads)
+    finally:
+        salvage(best)
     # the warning points to the user's line, past the estimator's methods and their wrapper
     best.evaluation.warn(stacklevel=5 + keep_gamma)
-    best.conclude(n_threads)
     progress.finished = True
     return best
 

@@ -8,6 +8,7 @@ can be copied, written to a file or sent to another process.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 
+from annealvi._threads import Lock, shallow
 from annealvi._validation import check_priors, check_topics
 from annealvi.inference import Monitor, Position, optimise
 from annealvi.lda.defaults import Settings, prior
@@ -70,6 +72,40 @@ class LDAState:
     #: The priors that the model has, and those that the temperature was attached with.
     in_use: tuple[Prior, Prior] | None = field(default=None, init=False)
     attached: tuple[Prior, Prior] | None = field(default=None, init=False)
+
+    # ------------------------------------------------------- copies for other threads
+
+    @property
+    def lock(self) -> Lock:
+        """Held while a step changes the fit, and while a copy of it is made."""
+        return self.model.topics.lock
+
+    def view(self) -> Self:
+        """Return the fit as it is between two steps, for a reader in any thread.
+
+        Its model does not change.  The arrays are shared until the next step, which leaves them
+        to the view if that is still in use.
+        """
+        with self.lock:
+            self.use_priors()
+            self._show_learned_priors()
+            seen = shallow(self)
+            seen.model, seen.results = self.model.copy(), shallow(self.results)
+            return seen
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fit as it is between two steps, for copies and pickles."""
+        with self.lock:
+            self._show_learned_priors()
+            model = self.model.copy()
+            model.rng = copy.deepcopy(model.rng)
+            return vars(self) | {
+                "model": model,
+                # it refers to the model
+                "temperature": copy.deepcopy(self.temperature, {id(self.model): model}),
+                "monitor": self.monitor.copy(),
+                "results": replace(self.results),
+            }
 
     # ------------------------------------------------------------------ beginning
 
@@ -186,12 +222,13 @@ class LDAState:
     def resume(self, settings: Settings, n_threads: int) -> None:
         """Apply the settings and the current priors to the model."""
         model = self.model
-        model.documents.options = settings.local_options()
-        model.topics.estimate = settings.topic_estimate
-        model.topics.n_threads = n_threads
-        self._learn_priors(settings.learned)
-        model.topics.notice_writes()
-        self.use_priors()
+        with self.lock:
+            model.documents.options = settings.local_options()
+            model.topics.estimate = settings.topic_estimate
+            model.topics.n_threads = n_threads
+            self._learn_priors(settings.learned)
+            model.topics.notice_writes()
+            self.use_priors()
         priors = self.doc_topic_prior, self.topic_word_prior
         if self.attached is not None and not all(map(np.array_equal, priors, self.attached)):
             self.temperature.attach(model)  # log C was computed with other priors
@@ -237,6 +274,7 @@ class LDAState:
                 on_step=on_step,
                 after_pass=after_pass,
                 position=position,
+                changing=self.lock,
             )
         finally:
             self.model.release_buffers()
@@ -279,9 +317,10 @@ class LDAState:
 
     def use_priors(self) -> None:
         """Hand the priors to the model, if the user has assigned others; see `check_priors`."""
-        if self.priors_assigned():
-            self.model.set_priors(*self.checked_priors())
-            self.in_use = self.doc_topic_prior, self.topic_word_prior
+        with self.lock:
+            if self.priors_assigned():
+                self.model.set_priors(*self.checked_priors())
+                self.in_use = self.doc_topic_prior, self.topic_word_prior
 
     def priors_assigned(self) -> bool:
         """Whether the priors are others than the model has."""
@@ -308,14 +347,15 @@ class LDAState:
     def _show_learned_priors(self) -> None:
         """Take the learned priors from the model, unless the user has assigned others."""
         model = self.model
-        if model.learned_priors is None or self.priors_assigned():
-            return
-        if np.any(model.alpha != self.doc_topic_prior):
-            self.doc_topic_prior = np.array(model.alpha)
-        if np.any(model.eta != self.topic_word_prior):
-            self.topic_word_prior = float(model.eta)
-        # log C is recomputed when the user sets a prior, not after each learned step
-        self.in_use = self.attached = self.doc_topic_prior, self.topic_word_prior
+        with self.lock:
+            if model.learned_priors is None or self.priors_assigned():
+                return
+            if np.any(model.alpha != self.doc_topic_prior):
+                self.doc_topic_prior = np.array(model.alpha)
+            if np.any(model.eta != self.topic_word_prior):
+                self.topic_word_prior = float(model.eta)
+            # log C is recomputed when the user sets a prior, not after each learned step
+            self.in_use = self.attached = self.doc_topic_prior, self.topic_word_prior
 
     # ----------------------------------------------------------------- questions
 

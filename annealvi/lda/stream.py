@@ -50,6 +50,7 @@ def prepare_portion(
         )
     state.check_priors()
     state.model.topics.notice_writes()
+    state.model.release_buffers()  # in a forked child, of a step that was not its own
     state.model.set_corpus(X, population)
     batch_size, planned = int(settings.batch_size), state.temperature
     if state.planned_for is None or wanted != state.planned_for:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -12,8 +13,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from annealvi._sparse import check_matrix
-from annealvi._validation import FLOATS, as_array, check_flag, check_squares, n_threads
+from annealvi._threads import shallow, writing
+from annealvi._validation import as_array, check_flag, check_squares, n_threads
 from annealvi.files import Node
+from annealvi.inference.fitted import same_features
 from annealvi.mixtures.base import FittedMixture, sampler
 from annealvi.mixtures.state import MixtureState, ModelFiles
 from annealvi.models.fmm import FMM, model_tree, restored_model
@@ -40,7 +43,23 @@ class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             :math:`\\nu` at T = 1.  Each datum starts from `prior_probability_` and cools
             from T = 10 over 10 sweeps, which avoids poor local optima.
         """
-        return self._ready().infer(self._check_X(X))
+        model = self._ready()
+        return model.infer(self._check_X(X, model))
+
+    def fit_transform(self, X: Any, y: Any = None) -> NDArray:
+        """Fit, then `transform` the same data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : Ignored
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+        """
+        with writing(self):  # so that it is this fit that transforms
+            return super().fit_transform(X, y)
 
     def inverse_transform(self, X: Any) -> NDArray:
         """Compute data from components: :math:`E[Z] E[\\mu]`.
@@ -55,13 +74,14 @@ class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         ndarray of shape (n_samples, n_features)
         """
         check_is_fitted(self)
+        components = self.components_
         X = check_matrix(X, accept_sparse=False)
-        if X.shape[1] != len(self.components_):
+        if X.shape[1] != len(components):
             raise ValueError(
                 f"X has {X.shape[1]} features, but inverse_transform of {type(self).__name__} "
-                f"is expecting {len(self.components_)}, the number of components."
+                f"is expecting {len(components)}, the number of components."
             )
-        return X @ self.components_.astype(X.dtype)
+        return X @ components.astype(X.dtype)
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """Compute a lower bound of the log-likelihood of each datum.
@@ -75,7 +95,8 @@ class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         ndarray of shape (n_samples,)
             Each datum's part of the ELBO at T = 1, in nats.
         """
-        return self._ready().sample_bound(self._check_X(X))
+        model = self._ready()
+        return model.sample_bound(self._check_X(X, model))
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean of `score_samples`.
@@ -122,7 +143,7 @@ class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """
         check_flag(per_sample, "per_sample", f"{type(self).__name__}.predictive_score")
         model = self._ready()
-        X = self._check_X(X)
+        X = self._check_X(X, model)
         mask = as_array(observed)
         if mask.shape != (X.shape[1],) or mask.dtype != bool:
             raise ValueError(
@@ -153,7 +174,7 @@ class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         Z : ndarray of shape (n_samples, n_components), of 0 and 1
             Which components are in each datum.
         """
-        rng, model = sampler(self, n_samples, self.random_state), self._state.model
+        rng, model = sampler(self, n_samples, self.random_state), self._fitted().model
         shape = (int(n_samples), model.n_components)
         Z = (rng.random_sample(shape) < model.prior_probability).astype(np.float64)
         noise = rng.standard_normal((int(n_samples), model.n_features))
@@ -178,18 +199,17 @@ class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             If a parameter is out of range, or the state is not one of this class.
         """
         self._validate_params()
-        self._load_fitted(node, FILES, self._adopt)
+        self._load_fitted(node, FILES, partial(self._adopt, self))
 
     # ----------------------------------------------------------------- details
 
-    def _check_X(self, X: Any, reset: bool = False) -> NDArray:
-        dtype = FLOATS if reset else self._state.model.dtype
+    def _check_X(self, X: Any, model: FMM) -> NDArray:
         X = check_matrix(
-            X, estimator=self, reset=reset, dtype=dtype, order="C", accept_sparse=False
+            X, estimator=self, reset=False, dtype=model.dtype, order="C", accept_sparse=False
         )
-        if not reset:
-            square = check_squares(X) + float(np.sum(self.components_**2))
-            self._check_range(square, self.noise_variance_, X.dtype)
+        same_features(self, X, model.n_features)
+        square = check_squares(X) + float(np.sum(model.means**2))
+        self._check_range(square, model.noise_variance, X.dtype)
         return X
 
     def _check_range(self, square: float, noise_variance: float, dtype: np.dtype) -> None:
@@ -203,21 +223,25 @@ class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             )
 
     def _ready(self) -> FMM:
-        """The fitted model, set to the number of threads of `n_jobs`."""
+        """The fitted model, set to the number of threads of `n_jobs`; for this call alone."""
         check_is_fitted(self)
-        model: FMM = self._state.model
+        model: FMM = shallow(self._fitted().model)
         model.n_threads = n_threads(self.n_jobs)
         return model
 
-    def _adopt(self, state: MixtureState) -> None:
+    def _adopt(self, columns: Any, state: MixtureState) -> None:
         """Set the fitted attributes to those of a state of the fit."""
-        self._state, model = state, state.model
-        self.components_ = model.means.copy()
-        self.component_covariance_ = model.covariance_matrix.copy()
-        self.component_variances_ = np.diag(model.covariance_matrix).copy()
-        self.noise_variance_ = model.noise_variance
-        self.prior_probability_ = model.prior_probability.copy()
-        self.component_variance_ = model.component_variance
+        model = state.model
+        self._show(
+            columns,
+            _state=state.view(),
+            components_=model.means.copy(),
+            component_covariance_=model.covariance_matrix.copy(),
+            component_variances_=np.diag(model.covariance_matrix).copy(),
+            noise_variance_=model.noise_variance,
+            prior_probability_=model.prior_probability.copy(),
+            component_variance_=model.component_variance,
+        )
 
     @property
     def _n_features_out(self) -> int:

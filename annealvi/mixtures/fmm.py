@@ -16,7 +16,10 @@ from sklearn.cluster import kmeans_plusplus
 from sklearn.utils._param_validation import StrOptions
 
 from annealvi._kernels.layout import single_threaded_blas
+from annealvi._sparse import check_matrix
+from annealvi._threads import shallow, writing
 from annealvi._validation import (
+    FLOATS,
     Interval,
     as_array,
     check_numbers,
@@ -266,8 +269,9 @@ class TemperedFMM(FittedFMM):
         ConvergenceWarning
             If the fit had not converged after `max_iter` iterations.
         """
-        with unchanged_on_error(self) as commit:
-            X = self._check_X(X, reset=True)
+        with writing(self), unchanged_on_error(self) as commit:
+            columns = shallow(self)  # which other threads do not see
+            X = check_matrix(X, estimator=columns, dtype=FLOATS, order="C", accept_sparse=False)
             K = int(self.n_components)
             learned = isinstance(self.prior_probability, str)
             probability = np.full(K, 0.3) if learned else self._check_probability(K)
@@ -282,21 +286,22 @@ class TemperedFMM(FittedFMM):
                 n_threads=n_threads(self.n_jobs),
                 resume=resume,
                 files=FILES,
-                adopt=self._adopt,
+                adopt=partial(self._adopt, columns),
                 commit=commit,
             )
-        if not np.any(self.components_**2 > 1e-12 * self.component_variance_) and np.any(X):
+            found: FMM = self._state.model
+        if not np.any(found.means**2 > 1e-12 * found.component_variance) and np.any(X):
             warnings.warn(
-                f"All {len(self.components_)} components are switched off: no sum of them explains "
-                f"X better than noise of variance {self.noise_variance_:.3g} does. Try "
+                f"All {found.n_components} components are switched off: no sum of them explains "
+                f"X better than noise of variance {found.noise_variance:.3g} does. Try "
                 "init='random', a lower temperature, or a smaller 'noise_variance'.",
                 stacklevel=3,  # past scikit-learn's fit context
             )
         mean_square, most = square / X.size, DYNAMIC_RANGE[X.dtype]
-        if mean_square > most * self.noise_variance_:
+        if mean_square > most * found.noise_variance:
             warnings.warn(
                 f"The mean square of X, {mean_square:.3g}, is more than {most:.0e} times the noise "
-                f"variance, {self.noise_variance_:.3g}: digits of the residuals cancel in "
+                f"variance, {found.noise_variance:.3g}: digits of the residuals cancel in "
                 f"{X.dtype}. Centre X{', or give it as float64' * (X.dtype == np.float32)}.",
                 stacklevel=3,  # past scikit-learn's fit context
             )

@@ -10,29 +10,24 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp, softmax
-from sklearn.base import BaseEstimator, DensityMixin, _fit_context
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.extmath import randomized_svd
-from sklearn.utils.validation import check_is_fitted
 
-from annealvi._sparse import check_matrix
+from annealvi._threads import shallow, writing
 from annealvi._validation import Interval, check_numbers, check_squares, unchanged_on_error
-from annealvi.files import Node
-from annealvi.mixtures.base import FittedMixture, check_reached, sampler
+from annealvi.mixtures.fitted_gmm import FILES, FittedGMM
 from annealvi.mixtures.run import Callback
-from annealvi.mixtures.state import MixtureState, ModelFiles
-from annealvi.models.gmm import GMM, initial_responsibilities, model_tree, restored_model
+from annealvi.models.gmm import GMM, initial_responsibilities
 from annealvi.temperature import Annealed, Temperature, Variational, as_temperature
 
-FILES = ModelFiles(model_tree, restored_model)
 #: The default annealing starts this many times above the critical temperature.
 ABOVE_CRITICAL = 7.0
 #: A default prior variance is at least this fraction of the mean variance of the features.
 VARIANCE_FLOOR = 1e-6
 
 
-class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
+class TemperedGaussianMixture(FittedGMM):
     r"""Gaussian mixture by annealed variational inference.
 
     .. math::
@@ -264,8 +259,9 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
         ConvergenceWarning
             If the fit had not converged after `max_iter` iterations.
         """
-        with unchanged_on_error(self) as commit:
-            X = self._check_X(X, reset=True)
+        with writing(self), unchanged_on_error(self) as commit:
+            columns = shallow(self)  # which other threads do not see
+            X = self._check_X(X, columns, reset=True)
             settings = self._settings(X)
             kinds = self._kinds(X, settings["covariances"])
             temperature = as_temperature(self.temperature, type(self).__name__, kinds)
@@ -297,7 +293,7 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
                 n_threads=1,
                 resume=resume,
                 files=FILES,
-                adopt=self._adopt,
+                adopt=partial(self._adopt, columns),
                 commit=commit,
             )
         return self
@@ -314,114 +310,10 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        return self.fit(X, y).predict(X)
-
-    def predict(self, X: Any) -> NDArray[np.int64]:
-        """Return the most probable component of each datum.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return self._log_joint(X).argmax(axis=1)
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return the probabilities of the components for each datum, at T = 1.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components)
-        """
-        return softmax(self._log_joint(X), axis=1)
-
-    def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """Compute the log-likelihood of each datum at the expected log parameters.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Each datum's part of the ELBO at T = 1, in nats.
-        """
-        return logsumexp(self._log_joint(X), axis=1)
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """The mean of `score_samples`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : Ignored
-
-        Returns
-        -------
-        float
-        """
-        return float(np.mean(self.score_samples(X)))
-
-    def sample(self, n_samples: int = 1) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Draw data from the mixture of `weights_`, `means_` and `covariances_`.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-        y : ndarray of shape (n_samples,)
-            The component of each datum, in ascending order.
-        """
-        rng, model = sampler(self, n_samples, self.random_state), self._state.model
-        counts = rng.multinomial(n_samples, model.weights / model.weights.sum())
-        y = np.repeat(np.arange(len(counts)), counts)
-        scale = 1.0 / np.sqrt(model.precisions[y])
-        return model.means[y] + scale * rng.standard_normal(scale.shape), y
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the fitted state as a tree, for :func:`annealvi.save`."""
-        check_is_fitted(self)
-        return self._fitted_tree(FILES)
-
-    def load_state_dict(self, node: Node) -> None:
-        """Take over a fitted state, for :func:`annealvi.load`.
-
-        Parameters
-        ----------
-        node : Node
-            What :meth:`state_dict` returned, from a file.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range, or the state is not one of this class.
-        """
-        self._validate_params()
-        self._load_fitted(node, FILES, self._adopt)
+        with writing(self):  # so that it is this fit that predicts
+            return self.fit(X, y).predict(X)
 
     # ----------------------------------------------------------------- details
-
-    def _check_X(self, X: Any, reset: bool = False) -> NDArray[np.float64]:
-        X = check_matrix(X, estimator=self, reset=reset, dtype=np.float64, accept_sparse=False)
-        check_squares(X)
-        return X
-
-    def _log_joint(self, X: Any) -> NDArray[np.float64]:
-        check_is_fitted(self)
-        X = self._check_X(X)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return check_reached(self._state.model.log_joint(X), X)
 
     def _kinds(self, X: NDArray, covariances: NDArray | None) -> Mapping[str, Temperature]:
         """The temperatures that names stand for, with these data."""
@@ -476,21 +368,3 @@ class TemperedGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
             covariances=covariances,
             covariance_type=self.covariance_type,
         )
-
-    def _adopt(self, state: MixtureState) -> None:
-        """Set the fitted attributes to those of a state of the fit."""
-        self._state, model = state, state.model
-        spherical = model.covariance_type == "spherical"
-        self.weights_ = model.weights.copy()
-        self.means_ = model.means
-        self.precisions_ = model.precisions[:, 0].copy() if spherical else model.precisions.copy()
-        self.covariances_ = 1.0 / self.precisions_
-        self.mean_prior_, self.mean_precision_prior_ = model.mean_prior, model.kappa
-        self.mean_precision_ = model.posterior.kappa.copy()
-        if model.known_weights is None:
-            self.weight_concentration_prior_ = float(model.alpha[0])
-            self.weight_concentration_ = model.posterior.alpha.copy()
-        if model.known_covariances is None:
-            self.degrees_of_freedom_prior_ = model.nu
-            self.covariance_prior_ = model.beta[0] if spherical else model.beta
-            self.degrees_of_freedom_ = model.posterior.nu.copy()

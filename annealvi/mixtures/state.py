@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.random import RandomState
 
+from annealvi._threads import shallow
 from annealvi.files import Node
 from annealvi.inference import Monitor
 from annealvi.model import Model, Tempering
@@ -78,6 +79,16 @@ class MixtureState:
     lower_bound: float = -np.inf
     converged: bool = False
     temperature: Variational | None = None
+
+    def view(self) -> Self:
+        """Return the fit as it is between two steps, for readers in any thread.
+
+        A step replaces the arrays of the model; it does not write to those of the view.
+        """
+        seen = shallow(self)
+        seen.model = shallow(self.model)
+        seen.model.release_buffers()
+        return seen
 
     def state_dict(self, files: ModelFiles) -> dict[str, Any]:
         """Return the state as a tree, from which :meth:`restored` can make it without data."""

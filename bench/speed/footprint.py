@@ -1,7 +1,7 @@
 """Peak memory of what TemperedLDA does, in multiples of its topics.
 
-    python -m bench.speed.footprint                            V = 200,000, K = 50, about a minute
-    python -m bench.speed.footprint --words 1000000 --topics 200      at most 3 GB, some minutes
+    python -m bench.speed.footprint                               V = 400,000, K = 96, 2 minutes
+    python -m bench.speed.footprint --words 1000000 --topics 200      at most 3 GB, 10 minutes
 
 Each row is a process of its own with one thread.  It prints the peak of resident memory, less what
 imports and documents take, divided by the size of lambda: n_components * n_features numbers.  For
@@ -125,8 +125,8 @@ def measured(name: str, n_words: int, n_topics: int, dtype: str = "float32") -> 
 
 def main() -> None:
     options = parser(__doc__)
-    options.add_argument("--words", type=int, default=200_000, help="V")
-    options.add_argument("--topics", type=int, default=50, help="K")
+    options.add_argument("--words", type=int, default=400_000, help="V")
+    options.add_argument("--topics", type=int, default=96, help="K")
     options.add_argument("--dtype", choices=["float32", "float64"], default="float32")
     options.add_argument("--only", choices=[*FITS, *QUESTIONS], help="one row, in this process")
     given = options.parse_args()

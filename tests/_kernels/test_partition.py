@@ -12,6 +12,7 @@ from annealvi import _kernels
 from annealvi._kernels import partition
 from annealvi._kernels.layout import padded_rows
 from annealvi.partition import PowerGrid, even_grid, exponential_grid
+from annealvi.partition.power_grid import SUMMED_ROWS
 
 GRIDS = {
     "even": even_grid(10, 100),
@@ -90,6 +91,18 @@ def test_column_sums(n_rows, size, instruction_set):
     sums = grid.column_sums(padded_rows(logs, np.float64, -np.inf))
     assert_allclose(sums[:, :size], naive(logs.T, grid.points).T, rtol=1e-12)
     assert_array_equal(sums[:, size:], 0)
+
+
+def test_column_sums_in_pieces_are_those_in_one():
+    """To the last bit, if pieces are whole blocks of rows."""
+    grid = PowerGrid(exponential_grid(10, 7))
+    logs = padded_rows(logs_of(5, 3000).T, np.float64, -np.inf)
+    for cuts in ([1024], [2048], [1024, 2048]):
+        assert all(cut % SUMMED_ROWS == 0 for cut in cuts)
+        sums = np.zeros((grid.n_points, logs.shape[1]))
+        for piece in np.split(logs, cuts):
+            grid.column_sums(np.ascontiguousarray(piece), sums)
+        assert_array_equal(sums, grid.column_sums(logs))
 
 
 @pytest.mark.parametrize("name", _kernels.available_instruction_sets())

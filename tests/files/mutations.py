@@ -66,7 +66,8 @@ def mutated_tree(tree, rng, n_changes=1):
         elif kind == 2 and isinstance(parent, dict):
             parent[str(rng.choice(STRINGS))] = parent.pop(key)
         else:
-            parent[key] = _changed(parent[key], rng, capped=key in COSTLY)
+            with np.errstate(all="ignore"):  # casts of what does not fit
+                parent[key] = _changed(parent[key], rng, capped=key in COSTLY)
     return _read_only(tree), ways
 
 

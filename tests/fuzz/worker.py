@@ -9,10 +9,11 @@ import os
 import resource
 import signal
 import sys
+import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from typing import Any
 
 from tests.fuzz.judge import Failure
@@ -59,6 +60,8 @@ def run_case(
 ) -> dict[str, Any]:
     """Run a case, and return what came of it.
 
+    It runs in a folder of its own, because a random string may be the name of a file to write.
+
     Parameters
     ----------
     target : Target
@@ -74,7 +77,8 @@ def run_case(
     trial = Trial(seed, target.name, number, log)
     result: dict[str, Any] = {}
     try:
-        target.run(trial)
+        with tempfile.TemporaryDirectory() as folder, chdir(folder):
+            target.run(trial)
     except Failure as failure:
         result = {"kind": failure.kind, "text": failure.text}
     except Exception:  # of the target, between two calls

@@ -36,6 +36,8 @@ KINDS = {
         "temperature": "variational",
     },
     "warm, online": {"document_init": "warm", "evaluate_every": 2, "perp_tol": 1.0},
+    "stops early": {"validation_fraction": 0.2, "temperature": 1, "max_iter": 30, "patience": 2},
+    "converges": {"evaluate_every": 2, "temperature": 1, "max_iter": 30, "perp_tol": 0.5},
     "priors by word": {
         "topic_word_prior": np.linspace(0.1, 0.3, 60),
         "doc_topic_prior": [0.1, 0.2, 0.3, 0.4],

@@ -6,10 +6,12 @@ from numpy.random import RandomState
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
+import annealvi
 from annealvi import Annealed, Fixed, TemperedLDA, Variational
 from annealvi.checkpoint import Checkpoint
 from annealvi.files import read, write
 from annealvi.inference import checkpoints
+from tests.files.mutations import mutated_tree, outcome
 from tests.lda.resumed import KINDS, Counter, Snapshots, bits, corpus, make, quietly
 
 #: Kinds that are tried in float32 in every run of the tests, not only in `make test-all`.
@@ -29,10 +31,10 @@ CASES = [
 
 @pytest.mark.parametrize(("kind", "dtype"), CASES)
 def test_a_resumed_fit_ends_at_the_same_bits(kind, dtype, tmp_path):
-    """From every sixth step, at the end of a pass or within one, and from the end of the fit."""
+    """From every seventh step, at the end of a pass or within one, and from the end of the fit."""
     X = corpus(dtype)
     whole = bits(quietly(make(kind).fit, X), X)
-    snapshots = Snapshots(tmp_path, every=1 if "batch" in str(KINDS[kind]) else 6)
+    snapshots = Snapshots(tmp_path, every=1 if "batch" in str(KINDS[kind]) else 7)
     last = tmp_path / "last"
     watched = make(kind, callback=[Checkpoint(last, seconds=1e6), snapshots])
     assert bits(quietly(watched.fit, X), X) == whole
@@ -257,3 +259,41 @@ def test_a_log_partition_that_is_given(tmp_path):
 def test_fit_takes_resume_by_name_only():
     with pytest.raises(TypeError, match="positional"):
         TemperedLDA().fit(corpus(), None, "path")
+
+
+# ------------------------------------------------------------------ forged checkpoints
+
+
+def outcomes_of_forgeries(kind, n, seed, path, monkeypatch):
+    """What became of forged checkpoints that are not good, and how many were refused."""
+    X, rng = corpus(), np.random.default_rng(seed)
+    snapshots = Snapshots(path, every=7)
+    quietly(make(kind, callback=snapshots).fit, X)
+    tree = read(snapshots.paths[1], "checkpoint")["tree"]
+    bad, n_refused = [], 0
+    for _ in range(n):
+        forged, ways = mutated_tree(tree, rng, int(rng.choice([1, 1, 1, 2, 5])))
+        content = {"version": annealvi.__version__, "tree": forged}
+        monkeypatch.setattr(checkpoints, "read", lambda *names: content)  # noqa: B023
+        found = outcome(
+            lambda: make(kind).fit(X, resume="forged"),
+            lambda lda: [lda.components_, lda.transform(X[:5]), lda.score(X[:5])],
+        )
+        n_refused += found == "refused"
+        if found not in ("refused", "sound"):
+            bad.append((ways, found))
+    return bad, n_refused
+
+
+@pytest.mark.parametrize(("kind", "n"), [("all of it", 40), ("variational", 40)])
+def test_forged_checkpoints(kind, n, tmp_path, monkeypatch):
+    """An error, or a fit that is sound."""
+    bad, n_refused = outcomes_of_forgeries(kind, n, 0, tmp_path, monkeypatch)
+    assert not bad and n_refused > n / 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["all of it", "variational", "warm, online", "stops early"])
+def test_more_forged_checkpoints(kind, tmp_path, monkeypatch):
+    bad, _ = outcomes_of_forgeries(kind, 600, 1, tmp_path, monkeypatch)
+    assert not bad

@@ -47,7 +47,8 @@ def run_snippets(name, deep=False):
         exec(compile(snippet, name, "exec"), namespace)
 
 
-def test_readme_snippets(capsys):
+def test_readme_snippets(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # one writes a file
     run_snippets("README.md")
     assert capsys.readouterr().out.count("\n") >= 2
 

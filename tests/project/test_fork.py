@@ -124,6 +124,41 @@ def test_a_child_of_a_child_and_a_fork_from_another_thread():
 
 
 @pytest.mark.slow
+def test_a_fork_while_another_thread_fits():
+    run("""
+        states, forks = set(), 0
+
+        def note(model, monitor):
+            states.add(model.transform(X[:5]).tobytes())
+
+        def stream():
+            model = TemperedLDA(5, batch_size=20, callback=note, random_state=0)
+            return model.partial_fit(X[:40])
+
+        def portions(model):
+            for _ in range(20):
+                model.partial_fit(X)
+
+        portions(stream())
+        model = stream().set_params(callback=None)
+        thread = threading.Thread(target=portions, args=[model])
+
+        def read():
+            assert model.transform(X[:5]).tobytes() in states
+
+        def write():
+            read()
+            assert np.all(np.isfinite(model.partial_fit(X[:40]).components_))
+            assert np.all(np.isfinite(model.set_params(max_iter=1).fit(X).components_))
+
+        thread.start()
+        while thread.is_alive():
+            in_child(read if forks else write)
+            forks += 1
+        assert forks > 1
+    """)
+
+
 def test_processes_of_multiprocessing():
     run("""
         import multiprocessing

@@ -180,7 +180,8 @@ def documented():
 
 def test_every_function_that_takes_sparse_matrices_is_called():
     called = {name.split(".")[-1] for name in {**core(), **dict.fromkeys(OF_VAE)}}
-    missing = {name for path, name in documented() if path != "_sparse" and name not in called}
+    doors = {"_sparse", "words"}  # the checks themselves
+    missing = {name for path, name in documented() if path not in doors and name not in called}
     assert missing == set()
 
 

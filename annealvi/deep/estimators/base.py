@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from annealvi._optional import import_optional
+from annealvi._threads import brief_lock
 from annealvi._validation import Interval
 from annealvi.deep.estimators.saved import header_of, read_state, write_state
 from annealvi.deep.files import load_network, meta_network
@@ -27,6 +28,8 @@ from annealvi.files import Node
 from annealvi.inference import Callbacks, Monitor, during_fit
 from annealvi.versions import Versioned
 
+#: Held while PyTorch's one generator is seeded for a network.
+_building = brief_lock()
 #: Seeds are drawn below this.
 MAX_SEED = 2**31 - 1
 #: Called with the estimator and the monitor after each step.
@@ -131,7 +134,8 @@ class DeepEstimator(Versioned, BaseEstimator):
         header = header_of(type(self).__name__, plan.architecture, X)
         state = None if resume is None else read_state(resume, header)
         noise = Noise(seed, device)
-        with torch.random.fork_rng(devices=[]):  # the user's generator stays as it is
+        # the user's generator stays as it is
+        with _building, torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             network = plan.build()
         network = network.to(device, torch.float32)  # whatever PyTorch's default dtype is

@@ -13,6 +13,7 @@ import torch
 from sklearn.base import _fit_context
 from torch import nn
 
+from annealvi._threads import writing
 from annealvi._validation import Interval, unchanged_on_error
 from annealvi.deep.estimators.base import LARGEST, TRAINING_CONSTRAINTS, Callback, Plan
 from annealvi.deep.estimators.data import (
@@ -224,7 +225,7 @@ class PoissonDEF(FittedPoissonDEF):
         annealvi.exceptions.DivergenceError
             If the loss or its gradient is not finite.  The last finite state is kept.
         """
-        with unchanged_on_error(self) as keep:
+        with writing(self), unchanged_on_error(self) as keep:
             X = self._check_X(X, "fit", reset=True)
             n_samples = int(X.shape[0])
             temperature, penalty = plan_parameters(self, n_samples, STATISTICS)

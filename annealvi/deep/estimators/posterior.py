@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from annealvi._sparse import check_matrix
+from annealvi._threads import writing
 from annealvi._validation import Interval, unchanged_on_error
 from annealvi.deep.estimators.base import (
     TRAINING_CONSTRAINTS,
@@ -225,7 +226,7 @@ class HierarchicalPosterior(DeepEstimator):
         annealvi.exceptions.DivergenceError
             If the objective or its gradient is not finite during the fit.
         """
-        with unchanged_on_error(self) as keep:
+        with writing(self), unchanged_on_error(self) as keep:
             for name in ("lower_bounds_", "lower_bound_", "best_"):
                 self.__dict__.pop(name, None)  # a callback must not see those of an earlier fit
             before = getattr(self, "_training", None)

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.optim import Adam
 
 from annealvi._sparse import check_matrix
+from annealvi._threads import writing
 from annealvi._validation import Interval, unchanged_on_error
 from annealvi.deep.estimators.base import (
     TRAINING_CONSTRAINTS,
@@ -228,7 +229,7 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, De
         annealvi.exceptions.DivergenceError
             If the loss or its gradient is not finite.  The last finite state is kept.
         """
-        with unchanged_on_error(self) as keep:
+        with writing(self), unchanged_on_error(self) as keep:
             X = self._check_X(X, reset=True)
             hidden = layer_widths(self.hidden, type(self).__name__)
             temperature, penalty = plan_parameters(self, X.shape[0])

@@ -13,6 +13,7 @@ from sklearn.base import _fit_context
 from torch import Tensor, nn
 from torch.optim import Adam
 
+from annealvi._threads import writing
 from annealvi._validation import Interval, unchanged_on_error
 from annealvi.deep.estimators.base import TRAINING_CONSTRAINTS, Callback, Plan
 from annealvi.deep.estimators.data import (
@@ -213,7 +214,7 @@ class VariationalAutoencoder(FittedAutoencoder):
         annealvi.exceptions.DivergenceError
             If the loss or its gradient is not finite.  The last finite state is kept.
         """
-        with unchanged_on_error(self) as keep:
+        with writing(self), unchanged_on_error(self) as keep:
             X = self._check_X(X, reset=True)
             hidden = layer_widths(self.hidden, type(self).__name__)
             temperature, penalty = plan_parameters(self, len(X))

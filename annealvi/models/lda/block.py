@@ -58,6 +58,9 @@ class LocalOptions:
 class Workspace:
     """The buffers that the kernels write to; they are kept as long as they are large enough.
 
+    A workspace is used by one call at a time: that of the training steps by the thread that
+    makes them, and each other call makes its own.
+
     Parameters
     ----------
     n_features, width : int
@@ -141,6 +144,8 @@ class Local(NamedTuple):
 class Training(NamedTuple):
     """The buffers of training steps, kept from the first step to the last.
 
+    They belong to the one thread that makes these steps.
+
     Parameters
     ----------
     weights : TopicWeights
@@ -151,6 +156,12 @@ class Training(NamedTuple):
     weights: TopicWeights
     work: Workspace
     statistics: Statistics
+
+    @classmethod
+    def empty(cls, n_features: int, width: int, dtype: DTypeLike, n_threads: int) -> Training:
+        shape = n_features, width, dtype
+        weights = TopicWeights(*shape, bounded=True)
+        return cls(weights, Workspace(*shape, n_threads), Statistics(*shape))
 
 
 class Call(NamedTuple):

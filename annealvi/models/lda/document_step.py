@@ -1,4 +1,4 @@
-"""The result of LDA's local step, with energies."""
+"""The result of LDA's local step, with energies, and the energy of its words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annealvi.model import LocalStep
+from annealvi.models.lda.documents import BLOCK_BYTES
 from annealvi.models.lda.statistics import Statistics
+from annealvi.models.lda.topics import Topics
 
 
 class DocumentStep(LocalStep):
@@ -62,3 +64,20 @@ class DocumentStep(LocalStep):
         if self.bound is None or self.inverse_used is None or self._energy is None:
             return None
         return self.bound() - self.inverse_used * self._energy
+
+
+def energy_of_words(statistics: Statistics, topics: Topics, b: float) -> float:
+    """sum_dkv n_dv phi_dvk E log beta_kv of statistics at one b, at the current topics.
+
+    Parameters
+    ----------
+    statistics : Statistics
+    topics : Topics
+    b : float
+    """
+    K, total, lam = topics.n_topics, 0.0, topics.lam
+    words = statistics.words()
+    for some in np.array_split(words, max(1, 8 * K * len(words) // BLOCK_BYTES)):
+        logs = topics.logs(lam[some, :K])
+        total += float(np.einsum("vk,vk->", statistics.rows(some, K), logs))
+    return total / b

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 
+from annealvi._threads import shallow
 from annealvi.model import UNTEMPERED, LocalRule, Tempering
 from annealvi.models.dirichlet import negative_kl
 from annealvi.models.lda.block import (
@@ -54,8 +55,12 @@ class Documents:
         self.set_alpha(alpha)
         self.options = options
         self.gamma: NDArray | None = None
-        self._weights: dict[tuple[float, bool], TopicWeights] = {}
-        self._weights_version = -1
+
+    def copy(self, topics: Topics) -> Self:
+        """Return the same inference at a copy of the topics."""
+        copied = shallow(self)
+        copied.topics, copied.gamma = topics, None
+        return copied
 
     def set_alpha(self, alpha: ArrayLike) -> None:
         """Use another prior from the next call on.
@@ -320,25 +325,19 @@ class Documents:
             self.fit_block(call, rows, gamma[rows], inverse[rows], wanted, max_iter)
 
     def _shared_weights(self, b: float, exact: bool, want_logs: bool) -> TopicWeights:
-        """Weights that calls at the same temperature share, unless they are large.
-
-        Rows are filled in but never overwritten, so threads may read them while others fill
-        in more.  After the topics have changed, new weights are made.
-        """
+        """Weights that calls at the same temperature share, in all threads, unless large."""
         n_features, width, dtype = self._shape
         if want_logs or n_features * width * dtype.itemsize > SHARED_BYTES:
             return TopicWeights(n_features, width, dtype, bounded=True)
         with self.topics.lock:
-            _ = self.topics.sums  # computing these may change the version
-            if self._weights_version != self.topics.version:
-                self._weights, self._weights_version = {}, self.topics.version
-            key = (b, exact)
-            weights = self._weights.get(key)
-            if weights is None:
-                weights = TopicWeights(*self._shape)
-                # at most the weights of transform and those of score
-                kept = {k: w for k, w in self._weights.items() if k[0] == b}
-                self._weights = kept | {key: weights}
+            _ = self.topics.sums  # computing these may change the topics' version
+            shared, key = self.topics.weights, (b, exact)
+        weights = shared.get(key)
+        if weights is None:
+            for other in list(shared):
+                if other[0] != b:  # at most the weights of transform and those of score
+                    shared.pop(other, None)
+            weights = shared.setdefault(key, TopicWeights(*self._shape))
         return weights
 
     # ------------------------------------- block by block, in training and after
@@ -483,14 +482,11 @@ class Documents:
         return self.topics.n_threads if n_threads is None else n_threads
 
     def release_buffers(self) -> None:
-        """Release what only training needs, and the weights of topics that have changed since."""
+        """Release what only training needs."""
         self.gamma = None
-        with self.topics.lock:
-            if self._weights_version != self.topics.version:
-                self._weights = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"gamma": None, "_weights": {}, "_weights_version": -1}
+        return vars(self) | {"gamma": None}
 
 
 def _of_rows(tempering: Tempering, rows: slice) -> Tempering:

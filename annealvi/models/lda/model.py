@@ -36,23 +36,25 @@ eta -> eta/T and rho -> rho T.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 
+from annealvi._threads import shallow
 from annealvi.model import UNTEMPERED, Batch, Form, LocalRule, LocalStep, Tempering
 from annealvi.models.lda import critical, seeds
-from annealvi.models.lda.block import Call, Local, LocalOptions, Training, Workspace, lengths
-from annealvi.models.lda.document_step import DocumentStep
-from annealvi.models.lda.documents import BLOCK_BYTES, Documents
+from annealvi.models.lda.block import Call, Local, LocalOptions, Training, lengths
+from annealvi.models.lda.document_step import DocumentStep, energy_of_words
+from annealvi.models.lda.documents import Documents
 from annealvi.models.lda.learned_priors import LearnedPriors, mean_of_logs
 from annealvi.models.lda.log_partition import DocumentPartition
 from annealvi.models.lda.statistics import Statistics
 from annealvi.models.lda.topics import Topics
-from annealvi.models.lda.weights import TopicEstimate, TopicWeights
+from annealvi.models.lda.weights import TopicEstimate
 from annealvi.models.lda_prior import LDAPrior
 
 #: Least value of lambda in the posterior form, whose online step may subtract.
@@ -275,7 +277,7 @@ class LDA:
             step.moved = lambda: (
                 None
                 if self._full_steps == made
-                else self._word_energy(statistics, call.b0) - of_words
+                else energy_of_words(statistics, self.topics, call.b0) - of_words
             )
         return step
 
@@ -318,11 +320,7 @@ class LDA:
         _ = topics.sums  # computing these may change the version
         shape = (topics.n_features, topics.width, topics.dtype)
         if self.training is None or self.training.work.n_threads != topics.n_threads:
-            self.training = Training(
-                TopicWeights(*shape, bounded=True),
-                Workspace(*shape, topics.n_threads),
-                Statistics(*shape),
-            )
+            self.training = Training.empty(*shape, topics.n_threads)
         weights, work, statistics = self.training
         weights.match(topics.version)
         statistics.clear()
@@ -343,15 +341,6 @@ class LDA:
     def _learn_from(self, gamma: NDArray, call: Call) -> None:
         if self.learned_priors is not None:
             self.learned_priors.add(gamma, call.alpha)
-
-    def _word_energy(self, statistics: Statistics, b: float) -> float:
-        """sum_dkv n_dv phi_dvk E log beta_kv of statistics at one b, at the current topics."""
-        K, total, lam = self.n_topics, 0.0, self.topics.lam
-        words = statistics.words()
-        for some in np.array_split(words, max(1, 8 * K * len(words) // BLOCK_BYTES)):
-            logs = self.topics.logs(lam[some, :K])
-            total += float(np.einsum("vk,vk->", statistics.rows(some, K), logs))
-        return total / b
 
     def global_step(
         self, statistics: Statistics, rho: float, scale: float, tempering: Tempering
@@ -456,9 +445,7 @@ class LDA:
 
     # ------------------------------------------------------------------ evaluation
 
-    def posterior_log_partition(
-        self, inverse: NDArray[np.float64], data: Any, gamma: NDArray | None = None
-    ) -> NDArray[np.float64]:
+    def posterior_log_partition(self, inverse: NDArray, data: Any, gamma: Any = None) -> NDArray:
         """See :meth:`Documents.posterior_log_partition`."""
         return self.documents.posterior_log_partition(inverse, data, gamma)
 
@@ -482,6 +469,17 @@ class LDA:
         return float(np.sum(documents)) + self.topics.bound(tempering)
 
     # --------------------------------------------------------------------- details
+
+    def copy(self) -> Self:
+        """The model as it is now; arrays are shared until one of the two changes, rng for ever."""
+        with self.topics.lock:
+            copied = shallow(self)
+            copied.topics = self.topics.copy()
+            copied.documents = self.documents.copy(copied.topics)
+            copied.partition = copy.copy(self.partition)
+            copied.learned_priors = copy.copy(self.learned_priors)
+        copied.release_buffers()
+        return copied
 
     def release_large_buffers(self) -> None:
         """Release large buffers of training between two steps."""

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from annealvi._kernels import lda as kernels
 from annealvi._kernels.layout import aligned_empty, padded_length
+from annealvi._threads import Sharing, brief_lock, shallow
 from annealvi._validation import check_written
 from annealvi.files import Node
 from annealvi.model import UNTEMPERED, Tempering
 from annealvi.models.lda.checked_rows import checked_sums, read_rows
 from annealvi.models.lda.statistics import Statistics
 from annealvi.models.lda.topic_bound import log_density_of_mean, negative_kl_of_topics
-from annealvi.models.lda.weights import Rows, TopicEstimate, TopicWeights, log_of
+from annealvi.models.lda.weights import Rows, TopicEstimate, TopicWeights, exp_e_log, log_of
 
 #: A step updates all rows if at least this share of the vocabulary occurs in the minibatch,
 #: because the next minibatch would need nearly all of them.
@@ -33,6 +33,9 @@ class Topics:
     An online step updates only the rows of the words in the minibatch.  The other rows would
     merely move towards the prior.  They are updated later, when they are needed (see
     :meth:`step`).
+
+    One thread at a time makes steps.  Others read a :meth:`copy`, which shares the arrays; a
+    change leaves these to the copies, if there are any, and goes on in new ones.
 
     Parameters
     ----------
@@ -56,6 +59,10 @@ class Topics:
         it has changed.
     replaced : int
         Grows when lambda changes other than by a step: by assignment or by the user's writes.
+    lock : RLock
+        Held while the topics change, and while a copy of them is made.
+    weights : dict
+        Filled with what follows from the topics, which copies share; new after each change.
     """
 
     def __init__(
@@ -67,7 +74,8 @@ class Topics:
         n_threads: int = 1,
         estimate: TopicEstimate = "variational",
     ) -> None:
-        self.lock = threading.RLock()  # several threads may transform
+        self.lock = brief_lock()
+        self._sharing = Sharing(self)
         self.n_topics = n_topics
         self.n_features = n_features
         self.eta = np.array(eta, dtype=np.float64)
@@ -82,15 +90,32 @@ class Topics:
         self._estimate: TopicEstimate = estimate
         self._sums: NDArray[np.float64] | None = None
         self.version = self.replaced = 0
+        self.weights: dict[Any, TopicWeights] = {}
         #: The array last returned to the user, and its checksums, to detect writes.
         self._shown: NDArray | None = None
         self._shown_sums = np.empty(0)
 
+    def _changed(self) -> None:
+        """Mark the values that follow from single rows of lambda as outdated."""
+        self.version += 1
+        self.weights = {}
+
     def _was_replaced(self) -> None:
         """Mark all values derived from lambda as outdated."""
         self._sums = None
-        self.version += 1
+        self._changed()
         self.replaced += 1
+
+    def copy(self) -> Self:
+        """Return the topics as they are now; arrays are shared until one of the two changes."""
+        with self.lock:
+            self.notice_writes()
+            _ = self.sums, self.rows()  # computed once for all copies
+            copied = shallow(self)
+            copied.lock = brief_lock()
+            copied._shown, copied._shown_sums = None, np.empty(0)
+            self._sharing.join(copied)
+            return copied
 
     @property
     def estimate(self) -> TopicEstimate:
@@ -101,7 +126,7 @@ class Topics:
     def estimate(self, value: TopicEstimate) -> None:
         if value != self._estimate:
             self._estimate = value
-            self.version += 1
+            self._changed()
             self.replaced += 1
 
     def set_eta(self, eta: ArrayLike) -> None:
@@ -114,20 +139,20 @@ class Topics:
         with self.lock:
             if not np.array_equal(self.eta, eta):
                 self.catch_up()  # pending steps use the old prior
-                self.eta = np.array(eta, dtype=np.float64)
                 self._eta_kept = None
+                self.eta = np.array(eta, dtype=np.float64)
 
     # ------------------------------------------------------------------- lambda
 
     @property
     def lam(self) -> NDArray:
-        decay, now = self._steps
-        if now == 1:
-            return self._lam
-        lam = aligned_empty(self._lam.shape, self.dtype)
-        lam[:] = self._lam
-        self._move_rows(lam, decay.copy(), now, np.arange(self.n_features))
-        return lam
+        with self.lock:
+            decay, now = self._steps
+            if now == 1:
+                return self._lam
+            lam = self._copied()
+            self._move_rows(lam, decay.copy(), now, np.arange(self.n_features))
+            return lam
 
     @property
     def components(self) -> NDArray:
@@ -137,9 +162,10 @@ class Topics:
 
     def copy_of_components(self) -> NDArray:
         """:attr:`components` in an array of its own."""
-        self.notice_writes()
-        lam = self.lam
-        return (lam.copy() if lam is self._lam else lam)[:, : self.n_topics].T
+        with self.lock:
+            self.notice_writes()
+            lam = self.lam
+            return (lam.copy() if lam is self._lam else lam)[:, : self.n_topics].T
 
     def some_rows(self, words: NDArray[np.int64]) -> NDArray:
         """Copies of some words' rows of lambda, with their pending steps applied.
@@ -152,20 +178,22 @@ class Topics:
         -------
         ndarray of shape (n_words, K)
         """
-        (decay, now), lam = self._steps, self._lam[words]
-        if now != 1:
-            eta = self.rows().eta[words]
-            self._move_rows(lam, decay[words], now, np.arange(len(words)), eta=eta)
-        return lam[:, : self.n_topics]
+        with self.lock:
+            (decay, now), lam = self._steps, self._lam[words]
+            if now != 1:
+                eta = self.rows().eta[words]
+                self._move_rows(lam, decay[words], now, np.arange(len(words)), eta=eta)
+            return lam[:, : self.n_topics]
 
     def rows(self) -> Rows:
         """lambda as it is stored, with its pending steps."""
-        if self._eta_kept is None:
-            self._eta_kept = self.eta_rows(self.dtype)
-            topics = self.eta if self.eta.ndim == 2 else self.eta.reshape(1, -1)
-            of_words = self.n_features if self.eta.ndim == 0 else 1
-            self._eta_sums = of_words * topics.sum(axis=1)
-        return Rows(self._lam, self._eta_kept, *self._steps)
+        with self.lock:
+            if self._eta_kept is None:
+                topics = self.eta if self.eta.ndim == 2 else self.eta.reshape(1, -1)
+                of_words = self.n_features if self.eta.ndim == 0 else 1
+                self._eta_sums = of_words * topics.sum(axis=1)
+                self._eta_kept = self.eta_rows(self.dtype)  # last, in case of an interrupt
+            return Rows(self._lam, self._eta_kept, *self._steps)
 
     def catch_up(self) -> None:
         """Apply the pending steps of all rows."""
@@ -175,7 +203,7 @@ class Topics:
                 words = np.arange(self.n_features)
                 self._sums = self._move_rows(self._lam, *self._steps, words, whole=True)
                 self._all_current()
-                self.version += 1  # rows change by rounding errors
+                self._changed()  # rows change by rounding errors
 
     def show(self) -> NDArray:
         """:attr:`components` for a user, who may keep the array and write to it.
@@ -183,10 +211,11 @@ class Topics:
         What the user writes before the topics' next step takes effect.  An array obtained
         before a step may not show later updates.
         """
-        if self._shown is None:
-            self._shown = self.lam
-            self._shown_sums = self._fingerprint(self._shown)
-        return self._shown[:, : self.n_topics].T
+        with self.lock:
+            if self._shown is None:
+                self._shown = self.lam
+                self._shown_sums = self._fingerprint(self._shown)
+            return self._shown[:, : self.n_topics].T
 
     def notice_writes(self) -> None:
         """Use what the user wrote to the array that :meth:`show` returned.
@@ -196,9 +225,9 @@ class Topics:
         ValueError
             If it is not positive and finite.  It is looked at again at the next call.
         """
-        if self._shown is None:
-            return
         with self.lock:
+            if self._shown is None:
+                return
             sums = self._fingerprint(self._shown)
             if not np.array_equal(sums, self._shown_sums):
                 check_written(self._shown[:, : self.n_topics].T, "components_")
@@ -226,24 +255,17 @@ class Topics:
         ndarray of shape (K, V)
             A view of lambda.
         """
-        if not self._lam.flags.writeable:  # loaded from a memory map
-            self._lam, self._shown = aligned_empty(self._lam.shape, self.dtype), None
-        self._lam[:, self.n_topics :] = 0
-        yield self._lam[:, : self.n_topics].T
-        self._all_current()
-        self._note_rows()
-        self._was_replaced()
+        with self.lock:
+            self._own_arrays(keep=False)
+            self._shown = None
+            self._lam[:, self.n_topics :] = 0
+            yield self._lam[:, : self.n_topics].T
+            self._all_current()
+            self._was_replaced()
 
     def _all_current(self) -> None:
         """Record that no row has pending steps."""
         self._steps = (np.ones(self.n_features), 1.0)
-
-    def _note_rows(self) -> None:
-        """After all rows have changed: detect the user's later writes relative to them."""
-        if self._shown is self._lam:
-            self._shown_sums = self._fingerprint(self._lam)
-        else:
-            self._shown = None
 
     def _fingerprint(self, lam: NDArray) -> NDArray[np.float64]:
         """Checksum that detects writes to the topics by the user: sums over words and topics."""
@@ -269,11 +291,9 @@ class Topics:
 
     def exp_e_log(self) -> NDArray:
         """exp(E log beta) as a (K, V) array."""
-        self.notice_writes()
-        weights = TopicWeights(self.n_features, self.width, self.dtype)
-        words = np.arange(self.n_features)
-        weights.refresh(words, self.rows(), self.sums, "variational", 1.0, True, self.n_threads)
-        return weights.values[:, : self.n_topics].T
+        topics = self.copy()
+        weights = exp_e_log(topics.rows(), topics.sums, topics.n_threads)
+        return weights[:, : self.n_topics].T
 
     def logs(self, lam: NDArray, out: NDArray | None = None) -> NDArray[np.float64]:
         """E log beta or, under the map estimate, log E beta.
@@ -334,52 +354,59 @@ class Topics:
         tempering : Tempering
             The posterior form uses the prior eta / T.
         """
-        eta = self.rows().eta
-        if tempering.form == "posterior":
-            eta = self.eta_rows(self.dtype, tempering)
-        self.version += 1
-        words = statistics.words()
-        amount = rho * scale
-        lazily = len(words) < DENSE_SHARE * self.n_features and rho < 1
-        if lazily and eta is self._eta_kept and floor == 0:
-            if self._shown is self._lam:  # the user keeps that array unchanged
-                self._lam = aligned_empty(self._shown.shape, self.dtype)
-                self._lam[:] = self._shown
-            self._shown = None
-            before, eta_sums = self.sums, self._eta_sums
-            self._own_arrays()
-            steps = (self._steps[0], self._steps[1] * (1.0 - rho))
-            # if interrupted here, it was a step without statistics
-            self._sums, self._steps = None, steps
-            sums = self._move_rows(self._lam, *steps, words, statistics, amount)
-            self._sums = eta_sums + (1.0 - rho) * (before - eta_sums) + amount * sums
-            if steps[1] < FORGOTTEN:
-                self.catch_up()
-        else:
-            self.catch_up()  # pending steps use the old prior
-            self._own_arrays()
-            if self._shown is not self._lam:
+        with self.lock:
+            eta = self.rows().eta
+            if tempering.form == "posterior":
+                eta = self.eta_rows(self.dtype, tempering)
+            self._changed()
+            words = statistics.words()
+            amount = rho * scale
+            lazily = len(words) < DENSE_SHARE * self.n_features and rho < 1
+            if lazily and eta is self._eta_kept and floor == 0:
+                before, eta_sums = self.sums, self._eta_sums
+                self._own_arrays()
                 self._shown = None
-            self._sums = None
-            self._sums = self._move_rows(
-                self._lam,
-                np.ones(self.n_features),  # `_steps` stay, so an interrupt does no harm
-                1.0 - rho,
-                np.arange(self.n_features),
-                statistics,
-                amount,
-                eta=eta,
-                floor=floor,
-                whole=True,
-            )
-            self._note_rows()
+                steps = (self._steps[0], self._steps[1] * (1.0 - rho))
+                # if interrupted here, it was a step without statistics
+                self._sums, self._steps = None, steps
+                sums = self._move_rows(self._lam, *steps, words, statistics, amount)
+                self._sums = eta_sums + (1.0 - rho) * (before - eta_sums) + amount * sums
+                if steps[1] < FORGOTTEN:
+                    self.catch_up()
+            else:
+                self.catch_up()  # pending steps use the old prior
+                self._own_arrays()
+                self._shown = self._sums = None
+                self._sums = self._move_rows(
+                    self._lam,
+                    np.ones(self.n_features),  # `_steps` stay, so an interrupt does no harm
+                    1.0 - rho,
+                    np.arange(self.n_features),
+                    statistics,
+                    amount,
+                    eta=eta,
+                    floor=floor,
+                    whole=True,
+                )
 
-    def _own_arrays(self) -> None:
-        """Copy arrays that were loaded from a read-only memory map."""
-        if not self._lam.flags.writeable:
-            self._lam = self._lam.copy()
-        if not self._steps[0].flags.writeable:
+    def _own_arrays(self, keep: bool = True) -> None:
+        """Before a change, copy arrays that others have: copies, the user, a read-only file.
+
+        Without `keep` the copy of lambda has no values yet.
+        """
+        shared = not self._sharing.alone
+        if shared or self._lam is self._shown or not self._lam.flags.writeable:
+            self._lam = self._copied() if keep else aligned_empty(self._lam.shape, self.dtype)
+        if shared or not self._steps[0].flags.writeable:
             self._steps = (self._steps[0].copy(), self._steps[1])
+        if shared:
+            self._sharing.leave(self)
+            self._sharing = Sharing(self)
+
+    def _copied(self) -> NDArray:
+        copied = aligned_empty(self._lam.shape, self.dtype)
+        copied[:] = self._lam
+        return copied
 
     def _move_rows(
         self,
@@ -421,10 +448,7 @@ class Topics:
         return sums
 
     def eta_rows(self, dtype: Any, tempering: Tempering = UNTEMPERED) -> NDArray:
-        """eta as a (V, K) array with contiguous rows.
-
-        A scalar is broadcast; it takes the memory of one row.
-        """
+        """eta as a (V, K) array with contiguous rows; a scalar takes the memory of one row."""
         b = float(np.mean(tempering.inverse)) if tempering.form == "posterior" else 1.0
         shape = (self.n_features, self.n_topics)
         if self.eta.ndim == 0:
@@ -467,9 +491,9 @@ class Topics:
         return {name: value for name, value in vars(self).items() if name not in _NOT_PICKLED}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, **dict.fromkeys(_NOT_PICKLED))
-        self.lock = threading.RLock()
+        vars(self).update(state, _shown=None, _eta_kept=None, weights={}, lock=brief_lock())
+        self._sharing = Sharing(self)
 
 
 #: Attributes that a copy computes again.
-_NOT_PICKLED = ("_shown", "_shown_sums", "_eta_kept", "lock")
+_NOT_PICKLED = ("_shown", "_shown_sums", "_eta_kept", "weights", "lock", "_sharing")

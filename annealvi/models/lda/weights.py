@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
@@ -52,6 +53,22 @@ class Rows(NamedTuple):
     now: float
 
 
+def exp_e_log(rows: Rows, sums: NDArray[np.float64], n_threads: int) -> NDArray:
+    """exp(E log beta) of all words, of shape (V, K padded).
+
+    Parameters
+    ----------
+    rows : Rows
+    sums : ndarray of shape (K,)
+        Sums of lambda over words.
+    n_threads : int
+    """
+    n_features, width = rows.values.shape
+    weights = TopicWeights(n_features, width, rows.values.dtype)
+    weights.refresh(np.arange(n_features), rows, sums, "variational", 1.0, True, n_threads)
+    return weights.values
+
+
 class TopicWeights:
     """exp(b E log beta), word-major; a row is computed when a document first needs it.
 
@@ -62,6 +79,9 @@ class TopicWeights:
 
     Unless `exact`, row v is divided by exp(b log_scale_v), which is about its largest element,
     so that its elements do not overflow and do not all underflow.
+
+    Several threads may read rows while another one adds some, because rows that are there are
+    not written again.
 
     Parameters
     ----------
@@ -84,6 +104,7 @@ class TopicWeights:
     def __init__(
         self, n_features: int, width: int, dtype: DTypeLike, bounded: bool = False
     ) -> None:
+        self._lock = threading.Lock()  # taken under the topics' own, for which a fork waits
         self.values = aligned_empty((n_features, width), dtype)
         self.logs = np.empty((0, 0), dtype=dtype)
         self.log_scale = np.empty(n_features, dtype=dtype)
@@ -124,6 +145,20 @@ class TopicWeights:
         want_logs: bool = False,
     ) -> None:
         """Bring the rows of some words up to date."""
+        with self._lock:
+            self._refresh(words, topics, topic_sums, estimate, b, exact, n_threads, want_logs)
+
+    def _refresh(
+        self,
+        words: NDArray[np.int64],
+        topics: Rows,
+        topic_sums: NDArray[np.float64],
+        estimate: TopicEstimate,
+        b: float,
+        exact: bool,
+        n_threads: int,
+        want_logs: bool,
+    ) -> None:
         if want_logs and not self.logs.size:
             self.logs = aligned_empty(self.values.shape, self.values.dtype)
             self.outdate()

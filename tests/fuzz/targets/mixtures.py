@@ -119,7 +119,7 @@ READ = (
     *("converged_", "history_", "lower_bound_", "n_iter_", "temperature_", "temperature_path_"),
     *("temperature_posterior_", "temperature_posterior_path_"),
 )
-FMM = ("fit", "fit", "transform", "score_samples", "score")
+FMM = ("fit", "fit", "fit_transform", "transform", "score_samples", "score")
 GMM = ("fit", "fit", "fit_predict", "predict", "predict_proba", "score_samples", "score")
 
 

@@ -135,7 +135,7 @@ def test_weights_of_topics_that_have_moved_on_are_let_go(counts):
     model = LDA(3, 41, alpha=0.1, eta=0.3)
     model.initialize(np.random.RandomState(0))
     model.documents.infer(counts)
-    weights = weakref.ref(*model.documents._weights.values())
+    weights = weakref.ref(*model.topics.weights.values())
     local = model.local_step(Batch(counts, slice(0, 60)), Tempering())
     model.global_step(local.statistics, 0.5, 1.0, Tempering())
     model.release_buffers()

@@ -226,3 +226,28 @@ def test_a_fit_from_seeds_finds_every_vocabulary():
         found = lda.transform(X).argmax(axis=1)
         pairs = set(zip(whose.tolist(), found.tolist(), strict=True))
         assert len(pairs) == K  # one to one
+
+
+@pytest.mark.parametrize("n_topics", [1, 5, 16, 40])
+def test_random_topics_are_one_draw_of_all(n_topics):
+    """Drawn a few topics at a time, to save memory, they are scikit-learn's numbers."""
+    model = LDA(n_topics, 9, alpha=0.1, eta=0.1)
+    model.initialize(np.random.RandomState(3))
+    expected = np.random.RandomState(3).gamma(100.0, 0.01, (n_topics, 9))
+    assert_array_equal(model.topics.components, expected)
+
+
+@pytest.mark.parametrize("eta", [0.3, "of words", "of words and topics"])
+def test_topics_of_documents_are_the_prior_and_counts(eta):
+    X, _ = disjoint(n_words=4)
+    rng = np.random.RandomState(0)
+    if eta == "of words":
+        eta = rng.uniform(0.1, 1, X.shape[1])
+    elif eta == "of words and topics":
+        eta = rng.uniform(0.1, 1, (K, X.shape[1]))
+    model = LDA(K, X.shape[1], alpha=0.1, eta=eta)
+    model.initialize(np.random.RandomState(7), X, "documents")
+    rng = np.random.RandomState(7)
+    chosen = [rng.choice(X.shape[0], SEED_DOCUMENTS, replace=False) for _ in range(K)]
+    counts = np.array([X.toarray()[rows].sum(axis=0) for rows in chosen])
+    assert_allclose(model.topics.components, eta + SEED_WEIGHT * counts, rtol=1e-15)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import polygamma, psi
 
 from annealvi._kernels import lda as kernels
@@ -291,3 +291,23 @@ def test_an_interrupt_in_a_step_leaves_a_whole_model(monkeypatch, seen, rho, aft
     outcomes = [whole] if after else [before, empty] if rho < 1 else [before]
     assert any(np.allclose(model.topics.components, outcome, rtol=1e-10) for outcome in outcomes)
     assert_allclose(model.topics.sums, model.topics.components.sum(axis=1), rtol=1e-10)
+
+
+def test_some_rows_are_those_of_all():
+    """With the steps they have missed, and without a change of the topics."""
+    rng, model = np.random.RandomState(6), make()
+    for _ in range(4):
+        statistics, _ = statistics_of(some_words(3, rng), rng, model)
+        model.topics.step(statistics, 0.3, 2.0)
+    assert model.topics._steps[1] != 1
+    stored, words = model.topics._lam.copy(), np.array([3, 0, V - 1])
+    rows = model.topics.some_rows(words)
+    assert_array_equal(rows, model.topics.components[:, words].T)
+    own = model.topics.copy_of_components()
+    assert_array_equal(own, model.topics.components)
+    assert_array_equal(model.topics._lam, stored)
+    model.topics.catch_up()
+    own = model.topics.copy_of_components()
+    own[:] = 1
+    assert np.all(model.topics.components != 1)
+    assert_array_equal(model.topics.some_rows(words), model.topics.components[:, words].T)

@@ -1,0 +1,152 @@
+"""What lets several threads use one estimator: locks that survive a fork, and light copies.
+
+docs/threads.md has the policy.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from contextlib import suppress
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+#: Locks of writers, between two searches for those of objects that are gone.
+MANY = 64
+
+#: Seconds that a fork waits for a lock, in case a user's class asks for two of them.
+PATIENCE = 10
+#: A lock of `threading`: its own `with` statement cannot be interrupted between taking the lock
+#: and the block that gives it back.
+Lock = Any
+
+#: As in :class:`Sharing`, no Python code runs when a lock is gone.
+_brief: set[weakref.ref] = set()
+_writers: dict[int, tuple[weakref.ref, Lock]] = {}
+
+
+def brief_lock() -> Lock:
+    """Return a reentrant lock that is held for a step at most.
+
+    A fork waits for it, so that what it protects is whole in the child.  Who holds one may not
+    ask for another.
+    """
+    lock = threading.RLock()
+    _brief.add(weakref.ref(lock, _brief.discard))
+    return lock
+
+
+_adding = brief_lock()
+
+
+def writing(owner: Any) -> Lock:
+    """Return the reentrant lock of whoever changes an object; others wait, maybe for hours.
+
+    It is not an attribute of the object, so that no copy and no pickle has it.  A forked child
+    finds it open if another thread held it, because that thread is not there.
+
+    Parameters
+    ----------
+    owner : object
+    """
+    found = _writers.get(id(owner))
+    if found is None or found[0]() is not owner:
+        with _adding:
+            found = _writers.get(id(owner))
+            if found is None or found[0]() is not owner:
+                if len(_writers) % MANY == 0:
+                    _forget_the_dead()
+                _writers[id(owner)] = found = weakref.ref(owner), threading.RLock()
+    return found[1]
+
+
+def _forget_the_dead() -> None:
+    for key, (reference, _) in list(_writers.items()):
+        if reference() is None:
+            del _writers[key]
+
+
+class _Fork:
+    """Takes all brief locks before a fork, and gives them back on both sides."""
+
+    def __init__(self) -> None:
+        self._own = threading.local()
+
+    def before(self) -> None:
+        living = [reference() for reference in list(_brief)]
+        self._own.taken = [lock for lock in living if lock is not None]
+        for lock in self._own.taken:
+            lock.acquire(timeout=PATIENCE)
+
+    def after(self) -> None:
+        for lock in vars(self._own).pop("taken", []):
+            with suppress(RuntimeError):  # it was not taken: PATIENCE, or an interrupt
+                lock.release()
+
+    def after_in_child(self) -> None:
+        self.after()
+        for key, (reference, lock) in list(_writers.items()):
+            if lock.acquire(blocking=False):  # free, or held by the thread that forked
+                lock.release()
+            else:
+                _writers[key] = reference, threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    _fork = _Fork()
+    os.register_at_fork(
+        before=_fork.before,
+        after_in_parent=_fork.after,
+        after_in_child=_fork.after_in_child,
+    )
+
+
+def shallow(original: T) -> T:
+    """Return a copy that shares all attributes, whatever pickling would leave out.
+
+    Parameters
+    ----------
+    original : object
+    """
+    copied = object.__new__(type(original))
+    vars(copied).update(vars(original))
+    return copied
+
+
+class Sharing:
+    """Those who share arrays; who is gone has left.
+
+    Parameters
+    ----------
+    first : object
+    """
+
+    def __init__(self, first: Any) -> None:
+        self._members: set[weakref.ref] = set()
+        self.join(first)
+
+    def join(self, member: Any) -> None:
+        """Add one more.
+
+        Parameters
+        ----------
+        member : object
+        """
+        # no Python code when it is gone, where an interrupt would be lost
+        self._members.add(weakref.ref(member, self._members.discard))
+
+    def leave(self, member: Any) -> None:
+        """Take one out.
+
+        Parameters
+        ----------
+        member : object
+        """
+        self._members.discard(weakref.ref(member))
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is only one."""
+        return len(self._members) < 2

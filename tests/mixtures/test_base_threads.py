@@ -1,0 +1,101 @@
+"""Several threads at one mixture; docs/threads.md has the policy."""
+
+import copy
+import threading
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from annealvi.inference.fitted import Fitted
+from tests.mixtures.fits import SHAPES, fmm, gmm
+from tests.side_by_side import at_once, beside
+
+X = SHAPES.data
+NARROW = np.ascontiguousarray(X[:, :7])
+READERS = {
+    fmm: [
+        lambda one, data: one.transform(data[:20]),
+        lambda one, data: one.score_samples(data[:20]),
+        lambda one, data: one.predictive_score(data[:5], np.arange(data.shape[1]) < 3, n_draws=3),
+    ],
+    gmm: [
+        lambda one, data: one.predict_proba(data[:20]),
+        lambda one, data: one.score_samples(data[:20]),
+        lambda one, data: one.sample(4)[0],
+    ],
+}
+ATTRIBUTES = {
+    fmm: ["components_", "component_covariance_", "noise_variance_", "prior_probability_"],
+    gmm: ["means_", "weights_", "precisions_", "covariances_"],
+}
+both = pytest.mark.parametrize("make", READERS, ids=lambda make: make.__name__)
+
+
+@both
+def test_fits_of_one_estimator_take_turns(make):
+    expected = make(max_iter=8).fit(X)
+    one = make(max_iter=8)
+    at_once(*[lambda: one.fit(X)] * 4)
+    for name in ATTRIBUTES[make]:
+        assert_array_equal(getattr(one, name), getattr(expected, name))
+
+
+@both
+def test_readers_beside_fits_see_one_fit_or_the_other(make):
+    one = make(max_iter=5)
+    answers = set()
+    for data in (X, NARROW):
+        one.fit(data)
+        answers |= {np.asarray(read(one, data)).tobytes() for read in READERS[make]}
+        answers |= {np.asarray(getattr(one, name)).tobytes() for name in ATTRIBUTES[make]}
+
+    def fits():
+        for _ in range(4):
+            one.fit(X).fit(NARROW)
+
+    def look(data, read):
+        try:
+            return np.asarray(read(one, data)).tobytes()
+        except ValueError as error:
+            assert "features" in str(error)  # scikit-learn's words
+            return None
+
+    readers = [
+        lambda data=data, read=read: look(data, read)
+        for data in (X, NARROW)
+        for read in READERS[make]
+    ]
+    readers += [
+        lambda name=name: np.asarray(getattr(one, name)).tobytes() for name in ATTRIBUTES[make]
+    ]
+    found = beside(fits, *readers)[1]
+    seen = {answer for reader in found for answer in reader} - {None}
+    assert seen <= answers
+    assert seen
+
+
+@both
+def test_readers_beside_a_fit_with_a_callback_see_whole_steps(make):
+    states, go_on = set(), threading.Event()
+
+    def note(one, monitor):
+        states.add(READERS[make][0](one, X).tobytes())
+        states.add(READERS[make][1](one, X).tobytes())
+
+    one = make(max_iter=12, callback=note).fit(X)
+    assert len(states) > 12
+    one.set_params(callback=lambda one, monitor: go_on.set())
+    readers = [lambda read=read: read(one, X).tobytes() for read in READERS[make][:2]]
+    found = beside(lambda: one.fit(X), *readers)[1]
+    assert go_on.is_set()
+    assert set(found[0] + found[1]) <= states
+
+
+@both
+def test_a_copy_is_a_fit_of_its_own(make):
+    one = make(max_iter=3).fit(X)
+    assert isinstance(one, Fitted)
+    before = READERS[make][1](one, X)
+    copy.copy(one).fit(NARROW)
+    assert_array_equal(READERS[make][1](one, X), before)

@@ -1,0 +1,65 @@
+"""The locks of writers and of steps; that forked children find them open: test_fork.py."""
+
+import gc
+import threading
+import weakref
+
+from annealvi import TemperedLDA, _threads
+from annealvi._threads import brief_lock, shallow, writing
+from tests.side_by_side import at_once
+
+
+def is_free(lock):
+    def try_it():
+        taken = lock.acquire(blocking=False)
+        if taken:
+            lock.release()
+        return taken
+
+    return at_once(try_it)[0]
+
+
+def test_an_object_has_one_lock_for_its_writers():
+    one, other = TemperedLDA(), TemperedLDA()
+    locks = at_once(*[lambda: writing(one)] * 8)
+    assert all(lock is locks[0] for lock in locks)
+    assert writing(other) is not locks[0]
+    assert set(vars(one)) == set(one.get_params())
+    with writing(one), writing(one):
+        assert not is_free(locks[0])
+        assert is_free(writing(other))
+    assert is_free(locks[0])
+
+
+def test_locks_go_with_their_objects():
+    objects = [TemperedLDA() for _ in range(3 * _threads.MANY)]
+    locks = [weakref.ref(writing(each)) for each in objects]
+    del objects[1:]
+    for _ in range(_threads.MANY + 1):
+        writing(TemperedLDA())
+    gc.collect()
+    assert locks[0]() is writing(objects[0])
+    assert not [lock for lock in locks[1:] if lock() is not None]
+
+
+def test_a_brief_lock_is_reentrant_and_forgotten_when_it_is_gone():
+    lock = brief_lock()
+    with lock, lock:
+        assert not is_free(lock)
+    assert is_free(lock)
+    gone = weakref.ref(lock)
+    del lock
+    assert gone() is None
+
+
+def test_a_shallow_copy_has_what_pickling_leaves_out():
+    class Holder:
+        def __init__(self):
+            self.lock = threading.Lock()
+
+        def __getstate__(self):
+            return {}
+
+    holder = Holder()
+    assert shallow(holder).lock is holder.lock
+    assert type(shallow(holder)) is Holder
