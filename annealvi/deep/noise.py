@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -9,6 +11,17 @@ from torch import Tensor
 
 from annealvi.deep.files import load_generator
 from annealvi.files import Node
+
+
+def check_room(shape: tuple[int, ...]) -> None:
+    """Raise MemoryError if an array of float32 would be larger than the address space.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    """
+    if math.prod(shape) >= 1 << 60:
+        raise MemoryError(f"Unable to allocate an array with shape {shape}")
 
 
 class Noise:
@@ -31,11 +44,11 @@ class Noise:
 
     def normal(self, *shape: int) -> Tensor:
         """Return draws from N(0, 1), float32."""
-        return torch.randn(shape, generator=self._generator, dtype=torch.float32).to(self.device)
+        return self._drawn(torch.randn, shape)
 
     def uniform(self, *shape: int) -> Tensor:
         """Return draws from the uniform distribution on [0, 1), float32."""
-        return torch.rand(shape, generator=self._generator, dtype=torch.float32).to(self.device)
+        return self._drawn(torch.rand, shape)
 
     def bernoulli(self, probability: Tensor) -> Tensor:
         """Return 0 or 1 for each probability, without gradient."""
@@ -58,6 +71,17 @@ class Noise:
     def coin(self, probability: float) -> bool:
         """Return True with this probability."""
         return bool(torch.rand((), generator=self._generator) < probability)
+
+    def _drawn(self, draw: Callable[..., Tensor], shape: tuple[int, ...]) -> Tensor:
+        """Draws of a shape; MemoryError if there is no room, where PyTorch has other errors."""
+        check_room(shape)
+        try:
+            drawn = draw(shape, generator=self._generator, dtype=torch.float32)
+        except RuntimeError as error:
+            if "allocate memory" not in str(error):
+                raise
+            raise MemoryError(f"Unable to allocate an array with shape {shape}") from error
+        return drawn.to(self.device)
 
     def state(self) -> Tensor:
         """Return the state of the generator."""

@@ -250,7 +250,7 @@ def as_device(device: Any, owner: str) -> torch.device:
     """
     try:
         found = torch.device(device)
-    except (RuntimeError, TypeError):
+    except (RuntimeError, TypeError, ValueError):
         found = None
     if found is None or found.type not in ("cpu", "cuda"):
         raise ValueError(

@@ -93,7 +93,7 @@ def read(path: str | os.PathLike, kind: str) -> dict[str, Any]:
     OSError
         If the file cannot be read.
     """
-    name = os.fspath(path)
+    name = os.fsdecode(path)
     text, checksum, tensors = _open(path)
     try:
         plain = json.loads(text)
@@ -251,7 +251,7 @@ def _replacing(path: Path) -> Iterator[Path]:
 
 def _open(path: str | os.PathLike) -> tuple[str, str, dict[str, NDArray]]:
     """The description, the checksum and the arrays, mapped into memory."""
-    name = os.fspath(path)
+    name = os.fsdecode(path)
     with open(path, "rb"):
         pass  # errors of the system come before those of the format
     try:

@@ -36,9 +36,11 @@ MAX_SEED = 2**31 - 1
 Callback = Callable[[Any, Monitor], None]
 #: Returns the optimiser of parameters.
 MakeOptimiser = Callable[[Iterator[nn.Parameter]], torch.optim.Optimizer]
+#: Largest value of parameters: networks compute in float32, which holds up to 3.4e38.
+LARGEST = 1e38
 #: Constraints of the parameters that every estimator of a deep model has.
 TRAINING_CONSTRAINTS: dict[str, Any] = {
-    "learning_rate": [Interval(Real, 0, None, closed="neither")],
+    "learning_rate": [Interval(Real, 0, LARGEST, closed="right")],
     "batch_size": [Interval(Integral, 1, None, closed="left")],
     "max_iter": [Interval(Integral, 1, None, closed="left")],
     "device": "no_validation",  # as_device raises the error
@@ -268,6 +270,13 @@ class DeepEstimator(Versioned, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "network_")
+
+    def __getattr__(self, name: str) -> Any:
+        """Called for what is not there: say so if the reason is that there is no fit."""
+        owner = type(self).__name__
+        if name.endswith("_") and not name.startswith("_") and "network_" not in vars(self):
+            raise AttributeError(f"This {owner} instance is not fitted yet: it has no {name!r}.")
+        raise AttributeError(f"{owner!r} object has no attribute {name!r}")
 
 
 class _Progress:

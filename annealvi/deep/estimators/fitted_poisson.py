@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from annealvi._sparse import check_csr
 from annealvi.deep.estimators.base import DeepEstimator, numbers, positive
 from annealvi.deep.models.poisson import Counts, PoissonNetwork, estimate
-from annealvi.deep.noise import Noise
+from annealvi.deep.noise import Noise, check_room
 from annealvi.deep.rows import SparseRows
 from annealvi.metrics.held_out import split_tokens
 from annealvi.metrics.top_words import top_words
@@ -24,6 +24,9 @@ from annealvi.schedules import Linear
 BLOCK = 256
 #: The first steps on rates of new documents are this many times as large as the last.
 FASTER = 10.0
+
+#: Sums of counts above this are not told apart in float32, and their products overflow.
+MOST_WORDS = 1e15
 
 
 class FittedPoissonDEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstimator):
@@ -151,6 +154,7 @@ class FittedPoissonDEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEs
         network: PoissonNetwork = self.network_
         with torch.no_grad():
             shape = (n_samples, len(self.components_))
+            check_room(shape)
             z = noise.poisson(network.background.new_full(shape, network.prior_rate))
             x = noise.poisson(z @ network.topics().T + network.background)
         return numbers(x), numbers(z)
@@ -240,6 +244,11 @@ class FittedPoissonDEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEs
         if wrong.size:
             raise ValueError(
                 f"{name} needs counts: X must hold non-negative integers. Got {wrong[0]}."
+            )
+        total = float(values.sum(dtype=np.float64))
+        if not total <= MOST_WORDS:
+            raise ValueError(
+                f"The counts in X must sum to at most {MOST_WORDS:.0e} in {name}. Got {total:.3g}."
             )
         return sparse.csr_matrix(X, dtype=np.float32)
 

@@ -15,7 +15,7 @@ from torch import nn
 
 from annealvi._threads import writing
 from annealvi._validation import Interval, unchanged_on_error
-from annealvi.deep.estimators.base import TRAINING_CONSTRAINTS, Callback, Plan
+from annealvi.deep.estimators.base import LARGEST, TRAINING_CONSTRAINTS, Callback, Plan
 from annealvi.deep.estimators.data import (
     Bound,
     integers,
@@ -158,7 +158,7 @@ class PoissonDEF(FittedPoissonDEF):
 
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "prior_rate": [Interval(Real, 0, None, closed="neither")],
+        "prior_rate": [Interval(Real, 0, LARGEST, closed="right")],
         "background": [Interval(Real, 0, 1, closed="neither")],
         "n_draws": [Interval(Integral, 2, None, closed="left")],
         "proximity": "no_validation",  # as_penalty has the message

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.distributions import Bernoulli
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from annealvi.deep.noise import Noise
+from annealvi.deep.noise import Noise, check_room
 from annealvi.deep.penalties import RunningPenalty, gram, statistic
 
 
@@ -175,6 +175,7 @@ class BeliefNetwork(nn.Module):
         bits : list of Tensor of shape (n_samples, H_l)
             The layer nearest the data first.
         """
+        check_room((n_samples, len(self.prior)))
         layers = [noise.bernoulli(self.prior.sigmoid().expand(n_samples, -1))]
         for layer in reversed(self.decoder):
             layers.insert(0, noise.bernoulli(layer(layers[0]).sigmoid()))

@@ -21,6 +21,7 @@ from tests.fuzz.trial import Trial
 from tests.fuzz.values import Kind, callback, choice, mostly, odd, parameters, real, seed, whole
 
 ALLOWS = (DivergenceError,)
+FEW = whole(1, 3)
 PENALTY = dict(
     statistic=choice("entropy", "kl", "mean_variance", "orthogonal"),
     magnitude=mostly(real(1e-3, 1e3), None, 0),
@@ -110,7 +111,8 @@ def _model(kind: Any) -> Any:
         if name.startswith(f"{kind.__name__}.")
     ]
     attributes = [name for name in methods if name.endswith("_")]
-    of_data = [m for m in methods if m not in (*attributes, "fit", "sample", "save_state")]
+    others = ("fit", "sample", "save_state", "state_dict", "load_state_dict")  # two are of files
+    of_data = [m for m in methods if m not in (*attributes, *others)]
 
     def run(t: Trial) -> None:
         given = SMALL[kind] | {"max_iter": 2} | parameters(t, TABLES[kind])
@@ -128,7 +130,7 @@ def _model(kind: Any) -> Any:
                 t.call(name, estimator.inverse_transform, matrices.points(t, 2))
             else:
                 t.call(name, getattr(estimator, name), _data(t, kind, t.chance(0.5)))
-        t.call("sample", estimator.sample, t.one_of(1, 3, odd(t)))
+        t.call("sample", estimator.sample, t.one_of(1, 3, FEW.odd(t)))
         for name in attributes:
             read(t, name, estimator)
 
@@ -162,10 +164,10 @@ def _posterior(t: Trial) -> None:
     few = dict(n_draws=3, n_reverse=3)
     t.call("score", estimator.score, check=check, **few)
     t.call("evidence_bounds", estimator.evidence_bounds, check=check, **few)
-    t.call("sample", estimator.sample, t.one_of(1, 3, odd(t)), check=check)
-    t.call("layers", estimator.layers, t.one_of(1, 3, odd(t)), check=check)
+    t.call("sample", estimator.sample, t.one_of(1, 3, FEW.odd(t)), check=check)
+    t.call("layers", estimator.layers, t.one_of(1, 3, FEW.odd(t)), check=check)
     t.call(
-        "score_samples", estimator.score_samples, matrices.points(t, 2), n_reverse=2, check=check
+        "score_samples", estimator.score_samples, matrices.points(t, 2), n_reverse=2, check=anything
     )
     for name in ("history_", "n_iter_", "temperature_path_"):
         read(t, name, estimator)
