@@ -298,6 +298,7 @@ def make_shape_mixture(
     if shapes is not None:
         images = check_matrix(shapes, dtype=np.float64, accept_sparse=False, name="shapes")
     components = images * rng.uniform(0.5, 1.0, (len(images), 1))
+    n_samples = int(n_samples)
     factors = (rng.random_sample((n_samples, len(images))) < prior_probability).astype(float)
     scale = np.sqrt(abs(float(noise_variance)))  # NumPy refuses -0.0
     noise = rng.normal(0.0, scale, (n_samples, images.shape[1]))
