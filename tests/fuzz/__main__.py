@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from tests.fuzz.run import search
-from tests.fuzz.worker import a_folder_of_its_own, all_targets, limited_memory, run_case
+from tests.fuzz.worker import all_targets, limited_memory, run_case
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     targets = all_targets(args.deep or "deep." in (args.case or ""))
     if args.case:
         seed, name, number = args.case.split(":")
-        with warnings.catch_warnings(), limited_memory(), a_folder_of_its_own():
+        with warnings.catch_warnings(), limited_memory():
             warnings.simplefilter("ignore")
             result = run_case(targets[name], int(seed), int(number), print)
         print(*([result["kind"], result["text"]] if "kind" in result else ["no failure"]), sep=": ")

@@ -42,18 +42,6 @@ def limited_memory(size: int = MEMORY) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_AS, before)
 
 
-@contextmanager
-def a_folder_of_its_own() -> Iterator[None]:
-    """Work in a temporary folder: some paths are odd strings, and files are written there."""
-    before = os.getcwd()
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        try:
-            yield
-        finally:
-            os.chdir(before)
-
-
 def all_targets(deep: bool) -> Mapping[str, Target]:
     """The targets; imported here, because a test has targets of its own.
 
@@ -117,7 +105,7 @@ def main(given: Mapping[str, Target] | None = None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     warnings.simplefilter("ignore")
     targets = all_targets(args.deep) if given is None else given
-    with limited_memory(0 if args.deep else MEMORY), a_folder_of_its_own():
+    with limited_memory(0 if args.deep else MEMORY):
         for line in sys.stdin:
             name, number = json.loads(line)
             os.lseek(2, 0, os.SEEK_SET)
