@@ -278,14 +278,15 @@ def plan_fit(
     Raises
     ------
     ValueError
-        If the training or the held-out set would be empty or have no words, if their counts are
-        too large, or if `temperature` is not valid.
+        If the training or the held-out set would be empty, or one of two have no words, if counts
+        are too large, or if `temperature` is not valid.
     """
     training, held_out = X, None
     if parameters["validation_fraction"] is not None:
         training, held_out = hold_out(X, float(parameters["validation_fraction"]), rng)
     # a minibatch, which may be one document, stands for all
-    if not check_counts(training, training.shape[0], "the number of documents"):
+    words = check_counts(training, training.shape[0], "the number of documents")
+    if held_out is not None and not words:  # a corpus of no words at all is fitted to the prior
         raise ValueError(
             "X must have words. Got only zeros for the training documents, "
             f"n_samples={training.shape[0]}."

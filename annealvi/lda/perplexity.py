@@ -9,7 +9,7 @@ from scipy import sparse
 
 
 def perplexity_of(elbo: float, X: sparse.csr_matrix, population: float | None = None) -> float:
-    """exp(-ELBO per word); NaN for documents without words, which no user sees.
+    """exp(-ELBO per word); 1 for documents without words, in which nothing is to be predicted.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ def perplexity_of(elbo: float, X: sparse.csr_matrix, population: float | None = 
     """
     n_words = X.sum(dtype=np.float64)
     if n_words == 0:
-        return np.nan
+        return 1.0
     if population is not None:
         n_words *= population / X.shape[0]
     with np.errstate(over="ignore"):
