@@ -9,12 +9,10 @@ import os
 import threading
 import weakref
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-
-#: Locks of writers, between two searches for those of objects that are gone.
-MANY = 64
 
 #: Seconds that a fork waits for a lock, in case a user's class asks for two of them.
 PATIENCE = 10
@@ -22,7 +20,7 @@ PATIENCE = 10
 #: and the block that gives it back.
 Lock = Any
 
-#: As in :class:`Sharing`, no Python code runs when a lock is gone.
+#: As in :class:`Sharing`, no Python code runs when a lock or the owner of one is gone.
 _brief: set[weakref.ref] = set()
 _writers: dict[int, tuple[weakref.ref, Lock]] = {}
 
@@ -56,16 +54,9 @@ def writing(owner: Any) -> Lock:
         with _adding:
             found = _writers.get(id(owner))
             if found is None or found[0]() is not owner:
-                if len(_writers) % MANY == 0:
-                    _forget_the_dead()
-                _writers[id(owner)] = found = weakref.ref(owner), threading.RLock()
+                reference = weakref.ref(owner, partial(_writers.pop, id(owner)))
+                _writers[id(owner)] = found = reference, threading.RLock()
     return found[1]
-
-
-def _forget_the_dead() -> None:
-    for key, (reference, _) in list(_writers.items()):
-        if reference() is None:
-            del _writers[key]
 
 
 class _Fork:
@@ -87,7 +78,7 @@ class _Fork:
 
     def after_in_child(self) -> None:
         self.after()
-        for key, (reference, lock) in list(_writers.items()):
+        for key, (reference, lock) in _writers.copy().items():
             if lock.acquire(blocking=False):  # free, or held by the thread that forked
                 lock.release()
             else:

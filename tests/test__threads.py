@@ -4,7 +4,7 @@ import gc
 import threading
 import weakref
 
-from annealvi import TemperedLDA, _threads
+from annealvi import TemperedLDA
 from annealvi._threads import brief_lock, shallow, writing
 from tests.side_by_side import at_once
 
@@ -32,14 +32,21 @@ def test_an_object_has_one_lock_for_its_writers():
 
 
 def test_locks_go_with_their_objects():
-    objects = [TemperedLDA() for _ in range(3 * _threads.MANY)]
+    objects = [TemperedLDA() for _ in range(100)]
     locks = [weakref.ref(writing(each)) for each in objects]
     del objects[1:]
-    for _ in range(_threads.MANY + 1):
-        writing(TemperedLDA())
     gc.collect()
     assert locks[0]() is writing(objects[0])
     assert not [lock for lock in locks[1:] if lock() is not None]
+
+
+def test_the_lock_of_an_object_in_a_circle_goes_with_it():
+    estimator = TemperedLDA()
+    estimator.callback = [estimator]
+    lock = weakref.ref(writing(estimator))
+    del estimator
+    gc.collect()
+    assert lock() is None
 
 
 def test_a_brief_lock_is_reentrant_and_forgotten_when_it_is_gone():
