@@ -210,7 +210,7 @@ def make_topic_corpus(
     document_topics = _dirichlet(rng, doc_topic_prior, n_documents, n_topics, "doc_topic_prior")
     lengths = rng.poisson(document_length, len(document_topics))
     rows = [
-        sparse.csr_matrix(rng.multinomial(length, share @ topics).astype(np.float64))
+        sparse.csr_matrix(rng.multinomial(length, np.minimum(share @ topics, 1)).astype(np.float64))
         for length, share in zip(
             lengths, document_topics / document_topics.sum(1)[:, None], strict=True
         )

@@ -177,7 +177,7 @@ def plot_components(
             )
     if limit is None:
         limit = float(np.max(np.abs(images))) or 1.0
-    elif not isinstance(limit, Real) or not limit > 0:
+    elif not isinstance(limit, Real) or not 0 < limit <= float(np.finfo(np.float64).max):
         raise ValueError(f"'limit' must be a float in the range (0, inf). Got {limit!r}.")
     if axes is None:
         if not isinstance(n_columns, Integral) or n_columns < 1:
@@ -204,7 +204,7 @@ def plot_components(
     for ax in axes.flat[len(images) :]:
         ax.set_axis_off()
     for number, (ax, image) in enumerate(zip(axes.flat, images, strict=False)):
-        ax.imshow(image.reshape(shape), cmap=cmap, vmin=-limit, vmax=limit)
+        ax.imshow(image.reshape(shape), cmap=cmap, vmin=-float(limit), vmax=float(limit))
         ax.set_xticks([])
         ax.set_yticks([])
         if titles is not None:

@@ -85,7 +85,8 @@ def load_state(state: LDAState, node: Node) -> None:
     """
     load_model(state.model, node.node("model"))
     part = node.node("temperature")
-    if parameter_value(part, "temperature") != state.temperature:
+    saved = parameter_value(part, "temperature")
+    if not (isinstance(saved, Temperature) and saved == state.temperature):
         raise part.error("temperature", "that of the fit", part.plain("temperature"))
     state.temperature.load_state_dict(part.node("state"))
     _load(state, node)

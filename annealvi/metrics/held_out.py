@@ -29,9 +29,9 @@ _BLOCK_BYTES = 1 << 24
 _TOPIC_BYTES = 1 << 26
 #: Number of words whose lambda is summed at a time.
 _SUMMED = 4096
-#: Tokens of so many documents are split one by one at a time.  Longer documents are split entry by
-#: entry, which needs memory for their entries only.
-_SPLIT_AT_ONCE = 1 << 20
+#: So many tokens are split one by one at a time.  Longer documents are split entry by entry, which
+#: takes the time and the memory of their entries only.
+_SPLIT_AT_ONCE = 1 << 16
 #: Most tokens of a document: more could not be counted exactly.
 MOST_TOKENS = 1e15
 

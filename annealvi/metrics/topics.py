@@ -346,4 +346,4 @@ def _top(weights: NDArray, n_words: int) -> NDArray[np.intp]:
             f"'n_words' must be at most the number of features. Got {n_words} words of "
             f"{weights.shape[1]} features."
         )
-    return top_columns(weights, n_words)
+    return top_columns(weights, int(n_words))
