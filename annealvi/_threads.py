@@ -1,4 +1,4 @@
-"""What lets several threads use one estimator: locks that survive a fork, and light copies.
+"""What lets several threads use one estimator: locks that survive a fork, light copies, loans.
 
 docs/threads.md has the policy.
 """
@@ -12,6 +12,9 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 T = TypeVar("T")
 
 #: Seconds that a fork waits for a lock, in case a user's class asks for two of them.
@@ -20,7 +23,7 @@ PATIENCE = 10
 #: and the block that gives it back.
 Lock = Any
 
-#: As in :class:`Sharing`, no Python code runs when a lock or the owner of one is gone.
+#: As in :class:`Lender`, no Python code runs when a lock or the owner of one is gone.
 _brief: set[weakref.ref] = set()
 _writers: dict[int, tuple[weakref.ref, Lock]] = {}
 
@@ -106,38 +109,45 @@ def shallow(original: T) -> T:
     return copied
 
 
-class Sharing:
-    """Those who share arrays; who is gone has left.
+class Lender:
+    """Lends an array, and knows whether anyone still has it, or a view of it, however made."""
+
+    def __init__(self) -> None:
+        self._loans: set[weakref.ref] = set()
+
+    def lend(self, array: NDArray) -> NDArray:
+        """Return a read-only view.
+
+        Parameters
+        ----------
+        array : ndarray
+        """
+        loan = _Loan(array)
+        # no Python code when it is gone, where an interrupt would be lost
+        self._loans.add(weakref.ref(loan, self._loans.discard))
+        return np.asarray(loan)
+
+    @property
+    def has_lent(self) -> bool:
+        """Whether something that was lent is still in use."""
+        return bool(self._loans)
+
+
+class _Loan:
+    """What all views of a lent array have as their base."""
+
+    def __init__(self, array: NDArray) -> None:
+        self.__array_interface__ = array.__array_interface__ | {
+            "data": (array.ctypes.data, True)  # read-only
+        }
+        self._array = array
+
+
+def is_lent(array: NDArray) -> bool:
+    """Whether an array is what :meth:`Lender.lend` returned.
 
     Parameters
     ----------
-    first : object
+    array : ndarray
     """
-
-    def __init__(self, first: Any) -> None:
-        self._members: set[weakref.ref] = set()
-        self.join(first)
-
-    def join(self, member: Any) -> None:
-        """Add one more.
-
-        Parameters
-        ----------
-        member : object
-        """
-        # no Python code when it is gone, where an interrupt would be lost
-        self._members.add(weakref.ref(member, self._members.discard))
-
-    def leave(self, member: Any) -> None:
-        """Take one out.
-
-        Parameters
-        ----------
-        member : object
-        """
-        self._members.discard(weakref.ref(member))
-
-    @property
-    def alone(self) -> bool:
-        """Whether there is only one."""
-        return len(self._members) < 2
+    return isinstance(array.base, _Loan)

@@ -4,8 +4,12 @@ import gc
 import threading
 import weakref
 
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
 from annealvi import TemperedLDA
-from annealvi._threads import brief_lock, shallow, writing
+from annealvi._threads import Lender, brief_lock, is_lent, shallow, writing
 from tests.side_by_side import at_once
 
 
@@ -70,3 +74,19 @@ def test_a_shallow_copy_has_what_pickling_leaves_out():
     holder = Holder()
     assert shallow(holder).lock is holder.lock
     assert type(shallow(holder)) is Holder
+
+
+def test_what_is_lent_is_out_as_long_as_anyone_has_a_view():
+    array, lender = np.arange(12.0).reshape(3, 4), Lender()
+    lent = lender.lend(array[:, :3])
+    again = Lender().lend(lent)
+    assert is_lent(lent) and is_lent(again) and not is_lent(array) and not is_lent(lent[1:])
+    assert_array_equal(lent, array[:, :3])
+    assert np.shares_memory(again, array)
+    with pytest.raises(ValueError, match="read-only"):
+        lent[0] = 1
+    view = again.T[1:]
+    del lent, again
+    assert lender.has_lent
+    del view
+    assert not lender.has_lent

@@ -48,6 +48,8 @@ READERS = {
     "pickle": lambda lda: pickle.loads(pickle.dumps(vars(lda)["_state"])).infer(Z.astype(float)),
     "deepcopy": lambda lda: copy.deepcopy(lda).score(Z),
     "copy": lambda lda: copy.copy(lda).perplexity(Z),
+    "components_ of a copy": lambda lda: copy.copy(lda).components_.copy(),
+    "state_dict": lambda lda: lda.state_dict()["fit"]["model"]["topics"]["rows"],
 }
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from annealvi._kernels import lda as kernels
 from annealvi._kernels.layout import aligned_empty, padded_length
-from annealvi._threads import Sharing, brief_lock, shallow
+from annealvi._threads import Lender, brief_lock, is_lent, shallow
 from annealvi._validation import check_written
 from annealvi.files import Node
 from annealvi.model import UNTEMPERED, Tempering
@@ -75,7 +75,7 @@ class Topics:
         estimate: TopicEstimate = "variational",
     ) -> None:
         self.lock = brief_lock()
-        self._sharing = Sharing(self)
+        self._lender = Lender()
         self.n_topics = n_topics
         self.n_features = n_features
         self.eta = np.array(eta, dtype=np.float64)
@@ -111,10 +111,10 @@ class Topics:
         with self.lock:
             self.notice_writes()
             _ = self.sums, self.rows()  # computed once for all copies
-            copied = shallow(self)
-            copied.lock = brief_lock()
+            copied, lend = shallow(self), self._lender.lend
+            copied.lock, copied._lender = brief_lock(), Lender()
             copied._shown, copied._shown_sums = None, np.empty(0)
-            self._sharing.join(copied)
+            copied._lam, copied._steps = lend(self._lam), (lend(self._steps[0]), self._steps[1])
             return copied
 
     @property
@@ -213,6 +213,8 @@ class Topics:
         """
         with self.lock:
             if self._shown is None:
+                if is_lent(self._lam):  # the user may write to it
+                    self._own_arrays()
                 self._shown = self.lam
                 self._shown_sums = self._fingerprint(self._shown)
             return self._shown[:, : self.n_topics].T
@@ -390,18 +392,16 @@ class Topics:
                 )
 
     def _own_arrays(self, keep: bool = True) -> None:
-        """Before a change, copy arrays that others have: copies, the user, a read-only file.
+        """Before a change, copy arrays that are not its own, or that others have too.
 
         Without `keep` the copy of lambda has no values yet.
         """
-        shared = not self._sharing.alone
+        shared = self._lender.has_lent
         if shared or self._lam is self._shown or not self._lam.flags.writeable:
             self._lam = self._copied() if keep else aligned_empty(self._lam.shape, self.dtype)
         if shared or not self._steps[0].flags.writeable:
             self._steps = (self._steps[0].copy(), self._steps[1])
-        if shared:
-            self._sharing.leave(self)
-            self._sharing = Sharing(self)
+            self._lender = Lender()
 
     def _copied(self) -> NDArray:
         copied = aligned_empty(self._lam.shape, self.dtype)
@@ -491,9 +491,9 @@ class Topics:
         return {name: value for name, value in vars(self).items() if name not in _NOT_PICKLED}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _shown=None, _eta_kept=None, weights={}, lock=brief_lock())
-        self._sharing = Sharing(self)
+        fresh = dict(_lender=Lender(), lock=brief_lock(), weights={})
+        vars(self).update(state, _shown=None, _eta_kept=None, **fresh)
 
 
 #: Attributes that a copy computes again.
-_NOT_PICKLED = ("_shown", "_shown_sums", "_eta_kept", "weights", "lock", "_sharing")
+_NOT_PICKLED = ("_shown", "_shown_sums", "_eta_kept", "weights", "lock", "_lender")
