@@ -42,7 +42,7 @@ class RobbinsMonro:
     offset: float
 
     def __call__(self, t: int) -> float:
-        return float(np.power(self.offset + t, -self.decay))
+        return float(np.power(float(self.offset) + t, -float(self.decay)))
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,10 @@ class FittedGMM(FittedMixture, DensityMixin, BaseEstimator):
         -------
         float
         """
-        return float(np.mean(self.score_samples(X)))
+        scores = self.score_samples(X)
+        with np.errstate(over="ignore"):
+            mean = np.mean(scores)
+        return float(mean if np.isfinite(mean) else np.sum(scores / len(scores)))
 
     def sample(self, n_samples: int = 1) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Draw data from the mixture of `weights_`, `means_` and `covariances_`.

@@ -22,6 +22,7 @@ from annealvi._validation import (
     FLOATS,
     Interval,
     as_array,
+    as_float,
     check_numbers,
     check_squares,
     n_threads,
@@ -328,12 +329,13 @@ class TemperedFMM(FittedFMM):
         component_variance = self.component_variance
         if component_variance is None:
             component_variance = mean_square if mean_square > tiny else 1.0
+        component_variance = as_float(component_variance)
         if isinstance(self.noise_variance, str):
             variance = mean_square - float(np.mean(X, dtype=np.float64)) ** 2
             variance = max(variance, 1e-10 * mean_square)
             noise_variance = variance if variance > tiny else 1.0
         else:
-            noise_variance = self.noise_variance
+            noise_variance = as_float(self.noise_variance)
         for name, value in (
             ("component_variance", component_variance),
             ("noise_variance", noise_variance),
@@ -360,8 +362,8 @@ class TemperedFMM(FittedFMM):
                 K,
                 D,
                 prior_probability=probability,
-                noise_variance=float(noise_variance),
-                component_variance=float(component_variance),
+                noise_variance=noise_variance,
+                component_variance=component_variance,
                 covariance=self.covariance,
                 learn_probability=learn_probability,
                 learn_noise=learn_noise,

@@ -98,10 +98,11 @@ class PowerGrid:
             return len(floors) * (size + order + _PANEL_COST), floors, places
 
         size = min(range(1, _MOST_STEPS - order), key=lambda size: panels(size)[0])
-        _, floors, places = panels(size)
+        _, floors, whole = panels(size)
         n_panels, self._size = len(floors), size + order
+        places = np.array(whole, dtype=np.float64)  # they may be too large for int64
         self._steps = np.array(floors) / places
-        self._starts = (np.array(places) - margin + 1) * self._steps
+        self._starts = (places - margin + 1) * self._steps
         panel = np.clip(np.searchsorted(floors, b, side="right") - 1, 0, n_panels - 1)
         place = (b - self._starts[panel]) / self._steps[panel]
         first = np.clip(np.floor(place).astype(int) - margin + 1, 0, size)

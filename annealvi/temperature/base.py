@@ -156,5 +156,6 @@ def whole_steps(steps: float) -> int:
     Parameters
     ----------
     steps : float
+        More than 2**53, which no fit makes, count as 2**53.
     """
-    return math.ceil(round(steps, 9))
+    return math.ceil(min(round(steps, 9), 2.0**53))

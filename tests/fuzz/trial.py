@@ -37,6 +37,8 @@ class Trial:
     rng : numpy.random.RandomState
     outcomes : Counter
         Number of calls of each outcome.
+    spoilt : bool
+        Whether the case has written to an estimator's array, which shows what was written.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Trial:
         self.random = random.Random(f"{seed}:{target}:{number}")
         self.rng = np.random.RandomState(self.random.getrandbits(32))
         self.outcomes: Counter[str] = Counter()
+        self.spoilt = False
         self._log = log
         self._announced = False  # whether there was a warning that a number is infinite
 

@@ -19,9 +19,13 @@ Operation = Callable[[Trial, Any], Any]
 def read(t: Trial, name: str, estimator: Any) -> None:
     """Read an attribute, which need not be there.
 
-    NaN is allowed in a history: not everything is evaluated at each record.
+    NaN is allowed in a history: not everything is evaluated at each record.  Documents without
+    words have no temperature.
     """
-    check = check_not_infinite if name == "history_" else None
+    some_are_nan = name in ("history_", "document_temperatures_")
+    check = check_not_infinite if some_are_nan else None
+    if name == "components_" and t.spoilt:
+        check = anything
     options = {} if check is None else {"check": check}
     t.call(name, getattr, estimator, name, allows=(AttributeError,), **options)
 

@@ -161,6 +161,7 @@ def _write(t: Trial, lda: TemperedLDA, K: int, V: int) -> None:
     )
     if answered and isinstance(topics, np.ndarray) and topics.flags.writeable and topics.size:
         place = t.whole(0, topics.size - 1)
+        t.spoilt = True
         with np.errstate(over="ignore"):
             topics.flat[place] = t.one_of(1.0, 50.0, 0.0, -1.0, *EXTREMES, *NOT_FINITE)
 
