@@ -160,3 +160,8 @@ def test_a_damaged_file(tmp_path):
                 load_images("mine", data_home=tmp_path)
             except ValueError as error:
                 assert "mine.npz' holds no images" in str(error)
+
+
+def test_a_single_word_in_documents_that_are_alike():
+    corpus = make_topic_corpus(16, 1, 4, doc_topic_prior=1e30, random_state=34)
+    assert_array_equal(corpus.data.indices, 0)

@@ -167,3 +167,7 @@ def test_seconds_leave_callbacks_out(monkeypatch):
         now[0] += 100
 
     assert run(Slow(), np.arange(6.0), batch_size=2, on_step=callback).seconds == 3
+
+
+def test_step_sizes_of_whole_numbers():
+    assert RobbinsMonro(decay=np.int64(1), offset=np.int64(10))(10) == pytest.approx(1 / 20)

@@ -205,3 +205,7 @@ def test_a_fit_without_a_generator(counts):
     lda.set_params(total_samples=-1)
     with pytest.raises(ValueError, match="'total_samples' parameter of TemperedLDA"):
         lda.perplexity(X, sub_sampling=True)
+
+
+def test_log_partition_where_all_powers_are_zero(fit, X):
+    assert np.all(np.isfinite(fit(X).posterior_log_partition([1e154], X)))

@@ -292,6 +292,16 @@ def test_forged_checkpoints(kind, n, tmp_path, monkeypatch):
     assert not bad and n_refused > n / 3
 
 
+def test_an_array_instead_of_the_temperature(tmp_path, monkeypatch):
+    X, snapshots = corpus(), Snapshots(tmp_path, every=7)
+    quietly(make("variational", callback=snapshots).fit, X)
+    content = read(snapshots.paths[1], "checkpoint")
+    content["tree"]["run"]["state"]["temperature"]["temperature"] = np.arange(3)
+    monkeypatch.setattr(checkpoints, "read", lambda *names: content)
+    with pytest.raises(ValueError, match=r"temperature' must be that of the fit\. Got an array"):
+        make("variational").fit(X, resume="forged")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["all of it", "variational", "warm, online", "stops early"])
 def test_more_forged_checkpoints(kind, tmp_path, monkeypatch):

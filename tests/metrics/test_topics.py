@@ -213,6 +213,7 @@ def test_diversity(rng):
     topics = [[3, 2, 1, 0], [0, 1, 2, 3], [2, 3, 1, 0]]
     assert topic_diversity(topics, n_words=1) == 1
     assert topic_diversity(topics, n_words=2) == 4 / 6
+    assert topic_diversity(topics, n_words=True) == 1  # an Integral
     assert topic_diversity(topics, n_words=4) == 4 / 12
     assert topic_diversity([[5, 1, 1, 1], [5, 1, 1, 1]], n_words=2) == 1 / 2  # ties by column
     topics = rng.gamma(0.3, size=(20, 200))

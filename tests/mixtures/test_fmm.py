@@ -2,6 +2,7 @@
 
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
@@ -267,3 +268,10 @@ def test_starts_that_wait_have_no_room_for_the_data():
         return used
 
     assert peak(12) < 4 * peak(1)  # two at a time, and what is left of the best
+
+
+def test_fractions_as_variances():
+    numbers = dict(component_variance=1 / 3, noise_variance=1 / 4)
+    fractions = {name: Fraction(value).limit_denominator(9) for name, value in numbers.items()}
+    one, other = (fmm(**given).fit(X) for given in (numbers, fractions))
+    assert_array_equal(one.components_, other.components_)

@@ -94,3 +94,10 @@ def test_a_prior_mean_far_from_the_data():
     estimator = gmm(mean_prior=[1e8] * 3, max_iter=100).fit(BLOBS)
     assert np.isfinite(estimator.lower_bound_)
     assert np.all(np.isfinite(estimator.covariances_)) and np.all(estimator.covariances_ > 0)
+
+
+def test_the_mean_of_scores_beyond_the_largest_sum():
+    estimator = gmm(covariances=1e-300).fit(BLOBS)
+    scores = estimator.score_samples(BLOBS + 1000)
+    assert np.all(scores < -1e306)  # so the sum of 120 is no float
+    assert estimator.score(BLOBS + 1000) == pytest.approx(1e306 * np.mean(scores / 1e306))

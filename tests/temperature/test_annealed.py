@@ -117,3 +117,7 @@ def test_numbers_that_no_float_holds():
     with pytest.raises(ValueError, match=r"'start' .* \[1.0, inf\)"):
         Annealed(start=10**400).check()
     Annealed(start=Fraction(7, 2)).check()
+
+
+def test_more_steps_than_can_be_counted():
+    assert Annealed(passes=1e305).plan(None, 1e6).n_annealing_steps_ == 2**53
