@@ -94,6 +94,7 @@ def test_clang_without_x86_builds(tmp_path):
     assert len(run(program, "baseline").splitlines()) == 10
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     "avx2" not in _kernels.available_instruction_sets(), reason="this processor has no AVX2"
 )

@@ -159,6 +159,7 @@ def test_a_fork_while_another_thread_fits():
     """)
 
 
+@pytest.mark.slow
 def test_processes_of_multiprocessing():
     run("""
         import multiprocessing

@@ -106,11 +106,17 @@ def test_a_case_draws_the_same_again():
 
 def test_a_budget_of_cases(capsys):
     """With a fixed seed; `make fuzz` searches with others."""
-    status = main(["--seed", "0", "--cases", "250", "--limit", "120"])
+    status = main(["--seed", "0", "--cases", "150", "--limit", "120"])
     output = capsys.readouterr().out
     assert status == 0, output
-    assert output.startswith("seed 0\n") and "250 cases in" in output
+    assert output.startswith("seed 0\n") and "150 cases in" in output
     assert all(f"\n{name} " in output for name in TARGETS)
+
+
+@pytest.mark.slow
+def test_a_larger_budget_of_cases():
+    report = search(TARGETS, seed=1, cases=6000, limit=120)
+    assert not report.findings, "\n".join(map(str, report.findings))
 
 
 @pytest.mark.slow

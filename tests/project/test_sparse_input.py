@@ -149,7 +149,7 @@ def refusals(calls, expected):
     ("calls", "expected"),
     [
         (core, ValueError),
-        (dense_only, TypeError),
+        pytest.param(dense_only, TypeError, marks=pytest.mark.slow),
         pytest.param(deep, ValueError, marks=pytest.mark.deep),
     ],
 )

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 WITHOUT = """
 import sys
 class Missing:
@@ -18,6 +20,7 @@ def run(code):
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_nothing_else_imports_pytorch():
     code = (
         "import pkgutil, importlib, annealvi\n"
