@@ -13,8 +13,8 @@ export PIP_NO_COMPILE := 0
 SOURCES := setup.py pyproject.toml $(wildcard annealvi/_kernels/*.pyx annealvi/_kernels/*.pxd \
 	annealvi/_kernels/*.h annealvi/_kernels/kernels.c annealvi/_kernels/dispatch.c)
 
-.PHONY: demo test test-all test-debug test-deep test-oldest test-newest search fuzz sanitize bench \
-	quality optima examples examples-deep lint clean wheel check-wheel release-check
+.PHONY: demo test test-all test-debug test-deep test-oldest test-newest search fuzz sanitize \
+	sanitize-threads bench quality optima examples examples-deep lint clean wheel check-wheel release-check
 
 demo: $(VENV)/.demo
 	$(BIN)/annealvi demo
@@ -46,6 +46,10 @@ fuzz: $(VENV)/.test
 # and LeakSanitizer, with each instruction set of this machine.
 sanitize: $(VENV)-sanitize/.test
 	$(VENV)-sanitize/bin/python tests/sanitize.py
+
+# The kernels and the tests of threads under ThreadSanitizer; needs clang and libomp.
+sanitize-threads: $(VENV)-threads/.test
+	$(VENV)-threads/bin/python tests/sanitize_threads.py
 
 # The rest: annealvi.deep.
 test-deep: $(VENV)/.deep
@@ -140,11 +144,12 @@ release-check:
 	$(MAKE) test-oldest
 	$(MAKE) test-newest
 	$(MAKE) sanitize
+	$(MAKE) sanitize-threads
 	$(MAKE) fuzz
 	$(MAKE) wheel
 
 clean:
-	rm -rf build dist $(VENV) $(VENV)-debug $(VENV)-wheel $(VENV)-sanitize $(VENV)-oldest \
+	rm -rf build dist $(VENV) $(VENV)-debug $(VENV)-wheel $(VENV)-sanitize $(VENV)-threads $(VENV)-oldest \
 		$(VENV)-newest annealvi.egg-info \
 		annealvi/_kernels/*.so
 
@@ -198,4 +203,10 @@ $(VENV)-debug/.test: $(SOURCES) $(shell find annealvi -name "*.py")
 $(VENV)-sanitize/.test: $(SOURCES) $(shell find annealvi -name "*.py")
 	$(PYTHON) -m venv $(VENV)-sanitize
 	ANNEALVI_SANITIZE=1 $(VENV)-sanitize/bin/pip install --disable-pip-version-check --quiet '.[test]'
+	touch $@
+
+$(VENV)-threads/.test: $(SOURCES) $(shell find annealvi -name "*.py")
+	$(PYTHON) -m venv $(VENV)-threads
+	CC=clang LDSHARED='clang -shared' ANNEALVI_SANITIZE=thread \
+		$(VENV)-threads/bin/pip install --disable-pip-version-check --quiet '.[test]'
 	touch $@

@@ -5,7 +5,8 @@ Environment variables:
 - ``ANNEALVI_DEBUG=1``: bounds checks in Cython, little optimisation in C.
 - ``ANNEALVI_NO_OPENMP=1``: build for one thread even if OpenMP is found.
 - ``ANNEALVI_SANITIZE=1``: AddressSanitizer and UndefinedBehaviorSanitizer, see
-  ``tests/sanitize.py``.
+  ``tests/sanitize.py``; ``ANNEALVI_SANITIZE=thread``: ThreadSanitizer, see
+  ``tests/sanitize_threads.py``.
 - ``ANNEALVI_LIMITED_API=1``: build for CPython 3.11 and all later versions, for a wheel.
 """
 
@@ -23,7 +24,8 @@ from setuptools.command.build_ext import build_ext
 KERNELS = "annealvi/_kernels"
 WINDOWS = sys.platform == "win32"
 DEBUG = os.environ.get("ANNEALVI_DEBUG", "") not in ("", "0")
-SANITIZE = os.environ.get("ANNEALVI_SANITIZE", "") not in ("", "0")
+SANITIZE = os.environ.get("ANNEALVI_SANITIZE", "")
+SANITIZE = {"0": "", "1": "address,undefined"}.get(SANITIZE, SANITIZE)
 
 # Never -ffast-math (it reorders sums and, at link time, switches the whole
 # process to flush-to-zero) and never -march=native (the result would only run
@@ -31,7 +33,7 @@ SANITIZE = os.environ.get("ANNEALVI_SANITIZE", "") not in ("", "0")
 FLAGS = ["-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"]
 FLAGS += ["-O1", "-g"] if DEBUG or SANITIZE else ["-O3"]
 # The runtime comes with the C compiler, and is loaded before Python.
-SANITIZERS = ["-fsanitize=address,undefined"] if SANITIZE else []
+SANITIZERS = [f"-fsanitize={SANITIZE}"] if SANITIZE else []
 if SANITIZE:
     FLAGS += [*SANITIZERS, "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"]
 if WINDOWS:  # Microsoft's compiler does not know GCC's vectors; clang-cl does
@@ -44,12 +46,17 @@ SERIAL = os.environ.get("ANNEALVI_NO_OPENMP", "") not in ("", "0")
 LIMITED = os.environ.get("ANNEALVI_LIMITED_API", "") not in ("", "0") and not (
     sysconfig.get_config_var("Py_GIL_DISABLED")
 )
-KINDS = "/debug" * DEBUG + "/sanitize" * SANITIZE + "/serial" * SERIAL + "/limited" * LIMITED
+KINDS = (
+    "/debug" * DEBUG
+    + f"/sanitize-{SANITIZE[:7]}" * bool(SANITIZE)
+    + "/serial" * SERIAL
+    + "/limited" * LIMITED
+)
 BUILD = f"build{KINDS}"
 
 MACROS = [
     ("ANNEALVI_DEBUG", str(int(DEBUG))),
-    ("ANNEALVI_SANITIZE", str(int(SANITIZE))),
+    ("ANNEALVI_SANITIZE", str(int(bool(SANITIZE)))),
     ("ANNEALVI_SCIPY", version("scipy")),
 ]
 if LIMITED:
