@@ -1,0 +1,1 @@
+"""From texts to topics that people can read."""
