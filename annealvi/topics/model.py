@@ -1,0 +1,518 @@
+"""TopicModel: topics of raw texts."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from numbers import Integral
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    _fit_context,
+    clone,
+)
+from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from annealvi._threads import shallow, writing
+from annealvi._validation import Interval, unchanged_on_error
+from annealvi.files import Node
+from annealvi.lda import TemperedLDA
+from annealvi.lda.defaults import prior
+from annealvi.storage import load, save
+from annealvi.topics.seeds import check_seeds, seeded_prior
+from annealvi.topics.state import TopicState
+from annealvi.topics.texts import blocks_of, check_texts
+from annealvi.topics.vectorizer import TopicVectorizer, count_words, with_stop_words
+from annealvi.versions import Versioned
+
+#: What the parameters `vectorizer` and `lda` are if they are None.
+PARTS = {"vectorizer": TopicVectorizer, "lda": TemperedLDA}
+
+
+class TopicModel(Versioned, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    r"""Finds the topics of texts.
+
+    It counts words with a :class:`~sklearn.feature_extraction.text.CountVectorizer` and fits a
+    :class:`annealvi.TemperedLDA` to the counts.  Texts are str, in a list, a Series of pandas or
+    polars, or any other iterable.
+
+    Usually only `n_topics`, `stop_words` and `random_state` need to be set.
+
+    Parameters
+    ----------
+    n_topics : int, default=20
+        Number of topics K.  It takes the place of `n_components` of `lda`.
+    vectorizer : CountVectorizer or another transformer of texts, default=None
+        Counts the words; it is cloned.  None means
+        :class:`annealvi.topics.TopicVectorizer`, whose limits on rare and frequent words depend
+        on the size of the corpus.  Another transformer needs ``get_feature_names_out``.
+        Its parameters can be set as ``set_params(vectorizer__ngram_range=(1, 2))``.
+    lda : TemperedLDA, default=None
+        Finds the topics; it is cloned.  None means TemperedLDA().  Its parameters can be set as
+        ``set_params(lda__temperature=1)``.
+    seeds : dict of str to list of str, default=None
+        Topics that are to be found, each by a name and some of its words, for example
+        ``{"space": ["nasa", "orbit"]}``.  They become the first topics.  In its topic a seed word
+        gets a larger `topic_word_prior`, by the number of times that the texts have the word.
+        Seed words stay in the vocabulary, however rare or frequent they are.
+    stop_words : {"english"}, list of str or None, default="english"
+        Words that are left out, unless `vectorizer` has stop words of its own.  Give a list for
+        other languages.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the fit.  None means that of `lda`.
+
+    Attributes
+    ----------
+    vectorizer_ : object
+        The fitted vectorizer.
+    lda_ : TemperedLDA
+        The fitted topics.  Its columns are `feature_names_`.
+    components_ : ndarray of shape (n_topics, n_words)
+        `components_` of `lda_`.  Divided by its row sums it is the probability of each word.
+    feature_names_ : ndarray of shape (n_words,) of str
+        The words that are counted.
+    dropped_words_ : dict of str to list of str
+        Words of the texts that are not counted, by the parameter of the vectorizer that left them
+        out: ``"min_df"``, ``"max_df"``, ``"max_features"``, ``"stop_words"``.  Those in most
+        documents come first; of each at most 10,000 are listed.
+    vocabulary_note_ : str
+        How many words are counted, and what was left out and why.
+    seed_topics_ : dict of str to int
+        The topic of each of the `seeds`.
+
+    See Also
+    --------
+    annealvi.TemperedLDA : The same for counts of words.
+
+    Examples
+    --------
+    >>> from annealvi import TopicModel
+    >>> texts = ["stars and planets", "planets of stars", "bread and butter", "butter on bread"]
+    >>> model = TopicModel(n_topics=2, random_state=0).fit(texts)
+    >>> sorted(sorted(words) for words in model.top_words(2))
+    [['bread', 'butter'], ['planets', 'stars']]
+    >>> model.transform(["a planet of butter"]).shape
+    (1, 2)
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "n_topics": [Interval(Integral, 1, None, closed="left")],
+        "vectorizer": [HasMethods(["fit_transform", "transform", "get_feature_names_out"]), None],
+        "lda": [TemperedLDA, None],
+        "seeds": [Mapping, None],
+        "stop_words": [StrOptions({"english"}), "array-like", None],
+        "random_state": ["random_state"],
+    }
+
+    # set by `fit` and `partial_fit`
+    _state: TopicState
+
+    def __init__(
+        self,
+        n_topics: int = 20,
+        *,
+        vectorizer: Any = None,
+        lda: TemperedLDA | None = None,
+        seeds: Mapping[str, Iterable[str]] | None = None,
+        stop_words: Literal["english"] | list[str] | None = "english",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_topics = n_topics
+        self.vectorizer = vectorizer
+        self.lda = lda
+        self.seeds = seeds
+        self.stop_words = stop_words
+        self.random_state = random_state
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, those of `vectorizer` and `lda` too.
+
+        Parameters
+        ----------
+        **params : objects
+            For example ``n_topics=50``, ``lda__temperature=1`` or ``vectorizer__min_df=3``.  A
+            part that is None becomes the one that it stands for.
+
+        Returns
+        -------
+        self : TopicModel
+        """
+        with unchanged_on_error(self):
+            for name, kind in PARTS.items():
+                nested = any(key.startswith(f"{name}__") for key in params)
+                if nested and params.get(name, getattr(self, name)) is None:
+                    params = {**params, name: kind()}
+            return super().set_params(**params)
+
+    # ----------------------------------------------------------------- fitting
+
+    def fit(
+        self, texts: Iterable[str], y: Any = None, *, resume: str | os.PathLike | None = None
+    ) -> Self:
+        """Learn the words and the topics of texts.
+
+        After a KeyboardInterrupt or an error of the callback of `lda`, which is raised again, the
+        model has the topics reached so far, if there are any.  After any other error it is
+        unchanged.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            At least two documents.  A document without words is allowed.
+        y : Ignored
+        resume : path, optional
+            A checkpoint of a fit of `lda` to the same texts; see :meth:`TemperedLDA.fit`.
+
+        Returns
+        -------
+        self : TopicModel
+
+        Raises
+        ------
+        TypeError
+            If the texts are no iterable of str.
+        ValueError
+            If there are fewer than two documents, if no words are left, if there are more topics
+            than words, or if a parameter is out of range.
+        """
+        self._fit(texts, "fit", resume=resume)
+        return self
+
+    def fit_transform(self, texts: Iterable[str], y: Any = None) -> NDArray:
+        """Fit, then `transform` the same texts.
+
+        Parameters
+        ----------
+        texts : iterable of str
+        y : Ignored
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_topics)
+        """
+        state, X = self._fit(texts, "fit_transform")
+        return state.lda.transform(X)
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def partial_fit(self, texts: Iterable[Any], y: Any = None) -> Self:
+        """Learn from more texts: one block of them, or an iterable of blocks.
+
+        The first block decides which words are counted, for good.  Make it large, some thousands
+        of texts.  `lda__total_samples` is the number of texts in all blocks together.
+
+        Parameters
+        ----------
+        texts : iterable of str, or iterable of iterables of str
+            An iterator is read block by block.
+        y : Ignored
+
+        Returns
+        -------
+        self : TopicModel
+
+        Raises
+        ------
+        TypeError
+            If a block is no iterable of str.
+        ValueError
+            If a block is empty, or the first one as in `fit`.  What was learned from the blocks
+            before stays.
+        """
+        owner = f"{type(self).__name__}.partial_fit"
+        with writing(self):
+            for block in blocks_of(texts, owner):
+                if self.__sklearn_is_fitted__():
+                    state = self._state
+                    state.lda.partial_fit(sparse.csr_matrix(state.vectorizer.transform(block)))
+                else:
+                    state, X = self._begin(check_texts(block, owner, least=2), stream=True)
+                    self._show(state, lambda state=state, X=X: state.lda.partial_fit(X))
+        return self
+
+    # --------------------------------------------------------------- inference
+
+    def transform(self, texts: Iterable[str]) -> NDArray:
+        """Infer the shares of the topics in texts.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            Words that are not in `feature_names_` are ignored.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_topics)
+            Rows sum to 1.  For a text without words it is the mean of the prior.
+
+        Raises
+        ------
+        TypeError
+            If the texts are no iterable of str.
+        ValueError
+            If there are none.
+        """
+        state = self._view()
+        return state.lda.transform(state.counts(texts, f"{type(self).__name__}.transform"))
+
+    def score(self, texts: Iterable[str], y: Any = None) -> float:
+        """Compute the ELBO of texts at T = 1, in nats; see :meth:`TemperedLDA.score`.
+
+        Scores of models with different words cannot be compared: fewer words score higher.
+
+        Parameters
+        ----------
+        texts : iterable of str
+        y : Ignored
+
+        Returns
+        -------
+        float
+            Higher is better.
+        """
+        state = self._view()
+        return state.lda.score(state.counts(texts, f"{type(self).__name__}.score"))
+
+    def counts(self, texts: Iterable[str]) -> sparse.csr_matrix:
+        """Count the words of texts.
+
+        Parameters
+        ----------
+        texts : iterable of str
+
+        Returns
+        -------
+        CSR matrix of shape (n_samples, n_words)
+            Columns are `feature_names_`; methods of `lda_` take this matrix.
+        """
+        return self._view().counts(texts, f"{type(self).__name__}.counts")
+
+    def top_words(self, n: int = 10) -> list[list[str]]:
+        """Return the n most probable words of each topic, most probable first.
+
+        Parameters
+        ----------
+        n : int, default=10
+            Number of words for each topic.
+
+        Returns
+        -------
+        list of lists of str
+        """
+        state = self._view()
+        return state.lda.top_words(n, state.vocabulary.words)
+
+    def with_lda(self, lda: TemperedLDA, seed_topics: Mapping[str, int] | None = None) -> Self:
+        """Return a new model of the same words with other topics; this one is unchanged.
+
+        Parameters
+        ----------
+        lda : TemperedLDA
+            Fitted to as many words.
+        seed_topics : mapping of str to int, optional
+            The topics of the new model that have seed words.  By default none.
+
+        Returns
+        -------
+        TopicModel
+            `n_topics` is the number of topics of `lda`.
+        """
+        state = self._view()
+        check_is_fitted(lda)
+        n_words = len(state.vocabulary.words)
+        if lda.n_features_in_ != n_words:
+            raise ValueError(
+                f"'lda' must have the {n_words} words of the model. Got n_features_in_="
+                f"{lda.n_features_in_}."
+            )
+        other = shallow(self)
+        other._state = replace(state, lda=lda, seed_topics=dict(seed_topics or {}))
+        other.n_topics = len(lda.components_)
+        return other
+
+    # ------------------------------------------------------------------- files
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write the model to one file, with its words; see :func:`annealvi.save`.
+
+        Parameters
+        ----------
+        path : path
+            An existing file is replaced only once the new one is complete.
+        """
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike, **parameters: Any) -> Self:
+        """Read a model that :meth:`save` wrote; see :func:`annealvi.load`.
+
+        Parameters
+        ----------
+        path : path
+        **parameters : objects
+            Parameters that replace those of the file.  A `vectorizer` with functions of your own,
+            such as a tokenizer, must be given, because a file cannot hold functions.
+
+        Returns
+        -------
+        TopicModel
+
+        Raises
+        ------
+        ValueError
+            If the file holds another estimator, is damaged, or has a newer format.
+        OSError
+            If the file cannot be read.
+        """
+        model = load(path, **parameters)
+        if not isinstance(model, cls):
+            raise ValueError(
+                f"{os.fsdecode(path)!r} must hold a {cls.__name__}. Got a "
+                f"{type(model).__name__}: read it with annealvi.load."
+            )
+        return model
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the fitted state as a tree, for :func:`annealvi.save`."""
+        return copy.copy(self._view()).state_dict(type(self).__name__)
+
+    def load_state_dict(self, node: Node) -> None:
+        """Take over a fitted state, for :func:`annealvi.load`.
+
+        Parameters
+        ----------
+        node : Node
+            What :meth:`state_dict` returned, from a file.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, or the state is not one of this class.
+        """
+        self._validate_params()
+        self._state = TopicState.of(node, self._new_vectorizer())
+
+    # -------------------------------------------------------------- attributes
+
+    @property
+    def vectorizer_(self) -> Any:
+        return self._fitted().vectorizer
+
+    @property
+    def lda_(self) -> TemperedLDA:
+        return self._fitted().lda
+
+    @property
+    def components_(self) -> NDArray:
+        return self._fitted().lda.components_
+
+    @property
+    def feature_names_(self) -> NDArray:
+        return self._fitted().vocabulary.words
+
+    @property
+    def dropped_words_(self) -> dict[str, list[str]]:
+        return self._fitted().vocabulary.dropped
+
+    @property
+    def vocabulary_note_(self) -> str:
+        return self._fitted().vocabulary.note()
+
+    @property
+    def seed_topics_(self) -> dict[str, int]:
+        return self._fitted().seed_topics
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self._fitted().lda.components_)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_state" in vars(self)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+    def __copy__(self) -> Self:
+        """A copy with the same parameters, which goes on from the fit for itself."""
+        copied = shallow(self)
+        if "_state" in vars(copied):
+            copied._state = copy.copy(copied._state)
+        return copied
+
+    # ----------------------------------------------------------------- details
+
+    def _fitted(self) -> TopicState:
+        """The fit; hasattr of an unfitted model must be false."""
+        state = vars(self).get("_state")
+        if state is None:
+            raise AttributeError(f"This {type(self).__name__} instance is not fitted yet.")
+        return state
+
+    def _view(self) -> TopicState:
+        """The fit at this moment, for a method that reads it."""
+        check_is_fitted(self)
+        return self._fitted()
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def _fit(
+        self, texts: Any, method: str, *, resume: Any = None
+    ) -> tuple[TopicState, sparse.csr_matrix]:
+        with writing(self):
+            checked = check_texts(texts, f"{type(self).__name__}.{method}", least=2)
+            state, X = self._begin(checked)
+            self._show(state, lambda: state.lda.fit(X, resume=resume))
+        return state, X
+
+    def _begin(
+        self, texts: list[str], *, stream: bool = False
+    ) -> tuple[TopicState, sparse.csr_matrix]:
+        """A state whose topics are still to be fitted, and the counts of the texts."""
+        owner, K = type(self).__name__, int(self.n_topics)
+        vectorizer = self._new_vectorizer()
+        seeds = check_seeds(self.seeds, K, vectorizer, owner)
+        kept = frozenset(word for words in seeds.values() for word in words)
+        vectorizer, X, vocabulary = count_words(vectorizer, texts, kept=kept)
+        n_words = len(vocabulary.words)
+        if n_words < K:
+            raise ValueError(
+                f"The 'n_topics' parameter of {owner} must be at most the number of words, "
+                f"{n_words}. Got {K}. {vocabulary.note()}"
+            )
+        lda = TemperedLDA() if self.lda is None else clone(self.lda)
+        lda.set_params(n_components=K)
+        if self.random_state is not None:
+            lda.set_params(random_state=self.random_state)
+        if seeds:
+            base = lda.topic_word_prior
+            if base is None:
+                base = 1.0 / K if lda.preset == "sklearn" else prior(K)
+            columns = {word: column for column, word in enumerate(vocabulary.words.tolist())}
+            weight = float(lda.total_samples) / len(texts) if stream else 1.0
+            eta = seeded_prior(seeds, columns, X, base, K, weight=weight, owner=owner)
+            lda.set_params(topic_word_prior=eta)
+        seed_topics = {name: topic for topic, name in enumerate(seeds)}
+        return TopicState(vectorizer, vocabulary, lda, seed_topics), X
+
+    def _show(self, state: TopicState, fit: Any) -> None:
+        """Fit the topics of a state; show it, also if an interrupt has left some of the fit."""
+        try:
+            fit()
+        finally:
+            if state.lda.__sklearn_is_fitted__():
+                self._state = state
+
+    def _new_vectorizer(self) -> Any:
+        """A clone of the vectorizer, with the stop words."""
+        vectorizer = TopicVectorizer() if self.vectorizer is None else clone(self.vectorizer)
+        return with_stop_words(vectorizer, self.stop_words, type(self).__name__)
