@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import clone
 
 from annealvi.files import Node
 from annealvi.lda import TemperedLDA
@@ -98,14 +99,14 @@ class TopicState:
         ValueError
             If it is no such tree.
         """
+        node.node("lda").string("estimator", ["TemperedLDA"])
         lda = estimator_of(node.node("lda"))
-        if not isinstance(lda, TemperedLDA):
-            raise node.error("lda", "a TemperedLDA", type(lda).__name__)
         words = node.strings("words", lda.n_features_in_)
         if len(set(words.tolist())) < len(words):
             raise node.error("words", "an array of different words", words)
         if not node.is_none("vectorizer"):
             vectorizer = part_of(node, "vectorizer")
+            _check_counts(vectorizer)
         dropped, n_dropped, limits = (
             node.node(name) for name in ("dropped", "n_dropped", "limits")
         )
@@ -126,6 +127,14 @@ class TopicState:
             raise node.error("seed_topics", "topics, one for each name", topics)
         seed_topics = dict(zip(names, topics, strict=True))
         return cls(with_vocabulary(vectorizer, words), vocabulary, lda, seed_topics)
+
+
+def _check_counts(vectorizer: Any) -> None:
+    """Check that a vectorizer of a file can count; it looks at its parameters only in a fit."""
+    try:
+        clone(vectorizer).set_params(vocabulary=["word"]).fit(["a word"]).transform(["a word"])
+    except Exception as error:  # of any library that a strange parameter has reached
+        raise ValueError(f"The file is damaged: its vectorizer cannot count: {error}") from error
 
 
 def _strings(words: Any) -> np.ndarray:

@@ -22,7 +22,7 @@ WORDS = r"(?u)\b[^\W\d_]\w+\b"
 #: For each reason at most so many of the words that were left out are remembered.
 REMEMBERED = 10_000
 #: The largest share of the documents that a word may be in, and a number that is always allowed.
-LARGEST_SHARE, ALWAYS_ALLOWED = 0.2, 10
+LARGEST_SHARE, ALWAYS_ALLOWED = 0.2, 50
 
 
 def fewest_documents(n_documents: int) -> int:
@@ -36,13 +36,13 @@ def fewest_documents(n_documents: int) -> int:
     n_documents : int
         Number of documents D.
     """
-    return max(1 if n_documents < 2 * ALWAYS_ALLOWED else 2, math.ceil(n_documents**0.5 / 10))
+    return max(1 if n_documents < 20 else 2, math.ceil(n_documents**0.5 / 10))
 
 
 def most_documents(n_documents: int) -> int:
     """The default of `max_df`: words in more documents are left out.
 
-    It is a fifth of the documents, or 10 if that is more.
+    It is a fifth of the documents, or 50 if that is more.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class TopicVectorizer(CountVectorizer):
         As in CountVectorizer.
     max_df : float, int or "auto", default="auto"
         Words in more documents than this are left out: a share of the documents if it is a float, a
-        number if it is an int.  ``"auto"`` is a fifth of the documents, or 10 if that is more.
+        number if it is an int.  ``"auto"`` is a fifth of the documents, or 50 if that is more.
     min_df : float, int or "auto", default="auto"
         Words in fewer documents are left out.  ``"auto"`` is :math:`\sqrt{D} / 10` for D
         documents, rounded up, and at least 2 from 20 documents on.
@@ -260,6 +260,8 @@ def count_words(
         vocabulary = Vocabulary(counter.get_feature_names_out(), len(texts), {}, {}, {})
         _check_left(vocabulary, vectorizer)
         return counter, X, vocabulary
+    # this checks the parameters; the counting below sees other limits
+    CountVectorizer.fit_transform(clone(vectorizer).set_params(vocabulary=["word"]), [])
     given = {name: getattr(vectorizer, name) for name in ("min_df", "max_df", "max_features")}
     # counted without limits, to know what the limits leave out
     counter.set_params(min_df=1, max_df=1.0, max_features=None)
@@ -348,13 +350,15 @@ def _left_out(
     """The limits as numbers, and for each a mask of the words that it leaves out."""
     n_documents, n_words = X.shape
     low, high, most = given["min_df"], given["max_df"], given["max_features"]
-    automatic = {"min_df": fewest_documents(n_documents), "max_df": most_documents(n_documents)}
-    if low == "auto":
-        low = automatic["min_df"]
-    if high == "auto":
-        high = automatic["max_df"]
     low = low * n_documents if isinstance(low, float) else low
     high = high * n_documents if isinstance(high, float) else high
+    # a default that contradicts what is given sets no limit
+    if low == "auto":
+        low = fewest_documents(n_documents)
+        low = low if high == "auto" or low <= high else 0
+    if high == "auto":
+        high = most_documents(n_documents)
+        high = high if low <= high else max(low, n_documents)
     if high < low:
         raise ValueError("max_df corresponds to < documents than min_df")
     frequency = np.bincount(X.indices, minlength=n_words)
