@@ -196,7 +196,7 @@ class FittedTopics(Versioned, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             If a parameter is out of range, or the state is not one of this class.
         """
         self._validate_params()
-        self._state = TopicState.of(node, self._new_vectorizer())
+        self._state = TopicState.of(node, self._new_vectorizer)
 
     # -------------------------------------------------------------- attributes
 

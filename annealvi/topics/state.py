@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -84,15 +85,15 @@ class TopicState:
         }
 
     @classmethod
-    def of(cls, node: Node, vectorizer: Any) -> Self:
+    def of(cls, node: Node, make_vectorizer: Callable[[], Any]) -> Self:
         """Return the fit of a tree that :meth:`state_dict` returned.
 
         Parameters
         ----------
         node : Node
-        vectorizer : object
-            That of the estimator's parameters; it is used if the file has none, because it has
-            functions.
+        make_vectorizer : callable
+            Makes that of the estimator's parameters.  It is used if the file has none, because it
+            has functions.
 
         Raises
         ------
@@ -104,9 +105,11 @@ class TopicState:
         words = node.strings("words", lda.n_features_in_)
         if len(set(words.tolist())) < len(words):
             raise node.error("words", "an array of different words", words)
-        if not node.is_none("vectorizer"):
+        if node.is_none("vectorizer"):
+            vectorizer = make_vectorizer()
+        else:
             vectorizer = part_of(node, "vectorizer")
-            _check_counts(vectorizer)
+        _check_counts(vectorizer)
         dropped, n_dropped, limits = (
             node.node(name) for name in ("dropped", "n_dropped", "limits")
         )

@@ -90,7 +90,7 @@ class Vocabulary:
             n = self.n_dropped.get(name, 0)
             if n:
                 sentence = sentence.format(n=n, limit=self.limits.get(name, 0))
-                some = ", ".join(self.dropped[name][:8])
+                some = ", ".join(self.dropped.get(name, [])[:8])
                 more = ", ..." if n > 8 else ""
                 text += f" {name}: {sentence} ({some}{more})."
         return text
@@ -323,8 +323,9 @@ def with_stop_words(vectorizer: Any, stop_words: Any, owner: str) -> Any:
     if stop_words is None or parameters.get("stop_words", 0) is not None:
         return vectorizer
     if not isinstance(stop_words, str):
-        words = as_array(stop_words).tolist()
-        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        array = as_array(stop_words)
+        words = array.tolist() if array.ndim == 1 else [None]
+        if not all(isinstance(word, str) for word in words):
             raise ValueError(
                 f"The 'stop_words' parameter of {owner} must be 'english', a list of str or None. "
                 f"Got {stop_words!r} instead."

@@ -56,6 +56,17 @@ def test_forged_values(tree, way, value, message):
         storage.estimator_of(Node(changed(tree, way, value)))
 
 
+def test_a_file_without_words_that_were_left_out(tree):
+    model = storage.estimator_of(Node(changed(tree, "state.dropped", {})))
+    assert model.vocabulary_note_.startswith("24 words") and not model.dropped_words_
+
+
+def test_arrays_without_elements_take_no_memory(tree):
+    tree = changed(tree, "parameters.stop_words", np.empty((2**40, 0), dtype=np.int64))
+    with pytest.raises(ValueError, match="'stop_words' parameter of TopicModel must be 'english'"):
+        storage.estimator_of(Node(changed(tree, "state.vectorizer", None)))
+
+
 def use(model):
     model.top_words(), model.vocabulary_note_, model.get_params()
     return [model.transform(TEXTS[:3])]
