@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -14,7 +14,7 @@ from sklearn.base import _fit_context, clone
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from annealvi._threads import writing
-from annealvi._validation import Interval, unchanged_on_error
+from annealvi._validation import Interval, as_float, unchanged_on_error
 from annealvi.lda import TemperedLDA
 from annealvi.lda.defaults import prior
 from annealvi.topics.fitted import FittedTopics
@@ -258,13 +258,15 @@ class TopicModel(FittedTopics):
             lda.set_params(random_state=self.random_state)
         if seeds:
             columns = {word: column for column, word in enumerate(vocabulary.words.tolist())}
-            n_each = float(lda.total_samples) / len(texts) if stream else 1.0
+            # whatever is wrong with the parameters of `lda`, it says itself when it fits
+            counted = stream and isinstance(lda.total_samples, Real)
+            n_each = as_float(lda.total_samples) / len(texts) if counted else 1.0
             base = lda.topic_word_prior
             if base is None:
-                base = 1.0 / K if lda.preset == "sklearn" else prior(K)
+                base = 1.0 / K if _is(lda.preset, "sklearn") else prior(K)
             eta = seeded_prior(seeds, columns, X, base, K, n_each=n_each, owner=owner)
             lda.set_params(topic_word_prior=eta)
-            if lda.init == "auto" and lda.n_init == 1:  # several starts must differ
+            if _is(lda.init, "auto") and _is(lda.n_init, 1):  # several starts must differ
                 lda.set_params(init=seeded_start(seeds, columns, X, K, lda.random_state))
         seed_topics = {name: topic for topic, name in enumerate(seeds)}
         return TopicState(vectorizer, vocabulary, lda, seed_topics), X
@@ -277,3 +279,8 @@ class TopicModel(FittedTopics):
             state.lda.set_params(init=TemperedLDA().init if self.lda is None else self.lda.init)
             if state.lda.__sklearn_is_fitted__():
                 self._state = state
+
+
+def _is(value: Any, wanted: Any) -> bool:
+    """Whether a parameter that has not been checked has this value."""
+    return isinstance(value, type(wanted)) and value == wanted

@@ -255,6 +255,7 @@ def count_words(
         If no words are left.
     """
     counter = clone(vectorizer)
+    _check_dtype(counter)
     if not _limits_words(counter):
         X = sparse.csr_matrix(counter.fit_transform(texts))
         vocabulary = Vocabulary(counter.get_feature_names_out(), len(texts), {}, {}, {})
@@ -337,6 +338,20 @@ def with_stop_words(vectorizer: Any, stop_words: Any, owner: str) -> Any:
             words += [token for word in words for token in analyze(word)]
         stop_words = sorted(set(words))
     return vectorizer.set_params(stop_words=stop_words)
+
+
+def _check_dtype(vectorizer: Any) -> None:
+    """scikit-learn leaves this check to NumPy."""
+    given = getattr(vectorizer, "dtype", np.int64)
+    try:
+        numeric = np.dtype(given).kind in "iuf"
+    except TypeError:
+        numeric = False
+    if not numeric:
+        raise ValueError(
+            f"The 'dtype' parameter of {type(vectorizer).__name__} must be a dtype of numbers. Got "
+            f"{given!r} instead."
+        )
 
 
 def _limits_words(vectorizer: Any) -> bool:

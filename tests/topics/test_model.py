@@ -178,11 +178,23 @@ def test_a_fit_goes_on_as_a_stream(model):
         (dict(lda="lda"), ValueError, "'lda' parameter of TopicModel must be an instance of"),
         (dict(lda=TemperedLDA(max_iter=-1)), ValueError, "'max_iter' parameter of TemperedLDA"),
         (dict(seeds=["ship"]), ValueError, "'seeds' parameter of TopicModel must be an instance"),
+        (
+            dict(seeds={"a": ["ship"]}, lda=TemperedLDA(preset=np.ones(2), init=np.ones(2))),
+            ValueError,
+            "'(preset|init)' parameter of TemperedLDA",
+        ),
+        (
+            dict(seeds={"a": ["ship"]}, lda=TemperedLDA(total_samples="many")),
+            ValueError,
+            "'total_samples' parameter of TemperedLDA",
+        ),
         (dict(seeds={"a": "ship"}), TypeError, "must be a dict of names to lists of words"),
         (dict(stop_words="german"), ValueError, "'stop_words' parameter of TopicModel must be a"),
         (dict(stop_words=[1]), ValueError, "'stop_words' parameter of TopicModel must be 'engl"),
         (dict(random_state="a"), ValueError, "'random_state' parameter of TopicModel must be"),
         (dict(vectorizer=TopicVectorizer(min_df=61)), ValueError, "No words are left of 60 docu"),
+        (dict(vectorizer=CountVectorizer(dtype="no")), ValueError, "'dtype' parameter of CountVec"),
+        (dict(vectorizer=TfidfVectorizer(dtype=str)), ValueError, "'dtype' parameter of TfidfVec"),
         (dict(vectorizer=CountVectorizer(min_df="a")), ValueError, "'min_df' parameter of Count"),
     ],
 )
@@ -272,6 +284,11 @@ def test_the_same_words_with_other_topics(model):
         model.with_lda(TemperedLDA(2, max_iter=1).fit(np.ones((5, 7))))
     with pytest.raises(NotFittedError):
         model.with_lda(TemperedLDA(2))
+    with pytest.raises(TypeError, match=r"'lda' must be a TemperedLDA. Got 'lda'"):
+        model.with_lda("lda")
+    for seeds in (["sea"], {"sea": 2}, {"sea": -1}, {1: 1}):
+        with pytest.raises(ValueError, match="'seed_topics' must be a dict of names to topics bel"):
+            model.with_lda(other, seeds)
 
 
 def test_copies_and_pickles(model):
