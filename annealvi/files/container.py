@@ -30,6 +30,8 @@ from annealvi._version import __version__
 FORMAT = 1
 #: Names of the entries in the header of the file.
 TREE, CHECKSUM = "annealvi", "sha256"
+#: Bytes of an array from which on it is written only once.
+LARGE = 1 << 12
 #: Dtypes of arrays that can be written.
 DTYPES = {np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)} | {
     np.dtype(bool),
@@ -140,10 +142,9 @@ def _flatten(value: Any, way: str, tensors: dict[str, NDArray]) -> Any:
         name, native = way or "array", value.dtype.newbyteorder("=")
         if value.flags.f_contiguous and not value.flags.c_contiguous:
             # the order matters: products of matrices round differently
-            tensors[name] = np.ascontiguousarray(value.T, native)
-            return {"$": {"transposed": name}}
-        tensors[name] = np.ascontiguousarray(value, native).reshape(value.shape)
-        return {"$": {"array": name}}
+            return {"$": {"transposed": _add(np.ascontiguousarray(value.T, native), name, tensors)}}
+        array = np.ascontiguousarray(value, native).reshape(value.shape)
+        return {"$": {"array": _add(array, name, tensors)}}
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | str):
@@ -162,6 +163,23 @@ def _flatten(value: Any, way: str, tensors: dict[str, NDArray]) -> Any:
             for key, part in value.items()
         }
     raise TypeError(f"{way!r} cannot be written: it is a {type(value).__name__}.")
+
+
+def _add(array: NDArray, name: str, tensors: dict[str, NDArray]) -> str:
+    """Add an array to those of a file, and return the name under which it is there.
+
+    A large array that is there already, as a prior that is a parameter and a result, is not
+    written again.
+    """
+    if array.nbytes >= LARGE:
+        data = array.reshape(-1).view(np.uint8)
+        for other, there in tensors.items():
+            if there.dtype == array.dtype and there.shape == array.shape:
+                theirs = there.reshape(-1).view(np.uint8)
+                if np.array_equal(data[:LARGE], theirs[:LARGE]) and np.array_equal(data, theirs):
+                    return other
+    tensors[name] = array
+    return name
 
 
 def _flatten_strings(value: NDArray, way: str, tensors: dict[str, NDArray]) -> Any:

@@ -177,3 +177,28 @@ def test_arrays_keep_their_order(tmp_path):
         assert (flags.f_contiguous, flags.c_contiguous) == (
             (True, False) if name in ("f", "deep") else (name == "row", True)
         )
+
+
+def test_large_arrays_are_written_once(tmp_path):
+    large = np.arange(1000.0).reshape(20, 50)
+    other = large.copy()
+    other[-1, -1] = np.nan
+    tree = {
+        "first": large,
+        "same": large.copy(),
+        "column": np.asfortranarray(large.T),
+        "turned": np.asfortranarray(large),
+        "other": other,
+        "once more": other.copy(),
+        "shape": large.reshape(50, 20),
+        "integers": large.astype(np.int64),
+        "small": [np.ones(3), np.ones(3)],
+    }
+    write(tmp_path / "a", "test", tree)
+    with safe_open(tmp_path / "a", framework="np") as file:
+        names = set(file.keys())
+    written = ["first", "turned", "other", "shape", "integers", "small.0", "small.1"]
+    assert names == {f"tree.{name}" for name in written}
+    found = read(tmp_path / "a", "test")["tree"]
+    assert_same(found, tree)
+    assert found["column"].flags.f_contiguous
