@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 
 import annealvi
 from annealvi import Annealed, TemperedLDA, TopicModel
+from annealvi.checkpoint import Checkpoint
 from annealvi.topics import TopicVectorizer
 from tests.topics.corpus import WORDS, make_texts
 
@@ -289,6 +290,38 @@ def test_readers_beside_a_fit_see_the_words_of_its_topics(method, monkeypatch):
     monkeypatch.setattr(Interrupted, "meanwhile", lambda: model.fit(other))
     assert_array_equal(getattr(model, method)(NEW), expected)
     assert "zebra" in model.feature_names_
+
+
+class Recorder:
+    def __init__(self):
+        self.steps = []
+
+    def __call__(self, estimator, monitor):
+        self.steps.append((monitor.step, estimator.components_.shape))
+
+
+def test_callbacks_are_those_that_were_given():
+    recorder = Recorder()
+    make(lda=TemperedLDA(max_iter=3, callback=recorder)).fit(TEXTS)
+    assert recorder.steps == [(step, (3, 24)) for step in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("seeds", [None, {"sea": ["ship"]}])
+def test_a_stopped_fit_is_resumed(seeds, tmp_path):
+    path = tmp_path / "run"
+
+    def make_lda(*callbacks):
+        return TemperedLDA(max_iter=4, batch_size=30, callback=[Checkpoint(path, 0), *callbacks])
+
+    def stop_later(estimator, monitor):
+        if monitor.step == 3:
+            raise StopError
+
+    with pytest.raises(StopError):
+        make(lda=make_lda(stop_later), seeds=seeds).fit(TEXTS)
+    resumed = make(lda=make_lda(), seeds=seeds).fit(TEXTS, resume=path)
+    whole = make(lda=TemperedLDA(max_iter=4, batch_size=30), seeds=seeds).fit(TEXTS)
+    assert_array_equal(resumed.components_, whole.components_)
 
 
 # ------------------------------------------------------------------------ other topics
