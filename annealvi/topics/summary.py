@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import validate_params
 
 from annealvi._optional import import_optional
-from annealvi._validation import Interval
+from annealvi._validation import Interval, check_flag
 from annealvi.metrics import document_completion, topic_coherence, topic_diversity, topic_stability
 from annealvi.topics import words as ranking
 from annealvi.topics.layout import Similarity, hellinger, places, similarity
 from annealvi.topics.shares import by_group, certainty_of, over_time
 from annealvi.topics.source import Documents, Source, of_each
+from annealvi.topics.texts import check_texts
 from annealvi.topics.words import N_WORDS, RELEVANCE, Labels
 
 #: Numbers of top words that coherence and diversity are measured on, as in annealvi.metrics.
@@ -110,6 +111,7 @@ class TopicSummary:
                 value.flags.writeable = False
         columns = [self._columns(k, N_WORDS, RELEVANCE) for k in range(len(self.topics))]
         self._labels = Labels(ranking.labels_of([feature_names[own].tolist() for own in columns]))
+        self._labels.change({topic: name for name, topic in source.seed_topics.items()})
 
     def __repr__(self) -> str:
         n_topics, n_features = self.topics.shape
@@ -125,8 +127,10 @@ class TopicSummary:
         """The names of topics: three words, unless you have set others.
 
         A label is made of the three most relevant words, without those that differ from an earlier
-        one only in their ending.  Set ``summary.labels[3] = "space"``, or some by a dict
-        ``summary.labels = {3: "space"}``, or all by a list.  No two may be the same.
+        one only in their ending.  A topic with seed words has the name of these.
+
+        Set one by ``summary.labels[3] = "space"``, some by a dict ``summary.labels = {3: "space"}``
+        or all by a list.  No two may be the same.
         """
         return self._labels
 
@@ -247,6 +251,7 @@ class TopicSummary:
             largest one, and its ``share``.  The same summary always gives the same places.
         """
         pandas = _pandas("map")
+        check_flag(documents, "documents", "TopicSummary.map")
         place = places(hellinger(self.topics))
         columns: dict[str, Any]
         if not documents:
@@ -455,8 +460,8 @@ def describe(
     read = source.read(documents, "documents")
     names = source.names(feature_names, read.given)
     n_documents = read.counts.shape[0]
-    texts = read.texts if texts is None else of_each(texts, n_documents, "texts")
-    titles = None if titles is None else of_each(titles, n_documents, "titles")
+    texts = read.texts if texts is None else _of_documents(texts, "texts", n_documents)
+    titles = None if titles is None else _of_documents(titles, "titles", n_documents)
     quality = {}
     if held_out is not None:
         X = source.read(held_out, "held_out").given
@@ -464,6 +469,10 @@ def describe(
     if other is not None:
         quality["stability"] = topic_stability(source.components_, Source(other).components_)
     return TopicSummary(source, read, names, texts, titles, quality)
+
+
+def _of_documents(texts: Any, name: str, n_documents: int) -> list[str]:
+    return of_each(check_texts(texts, "describe", name=name), n_documents, name)
 
 
 def _pandas(purpose: str) -> Any:

@@ -15,10 +15,14 @@ from tests.fuzz.targets import (
     plots,
     proximity,
     saved,
+    summaries,
     temperatures,
 )
 
-_MODULES = (lda, mixtures, metrics, temperatures, partition, proximity, data, plots, files, saved)
+_MODULES = (
+    *(lda, mixtures, metrics, temperatures, partition, proximity, data, plots, files, saved),
+    summaries,
+)
 #: All targets but those of deep models, by name.
 TARGETS: dict[str, Target] = {
     target.name: target for module in _MODULES for target in module.TARGETS
