@@ -17,11 +17,13 @@ from tests.fuzz.targets import (
     saved,
     summaries,
     temperatures,
+    texts,
 )
 
 _MODULES = (
     *(lda, mixtures, metrics, temperatures, partition, proximity, data, plots, files, saved),
     summaries,
+    texts,
 )
 #: All targets but those of deep models, by name.
 TARGETS: dict[str, Target] = {
