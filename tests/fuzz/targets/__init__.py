@@ -15,12 +15,14 @@ from tests.fuzz.targets import (
     plots,
     proximity,
     saved,
+    summaries,
     temperatures,
     texts,
 )
 
 _MODULES = (
     *(lda, mixtures, metrics, temperatures, partition, proximity, data, plots, files, saved),
+    summaries,
     texts,
 )
 #: All targets but those of deep models, by name.
