@@ -16,7 +16,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 FLOORS = [
     {"_kernels"},
     {"_optional", "_version", "exceptions", "checkpoint"},
-    {"_threads", "_validation", "_archive"},
+    {"_threads", "_validation", "_archive", "progress"},
     {"model", "schedules", "versions"},
     {"_sparse", "files"},
     {"datasets", "data", "partition", "proximity"},
