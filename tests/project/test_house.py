@@ -19,7 +19,7 @@ FLOORS = [
     {"_threads", "_validation", "_archive", "progress"},
     {"model", "schedules", "versions"},
     {"_sparse", "files"},
-    {"datasets", "data", "partition", "proximity"},
+    {"corpus", "datasets", "data", "partition", "proximity"},
     {"models", "temperature"},
     {"inference"},
     {"mixtures", "metrics"},
