@@ -34,6 +34,16 @@ def test_it_counts_the_steps_of_all_starts_and_shows_the_bound():
     assert f"perplexity {second:.6g}]" in line
 
 
+@pytest.mark.parametrize("parameters", [{"preset": "sklearn"}, {"temperature": "local"}])
+def test_a_bar_that_computes_bounds_draws_nothing(monkeypatch, parameters):
+    monkeypatch.setattr("annealvi.progress.PAUSE", 0.0)
+    monkeypatch.setattr("annealvi.progress.SHARE", 1e9)  # a bound after each step
+    parameters = parameters | {"max_iter": 3, "batch_size": 20, "learning_method": "online"}
+    lda, _ = shown(TemperedLDA, COUNTS, **parameters)
+    plain = TemperedLDA(3, random_state=0, **parameters).fit(COUNTS)
+    assert np.array_equal(lda.components_, plain.components_)
+
+
 @pytest.mark.parametrize("make", [TemperedGaussianMixture, TemperedFMM])
 def test_mixtures_show_their_elbo(make):
     mixture, line = shown(make, POINTS, max_iter=7, temperature=1.0, tol=0)
