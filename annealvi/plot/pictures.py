@@ -35,7 +35,6 @@ class Bars(NamedTuple):
 class Places(NamedTuple):
     """Places of topics in the plane, and of documents if they are asked for."""
 
-    topics: NDArray[np.intp]
     x: NDArray[np.float64]
     y: NDArray[np.float64]
     shares: NDArray[np.float64]
@@ -83,9 +82,27 @@ class Ranks(NamedTuple):
     probabilities: NDArray[np.float64]  # (n_topics, n_words)
 
 
+class Curve(NamedTuple):
+    """One measure of a fit, after those passes at which it was taken."""
+
+    name: str
+    passes: NDArray[np.float64]
+    values: NDArray[np.float64]
+
+
+#: The measures of a fit, in the order in which they are drawn.
+MEASURES = {
+    "temperature": "temperature T",
+    "validation": "validation score",
+    "heldout": "held-out log-likelihood",
+    "perplexity": "perplexity",
+    "elbo": "ELBO at T = 1",
+}
+
+
 def check_summary(summary: Any, name: str = "summary") -> Any:
     """Raise TypeError if this is no summary of topics."""
-    wanted = ("topics", "labels", "shares", "lengths", "feature_names", "similar", "weights")
+    wanted = ("topics", "labels", "topic_shares", "feature_names", "similar", "weights")
     missing = [part for part in wanted if not hasattr(summary, part)]
     if missing or isinstance(summary, type):
         raise TypeError(
@@ -106,29 +123,19 @@ def topic_names(summary: Any, width: int = WIDTH) -> list[str]:
     return [shorten(f"{topic} {label}", width) for topic, label in enumerate(summary.labels)]
 
 
-def topic_shares(summary: Any) -> NDArray[np.float64]:
-    """The share of the tokens of each topic."""
-    lengths = np.asarray(summary.lengths, dtype=np.float64)
-    total = lengths.sum()
-    weights = lengths / total if total > 0 else np.full(len(lengths), 1 / len(lengths))
-    return weights @ np.asarray(summary.shares, dtype=np.float64)
+def by_size(summary: Any) -> list[int]:
+    """The numbers of all topics, largest first."""
+    return np.argsort(-np.asarray(summary.topic_shares), kind="stable").tolist()
 
 
 def choose_topics(summary: Any, topics: Any, most: int) -> list[int]:
     """The numbers of the topics to draw; by default the largest, at most so many."""
-    n_topics = len(summary.topics)
     if topics is None:
-        return [int(k) for k in np.argsort(-topic_shares(summary), kind="stable")[:most]]
-    given = [topics] if isinstance(topics, Integral) else topics
-    if not isinstance(given, Sequence | np.ndarray) or isinstance(given, str) or not len(given):
-        raise ValueError(f"'topics' must be a list of numbers of topics. Got {topics!r}.")
-    for topic in given:
-        whole = isinstance(topic, Integral) and not isinstance(topic, bool)
-        if not whole or not 0 <= topic < n_topics:
-            raise ValueError(
-                f"'topics' must be numbers of topics, in the range [0, {n_topics}). Got {topic!r}."
-            )
-    return [int(topic) for topic in given]
+        return by_size(summary)[:most]
+    given = [topics] if isinstance(topics, Integral | str) else topics
+    if not isinstance(given, Sequence | np.ndarray) or not len(given):
+        raise ValueError(f"'topics' must be a list of numbers or labels of topics. Got {topics!r}.")
+    return [summary.number(topic) for topic in given]
 
 
 def bars(summary: Any, topics: Any, n_words: int, relevance: float) -> list[Bars]:
@@ -139,27 +146,21 @@ def bars(summary: Any, topics: Any, n_words: int, relevance: float) -> list[Bars
     for topic in choose_topics(summary, topics, N_BARS):
         table = summary.weights(topic, n_words, relevance)
         words = [shorten(word, 30) for word in table["word"]]
-        found.append(Bars(topic, names[topic], words, probabilities_of(summary, topic, table)))
+        found.append(Bars(topic, names[topic], words, table["probability"].to_numpy(np.float64)))
     return found
-
-
-def probabilities_of(summary: Any, topic: int, table: Any) -> NDArray[np.float64]:
-    """p(w|k) of the words of a table of weights."""
-    return table["probability"].to_numpy(dtype=np.float64)
 
 
 def places(summary: Any, documents: bool = False) -> Places:
     """Places of topics in the plane; near each other are topics of similar words."""
     table = check_summary(summary).map()
     x, y, shares = (table[name].to_numpy(np.float64) for name in ("x", "y", "share"))
-    topics = table["topic"].to_numpy(np.intp)
-    names = [shorten(summary.labels[topic], 30) for topic in topics]
+    names = [shorten(label, 30) for label in summary.labels]
     points, nearest = np.zeros((0, 2)), np.zeros(0, dtype=np.intp)
     if documents:
         of_documents = summary.map(documents=True)
         points = of_documents[["x", "y"]].to_numpy(np.float64)
         nearest = of_documents["topic"].to_numpy(np.intp)
-    return Places(topics, x, y, shares, names, _fitting(x, y, shares, names), points, nearest)
+    return Places(x, y, shares, names, _fitting(x, y, shares, names), points, nearest)
 
 
 def _fitting(x: NDArray, y: NDArray, shares: NDArray, names: list[str]) -> NDArray[np.bool_]:
@@ -225,15 +226,25 @@ def by_group(summary: Any, groups: ArrayLike, topics: Any) -> Courses:
 
 def _courses(summary: Any, table: Any, topics: Any, most: int) -> Courses:
     chosen = choose_topics(summary, topics, most)
-    n_documents = table.attrs["n_documents"]
     names = topic_names(summary)
+    shares = table.iloc[:, 1:].to_numpy(np.float64)  # after the column n_documents
     return Courses(
         list(table.index),
-        table.to_numpy(np.float64)[:, chosen],
-        np.asarray(n_documents, dtype=np.intp),
+        shares[:, chosen],
+        table.iloc[:, 0].to_numpy(np.intp),
         chosen,
         [names[k] for k in chosen],
     )
+
+
+def group_grid(drawn: Courses) -> Grid:
+    """Topics in rows and groups, with their numbers of documents, in columns."""
+    columns = [
+        f"{shorten(str(label), 24)} ({n})"
+        for label, n in zip(drawn.labels, drawn.n_documents, strict=True)
+    ]
+    numbers = np.arange(len(columns))
+    return Grid(drawn.values.T, drawn.names, columns, np.asarray(drawn.topics), numbers)
 
 
 def ranks(summary: Any, topics: Any, n_words: int) -> Ranks:
@@ -243,9 +254,22 @@ def ranks(summary: Any, topics: Any, n_words: int) -> Ranks:
     rows = np.asarray(summary.topics, dtype=np.float64)[chosen]
     order = np.argsort(-rows, axis=1, kind="stable")[:, :n_words]
     words = [[str(summary.feature_names[w]) for w in row] for row in order]
-    return Ranks(
-        chosen, [names[k] for k in chosen], words, np.take_along_axis(rows, order, axis=1)
-    )
+    return Ranks(chosen, [names[k] for k in chosen], words, np.take_along_axis(rows, order, axis=1))
+
+
+def history(summary: Any) -> list[Curve]:
+    """The temperature of a fit and what was measured during it."""
+    records = check_summary(summary).history
+    if not records:
+        raise ValueError("There is no history of the fit to draw: its model has no `history_`.")
+    curves = []
+    for key, name in MEASURES.items():
+        values = np.asarray(records.get(key, ()), dtype=np.float64)
+        taken = np.isfinite(values)
+        if taken.any():
+            passes = np.asarray(records["pass"], dtype=np.float64)
+            curves.append(Curve(name, passes[taken], values[taken]))
+    return curves
 
 
 def matches(a: Any, b: Any) -> Grid:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from annealvi.metrics import (
 from annealvi.topics import shares as means
 from annealvi.topics import words as ranking
 from annealvi.topics.source import Source, of_each, read
-from annealvi.topics.words import N_WORDS, RELEVANCE, Labels
+from annealvi.topics.words import RELEVANCE, Labels
 
 
 class TopicSummary:
