@@ -146,13 +146,16 @@ def plot_topic_map(summary: Any, *, documents: bool = False) -> Any:
         marker = dict(size=4, color=colours, opacity=0.5)
         points = dict(x=drawn.documents[:, 0], y=drawn.documents[:, 1], mode="markers")
         traces.append(go.Scattergl(**points, marker=marker, hoverinfo="skip"))
-    named = [name if shown else "" for name, shown in zip(drawn.names, drawn.named, strict=True)]
+    named = [
+        name if shown else str(topic)
+        for topic, (name, shown) in enumerate(zip(drawn.names, drawn.named, strict=True))
+    ]
     circles = go.Scatter(
         x=drawn.x,
         y=drawn.y,
         mode="markers+text",
         text=_plain(named),
-        textposition="middle center",
+        textposition=["top center" if shown else "middle center" for shown in drawn.named],
         cliponaxis=False,
         customdata=np.arange(len(drawn.x)),
         hovertext=_plain(
@@ -170,9 +173,12 @@ def plot_topic_map(summary: Any, *, documents: bool = False) -> Any:
             line_width=1,
         ),
     )
-    hidden = dict(showgrid=False, zeroline=False, showticklabels=False, title=None)
     return _figure(
-        [*traces, circles], xaxis=hidden, yaxis=hidden, showlegend=False, hovermode="closest"
+        [*traces, circles],
+        xaxis_visible=False,
+        yaxis_visible=False,
+        showlegend=False,
+        hovermode="closest",
     )
 
 
@@ -188,8 +194,8 @@ def plot_topic_heatmap(summary: Any) -> Any:
     plotly Figure
     """
     drawn = pictures.alike(summary)
-    figure = _grid(drawn, "%{y}<br>%{x}<br>distance %{z:.3f}", reversescale=True)
-    return figure.update_layout(height=150 + ROW * len(drawn.rows))
+    figure = _grid(drawn, "%{y}<br>%{x}<br>distance %{z:.3f}", colorscale="Viridis_r")
+    return figure.update_xaxes(ticktext=[str(k) for k in drawn.column_numbers])
 
 
 def _grid(drawn: pictures.Grid, hover: str, **options: Any) -> Any:
@@ -368,7 +374,9 @@ def plot_stability(a: Any, b: Any) -> Any:
     """
     drawn = pictures.matches(a, b)
     figure = _grid(drawn, "%{y}<br>%{x}<br>cosine %{z:.3f}", zmin=0, zmax=1)
-    return figure.update_xaxes(title="topic of the other fit")
+    return figure.update_xaxes(
+        title="topic of the other fit", ticktext=[str(k) for k in drawn.column_numbers]
+    )
 
 
 def plot_fit(summary: Any) -> Any:
@@ -404,5 +412,5 @@ def plot_fit(summary: Any) -> Any:
         figure.add_trace(line, row, 1)
         figure.update_yaxes(title_text=curve.name, row=row, col=1)
     figure.update_xaxes(title_text="passes over the documents", row=len(drawn), col=1)
-    height = 60 + 190 * len(drawn)
-    return figure.update_layout(template="plotly_white", showlegend=False, height=height)
+    layout = dict(template="plotly_white", showlegend=False, margin=dict(t=30, r=20))
+    return figure.update_layout(**layout, height=60 + 190 * len(drawn))

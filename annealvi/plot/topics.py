@@ -132,14 +132,16 @@ def plot_topic_map(summary: Any, *, documents: bool = False, ax: Any = None) -> 
     area = 1600 * drawn.shares / max(float(drawn.shares.max()), 1e-12)
     ax.scatter(drawn.x, drawn.y, s=area.clip(15), alpha=0.35, zorder=2)
     for topic in range(len(drawn.x)):
-        text = drawn.names[topic] if drawn.named[topic] else str(topic)
-        ax.text(
-            drawn.x[topic],
-            drawn.y[topic],
-            text,
+        named = drawn.named[topic]
+        radius = np.sqrt(max(area[topic], 15) / np.pi)
+        ax.annotate(
+            drawn.names[topic] if named else str(topic),
+            (drawn.x[topic], drawn.y[topic]),
+            (0, radius if named else 0),
+            textcoords="offset points",
             ha="center",
-            va="center",
-            fontsize="small" if drawn.named[topic] else "x-small",
+            va="bottom" if named else "center",
+            fontsize="small" if named else "x-small",
             parse_math=False,
         )
     ax.margins(0.15)
