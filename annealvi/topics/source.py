@@ -1,4 +1,4 @@
-"""Reads fitted topic models of any kind: their topics, and the shares of topics in documents."""
+"""Reads fitted topic models of any kind in one way: topics, and their shares in documents."""
 
 from __future__ import annotations
 
@@ -7,207 +7,250 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from annealvi._sparse import check_csr, check_matrix
 from annealvi._validation import as_array
 
-#: Largest distance of a sum of shares from 1.
+#: Largest distance from 1 of the sum of a document's shares.
 _TOLERANCE = 1e-3
+#: Number of entries whose likelihood is computed at a time.
+_BLOCK = 1 << 16
 
 
-class Source(NamedTuple):
-    """What a model says of documents.
+class Documents(NamedTuple):
+    """Documents as a model takes them.
 
     Attributes
     ----------
-    model : object
-        The model of word counts.
-    topics : ndarray of shape (K, V)
-        p(w | k).
-    shares : ndarray of shape (D, K)
-        p(k | d).
+    given : {array-like, sparse matrix} of shape (D, V)
+        What the model's methods get: a DataFrame keeps its column names.
     counts : csr_matrix of shape (D, V)
-        Of words in documents.
-    feature_names : ndarray of shape (V,)
-        The words, as str.
+        The same, checked.
     texts : list of str or None
+        What was counted, if texts were given.
     """
 
-    model: Any
-    topics: NDArray[np.float64]
-    shares: NDArray[np.float64]
+    given: Any
     counts: sparse.csr_matrix
-    feature_names: NDArray
     texts: list[str] | None
 
 
-class _Reader(NamedTuple):
-    """How a model turns texts into counts.
+class Source:
+    """A fitted topic model: TopicModel, a pipeline, LDA, or what has components_ and transform.
+
+    Parameters
+    ----------
+    model : object
 
     Attributes
     ----------
     model : object
-        The model of word counts.
-    counts : callable or None
-        From texts to counts.
-    feature_names : array-like or None
+        The model of word counts; of a pipeline, its last step.
+    components_ : ndarray of shape (K, V)
+        p(w | k).
     """
 
-    model: Any
-    counts: Any
-    feature_names: Any
-
-
-def reader_of(model: Any) -> _Reader:
-    """Take a model apart: a TopicModel, a pipeline that ends with a topic model, or one of counts.
-
-    Parameters
-    ----------
-    model : object
-    """
-    if hasattr(model, "counts") and hasattr(model, "set_params"):
-        check_is_fitted(model)
-        return _Reader(model.lda_, model.counts, model.feature_names_)
-    if hasattr(model, "steps") and hasattr(model, "named_steps"):
-        check_is_fitted(model)
-        first, last = model[:-1], model[-1]
-        if len(first):
-            names = first.get_feature_names_out()
-            return _Reader(last, first.transform, names)
-        return _Reader(last, None, None)
-    return _Reader(model, None, None)
-
-
-def read(model: Any, documents: Any, feature_names: Any = None, texts: Any = None) -> Source:
-    """Read a fitted model and what it says of documents.
-
-    Parameters
-    ----------
-    model, documents, feature_names, texts
-        See :func:`annealvi.topics.describe`.
-    """
-    reader = reader_of(model)
-    topics, sums = _topics_of(reader.model)
-    if _are_texts(documents):
-        documents = list(documents)
-        if reader.counts is None:
+    def __init__(self, model: Any) -> None:
+        self.model, self._count, self._names = _parts_of(model)
+        if not hasattr(self.model, "components_") and hasattr(self.model, "fit"):
+            check_is_fitted(self.model)
+        if not hasattr(self.model, "components_") or not hasattr(self.model, "transform"):
             raise TypeError(
-                f"{type(model).__name__} takes word counts, not texts: give the counts as "
-                "'documents' and the texts as 'texts', or use a TopicModel. "
-                f"Got {len(documents)} texts."
+                "The 'model' parameter of describe must be a topic model with `components_` and "
+                f"`transform`. Got {model!r} instead."
             )
-        texts = documents if texts is None else texts
-        documents = reader.counts(documents)
-    counts = check_csr(documents, name="documents")
-    check_non_negative(counts, "describe as documents")
-    if counts.shape[1] != topics.shape[1]:
-        raise ValueError(
-            f"X has {counts.shape[1]} features, but {type(reader.model).__name__} is expecting "
-            f"{topics.shape[1]} features as input."
+        weights = check_matrix(
+            self.model.components_, accept_sparse=False, dtype=np.float64, name="components_"
         )
-    if not counts.data.any():
-        raise ValueError(
-            f"None of the {counts.shape[0]} documents has a word of the model's vocabulary of "
-            f"{counts.shape[1]} words."
+        check_non_negative(weights, "describe as components_")
+        self._sums = weights.sum(axis=1)
+        if not np.all(self._sums > 0):
+            empty = int(np.argmin(self._sums > 0))
+            raise ValueError(
+                f"Each topic must have a word of positive weight. Got only zeros in topic {empty}."
+            )
+        self.components_: NDArray[np.float64] = weights / self._sums[:, np.newaxis]
+
+    def read(self, documents: Any, name: str) -> Documents:
+        """Check documents, and count their words if they are texts.
+
+        Parameters
+        ----------
+        documents : {array-like, sparse matrix} of shape (D, V), or iterable of str
+        name : str
+            The parameter, for messages.
+
+        Returns
+        -------
+        Documents
+        """
+        texts = None
+        if _are_texts(documents, name):
+            texts = list(documents)
+            if self._count is None:
+                raise TypeError(
+                    f"{type(self.model).__name__} takes word counts and knows no texts. Give "
+                    f"counts as {name!r}, and the texts beside them as 'texts', or use a "
+                    f"TopicModel. Got {len(texts)} texts."
+                )
+            documents = self._count(texts)
+        counts = check_csr(documents, name=name)
+        check_non_negative(counts, f"describe as {name}")
+        n_features = self.components_.shape[1]
+        if counts.shape[1] != n_features:
+            raise ValueError(
+                f"{name} has {counts.shape[1]} features, but {type(self.model).__name__} is "
+                f"expecting {n_features} features as input."
+            )
+        if not counts.data.any():
+            raise ValueError(
+                f"None of the {counts.shape[0]} {name} has a word of the vocabulary of "
+                f"{n_features} words that {type(self.model).__name__} was fitted with."
+            )
+        return Documents(documents, counts, texts)
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """Compute p(k | d), from the model's `transform`.
+
+        Its rows sum to 1 for LDA.  A factorisation X = W H (NMF) gives weights W instead: W_dk
+        times the sum of row k of H is the number of words that topic k has in document d.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (D, V)
+
+        Returns
+        -------
+        ndarray of shape (D, K)
+        """
+        owner = f"'transform' of {type(self.model).__name__}"
+        shares = as_array(self.model.transform(X))
+        n_topics = len(self._sums)
+        if shares.ndim != 2 or shares.shape[1] != n_topics or shares.dtype.kind not in "fiu":
+            raise ValueError(
+                f"The {owner} must give a number for each document and each of the {n_topics} "
+                f"topics. Got shape {shares.shape} and dtype {shares.dtype}."
+            )
+        shares = shares.astype(np.float64)  # a copy
+        if not (np.isfinite(shares).all() and shares.min(initial=0) >= 0):
+            raise ValueError(f"The {owner} must give finite numbers that are not negative.")
+        if np.abs(shares.sum(axis=1) - 1).max() > _TOLERANCE:
+            shares *= self._sums
+        shares[shares.sum(axis=1) == 0] = 1.0  # nothing is known of these documents
+        shares /= shares.sum(axis=1, keepdims=True)
+        return shares
+
+    def names(self, given: Any, documents: Any) -> NDArray:
+        """Return the words: those given, else those of the model or the documents, else numbers.
+
+        Parameters
+        ----------
+        given : array-like of shape (V,) or None
+        documents : object
+            A DataFrame has names of columns.
+
+        Returns
+        -------
+        ndarray of shape (V,)
+            Of str.
+        """
+        n_features = self.components_.shape[1]
+        known = (
+            given,
+            self._names,
+            getattr(self.model, "feature_names_in_", None),
+            getattr(documents, "columns", None),
+            range(n_features),
         )
-    names = _names_of(reader, feature_names, documents, topics.shape[1])
-    shares = _shares_of(reader.model, documents, counts, sums)
-    texts = None if texts is None else of_each(texts, counts.shape[0], "texts", "document")
-    return Source(reader.model, topics, shares, counts, names, texts)
+        names = as_array(next(found for found in known if found is not None))
+        if names.shape != (n_features,):
+            raise ValueError(
+                f"'feature_names' must have one name for each of the {n_features} features. "
+                f"Got shape {names.shape} instead."
+            )
+        return names.astype(str)
+
+    def unusual(
+        self, documents: Documents, shares: NDArray[np.float64]
+    ) -> tuple[str, NDArray[np.float64]]:
+        """Compute how badly the topics explain each document.
+
+        Parameters
+        ----------
+        documents : Documents
+        shares : ndarray of shape (D, K)
+
+        Returns
+        -------
+        name : str
+            "temperature" where the model has `document_temperatures`, else "log_likelihood".
+        values : ndarray of shape (D,)
+            The temperature, or the log-likelihood per word.  NaN for documents without words.
+        """
+        if hasattr(self.model, "document_temperatures"):
+            return "temperature", self.model.document_temperatures(documents.given)
+        X = documents.counts
+        rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        topics = np.ascontiguousarray(self.components_.T)
+        log_likelihood = np.empty(X.nnz)
+        for block in gen_batches(X.nnz, _BLOCK):
+            p = np.einsum("ik,ik->i", topics[X.indices[block]], shares[rows[block]])
+            with np.errstate(divide="ignore"):
+                log_likelihood[block] = np.log(p) * X.data[block]
+        totals = np.bincount(rows, weights=log_likelihood, minlength=X.shape[0])
+        with np.errstate(invalid="ignore"):
+            return "log_likelihood", totals / as_array(X.sum(axis=1)).ravel()
 
 
-def of_each(values: Any, n: int, name: str, what: str) -> list:
-    """Check that there is one value for each of n things, and return them as a list.
+def of_each(values: Any, n: int, name: str) -> list:
+    """Check that there is one value for each of n documents, and return them as a list.
 
     Parameters
     ----------
     values : iterable
     n : int
-    name, what : str
-        The parameter, and what there is one value for, for the message.
+    name : str
+        The parameter, for messages.
     """
-    if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
-        raise TypeError(f"{name!r} must be a sequence. Got {values!r} instead.")
+    if isinstance(values, str | bytes | dict) or not hasattr(values, "__iter__"):
+        raise TypeError(
+            f"{name!r} must be a sequence with one entry for each document. Got {values!r} instead."
+        )
     values = list(values)
     if len(values) != n:
         raise ValueError(
-            f"{name!r} must have one entry for each of the {n} {what}s. Got {len(values)}."
+            f"{name!r} must have one entry for each of the {n} documents. Got {len(values)}."
         )
     return values
 
 
-def _are_texts(documents: Any) -> bool:
-    """Whether documents are given as texts: one dimension, the first of them a str or bytes."""
-    if sparse.issparse(documents) or len(getattr(documents, "shape", ())) > 1:
-        return False
-    if isinstance(documents, str | bytes):
-        raise TypeError("'documents' must be a list of texts or a matrix. Got a single text.")
-    if isinstance(documents, list | tuple):
-        return bool(documents) and isinstance(documents[0], str | bytes | None)
-    return hasattr(documents, "__iter__")
-
-
-def _topics_of(model: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """p(w | k), and the sums of the rows of `components_`."""
-    if not hasattr(model, "components_") and hasattr(model, "fit"):
+def _parts_of(model: Any) -> tuple[Any, Any, Any]:
+    """The model of counts; what counts the words of texts, and names of words, or None."""
+    if hasattr(model, "lda_") or (hasattr(model, "counts") and hasattr(model, "fit")):
         check_is_fitted(model)
-    if not hasattr(model, "components_") or not hasattr(model, "transform"):
+        return model.lda_, model.counts, model.feature_names_
+    if hasattr(model, "named_steps"):
+        first, last = model[:-1], model[-1]
+        if len(first):
+            check_is_fitted(first)
+            return last, first.transform, first.get_feature_names_out()
+        return last, None, None
+    return model, None, None
+
+
+def _are_texts(documents: Any, name: str) -> bool:
+    """Whether documents are given as texts: in one dimension, not as rows of numbers."""
+    if isinstance(documents, str | bytes):
         raise TypeError(
-            "'model' must be a fitted topic model with `components_` and `transform`. "
-            f"Got {model!r} instead."
+            f"{name!r} must be a list of texts or a matrix of counts. Got a single text: put it in "
+            "a list."
         )
-    components = check_matrix(
-        model.components_, accept_sparse=False, dtype=np.float64, name="components_"
-    )
-    check_non_negative(components, "describe as components_")
-    sums = components.sum(axis=1)
-    if not (sums > 0).all():
-        empty = int(np.argmin(sums > 0))
-        raise ValueError(f"Each topic must have a word of positive weight. Topic {empty} has none.")
-    return components / sums[:, np.newaxis], sums
-
-
-def _shares_of(
-    model: Any, documents: Any, counts: sparse.csr_matrix, sums: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """p(k | d), from `transform`.
-
-    Its rows sum to 1 for LDA.  A factorisation X = W H (NMF) has weights W instead: W_dk times
-    the sum of row k of H is the number of words that topic k has in document d.
-    """
-    shares = as_array(model.transform(documents if hasattr(documents, "iloc") else counts))
-    expected = (counts.shape[0], len(sums))
-    if shares.shape != expected or shares.dtype.kind not in "fiu":
-        raise ValueError(
-            f"The 'transform' of {type(model).__name__} must give an array of numbers of shape "
-            f"{expected}, documents and topics. Got shape {shares.shape} and dtype {shares.dtype}."
-        )
-    shares = shares.astype(np.float64)  # a copy
-    if not (np.isfinite(shares).all() and shares.min(initial=0) >= 0):
-        raise ValueError(
-            f"The 'transform' of {type(model).__name__} must give finite and non-negative numbers."
-        )
-    totals = shares.sum(axis=1)
-    if np.abs(totals - 1).max() > _TOLERANCE:
-        shares *= sums
-        totals = shares.sum(axis=1)
-    shares[totals == 0] = 1.0  # nothing is known of a document without words
-    return shares / shares.sum(axis=1, keepdims=True)
-
-
-def _names_of(reader: _Reader, given: Any, documents: Any, n_features: int) -> NDArray:
-    """The words: those given, else those that the model or the documents have, else numbers."""
-    names = given
-    for owner, attribute in ((reader.model, "feature_names_in_"), (documents, "columns")):
-        if names is None:
-            names = reader.feature_names
-        if names is None:
-            names = getattr(owner, attribute, None)
-    names = as_array(range(n_features) if names is None else names)
-    if names.shape != (n_features,):
-        raise ValueError(
-            f"'feature_names' must have one name for each of the {n_features} features. "
-            f"Got shape {names.shape} instead."
-        )
-    return names.astype(str)
+    if sparse.issparse(documents) or not hasattr(documents, "__iter__"):
+        return False
+    if hasattr(documents, "shape"):  # an array, a Series
+        return len(documents.shape) == 1
+    if isinstance(documents, list | tuple):
+        return not documents or np.ndim(documents[0]) == 0
+    return True  # an iterator

@@ -11,12 +11,15 @@ from numpy.typing import NDArray
 
 from annealvi.metrics.top_words import top_columns
 
-#: Weight of the probability of a word against its lift, see `relevance_of`.
-RELEVANCE = 0.6
+#: Weight of the probability of a word against its lift, see `relevance_of`; docs/summary.md says
+#: how it was chosen.
+RELEVANCE = 0.7
 #: Number of words of a topic over which its exclusivity is averaged.
 N_WORDS = 10
 #: Number of words that make a label.
 LABEL_WORDS = 3
+#: Words that begin with as many of the same letters, but for so many at their ends, are alike.
+_STEM, _ENDING = 4, 3
 #: Share of a topic that no document has; p(w) is then positive where the topic is.
 _LEAST_SHARE = 1e-12
 
@@ -116,8 +119,29 @@ def exclusivity_of(topics: NDArray[np.float64], n: int = N_WORDS) -> NDArray[np.
     return (own / topics.sum(axis=0)[top]).mean(axis=1)
 
 
+def label_words(words: Sequence[str]) -> list[str]:
+    """Drop words that differ from an earlier one only in their ending, such as a plural.
+
+    Parameters
+    ----------
+    words : sequence of str
+    """
+    kept: list[str] = []
+    for word in words:
+        if not any(_are_alike(word, other) for other in kept):
+            kept.append(word)
+    return kept
+
+
+def _are_alike(a: str, b: str) -> bool:
+    n_same = next(
+        (n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
+    )
+    return n_same >= _STEM and max(len(a), len(b)) - n_same <= _ENDING
+
+
 def labels_of(words: Sequence[Sequence[str]]) -> list[str]:
-    """Make labels of the most relevant words of topics, of which no two are the same.
+    """Make a label for each topic of its most relevant words; no two labels are the same.
 
     Parameters
     ----------
@@ -127,17 +151,15 @@ def labels_of(words: Sequence[Sequence[str]]) -> list[str]:
     Returns
     -------
     list of str
-        A label has three words; more if another topic has the same three in the same order; and
-        at last a number.
+        Three words each.  A topic with the same three as an earlier one gets a fourth word, and so
+        on; if all its words are the same, a number.
     """
     labels: list[str] = []
-    taken: set[str] = set()
     for own in words:
-        candidates = [", ".join(own[:n]) for n in range(LABEL_WORDS, max(len(own), 3) + 1)]
-        candidates += [f"{candidates[0]} ({number})" for number in range(2, len(words) + 2)]
-        label = next(name for name in candidates if name not in taken)
-        labels.append(label)
-        taken.add(label)
+        kept = label_words(own)
+        names = [", ".join(kept[:n]) for n in range(LABEL_WORDS, max(len(kept), LABEL_WORDS) + 1)]
+        names += [f"{names[0]} ({number})" for number in range(2, len(words) + 2)]
+        labels.append(next(name for name in names if name not in labels))
     return labels
 
 
@@ -165,7 +187,7 @@ class Labels(Sequence[str]):
         return iter(self._labels)
 
     def __eq__(self, other: object) -> bool:
-        return self._labels == (other._labels if isinstance(other, Labels) else other)
+        return self._labels == (list(other) if isinstance(other, Labels) else other)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -182,10 +204,12 @@ class Labels(Sequence[str]):
         n_topics = len(self)
         if isinstance(topic, str) and topic in self._labels:
             return self._labels.index(topic)
-        if isinstance(topic, Integral) and not isinstance(topic, bool) and 0 <= topic < n_topics:
-            return int(topic)
+        if isinstance(topic, Integral) and not isinstance(topic, bool):
+            number = int(topic)
+            if 0 <= number < n_topics:
+                return number
         raise ValueError(
-            f"'topic' must be a number from 0 to {n_topics - 1} or the label of a topic. "
+            f"'topic' must be an int from 0 to {n_topics - 1} or the label of a topic. "
             f"Got {topic!r} instead."
         )
 

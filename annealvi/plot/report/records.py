@@ -59,6 +59,7 @@ def records(
         See :func:`write_report`.
     """
     words = candidates(summary, n_words)
+    map_ = summary.map()
     used = np.unique(np.concatenate(words))
     found = documents(summary, n_documents)
     held = sorted({number for numbers in found for number in numbers})
@@ -88,6 +89,7 @@ def records(
         "vocabulary": [clean(word, 60) for word in summary.feature_names[used]],
         "logs": _rounded(np.log(summary.word_shares[used])),
         "topics": topics,
+        "map": {"x": _rounded(map_["x"]), "y": _rounded(map_["y"])},
         "documents": {number: document(summary, number) for number in held},
         "courses": courses and course_records(courses, [str(time) for time in courses.labels]),
         "groups": of_groups

@@ -32,6 +32,8 @@
       margin: { l: 50, r: 16, t: 16, b: 40 },
       hoverlabel: { bgcolor: colour("panel"), bordercolor: line, font: { color: colour("text") }, namelength: -1 },
     });
+    own.xaxis = own.xaxis || {};
+    own.yaxis = own.yaxis || {};
     for (const name of Object.keys(own).filter((key) => /^[xy]axis\d*$/.test(key))) {
       const axis = own[name];
       Object.assign(axis, { gridcolor: line, linecolor: line, zerolinecolor: line, automargin: true });
@@ -63,34 +65,41 @@
 
   function drawMap() {
     const figure = data.figures.map;
-    draw("map", { data: figure.data, layout: { ...figure.layout, showlegend: false } });
-    nameOnMap();
+    const circles = { ...figure.data[figure.data.length - 1] };
+    const { x, y } = data.map;
+    const axes = { xaxis: { visible: false, range: around(x) }, yaxis: { visible: false, range: around(y) } };
+    const place = byId("figure-map");
+    Object.assign(circles, names(pixels(x, place.clientWidth), pixels(y, place.clientHeight)));
+    draw("map", { data: [...figure.data.slice(0, -1), circles], layout: { ...figure.layout, ...axes } });
     showOnMap();
   }
 
-  // Names where none covers another at this size, largest topics first; numbers elsewhere.
-  function nameOnMap() {
-    const place = byId("figure-map");
-    const { x, y } = place.calcdata ? places(place) : { x: [], y: [] };
-    const taken = [];
-    const named = new Set();
-    for (const k of order) {
-      const half = 3.3 * shortName(k).length + 4;
-      if (taken.every((other) => Math.abs(x[k] - other.x) > half + other.half || Math.abs(y[k] - other.y) > 15)) {
-        taken.push({ x: x[k], y: y[k], half });
-        named.add(k);
-      }
-    }
-    const text = data.topics.map((_, k) => (named.has(k) ? plain(shortName(k)) : String(k)));
-    const position = data.topics.map((_, k) => (named.has(k) ? "top center" : "middle center"));
-    Plotly.restyle(place, { text: [text], textposition: [position] }, [place.data.length - 1]);
+  // An axis that leaves room for circles and names.
+  function around(values) {
+    const [low, high] = [Math.min(...values), Math.max(...values)];
+    const room = 0.14 * (high - low) || 1;
+    return [low - room, high + room];
   }
 
-  // Pixels of the topics in the map.
-  function places(place) {
-    const { xaxis, yaxis } = place._fullLayout;
-    const points = place.calcdata[place.data.length - 1];
-    return { x: points.map((point) => xaxis.c2p(point.x)), y: points.map((point) => yaxis.c2p(point.y)) };
+  function pixels(values, size) {
+    const [low, high] = around(values);
+    return values.map((value) => (size * (value - low)) / (high - low));
+  }
+
+  // Names where none covers another at this size, largest topics first; numbers elsewhere.
+  function names(x, y) {
+    const taken = [];
+    const text = data.topics.map((_, k) => String(k));
+    const textposition = data.topics.map(() => "middle center");
+    for (const k of order) {
+      const half = 3.3 * shortName(k).length + 4;
+      if (taken.every((other) => Math.abs(x[k] - other.x) > half + other.half || Math.abs(y[k] - other.y) > 17)) {
+        taken.push({ x: x[k], y: y[k], half });
+        text[k] = plain(shortName(k));
+        textposition[k] = "top center";
+      }
+    }
+    return { text, textposition };
   }
 
   const shortName = (k) => (data.topics[k].label.length > 28 ? data.topics[k].label.slice(0, 27) + "…" : data.topics[k].label);
