@@ -63,7 +63,7 @@ def plot_topic_words(
     topics: Any = None,
     *,
     n_words: int = 10,
-    relevance: float = 0.6,
+    relevance: float | None = None,
     n_columns: int = 4,
 ) -> Any:
     """Draw the words of topics as bars: how probable each word is in the topic.
@@ -76,9 +76,9 @@ def plot_topic_words(
         Numbers or labels of topics.  The default is the 20 largest, largest first.
     n_words : int, default=10
         Words of a topic, the most relevant ones first.
-    relevance : float, default=0.6
+    relevance : float, optional
         Between 0, words that the topic has much more often than others, and 1, the most
-        probable words; see :meth:`TopicSummary.words`.
+        probable words; by default that of :meth:`TopicSummary.words`.
     n_columns : int, default=4
         Number of topics in a row.
 
@@ -158,6 +158,7 @@ def plot_topic_map(summary: Any, *, documents: bool = False) -> Any:
         textposition=["top center" if shown else "middle center" for shown in drawn.named],
         cliponaxis=False,
         customdata=np.arange(len(drawn.x)),
+        meta="circles",
         hovertext=_plain(
             f"{name}: {share:.1%} of the tokens"
             for name, share in zip(pictures.topic_names(summary, 80), drawn.shares, strict=True)
@@ -194,22 +195,19 @@ def plot_topic_heatmap(summary: Any) -> Any:
     plotly Figure
     """
     drawn = pictures.alike(summary)
-    figure = _grid(drawn, "%{y}<br>%{x}<br>distance %{z:.3f}", colorscale="Viridis_r")
+    figure = _grid(drawn, "distance %{z:.3f}", colorscale="Viridis_r")
     return figure.update_xaxes(ticktext=[str(k) for k in drawn.column_numbers])
 
 
 def _grid(drawn: pictures.Grid, hover: str, **options: Any) -> Any:
-    """A heatmap; a click tells the topic of its row."""
-    numbers = np.repeat(drawn.row_numbers[:, np.newaxis], len(drawn.columns), axis=1)
+    """A heatmap; its meta has the topic of each row."""
     rows, columns = np.arange(len(drawn.rows)), np.arange(len(drawn.columns))
-    names = _cross(_plain(drawn.rows), _plain(drawn.columns))
     heatmap = _go().Heatmap(
         z=drawn.values,
         x=columns,
         y=rows,
-        customdata=numbers,
-        text=names,
-        hovertemplate=hover.replace("%{y}<br>%{x}", "%{text}") + "<extra></extra>",
+        meta=drawn.row_numbers.tolist(),
+        hovertemplate=f"%{{y}}<br>%{{x}}<br>{hover}<extra></extra>",
         colorscale=options.pop("colorscale", "Viridis"),
         **options,
     )
@@ -219,10 +217,6 @@ def _grid(drawn: pictures.Grid, hover: str, **options: Any) -> Any:
         yaxis=dict(tickvals=rows, ticktext=_plain(drawn.rows), autorange="reversed"),
         height=150 + ROW * len(rows),
     )
-
-
-def _cross(rows: list[str], columns: list[str]) -> list[list[str]]:
-    return [[f"{row}<br>{column}" for column in columns] for row in rows]
 
 
 def plot_topic_dendrogram(summary: Any) -> Any:
@@ -317,7 +311,7 @@ def plot_topics_by_group(summary: Any, groups: ArrayLike, *, topics: Any = None)
     plotly Figure
     """
     drawn = pictures.group_grid(pictures.by_group(summary, groups, topics))
-    return _grid(drawn, "%{y}<br>%{x}<br>" + _percent("z"), colorscale="Blues", zmin=0)
+    return _grid(drawn, _percent("z"), colorscale="Blues", zmin=0)
 
 
 @validate_params({"n_words": N_WORDS}, prefer_skip_nested_validation=True)
@@ -373,7 +367,7 @@ def plot_stability(a: Any, b: Any) -> Any:
     plotly Figure
     """
     drawn = pictures.matches(a, b)
-    figure = _grid(drawn, "%{y}<br>%{x}<br>cosine %{z:.3f}", zmin=0, zmax=1)
+    figure = _grid(drawn, "cosine %{z:.3f}", zmin=0, zmax=1)
     return figure.update_xaxes(
         title="topic of the other fit", ticktext=[str(k) for k in drawn.column_numbers]
     )

@@ -135,16 +135,18 @@ def choose_topics(summary: Any, topics: Any, most: int) -> list[int]:
     given = [topics] if isinstance(topics, Integral | str) else topics
     if not isinstance(given, Sequence | np.ndarray) or not len(given):
         raise ValueError(f"'topics' must be a list of numbers or labels of topics. Got {topics!r}.")
-    return [summary.number(topic) for topic in given]
+    return [summary.labels.number(topic) for topic in given]
 
 
-def bars(summary: Any, topics: Any, n_words: int, relevance: float) -> list[Bars]:
+def bars(summary: Any, topics: Any, n_words: int, relevance: float | None) -> list[Bars]:
     """The words of the topics, most relevant first, with p(w|k)."""
     check_summary(summary)
     names = topic_names(summary)
     found = []
     for topic in choose_topics(summary, topics, N_BARS):
-        table = summary.weights(topic, n_words, relevance)
+        table = summary.weights(
+            topic, n_words, summary.relevance if relevance is None else relevance
+        )
         words = [shorten(word, 30) for word in table["word"]]
         found.append(Bars(topic, names[topic], words, table["probability"].to_numpy(np.float64)))
     return found
@@ -214,8 +216,11 @@ def tree(summary: Any) -> Tree:
 
 def over_time(summary: Any, times: ArrayLike, freq: str, topics: Any) -> Courses:
     """The share of topics in each period, with the number of documents."""
-    check_summary(summary)
-    return _courses(summary, summary.over(times, freq=freq), topics, N_CURVES)
+    table = check_summary(summary).over(times, freq=freq)
+    if table.index.freq is not None:
+        # Pandas names a year by its last day, which would be drawn where the next one begins.
+        table.index = table.index.to_period().to_timestamp()
+    return _courses(summary, table, topics, N_CURVES)
 
 
 def by_group(summary: Any, groups: ArrayLike, topics: Any) -> Courses:

@@ -19,7 +19,7 @@ from annealvi._validation import Interval
 from annealvi.plot import pictures
 
 N_WORDS = [Interval(Integral, 1, None, closed="left")]
-RELEVANCE = [Interval(Real, 0, 1, closed="both")]
+RELEVANCE = [Interval(Real, 0, 1, closed="both"), None]
 #: Points of a figure: an inch has 72, and a line of the tick labels takes this many.
 LINE = 13
 
@@ -43,7 +43,7 @@ def plot_topic_words(
     topics: Any = None,
     *,
     n_words: int = 10,
-    relevance: float = 0.6,
+    relevance: float | None = None,
     n_columns: int = 4,
     axes: Any = None,
 ) -> NDArray[Any]:
@@ -57,9 +57,9 @@ def plot_topic_words(
         Numbers or labels of topics.  The default is the 20 largest, largest first.
     n_words : int, default=10
         Words of a topic, the most relevant ones first.
-    relevance : float, default=0.6
+    relevance : float, optional
         Between 0, words that the topic has much more often than others, and 1, the most
-        probable words; see :meth:`TopicSummary.words`.
+        probable words; by default that of :meth:`TopicSummary.words`.
     n_columns : int, default=4
         Number of topics in a row of new Axes.
     axes : array of matplotlib Axes, optional

@@ -29,7 +29,7 @@
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
       font: { color: colour("text"), size: 12, family: getComputedStyle(document.body).fontFamily },
-      margin: { l: 50, r: 16, t: 16, b: 40 },
+      margin: own.margin || { l: 50, r: 16, t: 16, b: 40 },
       hoverlabel: { bgcolor: colour("panel"), bordercolor: line, font: { color: colour("text") }, namelength: -1 },
     });
     own.xaxis = own.xaxis || {};
@@ -51,14 +51,20 @@
     return Object.assign({}, trace, { colorscale, colorbar, showscale: !narrow.matches, xgap: 1, ygap: 1 });
   }
 
+  // Heatmaps have the topics of their rows, circles and curves one topic each; other figures none.
+  function topicOf({ data: trace, y, customdata }) {
+    if (trace.type === "heatmap") return trace.meta[y];
+    return Array.isArray(customdata) ? customdata[0] : trace.meta === "circles" ? customdata : undefined;
+  }
+
   function draw(name, figure) {
     const place = byId("figure-" + name);
     const drawn = place.classList.contains("js-plotly-plot");
     Plotly.react(place, figure.data.map(paint), themed(figure.layout), { responsive: true, displayModeBar: false });
     if (!drawn) {
       place.on("plotly_click", (event) => {
-        const topic = [event.points[0].customdata].flat()[0];
-        if (name !== "fit" && name !== "course" && topic !== undefined) choose(topic, true);
+        const topic = topicOf(event.points[0]);
+        if (topic !== undefined) choose(topic, true);
       });
     }
   }
@@ -67,10 +73,14 @@
     const figure = data.figures.map;
     const circles = { ...figure.data[figure.data.length - 1] };
     const { x, y } = data.map;
-    const axes = { xaxis: { visible: false, range: around(x) }, yaxis: { visible: false, range: around(y) } };
+    const layout = {
+      xaxis: { visible: false, range: around(x) },
+      yaxis: { visible: false, range: around(y) },
+      margin: { l: 0, r: 0, t: 0, b: 0 },
+    };
     const place = byId("figure-map");
-    Object.assign(circles, names(pixels(x, place.clientWidth), pixels(y, place.clientHeight)));
-    draw("map", { data: [...figure.data.slice(0, -1), circles], layout: { ...figure.layout, ...axes } });
+    Object.assign(circles, names(pixels(x, place.clientWidth), pixels(y, place.clientHeight), place.clientWidth));
+    draw("map", { data: [...figure.data.slice(0, -1), circles], layout: { ...figure.layout, ...layout } });
     showOnMap();
   }
 
@@ -87,13 +97,14 @@
   }
 
   // Names where none covers another at this size, largest topics first; numbers elsewhere.
-  function names(x, y) {
+  function names(x, y, width) {
     const taken = [];
     const text = data.topics.map((_, k) => String(k));
     const textposition = data.topics.map(() => "middle center");
     for (const k of order) {
-      const half = 3.3 * shortName(k).length + 4;
-      if (taken.every((other) => Math.abs(x[k] - other.x) > half + other.half || Math.abs(y[k] - other.y) > 17)) {
+      const half = 3.3 * shortName(k).length + 4; // at about 6.6 pixels a character
+      const inside = x[k] >= half && x[k] <= width - half;
+      if (inside && taken.every((other) => Math.abs(x[k] - other.x) > half + other.half || Math.abs(y[k] - other.y) > 17)) {
         taken.push({ x: x[k], y: y[k], half });
         text[k] = plain(shortName(k));
         textposition[k] = "top center";
@@ -135,18 +146,36 @@
     draw("course", { data: [trace], layout });
   }
 
+  const sections = document.body.dataset.sections.split(" ").filter(Boolean);
+  const near = new IntersectionObserver(drawSections, { rootMargin: "600px" });
+
+  // Figures of many topics take long to draw, so each is drawn when it comes near.
+  function drawSections(entries) {
+    for (const { isIntersecting, target } of entries) {
+      if (!isIntersecting) continue;
+      near.unobserve(target);
+      draw(target.id, data.figures[target.id]);
+    }
+  }
+
   function drawAll() {
     drawMap();
-    for (const name of document.body.dataset.sections.split(" ").filter(Boolean)) {
+    drawCourse();
+    for (const name of sections) {
+      near.unobserve(byId(name));
+      near.observe(byId(name));
+    }
+  }
+
+  function openSections() {
+    for (const name of sections) {
       byId(name).hidden = false;
       const figure = data.figures[name];
       const place = byId("figure-" + name);
       if (figure.layout.height) place.style.height = figure.layout.height + "px";
       const columns = figure.data[0].type === "heatmap" && figure.layout.xaxis.ticktext.length;
       if (columns) place.style.minWidth = 200 + 20 * columns + "px";
-      draw(name, figure);
     }
-    drawCourse();
   }
 
   // ------------------------------------------------------------- one topic
@@ -347,6 +376,7 @@
   addEventListener("hashchange", fromAddress);
   dark.addEventListener("change", drawAll);
   narrow.addEventListener("change", drawAll);
+  openSections();
   fillList();
   drawAll();
   showTopic();
