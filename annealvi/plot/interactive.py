@@ -126,7 +126,7 @@ def plot_topic_words(
 def plot_topic_map(summary: Any, *, documents: bool = False) -> Any:
     """Draw a map of the topics: topics near each other have similar words.
 
-    The area of a circle is the topic's share of the tokens.
+    The area of a circle is the topic's share of all words.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def plot_topic_map(summary: Any, *, documents: bool = False) -> Any:
         customdata=np.arange(len(drawn.x)),
         meta="circles",
         hovertext=_plain(
-            f"{name}: {share:.1%} of the tokens"
+            f"{name}: {share:.1%} of all words"
             for name, share in zip(pictures.topic_names(summary, 80), drawn.shares, strict=True)
         ),
         hoverinfo="text",
@@ -213,7 +213,7 @@ def _grid(drawn: pictures.Grid, hover: str, **options: Any) -> Any:
     )
     return _figure(
         [heatmap],
-        xaxis=dict(tickvals=columns, ticktext=_plain(drawn.columns), tickangle=-90),
+        xaxis=dict(tickvals=columns, ticktext=_plain(drawn.columns), tickangle=-90, side="top"),
         yaxis=dict(tickvals=rows, ticktext=_plain(drawn.rows), autorange="reversed"),
         height=150 + ROW * len(rows),
     )
@@ -283,13 +283,13 @@ def plot_topics_over_time(
             mode="lines+markers",
             marker_size=4,
             customdata=np.column_stack([np.full(len(shares), topic), drawn.n_documents]),
-            hovertemplate=f"%{{x}}: {_percent('y')} of the tokens, %{{customdata[1]}} documents",
+            hovertemplate=f"%{{x}}: {_percent('y')} of all words, %{{customdata[1]}} documents",
         )
         for topic, shares, name in zip(drawn.topics, drawn.values.T, drawn.names, strict=True)
     ]
     return _figure(
         curves,
-        yaxis=dict(title="share of the tokens", tickformat=".0%", rangemode="tozero"),
+        yaxis=dict(title="share of all words", tickformat=".0%", rangemode="tozero"),
         legend=dict(orientation="h", y=-0.12),
         hovermode="closest",
     )

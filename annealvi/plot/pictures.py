@@ -165,24 +165,27 @@ def places(summary: Any, documents: bool = False) -> Places:
     return Places(x, y, shares, names, _fitting(x, y, shares, names), points, nearest)
 
 
-def _fitting(x: NDArray, y: NDArray, shares: NDArray, names: list[str]) -> NDArray[np.bool_]:
-    """Whose names can stand in a picture without one covering another, largest topics first.
+#: A map of topics in pixels, and its largest circle; names are written above the circles.
+MAP_SIZE, RADIUS = (560, 400), 17
+_CHARACTER, _LINE, _ROOM = 3.3, 16, 6  # half a character, a line, around a circle's number
 
-    A character is taken for 1/75 of the picture's width and a line for 1/22 of its height.
-    """
-    width, height = (float(np.ptp(values)) or 1.0 for values in (x, y))
-    taken: list[tuple[float, float, float]] = []
+
+def _fitting(x: NDArray, y: NDArray, shares: NDArray, names: list[str]) -> NDArray[np.bool_]:
+    """Whose names cover no other name and no circle's middle, largest topics first."""
+    across, up = (
+        size * (values - values.min()) / (float(np.ptp(values)) or 1.0)
+        for size, values in zip(MAP_SIZE, (x, y), strict=True)
+    )
+    radii = RADIUS * np.sqrt(shares / max(float(shares.max()), 1e-12))
+    halves = np.array([_CHARACTER * len(name) + 4 for name in names])
+    at = up + radii + 9
     named = np.zeros(len(x), dtype=bool)
     for k in np.argsort(-shares, kind="stable"):
-        half = (len(names[k]) + 1) / 150
-        at = (x[k] / width, y[k] / height, half)
-        free = all(
-            abs(at[0] - other[0]) > half + other[2] or abs(at[1] - other[1]) > 1 / 22
-            for other in taken
-        )
-        if free:
-            taken.append(at)
-            named[k] = True
+        gaps = np.abs(across - across[k])
+        on_name = named & (gaps < halves + halves[k]) & (np.abs(at - at[k]) < _LINE)
+        on_circle = (gaps < halves[k] + _ROOM) & (np.abs(up - at[k]) < _LINE - 3)
+        on_circle[k] = False
+        named[k] = not (on_name | on_circle).any()
     return named
 
 

@@ -111,7 +111,7 @@ def _few_ticks() -> Any:
 def plot_topic_map(summary: Any, *, documents: bool = False, ax: Any = None) -> Any:
     """Draw a map of the topics: topics near each other have similar words.
 
-    The area of a circle is the topic's share of the tokens.  Names that would cover each other
+    The area of a circle is the topic's share of all words.  Names that would cover each other
     are left out, those of small topics first.
 
     Parameters
@@ -246,7 +246,7 @@ def plot_topics_over_time(
         (line,) = ax.plot(drawn.labels, shares, marker="o", ms=3)
         line.set_label(name)
     ax.set_ylim(0)
-    ax.set_ylabel("share of the tokens")
+    ax.set_ylabel("share of all words")
     _legend(ax)
     return ax
 
@@ -284,7 +284,7 @@ def plot_topics_by_group(
     drawn = pictures.group_grid(pictures.by_group(summary, groups, topics))
     size = (3.5 + len(drawn.columns) * 0.3, _tall(len(drawn.rows)))
     ax = _new(*size) if ax is None else ax
-    _draw_grid(ax, drawn, "share of the tokens", "Blues", columns=drawn.columns)
+    _draw_grid(ax, drawn, "share of all words", "Blues", columns=drawn.columns)
     return ax
 
 

@@ -166,7 +166,8 @@ def _facts(summary: Any) -> str:
     n_documents, n_topics = summary.shares.shape
     return (
         f"{n_topics:,} topics · {n_documents:,} documents · "
-        f"{len(summary.feature_names):,} words · {summary.lengths.sum():,.0f} tokens"
+        f"{len(summary.feature_names):,} different words · "
+        f"{summary.lengths.sum():,.0f} words in all"
     )
 
 

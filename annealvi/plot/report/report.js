@@ -96,16 +96,20 @@
     return values.map((value) => (size * (value - low)) / (high - low));
   }
 
-  // Names where none covers another at this size, largest topics first; numbers elsewhere.
+  // Names above those circles where they cover no other name or circle, largest topics first;
+  // numbers in the others.
   function names(x, y, width) {
     const taken = [];
     const text = data.topics.map((_, k) => String(k));
     const textposition = data.topics.map(() => "middle center");
     for (const k of order) {
       const half = 3.3 * shortName(k).length + 4; // at about 6.6 pixels a character
+      const at = y[k] + 17 * Math.sqrt(data.topics[k].share / data.topics[order[0]].share) + 9;
       const inside = x[k] >= half && x[k] <= width - half;
-      if (inside && taken.every((other) => Math.abs(x[k] - other.x) > half + other.half || Math.abs(y[k] - other.y) > 17)) {
-        taken.push({ x: x[k], y: y[k], half });
+      const covers = (other) => Math.abs(x[k] - other.x) < half + other.half && Math.abs(at - other.y) < 16;
+      const onCircle = order.some((j) => j !== k && Math.abs(x[k] - x[j]) < half + 6 && Math.abs(at - y[j]) < 13);
+      if (inside && !onCircle && !taken.some(covers)) {
+        taken.push({ x: x[k], y: at, half });
         text[k] = plain(shortName(k));
         textposition[k] = "top center";
       }
