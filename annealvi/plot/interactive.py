@@ -146,16 +146,12 @@ def plot_topic_map(summary: Any, *, documents: bool = False) -> Any:
         marker = dict(size=4, color=colours, opacity=0.5)
         points = dict(x=drawn.documents[:, 0], y=drawn.documents[:, 1], mode="markers")
         traces.append(go.Scattergl(**points, marker=marker, hoverinfo="skip"))
-    named = [
-        name if shown else str(topic)
-        for topic, (name, shown) in enumerate(zip(drawn.names, drawn.named, strict=True))
-    ]
     circles = go.Scatter(
         x=drawn.x,
         y=drawn.y,
         mode="markers+text",
-        text=_plain(named),
-        textposition=["top center" if shown else "middle center" for shown in drawn.named],
+        text=_plain(name or topic for topic, name in enumerate(drawn.written)),
+        textposition=["top center" if name else "middle center" for name in drawn.written],
         cliponaxis=False,
         customdata=np.arange(len(drawn.x)),
         meta="circles",

@@ -39,7 +39,7 @@ class Places(NamedTuple):
     y: NDArray[np.float64]
     shares: NDArray[np.float64]
     names: list[str]
-    named: NDArray[np.bool_]  # whose names fit into the picture
+    written: list[str]  # above the circles, where it fits
     documents: NDArray[np.float64]  # (n_documents, 2), or (0, 2)
     nearest: NDArray[np.intp]  # the topic with the largest share, of each document
 
@@ -170,23 +170,29 @@ MAP_SIZE, RADIUS = (560, 400), 17
 _CHARACTER, _LINE, _ROOM = 3.3, 16, 6  # half a character, a line, around a circle's number
 
 
-def _fitting(x: NDArray, y: NDArray, shares: NDArray, names: list[str]) -> NDArray[np.bool_]:
-    """Whose names cover no other name and no circle's middle, largest topics first."""
+def _fitting(x: NDArray, y: NDArray, shares: NDArray, names: list[str]) -> list[str]:
+    """What is written above the circles: names that cover no other name and no circle's middle.
+
+    Where a name does not fit, its first word may; otherwise it is empty.  Largest topics first.
+    """
     across, up = (
         size * (values - values.min()) / (float(np.ptp(values)) or 1.0)
         for size, values in zip(MAP_SIZE, (x, y), strict=True)
     )
-    radii = RADIUS * np.sqrt(shares / max(float(shares.max()), 1e-12))
-    halves = np.array([_CHARACTER * len(name) + 4 for name in names])
-    at = up + radii + 9
-    named = np.zeros(len(x), dtype=bool)
+    at = up + RADIUS * np.sqrt(shares / max(float(shares.max()), 1e-12)) + 9
+    written = [""] * len(names)
+    halves = np.full(len(names), -np.inf)  # half the widths of what is written
     for k in np.argsort(-shares, kind="stable"):
         gaps = np.abs(across - across[k])
-        on_name = named & (gaps < halves + halves[k]) & (np.abs(at - at[k]) < _LINE)
-        on_circle = (gaps < halves[k] + _ROOM) & (np.abs(up - at[k]) < _LINE - 3)
-        on_circle[k] = False
-        named[k] = not (on_name | on_circle).any()
-    return named
+        for name in (names[k], names[k].split(", ")[0]):
+            half = _CHARACTER * len(name) + 4
+            on_name = (gaps < halves + half) & (np.abs(at - at[k]) < _LINE)
+            on_circle = (gaps < half + _ROOM) & (np.abs(up - at[k]) < _LINE - 3)
+            on_circle[k] = False
+            if not (on_name | on_circle).any():
+                written[k], halves[k] = name, half
+                break
+    return written
 
 
 def alike(summary: Any) -> Grid:

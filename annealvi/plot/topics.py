@@ -132,16 +132,16 @@ def plot_topic_map(summary: Any, *, documents: bool = False, ax: Any = None) -> 
     area = 1600 * drawn.shares / max(float(drawn.shares.max()), 1e-12)
     ax.scatter(drawn.x, drawn.y, s=area.clip(15), alpha=0.35, zorder=2)
     for topic in range(len(drawn.x)):
-        named = drawn.named[topic]
+        name = drawn.written[topic]
         radius = np.sqrt(max(area[topic], 15) / np.pi)
         ax.annotate(
-            drawn.names[topic] if named else str(topic),
+            name or str(topic),
             (drawn.x[topic], drawn.y[topic]),
-            (0, radius if named else 0),
+            (0, radius if name else 0),
             textcoords="offset points",
             ha="center",
-            va="bottom" if named else "center",
-            fontsize="small" if named else "x-small",
+            va="bottom" if name else "center",
+            fontsize="small" if name else "x-small",
             parse_math=False,
         )
     ax.margins(0.15)

@@ -96,28 +96,31 @@
     return values.map((value) => (size * (value - low)) / (high - low));
   }
 
-  // Names above those circles where they cover no other name or circle, largest topics first;
-  // numbers in the others.
+  // Names above those circles where they cover no other name or circle, or at least their first
+  // words, largest topics first; numbers in the other circles.
   function names(x, y, width) {
     const taken = [];
     const text = data.topics.map((_, k) => String(k));
     const textposition = data.topics.map(() => "middle center");
     for (const k of order) {
-      const half = 3.3 * shortName(k).length + 4; // at about 6.6 pixels a character
       const at = y[k] + 17 * Math.sqrt(data.topics[k].share / data.topics[order[0]].share) + 9;
-      const inside = x[k] >= half && x[k] <= width - half;
-      const covers = (other) => Math.abs(x[k] - other.x) < half + other.half && Math.abs(at - other.y) < 16;
-      const onCircle = order.some((j) => j !== k && Math.abs(x[k] - x[j]) < half + 6 && Math.abs(at - y[j]) < 13);
-      if (inside && !onCircle && !taken.some(covers)) {
-        taken.push({ x: x[k], y: at, half });
-        text[k] = plain(shortName(k));
-        textposition[k] = "top center";
-      }
+      const fits = (name) => {
+        const half = halfWidth(name);
+        const covers = (other) => Math.abs(x[k] - other.x) < half + other.half && Math.abs(at - other.y) < 16;
+        const onCircle = (j) => j !== k && Math.abs(x[k] - x[j]) < half + 6 && Math.abs(at - y[j]) < 13;
+        return x[k] >= half && x[k] <= width - half && !order.some(onCircle) && !taken.some(covers);
+      };
+      const label = data.topics[k].label;
+      const name = [label.length > 28 ? label.slice(0, 27) + "…" : label, label.split(", ")[0].slice(0, 28)].find(fits);
+      if (name === undefined) continue;
+      taken.push({ x: x[k], y: at, half: halfWidth(name) });
+      text[k] = plain(name);
+      textposition[k] = "top center";
     }
     return { text, textposition };
   }
 
-  const shortName = (k) => (data.topics[k].label.length > 28 ? data.topics[k].label.slice(0, 27) + "…" : data.topics[k].label);
+  const halfWidth = (text) => 3.3 * text.length + 4; // at about 6.6 pixels a character
   // What looks like a tag must not be one for plotly.
   const plain = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
