@@ -35,7 +35,7 @@ def test_words_in_given_axes(summary):
     given = pyplot.subplots(1, 2)[1]
     assert plot.plot_topic_words(summary, [1, 0], axes=given) is given
     assert given[1].get_title().startswith("0 ")
-    with pytest.raises(ValueError, match="'axes' .* Got 2 for 3 topics"):
+    with pytest.raises(ValueError, match=r"'axes' .* Got 2 for 3 topics"):
         plot.plot_topic_words(summary, axes=given)
 
 

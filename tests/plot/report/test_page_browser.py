@@ -124,9 +124,6 @@ def test_html_in_a_text_a_title_a_label_and_a_word_is_shown_as_text(
     assert page.value("document.title") == "Topics"
     assert page.value("document.querySelectorAll('main b').length") == 4  # the page's own
     assert page.value("document.querySelectorAll('main i, #documents script').length") == 0
-    names = page.value(
-        "[...document.querySelectorAll('#figure-time .legendtext')].map(e => e.textContent)"
-    )
     page.value("document.getElementById('time').scrollIntoView()")
     page.wait("document.querySelectorAll('#figure-time .legendtext').length === 3")
     names = page.value(
@@ -158,11 +155,15 @@ def test_search_finds_topics_by_their_words(page, report, summary):
 
 def test_the_table_is_sorted_by_a_click(page, report, summary):
     page.open(report)
-    page.click("#headings th:nth-child(5) button")
     rows = "[...document.querySelectorAll('#rows tr')].map(e => Number(e.dataset.topic))"
-    assert page.value(rows)[0] == int(summary.coherence.argmax())
-    page.click("#headings th:nth-child(5) button")
-    assert page.value(rows)[-1] == int(summary.coherence.argmax())
+    assert page.value(rows) == (-summary.topic_shares).argsort().tolist()
+    page.click("#headings th:first-child button")
+    assert page.value(rows) == [2, 1, 0]
+    page.click("#headings th:first-child button")
+    assert page.value(rows) == [0, 1, 2]
+    page.click("#headings th:nth-child(6) button")
+    shown = [f"{summary.exclusivity[k]:.2f}" for k in page.value(rows)]
+    assert shown == sorted(shown, reverse=True)
 
 
 @pytest.mark.parametrize("dark", [False, True])
@@ -171,7 +172,7 @@ def test_everything_is_drawn_and_nothing_is_wider_than_the_window(page, report, 
     page.open(report, dark=dark, **size)
     for name in ("time", "groups", "stability", "fit"):
         page.value(f"document.getElementById({name!r}).scrollIntoView()")
-        page.wait(f"document.querySelector('#figure-{name} .plot') !== null")
+        page.wait(f"document.querySelector('#figure-{name} .xtick') !== null")
     assert page.value("document.documentElement.scrollWidth") <= size.get("width", 1280)
     colours = "getComputedStyle(document.{}).{}"
     background = page.value(colours.format("body", "backgroundColor"))
