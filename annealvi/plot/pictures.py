@@ -227,9 +227,9 @@ def tree(summary: Any) -> Tree:
     drawn = dendrogram(summary.similar().linkage, no_plot=True)
     names = topic_names(summary)
     return Tree(
-        np.asarray(drawn["icoord"]),
-        np.asarray(drawn["dcoord"]),
-        np.arange(len(names)) * 10.0 + 5.0,  # SciPy's places of leaves
+        np.asarray(drawn["icoord"], dtype=np.float64),
+        np.asarray(drawn["dcoord"], dtype=np.float64),
+        np.arange(5.0, 10.0 * len(names), 10.0),  # SciPy's places of leaves
         [names[k] for k in drawn["leaves"]],
     )
 
