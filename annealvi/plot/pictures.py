@@ -237,10 +237,19 @@ def tree(summary: Any) -> Tree:
 def over_time(summary: Any, times: ArrayLike, freq: str, topics: Any) -> Courses:
     """The share of topics in each period, with the number of documents."""
     table = check_summary(summary).over(times, freq=freq)
-    if table.index.freq is not None:
-        # Pandas names a year by its last day, which would be drawn where the next one begins.
-        table.index = table.index.to_period().to_timestamp()
+    table.index = _beginnings(table.index)
     return _courses(summary, table, topics, N_CURVES)
+
+
+def _beginnings(index: Any) -> Any:
+    """The beginnings of periods.
+
+    Pandas names a year by its last day, which would be drawn where the next one begins.
+    """
+    try:
+        return index.to_period().to_timestamp()
+    except ValueError:  # an offset without a name, whose periods have their beginnings already
+        return index
 
 
 def by_group(summary: Any, groups: ArrayLike, topics: Any) -> Courses:
