@@ -248,7 +248,7 @@ def _beginnings(index: Any) -> Any:
     """
     try:
         return index.to_period().to_timestamp()
-    except ValueError:  # an offset without a name, whose periods have their beginnings already
+    except ValueError:  # such as half months: pandas has no such periods
         return index
 
 

@@ -84,10 +84,10 @@ def test_periods_are_drawn_where_they_begin(summary, freq, first):
     assert [str(day)[:10] for day in drawn.labels] == [first]
 
 
-def test_periods_of_an_offset_without_a_name(summary, documents):
+def test_periods_that_pandas_has_no_name_for(summary, documents):
     import pandas
 
-    freq = pandas.DateOffset(months=30)
+    freq = pandas.offsets.SemiMonthEnd()
     drawn = pictures.over_time(summary, documents[3], freq, [0])
     assert list(drawn.labels) == list(summary.over(documents[3], freq).index)
 
