@@ -1,0 +1,442 @@
+"""What each picture of topics shows: numbers and names, however they are drawn.
+
+:mod:`annealvi.plot.topics` draws them with matplotlib and :mod:`annealvi.plot.interactive` with
+plotly.  A summary is read by its public attributes and methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.cluster.hierarchy import dendrogram, leaves_list
+from scipy.optimize import linear_sum_assignment
+from sklearn.metrics.pairwise import cosine_similarity
+
+#: How many topics a picture shows that would be too full with all of them.
+N_BARS = 20
+N_CURVES = 8
+#: Characters of a name in a picture.
+WIDTH = 40
+
+
+class Bars(NamedTuple):
+    """The words of one topic, first to last."""
+
+    topic: int
+    name: str
+    words: list[str]
+    probabilities: NDArray[np.float64]  # p(w|k)
+
+
+class Places(NamedTuple):
+    """Places of topics in the plane, and of documents if they are asked for."""
+
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    shares: NDArray[np.float64]
+    names: list[str]
+    written: list[str]  # above the circles, where it fits
+    documents: NDArray[np.float64]  # (n_documents, 2), or (0, 2)
+    nearest: NDArray[np.intp]  # the topic with the largest share, of each document
+
+
+class Grid(NamedTuple):
+    """Numbers in rows and columns that have names."""
+
+    values: NDArray[np.float64]
+    rows: list[str]
+    columns: list[str]
+    row_numbers: NDArray[np.intp]
+    column_numbers: NDArray[np.intp]
+
+
+class Tree(NamedTuple):
+    """The hierarchy of topics as brackets: each joins two groups at their distance."""
+
+    across: NDArray[np.float64]  # (n_topics - 1, 4): corners, along the topics
+    along: NDArray[np.float64]  # (n_topics - 1, 4): corners, along the distance
+    ticks: NDArray[np.float64]  # place of each topic
+    names: list[str]
+
+
+class Courses(NamedTuple):
+    """Shares of topics in periods or groups."""
+
+    labels: list[Any]  # periods or groups
+    values: NDArray[np.float64]  # (n_labels, n_topics)
+    n_documents: NDArray[np.intp]
+    topics: list[int]
+    names: list[str]
+
+
+class Ranks(NamedTuple):
+    """Probabilities of the most probable words of each topic, falling."""
+
+    topics: list[int]
+    names: list[str]
+    words: list[list[str]]
+    probabilities: NDArray[np.float64]  # (n_topics, n_words)
+
+
+class Curve(NamedTuple):
+    """One measure of a fit, after those passes at which it was taken."""
+
+    name: str
+    passes: NDArray[np.float64]
+    values: NDArray[np.float64]
+
+
+#: The measures of a fit, in the order in which they are drawn.
+MEASURES = {
+    "temperature": "temperature T",
+    "validation": "validation score",
+    "heldout": "held-out log-likelihood",
+    "perplexity": "perplexity",
+    "elbo": "ELBO at T = 1",
+}
+
+
+def check_summary(summary: Any, name: str = "summary") -> Any:
+    """Raise TypeError if this is no summary of topics.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+    name : str
+        The parameter, for the message.
+    """
+    wanted = ("topics", "labels", "topic_shares", "feature_names", "similar", "weights")
+    missing = [part for part in wanted if not hasattr(summary, part)]
+    if missing or isinstance(summary, type):
+        raise TypeError(
+            f"{name!r} must be a TopicSummary, as annealvi.topics.describe(model, documents) "
+            f"returns it. Got {summary!r}."
+        )
+    return summary
+
+
+def check_summaries(a: Any, b: Any, names: tuple[str, str]) -> None:
+    """Raise TypeError or ValueError if these are not two summaries of the same words.
+
+    Parameters
+    ----------
+    a : TopicSummary
+    b : TopicSummary
+    names : (str, str)
+        The parameters, for the message.
+    """
+    for summary, name in zip((a, b), names, strict=True):
+        check_summary(summary, name)
+    if not np.array_equal(a.feature_names, b.feature_names):
+        raise ValueError(
+            f"{names[0]!r} and {names[1]!r} must have the same words, in the same order. Got "
+            f"{len(a.feature_names)} and {len(b.feature_names)} words."
+        )
+
+
+def shorten(text: str, width: int = WIDTH) -> str:
+    """A text on one line, cut to a width.
+
+    Parameters
+    ----------
+    text : object
+        What is shown as a str.
+    width : int
+        Most characters.
+    """
+    text = " ".join(str(text).split())
+    return text if len(text) <= width else text[: width - 1].rstrip(" ,") + "…"
+
+
+def topic_names(summary: Any, width: int = WIDTH) -> list[str]:
+    """Number and label of each topic.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+    width : int
+        Most characters.
+    """
+    return [shorten(f"{topic} {label}", width) for topic, label in enumerate(summary.labels)]
+
+
+def by_size(summary: Any) -> list[int]:
+    """The numbers of all topics, largest first.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+    """
+    return np.argsort(-np.asarray(summary.topic_shares), kind="stable").tolist()
+
+
+def choose_topics(summary: Any, topics: Any, most: int) -> list[int]:
+    """The numbers of the topics to draw; by default the largest, at most so many.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+    topics : list of int or str, or None
+        Numbers or labels of topics.
+    most : int
+        Number of topics by default.
+    """
+    if topics is None:
+        return by_size(summary)[:most]
+    given = [topics] if isinstance(topics, Integral | str) else topics
+    if not isinstance(given, Sequence | np.ndarray) or not len(given):
+        raise ValueError(f"'topics' must be a list of numbers or labels of topics. Got {topics!r}.")
+    return [summary.labels.number(topic) for topic in given]
+
+
+def bars(summary: Any, topics: Any, n_words: int, relevance: float | None) -> list[Bars]:
+    """The words of the topics, most relevant first, with p(w|k).
+
+    Parameters
+    ----------
+    summary : TopicSummary
+    topics : list of int or str, or None
+        Numbers or labels of topics.
+    n_words : int
+        Number of words of a topic.
+    relevance : float or None
+        None means that of the summary.
+    """
+    check_summary(summary)
+    names = topic_names(summary)
+    found = []
+    for topic in choose_topics(summary, topics, N_BARS):
+        table = summary.weights(
+            topic, n_words, summary.relevance if relevance is None else relevance
+        )
+        words = [shorten(word, 30) for word in table["word"]]
+        found.append(Bars(topic, names[topic], words, table["probability"].to_numpy(np.float64)))
+    return found
+
+
+def places(summary: Any, documents: bool = False) -> Places:
+    """Places of topics in the plane; near each other are topics of similar words.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+    documents : bool
+        Whether to place documents too.
+    """
+    table = check_summary(summary).map()
+    x, y, shares = (table[name].to_numpy(np.float64) for name in ("x", "y", "share"))
+    names = [shorten(label, 30) for label in summary.labels]
+    points, nearest = np.zeros((0, 2)), np.zeros(0, dtype=np.intp)
+    if documents:
+        of_documents = summary.map(documents=True)
+        points = of_documents[["x", "y"]].to_numpy(np.float64)
+        nearest = of_documents["topic"].to_numpy(np.intp)
+    return Places(x, y, shares, names, _fitting(x, y, shares, names), points, nearest)
+
+
+#: A map of topics in pixels, and its largest circle; names are written above the circles.
+MAP_SIZE, RADIUS = (560, 400), 17
+_CHARACTER, _LINE, _ROOM = 3.3, 16, 6  # half a character, a line, around a circle's number
+
+
+def _fitting(x: NDArray, y: NDArray, shares: NDArray, names: list[str]) -> list[str]:
+    """What is written above the circles: names that cover no other name and no circle's middle.
+
+    Where a name does not fit, its first word may; otherwise it is empty.  Largest topics first.
+    """
+    across, up = (
+        size * (values - values.min()) / (float(np.ptp(values)) or 1.0)
+        for size, values in zip(MAP_SIZE, (x, y), strict=True)
+    )
+    at = up + RADIUS * np.sqrt(shares / max(float(shares.max()), 1e-12)) + 9
+    written = [""] * len(names)
+    halves = np.full(len(names), -np.inf)  # half the widths of what is written
+    for k in np.argsort(-shares, kind="stable"):
+        gaps = np.abs(across - across[k])
+        for name in (names[k], names[k].split(", ")[0]):
+            half = _CHARACTER * len(name) + 4
+            on_name = (gaps < halves + half) & (np.abs(at - at[k]) < _LINE)
+            on_circle = (gaps < half + _ROOM) & (np.abs(up - at[k]) < _LINE - 3)
+            on_circle[k] = False
+            if not (on_name | on_circle).any():
+                written[k], halves[k] = name, half
+                break
+    return written
+
+
+def alike(summary: Any) -> Grid:
+    """Distances between topics, those that are alike side by side.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+    """
+    found = check_summary(summary).similar()
+    order = _leaves(found.linkage, len(summary.topics))
+    names = [topic_names(summary)[k] for k in order]
+    return Grid(np.asarray(found.distances)[np.ix_(order, order)], names, names, order, order)
+
+
+def _leaves(linkage: NDArray | None, n_topics: int) -> NDArray[np.intp]:
+    if n_topics < 2:
+        return np.arange(n_topics)
+    return leaves_list(linkage).astype(np.intp)
+
+
+def tree(summary: Any) -> Tree:
+    """The hierarchy of the topics.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+    """
+    if len(check_summary(summary).topics) < 2:
+        raise ValueError("A hierarchy needs at least two topics. Got one.")
+    drawn = dendrogram(summary.similar().linkage, no_plot=True)
+    names = topic_names(summary)
+    return Tree(
+        np.asarray(drawn["icoord"], dtype=np.float64),
+        np.asarray(drawn["dcoord"], dtype=np.float64),
+        np.arange(5.0, 10.0 * len(names), 10.0),  # SciPy's places of leaves
+        [names[k] for k in drawn["leaves"]],
+    )
+
+
+def over_time(summary: Any, times: ArrayLike, freq: str, topics: Any) -> Courses:
+    """The share of topics in each period, with the number of documents.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+    times : array-like of shape (n_documents,)
+    freq : str or pandas.DateOffset
+        Length of a period.
+    topics : list of int or str, or None
+        Numbers or labels of topics.
+    """
+    table = check_summary(summary).over(times, freq=freq)
+    table.index = _beginnings(table.index)
+    return _courses(summary, table, topics, N_CURVES)
+
+
+def _beginnings(index: Any) -> Any:
+    """The beginnings of periods.
+
+    Pandas names a year by its last day, which would be drawn where the next one begins.
+    """
+    try:
+        return index.to_period().to_timestamp()
+    except ValueError:  # such as half months: pandas has no such periods
+        return index
+
+
+def by_group(summary: Any, groups: ArrayLike, topics: Any) -> Courses:
+    """The share of topics in each group of documents, with the number of documents.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+    groups : array-like of shape (n_documents,)
+    topics : list of int or str, or None
+        Numbers or labels of topics.
+    """
+    check_summary(summary)
+    return _courses(summary, summary.by(groups), topics, len(summary.topics))
+
+
+def _courses(summary: Any, table: Any, topics: Any, most: int) -> Courses:
+    chosen = choose_topics(summary, topics, most)
+    names = topic_names(summary)
+    shares = table.iloc[:, 1:].to_numpy(np.float64)  # after the column n_documents
+    return Courses(
+        list(table.index),
+        shares[:, chosen],
+        table.iloc[:, 0].to_numpy(np.intp),
+        chosen,
+        [names[k] for k in chosen],
+    )
+
+
+def group_grid(drawn: Courses) -> Grid:
+    """Topics in rows and groups, with their numbers of documents, in columns.
+
+    Parameters
+    ----------
+    drawn : Courses
+    """
+    columns = [
+        f"{shorten(str(label), 24)} ({n})"
+        for label, n in zip(drawn.labels, drawn.n_documents, strict=True)
+    ]
+    numbers = np.arange(len(columns))
+    return Grid(drawn.values.T, drawn.names, columns, np.asarray(drawn.topics), numbers)
+
+
+def ranks(summary: Any, topics: Any, n_words: int) -> Ranks:
+    """The most probable words of each topic and how their probabilities fall.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+    topics : list of int or str, or None
+        Numbers or labels of topics.
+    n_words : int
+        Number of words of a topic.
+    """
+    chosen = choose_topics(check_summary(summary), topics, N_CURVES)
+    names = topic_names(summary)
+    rows = np.asarray(summary.topics, dtype=np.float64)[chosen]
+    order = np.argsort(-rows, axis=1, kind="stable")[:, :n_words]
+    words = [[str(summary.feature_names[w]) for w in row] for row in order]
+    return Ranks(chosen, [names[k] for k in chosen], words, np.take_along_axis(rows, order, axis=1))
+
+
+def history(summary: Any) -> list[Curve]:
+    """The temperature of a fit and what was measured during it.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+    """
+    records = check_summary(summary).history
+    if not records:
+        raise ValueError("There is no history of the fit to draw: its model has no `history_`.")
+    curves = []
+    for key, name in MEASURES.items():
+        values = np.asarray(records.get(key, ()), dtype=np.float64)
+        taken = np.isfinite(values)
+        if taken.any():
+            passes = np.asarray(records["pass"], dtype=np.float64)
+            curves.append(Curve(name, passes[taken], values[taken]))
+    return curves
+
+
+def matches(a: Any, b: Any) -> Grid:
+    """Cosines of the topics of two fits: rows of `a`, columns of `b`, pairs on the diagonal.
+
+    Pairs have the largest total cosine; the best pair comes first.
+
+    Parameters
+    ----------
+    a : TopicSummary
+    b : TopicSummary
+    """
+    check_summaries(a, b, ("a", "b"))
+    cosines = np.clip(cosine_similarity(a.topics, b.topics), 0.0, 1.0)
+    rows, columns = linear_sum_assignment(-cosines)
+    best = np.argsort(-cosines[rows, columns], kind="stable")
+    rows, columns = rows[best], columns[best]
+    rows = np.append(rows, np.setdiff1d(np.arange(len(cosines)), rows))
+    columns = np.append(columns, np.setdiff1d(np.arange(cosines.shape[1]), columns))
+    first, second = topic_names(a), topic_names(b)
+    return Grid(
+        cosines[np.ix_(rows, columns)],
+        [first[k] for k in rows],
+        [second[k] for k in columns],
+        rows,
+        columns,
+    )
