@@ -24,7 +24,9 @@ FLOORS = [
     {"inference"},
     {"mixtures", "metrics"},
     {"lda", "deep"},
-    {"plot", "storage"},
+    {"storage"},
+    {"topics"},
+    {"plot"},
     {""},  # the package's own __init__
     {"cli"},
     {"__main__"},

@@ -1,0 +1,6 @@
+"""From texts to topics that people can read."""
+
+from annealvi.topics.model import TopicModel
+from annealvi.topics.vectorizer import TopicVectorizer
+
+__all__ = ["TopicModel", "TopicVectorizer"]
