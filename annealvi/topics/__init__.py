@@ -1,6 +1,7 @@
 """From texts to topics that people can read."""
 
 from annealvi.topics.model import TopicModel
+from annealvi.topics.summary import TopicSummary, describe
 from annealvi.topics.vectorizer import TopicVectorizer
 
-__all__ = ["TopicModel", "TopicVectorizer"]
+__all__ = ["TopicModel", "TopicSummary", "TopicVectorizer", "describe"]
