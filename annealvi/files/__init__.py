@@ -6,5 +6,6 @@ An object that is to be written has ``state_dict()``, which returns a tree, and
 
 from annealvi.files.container import read, write
 from annealvi.files.node import Node, generator_state, restore_generator
+from annealvi.files.replacing import replacing
 
-__all__ = ["Node", "generator_state", "read", "restore_generator", "write"]
+__all__ = ["Node", "generator_state", "read", "replacing", "restore_generator", "write"]

@@ -12,9 +12,7 @@ import hashlib
 import json
 import math
 import os
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -25,6 +23,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from annealvi._version import __version__
+from annealvi.files.replacing import replacing
 
 #: Version of the format.  It grows when an older reader would misunderstand a file.
 FORMAT = 1
@@ -72,7 +71,7 @@ def write(path: str | os.PathLike, kind: str, tree: Mapping[str, Any]) -> None:
             f"and at most {MOST_TEXT:,} can be. Use arrays instead of lists."
         )
     header = {TREE: text, CHECKSUM: _checksum(text, tensors)}
-    with _replacing(Path(os.path.realpath(os.fsdecode(path)))) as partial:
+    with replacing(Path(os.path.realpath(os.fsdecode(path)))) as partial:
         try:
             save_file(tensors, partial, metadata=header)
         except SafetensorError as error:
@@ -240,26 +239,6 @@ def _checksum(text: str, tensors: Mapping[str, NDArray]) -> str:
         if array.size:
             digest.update(array.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """A new file beside `path`, which is moved there at the end, or removed after an error."""
-    prefix = f".{path.name[:40]}."  # a name has a greatest length
-    handle, name = tempfile.mkstemp(prefix=prefix, suffix=".partial", dir=path.parent)
-    os.close(handle)
-    partial = Path(name)
-    try:
-        yield partial
-        umask = os.umask(0)
-        os.umask(umask)
-        partial.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~umask)
-        with partial.open("rb+") as file:
-            os.fsync(file.fileno())  # complete on the disk, before it takes the old one's place
-        partial.replace(path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
 
 
 def _open(path: str | os.PathLike) -> tuple[str, str, dict[str, NDArray]]:

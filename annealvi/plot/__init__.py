@@ -1,0 +1,30 @@
+"""Figures of fits with matplotlib: temperatures, learning curves, components, topics.
+
+The pictures of topics are in :mod:`annealvi.plot.interactive` as well, drawn with plotly.
+"""
+
+from annealvi.plot.estimators import plot_components, plot_learning_curves, plot_temperature
+from annealvi.plot.topics import (
+    plot_stability,
+    plot_term_ranks,
+    plot_topic_dendrogram,
+    plot_topic_heatmap,
+    plot_topic_map,
+    plot_topic_words,
+    plot_topics_by_group,
+    plot_topics_over_time,
+)
+
+__all__ = [
+    "plot_components",
+    "plot_learning_curves",
+    "plot_stability",
+    "plot_temperature",
+    "plot_term_ranks",
+    "plot_topic_dendrogram",
+    "plot_topic_heatmap",
+    "plot_topic_map",
+    "plot_topic_words",
+    "plot_topics_by_group",
+    "plot_topics_over_time",
+]

@@ -1,0 +1,416 @@
+"""Pictures of topics with plotly, for a notebook or a browser.
+
+They show the same as the functions of the same names in :mod:`annealvi.plot`, with the same
+parameters, and return a plotly Figure: ``figure.show()`` opens it and
+``figure.write_html("map.html")`` writes it.  What a picture has no room for is shown when the
+mouse is over it.  They need plotly and pandas (``pip install 'annealvi[report]'``).
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import validate_params
+
+from annealvi._optional import import_optional
+from annealvi.plot import pictures
+from annealvi.plot.topics import N_WORDS, RELEVANCE
+
+#: Colours of curves, legible on white and on black.
+COLOURS = (
+    "#4c8bd0",
+    "#e8833a",
+    "#4fa560",
+    "#d9534f",
+    "#a178c9",
+    "#a97f63",
+    "#d683b9",
+    "#8a8f98",
+    "#b5a52c",
+    "#36a9b8",
+)
+#: Pixels that a row of words or names takes.
+ROW = 20
+
+
+def _go() -> Any:
+    return import_optional("plotly.graph_objects", "report", "annealvi.plot.interactive")
+
+
+def _figure(traces: list[Any], **layout: Any) -> Any:
+    layout = dict(template="plotly_white", colorway=COLOURS, margin=dict(t=30, r=20)) | layout
+    return _go().Figure(traces, layout)
+
+
+def _plain(names: Any) -> list[str]:
+    """Names as they are: plotly would take what looks like a tag for one."""
+    return [escape(str(name), quote=False) for name in names]
+
+
+def _percent(label: str) -> str:
+    return f"%{{{label}:.2%}}"
+
+
+@validate_params(
+    {"n_words": N_WORDS, "relevance": RELEVANCE, "n_columns": N_WORDS},
+    prefer_skip_nested_validation=True,
+)
+def plot_topic_words(
+    summary: Any,
+    topics: Any = None,
+    *,
+    n_words: int = 10,
+    relevance: float = 0.6,
+    n_columns: int = 4,
+) -> Any:
+    """Draw the words of topics as bars: how probable each word is in the topic.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+        From :func:`annealvi.topics.describe`.
+    topics : list of int or str, optional
+        Numbers or labels of topics.  The default is the 20 largest, largest first.
+    n_words : int, default=10
+        Words of a topic, the most relevant ones first.
+    relevance : float, default=0.6
+        Between 0, words that the topic has much more often than others, and 1, the most
+        probable words; see :meth:`TopicSummary.words`.
+    n_columns : int, default=4
+        Number of topics in a row.
+
+    Returns
+    -------
+    plotly Figure
+    """
+    drawn = pictures.bars(summary, topics, n_words, relevance)
+    n_columns = min(n_columns, len(drawn))
+    n_rows = -(-len(drawn) // n_columns)
+    subplots = import_optional("plotly.subplots", "report", "annealvi.plot.interactive")
+    figure = subplots.make_subplots(
+        n_rows,
+        n_columns,
+        subplot_titles=_plain(pictures.shorten(topic.name, 30) for topic in drawn),
+        horizontal_spacing=0.4 / n_columns,
+        vertical_spacing=0.25 / n_rows,
+    )
+    for number, topic in enumerate(drawn):
+        at = np.arange(len(topic.words))
+        bar = _go().Bar(
+            x=topic.probabilities,
+            y=at,
+            orientation="h",
+            marker_color=COLOURS[0],
+            hovertext=_plain(topic.words),
+            hovertemplate="%{hovertext}: %{x:.4f}<extra></extra>",
+        )
+        row, column = divmod(number, n_columns)
+        figure.add_trace(bar, row + 1, column + 1)
+        figure.update_yaxes(
+            tickvals=at,
+            ticktext=_plain(topic.words),
+            autorange="reversed",
+            row=row + 1,
+            col=column + 1,
+        )
+    figure.update_xaxes(nticks=4)
+    figure.update_annotations(font_size=12)
+    height = n_rows * (70 + ROW * n_words)
+    return figure.update_layout(template="plotly_white", showlegend=False, height=height)
+
+
+@validate_params({"documents": ["boolean"]}, prefer_skip_nested_validation=True)
+def plot_topic_map(summary: Any, *, documents: bool = False) -> Any:
+    """Draw a map of the topics: topics near each other have similar words.
+
+    The area of a circle is the topic's share of the tokens.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+    documents : bool, default=False
+        Whether to draw a point for each document too, in the colour of its largest topic.
+
+    Returns
+    -------
+    plotly Figure
+    """
+    drawn = pictures.places(summary, documents)
+    go = _go()
+    traces = []
+    if documents:
+        colours = [COLOURS[topic % len(COLOURS)] for topic in drawn.nearest]
+        marker = dict(size=4, color=colours, opacity=0.5)
+        points = dict(x=drawn.documents[:, 0], y=drawn.documents[:, 1], mode="markers")
+        traces.append(go.Scattergl(**points, marker=marker, hoverinfo="skip"))
+    named = [
+        name if shown else str(topic)
+        for topic, (name, shown) in enumerate(zip(drawn.names, drawn.named, strict=True))
+    ]
+    circles = go.Scatter(
+        x=drawn.x,
+        y=drawn.y,
+        mode="markers+text",
+        text=_plain(named),
+        textposition=["top center" if shown else "middle center" for shown in drawn.named],
+        cliponaxis=False,
+        customdata=np.arange(len(drawn.x)),
+        hovertext=_plain(
+            f"{name}: {share:.1%} of the tokens"
+            for name, share in zip(pictures.topic_names(summary, 80), drawn.shares, strict=True)
+        ),
+        hoverinfo="text",
+        marker=dict(
+            size=drawn.shares,
+            sizemode="area",
+            sizeref=max(float(drawn.shares.max()), 1e-12) / 900,
+            sizemin=4,
+            color=COLOURS[0],
+            opacity=0.45,
+            line_width=1,
+        ),
+    )
+    return _figure(
+        [*traces, circles],
+        xaxis_visible=False,
+        yaxis_visible=False,
+        showlegend=False,
+        hovermode="closest",
+    )
+
+
+def plot_topic_heatmap(summary: Any) -> Any:
+    """Draw the Hellinger distances between all topics, those that are alike side by side.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+
+    Returns
+    -------
+    plotly Figure
+    """
+    drawn = pictures.alike(summary)
+    figure = _grid(drawn, "%{y}<br>%{x}<br>distance %{z:.3f}", colorscale="Viridis_r")
+    return figure.update_xaxes(ticktext=[str(k) for k in drawn.column_numbers])
+
+
+def _grid(drawn: pictures.Grid, hover: str, **options: Any) -> Any:
+    """A heatmap; a click tells the topic of its row."""
+    numbers = np.repeat(drawn.row_numbers[:, np.newaxis], len(drawn.columns), axis=1)
+    rows, columns = np.arange(len(drawn.rows)), np.arange(len(drawn.columns))
+    names = _cross(_plain(drawn.rows), _plain(drawn.columns))
+    heatmap = _go().Heatmap(
+        z=drawn.values,
+        x=columns,
+        y=rows,
+        customdata=numbers,
+        text=names,
+        hovertemplate=hover.replace("%{y}<br>%{x}", "%{text}") + "<extra></extra>",
+        colorscale=options.pop("colorscale", "Viridis"),
+        **options,
+    )
+    return _figure(
+        [heatmap],
+        xaxis=dict(tickvals=columns, ticktext=_plain(drawn.columns), tickangle=-90),
+        yaxis=dict(tickvals=rows, ticktext=_plain(drawn.rows), autorange="reversed"),
+        height=150 + ROW * len(rows),
+    )
+
+
+def _cross(rows: list[str], columns: list[str]) -> list[list[str]]:
+    return [[f"{row}<br>{column}" for column in columns] for row in rows]
+
+
+def plot_topic_dendrogram(summary: Any) -> Any:
+    """Draw the hierarchy of topics: which are joined first because they are most alike.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+        Of at least two topics.
+
+    Returns
+    -------
+    plotly Figure
+    """
+    drawn = pictures.tree(summary)
+    line = dict(color=COLOURS[0], width=1)
+    brackets = _go().Scatter(
+        x=_with_gaps(drawn.along), y=_with_gaps(drawn.across), mode="lines", line=line
+    )
+    return _figure(
+        [brackets],
+        xaxis=dict(title="Hellinger distance", rangemode="tozero"),
+        yaxis=dict(
+            tickvals=drawn.ticks,
+            ticktext=_plain(drawn.names),
+            autorange="reversed",
+            showgrid=False,
+            zeroline=False,
+        ),
+        height=100 + ROW * len(drawn.names),
+    )
+
+
+def _with_gaps(corners: NDArray[np.float64]) -> NDArray[np.float64]:
+    """All brackets in one line, with gaps between them."""
+    return np.insert(corners, corners.shape[1], np.nan, axis=1).ravel()
+
+
+def plot_topics_over_time(
+    summary: Any, times: ArrayLike, *, freq: str = "YE", topics: Any = None
+) -> Any:
+    """Draw the share of topics in the documents of each period.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+    times : array-like of shape (n_documents,)
+        Date or time of each document.
+    freq : str, default="YE"
+        Length of a period, as in pandas: ``"YE"``, ``"QE"``, ``"ME"``, ``"W"``, ``"D"``.
+    topics : list of int or str, optional
+        Numbers or labels of topics.  The default is the 8 largest.
+
+    Returns
+    -------
+    plotly Figure
+    """
+    drawn = pictures.over_time(summary, times, freq, topics)
+    curves = [
+        _go().Scatter(
+            x=drawn.labels,
+            y=shares,
+            name=_plain([name])[0],
+            mode="lines+markers",
+            marker_size=4,
+            customdata=np.column_stack([np.full(len(shares), topic), drawn.n_documents]),
+            hovertemplate=f"%{{x}}: {_percent('y')} of the tokens, %{{customdata[1]}} documents",
+        )
+        for topic, shares, name in zip(drawn.topics, drawn.values.T, drawn.names, strict=True)
+    ]
+    return _figure(
+        curves,
+        yaxis=dict(title="share of the tokens", tickformat=".0%", rangemode="tozero"),
+        legend=dict(orientation="h", y=-0.12),
+        hovermode="closest",
+    )
+
+
+def plot_topics_by_group(summary: Any, groups: ArrayLike, *, topics: Any = None) -> Any:
+    """Draw the share of each topic in each group of documents, such as their classes.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+    groups : array-like of shape (n_documents,)
+        The group of each document.
+    topics : list of int or str, optional
+        Numbers or labels of topics.  The default is all, largest first.
+
+    Returns
+    -------
+    plotly Figure
+    """
+    drawn = pictures.group_grid(pictures.by_group(summary, groups, topics))
+    return _grid(drawn, "%{y}<br>%{x}<br>" + _percent("z"), colorscale="Blues", zmin=0)
+
+
+@validate_params({"n_words": N_WORDS}, prefer_skip_nested_validation=True)
+def plot_term_ranks(summary: Any, topics: Any = None, *, n_words: int = 50) -> Any:
+    """Draw how fast the probabilities of a topic's words fall.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+    topics : list of int or str, optional
+        Numbers or labels of topics.  The default is the 8 largest.
+    n_words : int, default=50
+        The number of the most probable words of each topic.
+
+    Returns
+    -------
+    plotly Figure
+    """
+    drawn = pictures.ranks(summary, topics, n_words)
+    curves = [
+        _go().Scatter(
+            x=np.arange(1, len(probabilities) + 1),
+            y=probabilities,
+            name=_plain([name])[0],
+            mode="lines",
+            hovertext=_plain(words),
+            hovertemplate="%{hovertext}: %{y:.4f}",
+        )
+        for name, words, probabilities in zip(
+            drawn.names, drawn.words, drawn.probabilities, strict=True
+        )
+    ]
+    return _figure(
+        curves,
+        xaxis_title="rank of the word",
+        yaxis=dict(title="probability in the topic", type="log", exponentformat="power"),
+    )
+
+
+def plot_stability(a: Any, b: Any) -> Any:
+    """Draw which topics of one fit recur in another fit: cosines of their words.
+
+    Topics are paired so that the total cosine is largest, and the pairs stand on the diagonal,
+    best first.
+
+    Parameters
+    ----------
+    a, b : TopicSummary
+        Of the same words.  The numbers of topics may differ.
+
+    Returns
+    -------
+    plotly Figure
+    """
+    drawn = pictures.matches(a, b)
+    figure = _grid(drawn, "%{y}<br>%{x}<br>cosine %{z:.3f}", zmin=0, zmax=1)
+    return figure.update_xaxes(
+        title="topic of the other fit", ticktext=[str(k) for k in drawn.column_numbers]
+    )
+
+
+def plot_fit(summary: Any) -> Any:
+    """Draw how a fit went: its temperature, and what was measured of it, over the passes.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+        Of a model with ``history_``.
+
+    Returns
+    -------
+    plotly Figure
+
+    Raises
+    ------
+    ValueError
+        If the model has no ``history_``.
+    """
+    drawn = pictures.history(summary)
+    subplots = import_optional("plotly.subplots", "report", "annealvi.plot.interactive")
+    figure = subplots.make_subplots(len(drawn), 1, shared_xaxes=True, vertical_spacing=0.06)
+    for row, curve in enumerate(drawn, start=1):
+        line = _go().Scatter(
+            x=curve.passes,
+            y=curve.values,
+            name=curve.name,
+            mode="lines+markers",
+            marker_size=4,
+            line_color=COLOURS[row - 1],
+            hovertemplate="pass %{x}: %{y:.5g}<extra></extra>",
+        )
+        figure.add_trace(line, row, 1)
+        figure.update_yaxes(title_text=curve.name, row=row, col=1)
+    figure.update_xaxes(title_text="passes over the documents", row=len(drawn), col=1)
+    layout = dict(template="plotly_white", showlegend=False, margin=dict(t=30, r=20))
+    return figure.update_layout(**layout, height=60 + 190 * len(drawn))

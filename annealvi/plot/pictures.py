@@ -1,0 +1,300 @@
+"""What each picture of topics shows: numbers and names, however they are drawn.
+
+:mod:`annealvi.plot.topics` draws them with matplotlib and :mod:`annealvi.plot.interactive` with
+plotly.  A summary is read by its public attributes and methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.cluster.hierarchy import dendrogram, leaves_list
+from scipy.optimize import linear_sum_assignment
+from sklearn.metrics.pairwise import cosine_similarity
+
+#: How many topics a picture shows that would be too full with all of them.
+N_BARS = 20
+N_CURVES = 8
+#: Characters of a name in a picture.
+WIDTH = 40
+
+
+class Bars(NamedTuple):
+    """The words of one topic, first to last."""
+
+    topic: int
+    name: str
+    words: list[str]
+    probabilities: NDArray[np.float64]  # p(w|k)
+
+
+class Places(NamedTuple):
+    """Places of topics in the plane, and of documents if they are asked for."""
+
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    shares: NDArray[np.float64]
+    names: list[str]
+    named: NDArray[np.bool_]  # whose names fit into the picture
+    documents: NDArray[np.float64]  # (n_documents, 2), or (0, 2)
+    nearest: NDArray[np.intp]  # the topic with the largest share, of each document
+
+
+class Grid(NamedTuple):
+    """Numbers in rows and columns that have names."""
+
+    values: NDArray[np.float64]
+    rows: list[str]
+    columns: list[str]
+    row_numbers: NDArray[np.intp]
+    column_numbers: NDArray[np.intp]
+
+
+class Tree(NamedTuple):
+    """The hierarchy of topics as brackets: each joins two groups at their distance."""
+
+    across: NDArray[np.float64]  # (n_topics - 1, 4): corners, along the topics
+    along: NDArray[np.float64]  # (n_topics - 1, 4): corners, along the distance
+    ticks: NDArray[np.float64]  # place of each topic
+    names: list[str]
+
+
+class Courses(NamedTuple):
+    """Shares of topics in periods or groups."""
+
+    labels: list[Any]  # periods or groups
+    values: NDArray[np.float64]  # (n_labels, n_topics)
+    n_documents: NDArray[np.intp]
+    topics: list[int]
+    names: list[str]
+
+
+class Ranks(NamedTuple):
+    """Probabilities of the most probable words of each topic, falling."""
+
+    topics: list[int]
+    names: list[str]
+    words: list[list[str]]
+    probabilities: NDArray[np.float64]  # (n_topics, n_words)
+
+
+class Curve(NamedTuple):
+    """One measure of a fit, after those passes at which it was taken."""
+
+    name: str
+    passes: NDArray[np.float64]
+    values: NDArray[np.float64]
+
+
+#: The measures of a fit, in the order in which they are drawn.
+MEASURES = {
+    "temperature": "temperature T",
+    "validation": "validation score",
+    "heldout": "held-out log-likelihood",
+    "perplexity": "perplexity",
+    "elbo": "ELBO at T = 1",
+}
+
+
+def check_summary(summary: Any, name: str = "summary") -> Any:
+    """Raise TypeError if this is no summary of topics."""
+    wanted = ("topics", "labels", "topic_shares", "feature_names", "similar", "weights")
+    missing = [part for part in wanted if not hasattr(summary, part)]
+    if missing or isinstance(summary, type):
+        raise TypeError(
+            f"{name!r} must be a TopicSummary, as annealvi.topics.describe(model, documents) "
+            f"returns it. Got {summary!r}."
+        )
+    return summary
+
+
+def shorten(text: str, width: int = WIDTH) -> str:
+    """A text on one line, cut to a width."""
+    text = " ".join(str(text).split())
+    return text if len(text) <= width else text[: width - 1].rstrip(" ,") + "…"
+
+
+def topic_names(summary: Any, width: int = WIDTH) -> list[str]:
+    """Number and label of each topic."""
+    return [shorten(f"{topic} {label}", width) for topic, label in enumerate(summary.labels)]
+
+
+def by_size(summary: Any) -> list[int]:
+    """The numbers of all topics, largest first."""
+    return np.argsort(-np.asarray(summary.topic_shares), kind="stable").tolist()
+
+
+def choose_topics(summary: Any, topics: Any, most: int) -> list[int]:
+    """The numbers of the topics to draw; by default the largest, at most so many."""
+    if topics is None:
+        return by_size(summary)[:most]
+    given = [topics] if isinstance(topics, Integral | str) else topics
+    if not isinstance(given, Sequence | np.ndarray) or not len(given):
+        raise ValueError(f"'topics' must be a list of numbers or labels of topics. Got {topics!r}.")
+    return [summary.number(topic) for topic in given]
+
+
+def bars(summary: Any, topics: Any, n_words: int, relevance: float) -> list[Bars]:
+    """The words of the topics, most relevant first, with p(w|k)."""
+    check_summary(summary)
+    names = topic_names(summary)
+    found = []
+    for topic in choose_topics(summary, topics, N_BARS):
+        table = summary.weights(topic, n_words, relevance)
+        words = [shorten(word, 30) for word in table["word"]]
+        found.append(Bars(topic, names[topic], words, table["probability"].to_numpy(np.float64)))
+    return found
+
+
+def places(summary: Any, documents: bool = False) -> Places:
+    """Places of topics in the plane; near each other are topics of similar words."""
+    table = check_summary(summary).map()
+    x, y, shares = (table[name].to_numpy(np.float64) for name in ("x", "y", "share"))
+    names = [shorten(label, 30) for label in summary.labels]
+    points, nearest = np.zeros((0, 2)), np.zeros(0, dtype=np.intp)
+    if documents:
+        of_documents = summary.map(documents=True)
+        points = of_documents[["x", "y"]].to_numpy(np.float64)
+        nearest = of_documents["topic"].to_numpy(np.intp)
+    return Places(x, y, shares, names, _fitting(x, y, shares, names), points, nearest)
+
+
+def _fitting(x: NDArray, y: NDArray, shares: NDArray, names: list[str]) -> NDArray[np.bool_]:
+    """Whose names can stand in a picture without one covering another, largest topics first.
+
+    A character is taken for 1/75 of the picture's width and a line for 1/22 of its height.
+    """
+    width, height = (float(np.ptp(values)) or 1.0 for values in (x, y))
+    taken: list[tuple[float, float, float]] = []
+    named = np.zeros(len(x), dtype=bool)
+    for k in np.argsort(-shares, kind="stable"):
+        half = (len(names[k]) + 1) / 150
+        at = (x[k] / width, y[k] / height, half)
+        free = all(
+            abs(at[0] - other[0]) > half + other[2] or abs(at[1] - other[1]) > 1 / 22
+            for other in taken
+        )
+        if free:
+            taken.append(at)
+            named[k] = True
+    return named
+
+
+def alike(summary: Any) -> Grid:
+    """Distances between topics, those that are alike side by side."""
+    found = check_summary(summary).similar()
+    order = _leaves(found.linkage, len(summary.topics))
+    names = [topic_names(summary)[k] for k in order]
+    return Grid(np.asarray(found.distances)[np.ix_(order, order)], names, names, order, order)
+
+
+def _leaves(linkage: NDArray | None, n_topics: int) -> NDArray[np.intp]:
+    if n_topics < 2:
+        return np.arange(n_topics)
+    return leaves_list(linkage).astype(np.intp)
+
+
+def tree(summary: Any) -> Tree:
+    """The hierarchy of the topics."""
+    if len(check_summary(summary).topics) < 2:
+        raise ValueError("A hierarchy needs at least two topics. Got one.")
+    drawn = dendrogram(summary.similar().linkage, no_plot=True)
+    names = topic_names(summary)
+    return Tree(
+        np.asarray(drawn["icoord"]),
+        np.asarray(drawn["dcoord"]),
+        np.arange(len(names)) * 10.0 + 5.0,  # SciPy's places of leaves
+        [names[k] for k in drawn["leaves"]],
+    )
+
+
+def over_time(summary: Any, times: ArrayLike, freq: str, topics: Any) -> Courses:
+    """The share of topics in each period, with the number of documents."""
+    check_summary(summary)
+    return _courses(summary, summary.over(times, freq=freq), topics, N_CURVES)
+
+
+def by_group(summary: Any, groups: ArrayLike, topics: Any) -> Courses:
+    """The share of topics in each group of documents, with the number of documents."""
+    check_summary(summary)
+    return _courses(summary, summary.by(groups), topics, len(summary.topics))
+
+
+def _courses(summary: Any, table: Any, topics: Any, most: int) -> Courses:
+    chosen = choose_topics(summary, topics, most)
+    names = topic_names(summary)
+    shares = table.iloc[:, 1:].to_numpy(np.float64)  # after the column n_documents
+    return Courses(
+        list(table.index),
+        shares[:, chosen],
+        table.iloc[:, 0].to_numpy(np.intp),
+        chosen,
+        [names[k] for k in chosen],
+    )
+
+
+def group_grid(drawn: Courses) -> Grid:
+    """Topics in rows and groups, with their numbers of documents, in columns."""
+    columns = [
+        f"{shorten(str(label), 24)} ({n})"
+        for label, n in zip(drawn.labels, drawn.n_documents, strict=True)
+    ]
+    numbers = np.arange(len(columns))
+    return Grid(drawn.values.T, drawn.names, columns, np.asarray(drawn.topics), numbers)
+
+
+def ranks(summary: Any, topics: Any, n_words: int) -> Ranks:
+    """The most probable words of each topic and how their probabilities fall."""
+    chosen = choose_topics(check_summary(summary), topics, N_CURVES)
+    names = topic_names(summary)
+    rows = np.asarray(summary.topics, dtype=np.float64)[chosen]
+    order = np.argsort(-rows, axis=1, kind="stable")[:, :n_words]
+    words = [[str(summary.feature_names[w]) for w in row] for row in order]
+    return Ranks(chosen, [names[k] for k in chosen], words, np.take_along_axis(rows, order, axis=1))
+
+
+def history(summary: Any) -> list[Curve]:
+    """The temperature of a fit and what was measured during it."""
+    records = check_summary(summary).history
+    if not records:
+        raise ValueError("There is no history of the fit to draw: its model has no `history_`.")
+    curves = []
+    for key, name in MEASURES.items():
+        values = np.asarray(records.get(key, ()), dtype=np.float64)
+        taken = np.isfinite(values)
+        if taken.any():
+            passes = np.asarray(records["pass"], dtype=np.float64)
+            curves.append(Curve(name, passes[taken], values[taken]))
+    return curves
+
+
+def matches(a: Any, b: Any) -> Grid:
+    """Cosines of the topics of two fits: rows of `a`, columns of `b`, pairs on the diagonal.
+
+    Pairs have the largest total cosine; the best pair comes first.
+    """
+    check_summary(a, "a")
+    check_summary(b, "b")
+    if not np.array_equal(a.feature_names, b.feature_names):
+        raise ValueError(
+            "'a' and 'b' must have the same words, in the same order. Got "
+            f"{len(a.feature_names)} and {len(b.feature_names)} words."
+        )
+    cosines = np.clip(cosine_similarity(a.topics, b.topics), 0.0, 1.0)
+    rows, columns = linear_sum_assignment(-cosines)
+    best = np.argsort(-cosines[rows, columns], kind="stable")
+    rows, columns = rows[best], columns[best]
+    rows = np.append(rows, np.setdiff1d(np.arange(len(cosines)), rows))
+    columns = np.append(columns, np.setdiff1d(np.arange(cosines.shape[1]), columns))
+    first, second = topic_names(a), topic_names(b)
+    return Grid(
+        cosines[np.ix_(rows, columns)],
+        [first[k] for k in rows],
+        [second[k] for k in columns],
+        rows,
+        columns,
+    )

@@ -1,0 +1,355 @@
+"use strict";
+// Shows the data of the page.  Texts only ever become text nodes, never HTML.
+(function () {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const narrow = matchMedia("(max-width: 800px)");
+  const touch = matchMedia("(pointer: coarse)");
+  const order = data.topics.map((_, k) => k).sort((a, b) => data.topics[b].share - data.topics[a].share || a - b);
+  let chosen = order[0];
+
+  const byId = (id) => document.getElementById(id);
+  const percent = (share, digits = 1) => (100 * share).toFixed(digits) + "%";
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+
+  function element(tag, properties, ...children) {
+    const made = Object.assign(document.createElement(tag), properties);
+    made.append(...children);
+    return made;
+  }
+
+  // ---------------------------------------------------------------- figures
+
+  const cut = (text) => (text.length > 16 ? text.slice(0, 15) + "…" : text);
+
+  function themed(layout) {
+    const own = structuredClone(layout);
+    const line = colour("line");
+    Object.assign(own, {
+      paper_bgcolor: "rgba(0,0,0,0)",
+      plot_bgcolor: "rgba(0,0,0,0)",
+      font: { color: colour("text"), size: 12, family: getComputedStyle(document.body).fontFamily },
+      margin: { l: 50, r: 16, t: 16, b: 40 },
+      hoverlabel: { bgcolor: colour("panel"), bordercolor: line, font: { color: colour("text") }, namelength: -1 },
+    });
+    own.xaxis = own.xaxis || {};
+    own.yaxis = own.yaxis || {};
+    for (const name of Object.keys(own).filter((key) => /^[xy]axis\d*$/.test(key))) {
+      const axis = own[name];
+      Object.assign(axis, { gridcolor: line, linecolor: line, zerolinecolor: line, automargin: true });
+      axis.fixedrange = touch.matches; // a finger scrolls the page
+      if (narrow.matches && axis.ticktext) axis.ticktext = axis.ticktext.map(cut);
+    }
+    if (touch.matches) own.dragmode = false;
+    return own;
+  }
+
+  function paint(trace) {
+    if (trace.type !== "heatmap") return trace;
+    const colorscale = [[0, colour("panel")], [1, colour("accent")]];
+    const colorbar = { thickness: 10, outlinewidth: 0 };
+    return Object.assign({}, trace, { colorscale, colorbar, showscale: !narrow.matches, xgap: 1, ygap: 1 });
+  }
+
+  function draw(name, figure) {
+    const place = byId("figure-" + name);
+    const drawn = place.classList.contains("js-plotly-plot");
+    Plotly.react(place, figure.data.map(paint), themed(figure.layout), { responsive: true, displayModeBar: false });
+    if (!drawn) {
+      place.on("plotly_click", (event) => {
+        const topic = [event.points[0].customdata].flat()[0];
+        if (name !== "fit" && name !== "course" && topic !== undefined) choose(topic, true);
+      });
+    }
+  }
+
+  function drawMap() {
+    const figure = data.figures.map;
+    const circles = { ...figure.data[figure.data.length - 1] };
+    const { x, y } = data.map;
+    const axes = { xaxis: { visible: false, range: around(x) }, yaxis: { visible: false, range: around(y) } };
+    const place = byId("figure-map");
+    Object.assign(circles, names(pixels(x, place.clientWidth), pixels(y, place.clientHeight)));
+    draw("map", { data: [...figure.data.slice(0, -1), circles], layout: { ...figure.layout, ...axes } });
+    showOnMap();
+  }
+
+  // An axis that leaves room for circles and names.
+  function around(values) {
+    const [low, high] = [Math.min(...values), Math.max(...values)];
+    const room = 0.14 * (high - low) || 1;
+    return [low - room, high + room];
+  }
+
+  function pixels(values, size) {
+    const [low, high] = around(values);
+    return values.map((value) => (size * (value - low)) / (high - low));
+  }
+
+  // Names where none covers another at this size, largest topics first; numbers elsewhere.
+  function names(x, y) {
+    const taken = [];
+    const text = data.topics.map((_, k) => String(k));
+    const textposition = data.topics.map(() => "middle center");
+    for (const k of order) {
+      const half = 3.3 * shortName(k).length + 4;
+      if (taken.every((other) => Math.abs(x[k] - other.x) > half + other.half || Math.abs(y[k] - other.y) > 17)) {
+        taken.push({ x: x[k], y: y[k], half });
+        text[k] = plain(shortName(k));
+        textposition[k] = "top center";
+      }
+    }
+    return { text, textposition };
+  }
+
+  const shortName = (k) => (data.topics[k].label.length > 28 ? data.topics[k].label.slice(0, 27) + "…" : data.topics[k].label);
+  // What looks like a tag must not be one for plotly.
+  const plain = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+
+  function showOnMap() {
+    const place = byId("figure-map");
+    const last = place.data.length - 1;
+    const colours = data.topics.map((_, k) => colour(k === chosen ? "accent" : "fill"));
+    const opacities = data.topics.map((_, k) => (k === chosen ? 0.95 : 0.4));
+    Plotly.restyle(place, { "marker.color": [colours], "marker.opacity": [opacities] }, [last]);
+  }
+
+  function drawCourse() {
+    if (!data.courses) return;
+    const { labels, nDocuments, shares } = data.courses;
+    const trace = {
+      x: labels,
+      y: shares[chosen],
+      customdata: nDocuments,
+      mode: "lines+markers",
+      fill: "tozeroy",
+      marker: { size: 4 },
+      line: { color: colour("fill") },
+      hovertemplate: "%{x}: %{y:.2%} of the words, %{customdata} documents<extra></extra>",
+    };
+    const layout = {
+      xaxis: { ...data.figures.time.layout.xaxis },
+      yaxis: { tickformat: ".0%", rangemode: "tozero", nticks: 4 },
+      showlegend: false,
+    };
+    draw("course", { data: [trace], layout });
+  }
+
+  function drawAll() {
+    drawMap();
+    for (const name of document.body.dataset.sections.split(" ").filter(Boolean)) {
+      byId(name).hidden = false;
+      const figure = data.figures[name];
+      const place = byId("figure-" + name);
+      if (figure.layout.height) place.style.height = figure.layout.height + "px";
+      const columns = figure.data[0].type === "heatmap" && figure.layout.xaxis.ticktext.length;
+      if (columns) place.style.minWidth = 200 + 20 * columns + "px";
+      draw(name, figure);
+    }
+    drawCourse();
+  }
+
+  // ------------------------------------------------------------- one topic
+
+  function relevant(topic, lambda) {
+    const ranked = topic.words.map((word, i) => ({
+      word: data.vocabulary[word],
+      own: Math.exp(topic.logs[i]),
+      all: Math.exp(data.logs[word]),
+      rank: topic.logs[i] - (1 - lambda) * data.logs[word],
+    }));
+    return ranked.sort((a, b) => b.rank - a.rank).slice(0, data.nWords);
+  }
+
+  function times(lift) {
+    return "×" + (lift < 10 ? lift.toFixed(1) : Math.round(lift).toLocaleString("en"));
+  }
+
+  function bar(...parts) {
+    const whole = element("span", { className: "bar" });
+    for (const [share, name] of parts) {
+      const part = element("span", { className: name });
+      part.style.width = percent(Math.min(share, 1));
+      whole.append(part);
+    }
+    return whole;
+  }
+
+  function showWords() {
+    const lambda = Number(byId("relevance").value);
+    byId("relevance-value").textContent = "λ = " + lambda.toFixed(2);
+    const words = relevant(data.topics[chosen], lambda);
+    const most = Math.max(...words.map((word) => word.own));
+    byId("words").replaceChildren(
+      ...words.flatMap(({ word, own, all }) => [
+        element("span", { className: "name", textContent: word, title: word }),
+        bar([own / most, "own"], [all / most, "all"]),
+        element("span", { className: "value", textContent: times(own / all), title: percent(own, 2) + " of the topic’s words" }),
+      ])
+    );
+  }
+
+  function showGroups() {
+    if (!data.groups) return;
+    const { labels, nDocuments, shares } = data.groups;
+    const own = shares[chosen];
+    const ranked = labels.map((_, g) => g).filter((g) => own[g] !== null).sort((a, b) => own[b] - own[a]);
+    const most = Math.max(...ranked.map((g) => own[g]), 1e-9);
+    byId("group-bars").replaceChildren(
+      ...ranked.slice(0, 15).flatMap((g) => [
+        element("span", { className: "name", textContent: labels[g], title: nDocuments[g] + " documents" }),
+        bar([own[g] / most, "own"]),
+        element("span", { className: "value", textContent: percent(own[g]) }),
+      ])
+    );
+  }
+
+  function chip(topic, behind) {
+    const made = element("button", { type: "button", textContent: topic + " " + data.topics[topic].label + behind });
+    made.addEventListener("click", () => choose(topic, true));
+    return made;
+  }
+
+  function marked(text, words) {
+    const escaped = words.map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+    const pattern = new RegExp("(?<![\\p{L}\\p{N}])(" + escaped.join("|") + ")(?![\\p{L}\\p{N}])", "giu");
+    return text.split(pattern).map((part, i) => (i % 2 ? element("mark", { textContent: part }) : part));
+  }
+
+  function showDocuments() {
+    const topic = data.topics[chosen];
+    const words = relevant(topic, data.relevance).map(({ word }) => word);
+    byId("document-part").hidden = !topic.documents.length;
+    byId("documents").replaceChildren(
+      ...topic.documents.map((number, i) => {
+        const { title, text, topics } = data.documents[number];
+        const start = text === undefined ? "" : text.slice(0, 90) + (text.length > 90 ? "…" : "");
+        const own = topics.find(([k]) => k === chosen);
+        const made = element(
+          "details",
+          { open: i === 0 },
+          element(
+            "summary",
+            {},
+            element("span", { className: "share", textContent: own ? percent(own[1], 0) : "" }),
+            title || start || "Document " + number
+          )
+        );
+        if (text !== undefined) made.append(element("p", { className: "text" }, ...marked(text, words)));
+        const others = topics.filter(([k]) => k !== chosen);
+        if (others.length) {
+          made.append(element("p", { className: "chips" }, ...others.map(([k, share]) => chip(k, " · " + percent(share, 0)))));
+        }
+        return made;
+      })
+    );
+  }
+
+  function showTopic() {
+    const topic = data.topics[chosen];
+    byId("topic-number").textContent = "Topic " + chosen;
+    byId("topic-label").textContent = topic.label;
+    byId("topic-facts").textContent = percent(topic.share) + " of all words";
+    byId("near").replaceChildren(...topic.near.map((k) => chip(k, "")));
+    showWords();
+    showGroups();
+    showDocuments();
+    for (const button of byId("list").querySelectorAll("button")) {
+      const current = Number(button.dataset.topic) === chosen;
+      button.setAttribute("aria-current", String(current));
+      if (current) inView(button);
+    }
+  }
+
+  // Scrolls the list only, not the page.
+  function inView(button) {
+    const list = byId("list");
+    const top = button.offsetTop - list.offsetTop;
+    if (top < list.scrollTop || top + button.offsetHeight > list.scrollTop + list.clientHeight) {
+      list.scrollTop = top - list.clientHeight / 2;
+    }
+  }
+
+  function choose(topic, scroll) {
+    chosen = topic;
+    showTopic();
+    showOnMap();
+    drawCourse();
+    history.replaceState(null, "", "#topic-" + topic);
+    const panel = byId("topic");
+    const top = panel.getBoundingClientRect().top;
+    if (scroll && (top < 0 || top > innerHeight * 0.6)) panel.scrollIntoView();
+  }
+
+  // ----------------------------------------------------------------- list
+
+  function fillList() {
+    const most = data.topics[order[0]].share || 1;
+    byId("list").replaceChildren(
+      ...order.map((k) => {
+        const topic = data.topics[k];
+        const button = element(
+          "button",
+          { type: "button" },
+          element("span", { className: "no", textContent: k }),
+          element("span", { className: "name", textContent: topic.label, title: topic.label }),
+          element("span", { className: "share", textContent: percent(topic.share) })
+        );
+        button.dataset.topic = k;
+        button.style.setProperty("--share", percent(topic.share / most));
+        button.addEventListener("click", () => choose(k, true));
+        return element("li", {}, button);
+      })
+    );
+  }
+
+  function search() {
+    const wanted = byId("search").value.trim().toLowerCase();
+    for (const item of byId("list").children) {
+      const topic = data.topics[Number(item.firstChild.dataset.topic)];
+      const words = relevant(topic, data.relevance).map(({ word }) => word.toLowerCase());
+      item.hidden = !(topic.label.toLowerCase().includes(wanted) || words.some((word) => word.includes(wanted)));
+    }
+  }
+
+  // Sorts the table of all topics by a column; once more, the other way round.
+  function sortTable(column) {
+    const body = byId("rows");
+    const heading = byId("headings").children[column];
+    const falling = heading.getAttribute("aria-sort") !== "descending";
+    for (const other of byId("headings").children) other.removeAttribute("aria-sort");
+    heading.setAttribute("aria-sort", falling ? "descending" : "ascending");
+    const value = (row) => row.children[column].textContent;
+    const compare = (a, b) => parseFloat(value(a)) - parseFloat(value(b)) || value(a).localeCompare(value(b));
+    body.append(...[...body.rows].sort((a, b) => (falling ? compare(b, a) : compare(a, b))));
+  }
+
+  function step(by) {
+    const place = order.indexOf(chosen) + by;
+    choose(order[(place + order.length) % order.length], false);
+  }
+
+  function fromAddress() {
+    const found = /^#topic-(\d+)$/.exec(location.hash);
+    if (found && Number(found[1]) < data.topics.length) choose(Number(found[1]), true);
+  }
+
+  byId("relevance").value = data.relevance;
+  byId("course-part").hidden = !data.courses;
+  byId("group-part").hidden = !data.groups;
+  byId("relevance").addEventListener("input", showWords);
+  byId("search").addEventListener("input", search);
+  byId("previous").addEventListener("click", () => step(-1));
+  byId("next").addEventListener("click", () => step(1));
+  [...byId("headings").children].forEach((heading, column) => {
+    heading.firstChild.addEventListener("click", () => sortTable(column));
+  });
+  addEventListener("hashchange", fromAddress);
+  dark.addEventListener("change", drawAll);
+  narrow.addEventListener("change", drawAll);
+  fillList();
+  drawAll();
+  showTopic();
+  fromAddress();
+  document.body.dataset.ready = "true";
+})();

@@ -1,0 +1,353 @@
+"""Pictures of topics with matplotlib, from a :class:`~annealvi.topics.TopicSummary`.
+
+Every function draws into the given Axes, or into new ones, and returns them.
+:mod:`annealvi.plot.interactive` has the same pictures for a browser or a notebook.
+They need matplotlib (``pip install 'annealvi[plot]'``) and pandas.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import validate_params
+
+from annealvi._optional import import_optional
+from annealvi._validation import Interval
+from annealvi.plot import pictures
+
+N_WORDS = [Interval(Integral, 1, None, closed="left")]
+RELEVANCE = [Interval(Real, 0, 1, closed="both")]
+#: Points of a figure: an inch has 72, and a line of the tick labels takes this many.
+LINE = 13
+
+
+def _new(width: float, height: float) -> Any:
+    pyplot = import_optional("matplotlib.pyplot", "plot", "annealvi.plot")
+    return pyplot.subplots(figsize=(width, height), layout="constrained")[1]
+
+
+def _tall(n_lines: int) -> float:
+    """Inches that hold so many lines."""
+    return max(3.0, 1 + n_lines * LINE / 72)
+
+
+@validate_params(
+    {"n_words": N_WORDS, "relevance": RELEVANCE, "n_columns": N_WORDS},
+    prefer_skip_nested_validation=True,
+)
+def plot_topic_words(
+    summary: Any,
+    topics: Any = None,
+    *,
+    n_words: int = 10,
+    relevance: float = 0.6,
+    n_columns: int = 4,
+    axes: Any = None,
+) -> NDArray[Any]:
+    """Draw the words of topics as bars: how probable each word is in the topic.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+        From :func:`annealvi.topics.describe`.
+    topics : list of int or str, optional
+        Numbers or labels of topics.  The default is the 20 largest, largest first.
+    n_words : int, default=10
+        Words of a topic, the most relevant ones first.
+    relevance : float, default=0.6
+        Between 0, words that the topic has much more often than others, and 1, the most
+        probable words; see :meth:`TopicSummary.words`.
+    n_columns : int, default=4
+        Number of topics in a row of new Axes.
+    axes : array of matplotlib Axes, optional
+        Axes to draw into, at least one for each topic.
+
+    Returns
+    -------
+    ndarray of matplotlib Axes
+        The given ones, in their shape, or new ones of shape (n_rows, n_columns).
+
+    Raises
+    ------
+    ValueError
+        If there are no such topics, or too few Axes.
+    """
+    drawn = pictures.bars(summary, topics, n_words, relevance)
+    if axes is None:
+        pyplot = import_optional("matplotlib.pyplot", "plot", "annealvi.plot")
+        n_columns = min(n_columns, len(drawn))
+        n_rows = -(-len(drawn) // n_columns)
+        size = (3 * n_columns, n_rows * (0.8 + n_words * LINE / 72))
+        axes = pyplot.subplots(
+            n_rows, n_columns, figsize=size, squeeze=False, layout="constrained"
+        )[1]
+    axes = np.asarray(axes, dtype=object)
+    if axes.size < len(drawn):
+        raise ValueError(
+            f"'axes' must hold an Axes for each topic. Got {axes.size} for {len(drawn)} topics."
+        )
+    for ax in axes.flat[len(drawn) :]:
+        ax.set_axis_off()
+    for ax, topic in zip(axes.flat, drawn, strict=False):
+        at = np.arange(len(topic.words))
+        ax.barh(at, topic.probabilities)
+        ax.set_yticks(at, topic.words, parse_math=False)
+        ax.invert_yaxis()
+        ax.set_title(topic.name, fontsize="medium", parse_math=False)
+        ax.xaxis.set_major_locator(_few_ticks())
+        ax.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def _few_ticks() -> Any:
+    ticker = import_optional("matplotlib.ticker", "plot", "annealvi.plot")
+    return ticker.MaxNLocator(3)
+
+
+@validate_params({"documents": ["boolean"]}, prefer_skip_nested_validation=True)
+def plot_topic_map(summary: Any, *, documents: bool = False, ax: Any = None) -> Any:
+    """Draw a map of the topics: topics near each other have similar words.
+
+    The area of a circle is the topic's share of the tokens.  Names that would cover each other
+    are left out, those of small topics first.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+    documents : bool, default=False
+        Whether to draw a point for each document too, in the colour of its largest topic.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    drawn = pictures.places(summary, documents)
+    ax = _new(8, 6) if ax is None else ax
+    if documents:
+        ax.scatter(*drawn.documents.T, s=4, c=drawn.nearest % 20, cmap="tab20", alpha=0.5, lw=0)
+    area = 1600 * drawn.shares / max(float(drawn.shares.max()), 1e-12)
+    ax.scatter(drawn.x, drawn.y, s=area.clip(15), alpha=0.35, zorder=2)
+    for topic in range(len(drawn.x)):
+        named = drawn.named[topic]
+        radius = np.sqrt(max(area[topic], 15) / np.pi)
+        ax.annotate(
+            drawn.names[topic] if named else str(topic),
+            (drawn.x[topic], drawn.y[topic]),
+            (0, radius if named else 0),
+            textcoords="offset points",
+            ha="center",
+            va="bottom" if named else "center",
+            fontsize="small" if named else "x-small",
+            parse_math=False,
+        )
+    ax.margins(0.15)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    return ax
+
+
+def plot_topic_heatmap(summary: Any, *, ax: Any = None) -> Any:
+    """Draw the Hellinger distances between all topics, those that are alike side by side.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    drawn = pictures.alike(summary)
+    side = _tall(len(drawn.rows))
+    ax = _new(side + 3, side) if ax is None else ax
+    _draw_grid(ax, drawn, "distance", "viridis_r", columns=[str(k) for k in drawn.column_numbers])
+    return ax
+
+
+def _draw_grid(
+    ax: Any,
+    drawn: pictures.Grid,
+    what: str,
+    cmap: str,
+    *,
+    columns: list[str],
+    limits: tuple[float, float | None] = (0, None),
+) -> None:
+    image = ax.imshow(drawn.values, cmap=cmap, vmin=limits[0], vmax=limits[1], aspect="auto")
+    ax.set_xticks(np.arange(len(columns)), columns, rotation=90, parse_math=False)
+    ax.set_yticks(np.arange(len(drawn.rows)), drawn.rows, parse_math=False)
+    ax.tick_params(length=0, labelsize="small")
+    ax.figure.colorbar(image, ax=ax, label=what, shrink=0.6)
+
+
+def plot_topic_dendrogram(summary: Any, *, ax: Any = None) -> Any:
+    """Draw the hierarchy of topics: which are joined first because they are most alike.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+        Of at least two topics.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ValueError
+        If there is only one topic.
+    """
+    drawn = pictures.tree(summary)
+    ax = _new(8, _tall(len(drawn.names))) if ax is None else ax
+    for across, along in zip(drawn.across, drawn.along, strict=True):
+        ax.plot(along, across, color="C0", lw=1)
+    ax.set_yticks(drawn.ticks, drawn.names, parse_math=False)
+    ax.set_xlim(0, drawn.along.max() * 1.03)
+    ax.set_ylim(drawn.ticks[-1] + 5, 0)
+    ax.set_xlabel("Hellinger distance")
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    return ax
+
+
+def plot_topics_over_time(
+    summary: Any, times: ArrayLike, *, freq: str = "YE", topics: Any = None, ax: Any = None
+) -> Any:
+    """Draw the share of topics in the documents of each period.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+    times : array-like of shape (n_documents,)
+        Date or time of each document.
+    freq : str, default="YE"
+        Length of a period, as in pandas: ``"YE"``, ``"QE"``, ``"ME"``, ``"W"``, ``"D"``.
+    topics : list of int or str, optional
+        Numbers or labels of topics.  The default is the 8 largest.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ValueError
+        If there are no such topics; see :meth:`TopicSummary.over` for times.
+    """
+    drawn = pictures.over_time(summary, times, freq, topics)
+    ax = _new(8, 4) if ax is None else ax
+    for shares, name in zip(drawn.values.T, drawn.names, strict=True):
+        (line,) = ax.plot(drawn.labels, shares, marker="o", ms=3)
+        line.set_label(name)
+    ax.set_ylim(0)
+    ax.set_ylabel("share of the tokens")
+    _legend(ax)
+    return ax
+
+
+def _legend(ax: Any) -> None:
+    """A legend beside the picture, in which $ is no mathematics."""
+    legend = ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize="small")
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+
+
+def plot_topics_by_group(
+    summary: Any, groups: ArrayLike, *, topics: Any = None, ax: Any = None
+) -> Any:
+    """Draw the share of each topic in each group of documents, such as their classes.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+    groups : array-like of shape (n_documents,)
+        The group of each document.
+    topics : list of int or str, optional
+        Numbers or labels of topics.  The default is all, largest first.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ValueError
+        If there are no such topics; see :meth:`TopicSummary.by` for groups.
+    """
+    drawn = pictures.group_grid(pictures.by_group(summary, groups, topics))
+    size = (3.5 + len(drawn.columns) * 0.3, _tall(len(drawn.rows)))
+    ax = _new(*size) if ax is None else ax
+    _draw_grid(ax, drawn, "share of the tokens", "Blues", columns=drawn.columns)
+    return ax
+
+
+@validate_params({"n_words": N_WORDS}, prefer_skip_nested_validation=True)
+def plot_term_ranks(summary: Any, topics: Any = None, *, n_words: int = 50, ax: Any = None) -> Any:
+    """Draw how fast the probabilities of a topic's words fall.
+
+    A curve that falls fast early belongs to a topic of few words.  Where it becomes flat, more
+    words say little about the topic.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+    topics : list of int or str, optional
+        Numbers or labels of topics.  The default is the 8 largest.
+    n_words : int, default=50
+        The number of the most probable words of each topic.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ValueError
+        If there are no such topics.
+    """
+    drawn = pictures.ranks(summary, topics, n_words)
+    ax = _new(8, 4) if ax is None else ax
+    for probabilities, name in zip(drawn.probabilities, drawn.names, strict=True):
+        ax.plot(np.arange(1, len(probabilities) + 1), probabilities)[0].set_label(name)
+    ax.set_yscale("log")
+    ax.set_xlabel("rank of the word")
+    ax.set_ylabel("probability in the topic")
+    _legend(ax)
+    return ax
+
+
+def plot_stability(a: Any, b: Any, *, ax: Any = None) -> Any:
+    """Draw which topics of one fit recur in another fit: cosines of their words.
+
+    Topics are paired so that the total cosine is largest, and the pairs stand on the diagonal,
+    best first.  The number for the whole is :func:`annealvi.metrics.topic_stability`.
+
+    Parameters
+    ----------
+    a, b : TopicSummary
+        Of the same words.  The numbers of topics may differ.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ValueError
+        If their words differ.
+    """
+    drawn = pictures.matches(a, b)
+    ax = _new(_tall(len(drawn.columns)) + 3, _tall(len(drawn.rows))) if ax is None else ax
+    numbers = [str(k) for k in drawn.column_numbers]
+    _draw_grid(ax, drawn, "cosine", "viridis", columns=numbers, limits=(0, 1))
+    ax.set_xlabel("topic of the other fit")
+    return ax
