@@ -11,12 +11,15 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from annealvi._sparse import check_csr, check_matrix
-from annealvi._validation import as_array
+from annealvi._validation import as_array, check_counts
+from annealvi.topics.texts import check_texts
 
 #: Largest distance from 1 of the sum of a document's shares.
 _TOLERANCE = 1e-3
 #: Number of entries whose likelihood is computed at a time.
 _BLOCK = 1 << 16
+#: Least probability of a word in a document; a factorisation may give it none.
+_LEAST = 1e-12
 
 
 class Documents(NamedTuple):
@@ -38,7 +41,7 @@ class Documents(NamedTuple):
 
 
 class Source:
-    """A fitted topic model: TopicModel, a pipeline, LDA, or what has components_ and transform.
+    """A fitted topic model of any kind; see the `model` of :func:`annealvi.topics.describe`.
 
     Parameters
     ----------
@@ -50,6 +53,8 @@ class Source:
         The model of word counts; of a pipeline, its last step.
     components_ : ndarray of shape (K, V)
         p(w | k).
+    seed_topics : dict of str to int
+        Names that topics have already, by their seed words.
     """
 
     def __init__(self, model: Any) -> None:
@@ -65,13 +70,17 @@ class Source:
             self.model.components_, accept_sparse=False, dtype=np.float64, name="components_"
         )
         check_non_negative(weights, "describe as components_")
-        self._sums = weights.sum(axis=1)
-        if not np.all(self._sums > 0):
-            empty = int(np.argmin(self._sums > 0))
+        with np.errstate(over="ignore"):
+            self._sums = weights.sum(axis=1)
+        wrong = np.flatnonzero(~((self._sums > 0) & np.isfinite(self._sums)))
+        if len(wrong):
             raise ValueError(
-                f"Each topic must have a word of positive weight. Got only zeros in topic {empty}."
+                "The rows of 'components_' must have positive and finite sums, because they are "
+                f"normalised to probabilities. Got a sum of {self._sums[wrong[0]]} in topic "
+                f"{wrong[0]}."
             )
         self.components_: NDArray[np.float64] = weights / self._sums[:, np.newaxis]
+        self.seed_topics: dict[str, int] = dict(getattr(model, "seed_topics_", {}))
 
     def read(self, documents: Any, name: str) -> Documents:
         """Check documents, and count their words if they are texts.
@@ -88,16 +97,17 @@ class Source:
         """
         texts = None
         if _are_texts(documents, name):
-            texts = list(documents)
             if self._count is None:
                 raise TypeError(
                     f"{type(self.model).__name__} takes word counts and knows no texts. Give "
                     f"counts as {name!r}, and the texts beside them as 'texts', or use a "
-                    f"TopicModel. Got {len(texts)} texts."
+                    f"TopicModel. Got a {type(documents).__name__}."
                 )
+            texts = check_texts(documents, "describe", name=name)
             documents = self._count(texts)
         counts = check_csr(documents, name=name)
         check_non_negative(counts, f"describe as {name}")
+        check_counts(counts)
         n_features = self.components_.shape[1]
         if counts.shape[1] != n_features:
             raise ValueError(
@@ -127,11 +137,11 @@ class Source:
         """
         owner = f"'transform' of {type(self.model).__name__}"
         shares = as_array(self.model.transform(X))
-        n_topics = len(self._sums)
-        if shares.ndim != 2 or shares.shape[1] != n_topics or shares.dtype.kind not in "fiu":
+        expected = (X.shape[0] if hasattr(X, "shape") else len(X), len(self._sums))
+        if shares.shape != expected or shares.dtype.kind not in "fiu":
             raise ValueError(
-                f"The {owner} must give a number for each document and each of the {n_topics} "
-                f"topics. Got shape {shares.shape} and dtype {shares.dtype}."
+                f"The {owner} must give numbers of shape {expected}, one for each document and "
+                f"topic. Got shape {shares.shape} and dtype {shares.dtype}."
             )
         shares = shares.astype(np.float64)  # a copy
         if not (np.isfinite(shares).all() and shares.min(initial=0) >= 0):
@@ -141,6 +151,13 @@ class Source:
         shares[shares.sum(axis=1) == 0] = 1.0  # nothing is known of these documents
         shares /= shares.sum(axis=1, keepdims=True)
         return shares
+
+    @property
+    def known_names(self) -> Any:
+        """The words that the model has seen, or None."""
+        return (
+            getattr(self.model, "feature_names_in_", None) if self._names is None else self._names
+        )
 
     def names(self, given: Any, documents: Any) -> NDArray:
         """Return the words: those given, else those of the model or the documents, else numbers.
@@ -159,8 +176,7 @@ class Source:
         n_features = self.components_.shape[1]
         known = (
             given,
-            self._names,
-            getattr(self.model, "feature_names_in_", None),
+            self.known_names,
             getattr(documents, "columns", None),
             range(n_features),
         )
@@ -197,15 +213,14 @@ class Source:
         log_likelihood = np.empty(X.nnz)
         for block in gen_batches(X.nnz, _BLOCK):
             p = np.einsum("ik,ik->i", topics[X.indices[block]], shares[rows[block]])
-            with np.errstate(divide="ignore"):
-                log_likelihood[block] = np.log(p) * X.data[block]
+            log_likelihood[block] = np.log(np.maximum(p, _LEAST)) * X.data[block]
         totals = np.bincount(rows, weights=log_likelihood, minlength=X.shape[0])
         with np.errstate(invalid="ignore"):
             return "log_likelihood", totals / as_array(X.sum(axis=1)).ravel()
 
 
-def of_each(values: Any, n: int, name: str) -> list:
-    """Check that there is one value for each of n documents, and return them as a list.
+def of_each(values: Any, n: int, name: str, what: str = "document") -> list:
+    """Check that there is one value for each of n things, and return them as a list.
 
     Parameters
     ----------
@@ -213,17 +228,22 @@ def of_each(values: Any, n: int, name: str) -> list:
     n : int
     name : str
         The parameter, for messages.
+    what : str, default="document"
+        What there are n of.
     """
-    if isinstance(values, str | bytes | dict) or not hasattr(values, "__iter__"):
+    try:
+        items = None if isinstance(values, str | bytes | dict | set) else list(values)
+    except TypeError:
+        items = None
+    if items is None:
         raise TypeError(
-            f"{name!r} must be a sequence with one entry for each document. Got {values!r} instead."
+            f"{name!r} must be a sequence with one entry for each {what}. Got {values!r} instead."
         )
-    values = list(values)
-    if len(values) != n:
+    if len(items) != n:
         raise ValueError(
-            f"{name!r} must have one entry for each of the {n} documents. Got {len(values)}."
+            f"{name!r} must have one entry for each of the {n} {what}s. Got {len(items)}."
         )
-    return values
+    return items
 
 
 def _parts_of(model: Any) -> tuple[Any, Any, Any]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annealvi.metrics.top_words import top_columns
+from annealvi.topics.source import of_each
 
 #: Weight of the probability of a word against its lift, see `relevance_of`; docs/summary.md says
 #: how it was chosen.
@@ -42,7 +43,8 @@ def shares_of_words(
     ndarray of shape (V,)
     """
     weights = np.maximum(topic_shares, _LEAST_SHARE)
-    return (weights / weights.sum()) @ topics
+    shares = (weights / weights.sum()) @ topics
+    return np.maximum(shares, np.finfo(np.float64).tiny)  # it is divided by
 
 
 def relevance_of(
@@ -224,18 +226,8 @@ class Labels(Sequence[str]):
             changed = list(self._labels)
             for topic, label in labels.items():
                 changed[self.number(topic)] = label
-        elif isinstance(labels, str) or not hasattr(labels, "__len__"):
-            raise TypeError(
-                "'labels' must be a sequence with a str for each topic, or a dict from topics to "
-                f"labels. Got {labels!r} instead."
-            )
-        elif len(labels) != len(self):
-            raise ValueError(
-                f"'labels' must have one label for each of the {len(self)} topics. "
-                f"Got {len(labels)}."
-            )
         else:
-            changed = list(labels)
+            changed = of_each(labels, len(self), "labels", "topic")
         first: dict[str, int] = {}
         for topic, label in enumerate(changed):
             if not isinstance(label, str) or not label.strip():

@@ -1,12 +1,12 @@
 """What the weight lambda of relevance does to the top words of topics.
 
-    python -m bench.studies.relevance [--corpora kos ...] [--topics 50 ...] [--seeds 1] [--write]
+    python -m bench.studies.relevance [--corpora kos ...] [--topics 50 20 100] [--seeds 1] [--write]
 
 Words are ranked by Sievert and Shirley's relevance, lambda log p(w|k) + (1 - lambda) log
 p(w|k)/p(w).  TemperedLDA's defaults are fitted on a random half of each corpus.  Printed are, for
 each lambda, the NPMI of the ten top words on the other half and on the half that was fitted, their
-diversity, and the share of documents that hold the median one of them.  With --write the tables go
-to docs/summary.md.
+diversity, and the share of documents that hold the median one of them.  Of the first number of
+topics the corpora are shown one by one too.  With --write the tables go to docs/summary.md.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def by_corpus(scores: dict[str, dict[float, Scores]]) -> str:
         [name, *(f"{s.other:.3f}, {s.diversity:.2f}" for s in found.values())]
         for name, found in scores.items()
     ]
-    return table(["NPMI, diversity", *(f"λ = {weight:g}" for weight in LAMBDAS)], rows)
+    return table(["corpus", *(f"λ = {weight:g}" for weight in LAMBDAS)], rows)
 
 
 def means(scores: dict[str, dict[float, Scores]]) -> str:
@@ -122,7 +122,7 @@ def means(scores: dict[str, dict[float, Scores]]) -> str:
 def main() -> None:
     options = parser(__doc__)
     options.add_argument("--corpora", nargs="+", choices=list(CORPORA), default=list(CORPORA))
-    options.add_argument("--topics", nargs="+", type=int, default=[50])
+    options.add_argument("--topics", nargs="+", type=int, default=[50, 20, 100])
     options.add_argument("--seeds", type=int, default=1)
     options.add_argument("--write", action="store_true", help="write the tables to the document")
     arguments = options.parse_args()
@@ -136,8 +136,10 @@ def main() -> None:
                 weight: Scores(*np.mean([run[weight] for run in runs], axis=0))
                 for weight in LAMBDAS
             }
-        parts += [f"Means over the corpora, K = {n_topics}:", means(scores)]
-        parts += [f"Each corpus, K = {n_topics}:", by_corpus(scores)]
+        parts += [f"K = {n_topics}, means over the corpora:", means(scores)]
+        if n_topics == arguments.topics[0]:
+            parts += [f"K = {n_topics}, NPMI on the other documents and diversity:"]
+            parts += [by_corpus(scores)]
     parts.append(f"All fits and scores took {time.process_time() - start:.0f} s of CPU time.")
     print(*parts, sep="\n\n")
     if arguments.write:
