@@ -63,7 +63,7 @@ def plot_topic_words(
     topics: Any = None,
     *,
     n_words: int = 10,
-    relevance: float = 0.6,
+    relevance: float | None = None,
     n_columns: int = 4,
 ) -> Any:
     """Draw the words of topics as bars: how probable each word is in the topic.
@@ -76,9 +76,9 @@ def plot_topic_words(
         Numbers or labels of topics.  The default is the 20 largest, largest first.
     n_words : int, default=10
         Words of a topic, the most relevant ones first.
-    relevance : float, default=0.6
+    relevance : float, optional
         Between 0, words that the topic has much more often than others, and 1, the most
-        probable words; see :meth:`TopicSummary.words`.
+        probable words; by default that of :meth:`TopicSummary.words`.
     n_columns : int, default=4
         Number of topics in a row.
 
@@ -126,7 +126,7 @@ def plot_topic_words(
 def plot_topic_map(summary: Any, *, documents: bool = False) -> Any:
     """Draw a map of the topics: topics near each other have similar words.
 
-    The area of a circle is the topic's share of the tokens.
+    The area of a circle is the topic's share of all words.
 
     Parameters
     ----------
@@ -146,20 +146,17 @@ def plot_topic_map(summary: Any, *, documents: bool = False) -> Any:
         marker = dict(size=4, color=colours, opacity=0.5)
         points = dict(x=drawn.documents[:, 0], y=drawn.documents[:, 1], mode="markers")
         traces.append(go.Scattergl(**points, marker=marker, hoverinfo="skip"))
-    named = [
-        name if shown else str(topic)
-        for topic, (name, shown) in enumerate(zip(drawn.names, drawn.named, strict=True))
-    ]
     circles = go.Scatter(
         x=drawn.x,
         y=drawn.y,
         mode="markers+text",
-        text=_plain(named),
-        textposition=["top center" if shown else "middle center" for shown in drawn.named],
+        text=_plain(name or topic for topic, name in enumerate(drawn.written)),
+        textposition=["top center" if name else "middle center" for name in drawn.written],
         cliponaxis=False,
         customdata=np.arange(len(drawn.x)),
+        meta="circles",
         hovertext=_plain(
-            f"{name}: {share:.1%} of the tokens"
+            f"{name}: {share:.1%} of all words"
             for name, share in zip(pictures.topic_names(summary, 80), drawn.shares, strict=True)
         ),
         hoverinfo="text",
@@ -194,35 +191,28 @@ def plot_topic_heatmap(summary: Any) -> Any:
     plotly Figure
     """
     drawn = pictures.alike(summary)
-    figure = _grid(drawn, "%{y}<br>%{x}<br>distance %{z:.3f}", colorscale="Viridis_r")
+    figure = _grid(drawn, "distance %{z:.3f}", colorscale="Viridis_r")
     return figure.update_xaxes(ticktext=[str(k) for k in drawn.column_numbers])
 
 
 def _grid(drawn: pictures.Grid, hover: str, **options: Any) -> Any:
-    """A heatmap; a click tells the topic of its row."""
-    numbers = np.repeat(drawn.row_numbers[:, np.newaxis], len(drawn.columns), axis=1)
+    """A heatmap; its meta has the topic of each row."""
     rows, columns = np.arange(len(drawn.rows)), np.arange(len(drawn.columns))
-    names = _cross(_plain(drawn.rows), _plain(drawn.columns))
     heatmap = _go().Heatmap(
         z=drawn.values,
         x=columns,
         y=rows,
-        customdata=numbers,
-        text=names,
-        hovertemplate=hover.replace("%{y}<br>%{x}", "%{text}") + "<extra></extra>",
+        meta=drawn.row_numbers.tolist(),
+        hovertemplate=f"%{{y}}<br>%{{x}}<br>{hover}<extra></extra>",
         colorscale=options.pop("colorscale", "Viridis"),
         **options,
     )
     return _figure(
         [heatmap],
-        xaxis=dict(tickvals=columns, ticktext=_plain(drawn.columns), tickangle=-90),
+        xaxis=dict(tickvals=columns, ticktext=_plain(drawn.columns), tickangle=-90, side="top"),
         yaxis=dict(tickvals=rows, ticktext=_plain(drawn.rows), autorange="reversed"),
         height=150 + ROW * len(rows),
     )
-
-
-def _cross(rows: list[str], columns: list[str]) -> list[list[str]]:
-    return [[f"{row}<br>{column}" for column in columns] for row in rows]
 
 
 def plot_topic_dendrogram(summary: Any) -> Any:
@@ -289,13 +279,13 @@ def plot_topics_over_time(
             mode="lines+markers",
             marker_size=4,
             customdata=np.column_stack([np.full(len(shares), topic), drawn.n_documents]),
-            hovertemplate=f"%{{x}}: {_percent('y')} of the tokens, %{{customdata[1]}} documents",
+            hovertemplate=f"%{{x}}: {_percent('y')} of all words, %{{customdata[1]}} documents",
         )
         for topic, shares, name in zip(drawn.topics, drawn.values.T, drawn.names, strict=True)
     ]
     return _figure(
         curves,
-        yaxis=dict(title="share of the tokens", tickformat=".0%", rangemode="tozero"),
+        yaxis=dict(title="share of all words", tickformat=".0%", rangemode="tozero"),
         legend=dict(orientation="h", y=-0.12),
         hovermode="closest",
     )
@@ -317,7 +307,7 @@ def plot_topics_by_group(summary: Any, groups: ArrayLike, *, topics: Any = None)
     plotly Figure
     """
     drawn = pictures.group_grid(pictures.by_group(summary, groups, topics))
-    return _grid(drawn, "%{y}<br>%{x}<br>" + _percent("z"), colorscale="Blues", zmin=0)
+    return _grid(drawn, _percent("z"), colorscale="Blues", zmin=0)
 
 
 @validate_params({"n_words": N_WORDS}, prefer_skip_nested_validation=True)
@@ -373,7 +363,7 @@ def plot_stability(a: Any, b: Any) -> Any:
     plotly Figure
     """
     drawn = pictures.matches(a, b)
-    figure = _grid(drawn, "%{y}<br>%{x}<br>cosine %{z:.3f}", zmin=0, zmax=1)
+    figure = _grid(drawn, "cosine %{z:.3f}", zmin=0, zmax=1)
     return figure.update_xaxes(
         title="topic of the other fit", ticktext=[str(k) for k in drawn.column_numbers]
     )

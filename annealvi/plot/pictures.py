@@ -39,7 +39,7 @@ class Places(NamedTuple):
     y: NDArray[np.float64]
     shares: NDArray[np.float64]
     names: list[str]
-    named: NDArray[np.bool_]  # whose names fit into the picture
+    written: list[str]  # above the circles, where it fits
     documents: NDArray[np.float64]  # (n_documents, 2), or (0, 2)
     nearest: NDArray[np.intp]  # the topic with the largest share, of each document
 
@@ -135,16 +135,18 @@ def choose_topics(summary: Any, topics: Any, most: int) -> list[int]:
     given = [topics] if isinstance(topics, Integral | str) else topics
     if not isinstance(given, Sequence | np.ndarray) or not len(given):
         raise ValueError(f"'topics' must be a list of numbers or labels of topics. Got {topics!r}.")
-    return [summary.number(topic) for topic in given]
+    return [summary.labels.number(topic) for topic in given]
 
 
-def bars(summary: Any, topics: Any, n_words: int, relevance: float) -> list[Bars]:
+def bars(summary: Any, topics: Any, n_words: int, relevance: float | None) -> list[Bars]:
     """The words of the topics, most relevant first, with p(w|k)."""
     check_summary(summary)
     names = topic_names(summary)
     found = []
     for topic in choose_topics(summary, topics, N_BARS):
-        table = summary.weights(topic, n_words, relevance)
+        table = summary.weights(
+            topic, n_words, summary.relevance if relevance is None else relevance
+        )
         words = [shorten(word, 30) for word in table["word"]]
         found.append(Bars(topic, names[topic], words, table["probability"].to_numpy(np.float64)))
     return found
@@ -163,25 +165,34 @@ def places(summary: Any, documents: bool = False) -> Places:
     return Places(x, y, shares, names, _fitting(x, y, shares, names), points, nearest)
 
 
-def _fitting(x: NDArray, y: NDArray, shares: NDArray, names: list[str]) -> NDArray[np.bool_]:
-    """Whose names can stand in a picture without one covering another, largest topics first.
+#: A map of topics in pixels, and its largest circle; names are written above the circles.
+MAP_SIZE, RADIUS = (560, 400), 17
+_CHARACTER, _LINE, _ROOM = 3.3, 16, 6  # half a character, a line, around a circle's number
 
-    A character is taken for 1/75 of the picture's width and a line for 1/22 of its height.
+
+def _fitting(x: NDArray, y: NDArray, shares: NDArray, names: list[str]) -> list[str]:
+    """What is written above the circles: names that cover no other name and no circle's middle.
+
+    Where a name does not fit, its first word may; otherwise it is empty.  Largest topics first.
     """
-    width, height = (float(np.ptp(values)) or 1.0 for values in (x, y))
-    taken: list[tuple[float, float, float]] = []
-    named = np.zeros(len(x), dtype=bool)
+    across, up = (
+        size * (values - values.min()) / (float(np.ptp(values)) or 1.0)
+        for size, values in zip(MAP_SIZE, (x, y), strict=True)
+    )
+    at = up + RADIUS * np.sqrt(shares / max(float(shares.max()), 1e-12)) + 9
+    written = [""] * len(names)
+    halves = np.full(len(names), -np.inf)  # half the widths of what is written
     for k in np.argsort(-shares, kind="stable"):
-        half = (len(names[k]) + 1) / 150
-        at = (x[k] / width, y[k] / height, half)
-        free = all(
-            abs(at[0] - other[0]) > half + other[2] or abs(at[1] - other[1]) > 1 / 22
-            for other in taken
-        )
-        if free:
-            taken.append(at)
-            named[k] = True
-    return named
+        gaps = np.abs(across - across[k])
+        for name in (names[k], names[k].split(", ")[0]):
+            half = _CHARACTER * len(name) + 4
+            on_name = (gaps < halves + half) & (np.abs(at - at[k]) < _LINE)
+            on_circle = (gaps < half + _ROOM) & (np.abs(up - at[k]) < _LINE - 3)
+            on_circle[k] = False
+            if not (on_name | on_circle).any():
+                written[k], halves[k] = name, half
+                break
+    return written
 
 
 def alike(summary: Any) -> Grid:
@@ -214,8 +225,11 @@ def tree(summary: Any) -> Tree:
 
 def over_time(summary: Any, times: ArrayLike, freq: str, topics: Any) -> Courses:
     """The share of topics in each period, with the number of documents."""
-    check_summary(summary)
-    return _courses(summary, summary.over(times, freq=freq), topics, N_CURVES)
+    table = check_summary(summary).over(times, freq=freq)
+    if table.index.freq is not None:
+        # Pandas names a year by its last day, which would be drawn where the next one begins.
+        table.index = table.index.to_period().to_timestamp()
+    return _courses(summary, table, topics, N_CURVES)
 
 
 def by_group(summary: Any, groups: ArrayLike, topics: Any) -> Courses:

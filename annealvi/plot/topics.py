@@ -19,7 +19,7 @@ from annealvi._validation import Interval
 from annealvi.plot import pictures
 
 N_WORDS = [Interval(Integral, 1, None, closed="left")]
-RELEVANCE = [Interval(Real, 0, 1, closed="both")]
+RELEVANCE = [Interval(Real, 0, 1, closed="both"), None]
 #: Points of a figure: an inch has 72, and a line of the tick labels takes this many.
 LINE = 13
 
@@ -43,7 +43,7 @@ def plot_topic_words(
     topics: Any = None,
     *,
     n_words: int = 10,
-    relevance: float = 0.6,
+    relevance: float | None = None,
     n_columns: int = 4,
     axes: Any = None,
 ) -> NDArray[Any]:
@@ -57,9 +57,9 @@ def plot_topic_words(
         Numbers or labels of topics.  The default is the 20 largest, largest first.
     n_words : int, default=10
         Words of a topic, the most relevant ones first.
-    relevance : float, default=0.6
+    relevance : float, optional
         Between 0, words that the topic has much more often than others, and 1, the most
-        probable words; see :meth:`TopicSummary.words`.
+        probable words; by default that of :meth:`TopicSummary.words`.
     n_columns : int, default=4
         Number of topics in a row of new Axes.
     axes : array of matplotlib Axes, optional
@@ -111,7 +111,7 @@ def _few_ticks() -> Any:
 def plot_topic_map(summary: Any, *, documents: bool = False, ax: Any = None) -> Any:
     """Draw a map of the topics: topics near each other have similar words.
 
-    The area of a circle is the topic's share of the tokens.  Names that would cover each other
+    The area of a circle is the topic's share of all words.  Names that would cover each other
     are left out, those of small topics first.
 
     Parameters
@@ -132,16 +132,16 @@ def plot_topic_map(summary: Any, *, documents: bool = False, ax: Any = None) -> 
     area = 1600 * drawn.shares / max(float(drawn.shares.max()), 1e-12)
     ax.scatter(drawn.x, drawn.y, s=area.clip(15), alpha=0.35, zorder=2)
     for topic in range(len(drawn.x)):
-        named = drawn.named[topic]
+        name = drawn.written[topic]
         radius = np.sqrt(max(area[topic], 15) / np.pi)
         ax.annotate(
-            drawn.names[topic] if named else str(topic),
+            name or str(topic),
             (drawn.x[topic], drawn.y[topic]),
-            (0, radius if named else 0),
+            (0, radius if name else 0),
             textcoords="offset points",
             ha="center",
-            va="bottom" if named else "center",
-            fontsize="small" if named else "x-small",
+            va="bottom" if name else "center",
+            fontsize="small" if name else "x-small",
             parse_math=False,
         )
     ax.margins(0.15)
@@ -246,7 +246,7 @@ def plot_topics_over_time(
         (line,) = ax.plot(drawn.labels, shares, marker="o", ms=3)
         line.set_label(name)
     ax.set_ylim(0)
-    ax.set_ylabel("share of the tokens")
+    ax.set_ylabel("share of all words")
     _legend(ax)
     return ax
 
@@ -284,7 +284,7 @@ def plot_topics_by_group(
     drawn = pictures.group_grid(pictures.by_group(summary, groups, topics))
     size = (3.5 + len(drawn.columns) * 0.3, _tall(len(drawn.rows)))
     ax = _new(*size) if ax is None else ax
-    _draw_grid(ax, drawn, "share of the tokens", "Blues", columns=drawn.columns)
+    _draw_grid(ax, drawn, "share of all words", "Blues", columns=drawn.columns)
     return ax
 
 

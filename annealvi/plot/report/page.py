@@ -13,6 +13,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import validate_params
 
@@ -27,10 +28,9 @@ from annealvi.plot.report import records
     {
         "path": [str, os.PathLike],
         "title": [str, None],
-        "freq": [str],
         "n_words": [Interval(Integral, 1, 200, closed="both")],
         "n_documents": [Interval(Integral, 0, 200, closed="both")],
-        "relevance": [Interval(Real, 0, 1, closed="both")],
+        "relevance": [Interval(Real, 0, 1, closed="both"), None],
     },
     prefer_skip_nested_validation=True,
 )
@@ -40,12 +40,12 @@ def write_report(
     *,
     title: str | None = None,
     times: ArrayLike | None = None,
-    freq: str = "YE",
+    freq: Any = "YE",
     groups: ArrayLike | None = None,
     other: Any = None,
     n_words: int = 20,
     n_documents: int = 10,
-    relevance: float = 0.6,
+    relevance: float | None = None,
 ) -> None:
     """Write a report of topics: one HTML file that opens in a browser without a network.
 
@@ -64,7 +64,7 @@ def write_report(
         The headline.
     times : array-like of shape (n_documents,), optional
         Date or time of each document.
-    freq : str, default="YE"
+    freq : str or pandas.DateOffset, default="YE"
         Length of the periods of `times`, as in pandas: ``"YE"``, ``"QE"``, ``"ME"``, ``"W"``.
     groups : array-like of shape (n_documents,), optional
         The class of each document.
@@ -74,8 +74,8 @@ def write_report(
         Words shown of a topic.
     n_documents : int, default=10
         Documents shown of a topic.
-    relevance : float, default=0.6
-        Where the slider stands first; see :meth:`TopicSummary.words`.
+    relevance : float, optional
+        Where the slider stands first; by default that of :meth:`TopicSummary.words`.
 
     Raises
     ------
@@ -92,6 +92,7 @@ def write_report(
     offline = import_optional("plotly.offline", "report", "The report")
     if path.is_dir() or not path.parent.is_dir():
         raise OSError(f"cannot write the report to {str(path)!r}: it must be a file in a folder.")
+    relevance = summary.relevance if relevance is None else relevance
     held = records.records(summary, n_words, n_documents, relevance, times, freq, groups)
     held["figures"] = records.figures(summary, times, freq, groups, other)
     page = fill(
@@ -165,7 +166,8 @@ def _facts(summary: Any) -> str:
     n_documents, n_topics = summary.shares.shape
     return (
         f"{n_topics:,} topics · {n_documents:,} documents · "
-        f"{len(summary.feature_names):,} words · {summary.lengths.sum():,.0f} tokens"
+        f"{len(summary.feature_names):,} different words · "
+        f"{summary.lengths.sum():,.0f} words in all"
     )
 
 
@@ -179,7 +181,7 @@ def _table(summary: Any) -> str:
             f'<td class="number">{value}</td>'
             for value in (
                 f"{row['share']:.1%}",
-                *(f"{row[name]:.2f}" for name in ("coherence", "exclusivity", "certainty")),
+                *(_short(row[name]) for name in ("coherence", "exclusivity", "certainty")),
             )
         )
         label, words = (escape(records.clean(row[name], 400)) for name in ("label", "words"))
@@ -188,6 +190,10 @@ def _table(summary: Any) -> str:
             f'<td><a href="#topic-{k}">{label}</a></td><td class="words">{words}</td>{numbers}</tr>'
         )
     return "\n".join(rows)
+
+
+def _short(value: float) -> str:
+    return f"{value:.2f}" if np.isfinite(value) else "–"
 
 
 def _quality(summary: Any) -> str:

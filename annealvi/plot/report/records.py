@@ -164,7 +164,7 @@ def figures(
         drawn["fit"] = interactive.plot_fit(summary)
     found = {}
     for name, figure in drawn.items():
-        figure.layout.template = None  # the page's own colours, light or dark
+        figure.layout.template = figure.layout.margin = None  # the page has its own
         found[name] = json.loads(figure.to_json())
     return found
 

@@ -29,7 +29,7 @@
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
       font: { color: colour("text"), size: 12, family: getComputedStyle(document.body).fontFamily },
-      margin: { l: 50, r: 16, t: 16, b: 40 },
+      margin: own.margin || { l: 50, r: 16, t: 16, b: 40 },
       hoverlabel: { bgcolor: colour("panel"), bordercolor: line, font: { color: colour("text") }, namelength: -1 },
     });
     own.xaxis = own.xaxis || {};
@@ -51,14 +51,20 @@
     return Object.assign({}, trace, { colorscale, colorbar, showscale: !narrow.matches, xgap: 1, ygap: 1 });
   }
 
+  // Heatmaps have the topics of their rows, circles and curves one topic each; other figures none.
+  function topicOf({ data: trace, y, customdata }) {
+    if (trace.type === "heatmap") return trace.meta[y];
+    return Array.isArray(customdata) ? customdata[0] : trace.meta === "circles" ? customdata : undefined;
+  }
+
   function draw(name, figure) {
     const place = byId("figure-" + name);
     const drawn = place.classList.contains("js-plotly-plot");
     Plotly.react(place, figure.data.map(paint), themed(figure.layout), { responsive: true, displayModeBar: false });
     if (!drawn) {
       place.on("plotly_click", (event) => {
-        const topic = [event.points[0].customdata].flat()[0];
-        if (name !== "fit" && name !== "course" && topic !== undefined) choose(topic, true);
+        const topic = topicOf(event.points[0]);
+        if (topic !== undefined) choose(topic, true);
       });
     }
   }
@@ -67,10 +73,14 @@
     const figure = data.figures.map;
     const circles = { ...figure.data[figure.data.length - 1] };
     const { x, y } = data.map;
-    const axes = { xaxis: { visible: false, range: around(x) }, yaxis: { visible: false, range: around(y) } };
+    const layout = {
+      xaxis: { visible: false, range: around(x) },
+      yaxis: { visible: false, range: around(y) },
+      margin: { l: 0, r: 0, t: 0, b: 0 },
+    };
     const place = byId("figure-map");
-    Object.assign(circles, names(pixels(x, place.clientWidth), pixels(y, place.clientHeight)));
-    draw("map", { data: [...figure.data.slice(0, -1), circles], layout: { ...figure.layout, ...axes } });
+    Object.assign(circles, names(pixels(x, place.clientWidth), pixels(y, place.clientHeight), place.clientWidth));
+    draw("map", { data: [...figure.data.slice(0, -1), circles], layout: { ...figure.layout, ...layout } });
     showOnMap();
   }
 
@@ -86,23 +96,31 @@
     return values.map((value) => (size * (value - low)) / (high - low));
   }
 
-  // Names where none covers another at this size, largest topics first; numbers elsewhere.
-  function names(x, y) {
+  // Names above those circles where they cover no other name or circle, or at least their first
+  // words, largest topics first; numbers in the other circles.
+  function names(x, y, width) {
     const taken = [];
     const text = data.topics.map((_, k) => String(k));
     const textposition = data.topics.map(() => "middle center");
     for (const k of order) {
-      const half = 3.3 * shortName(k).length + 4;
-      if (taken.every((other) => Math.abs(x[k] - other.x) > half + other.half || Math.abs(y[k] - other.y) > 17)) {
-        taken.push({ x: x[k], y: y[k], half });
-        text[k] = plain(shortName(k));
-        textposition[k] = "top center";
-      }
+      const at = y[k] + 17 * Math.sqrt(data.topics[k].share / data.topics[order[0]].share) + 9;
+      const fits = (name) => {
+        const half = halfWidth(name);
+        const covers = (other) => Math.abs(x[k] - other.x) < half + other.half && Math.abs(at - other.y) < 16;
+        const onCircle = (j) => j !== k && Math.abs(x[k] - x[j]) < half + 6 && Math.abs(at - y[j]) < 13;
+        return x[k] >= half && x[k] <= width - half && !order.some(onCircle) && !taken.some(covers);
+      };
+      const label = data.topics[k].label;
+      const name = [label.length > 28 ? label.slice(0, 27) + "…" : label, label.split(", ")[0].slice(0, 28)].find(fits);
+      if (name === undefined) continue;
+      taken.push({ x: x[k], y: at, half: halfWidth(name) });
+      text[k] = plain(name);
+      textposition[k] = "top center";
     }
     return { text, textposition };
   }
 
-  const shortName = (k) => (data.topics[k].label.length > 28 ? data.topics[k].label.slice(0, 27) + "…" : data.topics[k].label);
+  const halfWidth = (text) => 3.3 * text.length + 4; // at about 6.6 pixels a character
   // What looks like a tag must not be one for plotly.
   const plain = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
@@ -135,18 +153,36 @@
     draw("course", { data: [trace], layout });
   }
 
+  const sections = document.body.dataset.sections.split(" ").filter(Boolean);
+  const near = new IntersectionObserver(drawSections, { rootMargin: "600px" });
+
+  // Figures of many topics take long to draw, so each is drawn when it comes near.
+  function drawSections(entries) {
+    for (const { isIntersecting, target } of entries) {
+      if (!isIntersecting) continue;
+      near.unobserve(target);
+      draw(target.id, data.figures[target.id]);
+    }
+  }
+
   function drawAll() {
     drawMap();
-    for (const name of document.body.dataset.sections.split(" ").filter(Boolean)) {
+    drawCourse();
+    for (const name of sections) {
+      near.unobserve(byId(name));
+      near.observe(byId(name));
+    }
+  }
+
+  function openSections() {
+    for (const name of sections) {
       byId(name).hidden = false;
       const figure = data.figures[name];
       const place = byId("figure-" + name);
       if (figure.layout.height) place.style.height = figure.layout.height + "px";
       const columns = figure.data[0].type === "heatmap" && figure.layout.xaxis.ticktext.length;
       if (columns) place.style.minWidth = 200 + 20 * columns + "px";
-      draw(name, figure);
     }
-    drawCourse();
   }
 
   // ------------------------------------------------------------- one topic
@@ -347,6 +383,7 @@
   addEventListener("hashchange", fromAddress);
   dark.addEventListener("change", drawAll);
   narrow.addEventListener("change", drawAll);
+  openSections();
   fillList();
   drawAll();
   showTopic();
