@@ -62,19 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(
         dest="command", required=True, metavar="COMMAND", parser_class=options.Parser
     )
-    for name, run, add, text, examples in (
-        ("fit", fit, options.add_fit, "find topics, write a report and a model", options.FIT),
-        ("label", label, options.add_label, "tell the topics of documents", options.LABEL),
-        ("show", show, options.add_show, "print the topics of a model", options.SHOW),
-        (
-            "compare",
-            compare,
-            options.add_compare,
-            "match the topics of two models",
-            options.COMPARE,
-        ),
-        ("demo", _demo, options.add_demo, "topics of 3,000 abstracts of arXiv, and a report", ""),
-    ):
+    for name, (run, add, text, examples) in _COMMANDS.items():
         command = commands.add_parser(
             name, help=text, description=f"{text[0].upper()}{text[1:]}.", epilog=examples
         )
@@ -90,6 +78,21 @@ def _demo(chosen: argparse.Namespace) -> None:
         raise ValueError("--seeds is for --temperatures.")
     else:
         demo(chosen.output or "annealvi_demo.html")
+
+
+#: What each command runs, its options, and what its help says.
+_COMMANDS: dict[str, tuple[Callable, Callable, str, str]] = {
+    "fit": (fit, options.add_fit, "find topics, write a report and a model", options.FIT),
+    "label": (label, options.add_label, "tell the topics of documents", options.LABEL),
+    "show": (show, options.add_show, "print the topics of a model", options.SHOW),
+    "compare": (
+        compare,
+        options.add_compare,
+        "match the topics of two models",
+        options.COMPARE,
+    ),
+    "demo": (_demo, options.add_demo, "find topics of 3,000 abstracts, write a report", ""),
+}
 
 
 def _in_a_line(error: BaseException) -> str:

@@ -56,7 +56,8 @@ def read_counts(
     -------
     Corpus
     """
-    origin, words, arrays = repr(str(path)), None, {}
+    origin, words = repr(str(path)), None
+    arrays: dict[str, NDArray] = {}
     if format == "npz":
         X, words, arrays = _npz(path)
     else:
@@ -78,19 +79,19 @@ def read_counts(
     chosen = roles.among(columns, origin, texts=False)
     if roles.text:
         raise ValueError(f"--text: {origin} holds counts of words and no texts.")
-    values = {
-        role: None if name is None else columns[name].tolist()
-        for role, name in (
-            ("titles", chosen.title),
-            ("times", chosen.time),
-            ("groups", chosen.group),
-            ("names", chosen.name),
-        )
-    }
-    for role in ("titles", "groups", "names"):
-        if values[role] is not None:
-            values[role] = [str(value) for value in values[role]]
-    return Corpus(origin, counts=X, words=words, **values)
+
+    def column(name: str | None) -> list | None:
+        return None if name is None else [str(value) for value in columns[name].tolist()]
+
+    return Corpus(
+        origin,
+        counts=X,
+        words=words,
+        titles=column(chosen.title),
+        times=None if chosen.time is None else columns[chosen.time].tolist(),
+        groups=column(chosen.group),
+        names=column(chosen.name),
+    )
 
 
 def _npz(path: Path) -> tuple[sparse.csr_matrix, Any, dict[str, NDArray]]:
@@ -106,9 +107,9 @@ def _npz(path: Path) -> tuple[sparse.csr_matrix, Any, dict[str, NDArray]]:
             + (f"It has no {missing}." if missing else f"Got {kind!r}.")
         )
     parts = tuple(arrays.pop(name) for name in _MATRIX[:3])
-    shape = arrays.pop("shape")
+    sizes = arrays.pop("shape")
     try:
-        shape = tuple(int(n) for n in shape)
+        shape = tuple(int(n) for n in sizes)
         made = (sparse.csr_matrix if kind == "csr" else sparse.csc_matrix)(parts, shape=shape)
         X = sound_csr(sparse.csr_matrix(made), str(path)).astype(np.float64)
     except (ValueError, TypeError, OverflowError) as error:

@@ -63,9 +63,9 @@ the random state: do not build on it.
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        kwargs.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
-        super().__init__(*args, allow_abbrev=False, **kwargs)
+    def __init__(self, **options: Any) -> None:
+        formatter = argparse.RawDescriptionHelpFormatter
+        super().__init__(**{"formatter_class": formatter, "allow_abbrev": False} | options)
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")

@@ -103,9 +103,7 @@ def compare(chosen: argparse.Namespace) -> None:
     order = np.argsort(-cosine[rows, columns], kind="stable")
     n_words = (len(first.words), len(second.words))
     if n_common < max(n_words):
-        print(
-            f"{n_common:,} words are in both models, which have {n_words[0]:,} and {n_words[1]:,}"
-        )
+        print(f"of {n_words[0]:,} and {n_words[1]:,} words {n_common:,} are in both models")
     width = max(len(" ".join(first.top(k, chosen.words))) for k in rows.tolist())
     print("similarity  topic  words" + " " * max(1, width - 3) + "topic  words")
     for row, column in zip(rows[order].tolist(), columns[order].tolist(), strict=True):
@@ -113,11 +111,9 @@ def compare(chosen: argparse.Namespace) -> None:
         yours = " ".join(second.top(column, chosen.words))
         print(f"{cosine[row, column]:>10.2f}  {row:>5}  {mine:<{width}}  {column:>5}  {yours}")
     for topics, matched in ((first, rows), (second, columns)):
-        alone = sorted(set(range(len(topics.labels))) - set(matched.tolist()))
-        for k in alone:
-            print(
-                f"{'':>10}  {k:>5}  {' '.join(topics.top(k, chosen.words))}  only in {topics.origin}"
-            )
+        for k in sorted(set(range(len(topics.labels))) - set(matched.tolist())):
+            words = " ".join(topics.top(k, chosen.words))
+            print(f"{'':>10}  {k:>5}  {words}  only in {topics.origin}")
     mean = cosine[rows, columns].sum() / max(cosine.shape)
     print(f"stability {mean:.2f}: the mean similarity, 1 if all topics recur")
 
