@@ -19,7 +19,7 @@ from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 #: Seconds for which an answer is awaited.
-PATIENCE = 60
+PATIENCE = 30
 
 
 def find_chromium() -> str | None:

@@ -112,6 +112,17 @@ def check_summary(summary: Any, name: str = "summary") -> Any:
     return summary
 
 
+def check_summaries(a: Any, b: Any, names: tuple[str, str]) -> None:
+    """Raise TypeError or ValueError if these are not two summaries of the same words."""
+    for summary, name in zip((a, b), names, strict=True):
+        check_summary(summary, name)
+    if not np.array_equal(a.feature_names, b.feature_names):
+        raise ValueError(
+            f"{names[0]!r} and {names[1]!r} must have the same words, in the same order. Got "
+            f"{len(a.feature_names)} and {len(b.feature_names)} words."
+        )
+
+
 def shorten(text: str, width: int = WIDTH) -> str:
     """A text on one line, cut to a width."""
     text = " ".join(str(text).split())
@@ -291,13 +302,7 @@ def matches(a: Any, b: Any) -> Grid:
 
     Pairs have the largest total cosine; the best pair comes first.
     """
-    check_summary(a, "a")
-    check_summary(b, "b")
-    if not np.array_equal(a.feature_names, b.feature_names):
-        raise ValueError(
-            "'a' and 'b' must have the same words, in the same order. Got "
-            f"{len(a.feature_names)} and {len(b.feature_names)} words."
-        )
+    check_summaries(a, b, ("a", "b"))
     cosines = np.clip(cosine_similarity(a.topics, b.topics), 0.0, 1.0)
     rows, columns = linear_sum_assignment(-cosines)
     best = np.argsort(-cosines[rows, columns], kind="stable")

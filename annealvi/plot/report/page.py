@@ -88,6 +88,8 @@ def write_report(
         number of documents.
     """
     pictures.check_summary(summary)
+    if other is not None:
+        pictures.check_summaries(summary, other, ("summary", "other"))
     path = Path(path)
     offline = import_optional("plotly.offline", "report", "The report")
     if path.is_dir() or not path.parent.is_dir():

@@ -1,0 +1,141 @@
+"""What pictures show are the numbers of the summary."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from annealvi.metrics import topic_stability
+from annealvi.plot import pictures
+
+
+def test_bars_are_the_words_of_the_summary(summary):
+    drawn = pictures.bars(summary, [1], 4, 0.3)
+    assert [bar.topic for bar in drawn] == [1]
+    table = summary.weights(1, 4, 0.3)
+    assert drawn[0].words == list(table["word"])
+    assert_array_equal(drawn[0].probabilities, table["probability"])
+
+
+def test_topics_are_the_largest_or_those_that_are_named(summary):
+    largest = np.argsort(-summary.topic_shares).tolist()
+    assert pictures.choose_topics(summary, None, 2) == largest[:2]
+    assert pictures.choose_topics(summary, 1, 2) == [1]
+    assert pictures.choose_topics(summary, [summary.labels[2], 0], 2) == [2, 0]
+    for wrong in (3, [0, 3], -1, [1.5], "nothing"):
+        with pytest.raises(ValueError, match="from 0 to 2 or the label of a topic"):
+            pictures.choose_topics(summary, wrong, 2)
+    with pytest.raises(ValueError, match="'topics' must be a list"):
+        pictures.choose_topics(summary, [], 2)
+
+
+def test_places_are_those_of_the_map(summary):
+    drawn = pictures.places(summary, documents=True)
+    assert_array_equal(drawn.x, summary.map()["x"])
+    assert_array_equal(drawn.shares, summary.topic_shares)
+    assert drawn.documents.shape == (len(summary.shares), 2)
+    assert_array_equal(drawn.nearest, summary.shares.argmax(axis=1))
+
+
+def test_written_names_do_not_cover_each_other(summary):
+    class Crowd:
+        topics = np.eye(4)
+        labels = ("alpha, beta", "gamma, delta", "left, over", "far, away")
+        topic_shares = np.array([0.4, 0.3, 0.2, 0.1])
+        feature_names = similar = weights = None
+
+        def map(self):
+            import pandas
+
+            columns = dict(x=[0, 0.01, 0.07, 1], y=[0, 0.01, 0.0, 1], share=self.topic_shares)
+            return pandas.DataFrame(columns)
+
+    # the second would cover the first, the third fits with one word, the last has room
+    assert pictures.places(Crowd()).written == ["alpha, beta", "", "", "far, away"]
+
+
+def test_alike_topics_are_neighbours(summary):
+    drawn = pictures.alike(summary)
+    order = drawn.row_numbers
+    assert sorted(order) == [0, 1, 2]
+    distances = summary.similar().distances
+    assert_array_equal(drawn.values, distances[np.ix_(order, order)])
+    assert drawn.rows == [pictures.topic_names(summary)[k] for k in order]
+
+
+def test_brackets_of_the_tree_are_at_the_distances(summary):
+    drawn = pictures.tree(summary)
+    assert_array_equal(np.sort(drawn.along.max(axis=1)), summary.similar().linkage[:, 2])
+    assert sorted(drawn.names) == sorted(pictures.topic_names(summary))
+
+
+def test_years_are_drawn_where_they_begin(summary, documents):
+    drawn = pictures.over_time(summary, documents[3], "YE", [2])
+    assert [str(day)[:10] for day in drawn.labels] == [f"{y}-01-01" for y in range(2000, 2005)]
+    assert_array_equal(drawn.values[:, 0], summary.over(documents[3]).iloc[:, 3])
+    assert_array_equal(drawn.n_documents, 12)
+
+
+def test_groups(summary, documents):
+    drawn = pictures.by_group(summary, documents[4], None)
+    table = summary.by(documents[4])
+    assert drawn.labels == ["a", "b"]
+    assert drawn.topics == pictures.by_size(summary)
+    assert_array_equal(drawn.values[:, 0], table.iloc[:, 1 + drawn.topics[0]])
+    assert pictures.group_grid(drawn).columns == ["a (30)", "b (30)"]
+
+
+def test_ranks_fall(summary):
+    drawn = pictures.ranks(summary, [0], 5)
+    assert_array_equal(drawn.probabilities[0], np.sort(summary.topics[0])[::-1][:5])
+    assert drawn.words[0] == summary.words(0, 5, relevance=1.0)
+
+
+def test_the_history_has_what_was_measured(summary):
+    drawn = {curve.name: curve for curve in pictures.history(summary)}
+    assert list(drawn) == ["temperature T", "perplexity", "ELBO at T = 1"]
+    assert_array_equal(drawn["perplexity"].values, summary.history["perplexity"])
+    assert_array_equal(drawn["perplexity"].passes, summary.history["pass"])
+
+
+def test_matches_are_on_the_diagonal(summary, fit):
+    other = fit(1)
+    drawn = pictures.matches(summary, other)
+    diagonal = np.diag(drawn.values)
+    assert_array_equal(drawn.values.max(axis=1), diagonal)
+    assert (np.diff(diagonal) <= 0).all()
+    mean = topic_stability(summary.topics, other.topics, matching="one_to_one")
+    assert_allclose(diagonal.mean(), mean)
+
+
+def test_fits_of_other_words_have_no_matches(summary):
+    class Other:
+        topics, labels, topic_shares = np.eye(2), ("a", "b"), np.ones(2) / 2
+        feature_names = np.array(["a", "b"])
+        similar = weights = None
+
+    with pytest.raises(ValueError, match="same words, in the same order"):
+        pictures.matches(summary, Other())
+
+
+@pytest.mark.parametrize("wrong", [None, 3, "summary", np.eye(3), dict])
+def test_what_is_no_summary(wrong):
+    with pytest.raises(TypeError, match="'summary' must be a TopicSummary"):
+        pictures.bars(wrong, None, 3, 0.5)
+    with pytest.raises(TypeError, match="'b' must be a TopicSummary"):
+        pictures.check_summary(wrong, "b")
+
+
+def test_one_topic_has_no_hierarchy():
+    class One:
+        topics, labels, topic_shares = np.eye(1), ["a"], np.ones(1)
+        feature_names = similar = weights = history = None
+
+    with pytest.raises(ValueError, match="at least two topics"):
+        pictures.tree(One())
+    with pytest.raises(ValueError, match="no history"):
+        pictures.history(One())
+
+
+def test_names_are_cut_to_one_line():
+    assert pictures.shorten("a\n b ,  " + "c" * 50, 10) == "a b , ccc…"
+    assert pictures.shorten("short", 10) == "short"
