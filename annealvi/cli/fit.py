@@ -93,7 +93,8 @@ def read(chosen: argparse.Namespace, console: Console) -> Corpus:
         vocabulary=chosen.vocabulary,
     )
     note = f"; {corpus.note}" if corpus.note else ""
-    console.say(f"read {len(corpus):,} documents of {chosen.path}{note}")
+    plural = "s" * (len(corpus) != 1)
+    console.say(f"read {len(corpus):,} document{plural} of {chosen.path}{note}")
     return corpus
 
 
@@ -237,7 +238,8 @@ def _check_columns(corpus: Corpus, chosen: argparse.Namespace) -> None:
         try:
             over_time(one, one[:, 0], ["all"], corpus.times, chosen.freq, pandas)
         except ValueError as error:
-            message = str(error).replace("'times'", f"--time {chosen.time}:")
+            message = str(error).replace("'times' must", f"--time: {chosen.time!r} must")
+            message = message.replace("; read others with pandas.to_datetime and its format", "")
             raise ValueError(message.replace("'freq'", "--freq")) from error
     if corpus.groups is not None:
         n_classes = len(set(corpus.groups) - {None})

@@ -64,8 +64,11 @@ class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
 
     def __init__(self, **options: Any) -> None:
-        formatter = argparse.RawDescriptionHelpFormatter
-        super().__init__(**{"formatter_class": formatter, "allow_abbrev": False} | options)
+        defaults: dict[str, Any] = {
+            "formatter_class": argparse.RawDescriptionHelpFormatter,
+            "allow_abbrev": False,
+        }
+        super().__init__(**defaults | options)
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")

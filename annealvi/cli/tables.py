@@ -129,6 +129,8 @@ def read_jsonl(path: Path, choose: Any, encoding: str) -> dict[str, list]:
     with _opened(path, encoding) as stream:
         rows = _objects(path, stream)
         first = list(islice(rows, _FIRST_ROWS))
+        if not first:
+            raise ValueError(f"{str(path)!r} has no documents.")
         roles = choose(list(dict.fromkeys(name for _, row in first for name in row)))
         wanted = roles.names()
         found: dict[str, list] = {name: [] for name in wanted}
