@@ -165,4 +165,8 @@ def _words(path: Path, n_words: int, found: Any, vocabulary: str | None, encodin
         raise ValueError(
             f"{source!r} has {len(words):,} words for the {n_words:,} columns of {str(path)!r}."
         )
+    distinct, first = np.unique(words, return_index=True)
+    if len(distinct) < len(words):
+        twice = words[np.setdiff1d(np.arange(len(words)), first)[0]]
+        raise ValueError(f"{source!r} has the word {twice!r} twice.")
     return words

@@ -40,6 +40,8 @@ def fit(chosen: argparse.Namespace) -> None:
         If something of the input is wrong; nothing has been written then.
     """
     console = Console(chosen.quiet)
+    if chosen.jobs is not None and chosen.jobs < 1 and chosen.jobs != -1:
+        raise ValueError(f"--jobs must be -1 or at least 1. Got {chosen.jobs}.")
     _check_outputs(chosen)
     stop_words = _stop_words(chosen)
     corpus = read(chosen, console)
@@ -186,7 +188,13 @@ def _count(
     limits = {"min_df": chosen.min_df, "max_df": chosen.max_df}
     given = {name: value for name, value in limits.items() if value is not None}
     vectorizer = TopicVectorizer(stop_words=stop_words, **given)
-    X = vectorizer.fit_transform(corpus.texts)
+    try:
+        X = vectorizer.fit_transform(corpus.texts)
+    except ValueError as error:
+        message, advised, _ = str(error).partition(" Give a smaller 'min_df'")
+        if not advised:
+            raise
+        raise ValueError(f"{message} Give a smaller --min-df or a larger --max-df.") from error
     console.say(vectorizer.dropped_.note())
     return vectorizer, X, vectorizer.get_feature_names_out()
 

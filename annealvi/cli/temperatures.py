@@ -16,6 +16,7 @@ from sklearn.model_selection import train_test_split
 from annealvi._kernels import instruction_set
 from annealvi._optional import import_optional
 from annealvi.datasets import load_arxiv_abstracts
+from annealvi.files import replacing
 from annealvi.inference import Monitor
 from annealvi.lda import TemperedLDA
 from annealvi.metrics import HeldOut, document_completion, topic_coherence, topic_stability
@@ -96,8 +97,8 @@ def temperatures(n_seeds: int = 3, output: str = "annealvi_demo.png") -> None:
     """
     matplotlib = import_optional("matplotlib", "demo", "annealvi demo --temperatures")
     matplotlib.use("Agg")
-    _check_output(output)
     tqdm = import_optional("tqdm", "demo", "annealvi demo --temperatures").tqdm
+    _check_output(output)
     abstracts = load_arxiv_abstracts()
     train, held_out = train_test_split(abstracts.data, test_size=300, random_state=0)
     print(
@@ -151,8 +152,11 @@ def _check_output(output: str) -> None:
             f"cannot write the figure to {output!r}: its ending must be one of "
             f"{', '.join('.' + name for name in sorted(formats))}"
         )
+    there = path.exists()
     with path.open("ab"):  # raises OSError if the file cannot be written
         pass
+    if not there:
+        path.unlink()
 
 
 def _draw(fits: dict[str, list[_Result]], rival: _Result, output: str) -> None:
@@ -170,5 +174,6 @@ def _draw(fits: dict[str, list[_Result]], rival: _Result, output: str) -> None:
     right.set_xscale("log")
     right.set_title("Over seconds")
     right.legend()
-    figure.savefig(output, dpi=120)
+    with replacing(Path(output)) as partial:
+        figure.savefig(partial, dpi=120, format=Path(output).suffix[1:].lower())
     plt.close(figure)
