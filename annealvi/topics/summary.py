@@ -361,7 +361,8 @@ class TopicSummary:
         ----------
         times : array-like of shape (D,)
             The time of each document: datetimes, ISO 8601 strings or years.  Times with a zone
-            are taken in UTC.  Documents whose time is None or NaT are left out.
+            are taken in UTC, and periods at their start.  Documents whose time is None or NaT are
+            left out.
         freq : str or pandas.DateOffset, default="YE"
             Length of a period, as pandas names it: years "YE", quarters "QE", months "ME", weeks
             "W", days "D"; "5YE" is five years.

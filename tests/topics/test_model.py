@@ -3,6 +3,8 @@
 import copy
 import pickle
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -123,10 +125,9 @@ def test_clone_search_and_pipelines():
 
 
 def test_names_of_the_output(model):
-    texts = pd.Series(TEXTS[:2], index=["one", "two"])
-    frame = copy.copy(model).set_output(transform="pandas").transform(texts)
+    frame = copy.copy(model).set_output(transform="pandas").transform(pd.Series(TEXTS[:2]))
     assert frame.columns.tolist() == ["topicmodel0", "topicmodel1", "topicmodel2"]
-    assert frame.index.tolist() == ["one", "two"]
+    assert_array_equal(frame.to_numpy(), model.transform(TEXTS[:2]))
 
 
 # ----------------------------------------------------------------------------- streams
@@ -269,6 +270,31 @@ def test_an_interrupted_fit_keeps_its_topics():
     with pytest.raises(StopError):
         model.fit(TEXTS)
     assert len(model.top_words(3)) == 3 and model.transform(NEW).shape == (3, 3)
+
+
+def test_readers_beside_a_fit_see_the_words_of_its_topics():
+    """Fits to corpora of different words, while other threads count and transform."""
+    corpora = TEXTS, [text + " zebra" for text in TEXTS[:40]]
+    model = make(lda=TemperedLDA(max_iter=1)).fit(corpora[0])
+    expected = [len(make(lda=TemperedLDA(max_iter=1)).fit(c).feature_names_) for c in corpora]
+    assert expected[0] != expected[1]
+
+    def reader():
+        while not done.is_set():
+            assert model.counts(NEW).shape[1] in expected
+            assert model.transform(NEW).shape == (3, 3)
+            assert len(model.top_words(5)) == 3
+
+    done = threading.Event()
+    with ThreadPoolExecutor(2) as pool:
+        reading = [pool.submit(reader) for _ in range(2)]
+        try:
+            for number in range(20):
+                model.fit(corpora[number % 2])
+        finally:
+            done.set()
+        for each in reading:
+            each.result()
 
 
 # ------------------------------------------------------------------------ other topics

@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from annealvi import TemperedLDA
+from annealvi.datasets import make_topic_corpus
 from annealvi.metrics import topic_coherence
 from annealvi.topics import TopicSummary, describe, words
 from annealvi.topics.layout import hellinger, places
@@ -105,6 +106,17 @@ def test_odd_documents(summary):
     order = np.argsort(-expected)[:3]
     assert_array_equal(frame.index, order)
     assert_allclose(frame.temperature, expected[order])
+
+
+def test_documents_of_words_that_do_not_belong_together_are_found():
+    corpus = make_topic_corpus(200, 100, 5, document_length=60, random_state=1)
+    rng = np.random.default_rng(0)
+    X = np.vstack([corpus.data.toarray(), rng.multinomial(60, np.full(100, 0.01), 4)])
+    lda = TemperedLDA(5, random_state=0).fit(X)
+    assert set(describe(lda, X).odd(4).index) == {200, 201, 202, 203}
+    # for any other model by the likelihood
+    other = describe(Given(lda.components_, lda.transform(X)), X)
+    assert set(other.odd(4).index) == {200, 201, 202, 203}
 
 
 def test_short_texts_may_be_odd_where_all_are_short():
