@@ -253,7 +253,9 @@ class TopicModel(FittedTopics):
                 f"{n_words}. Got {K}. {vocabulary.note()}"
             )
         lda = TemperedLDA() if self.lda is None else clone(self.lda)
-        lda.set_params(n_components=K)
+        # a clone has copies of the callbacks, which the user would not see
+        callback = None if self.lda is None else self.lda.callback
+        lda.set_params(n_components=K, callback=callback)
         if self.random_state is not None:
             lda.set_params(random_state=self.random_state)
         if seeds:
