@@ -19,7 +19,7 @@ from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 #: Seconds for which an answer is awaited.
-PATIENCE = 30
+PATIENCE = 20
 
 
 def find_chromium() -> str | None:

@@ -11,7 +11,12 @@ from pathlib import Path
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A new file beside `path`, which is moved there at the end, or removed after an error."""
+    """A new file beside `path`, which is moved there at the end, or removed after an error.
+
+    Parameters
+    ----------
+    path : Path
+    """
     prefix = f".{path.name[:40]}."  # a name has a greatest length
     handle, name = tempfile.mkstemp(prefix=prefix, suffix=".partial", dir=path.parent)
     os.close(handle)

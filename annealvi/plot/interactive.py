@@ -118,7 +118,7 @@ def plot_topic_words(
         )
     figure.update_xaxes(nticks=4)
     figure.update_annotations(font_size=12)
-    height = n_rows * (70 + ROW * n_words)
+    height = n_rows * (70 + ROW * max(len(topic.words) for topic in drawn))
     return figure.update_layout(template="plotly_white", showlegend=False, height=height)
 
 

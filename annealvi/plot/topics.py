@@ -80,7 +80,8 @@ def plot_topic_words(
         pyplot = import_optional("matplotlib.pyplot", "plot", "annealvi.plot")
         n_columns = min(n_columns, len(drawn))
         n_rows = -(-len(drawn) // n_columns)
-        size = (3 * n_columns, n_rows * (0.8 + n_words * LINE / 72))
+        n_lines = max(len(topic.words) for topic in drawn)
+        size = (3 * n_columns, n_rows * (0.8 + n_lines * LINE / 72))
         axes = pyplot.subplots(
             n_rows, n_columns, figsize=size, squeeze=False, layout="constrained"
         )[1]

@@ -17,6 +17,8 @@ MODULES = (
     "annealvi.models.lda_prior",
     "annealvi.partition",
     "annealvi.plot",
+    "annealvi.plot.interactive",
+    "annealvi.plot.report",
     "annealvi.proximity",
     "annealvi.schedules",
     "annealvi.temperature",

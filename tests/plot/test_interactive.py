@@ -24,6 +24,12 @@ def test_words(summary):
     assert figure.layout.annotations[1].text.startswith("0 &lt;b&gt;$")
 
 
+def test_there_are_no_more_bars_than_words(summary):
+    figure = interactive.plot_topic_words(summary, [0], n_words=10**30)
+    assert len(figure.data[0].x) == len(summary.feature_names)
+    assert figure.layout.height < 1000
+
+
 def test_map(summary):
     figure = interactive.plot_topic_map(summary, documents=True)
     points, circles = figure.data

@@ -75,6 +75,23 @@ def test_years_are_drawn_where_they_begin(summary, documents):
     assert_array_equal(drawn.n_documents, 12)
 
 
+@pytest.mark.parametrize(
+    ("freq", "first"),
+    [("QE", "2000-04-01"), ("ME", "2000-05-01"), ("W", "2000-05-01"), ("D", "2000-05-03")],
+)
+def test_periods_are_drawn_where_they_begin(summary, freq, first):
+    drawn = pictures.over_time(summary, ["2000-05-03"] * 60, freq, [0])
+    assert [str(day)[:10] for day in drawn.labels] == [first]
+
+
+def test_periods_that_pandas_has_no_name_for(summary, documents):
+    import pandas
+
+    freq = pandas.offsets.SemiMonthEnd()
+    drawn = pictures.over_time(summary, documents[3], freq, [0])
+    assert list(drawn.labels) == list(summary.over(documents[3], freq).index)
+
+
 def test_groups(summary, documents):
     drawn = pictures.by_group(summary, documents[4], None)
     table = summary.by(documents[4])

@@ -31,6 +31,12 @@ def test_words(summary):
         assert ax.get_title() == f"{topic} {summary.labels[topic]}"
 
 
+def test_there_are_no_more_bars_than_words(summary):
+    axes = plot.plot_topic_words(summary, [0], n_words=10**30)
+    render(axes)
+    assert len(axes[0, 0].patches) == len(summary.feature_names)
+
+
 def test_words_in_given_axes(summary):
     given = pyplot.subplots(1, 2)[1]
     assert plot.plot_topic_words(summary, [1, 0], axes=given) is given

@@ -98,11 +98,24 @@ def records(
 
 
 def range_of(summary: Any) -> list[int]:
+    """The numbers of all topics.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+    """
     return list(range(len(summary.topics)))
 
 
 def candidates(summary: Any, n_words: int) -> list[NDArray[np.intp]]:
-    """The columns of the words that each topic shows, wherever the slider stands."""
+    """The columns of the words that each topic shows, wherever the slider stands.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+    n_words : int
+        Number of words of a topic.
+    """
     overall = np.log(summary.word_shares)
     found = []
     for topic in np.asarray(summary.topics, dtype=np.float64):
@@ -117,7 +130,14 @@ def candidates(summary: Any, n_words: int) -> list[NDArray[np.intp]]:
 
 
 def documents(summary: Any, n: int) -> list[list[int]]:
-    """The numbers of the documents that are most about each topic."""
+    """The numbers of the documents that are most about each topic.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+    n : int
+        Number of documents of a topic.
+    """
     return [
         [int(d) for d in summary.documents(k, n).index] if n else []
         for k in range(len(summary.topics))
@@ -125,7 +145,14 @@ def documents(summary: Any, n: int) -> list[list[int]]:
 
 
 def document(summary: Any, number: int) -> dict[str, Any]:
-    """One document: title, text, and the topics with a good share of it."""
+    """One document: title, text, and the topics with a good share of it.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+    number : int
+        The number of the document.
+    """
     shares = summary.shares[number]
     order = np.argsort(-shares, kind="stable")[: N_OTHERS + 1]
     found: dict[str, Any] = {
@@ -139,7 +166,14 @@ def document(summary: Any, number: int) -> dict[str, Any]:
 
 
 def course_records(drawn: pictures.Courses, labels: list[str]) -> dict[str, Any]:
-    """Shares of all topics in periods or groups; None where there is no document."""
+    """Shares of all topics in periods or groups; None where there is no document.
+
+    Parameters
+    ----------
+    drawn : Courses
+    labels : list of str
+        Names of periods or groups.
+    """
     return {
         "labels": labels,
         "nDocuments": drawn.n_documents.tolist(),
@@ -150,7 +184,17 @@ def course_records(drawn: pictures.Courses, labels: list[str]) -> dict[str, Any]
 def figures(
     summary: Any, times: Any, freq: str, groups: Any, other: Any
 ) -> dict[str, dict[str, Any]]:
-    """The figures that plotly draws, by the names of their sections."""
+    """The figures that plotly draws, by the names of their sections.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+    times : array-like of shape (n_documents,) or None
+    freq : str or pandas.DateOffset
+        Length of a period.
+    groups : array-like of shape (n_documents,) or None
+    other : TopicSummary or None
+    """
     drawn = {"map": interactive.plot_topic_map(summary)}
     if times is not None:
         drawn["time"] = interactive.plot_topics_over_time(
@@ -170,7 +214,12 @@ def figures(
 
 
 def quality(summary: Any) -> list[tuple[str, float, str]]:
-    """Name, value and meaning of each measure."""
+    """Name, value and meaning of each measure.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+    """
     return [
         (*_measure(key)[:1], float(value), _measure(key)[1])
         for key, value in summary.quality.items()
@@ -182,7 +231,15 @@ def _measure(key: str) -> tuple[str, str]:
 
 
 def clean(text: Any, length: int) -> str:
-    """A text that can be written as UTF-8, cut to a length."""
+    """A text that can be written as UTF-8, cut to a length.
+
+    Parameters
+    ----------
+    text : object
+        What is shown as a str.
+    length : int
+        Most characters.
+    """
     text = str(text)
     cut = text if len(text) <= length else text[: length - 1] + "…"
     return cut.encode("utf-8", "replace").decode("utf-8")

@@ -198,7 +198,7 @@
   }
 
   function times(lift) {
-    return "×" + (lift < 10 ? lift.toFixed(1) : Math.round(lift).toLocaleString("en"));
+    return "×" + (lift < 9.95 ? lift.toFixed(1) : Math.round(lift).toLocaleString("en"));
   }
 
   function bar(...parts) {

@@ -12,6 +12,7 @@ from tests.fuzz.targets import (
     metrics,
     mixtures,
     partition,
+    pictures,
     plots,
     proximity,
     saved,
@@ -22,6 +23,7 @@ from tests.fuzz.targets import (
 
 _MODULES = (
     *(lda, mixtures, metrics, temperatures, partition, proximity, data, plots, files, saved),
+    pictures,
     summaries,
     texts,
 )

@@ -172,7 +172,7 @@ def test_everything_is_drawn_and_nothing_is_wider_than_the_window(page, report, 
     page.open(report, dark=dark, **size)
     for name in ("time", "groups", "stability", "fit"):
         page.value(f"document.getElementById({name!r}).scrollIntoView()")
-        page.wait(f"document.querySelector('#figure-{name} .xtick') !== null")
+        page.wait(f"document.querySelector('#figure-{name}.js-plotly-plot .main-svg') !== null")
     assert page.value("document.documentElement.scrollWidth") <= size.get("width", 1280)
     colours = "getComputedStyle(document.{}).{}"
     background = page.value(colours.format("body", "backgroundColor"))
