@@ -8,7 +8,7 @@ from annealvi.inference.algorithm import (
     full_step,
     optimise,
 )
-from annealvi.inference.callbacks import Callbacks, during_fit
+from annealvi.inference.callbacks import Callbacks, Start, during_fit
 from annealvi.inference.restarts import Progress, fit_starts
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Position",
     "Progress",
     "RobbinsMonro",
+    "Start",
     "during_fit",
     "fit_starts",
     "full_step",

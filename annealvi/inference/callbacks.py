@@ -1,27 +1,61 @@
-"""The callbacks of an estimator: one or several, and what they do at the end of a fit."""
+"""The callbacks of an estimator: one or several, and what they do around a fit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Any, Self
 
 from annealvi.inference.algorithm import Monitor
+
+
+@dataclass(frozen=True)
+class Start:
+    """What is known of one start of a fit before its first step.
+
+    Parameters
+    ----------
+    number, n_starts : int
+        Which start it is, from 0, and how many the fit makes.
+    n_done, n_steps : int
+        Steps that were made before, if the fit is resumed, and the most that it can have at its
+        end.
+    steps_per_pass : int
+    bound_name : str
+        What `bound` computes, for people.
+    bound : callable
+        Computes the bound of the present fit, which does not change it.
+    """
+
+    number: int
+    n_starts: int
+    n_done: int
+    n_steps: int
+    steps_per_pass: int
+    bound_name: str
+    bound: Callable[[], float]
 
 
 class Callbacks:
     """The callbacks of an estimator, called one after another.
 
     A callback is called as ``callback(estimator, monitor)`` after each step.  It may also have
-    a method ``during_fit(estimator)`` that returns a context manager.  `fit` runs inside it, so
-    that the callback can act at the end, as :class:`annealvi.checkpoint.Checkpoint` does.
-    Callbacks with this method are called last: they see what the others have recorded.
+    these methods:
+
+    - ``during_fit(estimator)`` returns a context manager.  `fit` runs inside it, so that the
+      callback can act at the end, as :class:`annealvi.checkpoint.Checkpoint` does.  Callbacks
+      with this method are called last: they see what the others have recorded.
+    - ``begin(estimator, start)`` is called before the first step of each start of `fit`, with a
+      :class:`Start`.
 
     Parameters
     ----------
     callback : callable or list of callables
         The `callback` parameter of the estimator.
     estimator : object
+    others : sequence of callables, default=()
+        More callbacks, which the parameter does not hold.
 
     Raises
     ------
@@ -29,7 +63,7 @@ class Callbacks:
         If one of them cannot be called.
     """
 
-    def __init__(self, callback: Any, estimator: Any) -> None:
+    def __init__(self, callback: Any, estimator: Any, others: tuple = ()) -> None:
         several = callback if isinstance(callback, list | tuple) else [callback]
         for one in several:
             if not callable(one):
@@ -37,19 +71,27 @@ class Callbacks:
                     f"The 'callback' parameter of {type(estimator).__name__} must be None, a "
                     f"callable or a list of callables. Got {one!r}."
                 )
-        self._callbacks = sorted(several, key=_watches)  # in their order otherwise
+        # in their order otherwise
+        self._callbacks = sorted([*several, *others], key=_watches)
         self._estimator = estimator
 
     @classmethod
-    def of(cls, callback: Any, estimator: Any) -> Self | None:
+    def of(cls, callback: Any, estimator: Any, others: tuple = ()) -> Self | None:
         """Return the callbacks of an estimator, or None if it has none."""
-        if callback is None or (isinstance(callback, list | tuple) and not callback):
+        callback = () if callback is None else callback
+        if isinstance(callback, list | tuple) and not callback and not others:
             return None
-        return cls(callback, estimator)
+        return cls(callback, estimator, others)
 
     def __call__(self, monitor: Monitor) -> None:
         for callback in self._callbacks:
             callback(self._estimator, monitor)
+
+    def begin(self, start: Start) -> None:
+        """Tell the callbacks of a start, before its first step."""
+        for callback in self._callbacks:
+            if hasattr(callback, "begin"):
+                callback.begin(self._estimator, start)
 
     @contextmanager
     def during_fit(self) -> Iterator[None]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from annealvi._threads import shallow, writing
 from annealvi.inference.callbacks import Callbacks, during_fit
+from annealvi.inference.tasks import CallbackSupport, Tasks
 from annealvi.temperature.variational import Variational
 from annealvi.versions import Versioned
 
@@ -24,7 +25,7 @@ class Writable(Protocol):
         """Write all that is needed to resume the fit."""
 
 
-class Fitted(Versioned):
+class Fitted(Versioned, CallbackSupport):
     """The fitted attributes that follow from a state, which `fit` leaves in ``_state``.
 
     A state has a ``monitor``, and a planned ``temperature`` with what it has learned.  While
@@ -108,9 +109,18 @@ class Fitted(Versioned):
         return Callbacks.of(self.callback, self)
 
     @contextmanager
-    def _fit_under_way(self) -> Iterator[Callbacks | None]:
-        """Return the context of a fit: callbacks act at its end, and its progress is let go."""
-        callbacks = self._callbacks()
+    def _fit_under_way(self, X: Any, y: Any) -> Iterator[Callbacks | None]:
+        """Return the context of a fit: callbacks act at its end, and its progress is let go.
+
+        Parameters
+        ----------
+        X, y : object
+            As the user gave them.
+        """
+        others: tuple[Any, ...] = ()
+        if "_skl_callbacks" in vars(self):  # scikit-learn's, from `set_callbacks`
+            others = (Tasks(self._init_callback_context, X, y),)
+        callbacks = Callbacks.of(self.callback, self, others)
         try:
             with during_fit(callbacks):
                 yield callbacks

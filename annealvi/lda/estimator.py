@@ -178,7 +178,9 @@ class TemperedLDA(FittedLDA):
         ``temperature``, ``seconds``, and ``record(name=value)``, which writes a value into
         `history_`.  Raise ``StopIteration`` to end the fit, including the remaining starts.
         Parameters that are set there take effect at the next fit.  A
-        :class:`annealvi.checkpoint.Checkpoint` writes the fit to a file, to be resumed.
+        :class:`annealvi.progress.ProgressBar` shows how far the fit is.  A
+        :class:`annealvi.checkpoint.Checkpoint` writes it to a file, to be resumed.
+        scikit-learn's own callbacks are set by `set_callbacks`, from its version 1.9 on.
 
     The documents' local step
 
@@ -401,7 +403,7 @@ class TemperedLDA(FittedLDA):
             If there is a stopping test (`evaluate_every`, `validation_fraction`), and the
             fit was still improving when `max_iter` ended it.
         """
-        self._fit(X, resume=resume)
+        self._fit(X, y, resume=resume)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -472,6 +474,6 @@ class TemperedLDA(FittedLDA):
         ndarray of shape (n_samples, n_components)
         """
         check_flag(normalize, "normalize", f"{type(self).__name__}.fit_transform")
-        gamma = self._fit(X, keep_gamma=True)
+        gamma = self._fit(X, y, keep_gamma=True)
         assert gamma is not None
         return self._shares(gamma, normalize)

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from annealvi._validation import check_counts
 from annealvi.files import Node
-from annealvi.inference import Monitor, Position
+from annealvi.inference import Callbacks, Position, Start
 from annealvi.lda.defaults import Settings, check_steps, is_open, resolve
 from annealvi.lda.document_temperatures import document_temperatures
 from annealvi.lda.early_stopping import EarlyStopping, HeldOutDocuments, hold_out
@@ -25,6 +25,8 @@ from annealvi.temperature import LocalVariational, Temperature
 
 #: With validation, at most this multiple of the usual number of passes.
 PROLONGED = 5
+#: Number of documents whose perplexity a progress bar shows.
+FEW = 200
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Task:
     stopping : StoppingTest
     patience : int
         See :class:`EarlyStopping`.
-    callback : callable or None
+    callback : Callbacks or None
         Called with the monitor after each step.
     """
 
@@ -68,7 +70,7 @@ class Task:
     n_threads: int
     stopping: StoppingTest
     patience: int
-    callback: Callable[[Monitor], None] | None
+    callback: Callbacks | None
 
     @property
     def online(self) -> bool:
@@ -138,6 +140,7 @@ class LDARun:
         self._early_stopping: EarlyStopping | None = None
         if task.held_out is not None:
             self._early_stopping = EarlyStopping(task.held_out, task.patience)
+        self.number = number
         self.evaluation = Evaluation(
             state,
             X,
@@ -157,6 +160,8 @@ class LDARun:
     def go(self) -> None:
         """Fit to the end."""
         state, task, X = self.state, self.task, self.task.training
+        if task.callback is not None:
+            task.callback.begin(self._start())
         if self.position == Position():
             state.model.start_documents(X.shape[0])
         else:
@@ -235,6 +240,25 @@ class LDARun:
         self.goodness = node.number("goodness", finite=False)
         self.stopped = node.boolean("stopped")
 
+    def _start(self) -> Start:
+        """What the callbacks are told of this start."""
+        task = self.task
+        return Start(
+            number=self.number,
+            n_starts=task.n_starts,
+            n_done=self.n_steps,
+            n_steps=task.n_passes * task.steps_per_pass,
+            steps_per_pass=task.steps_per_pass,
+            bound_name="perplexity",
+            bound=self._bound,
+        )
+
+    def _bound(self) -> float:
+        """The perplexity now, of some of the training documents."""
+        X = self.task.training
+        some = X[:: -(-X.shape[0] // FEW)]
+        return self.state.view().perplexity(some, population=X.shape[0])
+
     def _on_step(self) -> None:
         if self.halt.is_set():
             raise StopIteration
@@ -257,7 +281,7 @@ def plan_fit(
     *,
     keep_gamma: bool,
     n_threads: int,
-    callback: Callable[[Monitor], None] | None,
+    callback: Callbacks | None,
 ) -> Task:
     """Hold documents out and resolve open parameters.
 
@@ -273,7 +297,7 @@ def plan_fit(
     keep_gamma : bool
     n_threads : int
         Number of threads for each start.
-    callback : callable or None
+    callback : Callbacks or None
 
     Raises
     ------

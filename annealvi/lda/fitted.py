@@ -421,9 +421,10 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         X = check_words(self, X, method, dtype=state.model.dtype)
         return same_features(self, X, state.model.n_features)
 
-    def _fit(self, X: Any, keep_gamma: bool = False, resume: Any = None) -> NDArray | None:
+    def _fit(self, X: Any, y: Any, keep_gamma: bool = False, resume: Any = None) -> NDArray | None:
         """Fit from every start and take the best; return gamma if it is to be kept."""
-        with writing(self), self._fit_under_way() as callbacks, unchanged_on_error(self) as commit:
+        under_way = self._fit_under_way(X, y)
+        with writing(self), unchanged_on_error(self) as commit, under_way as callbacks:
             columns = shallow(self)  # which other threads do not see
             X = check_words(columns, X, "fit", reset=True)
             best = fit_best(

@@ -14,7 +14,7 @@ from numpy.random import RandomState
 from scipy import sparse
 
 from annealvi.files import Node, generator_state, restore_generator
-from annealvi.inference import Monitor, Progress, fit_starts
+from annealvi.inference import Callbacks, Progress, fit_starts
 from annealvi.inference.checkpoints import (
     Fingerprint,
     begin_generator,
@@ -117,7 +117,7 @@ def fit_best(
     *,
     keep_gamma: bool,
     n_threads: int,
-    callback: Callable[[Monitor], None] | None,
+    callback: Callbacks | None,
     resume: str | os.PathLike | None,
     follow: Callable[[FitProgress], None],
     adopt: Callable[[LDAState], None],
@@ -138,7 +138,7 @@ def fit_best(
         Whether to keep gamma of all documents.
     n_threads : int
         Number of threads for all starts together.
-    callback : callable or None
+    callback : Callbacks or None
         Called with the monitor after each step.
     resume : path or None
         A checkpoint to go on from.

@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from annealvi.files import Node
-from annealvi.inference import during_fit, fit_starts
+from annealvi.inference import fit_starts
 from annealvi.inference.checkpoints import Fingerprint
 from annealvi.inference.fitted import Fitted
 from annealvi.mixtures.progress import MixtureProgress
@@ -126,6 +126,7 @@ class FittedMixture(Fitted):
         X: Any,
         draw: Callable[[RandomState], Callable[[], Any]],
         temperature: Temperature,
+        given: tuple[Any, Any],
         *,
         n_threads: int,
         resume: str | os.PathLike | None,
@@ -133,20 +134,20 @@ class FittedMixture(Fitted):
         adopt: Callable[[MixtureState], None],
         commit: Callable[[], None],
     ) -> None:
-        """Fit, see :func:`fit_mixture`, so that callbacks can write checkpoints."""
-        options = options_of(self, n_threads)
-        progress = MixtureProgress(Fingerprint(self, X), options.random_state, resume)
-        self._progress = progress
-        try:
-            with during_fit(options.callback):
-                fit_mixture(
-                    *(X, draw, temperature, options, progress),
-                    files=files,
-                    adopt=adopt,
-                    commit=commit,
-                )
-        finally:
-            vars(self).pop("_progress", None)
+        """Fit, see :func:`fit_mixture`, so that callbacks can write checkpoints.
+
+        `given` is X and y as the user gave them.
+        """
+        with self._fit_under_way(*given) as callbacks:
+            options = options_of(self, n_threads, callbacks)
+            progress = MixtureProgress(Fingerprint(self, X), options.random_state, resume)
+            self._progress = progress
+            fit_mixture(
+                *(X, draw, temperature, options, progress),
+                files=files,
+                adopt=adopt,
+                commit=commit,
+            )
 
     @property
     def n_iter_(self) -> int:

@@ -127,7 +127,9 @@ class TemperedFMM(FittedFMM):
         Called as ``callback(estimator, monitor)`` after each iteration.  The estimator can be
         used there, with what it has learned so far.  ``monitor.record(name=value)`` writes
         into `history_`.  Raise ``StopIteration`` to end the fit.
-        A :class:`annealvi.checkpoint.Checkpoint` writes the fit to a file, to be resumed.
+        A :class:`annealvi.progress.ProgressBar` shows how far the fit is, and a
+        :class:`annealvi.checkpoint.Checkpoint` writes it to a file, to be resumed.
+        scikit-learn's own callbacks are set by `set_callbacks`, from its version 1.9 on.
 
     Attributes
     ----------
@@ -271,7 +273,7 @@ class TemperedFMM(FittedFMM):
             If the fit had not converged after `max_iter` iterations.
         """
         with writing(self), unchanged_on_error(self) as commit:
-            columns = shallow(self)  # which other threads do not see
+            columns, given = shallow(self), (X, y)  # the copy is not seen by other threads
             X = check_matrix(X, estimator=columns, dtype=FLOATS, order="C", accept_sparse=False)
             K = int(self.n_components)
             learned = isinstance(self.prior_probability, str)
@@ -283,7 +285,7 @@ class TemperedFMM(FittedFMM):
             square = check_squares(X)
             draw = self._starting_point(X, square, probability, temperature)
             self._fit_from_starts(
-                *(X, draw, temperature),
+                *(X, draw, temperature, given),
                 n_threads=n_threads(self.n_jobs),
                 resume=resume,
                 files=FILES,

@@ -103,7 +103,9 @@ class TemperedGaussianMixture(FittedGMM):
         Called as ``callback(estimator, monitor)`` after each iteration.  The estimator can be
         used there, with what it has learned so far.  ``monitor.record(name=value)`` writes
         into `history_`.  Raise ``StopIteration`` to end the fit.
-        A :class:`annealvi.checkpoint.Checkpoint` writes the fit to a file, to be resumed.
+        A :class:`annealvi.progress.ProgressBar` shows how far the fit is, and a
+        :class:`annealvi.checkpoint.Checkpoint` writes it to a file, to be resumed.
+        scikit-learn's own callbacks are set by `set_callbacks`, from its version 1.9 on.
 
     Attributes
     ----------
@@ -260,7 +262,7 @@ class TemperedGaussianMixture(FittedGMM):
             If the fit had not converged after `max_iter` iterations.
         """
         with writing(self), unchanged_on_error(self) as commit:
-            columns = shallow(self)  # which other threads do not see
+            columns, given = shallow(self), (X, y)  # the copy is not seen by other threads
             X = self._check_X(X, columns, reset=True)
             settings = self._settings(X)
             kinds = self._kinds(X, settings["covariances"])
@@ -289,7 +291,7 @@ class TemperedGaussianMixture(FittedGMM):
                 return partial(build, responsibilities=drawn)
 
             self._fit_from_starts(
-                *(X, draw, temperature),
+                *(X, draw, temperature, given),
                 n_threads=1,
                 resume=resume,
                 files=FILES,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import RandomState
 
 from annealvi.files import Node
-from annealvi.inference import Callbacks, Monitor, Position, optimise
+from annealvi.inference import Callbacks, Monitor, Position, Start, optimise
 from annealvi.mixtures.state import BatchModel, MixtureState, ModelFiles
 from annealvi.model import Tempering
 from annealvi.temperature import Temperature, Variational
@@ -43,13 +43,14 @@ class Options(NamedTuple):
     random_state: Any
 
 
-def options_of(estimator: Any, n_threads: int) -> Options:
+def options_of(estimator: Any, n_threads: int, callback: Callbacks | None) -> Options:
     """The parameters of an estimator that its fit needs.
 
     Parameters
     ----------
     estimator : TemperedFMM or TemperedGaussianMixture
     n_threads : int
+    callback : Callbacks or None
     """
     return Options(
         owner=type(estimator).__name__,
@@ -58,7 +59,7 @@ def options_of(estimator: Any, n_threads: int) -> Options:
         n_init=int(estimator.n_init),
         verbose=estimator.verbose,
         n_threads=n_threads,
-        callback=Callbacks.of(estimator.callback, estimator),
+        callback=callback,
         random_state=estimator.random_state,
     )
 
@@ -159,7 +160,19 @@ class MixtureRun:
 
     def go(self) -> None:
         """Fit to the end."""
-        state = self.state
+        state, options = self.state, self.options
+        if options.callback is not None:
+            options.callback.begin(
+                Start(
+                    number=self.number,
+                    n_starts=options.n_init,
+                    n_done=self.n_steps,
+                    n_steps=options.max_iter,
+                    steps_per_pass=1,
+                    bound_name="ELBO a sample",
+                    bound=lambda: state.lower_bound,
+                )
+            )
         try:
             if self.n_steps:
                 self._finish_step()  # it was written by a callback in the midst of its last step
@@ -169,7 +182,7 @@ class MixtureRun:
                 self.temperature,
                 state.monitor,
                 n_samples=state.model.n_samples,
-                n_passes=self.options.max_iter,
+                n_passes=options.max_iter,
                 on_step=self._on_step,
                 position=Position(n_passes=self.n_steps),
             )

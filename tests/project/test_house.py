@@ -16,10 +16,10 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 FLOORS = [
     {"_kernels"},
     {"_optional", "_version", "exceptions", "checkpoint"},
-    {"_threads", "_validation", "_archive"},
+    {"_threads", "_validation", "_archive", "progress"},
     {"model", "schedules", "versions"},
     {"_sparse", "files"},
-    {"datasets", "data", "partition", "proximity"},
+    {"corpus", "datasets", "data", "partition", "proximity"},
     {"models", "temperature"},
     {"inference"},
     {"mixtures", "metrics"},

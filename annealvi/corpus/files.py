@@ -1,0 +1,121 @@
+"""Files of word counts: UCI's bag of words, and LDA-C."""
+
+from __future__ import annotations
+
+import io
+import os
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.io import mmread
+from sklearn.datasets import load_svmlight_file
+from sklearn.utils import Bunch
+
+from annealvi.corpus.lines import check_counts, opened, read_vocabulary
+
+
+def read_uci(path: str | os.PathLike, vocabulary: str | os.PathLike | None = None) -> Bunch:
+    """Read word counts in the format of the UCI machine learning repository.
+
+    The first three lines hold the number of documents, the number of words in the vocabulary,
+    and the number of entries.  Each line after them holds one entry: document, word, count.
+    Documents and words are numbered from 1.
+
+    Parameters
+    ----------
+    path : path
+        The file, such as ``docword.kos.txt.gz``; it may be compressed by gzip.
+    vocabulary : path, default=None
+        A file with a word on each line, such as ``vocab.kos.txt``.
+
+    Returns
+    -------
+    :class:`~sklearn.utils.Bunch`
+        With `data`, a CSR matrix of shape (n_documents, n_words), and `feature_names`, an
+        ndarray of the words or None.
+
+    Raises
+    ------
+    OSError
+        If a file cannot be opened.
+    ValueError
+        If a file is not what it should be.
+
+    Examples
+    --------
+    >>> from tempfile import NamedTemporaryFile
+    >>> from annealvi.corpus import read_uci
+    >>> with NamedTemporaryFile(suffix=".txt", mode="w+") as file:
+    ...     _ = file.write("2\\n3\\n3\\n1 1 4\\n1 3 1\\n2 2 5\\n")
+    ...     file.flush()
+    ...     read_uci(file.name).data.toarray()
+    array([[4., 0., 1.],
+           [0., 5., 0.]])
+    """
+    with opened(path, "UCI bag of words") as stream:
+        sizes = b" ".join(stream.readline().strip() for _ in range(3))
+        # Matrix Market has the same lines, under a headline
+        head = b"%%MatrixMarket matrix coordinate real general\n" + sizes + b"\n"
+        found = mmread(io.BytesIO(head + stream.read()))
+        X = check_counts(sparse.csr_matrix(found, dtype=np.float64))
+    return _corpus(X, read_vocabulary(vocabulary, X.shape[1]))
+
+
+def read_lda_c(path: str | os.PathLike, vocabulary: str | os.PathLike | None = None) -> Bunch:
+    """Read word counts in the format of Blei's program LDA-C.
+
+    Each line is a document: the number of its different words, then ``word:count`` for each of
+    them.  Words are numbered from 0.
+
+    Parameters
+    ----------
+    path : path
+        The file, such as ``ap.dat``; it may be compressed by gzip.
+    vocabulary : path, default=None
+        A file with a word on each line, such as ``vocab.txt``.  The columns are then those of
+        its words; without it there are as many as the largest number of a word says.
+
+    Returns
+    -------
+    :class:`~sklearn.utils.Bunch`
+        With `data`, a CSR matrix of shape (n_documents, n_words), and `feature_names`, an
+        ndarray of the words or None.
+
+    Raises
+    ------
+    OSError
+        If a file cannot be opened.
+    ValueError
+        If a file is not what it should be.
+
+    Examples
+    --------
+    >>> from tempfile import NamedTemporaryFile
+    >>> from annealvi.corpus import read_lda_c
+    >>> with NamedTemporaryFile(suffix=".dat", mode="w+") as file:
+    ...     _ = file.write("2 0:4 2:1\\n1 1:5\\n")
+    ...     file.flush()
+    ...     read_lda_c(file.name).data.toarray()
+    array([[4., 0., 1.],
+           [0., 5., 0.]])
+    """
+    with opened(path, "LDA-C counts") as stream:
+        # SVMlight's lines are the same, with a target in the place of the number of words
+        content = io.BytesIO(stream.read())
+        X, n_different = load_svmlight_file(content, zero_based=True, dtype=np.float64)
+        wrong = np.flatnonzero(np.diff(X.indptr) != n_different)
+        if len(wrong):
+            row = int(wrong[0])
+            raise ValueError(
+                f"document {row} says that it has {n_different[row]:g} different words. "
+                f"It has {X.indptr[row + 1] - X.indptr[row]}."
+            )
+        X = check_counts(sparse.csr_matrix(X))
+    return _corpus(X, read_vocabulary(vocabulary, X.shape[1]))
+
+
+def _corpus(X: sparse.csr_matrix, words: NDArray | None) -> Bunch:
+    if words is not None and len(words) > X.shape[1]:  # the last words are in no document
+        X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], len(words)))
+    return Bunch(data=X, feature_names=words)

@@ -1,0 +1,140 @@
+"""Corpora of gensim: documents as lists of (word id, count), and a Dictionary of the words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from sklearn.utils import Bunch
+
+from annealvi._optional import import_optional
+from annealvi._sparse import check_csr
+
+
+def from_gensim(
+    corpus: Iterable[Iterable[tuple[int, float]]], dictionary: Mapping[int, str] | None = None
+) -> Bunch:
+    """Convert a corpus of gensim to word counts.
+
+    gensim need not be installed.
+
+    Parameters
+    ----------
+    corpus : iterable of iterables of (int, float)
+        For each document the ids and counts of its words, as ``Dictionary.doc2bow`` returns
+        them.  It is read once, so it may be a stream.
+    dictionary : gensim.corpora.Dictionary or mapping of int to str, default=None
+        The word of each id.  Without it there are as many words as the largest id says.
+
+    Returns
+    -------
+    :class:`~sklearn.utils.Bunch`
+        With `data`, a CSR matrix of shape (n_documents, n_words), and `feature_names`, an
+        ndarray of the words, or None without a dictionary.
+
+    Raises
+    ------
+    ValueError
+        If a document is no list of (id, count), an id is negative or not in the dictionary, or
+        a count is negative or not finite.
+
+    Examples
+    --------
+    >>> from annealvi.corpus import from_gensim
+    >>> from_gensim([[(0, 4), (2, 1)], [(1, 5)]]).data.toarray()
+    array([[4., 0., 1.],
+           [0., 5., 0.]])
+    """
+    documents = []
+    for number, document in enumerate(corpus):
+        try:
+            pairs = np.array(list(document), dtype=np.float64).reshape(-1, 2)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"Each document of 'corpus' must be a list of (id, count). Got {document!r} for "
+                f"document {number}."
+            ) from error
+        documents.append(pairs)
+    entries = np.concatenate([*documents, np.empty((0, 2))])
+    ids, counts = entries.T
+    wrong = (ids != np.floor(ids)) | ~(ids >= 0) | ~np.isfinite(ids)
+    if wrong.any():
+        raise ValueError(f"Ids of 'corpus' must be integers >= 0. Got {ids[wrong][0]:g}.")
+    n_words, words = int(ids.max(initial=-1)) + 1, None
+    if dictionary is not None:
+        words = _words(dictionary)
+        if len(words) < n_words:
+            raise ValueError(
+                f"Ids of 'corpus' must be in 'dictionary', which has {len(words)} words. "
+                f"Got the id {n_words - 1}."
+            )
+        n_words = len(words)
+    indptr = np.cumsum([0, *map(len, documents)])
+    shape = (len(documents), n_words)
+    X = sparse.csr_matrix((counts, ids.astype(np.int64), indptr), shape=shape)
+    X.sum_duplicates()
+    wrong = ~(np.isfinite(X.data) & (X.data >= 0))
+    if wrong.any():
+        raise ValueError(
+            f"Counts of 'corpus' must be finite and not negative. Got {X.data[wrong][0]:g}."
+        )
+    return Bunch(data=X, feature_names=words)
+
+
+def to_gensim(X: Any, feature_names: ArrayLike) -> tuple[list[list[tuple[int, float]]], Any]:
+    """Convert word counts to a corpus of gensim and its Dictionary.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_documents, n_words)
+        Word counts.
+    feature_names : array-like of shape (n_words,)
+        The words.
+
+    Returns
+    -------
+    corpus : list of lists of (int, int or float)
+        For each document the ids and counts of its words.  Whole numbers are ints.
+    dictionary : gensim.corpora.Dictionary
+
+    Raises
+    ------
+    ImportError
+        If gensim is not installed, which is in the extra "gensim".
+    ValueError
+        If X is no matrix of counts, or there are more or fewer words than columns.
+
+    Examples
+    --------
+    >>> from annealvi.corpus import to_gensim
+    >>> corpus, dictionary = to_gensim([[4, 0, 1]], ["star", "gene", "proof"])  # doctest: +SKIP
+    >>> corpus, dictionary[2]  # doctest: +SKIP
+    ([[(0, 4), (2, 1)]], 'proof')
+    """
+    gensim = import_optional("gensim.corpora", "gensim", "to_gensim")
+    X = check_csr(X)
+    if X.data.size and X.data.min() < 0:
+        raise ValueError(f"X must hold counts >= 0. Got {X.data.min():g}.")
+    words = [str(word) for word in np.asarray(feature_names).ravel()]
+    if len(words) != X.shape[1]:
+        raise ValueError(
+            f"'feature_names' must have a word for each of the {X.shape[1]} columns of X. "
+            f"Got {len(words)}."
+        )
+    data = X.data.astype(np.int64) if np.all(X.data == np.floor(X.data)) else X.data
+    pairs = list(zip(X.indices.tolist(), data.tolist(), strict=True))
+    corpus = [pairs[a:b] for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True)]
+    dictionary = gensim.Dictionary.from_corpus(corpus, id2word=dict(enumerate(words)))
+    return corpus, dictionary
+
+
+def _words(dictionary: Mapping[int, str]) -> np.ndarray:
+    """The words of a dictionary in the order of their ids; an id without a word gets its number."""
+    found = {int(number): dictionary[number] for number in dictionary}
+    if min(found, default=0) < 0:
+        raise ValueError(f"Ids of 'dictionary' must be >= 0. Got {min(found)}.")
+    size = max(found, default=-1) + 1
+    return np.array([str(found.get(number, number)) for number in range(size)], dtype=object)

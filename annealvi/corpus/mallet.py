@@ -1,0 +1,194 @@
+"""Files that MALLET's ``train-topics`` writes."""
+
+from __future__ import annotations
+
+import os
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import Bunch
+
+from annealvi.corpus.lines import opened, read_lines
+
+
+def read_mallet_state(path: str | os.PathLike) -> Bunch:
+    """Read the whole state of a model: counts, topics and priors.
+
+    Parameters
+    ----------
+    path : path
+        What MALLET writes for ``--output-state``; it may be compressed by gzip, as it is there.
+
+    Returns
+    -------
+    :class:`~sklearn.utils.Bunch`
+        With
+
+        data : CSR matrix of shape (n_documents, n_words)
+            Word counts.
+        feature_names : ndarray of shape (n_words,)
+            The words.
+        components : ndarray of shape (n_topics, n_words)
+            How often each word has each topic, plus `topic_word_prior`.
+        doc_topic : ndarray of shape (n_documents, n_topics)
+            Topic proportions, with `doc_topic_prior`.
+        doc_topic_prior : ndarray of shape (n_topics,)
+        topic_word_prior : float
+
+    Raises
+    ------
+    OSError
+        If the file cannot be opened.
+    ValueError
+        If it is no such state.
+
+    See Also
+    --------
+    read_mallet_weights : Topics without the documents.
+    """
+    with opened(path, "a state of MALLET") as stream:
+        head = stream.readline().split()
+        if head != b"#doc source pos typeindex type topic".split():
+            raise ValueError("its first line must be '#doc source pos typeindex type topic'.")
+        alpha, beta = _prior(stream, b"#alpha"), float(_prior(stream, b"#beta")[0])
+        tokens = [(line.split(b" ", 1)[0], *line.rsplit(b" ", 3)[1:]) for line in stream]
+        if not tokens:
+            raise ValueError("it has no words.")
+        numbers = np.array([(doc, word, topic) for doc, word, _, topic in tokens], dtype=np.int64)
+        documents, words, topics = numbers.T
+        if numbers.min() < 0 or topics.max() >= len(alpha):
+            raise ValueError(f"numbers must be >= 0, and topics below {len(alpha)}.")
+        names = {int(word): name for word, name in zip(words, (t[2] for t in tokens), strict=True)}
+        size, n_words = documents.max() + 1, words.max() + 1
+        by_topic = _count(topics, words, (len(alpha), n_words)).toarray() + beta
+        by_document = _count(documents, topics, (size, len(alpha))).toarray() + alpha
+        feature_names = [names.get(word, b"%d" % word).decode() for word in range(n_words)]
+        return Bunch(
+            data=_count(documents, words, (size, n_words)),
+            feature_names=np.array(feature_names, dtype=object),
+            components=by_topic,
+            doc_topic=by_document / by_document.sum(axis=1, keepdims=True),
+            doc_topic_prior=alpha,
+            topic_word_prior=beta,
+        )
+
+
+def read_mallet_weights(path: str | os.PathLike) -> Bunch:
+    """Read the weight of each word in each topic.
+
+    Parameters
+    ----------
+    path : path
+        What MALLET writes for ``--topic-word-weights-file``.
+
+    Returns
+    -------
+    :class:`~sklearn.utils.Bunch`
+        With `components`, an ndarray of shape (n_topics, n_words), and `feature_names`, an
+        ndarray of shape (n_words,).
+
+    Raises
+    ------
+    OSError
+        If the file cannot be opened.
+    ValueError
+        If it is no such file.
+    """
+    with opened(path, "topic-word weights of MALLET") as stream:
+        rows = [line.split("\t") for line in read_lines(stream)]
+        topics = np.array([int(topic) for topic, _, _ in rows])
+        column = {word: number for number, word in enumerate(dict.fromkeys(r[1] for r in rows))}
+        words = np.array([column[word] for _, word, _ in rows])
+        weights = np.array([float(weight) for _, _, weight in rows])
+        if not rows or topics.min() < 0 or not np.all((weights > 0) & np.isfinite(weights)):
+            raise ValueError("topics must be >= 0, and weights positive.")
+        components = np.zeros((topics.max() + 1, len(column)))
+        components[topics, words] = weights
+        if not components.all() or len(rows) != components.size:
+            raise ValueError("it must have one weight for each word in each topic.")
+    return Bunch(components=components, feature_names=np.array(list(column), dtype=object))
+
+
+def read_mallet_doc_topics(path: str | os.PathLike) -> Bunch:
+    """Read the topic proportions of documents.
+
+    Parameters
+    ----------
+    path : path
+        What MALLET writes for ``--output-doc-topics``.  Older versions list the topics of a
+        document in falling order, each with its number; they are read too.
+
+    Returns
+    -------
+    :class:`~sklearn.utils.Bunch`
+        With `doc_topic`, an ndarray of shape (n_documents, n_topics), and `names`, a list of
+        what MALLET calls the documents.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be opened.
+    ValueError
+        If it is no such file.
+    """
+    with opened(path, "document topics of MALLET") as stream:
+        rows = [line.rstrip().split("\t") for line in read_lines(stream) if line[0] != "#"]
+        names = [row[1] for row in rows]
+        values = np.array([row[2:] for row in rows], dtype=np.float64)
+        if not values.size:
+            raise ValueError("it has no documents.")
+        if not np.allclose(values.sum(axis=1), 1, atol=1e-3):  # pairs of topic, proportion
+            pairs = values.reshape(len(values), -1, 2)
+            topics, values = pairs[:, :, 0].astype(int), np.zeros(pairs.shape[:2])
+            np.put_along_axis(values, topics, pairs[:, :, 1], axis=1)
+            if not np.allclose(values.sum(axis=1), 1, atol=1e-3):
+                raise ValueError("the proportions of a document must sum to 1.")
+    return Bunch(doc_topic=values, names=names)
+
+
+def read_mallet_topic_keys(path: str | os.PathLike) -> Bunch:
+    """Read the most frequent words of each topic.
+
+    Parameters
+    ----------
+    path : path
+        What MALLET writes for ``--output-topic-keys``.
+
+    Returns
+    -------
+    :class:`~sklearn.utils.Bunch`
+        With `words`, a list of words for each topic, as `top_words` returns them, and
+        `doc_topic_prior`, an ndarray of shape (n_topics,).
+
+    Raises
+    ------
+    OSError
+        If the file cannot be opened.
+    ValueError
+        If it is no such file.
+    """
+    with opened(path, "topic keys of MALLET") as stream:
+        rows = [line.split("\t") for line in read_lines(stream)]
+        if not rows or any(int(row[0]) != number for number, row in enumerate(rows)):
+            raise ValueError("its lines must begin with the numbers of the topics, from 0.")
+        prior = np.array([float(row[1]) for row in rows])
+        words = [row[2].split() for row in rows]
+    return Bunch(words=words, doc_topic_prior=prior)
+
+
+def _prior(stream: IO[bytes], name: bytes) -> NDArray[np.float64]:
+    """The numbers of a line such as ``#alpha : 0.1 0.2``."""
+    found, _, *numbers = stream.readline().split()
+    if found != name or not numbers:
+        raise ValueError(f"the line of {name.decode()!r} must follow, with its numbers.")
+    return np.array(numbers, dtype=np.float64)
+
+
+def _count(
+    rows: NDArray[np.int64], columns: NDArray[np.int64], shape: tuple[int, int]
+) -> sparse.csr_matrix:
+    """How often each pair occurs."""
+    ones = np.ones(len(rows))
+    return sparse.coo_matrix((ones, (rows, columns)), shape=shape).tocsr()

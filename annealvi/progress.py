@@ -1,0 +1,142 @@
+"""A progress bar for a fit: how far it is, what is left, and its current bound."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from annealvi._optional import import_optional
+
+#: Least seconds between two bounds, and the share of the time that they may take.
+PAUSE, SHARE = 0.5, 0.02
+
+
+class ProgressBar:
+    """A callback that shows the progress of `fit` in a bar of tqdm.
+
+    The bar counts the steps of all starts, and tells the time that is left.  After it stand the
+    temperature and the current bound: for LDA the perplexity of up to 200 training documents, for
+    a mixture the ELBO a sample.  A bound that has to be computed is computed at most twice a
+    second, in about two percent of the time.  The result of the fit stays the same to the last
+    bit.
+
+    With scikit-learn 1.9 or later, ``estimator.set_callbacks(sklearn.callback.ProgressBar())``
+    shows scikit-learn's own bars instead, which need the package rich.  In `partial_fit` nothing
+    is shown: put a bar around your own loop.
+
+    Parameters
+    ----------
+    desc : str, default=None
+        Text in front of the bar.  None means the name of the estimator.
+    file : file-like, default=None
+        Where the bar is drawn.  None means standard error, or a widget in a notebook.
+
+    Raises
+    ------
+    ImportError
+        If tqdm is not installed, which is in the extra "progress".
+
+    Examples
+    --------
+    >>> from annealvi import TemperedLDA
+    >>> from annealvi.progress import ProgressBar
+    >>> lda = TemperedLDA(n_components=20, callback=ProgressBar())
+    """
+
+    def __init__(self, desc: str | None = None, file: Any = None) -> None:
+        if not isinstance(desc, str | None):
+            raise TypeError(
+                f"The 'desc' parameter of ProgressBar must be a str or None. Got {desc!r} instead."
+            )
+        if file is not None and not callable(getattr(file, "write", None)):
+            raise TypeError(
+                "The 'file' parameter of ProgressBar must be None or have a method 'write'. "
+                f"Got {file!r} instead."
+            )
+        import_optional("tqdm", "progress", "ProgressBar")  # not after the data have been read
+        self.desc = desc
+        self.file = file
+        self._outside_a_fit()
+
+    def _outside_a_fit(self) -> None:
+        self._in_use = False
+        self._bar: Any = None
+        self._start: Any = None
+        self._monitor: Any = None
+        self._due = 0.0
+
+    def begin(self, estimator: Any, start: Any) -> None:
+        """Draw the bar, or go on to the next start; called before the first step of a start.
+
+        Parameters
+        ----------
+        estimator : object
+        start : annealvi.inference.Start
+        """
+        if self._bar is None:
+            tqdm = import_optional("tqdm.auto", "progress", "ProgressBar").tqdm
+            name = type(estimator).__name__ if self.desc is None else self.desc
+            self._bar = tqdm(
+                total=start.n_steps * start.n_starts, desc=name, unit="step", file=self.file
+            )
+        done = start.n_steps * start.number + start.n_done
+        self._bar.initial += done - self._bar.n  # they took no time: starts may end early
+        self._bar.n = done
+        self._bar.refresh()
+        self._start, self._due = start, self._now()
+
+    def __call__(self, estimator: Any, monitor: Any) -> None:
+        """Show one more step; called after each."""
+        if self._bar is None:  # in partial_fit
+            return
+        self._monitor, now = monitor, self._now()
+        if now >= self._due:
+            self._describe()
+            self._due = now + max(PAUSE, (self._now() - now) / SHARE)
+        self._bar.update()
+
+    @contextmanager
+    def during_fit(self, estimator: Any) -> Iterator[None]:
+        """Return the context that `fit` runs in; at its end the bar is closed.
+
+        Parameters
+        ----------
+        estimator : object
+        """
+        if self._in_use:
+            raise ValueError(
+                "This ProgressBar is already in use by another fit: give each fit one of its own."
+            )
+        self._in_use = True
+        try:
+            yield
+            if self._bar is not None and self._monitor is not None:
+                self._describe()
+        finally:
+            if self._bar is not None:
+                self._bar.close()
+            self._outside_a_fit()
+
+    def _describe(self) -> None:
+        start, T = self._start, self._monitor.temperature
+        several = f"start {start.number + 1} of {start.n_starts}, " * (start.n_starts > 1)
+        self._bar.set_postfix_str(
+            f"{several}T {T:.3g}, {start.bound_name} {start.bound():.6g}",
+            refresh=False,
+        )
+
+    @staticmethod
+    def _now() -> float:
+        return time.monotonic()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"desc": self.desc, "file": self.file}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.desc, self.file = state["desc"], state["file"]
+        self._outside_a_fit()
+
+    def __repr__(self) -> str:
+        return f"ProgressBar(desc={self.desc!r})"

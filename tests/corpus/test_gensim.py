@@ -1,0 +1,73 @@
+"""Corpora of gensim, there and back."""
+
+import sys
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from scipy import sparse
+
+from annealvi.corpus import from_gensim, to_gensim
+
+COUNTS = np.array([[4, 0, 1, 0], [0, 0, 0, 0], [0, 2, 0, 0]])
+CORPUS = [[(0, 4), (2, 1)], [], [(1, 2)]]
+WORDS = ["star", "gene", "proof", "field"]
+
+
+def test_a_corpus_without_a_dictionary():
+    corpus = from_gensim(iter([*CORPUS[:2], iter([(1, 1), (1, 1)])]))
+    assert_array_equal(corpus.data.toarray(), COUNTS[:, :3])
+    assert corpus.feature_names is None
+
+
+def test_the_words_of_a_dictionary():
+    corpus = from_gensim(CORPUS, dict(reversed(list(enumerate(WORDS)))))
+    assert_array_equal(corpus.data.toarray(), COUNTS)
+    assert corpus.feature_names.tolist() == WORDS
+    gap = from_gensim(CORPUS, {0: "star", 2: "proof"})  # gensim leaves gaps if words are dropped
+    assert gap.feature_names.tolist() == ["star", "1", "proof"]
+
+
+def test_an_empty_corpus():
+    assert from_gensim([]).data.shape == (0, 0)
+    assert from_gensim([[], []], {0: "star"}).data.shape == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("corpus", "message"),
+    [
+        ([["star", "gene"]], r"must be a list of \(id, count\). Got \['star', 'gene'\]"),
+        ([[(0, 1)], 3], r"must be a list of \(id, count\). Got 3 for document 1"),
+        ([[(0, 1, 2)]], r"must be a list of \(id, count\)"),
+        ([[(0, 1), (-1, 1)]], "must be integers >= 0. Got -1"),
+        ([[(0.5, 1)]], "must be integers >= 0. Got 0.5"),
+        ([[(0, -1)]], "must be finite and not negative. Got -1"),
+        ([[(0, np.nan)]], "must be finite and not negative. Got nan"),
+        ([[(4, 1)]], "in 'dictionary', which has 4 words. Got the id 4"),
+    ],
+)
+def test_what_is_no_corpus(corpus, message):
+    with pytest.raises(ValueError, match=message):
+        from_gensim(corpus, dict(enumerate(WORDS)))
+
+
+def test_there_and_back():
+    pytest.importorskip("gensim")
+    corpus, dictionary = to_gensim(sparse.csr_matrix(COUNTS), WORDS)
+    assert corpus == CORPUS and dictionary.num_docs == 3
+    assert dictionary.doc2bow(["gene", "field", "gene"]) == [(1, 2), (3, 1)]
+    back = from_gensim(corpus, dictionary)
+    assert_array_equal(back.data.toarray(), COUNTS)
+    assert back.feature_names.tolist() == WORDS
+    assert to_gensim(COUNTS / 2, WORDS)[0][0] == [(0, 2.0), (2, 0.5)]
+    with pytest.raises(ValueError, match=r"a word for each of the 4 columns of X. Got 2"):
+        to_gensim(COUNTS, WORDS[:2])
+    with pytest.raises(ValueError, match=r"counts >= 0. Got -4"):
+        to_gensim(-COUNTS, WORDS)
+
+
+def test_without_gensim_an_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gensim", None)
+    monkeypatch.setitem(sys.modules, "gensim.corpora", None)
+    with pytest.raises(ImportError, match=r"to_gensim needs gensim.*annealvi\[gensim\]"):
+        to_gensim(COUNTS, WORDS)

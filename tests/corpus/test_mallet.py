@@ -1,0 +1,82 @@
+"""Files that MALLET writes; the small ones here have its formats."""
+
+import gzip
+
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from annealvi.corpus import (
+    read_mallet_doc_topics,
+    read_mallet_state,
+    read_mallet_topic_keys,
+    read_mallet_weights,
+)
+
+STATE = """#doc source pos typeindex type topic
+#alpha : 0.5 1.5 
+#beta : 0.01
+0 NA 0 0 star 1
+0 NA 1 1 proof# 0
+0 NA 2 0 star 1
+2 my file.txt 0 2 gène 0
+"""  # noqa: W291  MALLET leaves a space there
+WEIGHTS = "0\tstar\t0.01\n0\tgène\t1.01\n1\tstar\t2.01\n1\tgène\t0.01\n"
+DENSE = "0\tfile:/a\t0.25\t0.75\n1\tb\t0.5\t0.5\n"
+PAIRS = "#doc name topic proportion ...\n0\ta\t1\t0.75\t0\t0.25\t\n1\tb\t0\t0.6\t1\t0.4\t\n"
+KEYS = "0\t0.5\tstar gène \n1\t1.5\tproof \n"
+
+
+def test_a_state(tmp_path):
+    path = tmp_path / "state.gz"
+    path.write_bytes(gzip.compress(STATE.encode()))
+    state = read_mallet_state(path)
+    assert_array_equal(state.data.toarray(), [[2, 1, 0], [0, 0, 0], [0, 0, 1]])
+    assert state.feature_names.tolist() == ["star", "proof#", "gène"]
+    assert_allclose(state.components, [[0.01, 1.01, 1.01], [2.01, 0.01, 0.01]])
+    assert_allclose(state.doc_topic, [[0.3, 0.7], [0.25, 0.75], [0.5, 0.5]])
+    assert state.doc_topic_prior.tolist() == [0.5, 1.5] and state.topic_word_prior == 0.01
+
+
+def test_weights_proportions_and_keys(tmp_path):
+    path = tmp_path / "mallet.txt"
+    path.write_text(WEIGHTS, encoding="utf-8")
+    weights = read_mallet_weights(path)
+    assert weights.feature_names.tolist() == ["star", "gène"]
+    assert_array_equal(weights.components, [[0.01, 1.01], [2.01, 0.01]])
+    path.write_text(KEYS, encoding="utf-8")
+    keys = read_mallet_topic_keys(path)
+    assert keys.words == [["star", "gène"], ["proof"]]
+    assert keys.doc_topic_prior.tolist() == [0.5, 1.5]
+    path.write_text(DENSE, encoding="utf-8")
+    dense = read_mallet_doc_topics(path)
+    assert dense.names == ["file:/a", "b"]
+    assert_array_equal(dense.doc_topic, [[0.25, 0.75], [0.5, 0.5]])
+    path.write_text(PAIRS, encoding="utf-8")
+    assert_array_equal(read_mallet_doc_topics(path).doc_topic, [[0.25, 0.75], [0.6, 0.4]])
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "message"),
+    [
+        (read_mallet_state, "0 NA 0 0 star 1\n", "first line must be '#doc source"),
+        (read_mallet_state, STATE.replace("#beta", "#gamma"), "the line of '#beta' must follow"),
+        (read_mallet_state, STATE.partition("0 NA")[0], "it has no words"),
+        (read_mallet_state, STATE.replace("star 1", "star 2"), "topics below 2"),
+        (read_mallet_state, STATE.replace("star 1", "star x"), "a state of MALLET: "),
+        (read_mallet_weights, "", "positive"),
+        (read_mallet_weights, WEIGHTS.replace("2.01", "-1"), "weights positive"),
+        (read_mallet_weights, WEIGHTS + "2\tstar\t1\n", "one weight for each word in each topic"),
+        (read_mallet_weights, KEYS, "topic-word weights of MALLET: "),
+        (read_mallet_doc_topics, "", "no documents"),
+        (read_mallet_doc_topics, DENSE.replace("0.75", "0.5"), "must sum to 1"),
+        (read_mallet_doc_topics, KEYS, "document topics of MALLET: "),
+        (read_mallet_topic_keys, "1\t0.5\tstar\n", "numbers of the topics, from 0"),
+        (read_mallet_topic_keys, STATE, "topic keys of MALLET: "),
+    ],
+)
+def test_wrong_files(tmp_path, read, text, message):
+    path = tmp_path / "mallet.txt"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=message) as caught:
+        read(path)
+    assert repr(str(path)) in str(caught.value)

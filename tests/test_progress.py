@@ -1,0 +1,79 @@
+"""The progress bar of a fit."""
+
+import io
+import pickle
+import sys
+
+import numpy as np
+import pytest
+
+from annealvi import TemperedFMM, TemperedGaussianMixture, TemperedLDA
+from annealvi.progress import ProgressBar
+
+RNG = np.random.RandomState(0)
+COUNTS = RNG.poisson(1.0, (60, 12))
+POINTS = RNG.standard_normal((40, 3))
+
+
+def shown(make, X, **parameters):
+    """A fit with a bar, and what the bar showed at last."""
+    pytest.importorskip("tqdm")
+    file = io.StringIO()
+    fitted = make(3, random_state=0, callback=ProgressBar(file=file), **parameters).fit(X)
+    return fitted, file.getvalue().rstrip("\n").rpartition("\r")[2]
+
+
+def test_it_counts_the_steps_of_all_starts_and_shows_the_bound():
+    options = {"max_iter": 4, "batch_size": 20, "n_init": 2}
+    lda, line = shown(TemperedLDA, COUNTS, **options)
+    assert line.startswith("TemperedLDA: 100%") and "| 24/24 [" in line
+    last = TemperedLDA(3, random_state=0, **options).fit(COUNTS)
+    assert np.array_equal(lda.components_, last.components_)
+    assert "start 2 of 2, T " in line
+    second = lda.init_scores_[1]  # all documents are few
+    assert f"perplexity {second:.6g}]" in line
+
+
+@pytest.mark.parametrize("make", [TemperedGaussianMixture, TemperedFMM])
+def test_mixtures_show_their_elbo(make):
+    mixture, line = shown(make, POINTS, max_iter=7, temperature=1.0, tol=0)
+    assert "| 7/7 [" in line and f"T 1, ELBO a sample {mixture.lower_bound_:.6g}]" in line
+
+
+def test_a_fit_that_ends_early_leaves_its_bar_where_it_was():
+    def stop(estimator, monitor):
+        if monitor.step == 3:
+            raise StopIteration
+
+    file = io.StringIO()
+    TemperedLDA(3, max_iter=9, callback=[ProgressBar("mine", file=file), stop]).fit(COUNTS)
+    assert "mine:  22%" in file.getvalue() and "2/9" in file.getvalue()
+
+
+def test_a_bar_can_be_used_again_and_copied_but_not_twice_at_once():
+    file = io.StringIO()
+    bar = ProgressBar(file=file)
+    for _ in range(2):
+        TemperedLDA(2, max_iter=1, callback=bar).fit(COUNTS)
+    assert file.getvalue().count("100%") >= 2
+    with bar.during_fit(None), pytest.raises(ValueError, match="already in use by another fit"):
+        TemperedLDA(2, max_iter=1, callback=bar).fit(COUNTS)
+    assert repr(pickle.loads(pickle.dumps(ProgressBar("mine")))) == "ProgressBar(desc='mine')"
+
+
+def test_nothing_is_shown_in_a_stream():
+    file = io.StringIO()
+    lda = TemperedLDA(2, callback=ProgressBar(file=file)).partial_fit(COUNTS)
+    assert lda.n_batch_iter_ == 2 and file.getvalue() == ""
+
+
+def test_without_tqdm_an_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    with pytest.raises(ImportError, match=r"ProgressBar needs tqdm.*annealvi\[progress\]"):
+        ProgressBar()
+
+
+@pytest.mark.parametrize("bad", [{"desc": 3}, {"file": "bar.txt"}])
+def test_bad_parameters(bad):
+    with pytest.raises(TypeError, match=rf"The '{next(iter(bad))}' parameter of ProgressBar must"):
+        ProgressBar(**bad)
