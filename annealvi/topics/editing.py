@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Sequence
 from numbers import Integral
 from typing import Any, TypeVar
@@ -14,13 +13,12 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from annealvi.lda import TemperedLDA
+from annealvi.lda.defaults import is_learned
 
 Model = TypeVar("Model")
 
-#: Parameters of TemperedLDA that may hold one row or number for each topic.
-_BY_TOPIC = ("doc_topic_prior", "topic_word_prior")
 #: Passes of `refine`.
-REFINING_PASSES = 5
+REFINING_PASSES = 10
 
 
 def merge(model: Model, groups: Sequence[Sequence[int]]) -> Model:
@@ -88,7 +86,7 @@ def merge(model: Model, groups: Sequence[Sequence[int]]) -> Model:
 
 
 def drop(model: Model, topics: Sequence[int]) -> Model:
-    """Remove topics.  Documents then divide among the topics that are left.
+    r"""Remove topics.  Documents then divide among the topics that are left.
 
     Parameters
     ----------
@@ -114,6 +112,11 @@ def drop(model: Model, topics: Sequence[int]) -> Model:
     See Also
     --------
     refine : Fits on from edited topics, which lets them take over the words of those dropped.
+
+    Notes
+    -----
+    The :math:`\alpha` of the other topics grow by one factor, so that their sum stays the same:
+    a document's topics are as mixed as before.
     """
     lda = _lda_of(model, "drop")
     n_topics = len(lda.components_)
@@ -202,8 +205,8 @@ def refine(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> Model:
         It is not changed.
     X : documents
         Word counts, or texts for a TopicModel.
-    max_iter : int, default=5
-        Number of passes over X.
+    max_iter : int, default=10
+        Number of passes over X.  Each step uses all documents.
 
     Returns
     -------
@@ -227,22 +230,22 @@ def refine(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> Model:
             f"Got {max_iter!r} instead."
         )
     fitted = clone(lda)
-    shown = {name: getattr(lda, f"{name}_") for name in _BY_TOPIC}
-    learned = {name for name in _BY_TOPIC if isinstance(getattr(lda, name), str)}
-    start = {
-        "n_components": len(lda.components_),
+    n_topics = len(lda.components_)
+    priors = {"doc_topic_prior": lda.doc_topic_prior_, "topic_word_prior": lda.topic_word_prior_}
+    start: dict[str, Any] = {
         "init": np.array(lda.components_),
         "temperature": 1.0,
+        "learning_method": "batch",
         "max_iter": int(max_iter),
         "n_init": 1,
         "validation_fraction": None,
-        **{name: value for name, value in shown.items() if name not in learned},
+        # a prior that is learned begins at its default
+        **{name: prior for name, prior in priors.items() if not is_learned(getattr(lda, name))},
     }
     own = {name: getattr(fitted, name) for name in start}
-    own["n_components"] = start["n_components"]
-    fitted.set_params(**start).fit(_counts(model, X))
+    fitted.set_params(n_components=n_topics, **start).fit(_counts(model, X))
     fitted.set_params(**own)
-    return _with_lda(model, lda, fitted)
+    return _with_lda(model, fitted, [[topic] for topic in range(n_topics)])
 
 
 # --------------------------------------------------------------------------- models
@@ -267,53 +270,59 @@ def _lda_of(model: Any, owner: str) -> TemperedLDA:
 
 def _counts(model: Any, X: Any) -> Any:
     """Word counts of documents; a TopicModel counts texts."""
-    return model.counts(X) if hasattr(model, "lda_") else X
+    return model.counts(X) if hasattr(model, "counts") else X
 
 
-def _with_parts(model: Model, lda: TemperedLDA, parts: Sequence[Sequence[int]]) -> Model:
+def _with_parts(model: Any, lda: TemperedLDA, parts: Sequence[Sequence[int]]) -> Any:
     """A new model with one topic for each part, merged from the topics of the part."""
-    old = np.asarray(lda.components_)
-    eta = np.broadcast_to(np.asarray(lda.topic_word_prior_, np.float64), old.shape)
-    alpha = np.broadcast_to(np.asarray(lda.doc_topic_prior_, np.float64), len(old))
-    rows = []
-    for part in parts:
-        prior = eta[list(part)].max(axis=0)
-        counts = np.maximum(old[list(part)] - eta[list(part)], 0.0).sum(axis=0)
-        # a topic that is alone stays as it is, to the last bit
-        rows.append(old[part[0]] if len(part) == 1 else prior + counts)
-    edited = clone(lda)
-    changes: dict[str, Any] = {"n_components": len(parts)}
+    old, eta = np.asarray(lda.components_), np.asarray(lda.topic_word_prior_, np.float64)
+    topics = np.empty((len(parts), old.shape[1]), old.dtype)
+    for row, part in zip(topics, parts, strict=True):
+        if len(part) == 1:  # it stays as it is, to the last bit
+            row[:] = old[part[0]]
+            continue
+        prior = _of_part(eta, part) if eta.ndim == 2 else eta
+        own = eta[list(part)] if eta.ndim == 2 else eta
+        row[:] = prior + np.maximum(old[list(part)] - own, 0.0).sum(axis=0)
+    alpha = _alpha_of(lda, parts)
+    if eta.ndim == 2:
+        eta = np.array([_of_part(eta, part) for part in parts])
+    edited = clone(lda).set_params(n_components=len(parts))
     if not isinstance(lda.init, str):
-        changes["init"] = "auto"
-    merged = {
-        "doc_topic_prior": np.array([alpha[list(part)].sum() for part in parts]),
-        "topic_word_prior": np.array([eta[list(part)].max(axis=0) for part in parts]),
-    }
-    shown = {name: np.asarray(getattr(lda, f"{name}_")) for name in _BY_TOPIC}
-    by_topic = {"doc_topic_prior": 1, "topic_word_prior": 2}  # their dimensions then
-    for name, dimensions in by_topic.items():
-        if np.ndim(getattr(lda, name)) == dimensions:
-            changes[name] = merged[name]
-    edited.set_params(**changes)
-    edited.components_ = np.array(rows, dtype=old.dtype)
+        edited.set_params(init="auto")  # those of the old topics
+    if np.ndim(lda.doc_topic_prior) == 1:
+        edited.set_params(doc_topic_prior=alpha)
+    if np.ndim(lda.topic_word_prior) == 2:
+        edited.set_params(topic_word_prior=eta)
+    edited.components_ = topics
     if hasattr(lda, "feature_names_in_"):
         edited.feature_names_in_ = lda.feature_names_in_
-    one = alpha.min() == alpha.max() and all(len(part) == 1 for part in parts)
-    edited.doc_topic_prior_ = float(alpha[0]) if one else merged["doc_topic_prior"]
-    by_row = shown["topic_word_prior"].ndim == 2
-    edited.topic_word_prior_ = merged["topic_word_prior"] if by_row else lda.topic_word_prior_
-    edited.n_batch_iter_ = lda.n_batch_iter_  # so that steps of partial_fit go on as small
-    return _with_lda(model, lda, edited)
+    edited.doc_topic_prior_ = alpha
+    edited.topic_word_prior_ = eta if eta.ndim else float(eta)
+    edited.n_batch_iter_ = lda.n_batch_iter_  # steps of partial_fit go on as small
+    return _with_lda(model, edited, parts)
 
 
-def _with_lda(model: Any, old: TemperedLDA, new: TemperedLDA) -> Any:
-    """The model with another TemperedLDA."""
-    if model is old:
-        return new
-    changed = copy.copy(model)
-    changed.lda_ = new
-    changed.n_topics = len(new.components_)
-    return changed
+def _of_part(eta: NDArray[np.float64], part: Sequence[int]) -> NDArray[np.float64]:
+    """The prior of the words of a merged topic: the larger of its topics'."""
+    return np.asarray(eta[list(part)].max(axis=0))
+
+
+def _alpha_of(lda: TemperedLDA, parts: Sequence[Sequence[int]]) -> NDArray[np.float64]:
+    """The prior of merged topics: sums, scaled so that the sum of all stays the same."""
+    given = np.asarray(lda.doc_topic_prior_, np.float64)
+    alpha = np.broadcast_to(given, len(lda.components_))
+    sums = np.array([alpha[list(part)].sum() for part in parts])
+    return sums * (alpha.sum() / sums.sum())
+
+
+def _with_lda(model: Any, lda: TemperedLDA, parts: Sequence[Sequence[int]]) -> Any:
+    """The model with another TemperedLDA, each of whose topics has the old topics of a part."""
+    if not hasattr(model, "with_lda"):
+        return lda
+    place = {topic: number for number, part in enumerate(parts) for topic in part}
+    seeds = {name: place[k] for name, k in model.seed_topics_.items() if k in place}
+    return model.with_lda(lda, seeds)
 
 
 # --------------------------------------------------------------------------- topics
