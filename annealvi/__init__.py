@@ -5,6 +5,7 @@ from annealvi.lda import TemperedLDA
 from annealvi.mixtures import TemperedFMM, TemperedGaussianMixture
 from annealvi.storage import load, save
 from annealvi.temperature import Annealed, Fixed, LocalVariational, Proximity, Variational
+from annealvi.topics import TopicModel
 
 __all__ = [
     "Annealed",
@@ -14,6 +15,7 @@ __all__ = [
     "TemperedFMM",
     "TemperedGaussianMixture",
     "TemperedLDA",
+    "TopicModel",
     "Variational",
     "__version__",
     "load",

@@ -21,6 +21,13 @@ ESTIMATORS = {
     "TemperedLDA": "annealvi.lda",
     "TemperedFMM": "annealvi.mixtures",
     "TemperedGaussianMixture": "annealvi.mixtures",
+    "TopicModel": "annealvi.topics",
+}
+#: Objects with parameters of their own that are parameters of an estimator, and their modules.
+PARTS = {
+    "CountVectorizer": "sklearn.feature_extraction.text",
+    "TemperedLDA": "annealvi.lda",
+    "TopicVectorizer": "annealvi.topics",
 }
 #: The same for those on PyTorch.
 DEEP = {
@@ -44,8 +51,8 @@ def save(estimator: Any, path: str | os.PathLike) -> None:
 
     Parameters
     ----------
-    estimator : TemperedLDA, TemperedFMM, TemperedGaussianMixture or an estimator of annealvi.deep
-        It must be fitted.
+    estimator : TemperedLDA, TopicModel, TemperedFMM, TemperedGaussianMixture or a deep one
+        An estimator of annealvi or annealvi.deep.  It must be fitted.
     path : path
         The file to write.  An existing file is replaced only once the new one is complete.
 
@@ -93,22 +100,85 @@ def tree_of(estimator: Any) -> dict[str, Any]:
     estimator : object
     """
     owner = type(estimator).__name__
-    kinds, parameters, functions = _kinds(owner), {}, []
-    for name, value in estimator.get_params(deep=False).items():
-        if name in LEFT_OUT:
-            continue
-        try:
-            parameters[name] = parameter_tree(value, name, owner, kinds)
-        except TypeError:
-            if not callable(value):
-                raise  # a function is to be given when the file is loaded
-            functions.append(name)
+    parameters, functions = _parameters(estimator, owner)
     return {
         "estimator": owner,
         "parameters": parameters,
         "functions": functions,
         "state": estimator.state_dict(),
     }
+
+
+def part_tree(part: Any, name: str, owner: str) -> tuple[dict[str, Any], list[str]]:
+    """Return an object of :data:`PARTS` as a tree of its parameters, and which are functions.
+
+    Parameters
+    ----------
+    part : object
+    name, owner : str
+        The parameter that it is and the estimator that has it, for the message.
+
+    Raises
+    ------
+    TypeError
+        If it is of another class, or a file cannot hold one of its parameters.
+    """
+    kind = type(part).__name__
+    if not _is_part(part):
+        raise TypeError(
+            f"The {name!r} parameter of {owner} cannot be written to a file: it must be one of "
+            f"{list(PARTS)}. Got {part!r} instead."
+        )
+    parameters, functions = _parameters(part, owner, f"{name}.")
+    return {"part": kind, "parameters": parameters}, functions
+
+
+def part_of(node: Node, name: str) -> Any:
+    """Return the object of a tree that :func:`part_tree` returned.
+
+    Parameters
+    ----------
+    node : Node
+    name : str
+        Its name in the node.
+    """
+    part = node.node(name)
+    kind = part.string("part", list(PARTS))
+    cls = getattr(importlib.import_module(PARTS[kind]), kind)
+    parts, possible = part.node("parameters"), inspect.signature(cls).parameters
+    unknown = [name for name in parts if name not in possible]
+    if unknown:
+        raise parts.error(unknown[0], f"a parameter of {kind}", parts.plain(unknown[0]))
+    return cls(**{name: parameter_value(parts, name) for name in parts})
+
+
+def _parameters(owned: Any, owner: str, way: str = "") -> tuple[dict[str, Any], list[str]]:
+    """Parameters as trees, and names of those that are or have functions, which are not written."""
+    kinds, parameters, functions = _kinds(owner), {}, []
+    for name, value in owned.get_params(deep=False).items():
+        if name in LEFT_OUT:
+            continue
+        if _is_part(value):
+            tree, inner = part_tree(value, f"{way}{name}", owner)
+            if inner:
+                functions.append(name)
+            else:
+                parameters[name] = tree
+            continue
+        try:
+            parameters[name] = parameter_tree(value, f"{way}{name}", owner, kinds)
+        except TypeError:
+            if not callable(value):
+                raise  # a function is to be given when the file is loaded
+            functions.append(name)
+    return parameters, functions
+
+
+def _is_part(value: Any) -> bool:
+    kind = type(value)
+    return kind.__name__ in PARTS and kind is getattr(
+        importlib.import_module(PARTS[kind.__name__]), kind.__name__
+    )
 
 
 def load(path: str | os.PathLike, **parameters: Any) -> Any:
@@ -167,7 +237,12 @@ def estimator_of(node: Node, given: Mapping[str, Any] | None = None) -> Any:
     unknown = [name for name in parts if name not in names]
     if unknown:
         raise parts.error(unknown[0], f"a parameter of {cls.__name__}", parts.plain(unknown[0]))
-    values = {name: parameter_value(parts, name, kinds) for name in parts} | given
+    values = {
+        name: part_of(parts, name)
+        if isinstance(parts.plain(name), dict) and "part" in parts.node(name)
+        else parameter_value(parts, name, kinds)
+        for name in parts
+    } | given
     functions = node.items("functions") if "functions" in node else []
     for name in names:
         needed = name in functions or possible[name].default is inspect.Parameter.empty

@@ -29,10 +29,14 @@ TEMPERATURES: dict[str, type[Temperature]] = {
 }
 #: The schedules that a file can hold.
 SCHEDULES: dict[str, type] = {kind.__name__: kind for kind in (Exponential, Linear, Relaxing)}
+#: Dtypes that may be parameters.
+DTYPES = {np.dtype(kind).name: kind for kind in (np.float32, np.float64, np.int32, np.int64)}
 ALLOWED = (
-    "None, a bool, a number, a string, an array or list of these, a temperature or schedule of "
-    "annealvi, a LogPartition or a RandomState"
+    "None, a bool, a number, a string, an array, list or dict of these, a dtype, a temperature or "
+    "schedule of annealvi, a LogPartition or a RandomState"
 )
+#: What the type of a dict says of it that is no object of ours.
+PLAIN = ("dict", "dtype")
 #: No further kinds of objects.
 NONE: Mapping[str, type] = {}
 
@@ -81,6 +85,14 @@ def parameter_tree(value: Any, name: str, owner: str, kinds: Mapping[str, type] 
             raise TypeError(f"The {name!r} parameter of {owner}: {error}") from error
     if isinstance(value, tuple):
         return {"type": "tuple", "items": parameter_tree(list(value), name, owner)}
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {
+            "type": "dict",
+            "keys": [str(key) for key in value],
+            "items": parameter_tree(list(value.values()), name, owner),
+        }
+    if isinstance(value, type | np.dtype) and np.dtype(value).name in DTYPES:
+        return {"type": "dtype", "name": np.dtype(value).name}
     if isinstance(value, list | range):
         return [parameter_tree(part, name, owner) for part in value]
     if hasattr(value, "__array__"):
@@ -122,13 +134,20 @@ def parameter_value(node: Node, name: str, kinds: Mapping[str, type] = NONE) -> 
         return value
     part = node.node(name)
     kind = part.string(
-        "type", [*TEMPERATURES, *SCHEDULES, *kinds, "LogPartition", "RandomState", "tuple"]
+        "type", [*TEMPERATURES, *SCHEDULES, *kinds, "LogPartition", "RandomState", "tuple", *PLAIN]
     )
     if kind == "RandomState":
         return restore_generator(part.node("state"))
     if kind == "tuple":
         part.items("items")  # it must be a list
         return tuple(parameter_value(part, "items"))
+    if kind == "dtype":
+        return DTYPES[part.string("name", list(DTYPES))]
+    if kind == "dict":
+        keys, items = part.items("keys"), part.items("items")
+        if len(keys) != len(items) or not all(isinstance(key, str) for key in keys):
+            raise part.error("keys", "strings, one for each item", keys)
+        return dict(zip(keys, parameter_value(part, "items"), strict=True))
     if kind == "LogPartition":
         names = [field.name for field in fields(LogPartition) if field.name != "made_for"]
         made_for, parts = part.node("made_for"), part.node("parameters")

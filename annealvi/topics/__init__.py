@@ -2,5 +2,16 @@
 
 from annealvi.topics.choice import Choice, choose
 from annealvi.topics.editing import drop, merge, reduce, refine
+from annealvi.topics.model import TopicModel
+from annealvi.topics.vectorizer import TopicVectorizer
 
-__all__ = ["Choice", "choose", "drop", "merge", "reduce", "refine"]
+__all__ = [
+    "Choice",
+    "TopicModel",
+    "TopicVectorizer",
+    "choose",
+    "drop",
+    "merge",
+    "reduce",
+    "refine",
+]

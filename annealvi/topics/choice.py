@@ -26,6 +26,9 @@ from annealvi.metrics import (
     topic_diversity,
     topic_stability,
 )
+from annealvi.topics.fitted import FittedTopics
+from annealvi.topics.texts import check_texts
+from annealvi.topics.vectorizer import TopicVectorizer, count_words, with_stop_words
 
 #: Share of the documents that are held out in each run, and the most documents that are.
 HELD_OUT, MOST_HELD_OUT = 0.1, 1000
@@ -138,12 +141,12 @@ class Choice:
 
 @validate_params(
     {
-        "X": ["array-like", "sparse matrix"],
+        "X": "no_validation",  # _documents has the messages
         "ks": "no_validation",  # _numbers has the messages
         "n_runs": [Interval(Integral, 1, None, closed="left")],
         "criterion": [StrOptions({"quality", "heldout"})],
         "max_documents": [None, Interval(Integral, 2, None, closed="left")],
-        "lda": [None, TemperedLDA],
+        "model": [None, TemperedLDA, FittedTopics],
         "random_state": ["random_state"],
     },
     prefer_skip_nested_validation=True,
@@ -155,7 +158,7 @@ def choose(
     n_runs: int = 3,
     criterion: str = "quality",
     max_documents: int | None = 5000,
-    lda: TemperedLDA | None = None,
+    model: TemperedLDA | FittedTopics | None = None,
     random_state: Any = None,
 ) -> Choice:
     """Choose a number of topics: fit several, measure each, and recommend one.
@@ -165,8 +168,8 @@ def choose(
 
     Parameters
     ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Word counts; integers.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features) or iterable of str
+        Word counts, integers; or texts, whose words are counted as a TopicModel counts them.
     ks : sequence of int, default=(10, 20, 50, 100, 200)
         The numbers of topics to compare.
     n_runs : int, default=3
@@ -184,9 +187,9 @@ def choose(
           frequencies alone.  On large corpora this is often the largest of `ks`.
     max_documents : int, default=5000
         If X has more documents, this many are drawn at random.  None means all.
-    lda : TemperedLDA, default=None
-        Its parameters are used, but for `n_components` and `random_state`.  Lower `max_iter`
-        for a faster answer, set `n_jobs` for more threads.
+    model : TemperedLDA or TopicModel, default=None
+        Its parameters are used, but for the number of topics, `random_state` and `seeds`.  Set
+        `n_jobs` of a TemperedLDA for more threads.  With a TopicModel, X must be texts.
     random_state : int, RandomState instance or None, default=None
         Seed of the sample, of the documents held out and of the fits.
 
@@ -201,7 +204,7 @@ def choose(
         If X has too few documents with words or counts that are not integers, or if `ks` is
         empty, has a number twice, or one that is above the number of words.
     TypeError
-        If `ks` is no sequence of integers.
+        If `ks` is no sequence of integers, or texts are no str.
 
     See Also
     --------
@@ -215,7 +218,7 @@ def choose(
     >>> choose(X, [2, 5, 10], n_runs=2, random_state=0).recommended
     5
     """
-    X = check_csr(X)
+    X, template = _documents(X, model)
     sizes = _numbers(ks, X.shape[1])
     rng = check_random_state(random_state)
     X = X[np.asarray(X.sum(axis=1)).ravel() > 0]
@@ -226,7 +229,6 @@ def choose(
             "choose fits some documents and predicts others: X must have at least two documents "
             f"with words. Got {X.shape[0]}."
         )
-    template = TemperedLDA() if lda is None else lda
     measures = {name: np.full((len(sizes), int(n_runs)), np.nan) for name in (*MEASURES, "gain")}
     topics: list[list[NDArray]] = [[] for _ in sizes]
     for run in range(int(n_runs)):
@@ -249,6 +251,23 @@ def choose(
     return Choice(
         numbers, measures, criterion, sizes[row], rule + _at_the_edge(row, sizes), X.shape[0]
     )
+
+
+def _documents(X: Any, model: Any) -> tuple[sparse.csr_matrix, TemperedLDA]:
+    """Word counts, and the TemperedLDA whose parameters are used."""
+    texts = isinstance(model, FittedTopics)
+    if not texts and not sparse.issparse(X) and (model is None or not hasattr(X, "shape")):
+        first = X[0] if isinstance(X, list | tuple) and X else None
+        texts = len(X.shape) == 1 if hasattr(X, "shape") else isinstance(first, str | bytes | None)
+    if not texts:
+        return check_csr(X), TemperedLDA() if model is None else model
+    of_texts, stop_words, lda = TopicVectorizer(), "english", model
+    if isinstance(model, FittedTopics):
+        of_texts = of_texts if model.vectorizer is None else clone(model.vectorizer)
+        stop_words, lda = model.stop_words, model.lda
+    of_texts = with_stop_words(of_texts, stop_words, "choose")
+    counts = count_words(of_texts, check_texts(X, "choose", name="X", least=2))[1]
+    return counts, TemperedLDA() if lda is None else lda
 
 
 def _measure(
@@ -329,7 +348,7 @@ def _numbers(ks: Any, n_features: int) -> list[int]:
     for k in found:
         if isinstance(k, bool | np.bool_) or not isinstance(k, Integral):
             raise TypeError(f"The 'ks' parameter of choose must hold ints. Got {k!r} instead.")
-        if not 1 <= k <= n_features:
+        if not 1 <= int(k) <= n_features:
             raise ValueError(
                 f"The 'ks' parameter of choose must hold ints in the range [1, {n_features}], the "
                 f"number of words of X. Got {k!r} instead."

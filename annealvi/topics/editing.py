@@ -12,6 +12,7 @@ from scipy.special import xlogy
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from annealvi._validation import as_array
 from annealvi.lda import TemperedLDA
 from annealvi.lda.defaults import is_learned
 
@@ -290,9 +291,9 @@ def _with_parts(model: Any, lda: TemperedLDA, parts: Sequence[Sequence[int]]) ->
     edited = clone(lda).set_params(n_components=len(parts))
     if not isinstance(lda.init, str):
         edited.set_params(init="auto")  # those of the old topics
-    if np.ndim(lda.doc_topic_prior) == 1:
+    if as_array(lda.doc_topic_prior).ndim == 1:
         edited.set_params(doc_topic_prior=alpha)
-    if np.ndim(lda.topic_word_prior) == 2:
+    if as_array(lda.topic_word_prior).ndim == 2:
         edited.set_params(topic_word_prior=eta)
     edited.components_ = topics
     if hasattr(lda, "feature_names_in_"):
@@ -342,7 +343,7 @@ def _topics(given: Any, name: str, owner: str, n_topics: int) -> list[int]:
                 f"The {name!r} parameter of {owner} must name topics by integers. "
                 f"Got {topic!r} instead."
             )
-        if not 0 <= topic < n_topics:
+        if not 0 <= int(topic) < n_topics:
             raise ValueError(
                 f"The {name!r} parameter of {owner} must name topics in the range "
                 f"[0, {n_topics - 1}]. Got {topic!r} instead."

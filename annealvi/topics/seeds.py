@@ -1,0 +1,141 @@
+"""Seed words: topics that the user names by some of their words."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from annealvi._validation import as_array
+
+ALLOWED = "a dict of names to lists of words, such as {'space': ['nasa', 'orbit']}, or None"
+
+
+def check_seeds(seeds: Any, n_topics: int, vectorizer: Any, owner: str) -> dict[str, list[str]]:
+    """Check seed words, and write them as the vectorizer writes words: in lower case, say.
+
+    Parameters
+    ----------
+    seeds : mapping of str to iterable of str, or None
+    n_topics : int
+    vectorizer : object
+    owner : str
+        The estimator, for messages.
+
+    Returns
+    -------
+    dict of str to list of str
+        Empty for None.
+
+    Raises
+    ------
+    TypeError
+        If it is no mapping, or its words are not lists of str.
+    ValueError
+        If there are more of them than topics, or one has no words.
+    """
+    if seeds is None:
+        return {}
+    if not isinstance(seeds, Mapping):
+        raise TypeError(f"The 'seeds' parameter of {owner} must be {ALLOWED}. Got {seeds!r}.")
+    if len(seeds) > n_topics:
+        raise ValueError(
+            f"The 'seeds' parameter of {owner} must name at most n_topics={n_topics} topics. "
+            f"Got {len(seeds)}."
+        )
+    write = vectorizer.build_preprocessor() if hasattr(vectorizer, "build_preprocessor") else str
+    checked = {}
+    for name, words in seeds.items():
+        listed = isinstance(words, Iterable) and not isinstance(words, str | bytes | Mapping)
+        words = list(words) if listed else [None]
+        if not isinstance(name, str) or not all(isinstance(word, str) for word in words):
+            raise TypeError(
+                f"The 'seeds' parameter of {owner} must be {ALLOWED}. Got "
+                f"{name!r}: {seeds[name]!r}."
+            )
+        if not words:
+            raise ValueError(
+                f"The 'seeds' parameter of {owner} must have words for each topic. Got none for "
+                f"{name!r}."
+            )
+        checked[name] = [write(word) for word in words]
+    return checked
+
+
+def seeded_prior(
+    seeds: Mapping[str, list[str]],
+    columns: Mapping[str, int],
+    X: sparse.csr_matrix,
+    prior: Any,
+    n_topics: int,
+    *,
+    weight: float = 1.0,
+    owner: str,
+) -> NDArray[np.float64]:
+    """The topics' prior with seed words: topic k has the words of the k-th seed.
+
+    A seed word's prior in its topic is larger by the number of times that the corpus has the
+    word.  This is as much as all its documents together say about the word, so that the topic
+    begins with it, and the documents decide about all other words.
+
+    Parameters
+    ----------
+    seeds : dict of str to list of str
+        See :func:`check_seeds`.
+    columns : mapping of str to int
+        The columns of words.
+    X : CSR matrix of shape (n_samples, n_words)
+    prior : float or array-like
+        The prior without seeds, `topic_word_prior` of TemperedLDA.
+    n_topics : int
+    weight : float
+        Number of documents of the corpus that one of X stands for.
+    owner : str
+        The estimator, for messages.
+
+    Returns
+    -------
+    ndarray of shape (n_topics, n_words)
+
+    Raises
+    ------
+    ValueError
+        If none of a topic's words is in the corpus, or the prior is no number and no array.
+
+    Warns
+    -----
+    UserWarning
+        If some seed words are not in the corpus.
+    """
+    shape = n_topics, X.shape[1]
+    base = as_array(prior)
+    if base.dtype.kind not in "fiu" or base.shape not in ((), shape[1:], shape):
+        raise ValueError(
+            f"With 'seeds' the 'lda__topic_word_prior' parameter of {owner} must be None, a float "
+            f"or an array of shape {shape[1:]} or {shape}. Got {prior!r}."
+        )
+    seeded = np.array(np.broadcast_to(base, shape), dtype=np.float64)
+    counts = np.asarray(X.sum(axis=0), dtype=np.float64).ravel()
+    missing: list[str] = []
+    for topic, (name, words) in enumerate(seeds.items()):
+        there = sorted(
+            {columns[word] for word in words if word in columns and counts[columns[word]]}
+        )
+        if not there:
+            raise ValueError(
+                f"The 'seeds' parameter of {owner} must have a word of the corpus for each topic. "
+                f"Got {words} for {name!r}, of which none is in the vocabulary."
+            )
+        missing += [word for word in words if word not in columns]
+        seeded[topic, there] += weight * counts[there]
+    if missing:
+        warnings.warn(
+            f"{len(missing)} seed words are not in the vocabulary of {owner}: {missing[:10]}.",
+            UserWarning,
+            stacklevel=4,
+        )
+    return seeded

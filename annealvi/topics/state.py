@@ -1,0 +1,134 @@
+"""What a fit of TopicModel has: a vectorizer, the words, and a fitted TemperedLDA."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+
+from annealvi.files import Node
+from annealvi.lda import TemperedLDA
+from annealvi.storage import estimator_of, part_of, part_tree, tree_of
+from annealvi.topics.texts import check_texts
+from annealvi.topics.vectorizer import Vocabulary, with_vocabulary
+
+
+@dataclass
+class TopicState:
+    """A fit of TopicModel.
+
+    Parameters
+    ----------
+    vectorizer : object
+        Fitted.
+    vocabulary : Vocabulary
+    lda : TemperedLDA
+    seed_topics : dict of str to int
+        The topics that have seed words, by name.
+    """
+
+    vectorizer: Any
+    vocabulary: Vocabulary
+    lda: TemperedLDA
+    seed_topics: dict[str, int] = field(default_factory=dict)
+
+    def __copy__(self) -> Self:
+        """A copy whose fit goes on for itself."""
+        return replace(self, lda=copy.copy(self.lda))
+
+    def counts(self, texts: Any, owner: str) -> sparse.csr_matrix:
+        """Count the words of texts, which are checked first.
+
+        Parameters
+        ----------
+        texts : iterable of str
+        owner : str
+            The function that got them, for messages.
+
+        Returns
+        -------
+        CSR matrix of shape (n_samples, n_words)
+        """
+        return sparse.csr_matrix(self.vectorizer.transform(check_texts(texts, owner)))
+
+    def state_dict(self, owner: str) -> dict[str, Any]:
+        """Return the fit as a tree, see :mod:`annealvi.files`.
+
+        Parameters
+        ----------
+        owner : str
+            The estimator, for messages.
+
+        Raises
+        ------
+        TypeError
+            If the vectorizer is of a class that a file cannot hold.
+        """
+        vocabulary = self.vocabulary
+        tree, functions = part_tree(self.vectorizer, "vectorizer_", owner)
+        words = {name: _strings(words) for name, words in vocabulary.dropped.items()}
+        return {
+            "vectorizer": None if functions else tree,
+            "words": _strings(vocabulary.words),
+            "n_documents": vocabulary.n_documents,
+            "limits": dict(vocabulary.limits),
+            "dropped": words,
+            "n_dropped": dict(vocabulary.n_dropped),
+            "seeds": list(self.seed_topics),
+            "seed_topics": list(self.seed_topics.values()),
+            "lda": tree_of(self.lda),
+        }
+
+    @classmethod
+    def of(cls, node: Node, vectorizer: Any) -> Self:
+        """Return the fit of a tree that :meth:`state_dict` returned.
+
+        Parameters
+        ----------
+        node : Node
+        vectorizer : object
+            That of the estimator's parameters; it is used if the file has none, because it has
+            functions.
+
+        Raises
+        ------
+        ValueError
+            If it is no such tree.
+        """
+        lda = estimator_of(node.node("lda"))
+        if not isinstance(lda, TemperedLDA):
+            raise node.error("lda", "a TemperedLDA", type(lda).__name__)
+        words = node.strings("words", lda.n_features_in_)
+        if len(set(words.tolist())) < len(words):
+            raise node.error("words", "an array of different words", words)
+        if not node.is_none("vectorizer"):
+            vectorizer = part_of(node, "vectorizer")
+        dropped, n_dropped, limits = (
+            node.node(name) for name in ("dropped", "n_dropped", "limits")
+        )
+        vocabulary = Vocabulary(
+            words,
+            node.integer("n_documents"),
+            {name: limits.integer(name) for name in limits},
+            {name: dropped.strings(name).tolist() for name in dropped},
+            {name: n_dropped.integer(name) for name in n_dropped},
+        )
+        names, topics = node.items("seeds"), node.items("seed_topics")
+        n_topics = len(lda.components_)
+        sound = len(names) == len(topics) and all(
+            isinstance(name, str) and type(topic) is int and 0 <= topic < n_topics
+            for name, topic in zip(names, topics, strict=True)
+        )
+        if not sound:
+            raise node.error("seed_topics", "topics, one for each name", topics)
+        seed_topics = dict(zip(names, topics, strict=True))
+        return cls(with_vocabulary(vectorizer, words), vocabulary, lda, seed_topics)
+
+
+def _strings(words: Any) -> np.ndarray:
+    array = np.empty(len(words), dtype=object)
+    array[:] = [str(word) for word in words]
+    return array

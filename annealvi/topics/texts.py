@@ -1,0 +1,131 @@
+"""The check of texts: a list, a Series of pandas or polars, or any iterable of str."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Set
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+ALLOWED = "a list, a Series of pandas or polars, or another iterable of str"
+
+
+def check_texts(texts: Any, owner: str, *, name: str = "texts", least: int = 1) -> list[str]:
+    """Check raw texts and return them as a list.
+
+    Parameters
+    ----------
+    texts : iterable of str
+        An iterator is read to its end.
+    owner : str
+        The function that got them, for messages.
+    name : str
+        Their name in messages.
+    least : int
+        Fewest documents that are allowed.
+
+    Returns
+    -------
+    list of str
+
+    Raises
+    ------
+    TypeError
+        If they are no iterable, or one of them is no str: None, NaN or bytes, say.
+    ValueError
+        If there are fewer than `least`.
+    """
+    checked = []
+    for number, text in enumerate(_items(texts, owner, name)):
+        if not isinstance(text, str):
+            raise TypeError(f"{name}[{number}] of {owner} must be a str. {_got(text)}")
+        checked.append(text)
+    if len(checked) < least:
+        documents = f"{least} document{'s' * (least > 1)}"
+        raise ValueError(
+            f"The {name!r} of {owner} must hold at least {documents}. Got {len(checked)}."
+        )
+    return checked
+
+
+def blocks_of(texts: Any, owner: str) -> Iterator[list[str]]:
+    """Yield blocks of checked texts: one if `texts` holds str, else each of its items.
+
+    An iterator of blocks is read as far as blocks are asked for.
+
+    Parameters
+    ----------
+    texts : iterable of str, or iterable of such iterables
+    owner : str
+        The function that got them, for messages.
+
+    Yields
+    ------
+    list of str
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`check_texts`, with the number of the block.
+    """
+    items = iter(_items(texts, owner, "texts"))
+    try:
+        first = next(items)
+    except StopIteration:
+        raise ValueError(f"The 'texts' of {owner} must hold at least 1 document. Got 0.") from None
+    if not _is_block(first):
+        yield check_texts(chain([first], items), owner)
+        return
+    for number, block in enumerate(chain([first], items)):
+        yield check_texts(block, owner, name=f"texts[{number}]")
+
+
+def _is_block(item: Any) -> bool:
+    """Whether an item of `texts` is meant as a block of texts and not as a text."""
+    single = isinstance(item, str | bytes | bytearray | Mapping) or item is None
+    return not single and isinstance(item, Iterable) and np.ndim(_first(item)) == 0
+
+
+def _first(item: Any) -> Any:
+    """The first item of a sequence, to tell rows of numbers from blocks of texts."""
+    return item[0] if isinstance(item, np.ndarray) and item.ndim and len(item) else ""
+
+
+def _items(texts: Any, owner: str, name: str) -> Iterable:
+    """What is iterated over; TypeError for what an iteration would misread."""
+    if isinstance(texts, str | bytes | bytearray):
+        kind = type(texts).__name__
+        raise TypeError(
+            f"The {name!r} of {owner} must be {ALLOWED}. Got a {kind}: put a single text in a list."
+        )
+    if sparse.issparse(texts) or (isinstance(texts, np.ndarray) and texts.ndim != 1):
+        raise TypeError(
+            f"The {name!r} of {owner} must be {ALLOWED}. Got a {type(texts).__name__} of shape "
+            f"{texts.shape}: word counts go to TemperedLDA."
+        )
+    if hasattr(texts, "columns"):
+        columns = [str(column) for column in texts.columns][:10]
+        raise TypeError(
+            f"The {name!r} of {owner} must be {ALLOWED}. Got a {type(texts).__name__}: choose one "
+            f"of its columns, {columns}."
+        )
+    if isinstance(texts, Mapping | Set) or not isinstance(texts, Iterable):
+        kind = type(texts).__name__
+        unordered = " has no order" if isinstance(texts, Set) else ""
+        raise TypeError(
+            f"The {name!r} of {owner} must be {ALLOWED}. Got a {kind}{',' * bool(unordered)}"
+            f"{' which' * bool(unordered)}{unordered}."
+        )
+    return texts
+
+
+def _got(text: Any) -> str:
+    """What stands in the place of a text, and what to do about it."""
+    if isinstance(text, bytes | bytearray):
+        return "Got bytes: decode them, for example by text.decode('utf-8')."
+    missing = text is None or (isinstance(text, float) and text != text)
+    if missing or type(text).__name__ in ("NAType", "NaTType"):
+        return f"Got {text!r}: leave the document out, or put '' in its place."
+    return f"Got {type(text).__name__}."

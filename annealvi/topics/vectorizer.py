@@ -1,0 +1,380 @@
+"""Words of a corpus: a CountVectorizer whose defaults depend on the size of the corpus."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from scipy import sparse
+from sklearn.base import _fit_context, clone
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.utils._param_validation import StrOptions
+
+from annealvi._validation import as_array
+from annealvi.topics.texts import check_texts
+
+#: Words of two letters or more: they begin with a letter and may go on with digits.
+WORDS = r"(?u)\b[^\W\d_]\w+\b"
+#: For each reason at most so many of the words that were left out are remembered.
+REMEMBERED = 10_000
+#: The largest share of the documents that a word may be in, and a number that is always allowed.
+LARGEST_SHARE, ALWAYS_ALLOWED = 0.2, 10
+
+
+def fewest_documents(n_documents: int) -> int:
+    r"""The default of `min_df`: words in fewer documents are left out.
+
+    It is :math:`\sqrt{D} / 10`, rounded up, and at least 2 from 20 documents on: 2 for 100
+    documents, 6 for 3,000, 15 for 20,000 and 100 for a million.
+
+    Parameters
+    ----------
+    n_documents : int
+        Number of documents D.
+    """
+    return max(1 if n_documents < 2 * ALWAYS_ALLOWED else 2, math.ceil(n_documents**0.5 / 10))
+
+
+def most_documents(n_documents: int) -> int:
+    """The default of `max_df`: words in more documents are left out.
+
+    It is a fifth of the documents, or 10 if that is more.
+
+    Parameters
+    ----------
+    n_documents : int
+    """
+    return max(int(LARGEST_SHARE * n_documents), ALWAYS_ALLOWED)
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The words that are counted, and those that were left out.
+
+    Parameters
+    ----------
+    words : ndarray of shape (n_words,) of str
+        In the order of the columns.
+    n_documents : int
+        Number of documents that the vocabulary was learned from.
+    limits : dict of str to int
+        `min_df` and `max_df` as numbers of documents, `max_features` as a number of words;
+        those that there were.
+    dropped : dict of str to list of str
+        For each parameter of the vectorizer that left words out, these words, at most 10,000.
+        Those in most documents come first.
+    n_dropped : dict of str to int
+        How many there were.
+    """
+
+    words: NDArray
+    n_documents: int
+    limits: dict[str, int]
+    dropped: dict[str, list[str]]
+    n_dropped: dict[str, int]
+
+    def note(self) -> str:
+        """What was left out and why, in a sentence or two."""
+        what = {
+            "stop_words": "{n:,} are stop words",
+            "max_df": "{n:,} are in more than {limit:,} documents",
+            "min_df": "{n:,} are in fewer than {limit:,}",
+            "max_features": "{n:,} are rarer than the {limit:,} that are kept",
+        }
+        text = f"{len(self.words):,} words of {self.n_documents:,} documents are counted."
+        for name, sentence in what.items():
+            n = self.n_dropped.get(name, 0)
+            if n:
+                sentence = sentence.format(n=n, limit=self.limits.get(name, 0))
+                some = ", ".join(self.dropped[name][:8])
+                more = ", ..." if n > 8 else ""
+                text += f" {name}: {sentence} ({some}{more})."
+        return text
+
+
+class TopicVectorizer(CountVectorizer):
+    r"""Counts words of texts, for topics; its defaults depend on the size of the corpus.
+
+    It is scikit-learn's :class:`~sklearn.feature_extraction.text.CountVectorizer` with three other
+    defaults.  `min_df` and `max_df` follow from the number of documents, and words begin with
+    a letter.
+
+    Parameters
+    ----------
+    input, encoding, decode_error, strip_accents, lowercase, preprocessor, tokenizer : objects
+        As in CountVectorizer.
+    stop_words : {"english"} or list of str, default=None
+        Words that are left out.
+    token_pattern : str
+        Regular expression of a word.  By default two letters or more, with digits behind them.
+    ngram_range, analyzer : objects
+        As in CountVectorizer.
+    max_df : float, int or "auto", default="auto"
+        Words in more documents than this are left out: a share of the documents if it is a float, a
+        number if it is an int.  ``"auto"`` is a fifth of the documents, or 10 if that is more.
+    min_df : float, int or "auto", default="auto"
+        Words in fewer documents are left out.  ``"auto"`` is :math:`\sqrt{D} / 10` for D
+        documents, rounded up, and at least 2 from 20 documents on.
+    max_features, vocabulary, binary, dtype : objects
+        As in CountVectorizer.
+
+    Attributes
+    ----------
+    vocabulary_ : dict of str to int
+        The words and their columns.
+    fixed_vocabulary_ : bool
+        Whether they were given as `vocabulary`.
+    dropped_ : Vocabulary
+        What was left out.
+
+    Examples
+    --------
+    >>> from annealvi.topics import TopicVectorizer
+    >>> vectorizer = TopicVectorizer(stop_words="english")
+    >>> vectorizer.fit_transform(["Stars and planets", "The planets of a star"]).shape
+    (2, 3)
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **CountVectorizer._parameter_constraints,
+        "min_df": [*CountVectorizer._parameter_constraints["min_df"], StrOptions({"auto"})],
+        "max_df": [*CountVectorizer._parameter_constraints["max_df"], StrOptions({"auto"})],
+    }
+
+    def __init__(
+        self,
+        *,
+        input: str = "content",
+        encoding: str = "utf-8",
+        decode_error: str = "strict",
+        strip_accents: str | Callable | None = None,
+        lowercase: bool = True,
+        preprocessor: Callable | None = None,
+        tokenizer: Callable | None = None,
+        stop_words: str | list[str] | None = None,
+        token_pattern: str | None = WORDS,
+        ngram_range: tuple[int, int] = (1, 1),
+        analyzer: str | Callable = "word",
+        max_df: float | Literal["auto"] = "auto",
+        min_df: float | Literal["auto"] = "auto",
+        max_features: int | None = None,
+        vocabulary: Any = None,
+        binary: bool = False,
+        dtype: DTypeLike = np.int64,
+    ) -> None:
+        super().__init__(
+            input=input,
+            encoding=encoding,
+            decode_error=decode_error,
+            strip_accents=strip_accents,
+            lowercase=lowercase,
+            preprocessor=preprocessor,
+            tokenizer=tokenizer,
+            stop_words=stop_words,
+            token_pattern=token_pattern,
+            ngram_range=ngram_range,
+            analyzer=analyzer,
+            max_df=max_df,
+            min_df=min_df,
+            max_features=max_features,
+            vocabulary=vocabulary,
+            binary=binary,
+            dtype=dtype,
+        )
+
+    def fit(self, raw_documents: Iterable[str], y: Any = None) -> Self:
+        """Learn the vocabulary of texts.
+
+        Parameters
+        ----------
+        raw_documents : iterable of str
+        y : Ignored
+
+        Returns
+        -------
+        self : TopicVectorizer
+        """
+        self.fit_transform(raw_documents)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_transform(self, raw_documents: Iterable[str], y: Any = None) -> sparse.csr_matrix:
+        """Learn the vocabulary of texts and count their words.
+
+        Parameters
+        ----------
+        raw_documents : iterable of str
+        y : Ignored
+
+        Returns
+        -------
+        CSR matrix of shape (n_samples, n_words)
+
+        Raises
+        ------
+        TypeError
+            If one of the documents is no str.
+        ValueError
+            If there are no documents, or no words are left.
+        """
+        owner = f"{type(self).__name__}.fit_transform"
+        texts = check_texts(raw_documents, owner, name="raw_documents")
+        fitted, X, self.dropped_ = count_words(self, texts)
+        self.vocabulary_ = fitted.vocabulary_
+        self.fixed_vocabulary_ = fitted.fixed_vocabulary_
+        return X
+
+
+def count_words(
+    vectorizer: Any, texts: list[str], *, kept: frozenset[str] = frozenset()
+) -> tuple[Any, sparse.csr_matrix, Vocabulary]:
+    """Learn the vocabulary of texts, and count its words.
+
+    Parameters
+    ----------
+    vectorizer : CountVectorizer or another transformer of texts
+        It is not changed.
+    texts : list of str
+    kept : frozenset of str
+        Words that stay, however many documents they are in.
+
+    Returns
+    -------
+    vectorizer : object
+        A fitted clone.
+    X : CSR matrix of shape (n_samples, n_words)
+    vocabulary : Vocabulary
+
+    Raises
+    ------
+    ValueError
+        If no words are left.
+    """
+    counter = clone(vectorizer)
+    if not _limits_words(counter):
+        X = sparse.csr_matrix(counter.fit_transform(texts))
+        vocabulary = Vocabulary(counter.get_feature_names_out(), len(texts), {}, {}, {})
+        _check_left(vocabulary, vectorizer)
+        return counter, X, vocabulary
+    given = {name: getattr(vectorizer, name) for name in ("min_df", "max_df", "max_features")}
+    # counted without limits, to know what the limits leave out
+    counter.set_params(min_df=1, max_df=1.0, max_features=None)
+    X = CountVectorizer.fit_transform(counter, texts)
+    counter.set_params(**given)
+    words = counter.get_feature_names_out()
+    if counter.fixed_vocabulary_:
+        return counter, X, Vocabulary(words, len(texts), {}, {}, {})
+    limits, dropped = _left_out(X, given, np.isin(words, list(kept)))
+    keep = ~np.logical_or.reduce(list(dropped.values()))
+    frequency = np.bincount(X.indices, minlength=len(words))
+    names: dict[str, list[str]] = {}
+    for reason, mask in dropped.items():
+        columns = np.flatnonzero(mask)
+        order = columns[np.argsort(-frequency[columns], kind="stable")]
+        names[reason] = words[order[:REMEMBERED]].tolist()
+    stop_words = sorted(counter.get_stop_words() or ())
+    names["stop_words"] = stop_words[:REMEMBERED]
+    n_dropped = {reason: int(mask.sum()) for reason, mask in dropped.items()}
+    n_dropped["stop_words"] = len(stop_words)
+    vocabulary = Vocabulary(words[keep], len(texts), limits, names, n_dropped)
+    _check_left(vocabulary, vectorizer)
+    counter.vocabulary_ = {word: column for column, word in enumerate(vocabulary.words.tolist())}
+    return counter, X[:, keep], vocabulary
+
+
+def with_vocabulary(vectorizer: Any, words: NDArray) -> Any:
+    """Return a clone of a CountVectorizer that is fitted, to these words.
+
+    Parameters
+    ----------
+    vectorizer : CountVectorizer
+    words : ndarray of shape (n_words,) of str
+    """
+    fitted = clone(vectorizer)
+    fitted.vocabulary_ = {word: column for column, word in enumerate(words.tolist())}
+    fitted.fixed_vocabulary_ = vectorizer.vocabulary is not None
+    return fitted
+
+
+def with_stop_words(vectorizer: Any, stop_words: Any, owner: str) -> Any:
+    """Return the vectorizer with stop words, unless it has some or takes none.
+
+    Parameters
+    ----------
+    vectorizer : object
+        It is changed.
+    stop_words : {"english"}, array-like of str or None
+        They are written as the vectorizer writes words, so that ``"C'est"`` leaves out ``"est"``.
+    owner : str
+        The estimator, for the message.
+
+    Raises
+    ------
+    ValueError
+        If they are neither.
+    """
+    parameters = vectorizer.get_params(deep=False) if hasattr(vectorizer, "get_params") else {}
+    if stop_words is None or parameters.get("stop_words", 0) is not None:
+        return vectorizer
+    if not isinstance(stop_words, str):
+        words = as_array(stop_words).tolist()
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise ValueError(
+                f"The 'stop_words' parameter of {owner} must be 'english', a list of str or None. "
+                f"Got {stop_words!r} instead."
+            )
+        plain = clone(vectorizer)
+        if isinstance(parameters.get("analyzer"), str):
+            plain.set_params(analyzer="word", ngram_range=(1, 1))
+            analyze = plain.build_analyzer()
+            words += [token for word in words for token in analyze(word)]
+        stop_words = sorted(set(words))
+    return vectorizer.set_params(stop_words=stop_words)
+
+
+def _limits_words(vectorizer: Any) -> bool:
+    """Whether a vectorizer learns its vocabulary as CountVectorizer does."""
+    own = (CountVectorizer.fit_transform, TopicVectorizer.fit_transform)
+    return getattr(type(vectorizer), "fit_transform", None) in own
+
+
+def _left_out(
+    X: sparse.csr_matrix, given: dict[str, Any], kept: NDArray
+) -> tuple[dict[str, int], dict[str, NDArray]]:
+    """The limits as numbers, and for each a mask of the words that it leaves out."""
+    n_documents, n_words = X.shape
+    low, high, most = given["min_df"], given["max_df"], given["max_features"]
+    automatic = {"min_df": fewest_documents(n_documents), "max_df": most_documents(n_documents)}
+    if low == "auto":
+        low = automatic["min_df"]
+    if high == "auto":
+        high = automatic["max_df"]
+    low = low * n_documents if isinstance(low, float) else low
+    high = high * n_documents if isinstance(high, float) else high
+    if high < low:
+        raise ValueError("max_df corresponds to < documents than min_df")
+    frequency = np.bincount(X.indices, minlength=n_words)
+    dropped = {"min_df": (frequency < low) & ~kept, "max_df": (frequency > high) & ~kept}
+    limits = {"min_df": math.ceil(low), "max_df": math.floor(high)}
+    if most is not None:
+        left = np.flatnonzero(~(dropped["min_df"] | dropped["max_df"]))
+        counts = np.asarray(X.sum(axis=0)).ravel()[left]
+        counts = np.where(kept[left], np.inf, counts)  # these stay
+        rest = left[np.argsort(-counts, kind="stable")[most:]]
+        dropped["max_features"] = np.isin(np.arange(n_words), rest) & ~kept
+        limits["max_features"] = int(most)
+    return limits, dropped
+
+
+def _check_left(vocabulary: Vocabulary, vectorizer: Any) -> None:
+    """Raise ValueError if no words are left."""
+    if not len(vocabulary.words):
+        raise ValueError(
+            f"No words are left of {vocabulary.n_documents} documents. {vocabulary.note()} Give a "
+            f"smaller 'min_df' or a larger 'max_df': "
+            f"vectorizer={type(vectorizer).__name__}(min_df=1, max_df=1.0)."
+        )
