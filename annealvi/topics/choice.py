@@ -14,6 +14,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions, validate_params
+from sklearn.utils.validation import check_non_negative
 
 from annealvi._optional import import_optional
 from annealvi._sparse import check_csr
@@ -64,7 +65,7 @@ class Choice:
         - ``gain``: by how much this is above prediction by the words' frequencies alone.
         - ``coherence``: mean NPMI of the ten top words of the topics.
         - ``diversity``: share of distinct words among these.
-        - ``quality``: coherence times diversity.
+        - ``quality``: coherence times diversity; coherence alone where that is negative.
         - ``stability``: :func:`annealvi.metrics.topic_stability`, one column for each pair of
           runs.
     criterion : {"quality", "heldout"}
@@ -219,6 +220,7 @@ def choose(
     5
     """
     X, template = _documents(X, model)
+    check_non_negative(X, "choose")
     sizes = _numbers(ks, X.shape[1])
     rng = check_random_state(random_state)
     X = X[np.asarray(X.sum(axis=1)).ravel() > 0]
@@ -255,19 +257,22 @@ def choose(
 
 def _documents(X: Any, model: Any) -> tuple[sparse.csr_matrix, TemperedLDA]:
     """Word counts, and the TemperedLDA whose parameters are used."""
-    texts = isinstance(model, FittedTopics)
-    if not texts and not sparse.issparse(X) and (model is None or not hasattr(X, "shape")):
-        first = X[0] if isinstance(X, list | tuple) and X else None
-        texts = len(X.shape) == 1 if hasattr(X, "shape") else isinstance(first, str | bytes | None)
-    if not texts:
-        return check_csr(X), TemperedLDA() if model is None else model
-    of_texts, stop_words, lda = TopicVectorizer(), "english", model
+    vectorizer, stop_words, lda = None, "english", model
     if isinstance(model, FittedTopics):
-        of_texts = of_texts if model.vectorizer is None else clone(model.vectorizer)
-        stop_words, lda = model.stop_words, model.lda
-    of_texts = with_stop_words(of_texts, stop_words, "choose")
-    counts = count_words(of_texts, check_texts(X, "choose", name="X", least=2))[1]
-    return counts, TemperedLDA() if lda is None else lda
+        vectorizer, stop_words, lda = model.vectorizer, model.stop_words, model.lda
+    lda = TemperedLDA() if lda is None else lda
+    if not isinstance(model, FittedTopics) and not _are_texts(X):
+        return check_csr(X), lda
+    vectorizer = TopicVectorizer() if vectorizer is None else clone(vectorizer)
+    vectorizer = with_stop_words(vectorizer, stop_words, "choose")
+    return count_words(vectorizer, check_texts(X, "choose", name="X", least=2))[1], lda
+
+
+def _are_texts(X: Any) -> bool:
+    """Whether documents are texts; else they must be word counts."""
+    if hasattr(X, "shape"):
+        return len(X.shape) == 1
+    return not isinstance(X, list | tuple) or not X or isinstance(X[0], str | bytes | None)
 
 
 def _measure(
@@ -282,7 +287,7 @@ def _measure(
         "heldout": float(document_completion(fit, test, random_state=seed)),
         "coherence": coherence,
         "diversity": diversity,
-        "quality": coherence * diversity,
+        "quality": min(coherence, coherence * diversity),
     }
 
 

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from annealvi._validation import as_array
 from annealvi.lda import TemperedLDA
 from annealvi.lda.defaults import is_learned
+from annealvi.lda.words import check_words
 
 Model = TypeVar("Model")
 
@@ -62,11 +63,12 @@ def merge(model: Model, groups: Sequence[Sequence[int]]) -> Model:
     Examples
     --------
     >>> from annealvi import TemperedLDA
-    >>> from annealvi.datasets import load_arxiv_abstracts
+    >>> from annealvi.datasets import make_topic_corpus
     >>> from annealvi.topics import merge
-    >>> lda = TemperedLDA(20, random_state=0).fit(load_arxiv_abstracts().data)
-    >>> merge(lda, [[3, 7], [1, 2]]).components_.shape
-    (18, 3000)
+    >>> X = make_topic_corpus(200, 50, 8, random_state=0).data
+    >>> lda = TemperedLDA(8, random_state=0).fit(X)
+    >>> merge(lda, [[3, 7], [1, 2]]).transform(X).shape
+    (200, 6)
     """
     lda = _lda_of(model, "merge")
     n_topics = len(lda.components_)
@@ -244,8 +246,12 @@ def refine(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> Model:
         **{name: prior for name, prior in priors.items() if not is_learned(getattr(lda, name))},
     }
     own = {name: getattr(fitted, name) for name in start}
-    fitted.set_params(n_components=n_topics, **start).fit(_counts(model, X))
+    counts = _counts(model, X)
+    check_words(lda, counts, "refine")  # those of the model
+    fitted.set_params(n_components=n_topics, **start).fit(counts)
     fitted.set_params(**own)
+    if hasattr(lda, "feature_names_in_"):
+        fitted.feature_names_in_ = lda.feature_names_in_
     return _with_lda(model, fitted, [[topic] for topic in range(n_topics)])
 
 

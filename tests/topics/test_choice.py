@@ -1,0 +1,227 @@
+"""The planted number of topics is recommended; the table and the figure hold the measures."""
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.feature_extraction.text import CountVectorizer
+
+from annealvi import TemperedLDA, TopicModel
+from annealvi.datasets import make_topic_corpus
+from annealvi.metrics import document_completion, topic_coherence, topic_diversity, topic_stability
+from annealvi.topics import Choice, choose
+from annealvi.topics.choice import RULES
+
+matplotlib.use("Agg")
+X = make_topic_corpus(300, 150, 5, document_length=60, random_state=0).data
+KS = [2, 5, 12]
+
+
+@pytest.fixture(scope="module")
+def choice():
+    return choose(X, KS, n_runs=2, random_state=0)
+
+
+def test_the_planted_number(choice):
+    assert choice.recommended == 5
+    assert choose(X, KS, n_runs=2, criterion="heldout", random_state=0).recommended == 5
+    assert choice.rule.startswith("5 topics have the highest quality")
+    assert "runs)." in choice.rule and choice.rule in repr(choice)
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+def test_planted_numbers_within_a_step():
+    ks = (2, 3, 5, 8, 12)
+    off = {criterion: [] for criterion in RULES}
+    for seed, (k, eta) in enumerate((k, eta) for k in ks for eta in (0.05, 0.1)):
+        documents = make_topic_corpus(
+            100 + 40 * k, 500, k, document_length=60, topic_word_prior=eta, random_state=seed
+        ).data
+        found = choose(documents, ks, n_runs=2, random_state=0)
+        for criterion, rule in RULES.items():
+            off[criterion].append(abs(rule(found.ks, found.measures)[0] - ks.index(k)))
+    for steps in off.values():
+        assert sum(step <= 1 for step in steps) >= 8
+        assert sum(step == 0 for step in steps) >= 6
+
+
+def test_measures_are_those_of_the_fits():
+    rng = np.random.RandomState(3)
+    order, seed = rng.permutation(300), rng.randint(2**31 - 1)
+    train, test = X[np.sort(order[30:])], X[np.sort(order[:30])]
+    fit = TemperedLDA(5, max_iter=4, random_state=seed).fit(train)
+    found = choose(X, [5], n_runs=1, model=TemperedLDA(max_iter=4), random_state=3).measures
+    coherence = topic_coherence(fit, train).mean()
+    diversity = topic_diversity(fit, n_words=10)
+    assert found["heldout"] == pytest.approx(document_completion(fit, test, random_state=seed))
+    assert found["coherence"] == pytest.approx(coherence)
+    assert found["diversity"] == pytest.approx(diversity)
+    assert found["quality"] == pytest.approx(coherence * diversity)
+    assert np.isnan(found["stability"]).all()
+
+
+def test_stability_is_that_of_pairs_of_runs():
+    kept = []
+
+    class Keeping(TemperedLDA):
+        def fit(self, X):
+            kept.append(super().fit(X).components_.copy())
+            return self
+
+    found = choose(X, [3], n_runs=3, model=Keeping(max_iter=2), random_state=0)
+    expected = [topic_stability(kept[a], kept[b]) for a, b in ((0, 1), (0, 2), (1, 2))]
+    assert_allclose(found.measures["stability"], [expected])
+
+
+def test_quality_where_words_do_not_occur_together():
+    rng = np.random.RandomState(0)
+    noise = rng.multinomial(4, np.full(300, 1 / 300), 60)
+    found = choose(noise, [20], n_runs=1, random_state=0).measures
+    assert found["coherence"] < 0
+    assert_array_equal(found["quality"], found["coherence"])
+
+
+def test_gain_is_over_word_frequencies():
+    # with a single topic there is none
+    found = choose(X, [1, 5], n_runs=2, random_state=0)
+    assert_allclose(found.measures["gain"][0], 0, atol=2e-3)
+    assert np.all(found.measures["gain"][1] > 0.1)
+    without = found.measures["heldout"] - found.measures["gain"]
+    assert_allclose(without[0], without[1])
+
+
+def test_the_table(choice):
+    table = choice.table
+    assert isinstance(table, pd.DataFrame)
+    assert table.index.tolist() == KS and table.index.name == "n_topics"
+    assert table.index[table.recommended].tolist() == [5]
+    for name, values in choice.measures.items():
+        assert_allclose(table[name], values.mean(axis=1))
+        if name != "stability":  # of a single pair
+            assert_allclose(table[f"{name}_sd"], values.std(axis=1, ddof=1))
+    assert table.stability_sd.isna().all()
+
+
+def test_the_figure(choice):
+    axes = choice.plot()
+    assert len(axes) == 5
+    for ax, name in zip(axes, ("heldout", "coherence"), strict=False):
+        line = ax.lines[0]
+        assert_array_equal(line.get_xdata(), KS)
+        assert_allclose(line.get_ydata(), choice.measures[name].mean(axis=1))
+        assert_array_equal(ax.lines[-1].get_xdata(), [5, 5])
+    own = pyplot.subplots(2, 3)[1]
+    assert choice.plot(own)[0] is own[0, 0]
+    with pytest.raises(ValueError, match="an Axes for each of 5 measures. Got 2"):
+        choice.plot(axes[:2])
+    pyplot.close("all")
+
+
+def test_results_repeat_and_input_stays(choice):
+    before = X.copy()
+    again = choose(X, reversed(KS), n_runs=2, random_state=0)
+    assert_array_equal(again.ks, KS)
+    for name, values in choice.measures.items():
+        assert_array_equal(again.measures[name], values)
+    assert (before != X).nnz == 0
+    dense = choose(X.toarray(), KS, n_runs=2, random_state=0)
+    assert_array_equal(dense.measures["heldout"], choice.measures["heldout"])
+
+
+def of(values):
+    """A choice from a given mean of each number of topics."""
+    return {"quality": np.array(values)[:, None], "gain": np.array(values)[:, None]}
+
+
+def test_the_rules():
+    ks = np.array([10, 20, 50])
+    assert RULES["quality"](ks, of([0.1, 0.3, 0.2]))[0] == 1
+    assert RULES["heldout"](ks, of([0.94, 0.96, 1.0]))[0] == 1
+    assert RULES["heldout"](ks, of([0.94, 0.949, 1.0]))[0] == 2
+    assert RULES["heldout"](ks, of([0.96, 1.0, 0.9]))[0] == 0
+    assert RULES["heldout"](ks, of([-0.3, -0.1, -0.2]))[0] == 1
+    assert "95% of the largest gain" in RULES["heldout"](ks, of([0.94, 0.96, 1.0]))[1]
+
+
+def test_a_number_at_the_edge_is_told():
+    assert (
+        "It is the largest of the numbers compared: try larger"
+        in choose(X, [2, 5], n_runs=1, random_state=0).rule
+    )
+    assert "smallest of the numbers compared" in choose(X, [5, 20], n_runs=1, random_state=0).rule
+
+
+def test_large_corpora_are_sampled():
+    found = choose(X, [3], n_runs=1, max_documents=100, random_state=0)
+    assert found.n_documents == 100
+    empty = sparse.vstack([X, sparse.csr_matrix((50, 150))]).tocsr()
+    fast = TemperedLDA(max_iter=1)
+    assert choose(empty, [3], n_runs=1, max_documents=None, model=fast).n_documents == 300
+
+
+def test_texts():
+    rng = np.random.RandomState(0)
+    themes = [[f"{theme}{number}" for number in range(20)] for theme in ("star", "bread")]
+    texts = [" ".join(rng.choice(themes[number % 2], 8)) for number in range(40)]
+    for documents in (texts, pd.Series(texts), iter(texts)):
+        found = choose(documents, [2, 5], n_runs=1, random_state=0)
+        assert isinstance(found, Choice) and found.recommended == 2
+    model = TopicModel(vectorizer=CountVectorizer(), stop_words=["star1"])
+    with pytest.raises(ValueError, match=r"range \[1, 39\], the number of words of X. Got 41"):
+        choose(texts, [41], model=model)
+    with pytest.raises(TypeError, match=r"X\[1\] of choose must be a str. Got None"):
+        choose([texts[0], None], [2])
+    with pytest.raises(TypeError, match="'X' of choose must be .* Got a csr_matrix"):
+        choose(X, [2], model=model)
+
+
+@pytest.mark.parametrize(
+    "ks, error, message",
+    [
+        ([], ValueError, "'ks' parameter of choose must hold one or more different ints. Got"),
+        ([5, 5], ValueError, "one or more different ints"),
+        ([0, 5], ValueError, r"ints in the range \[1, 150\], the number of words of X. Got 0"),
+        ([151], ValueError, r"\[1, 150\].* Got 151"),
+        ([2.0], TypeError, "must hold ints. Got 2.0"),
+        ([True], TypeError, "must hold ints. Got True"),
+        (5, TypeError, "must be a list of ints. Got 5"),
+        ("auto", TypeError, "must be a list of ints. Got 'auto'"),
+    ],
+)
+def test_wrong_numbers(ks, error, message):
+    with pytest.raises(error, match=message):
+        choose(X, ks)
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ({"n_runs": 0}, "'n_runs' parameter of choose must be an int in the range"),
+        ({"criterion": "best"}, "'criterion' parameter of choose must be a str among"),
+        ({"max_documents": 1}, "'max_documents' parameter of choose"),
+        ({"model": 20}, "'model' parameter of choose must be"),
+        ({"random_state": "a"}, "'random_state' parameter of choose"),
+    ],
+)
+def test_wrong_parameters(given, message):
+    with pytest.raises(ValueError, match=message):
+        choose(X, [2], **given)
+
+
+@pytest.mark.parametrize(
+    "documents, message",
+    [
+        (X[:1], "at least two documents with words. Got 1"),
+        (np.zeros((5, 10)), "at least two documents with words. Got 0"),
+        (X / 2, "Tokens can be split only where X holds integer counts"),
+        (-X, "Negative values in data"),
+        (np.eye(10), "the documents held out must have at least two words"),
+    ],
+)
+def test_wrong_documents(documents, message):
+    with pytest.raises(ValueError, match=message):
+        choose(documents, [2], n_runs=1, random_state=0)
