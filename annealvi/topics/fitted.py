@@ -122,8 +122,17 @@ class FittedTopics(Versioned, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         -------
         TopicModel
             `n_topics` is the number of topics of `lda`.
+
+        Raises
+        ------
+        TypeError
+            If `lda` is no TemperedLDA.
+        ValueError
+            If it has another number of words, or `seed_topics` are no topics of it.
         """
         state = self._view()
+        if not isinstance(lda, TemperedLDA):
+            raise TypeError(f"'lda' must be a TemperedLDA. Got {lda!r}.")
         check_is_fitted(lda)
         n_words = len(state.vocabulary.words)
         if lda.n_features_in_ != n_words:
@@ -131,9 +140,19 @@ class FittedTopics(Versioned, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
                 f"'lda' must have the {n_words} words of the model. Got n_features_in_="
                 f"{lda.n_features_in_}."
             )
+        n_topics = len(lda.components_)
+        seeded = {} if seed_topics is None else seed_topics
+        if not isinstance(seeded, Mapping) or not all(
+            isinstance(name, str) and type(topic) is int and 0 <= topic < n_topics
+            for name, topic in seeded.items()
+        ):
+            raise ValueError(
+                f"'seed_topics' must be a dict of names to topics below {n_topics}. Got "
+                f"{seed_topics!r}."
+            )
         other = shallow(self)
-        other._state = replace(state, lda=lda, seed_topics=dict(seed_topics or {}))
-        other.n_topics = len(lda.components_)
+        other._state = replace(state, lda=lda, seed_topics=dict(seeded))
+        other.n_topics = n_topics
         return other
 
     # ------------------------------------------------------------------- files
@@ -196,7 +215,7 @@ class FittedTopics(Versioned, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             If a parameter is out of range, or the state is not one of this class.
         """
         self._validate_params()
-        self._state = TopicState.of(node, self._new_vectorizer())
+        self._state = TopicState.of(node, self._new_vectorizer)
 
     # -------------------------------------------------------------- attributes
 

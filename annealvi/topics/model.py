@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -14,11 +14,11 @@ from sklearn.base import _fit_context, clone
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from annealvi._threads import writing
-from annealvi._validation import Interval, unchanged_on_error
+from annealvi._validation import Interval, as_float, unchanged_on_error
 from annealvi.lda import TemperedLDA
 from annealvi.lda.defaults import prior
 from annealvi.topics.fitted import FittedTopics
-from annealvi.topics.seeds import check_seeds, seeded_prior
+from annealvi.topics.seeds import check_seeds, seeded_prior, seeded_start
 from annealvi.topics.state import TopicState
 from annealvi.topics.texts import blocks_of, check_texts
 from annealvi.topics.vectorizer import TopicVectorizer, count_words
@@ -50,8 +50,9 @@ class TopicModel(FittedTopics):
         ``set_params(lda__temperature=1)``.
     seeds : dict of str to list of str, default=None
         Topics that are to be found, each by a name and some of its words, for example
-        ``{"space": ["nasa", "orbit"]}``.  They become the first topics.  In its topic a seed word
-        gets a larger `topic_word_prior`, by the number of times that the texts have the word.
+        ``{"space": ["nasa", "orbit"]}``.  They become the first topics.  These start from documents
+        with seed words, unless `lda` has an `init` or several starts.  In its topic a seed word
+        gets a larger `topic_word_prior`, by half the number of times that the texts have it.
         Seed words stay in the vocabulary, however rare or frequent they are.
     stop_words : {"english"}, list of str or None, default="english"
         Words that are left out, unless `vectorizer` has stop words of its own.  Give a list for
@@ -85,11 +86,11 @@ class TopicModel(FittedTopics):
     Examples
     --------
     >>> from annealvi import TopicModel
-    >>> texts = ["stars and planets", "planets of stars", "bread and butter", "butter on bread"]
+    >>> texts = ["stars and planets", "bread and butter"] * 10 + ["planets", "butter on stars"]
     >>> model = TopicModel(n_topics=2, random_state=0).fit(texts)
     >>> sorted(sorted(words) for words in model.top_words(2))
     [['bread', 'butter'], ['planets', 'stars']]
-    >>> model.transform(["a planet of butter"]).shape
+    >>> model.transform(["planets made of butter"]).shape
     (1, 2)
     """
 
@@ -256,13 +257,17 @@ class TopicModel(FittedTopics):
         if self.random_state is not None:
             lda.set_params(random_state=self.random_state)
         if seeds:
+            columns = {word: column for column, word in enumerate(vocabulary.words.tolist())}
+            # whatever is wrong with the parameters of `lda`, it says itself when it fits
+            counted = stream and isinstance(lda.total_samples, Real)
+            n_each = as_float(lda.total_samples) / len(texts) if counted else 1.0
             base = lda.topic_word_prior
             if base is None:
-                base = 1.0 / K if lda.preset == "sklearn" else prior(K)
-            columns = {word: column for column, word in enumerate(vocabulary.words.tolist())}
-            weight = float(lda.total_samples) / len(texts) if stream else 1.0
-            eta = seeded_prior(seeds, columns, X, base, K, weight=weight, owner=owner)
+                base = 1.0 / K if _is(lda.preset, "sklearn") else prior(K)
+            eta = seeded_prior(seeds, columns, X, base, K, n_each=n_each, owner=owner)
             lda.set_params(topic_word_prior=eta)
+            if _is(lda.init, "auto") and _is(lda.n_init, 1):  # several starts must differ
+                lda.set_params(init=seeded_start(seeds, columns, X, K, lda.random_state))
         seed_topics = {name: topic for topic, name in enumerate(seeds)}
         return TopicState(vectorizer, vocabulary, lda, seed_topics), X
 
@@ -271,5 +276,11 @@ class TopicModel(FittedTopics):
         try:
             fit()
         finally:
+            state.lda.set_params(init=TemperedLDA().init if self.lda is None else self.lda.init)
             if state.lda.__sklearn_is_fitted__():
                 self._state = state
+
+
+def _is(value: Any, wanted: Any) -> bool:
+    """Whether a parameter that has not been checked has this value."""
+    return isinstance(value, type(wanted)) and value == wanted

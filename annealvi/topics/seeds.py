@@ -1,4 +1,7 @@
-"""Seed words: topics that the user names by some of their words."""
+"""Seed words: topics that the user names by some of their words.
+
+They act twice: on the prior of the topics' words, and on the documents that topics start from.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils import check_random_state
 
 from annealvi._validation import as_array
+from annealvi.models.lda.seeds import SEED_DOCUMENTS, SEED_WEIGHT, topics_of_spread_documents
 
+#: The prior of a seed word in its topic, for each time that the corpus has it.
+SEED_PRIOR = 0.5
 ALLOWED = "a dict of names to lists of words, such as {'space': ['nasa', 'orbit']}, or None"
 
 
@@ -73,14 +80,13 @@ def seeded_prior(
     prior: Any,
     n_topics: int,
     *,
-    weight: float = 1.0,
+    n_each: float = 1.0,
     owner: str,
 ) -> NDArray[np.float64]:
     """The topics' prior with seed words: topic k has the words of the k-th seed.
 
-    A seed word's prior in its topic is larger by the number of times that the corpus has the
-    word.  This is as much as all its documents together say about the word, so that the topic
-    begins with it, and the documents decide about all other words.
+    A seed word's prior in its topic is larger by half the number of times that the corpus has
+    the word.  docs/texts.md says what other weights do.
 
     Parameters
     ----------
@@ -92,7 +98,7 @@ def seeded_prior(
     prior : float or array-like
         The prior without seeds, `topic_word_prior` of TemperedLDA.
     n_topics : int
-    weight : float
+    n_each : float
         Number of documents of the corpus that one of X stands for.
     owner : str
         The estimator, for messages.
@@ -131,7 +137,7 @@ def seeded_prior(
                 f"Got {words} for {name!r}, of which none is in the vocabulary."
             )
         missing += [word for word in words if word not in columns]
-        seeded[topic, there] += weight * counts[there]
+        seeded[topic, there] += SEED_PRIOR * n_each * counts[there]
     if missing:
         warnings.warn(
             f"{len(missing)} seed words are not in the vocabulary of {owner}: {missing[:10]}.",
@@ -139,3 +145,43 @@ def seeded_prior(
             stacklevel=4,
         )
     return seeded
+
+
+def seeded_start(
+    seeds: Mapping[str, list[str]],
+    columns: Mapping[str, int],
+    X: sparse.csr_matrix,
+    n_topics: int,
+    random_state: Any,
+) -> NDArray[np.float64]:
+    """The start of the topics: those with seed words start from documents that have these words.
+
+    The other topics start from documents that are far from one another, as usual; see
+    :func:`annealvi.models.lda.seeds.topics_of_spread_documents`.
+
+    Parameters
+    ----------
+    seeds : dict of str to list of str
+        See :func:`check_seeds`.
+    columns : mapping of str to int
+    X : CSR matrix of shape (n_samples, n_words)
+    n_topics : int
+    random_state : int, RandomState instance or None
+
+    Returns
+    -------
+    ndarray of shape (n_topics, n_words)
+    """
+    start = np.ones((n_topics, X.shape[1]))
+    X = sparse.csr_matrix(X, dtype=np.float64)
+    topics_of_spread_documents(X, check_random_state(random_state), start[len(seeds) :])
+    # as many of the seed words as possible, and of these documents the shortest
+    lengths = np.asarray(X.sum(axis=1)).ravel()
+    present = sparse.csr_matrix((np.ones_like(X.data), X.indices, X.indptr), X.shape)
+    for topic, words in enumerate(seeds.values()):
+        there = sorted({columns[word] for word in words if word in columns})
+        n_present = np.asarray(present[:, there].sum(axis=1)).ravel()
+        chosen = np.lexsort((lengths, -n_present))[:SEED_DOCUMENTS]
+        chosen = chosen[n_present[chosen] > 0]
+        start[topic] += SEED_WEIGHT * np.asarray(X[chosen].sum(axis=0)).ravel()
+    return start

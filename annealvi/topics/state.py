@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import clone
 
 from annealvi.files import Node
 from annealvi.lda import TemperedLDA
@@ -83,29 +85,31 @@ class TopicState:
         }
 
     @classmethod
-    def of(cls, node: Node, vectorizer: Any) -> Self:
+    def of(cls, node: Node, make_vectorizer: Callable[[], Any]) -> Self:
         """Return the fit of a tree that :meth:`state_dict` returned.
 
         Parameters
         ----------
         node : Node
-        vectorizer : object
-            That of the estimator's parameters; it is used if the file has none, because it has
-            functions.
+        make_vectorizer : callable
+            Makes that of the estimator's parameters.  It is used if the file has none, because it
+            has functions.
 
         Raises
         ------
         ValueError
             If it is no such tree.
         """
+        node.node("lda").string("estimator", ["TemperedLDA"])
         lda = estimator_of(node.node("lda"))
-        if not isinstance(lda, TemperedLDA):
-            raise node.error("lda", "a TemperedLDA", type(lda).__name__)
         words = node.strings("words", lda.n_features_in_)
         if len(set(words.tolist())) < len(words):
             raise node.error("words", "an array of different words", words)
-        if not node.is_none("vectorizer"):
+        if node.is_none("vectorizer"):
+            vectorizer = make_vectorizer()
+        else:
             vectorizer = part_of(node, "vectorizer")
+        _check_counts(vectorizer)
         dropped, n_dropped, limits = (
             node.node(name) for name in ("dropped", "n_dropped", "limits")
         )
@@ -126,6 +130,14 @@ class TopicState:
             raise node.error("seed_topics", "topics, one for each name", topics)
         seed_topics = dict(zip(names, topics, strict=True))
         return cls(with_vocabulary(vectorizer, words), vocabulary, lda, seed_topics)
+
+
+def _check_counts(vectorizer: Any) -> None:
+    """Check that a vectorizer of a file can count; it looks at its parameters only in a fit."""
+    try:
+        clone(vectorizer).set_params(vocabulary=["word"]).fit(["a word"]).transform(["a word"])
+    except Exception as error:  # of any library that a strange parameter has reached
+        raise ValueError(f"The file is damaged: its vectorizer cannot count: {error}") from error
 
 
 def _strings(words: Any) -> np.ndarray:

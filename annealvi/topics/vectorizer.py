@@ -22,7 +22,7 @@ WORDS = r"(?u)\b[^\W\d_]\w+\b"
 #: For each reason at most so many of the words that were left out are remembered.
 REMEMBERED = 10_000
 #: The largest share of the documents that a word may be in, and a number that is always allowed.
-LARGEST_SHARE, ALWAYS_ALLOWED = 0.2, 10
+LARGEST_SHARE, ALWAYS_ALLOWED = 0.2, 50
 
 
 def fewest_documents(n_documents: int) -> int:
@@ -36,13 +36,13 @@ def fewest_documents(n_documents: int) -> int:
     n_documents : int
         Number of documents D.
     """
-    return max(1 if n_documents < 2 * ALWAYS_ALLOWED else 2, math.ceil(n_documents**0.5 / 10))
+    return max(1 if n_documents < 20 else 2, math.ceil(n_documents**0.5 / 10))
 
 
 def most_documents(n_documents: int) -> int:
     """The default of `max_df`: words in more documents are left out.
 
-    It is a fifth of the documents, or 10 if that is more.
+    It is a fifth of the documents, or 50 if that is more.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class Vocabulary:
             n = self.n_dropped.get(name, 0)
             if n:
                 sentence = sentence.format(n=n, limit=self.limits.get(name, 0))
-                some = ", ".join(self.dropped[name][:8])
+                some = ", ".join(self.dropped.get(name, [])[:8])
                 more = ", ..." if n > 8 else ""
                 text += f" {name}: {sentence} ({some}{more})."
         return text
@@ -115,7 +115,7 @@ class TopicVectorizer(CountVectorizer):
         As in CountVectorizer.
     max_df : float, int or "auto", default="auto"
         Words in more documents than this are left out: a share of the documents if it is a float, a
-        number if it is an int.  ``"auto"`` is a fifth of the documents, or 10 if that is more.
+        number if it is an int.  ``"auto"`` is a fifth of the documents, or 50 if that is more.
     min_df : float, int or "auto", default="auto"
         Words in fewer documents are left out.  ``"auto"`` is :math:`\sqrt{D} / 10` for D
         documents, rounded up, and at least 2 from 20 documents on.
@@ -255,11 +255,14 @@ def count_words(
         If no words are left.
     """
     counter = clone(vectorizer)
+    _check_dtype(counter)
     if not _limits_words(counter):
         X = sparse.csr_matrix(counter.fit_transform(texts))
         vocabulary = Vocabulary(counter.get_feature_names_out(), len(texts), {}, {}, {})
         _check_left(vocabulary, vectorizer)
         return counter, X, vocabulary
+    # this checks the parameters; the counting below sees other limits
+    CountVectorizer.fit_transform(clone(vectorizer).set_params(vocabulary=["word"]), [])
     given = {name: getattr(vectorizer, name) for name in ("min_df", "max_df", "max_features")}
     # counted without limits, to know what the limits leave out
     counter.set_params(min_df=1, max_df=1.0, max_features=None)
@@ -321,8 +324,9 @@ def with_stop_words(vectorizer: Any, stop_words: Any, owner: str) -> Any:
     if stop_words is None or parameters.get("stop_words", 0) is not None:
         return vectorizer
     if not isinstance(stop_words, str):
-        words = as_array(stop_words).tolist()
-        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        array = as_array(stop_words)
+        words = array.tolist() if array.ndim == 1 else [None]
+        if not all(isinstance(word, str) for word in words):
             raise ValueError(
                 f"The 'stop_words' parameter of {owner} must be 'english', a list of str or None. "
                 f"Got {stop_words!r} instead."
@@ -334,6 +338,20 @@ def with_stop_words(vectorizer: Any, stop_words: Any, owner: str) -> Any:
             words += [token for word in words for token in analyze(word)]
         stop_words = sorted(set(words))
     return vectorizer.set_params(stop_words=stop_words)
+
+
+def _check_dtype(vectorizer: Any) -> None:
+    """scikit-learn leaves this check to NumPy."""
+    given = getattr(vectorizer, "dtype", np.int64)
+    try:
+        numeric = np.dtype(given).kind in "iuf"
+    except TypeError:
+        numeric = False
+    if not numeric:
+        raise ValueError(
+            f"The 'dtype' parameter of {type(vectorizer).__name__} must be a dtype of numbers. Got "
+            f"{given!r} instead."
+        )
 
 
 def _limits_words(vectorizer: Any) -> bool:
@@ -348,13 +366,15 @@ def _left_out(
     """The limits as numbers, and for each a mask of the words that it leaves out."""
     n_documents, n_words = X.shape
     low, high, most = given["min_df"], given["max_df"], given["max_features"]
-    automatic = {"min_df": fewest_documents(n_documents), "max_df": most_documents(n_documents)}
-    if low == "auto":
-        low = automatic["min_df"]
-    if high == "auto":
-        high = automatic["max_df"]
     low = low * n_documents if isinstance(low, float) else low
     high = high * n_documents if isinstance(high, float) else high
+    # a default that contradicts what is given sets no limit
+    if low == "auto":
+        low = fewest_documents(n_documents)
+        low = low if high == "auto" or low <= high else 0
+    if high == "auto":
+        high = most_documents(n_documents)
+        high = high if low <= high else max(low, n_documents)
     if high < low:
         raise ValueError("max_df corresponds to < documents than min_df")
     frequency = np.bincount(X.indices, minlength=n_words)

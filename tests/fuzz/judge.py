@@ -32,6 +32,7 @@ SCIKIT_LEARN = tuple(
     f"sklearn/{name}"
     for name in (
         "base.py",
+        "feature_extraction/text.py",
         "utils/validation.py",
         "utils/_param_validation.py",
         "utils/_array_api.py",

@@ -20,6 +20,7 @@ MODULES = (
     "annealvi.proximity",
     "annealvi.schedules",
     "annealvi.temperature",
+    "annealvi.topics",
 )
 DEEP = ("annealvi.deep",)
 #: What cannot be called, or is called by the library and not by its users.

@@ -33,6 +33,7 @@ def through_a_file(tree, path):
     [
         *(None, True, 3, 0.5, "auto", (1, "a"), [0.5, [1, 2]], np.arange(3.0), np.array([True])),
         *(Fixed(2.0, form="posterior"), Annealed("auto", passes=2.5, shape="linear")),
+        *({"a": ["b", 1], "": []}, {}, np.int64, np.float32),
         *(Proximity("kl", gamma=0.1), LocalVariational(50, prior=np.ones(50), rounds=3)),
         *(vt(grid=GRID.tolist()), vt(partition=made_for(n_words=3, name="a", rows=np.eye(2)))),
         vt(partition=LogPartition(B, LOG_C, bounds=np.ones((2, 5)), method="mc")),
@@ -80,7 +81,18 @@ class Sub(Fixed):
 @pytest.mark.parametrize(
     "value",
     [
-        *(Own(), Sub(), print, {"a": 1}, 1j, object(), np.array(["a"]), np.float16([1])),
+        *(
+            Own(),
+            Sub(),
+            print,
+            {1: "a"},
+            {"a": print},
+            str,
+            1j,
+            object(),
+            np.array(["a"]),
+            np.float16([1]),
+        ),
         *([1, print], vt(prior=np.array([None]))),
     ],
 )

@@ -16,9 +16,13 @@ from tests.fuzz.targets import (
     proximity,
     saved,
     temperatures,
+    texts,
 )
 
-_MODULES = (lda, mixtures, metrics, temperatures, partition, proximity, data, plots, files, saved)
+_MODULES = (
+    *(lda, mixtures, metrics, temperatures, partition, proximity, data, plots, files, saved),
+    texts,
+)
 #: All targets but those of deep models, by name.
 TARGETS: dict[str, Target] = {
     target.name: target for module in _MODULES for target in module.TARGETS

@@ -1,0 +1,367 @@
+"""TopicModel: it is a vectorizer and a TemperedLDA, under scikit-learn's conventions."""
+
+import copy
+import pickle
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+import annealvi
+from annealvi import Annealed, TemperedLDA, TopicModel
+from annealvi.topics import TopicVectorizer
+from tests.topics.corpus import WORDS, make_texts
+
+TEXTS = make_texts()
+LABELS = np.arange(len(TEXTS)) % 3
+NEW = ["A ship and a star", "", "nothing known"]
+
+
+def make(n_topics=3, **parameters):
+    return TopicModel(n_topics, **{"lda": TemperedLDA(max_iter=3), "random_state": 0} | parameters)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return TopicModel(3, random_state=0).fit(TEXTS)
+
+
+def test_topics_of_texts(model):
+    found = {frozenset(words) for words in model.top_words(8)}
+    assert found == {frozenset(words) for words in WORDS.values()}
+    shares = model.transform(TEXTS)
+    assert shares.shape == (60, 3)
+    for topic in range(3):
+        assert len(set(shares[topic::3].argmax(axis=1))) == 1
+    assert_array_equal(model.transform(NEW)[1], model.transform(NEW)[2])
+
+
+def test_it_is_a_vectorizer_and_a_tempered_lda(model):
+    vectorizer = TopicVectorizer(stop_words="english")
+    X = vectorizer.fit_transform(TEXTS)
+    lda = TemperedLDA(3, random_state=0).fit(X)
+    assert_array_equal(model.components_, lda.components_)
+    assert_array_equal(model.feature_names_, vectorizer.get_feature_names_out())
+    assert_array_equal(model.transform(TEXTS), lda.transform(X))
+    assert_array_equal(model.counts(NEW).toarray(), vectorizer.transform(NEW).toarray())
+    assert model.score(TEXTS) == lda.score(X)
+    assert_array_equal(TopicModel(3, random_state=0).fit_transform(iter(TEXTS)), lda.transform(X))
+    assert type(model.lda_) is TemperedLDA and type(model.vectorizer_) is TopicVectorizer
+
+
+def test_what_was_left_out(model):
+    assert model.vocabulary_note_.startswith("24 words of 60 documents are counted. stop_words: ")
+    assert "the" in model.dropped_words_["stop_words"]
+    assert not model.dropped_words_["min_df"] and not model.dropped_words_["max_df"]
+
+
+def test_parameters_of_the_parts():
+    model = make(lda=None).set_params(
+        lda__temperature=Annealed(3.0), lda__max_iter=2, vectorizer__ngram_range=(1, 2)
+    )
+    model.set_params(lda__temperature__start=4.0)
+    assert model.lda.temperature.start == 4.0 and isinstance(model.vectorizer, TopicVectorizer)
+    model.fit(TEXTS)
+    assert model.lda_.temperature.start == 4.0 and model.lda_.max_iter == 2
+    assert model.lda_.n_components == 3 and model.lda.n_components == 10
+    assert "bread butter" in model.feature_names_ and "the" not in model.feature_names_
+    with pytest.raises(ValueError, match="Invalid parameter 'made_up' for estimator TemperedLDA"):
+        make(lda=None, vectorizer=None).set_params(lda__made_up=1, vectorizer__min_df=2)
+    model = make(lda=None)
+    with pytest.raises(ValueError, match="made_up"):
+        model.set_params(vectorizer__min_df=2, made_up=1)
+    assert model.vectorizer is None
+
+
+def test_the_seed_is_that_of_the_model_or_of_the_lda():
+    seeded = TemperedLDA(max_iter=2, random_state=5)
+    assert make(lda=seeded, random_state=None).fit(TEXTS).lda_.random_state == 5
+    assert make(lda=seeded, random_state=7).fit(TEXTS).lda_.random_state == 7
+    assert seeded.random_state == 5
+
+
+@pytest.mark.parametrize(
+    ("stop_words", "vectorizer", "there", "gone"),
+    [
+        (None, None, {"the", "ship"}, set()),
+        (["ship"], None, {"the"}, {"ship"}),
+        (("Ship", "STAR"), None, {"the"}, {"ship", "star"}),
+        ("english", CountVectorizer(), {"ship"}, {"the"}),
+        ("english", CountVectorizer(stop_words=["ship"]), {"the"}, {"ship"}),
+        ("english", TfidfVectorizer(), {"ship"}, {"the"}),
+    ],
+)
+def test_stop_words(stop_words, vectorizer, there, gone):
+    model = make(stop_words=stop_words, vectorizer=vectorizer).fit(TEXTS[:45])
+    words = set(model.feature_names_)
+    assert there <= words and not gone & words
+
+
+def test_clone_search_and_pipelines():
+    pipeline = make_pipeline(make(), LogisticRegression())
+    grid = {"topicmodel__n_topics": [2, 3], "topicmodel__lda__temperature": [1, "auto"]}
+    search = GridSearchCV(pipeline, grid, cv=2).fit(TEXTS, LABELS)
+    assert search.best_score_ == 1.0 and search.best_estimator_.predict(TEXTS[:3]).tolist() == [
+        0,
+        1,
+        2,
+    ]
+    search = GridSearchCV(make(lda=None), {"lda__max_iter": [1, 2]}, cv=2).fit(pd.Series(TEXTS))
+    assert np.all(np.isfinite(search.cv_results_["mean_test_score"]))
+    model = make(seeds={"sea": ["ship"]}, stop_words=["the", "of"])
+    copied = clone(model)
+    assert repr(copied) == repr(model) and copied.lda is not model.lda
+    assert_array_equal(copied.fit(TEXTS).components_, model.fit(TEXTS).components_)
+
+
+def test_names_of_the_output(model):
+    texts = pd.Series(TEXTS[:2], index=["one", "two"])
+    frame = copy.copy(model).set_output(transform="pandas").transform(texts)
+    assert frame.columns.tolist() == ["topicmodel0", "topicmodel1", "topicmodel2"]
+    assert frame.index.tolist() == ["one", "two"]
+
+
+# ----------------------------------------------------------------------------- streams
+
+
+def test_a_stream_of_blocks():
+    stream = make(lda=TemperedLDA(total_samples=60))
+    blocks = [TEXTS[:24], [*TEXTS[24:], "unknown words"]]
+    assert stream.partial_fit(iter(block) for block in blocks) is stream
+    vectorizer = TopicVectorizer(stop_words="english").fit(blocks[0])
+    lda = TemperedLDA(3, total_samples=60, random_state=0)
+    for block in blocks:
+        lda.partial_fit(vectorizer.transform(block))
+    assert_array_equal(stream.components_, lda.components_)
+    one_by_one = make(lda=TemperedLDA(total_samples=60))
+    for block in blocks:
+        one_by_one.partial_fit(block)
+    assert_array_equal(one_by_one.components_, lda.components_)
+
+
+def test_a_bad_block_leaves_what_was_learned():
+    stream = make()
+    with pytest.raises(TypeError, match=r"texts\[1\]\[0\] of TopicModel.partial_fit must be a str"):
+        stream.partial_fit([TEXTS[:30], [None]])
+    assert_array_equal(stream.components_, make().partial_fit(TEXTS[:30]).components_)
+    with pytest.raises(ValueError, match=r"at least 2 documents. Got 1"):
+        make().partial_fit(["a star"])
+    stream.partial_fit(["a star"])
+
+
+def test_a_fit_goes_on_as_a_stream(model):
+    before = model.components_.copy()
+    other = copy.copy(model).partial_fit(TEXTS[:10])
+    assert not np.array_equal(other.components_, before)
+    assert_array_equal(model.components_, before)
+
+
+# ---------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        (dict(n_topics=0), ValueError, "'n_topics' parameter of TopicModel must be an int in the"),
+        (dict(n_topics=2.5), ValueError, "'n_topics' parameter .* Got 2.5 instead"),
+        (dict(n_topics=25), ValueError, "'n_topics' .* at most the number of words, 24. Got 25"),
+        (dict(vectorizer=3), ValueError, "'vectorizer' parameter of TopicModel must be an object"),
+        (dict(vectorizer=HashingVectorizer()), ValueError, "'get_feature_names_out'"),
+        (dict(lda="lda"), ValueError, "'lda' parameter of TopicModel must be an instance of"),
+        (dict(lda=TemperedLDA(max_iter=-1)), ValueError, "'max_iter' parameter of TemperedLDA"),
+        (dict(seeds=["ship"]), ValueError, "'seeds' parameter of TopicModel must be an instance"),
+        (
+            dict(seeds={"a": ["ship"]}, lda=TemperedLDA(preset=np.ones(2), init=np.ones(2))),
+            ValueError,
+            "'(preset|init)' parameter of TemperedLDA",
+        ),
+        (
+            dict(seeds={"a": ["ship"]}, lda=TemperedLDA(total_samples="many")),
+            ValueError,
+            "'total_samples' parameter of TemperedLDA",
+        ),
+        (dict(seeds={"a": "ship"}), TypeError, "must be a dict of names to lists of words"),
+        (dict(stop_words="german"), ValueError, "'stop_words' parameter of TopicModel must be a"),
+        (dict(stop_words=[1]), ValueError, "'stop_words' parameter of TopicModel must be 'engl"),
+        (dict(random_state="a"), ValueError, "'random_state' parameter of TopicModel must be"),
+        (dict(vectorizer=TopicVectorizer(min_df=61)), ValueError, "No words are left of 60 docu"),
+        (dict(vectorizer=CountVectorizer(dtype="no")), ValueError, "'dtype' parameter of CountVec"),
+        (dict(vectorizer=TfidfVectorizer(dtype=str)), ValueError, "'dtype' parameter of TfidfVec"),
+        (dict(vectorizer=CountVectorizer(min_df="a")), ValueError, "'min_df' parameter of Count"),
+    ],
+)
+@pytest.mark.parametrize("method", ["fit", "fit_transform", "partial_fit"])
+def test_parameters(parameters, error, message, method):
+    model = make(**parameters)
+    with pytest.raises(error, match=message):
+        getattr(model, method)(TEXTS)
+    assert not hasattr(model, "components_") and not model.__sklearn_is_fitted__()
+
+
+@pytest.mark.parametrize(
+    ("texts", "error", "message"),
+    [
+        ([], ValueError, "'texts' of TopicModel.{0} must hold at least {1} document"),
+        ("a text", TypeError, "'texts' of TopicModel.{0} must be a list, .*put a single text in"),
+        (["a", None], TypeError, r"texts\[1\] of TopicModel.{0} must be a str. Got None"),
+        ([b"a", b"b"], TypeError, r"texts\[0\] of TopicModel.{0} must be a str. Got bytes"),
+        (np.ones((3, 24)), TypeError, "{0} must be a list.* word counts go to TemperedLDA"),
+    ],
+)
+def test_texts(texts, error, message, model):
+    for method in ("fit", "fit_transform", "transform", "score", "counts"):
+        least = 2 if method.startswith("fit") else 1
+        before = model.components_
+        with pytest.raises(error, match=message.format(method, least)):
+            getattr(model, method)(texts)
+        assert_array_equal(model.components_, before)
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (["a star"], "at least 2 documents. Got 1"),
+        (["", ""], "empty vocabulary"),
+        (["the of", "and"], "empty vocabulary"),
+        ([f"word{i}" for i in range(30)], "No words are left of 30 documents.* 30 are in fewer"),
+    ],
+)
+def test_corpora_without_words(texts, message):
+    with pytest.raises(ValueError, match=message):
+        make().fit(texts)
+
+
+def test_documents_without_words_are_allowed():
+    shares = make().fit_transform([*TEXTS, "", "the"])
+    assert_array_equal(shares[60], shares[61])
+    assert shares[60] == pytest.approx(1 / 3)
+
+
+def test_an_unfitted_model():
+    for method in ("transform", "score", "counts"):
+        with pytest.raises(NotFittedError, match="This TopicModel instance is not fitted yet"):
+            getattr(make(), method)(TEXTS)
+    with pytest.raises(NotFittedError):
+        make().top_words()
+    for name in ("components_", "feature_names_", "lda_", "vectorizer_", "dropped_words_"):
+        assert not hasattr(make(), name)
+
+
+class StopError(Exception):
+    pass
+
+
+def stop(estimator, monitor):
+    raise StopError
+
+
+def test_an_interrupted_fit_keeps_its_topics():
+    model = make(lda=TemperedLDA(callback=stop))
+    with pytest.raises(StopError):
+        model.fit(TEXTS)
+    assert len(model.top_words(3)) == 3 and model.transform(NEW).shape == (3, 3)
+
+
+# ------------------------------------------------------------------------ other topics
+
+
+def test_the_same_words_with_other_topics(model):
+    other = TemperedLDA(2, max_iter=2, random_state=1).fit(model.counts(TEXTS))
+    edited = model.with_lda(other, {"sea": 1})
+    assert edited.n_topics == 2 and edited.transform(NEW).shape == (3, 2)
+    assert edited.seed_topics_ == {"sea": 1} and model.n_topics == 3
+    assert_array_equal(edited.feature_names_, model.feature_names_)
+    assert model.transform(NEW).shape == (3, 3)
+    with pytest.raises(ValueError, match=r"'lda' must have the 24 words .* n_features_in_=7"):
+        model.with_lda(TemperedLDA(2, max_iter=1).fit(np.ones((5, 7))))
+    with pytest.raises(NotFittedError):
+        model.with_lda(TemperedLDA(2))
+    with pytest.raises(TypeError, match=r"'lda' must be a TemperedLDA. Got 'lda'"):
+        model.with_lda("lda")
+    for seeds in (["sea"], {"sea": 2}, {"sea": -1}, {1: 1}):
+        with pytest.raises(ValueError, match="'seed_topics' must be a dict of names to topics bel"):
+            model.with_lda(other, seeds)
+
+
+def test_copies_and_pickles(model):
+    for other in (copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert_array_equal(other.transform(NEW), model.transform(NEW))
+        assert other.top_words() == model.top_words()
+
+
+# ------------------------------------------------------------------------------- files
+
+
+def same(loaded, model):
+    address = re.compile("0x[0-9A-F]+")
+    shown = [address.sub("", repr(each.get_params(deep=False))) for each in (loaded, model)]
+    assert shown[0] == shown[1]
+    assert_array_equal(loaded.feature_names_, model.feature_names_)
+    assert_array_equal(loaded.transform(NEW), model.transform(NEW))
+    assert loaded.dropped_words_ == model.dropped_words_
+    assert loaded.vocabulary_note_ == model.vocabulary_note_
+    assert loaded.seed_topics_ == model.seed_topics_
+    assert loaded.score(TEXTS) == model.score(TEXTS)
+    more = [copy.copy(each).partial_fit(TEXTS[:9]).components_ for each in (loaded, model)]
+    assert_array_equal(*more)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"lda": None, "vectorizer": TopicVectorizer(ngram_range=(1, 2), max_features=50)},
+        {"vectorizer": CountVectorizer(min_df=2, binary=True, dtype=np.float64)},
+        {"vectorizer": CountVectorizer(vocabulary=["ship", "star", "wave", "bread"])},
+        {"stop_words": ["the", "of"], "lda": TemperedLDA(max_iter=2, temperature=Annealed(2.0))},
+        {"seeds": {"sea": ["ship"], "$": ("star",)}, "random_state": np.random.RandomState(1)},
+    ],
+)
+def test_a_file_holds_the_words_too(parameters, tmp_path):
+    model, path = make(**parameters).fit(TEXTS), tmp_path / "topics.safetensors"
+    model.save(path)
+    loaded = TopicModel.load(path)
+    same(loaded, model)
+    annealvi.save(loaded, path)  # in the place of the file that is mapped
+    same(annealvi.load(path), model)
+
+
+def test_a_stream_in_a_file(tmp_path):
+    model = make(lda=TemperedLDA(total_samples=60)).partial_fit(TEXTS[:30])
+    model.save(tmp_path / "a")
+    same(TopicModel.load(tmp_path / "a"), model)
+
+
+def split(text):
+    return text.split()
+
+
+def test_functions_are_given_again(tmp_path):
+    vectorizer, path = CountVectorizer(tokenizer=split, token_pattern=None), tmp_path / "a"
+    model = make(vectorizer=vectorizer, stop_words=None).fit(TEXTS)
+    model.save(path)
+    with pytest.raises(ValueError, match=r"The file has no 'vectorizer': .*load.path, vector"):
+        TopicModel.load(path)
+    same(TopicModel.load(path, vectorizer=vectorizer), model)
+
+
+def test_files_of_other_estimators(model, tmp_path):
+    path = tmp_path / "a"
+    annealvi.save(model.lda_, path)
+    with pytest.raises(ValueError, match=r"must hold a TopicModel. Got a TemperedLDA: read it"):
+        TopicModel.load(path)
+    for vectorizer in (TfidfVectorizer(), type("Own", (CountVectorizer,), {})()):
+        other = make(vectorizer=vectorizer).fit(TEXTS)
+        with pytest.raises(TypeError, match=r"'vectorizer.* parameter of TopicModel cannot be w"):
+            other.save(tmp_path / "b")
+    with pytest.raises(NotFittedError):
+        make().save(tmp_path / "b")
+    assert not (tmp_path / "b").exists()

@@ -1,0 +1,126 @@
+"""Seed words: what they do to the prior and to the topics, and bad ones."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from scipy import sparse
+from sklearn.feature_extraction.text import CountVectorizer
+
+from annealvi import TemperedLDA, TopicModel
+from annealvi.topics.seeds import check_seeds, seeded_prior, seeded_start
+from tests.topics.corpus import WORDS, make_texts
+
+X = sparse.csr_matrix([[2, 0, 1], [1, 3, 0]])
+COLUMNS = {"a": 0, "b": 1, "c": 2}
+
+
+def prior(seeds, base=0.1, n_each=1.0):
+    return seeded_prior(seeds, COLUMNS, X, base, 2, n_each=n_each, owner="TopicModel")
+
+
+def test_a_seed_word_gets_its_number_of_tokens():
+    assert_array_equal(prior({"x": ["a", "c"]}), [[1.6, 0.1, 0.6], [0.1, 0.1, 0.1]])
+    assert_array_equal(prior({"x": ["a", "a"]}, n_each=2.0)[0], [3.1, 0.1, 0.1])
+    assert_array_equal(prior({"x": ["b"], "y": ["b"]})[:, 1], [1.6, 1.6])
+    base = np.arange(1.0, 7.0).reshape(2, 3)
+    assert_array_equal(prior({"x": ["b"]}, base), base + np.array([[0, 1.5, 0], [0, 0, 0]]))
+    assert_array_equal(prior({"x": ["b"]}, [1, 2, 3]), [[1, 3.5, 3], [1, 2, 3]])
+
+
+def test_words_that_the_corpus_does_not_have():
+    with pytest.warns(UserWarning, match=r"1 seed words are not in the vocabulary .*\['d'\]"):
+        assert_array_equal(prior({"x": ["b", "d"]})[0], [0.1, 1.6, 0.1])
+    with pytest.raises(ValueError, match=r"Got \['d', 'e'\] for 'x', of which none is in the"):
+        prior({"x": ["d", "e"]})
+
+
+@pytest.mark.parametrize("base", ["learn", [0.1, 0.2], np.ones((3, 2))])
+def test_priors_that_cannot_have_seeds(base):
+    with pytest.raises(ValueError, match="With 'seeds' the 'lda__topic_word_prior' parameter of"):
+        prior({"x": ["a"]}, base)
+
+
+def test_seeds_are_written_as_the_vectorizer_writes_words():
+    seeds = {"space": ("NASA", "Orbit"), "food": np.array(["Bread"])}
+    found = check_seeds(seeds, 2, CountVectorizer(), "TopicModel")
+    assert found == {"space": ["nasa", "orbit"], "food": ["bread"]}
+    assert check_seeds(None, 2, CountVectorizer(), "TopicModel") == {}
+
+
+@pytest.mark.parametrize(
+    ("seeds", "error", "message"),
+    [
+        (["nasa"], TypeError, "'seeds' parameter of TopicModel must be a dict of names"),
+        ({"space": "nasa"}, TypeError, "Got 'space': 'nasa'"),
+        ({"space": ["nasa", None]}, TypeError, r"Got 'space': \['nasa', None\]"),
+        ({"space": [b"nasa"]}, TypeError, "Got 'space'"),
+        ({1: ["nasa"]}, TypeError, r"Got 1: \['nasa'\]"),
+        ({"space": 3}, TypeError, "Got 'space': 3"),
+        ({"space": []}, ValueError, "must have words for each topic. Got none for 'space'"),
+        ({name: ["x"] for name in "abc"}, ValueError, "at most n_topics=2 topics. Got 3"),
+    ],
+)
+def test_what_is_refused(seeds, error, message):
+    with pytest.raises(error, match=message):
+        check_seeds(seeds, 2, CountVectorizer(), "TopicModel")
+
+
+def test_seeded_topics_are_where_they_are_named():
+    """Three seeds in each order: without seeds the topics have an order of their own."""
+    texts = make_texts(90)
+    for names in (["sea", "space", "kitchen"], ["kitchen", "sea", "space"]):
+        seeds = {name: WORDS[name][:2] for name in names}
+        model = TopicModel(3, seeds=seeds, random_state=0).fit(texts)
+        assert model.seed_topics_ == {name: topic for topic, name in enumerate(names)}
+        for name, words in zip(names, model.top_words(8), strict=True):
+            assert set(words) == set(WORDS[name])
+
+
+def test_one_seeded_topic_among_others():
+    for name in WORDS:
+        model = TopicModel(3, seeds={name: WORDS[name][2:4]}, random_state=0).fit(make_texts(60))
+        assert set(model.top_words(8)[0]) == set(WORDS[name])
+
+
+def test_a_seeded_topic_starts_from_documents_with_its_words():
+    start = seeded_start({"x": ["b"]}, COLUMNS, X, 2, random_state=0)
+    assert_array_equal(start[0], [6.0, 16.0, 1.0])
+    assert np.all(start[1] >= 1) and np.any(start[1] > 1)
+
+
+def test_a_start_of_the_users_own_stays():
+    texts, seeds = make_texts(), {"sea": ["ship"]}
+    found = [
+        TopicModel(3, seeds=seeds, lda=TemperedLDA(max_iter=1, **given), random_state=0).fit(texts)
+        for given in ({}, {"init": "random"}, {"n_init": 2})
+    ]
+    assert [model.lda_.init for model in found] == ["auto", "random", "auto"]
+    assert not np.array_equal(found[0].components_, found[2].components_)
+
+
+def test_rare_seed_words_stay():
+    texts = [*make_texts(), "The lighthouse of the coast", "A ship and a wave"]
+    model = TopicModel(3, seeds={"sea": ["Lighthouse", "ship"]}, random_state=0).fit(texts)
+    assert "lighthouse" in model.feature_names_ and "lighthouse" in model.top_words(9)[0]
+    assert "lighthouse" not in TopicModel(3, random_state=0).fit(texts).feature_names_
+
+
+@pytest.mark.parametrize("preset", ["annealvi", "sklearn"])
+def test_without_seeds_the_prior_is_that_of_the_recipe(preset):
+    lda = TemperedLDA(preset=preset, max_iter=2)
+    model = TopicModel(3, lda=lda, seeds={"sea": ["ship"]}, random_state=0).fit(make_texts())
+    plain = TopicModel(3, lda=lda, random_state=0).fit(make_texts())
+    column = model.feature_names_.tolist().index("ship")
+    eta = model.lda_.topic_word_prior_
+    assert eta[0, column] > 10 and np.all(np.delete(eta[0], column) == plain.lda_.topic_word_prior_)
+    assert np.all(eta[1:] == plain.lda_.topic_word_prior_)
+
+
+def test_a_stream_counts_a_block_for_all():
+    lda = TemperedLDA(total_samples=120, max_iter=2)
+    model = TopicModel(3, lda=lda, seeds={"sea": ["ship"]}, random_state=0)
+    texts = make_texts(60)
+    column = sorted({word for words in WORDS.values() for word in words}).index("ship")
+    count = sum(text.split().count("ship") for text in texts)
+    eta = model.partial_fit(texts).lda_.topic_word_prior_
+    assert eta[0, column] == pytest.approx(0.1 + count, abs=0.4)

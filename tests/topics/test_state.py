@@ -1,0 +1,91 @@
+"""Files of a TopicModel that are damaged or forged."""
+
+import numpy as np
+import pytest
+
+from annealvi import TemperedLDA, TopicModel, storage
+from annealvi.files import Node
+from tests.files.mutations import mutated_tree, outcome
+from tests.topics.corpus import make_texts
+
+TEXTS = make_texts(20)
+GOOD = ("refused", "refused in use", "sound")
+
+
+@pytest.fixture(scope="module")
+def tree():
+    lda = TemperedLDA(max_iter=2)
+    model = TopicModel(3, lda=lda, seeds={"sea": ["ship"]}, random_state=0).fit(TEXTS)
+    return storage.tree_of(model)
+
+
+def changed(tree, way, value):
+    """A copy of a tree with another value at one place."""
+    first, *rest = way.split(".", 1)
+    return tree | {first: changed(tree[first], rest[0], value) if rest else value}
+
+
+@pytest.mark.parametrize(
+    ("way", "value", "message"),
+    [
+        ("parameters.n_topics", 0, "'n_topics' parameter of TopicModel must be an int"),
+        ("parameters.lda.part", "os.system", "'parameters.lda.part' must be one of"),
+        ("parameters.lda.parameters", {"a": 1}, "lda.parameters.a' must be a parameter of Temper"),
+        ("parameters.seeds.keys", [1], "'parameters.seeds.keys' must be strings, one for each"),
+        ("state.words", np.array(["a", "b"]), "'state.words' must be an array of strings of the"),
+        ("state.words", np.array(["a"] * 24), "'state.words' must be an array of different words"),
+        ("state.vectorizer.part", "Popen", "'state.vectorizer.part' must be one of"),
+        ("state.vectorizer.part", "TemperedLDA", "its vectorizer cannot count|must be a parameter"),
+        (
+            "state.vectorizer.parameters.ngram_range",
+            3,
+            "its vectorizer cannot count: .*ngram",
+        ),
+        ("state.vectorizer.parameters.token_pattern", "(", "its vectorizer cannot count"),
+        ("state.lda.estimator", "TopicModel", "'state.lda.estimator' must be one of"),
+        ("state.seed_topics", [3], "'state.seed_topics' must be topics, one for each name"),
+        ("state.seed_topics", [], "'state.seed_topics' must be topics, one for each name"),
+        ("state.seeds", [1], "'state.seed_topics' must be topics, one for each name"),
+        ("state.limits.min_df", -1, "'state.limits.min_df' must be an int in the range"),
+        ("state.dropped.min_df", [1], "'state.dropped.min_df' must be an array of strings"),
+        ("state.n_documents", "many", "'state.n_documents' must be an int"),
+    ],
+)
+def test_forged_values(tree, way, value, message):
+    with pytest.raises(ValueError, match=message):
+        storage.estimator_of(Node(changed(tree, way, value)))
+
+
+def test_a_file_without_words_that_were_left_out(tree):
+    model = storage.estimator_of(Node(changed(tree, "state.dropped", {})))
+    assert model.vocabulary_note_.startswith("24 words") and not model.dropped_words_
+
+
+def test_arrays_without_elements_take_no_memory(tree):
+    tree = changed(tree, "parameters.stop_words", np.empty((2**40, 0), dtype=np.int64))
+    with pytest.raises(ValueError, match="'stop_words' parameter of TopicModel must be 'english'"):
+        storage.estimator_of(Node(changed(tree, "state.vectorizer", None)))
+
+
+def use(model):
+    model.top_words(), model.vocabulary_note_, model.get_params()
+    return [model.transform(TEXTS[:3])]
+
+
+def outcomes(tree, n, seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(n):
+        forged, ways = mutated_tree(tree, rng, int(rng.choice([1, 1, 2, 5])))
+        yield outcome(lambda forged=forged: storage.estimator_of(Node(forged)), use), ways
+
+
+def test_forged_trees(tree):
+    found = list(outcomes(tree, 60, seed=0))
+    assert not [each for each in found if each[0] not in GOOD]
+    assert {"refused", "sound"} <= {kind for kind, _ in found}
+
+
+@pytest.mark.slow
+def test_more_forged_trees(tree):
+    found = list(outcomes(tree, 2000, seed=1))
+    assert not [each for each in found if each[0] not in GOOD]

@@ -1,0 +1,143 @@
+"""The vocabulary: its limits by the size of the corpus, what they leave out, and stop words."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+
+from annealvi.topics import TopicVectorizer
+from annealvi.topics.vectorizer import (
+    count_words,
+    fewest_documents,
+    most_documents,
+    with_stop_words,
+)
+from tests.topics.corpus import make_texts
+
+TEXTS = ["rare bird sings", "bird sings", "bird sings often", "bird sings often", "bird 1999"]
+
+
+@pytest.mark.parametrize(
+    ("n", "low", "high"),
+    [(1, 1, 50), (19, 1, 50), (20, 2, 50), (400, 2, 80), (3000, 6, 600), (20_000, 15, 4000)],
+)
+def test_limits_by_the_number_of_documents(n, low, high):
+    assert (fewest_documents(n), most_documents(n)) == (low, high)
+
+
+def test_defaults_leave_out_what_is_too_rare_or_too_frequent():
+    texts = [f"everywhere w{i // 2}x single{i}" for i in range(100)]
+    vectorizer = TopicVectorizer()
+    X = vectorizer.fit_transform(texts)
+    assert vectorizer.get_feature_names_out().tolist() == sorted(f"w{i}x" for i in range(50))
+    assert X.shape == (100, 50) and X.sum() == 100
+    assert vectorizer.dropped_.dropped["max_df"] == ["everywhere"]
+    assert vectorizer.dropped_.n_dropped == {"min_df": 100, "max_df": 1, "stop_words": 0}
+    note = vectorizer.dropped_.note()
+    assert note.startswith("50 words of 100 documents are counted.")
+    assert "max_df: 1 are in more than 50 documents (everywhere)." in note
+    assert "min_df: 100 are in fewer than 2 (single0, " in note
+
+
+LIMITS = [
+    {},
+    {"min_df": 2},
+    {"min_df": 2, "max_df": 0.8},
+    {"min_df": 0.4, "max_df": 4},
+    {"max_features": 2},
+    {"max_features": 2, "max_df": 4},
+    {"stop_words": ["often"], "ngram_range": (1, 2)},
+    {"vocabulary": ["sings", "bird"]},
+]
+
+
+@pytest.mark.parametrize("given", LIMITS)
+def test_given_limits_are_those_of_scikit_learn(given):
+    plain = CountVectorizer(**given)
+    expected = plain.fit_transform(TEXTS)
+    words = plain.get_feature_names_out()
+    for vectorizer in (CountVectorizer(**given), TopicVectorizer(**{"max_df": 1.0} | given)):
+        if isinstance(vectorizer, TopicVectorizer):
+            vectorizer.set_params(token_pattern=plain.token_pattern)
+        fitted, X, vocabulary = count_words(vectorizer, TEXTS)
+        assert_array_equal(X.toarray(), expected.toarray())
+        assert_array_equal(vocabulary.words, words)
+        assert_array_equal(fitted.transform(TEXTS).toarray(), expected.toarray())
+        assert fitted.get_params() == vectorizer.get_params()
+        assert not hasattr(vectorizer, "vocabulary_")
+
+
+def test_words_begin_with_a_letter():
+    vectorizer = TopicVectorizer().fit(["a 1999 b2b Ärger 3d x_1 _y", "über 12"])
+    assert vectorizer.get_feature_names_out().tolist() == ["b2b", "x_1", "ärger", "über"]
+
+
+def test_words_that_are_kept():
+    _, X, vocabulary = count_words(
+        TopicVectorizer(min_df=2, max_df=4, max_features=1), TEXTS, kept=frozenset({"rare", "bird"})
+    )
+    assert vocabulary.words.tolist() == ["bird", "rare"]
+    assert vocabulary.dropped["max_features"] == ["sings", "often"]
+    assert X.sum() == 6
+
+
+def test_another_vectorizer_counts_as_it_does():
+    vectorizer = TfidfVectorizer(min_df=2)
+    _, X, vocabulary = count_words(vectorizer, TEXTS)
+    assert_array_equal(X.toarray(), clone(vectorizer).fit_transform(TEXTS).toarray())
+    assert vocabulary.words.tolist() == ["bird", "often", "sings"] and not vocabulary.dropped
+
+
+@pytest.mark.parametrize(
+    ("vectorizer", "message"),
+    [
+        (TopicVectorizer(min_df=6), r"No words are left of 5 documents. 0 words .* min_df: 4 are "),
+        (CountVectorizer(min_df=0.9, max_df=1), "max_df corresponds to < documents than min_df"),
+        (CountVectorizer(min_df="all"), "'min_df' parameter of CountVectorizer must be a float"),
+        (TopicVectorizer(stop_words="german"), "'stop_words' parameter .* Got 'german' instead"),
+    ],
+)
+def test_errors(vectorizer, message):
+    with pytest.raises(ValueError, match=message):
+        vectorizer.fit_transform(TEXTS) if isinstance(vectorizer, TopicVectorizer) else count_words(
+            vectorizer, TEXTS
+        )
+
+
+def test_a_limit_that_is_open_gives_way_to_the_other():
+    assert count_words(TopicVectorizer(min_df=60), ["word"] * 70)[2].words.tolist() == ["word"]
+    texts = ["some word"] * 1 + ["other word"] * 19
+    assert count_words(TopicVectorizer(max_df=1), texts)[2].words.tolist() == ["some"]
+
+
+def test_parameters_of_the_vectorizer_are_checked():
+    with pytest.raises(ValueError, match=r"'min_df' parameter of TopicVectorizer must be .*'auto'"):
+        TopicVectorizer(min_df="all").fit(TEXTS)
+    with pytest.raises(TypeError, match=r"raw_documents\[1\] of TopicVectorizer.fit.* Got None"):
+        TopicVectorizer().fit(["a text", None])
+
+
+def test_stop_words_are_written_as_the_vectorizer_writes_words():
+    texts = ["C'est la vie", "Est-ce que la vie", "aujourd'hui la VIE"] * 10
+    given = with_stop_words(TopicVectorizer(), ["C'est", "aujourd'hui", "LA"], "TopicModel")
+    words = given.fit(texts).get_feature_names_out()  # and no warning
+    assert words.tolist() == ["ce", "que", "vie"]
+
+
+@pytest.mark.parametrize("words", [["the"], None, "english"])
+def test_stop_words_of_a_vectorizer_come_first(words):
+    own = CountVectorizer(stop_words=["of"])
+    assert with_stop_words(own, words, "TopicModel").stop_words == ["of"]
+
+
+@pytest.mark.parametrize("words", [[1, 2], ["a", None], [["a"], ["b", "c"]], np.ones(2)])
+def test_stop_words_that_are_none(words):
+    with pytest.raises(ValueError, match="'stop_words' parameter of TopicModel must be 'english'"):
+        with_stop_words(TopicVectorizer(), words, "TopicModel")
+
+
+def test_at_most_ten_thousand_words_are_remembered(monkeypatch):
+    monkeypatch.setattr("annealvi.topics.vectorizer.REMEMBERED", 3)
+    _, _, vocabulary = count_words(TopicVectorizer(min_df=60), [*make_texts(), "sea", "sea"] * 2)
+    assert len(vocabulary.dropped["min_df"]) == 3 < vocabulary.n_dropped["min_df"]
