@@ -32,7 +32,10 @@ def read_archive(path: str | os.PathLike, what: str) -> dict[str, NDArray[Any]]:
             if isinstance(stored, np.ndarray):
                 raise ValueError("a single array")
             with stored:
-                return dict(stored)
+                arrays = dict(stored)
+            if not all(isinstance(array, np.ndarray) for array in arrays.values()):
+                raise ValueError("a member that is no array")
+            return arrays
         except MemoryError:
             raise
         except Exception as error:  # each layer has its own: zipfile, zlib, struct, NumPy's header

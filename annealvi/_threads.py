@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 T = TypeVar("T")
 
 #: Seconds that a fork waits for a lock, in case a user's class asks for two of them.
-PATIENCE = 10
+PATIENCE = 60
 #: A lock of `threading`: its own `with` statement cannot be interrupted between taking the lock
 #: and the block that gives it back.
 Lock = Any
@@ -69,13 +69,19 @@ class _Fork:
         self._own = threading.local()
 
     def before(self) -> None:
-        living = [reference() for reference in list(_brief)]
-        self._own.taken = [lock for lock in living if lock is not None]
-        for lock in self._own.taken:
-            lock.acquire(timeout=PATIENCE)
+        taken: dict[int, Lock] = {}
+        self._own.taken = taken
+        while True:  # while this thread waits for one lock, others may make more
+            found = [reference() for reference in list(_brief)]
+            new = {id(lock): lock for lock in found if lock is not None and id(lock) not in taken}
+            if not new:
+                return
+            taken.update(new)  # first, so that an interrupt finds them
+            for lock in new.values():
+                lock.acquire(timeout=PATIENCE)
 
     def after(self) -> None:
-        for lock in vars(self._own).pop("taken", []):
+        for lock in vars(self._own).pop("taken", {}).values():
             with suppress(RuntimeError):  # it was not taken: PATIENCE, or an interrupt
                 lock.release()
 

@@ -47,7 +47,6 @@ class Checkpoint:
     """
 
     def __init__(self, path: str | os.PathLike, seconds: float = 60) -> None:
-        path = os.fspath(path)
         if (
             not isinstance(seconds, Real)
             or isinstance(seconds, bool)
@@ -57,7 +56,7 @@ class Checkpoint:
                 "The 'seconds' parameter of Checkpoint must be a float in the range [0.0, inf). "
                 f"Got {seconds!r} instead."
             )
-        self.path: str = os.fspath(path)
+        self.path: str = os.fsdecode(path)
         self.seconds: float = seconds
         self._outside_a_fit()
 
@@ -85,6 +84,13 @@ class Checkpoint:
         ----------
         estimator : object
         """
+        if self._written is not None:
+            raise ValueError(
+                "This Checkpoint is already in use by another fit: give each fit one of its own."
+            )
+        folder = os.path.dirname(os.path.realpath(self.path))
+        if not os.path.isdir(folder):  # not after hours
+            raise FileNotFoundError(f"There is no folder {folder!r} for the file {self.path!r}.")
         self._written = self._now()
         try:
             yield
@@ -138,29 +144,37 @@ class _Signals:
                 self._before[number] = handler
                 signal.signal(number, self._note)
 
-    def release(self) -> None:
-        """Set the program's handlers back."""
-        while self._before:
-            number, handler = self._before.popitem()
-            signal.signal(number, handler)
-        self.received = None
-
     def end(self) -> None:
         """Set the program's handlers back, and let a signal that waits take effect."""
-        number = self.received
-        self.release()
+        self._set_back()
+        self._before = {}
+        number, self.received = self.received, None
         if number is not None:
             signal.raise_signal(number)
 
     def deliver(self) -> None:
-        """Let a signal that waits take effect."""
+        """Let a signal that waits take effect, with the program's handlers."""
         if self.received is not None:
-            self.end()
-            self.catch()  # the program's handler let the fit go on
+            self._act(self.received)
+
+    def _act(self, number: int) -> None:
+        """Let a signal take effect now.
+
+        The program's handlers are still remembered: another Checkpoint, which has noted this one's
+        as the program's, may set them back after this.
+        """
+        self._set_back()
+        self.received = None
+        signal.raise_signal(number)
+        for caught in self._before:  # the program's handler let the fit go on
+            signal.signal(caught, self._note)
+
+    def _set_back(self) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         if self.received is None:
             self.received = number
-            return
-        self.release()
-        signal.raise_signal(number)  # the second one
+        else:
+            self._act(number)  # the second one

@@ -204,3 +204,50 @@ def test_a_fit_that_is_killed_several_times(path):
 
 def test_the_module_needs_no_estimator():
     assert not [name for name in vars(checkpoint) if name.startswith("Tempered")]
+
+
+@pytest.mark.parametrize("n_signals", [1, 2])
+def test_two_checkpoints_and_one_interrupt(tmp_path, n_signals):
+    """Each has noted the other's handler, or the program's; that one is there at the end."""
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    paths = [tmp_path / "a", tmp_path / "b"]
+
+    def interrupt(estimator, monitor):
+        if monitor.step == 3:
+            for _ in range(n_signals):
+                signal.raise_signal(signal.SIGINT)
+
+    callbacks = [interrupt, *(Checkpoint(path, seconds=1e6) for path in paths)]
+    with pytest.raises(KeyboardInterrupt):
+        make(callback=callbacks).fit(corpus())
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+def test_what_cannot_be_written_to_is_said_before_the_fit(tmp_path):
+    counter = Counter()
+    lda = make(callback=[counter, Checkpoint(tmp_path / "none" / "a")])
+    with pytest.raises(FileNotFoundError, match=r"There is no folder '.*none'"):
+        lda.fit(corpus())
+    assert counter.n_steps == 0
+
+
+def test_a_path_of_bytes(tmp_path):
+    path = os.fsencode(tmp_path / "a")
+    make(callback=Checkpoint(path)).fit(corpus())
+    X = corpus()
+    assert bits(make().fit(X, resume=path), X) == bits(make().fit(X), X)
+
+
+def test_one_checkpoint_in_two_fits(path):
+    """The second is refused, and the first goes on."""
+    checkpoint, seen = Checkpoint(path, seconds=0), []
+
+    def fit_another(estimator, monitor):
+        if monitor.step == 2:
+            with pytest.raises(ValueError, match="already in use by another fit"):
+                make(callback=checkpoint).fit(corpus())
+            seen.append(monitor.step)
+
+    X = corpus()
+    lda = make(callback=[fit_another, checkpoint]).fit(X)
+    assert seen == [2] and bits(lda, X) == bits(make().fit(X), X)

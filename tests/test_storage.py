@@ -219,7 +219,11 @@ def changed(tree, way, value):
         ("state.fit.model.n_topics", 9, "n_topics' must be a"),
         ("state.fit.model.dtype", "float32", "rows' must be an array of float32"),
         ("state.fit.model.topics.rows", np.ones((60, 8)), "rows' must be positive and finite, and"),
-        ("state.fit.model.topics.rows", np.zeros((2**40, 0)), "must be an array with elements"),
+        (
+            "state.fit.model.topics.rows",
+            np.zeros((2**40, 0)),
+            "array without elements has shape",
+        ),
         ("state.fit.model.topics.sums", np.ones(4), "sums' must be the sums of 'rows' over words"),
         ("state.fit.model.topics.now", 2.0, "now' must be a finite float in the range"),
         ("state.fit.model.alpha", np.full(4, np.nan), "'doc_topic_prior' parameter of file must"),

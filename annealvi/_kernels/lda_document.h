@@ -214,7 +214,9 @@ static int FN(fit_document)(
     }
     *reference = now;
     FN(reference_parts)(now, &ref_scale, &ref_shift);
-    FN(exp_digamma_row)(K_pad, gamma, now, ref_scale, ref_shift, b, clamp, t);
+    /* a start may be far below alpha, which is in the padding: its t must be finite too */
+    FN(exp_digamma_row)(K_pad, gamma, FN(largest_of)(K_pad, gamma), ref_scale, ref_shift, b, clamp,
+                        t);
     while (it < max_iter) {
         const int width = topics.width;
         it++;

@@ -30,12 +30,13 @@ from annealvi._version import __version__
 FORMAT = 1
 #: Names of the entries in the header of the file.
 TREE, CHECKSUM = "annealvi", "sha256"
-#: Dtypes of arrays that can be written.
-DTYPES = {np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)} | {
-    np.dtype(bool),
-    np.dtype(np.float32),
-    np.dtype(np.float64),
-}
+#: Dtypes of arrays that can be written, by the names that safetensors has for them.
+DTYPES = {f"{kind.upper()}{8 * n}": np.dtype(f"{kind}{n}") for kind in "iu" for n in (1, 2, 4, 8)}
+DTYPES |= {"BOOL": np.dtype(bool), "F32": np.dtype(np.float32), "F64": np.dtype(np.float64)}
+#: Most characters of the description, which takes some fifty times its length in memory.
+MOST_TEXT = 1 << 24
+#: Longest side of an array without elements, which takes no bytes of the file.
+LONGEST_EMPTY = 1 << 16
 
 
 def write(path: str | os.PathLike, kind: str, tree: Mapping[str, Any]) -> None:
@@ -65,9 +66,17 @@ def write(path: str | os.PathLike, kind: str, tree: Mapping[str, Any]) -> None:
         {"kind": kind, "format": FORMAT, "version": __version__, "tree": tree}, "", tensors
     )
     text = json.dumps(plain, allow_nan=False, separators=(",", ":"))
+    if len(text) > MOST_TEXT:
+        raise TypeError(
+            f"{os.fsdecode(path)!r} cannot be written: its lists take {len(text):,} characters, "
+            f"and at most {MOST_TEXT:,} can be. Use arrays instead of lists."
+        )
     header = {TREE: text, CHECKSUM: _checksum(text, tensors)}
-    with _replacing(Path(path)) as partial:
-        save_file(tensors, partial, metadata=header)
+    with _replacing(Path(os.path.realpath(os.fsdecode(path)))) as partial:
+        try:
+            save_file(tensors, partial, metadata=header)
+        except SafetensorError as error:
+            raise OSError(f"{os.fsdecode(path)!r} cannot be written: {error}.") from error
 
 
 def read(path: str | os.PathLike, kind: str) -> dict[str, Any]:
@@ -95,6 +104,8 @@ def read(path: str | os.PathLike, kind: str) -> dict[str, Any]:
     """
     name = os.fsdecode(path)
     text, checksum, tensors = _open(path)
+    if len(text) > MOST_TEXT:
+        raise ValueError(f"{name!r} is damaged: its description has {len(text):,} characters.")
     try:
         plain = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -114,7 +125,7 @@ def read(path: str | os.PathLike, kind: str) -> dict[str, Any]:
     if plain["kind"] != kind:
         raise ValueError(f"{name!r} must be a file of kind {kind!r}. Got kind {plain['kind']!r}.")
     try:
-        tree = _unflatten(plain["tree"], tensors)
+        tree = _unflatten(plain["tree"], dict(tensors))
     except RecursionError as error:
         raise ValueError(f"{name!r} is damaged: it is nested too deeply.") from error
     if not isinstance(tree, dict):
@@ -133,7 +144,7 @@ def _flatten(value: Any, way: str, tensors: dict[str, NDArray]) -> Any:
     if isinstance(value, np.ndarray):
         if value.dtype.kind in "OUT":
             return _flatten_strings(value, way, tensors)
-        if value.dtype.newbyteorder("=") not in DTYPES:
+        if value.dtype.newbyteorder("=") not in DTYPES.values():
             raise TypeError(
                 f"{way!r} cannot be written: arrays of {value.dtype} are not supported."
             )
@@ -175,7 +186,8 @@ def _flatten_strings(value: NDArray, way: str, tensors: dict[str, NDArray]) -> A
     return {"$": {"strings": way}}
 
 
-def _unflatten(value: Any, tensors: Mapping[str, NDArray]) -> Any:
+def _unflatten(value: Any, tensors: dict[str, NDArray]) -> Any:
+    """The tree of JSON.  Each array is taken out of `tensors`: it is there once."""
     if isinstance(value, list):
         return [_unflatten(part, tensors) for part in value]
     if not isinstance(value, dict):
@@ -188,13 +200,13 @@ def _unflatten(value: Any, tensors: Mapping[str, NDArray]) -> Any:
             return float(marked["float"])
         way = marked.get("array")
         if isinstance(way, str) and way in tensors:
-            return tensors[way]
+            return tensors.pop(way)
         way = marked.get("transposed")
         if isinstance(way, str) and way in tensors:
-            return tensors[way].T
+            return tensors.pop(way).T
         way = marked.get("strings")
         if isinstance(way, str) and {f"{way}.text", f"{way}.ends"} <= tensors.keys():
-            return _unflatten_strings(tensors[f"{way}.text"], tensors[f"{way}.ends"])
+            return _unflatten_strings(tensors.pop(f"{way}.text"), tensors.pop(f"{way}.ends"))
     raise ValueError(f"The file is damaged: {str(value)[:80]!r} stands for nothing.")
 
 
@@ -233,7 +245,8 @@ def _checksum(text: str, tensors: Mapping[str, NDArray]) -> str:
 @contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
     """A new file beside `path`, which is moved there at the end, or removed after an error."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
+    prefix = f".{path.name[:40]}."  # a name has a greatest length
+    handle, name = tempfile.mkstemp(prefix=prefix, suffix=".partial", dir=path.parent)
     os.close(handle)
     partial = Path(name)
     try:
@@ -267,10 +280,12 @@ def _open(path: str | os.PathLike) -> tuple[str, str, dict[str, NDArray]]:
     for key, entry in json.loads(data[8 : 8 + length].tobytes()).items():
         if key not in names:
             continue  # the metadata
-        dtype = {"BOOL": np.dtype(bool)}.get(entry["dtype"])
+        dtype, shape = DTYPES.get(entry["dtype"]), entry["shape"]
         if dtype is None:
-            dtype = np.dtype(f"{entry['dtype'][0].lower()}{max(int(entry['dtype'][1:]) // 8, 1)}")
+            raise ValueError(f"{name!r} is damaged: an array of {entry['dtype']} is not supported.")
+        if 0 in shape and max(shape) > LONGEST_EMPTY:
+            raise ValueError(f"{name!r} is damaged: an array without elements has shape {shape}.")
         first, last = (8 + length + offset for offset in entry["data_offsets"])
-        array = np.asarray(data[first:last]).view(dtype).reshape(entry["shape"])
+        array = np.asarray(data[first:last]).view(dtype).reshape(shape)
         tensors[key] = array if array.flags.aligned else np.require(array, requirements="A")
     return metadata[TREE], metadata[CHECKSUM], tensors

@@ -145,14 +145,20 @@ class Monitor:
         """Return a copy that does not change with this monitor."""
         copied = shallow(self)
         copied.temperature_path = self.temperature_path.copy()
-        copied._records = [record.copy() for record in self._records.copy()]
+        copied._records = self._records.copy()
+        if copied._records:
+            copied._records[-1] = copied._records[-1].copy()  # the others do not change any more
         return copied
+
+    def _now(self) -> list[dict[str, float]]:
+        """The records as they are now: another thread may add some, and values to the last."""
+        return [record.copy() for record in self._records.copy()]
 
     @property
     def history(self) -> dict[str, NDArray]:
         """The records as arrays of equal length, with NaN for values that were not recorded."""
         names = dict.fromkeys(self.FIELDS)
-        records = [record.copy() for record in self._records.copy()]  # another thread may add
+        records = self._now()
         for record in records:
             names.update(dict.fromkeys(record))
         history = {
@@ -170,10 +176,11 @@ class Monitor:
         TypeError
             If a value that was recorded is no number.
         """
-        names = list(dict.fromkeys(name for record in self._records for name in record))
-        shape = len(self._records), len(names)
+        records = self._now()
+        names = list(dict.fromkeys(name for record in records for name in record))
+        shape = len(records), len(names)
         values, there = np.full(shape, np.nan), np.zeros(shape, dtype=bool)
-        for i, record in enumerate(self._records):
+        for i, record in enumerate(records):
             for name, value in record.items():
                 try:
                     number = np.nan if value is None else float(value)

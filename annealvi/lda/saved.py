@@ -117,4 +117,6 @@ def _priors(state: LDAState, node: Node, name: str) -> tuple[Prior, Prior]:
     if len(pair) != 2:
         raise node.error(name, "a list of two priors", pair)
     shape = state.model.n_topics, state.model.n_features
-    return check_priors(pair[0], pair[1], state.owner, shape, state.model.dtype, suffix="_")
+    dtype = state.model.dtype
+    owner = state.owner
+    return check_priors(pair[0], pair[1], owner, shape, dtype, suffix="_", summed=True)

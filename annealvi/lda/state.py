@@ -97,7 +97,7 @@ class LDAState:
         """The fit as it is between two steps, for copies and pickles."""
         with self.lock:
             self._show_learned_priors()
-            model = self.model.copy()
+            model = self.model.copy(lasting=True)
             model.rng = copy.deepcopy(model.rng)
             return vars(self) | {
                 "model": model,
@@ -229,9 +229,13 @@ class LDAState:
             self._learn_priors(settings.learned)
             model.topics.notice_writes()
             self.use_priors()
+        self._attach()
+
+    def _attach(self) -> None:
+        """Attach the temperature again, if the user has set other priors since."""
         priors = self.doc_topic_prior, self.topic_word_prior
         if self.attached is not None and not all(map(np.array_equal, priors, self.attached)):
-            self.temperature.attach(model)  # log C was computed with other priors
+            self.temperature.attach(self.model)  # log C was computed with other priors
         self.attached = priors
 
     def plan(self, wanted: Temperature, n_steps: int | None, steps_per_pass: float) -> Temperature:
@@ -293,10 +297,10 @@ class LDAState:
             self.take_priors()
 
     def take_priors(self) -> None:
-        """Check priors that the callback has assigned, and go on from them if they are learned."""
-        self.check_priors()
-        if self.model.learned_priors is not None:
+        """Check priors that the callback has assigned, and go on with them."""
+        if self.priors_assigned():
             self.use_priors()
+            self._attach()
 
     def forget_results(self) -> None:
         """Drop the results that hold only at the end of `fit`."""

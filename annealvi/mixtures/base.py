@@ -105,7 +105,7 @@ def fit_mixture(
     if best is None or not progress.finished:
         best, _ = fit_starts(starts, n_workers=n_workers, salvage=salvage, progress=progress.starts)
     progress.finished = True
-    adopt(best.state)
+    salvage(best)  # whatever becomes of the last checkpoint
     if options.tol > 0 and best.comparable and not best.state.converged and not best.stopped:
         warnings.warn(
             f"The ELBO had not converged to tol={options.tol!r} after max_iter={options.max_iter} "

@@ -148,7 +148,7 @@ class FittedGMM(FittedMixture, DensityMixin, BaseEstimator):
             weights_=model.weights.copy(),
             means_=model.means,
             precisions_=precisions,
-            covariances_=1.0 / precisions,
+            covariances_=1.0 / np.maximum(precisions, 1.0 / np.finfo(np.float64).max),
             mean_prior_=model.mean_prior,
             mean_precision_prior_=model.kappa,
             mean_precision_=model.posterior.kappa.copy(),

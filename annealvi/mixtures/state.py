@@ -88,6 +88,9 @@ class MixtureState:
         seen = shallow(self)
         seen.model = shallow(self.model)
         seen.model.release_buffers()
+        seen.monitor = self.monitor.copy()
+        if self.temperature is not None:
+            seen.temperature = self.temperature.copy(seen.model)
         return seen
 
     def state_dict(self, files: ModelFiles) -> dict[str, Any]:

@@ -246,7 +246,7 @@ class LogPartition:
 
 
 def _same(given: Any, wanted: Any) -> bool:
-    given, wanted = np.asarray(given), np.asarray(wanted)
+    given, wanted = as_array(given), as_array(wanted)
     if given.dtype.kind in "biuf" and wanted.dtype.kind in "biuf":
         try:
             return bool(np.all(np.isclose(given, wanted, rtol=1e-12, atol=0)))
@@ -262,7 +262,7 @@ def shown(value: Any) -> str:
     ----------
     value : object
     """
-    array = np.asarray(value)
+    array = as_array(value)
     return f"an array of shape {array.shape}" if array.ndim else repr(array.item())
 
 

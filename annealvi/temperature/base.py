@@ -158,4 +158,4 @@ def whole_steps(steps: float) -> int:
     steps : float
         More than 2**53, which no fit makes, count as 2**53.
     """
-    return math.ceil(min(round(steps, 9), 2.0**53))
+    return math.ceil(min(round(float(steps), 9), 2.0**53))

@@ -14,6 +14,7 @@ from scipy.special import entr, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 
+from annealvi._threads import shallow
 from annealvi._validation import Interval, as_array
 from annealvi.files import Node
 from annealvi.model import UNTEMPERED, LocallyNormalised, LocalStep, Normalised, Tempering
@@ -320,6 +321,19 @@ class Variational(Learned):
         self._b = max(self._b, b) if self._falls else b
         if self._step == self._check_after:
             self._warn_if_hot(math.exp(-wanted), local.unit)
+
+    def copy(self, model: Any) -> Self:
+        """Return a copy that does not learn with this one; steps replace arrays, not values.
+
+        Parameters
+        ----------
+        model : Model
+            A copy of the model that this temperature is attached to.
+        """
+        copied = shallow(self)
+        copied._path, copied._running = self._path.copy(), shallow(self._running)
+        copied._model = model
+        return copied
 
     def path(self) -> NDArray[np.float32]:
         """q(y) after each step that learned, of shape (n_steps, M)."""

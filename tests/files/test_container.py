@@ -59,7 +59,9 @@ def test_what_is_written_is_read(path):
 
 
 def test_each_dtype(tmp_path):
-    arrays = {str(i): np.arange(3).astype(dtype) for i, dtype in enumerate(container.DTYPES)}
+    arrays = {
+        str(i): np.arange(3).astype(dtype) for i, dtype in enumerate(container.DTYPES.values())
+    }
     write(tmp_path / "a", "test", arrays)
     assert_same(read(tmp_path / "a", "test")["tree"], arrays)
 
@@ -177,3 +179,71 @@ def test_arrays_keep_their_order(tmp_path):
         assert (flags.f_contiguous, flags.c_contiguous) == (
             (True, False) if name in ("f", "deep") else (name == "row", True)
         )
+
+
+def rewritten(path, change, **arrays):
+    """Write a file again with another description, or with other arrays, and a right checksum."""
+    with safe_open(path, framework="numpy") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()} | arrays  # noqa: SIM118
+        plain = json.loads(file.metadata()[container.TREE])
+    change(plain["tree"])
+    text = json.dumps(plain)
+    checksum = container._checksum(text, tensors)
+    save_file(tensors, path, metadata={container.TREE: text, container.CHECKSUM: checksum})
+
+
+def test_an_array_that_is_named_twice(path):
+    """A small file could otherwise take any memory, by copies."""
+    rewritten(path, lambda tree: tree.update(again=tree["array"]))
+    with pytest.raises(ValueError, match=r"damaged: .* stands for nothing"):
+        read(path, "test")
+    write(path, "test", TREE)
+    rewritten(path, lambda tree: tree.update(again=tree["words"]))
+    with pytest.raises(ValueError, match=r"damaged: .* stands for nothing"):
+        read(path, "test")
+
+
+def test_a_long_array_of_nothing(path):
+    write(path, "test", {"a": np.empty((container.LONGEST_EMPTY, 0))})
+    read(path, "test")
+    write(path, "test", {"a": np.empty((10**12, 0))})
+    with pytest.raises(ValueError, match=r"without elements has shape \[1000000000000, 0\]"):
+        read(path, "test")
+
+
+def test_a_long_description(path, monkeypatch):
+    monkeypatch.setattr(container, "MOST_TEXT", 100)
+    with pytest.raises(ValueError, match=r"damaged: its description has \d+ characters"):
+        read(path, "test")
+    with pytest.raises(TypeError, match=r"at most 100 can be\. Use arrays instead of lists"):
+        write(path, "test", {"a": [1] * 100})
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.complex64])
+def test_an_array_of_another_dtype(path, dtype):
+    rewritten(path, lambda tree: None, more=np.ones(3, dtype))
+    with pytest.raises(ValueError, match=r"damaged: an array of .* is not supported"):
+        read(path, "test")
+
+
+def test_a_full_disk(tmp_path, monkeypatch):
+    def fail(*args, **options):
+        raise container.SafetensorError("No space left on device (os error 28)")
+
+    monkeypatch.setattr(container, "save_file", fail)
+    with pytest.raises(OSError, match="a' cannot be written: No space left"):
+        write(tmp_path / "a", "test", {})
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_link_stays_a_link(path, tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    write(link, "test", {"a": 1})
+    assert link.is_symlink() and read(path, "test")["tree"] == {"a": 1}
+
+
+def test_a_long_name(tmp_path):
+    path = tmp_path / ("n" * 250)
+    write(path, "test", {"a": 1})
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]

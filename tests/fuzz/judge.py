@@ -55,7 +55,7 @@ UNCLEAR = re.compile(
 CLEAR = re.compile(
     "^Seed must be between|^expected str, bytes or os.PathLike object|^embedded null"
     "|^argument should be a str object or an os.PathLike object"
-    "|^Expected unique column names|not a valid value for cmap"
+    "|^Expected unique column names|not a valid value for cmap|^could not convert string to float"
 )
 
 

@@ -57,7 +57,7 @@ def _retype(t: Trial, X: Any, name: str) -> np.ndarray:
 
 def _wrap(t: Trial, X: Any, name: str) -> np.ndarray:
     """Row pointers whose differences wrap around in their dtype."""
-    n = X.shape[0]
+    n = max(0, X.shape[0])  # the shape may be damaged too
     if t.chance(0.5):
         array = np.zeros(n + 1, dtype=t.one_of("u1", "u2", "u4", "u8"))
         array[t.whole(0, n)] = t.one_of(250, 2, np.iinfo(array.dtype).max)

@@ -164,7 +164,7 @@ def is_unsound(X: Any) -> bool:
             return True
         if indptr.dtype.kind not in "iufb" or indices.dtype.kind not in "iufb":
             return True
-        if len(indptr) != n_rows + 1:
+        if len(indptr) != n_rows + 1 or not len(indptr):
             return True
         pointers = [int(p) for p in indptr]  # Python's numbers: no overflow
         if pointers[0] != 0 or any(a > b for a, b in pairwise(pointers)):

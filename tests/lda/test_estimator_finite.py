@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 from annealvi import Annealed, TemperedLDA, Variational
@@ -244,3 +244,21 @@ def test_an_error_in_the_first_step_of_a_portion_changes_nothing(monkeypatch):
             lda.partial_fit(X)
     assert_array_equal(answers(lda), before)
     assert lda.n_batch_iter_ == TemperedLDA(3, batch_size=10, random_state=0).fit(X).n_batch_iter_
+
+
+@pytest.mark.filterwarnings("ignore:The perplexity of X")
+@pytest.mark.parametrize(("dtype", "prior"), [(np.float32, 1e30), (np.float64, 1e200)])
+def test_documents_that_start_far_below_their_prior(dtype, prior, instruction_set):
+    lda = TemperedLDA(3, preset="sklearn", doc_topic_prior=prior, max_iter=2, random_state=0)
+    theta = lda.fit_transform(X.astype(dtype))
+    assert np.all(np.isfinite(lda.components_))
+    assert_allclose(theta, 1 / 3, rtol=1e-6)
+
+
+def test_small_steps_towards_a_huge_prior():
+    """The sums over words follow from step to step; the prior's digits must not cover theirs."""
+    lda = TemperedLDA(2, topic_word_prior=1e30, learning_offset=1e305, random_state=0)
+    lda.partial_fit(X[:1])
+    assert np.all(np.isfinite(lda.components_))
+    assert_allclose(lda.transform(X).sum(axis=1), 1)
+    assert np.all(np.isfinite(lda.document_temperatures(X)))

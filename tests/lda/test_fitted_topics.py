@@ -239,3 +239,38 @@ def test_a_bound_at_a_temperature_for_each_document():
     bound = model.documents.inferred_bound(X, each, each)
     assert_allclose(bound + model.topics.bound(), expected, rtol=1e-9)
     assert model.elbo(X, None, each) == pytest.approx(bound.sum() + model.topics.bound())
+
+
+@pytest.mark.parametrize("copied_first", [True, False])
+def test_a_copy_does_not_see_what_is_written_to_the_original(copied_first):
+    X = stream(30)
+    lda, Z = TemperedLDA(3, max_iter=1, random_state=0).fit(X), X[:5]
+    if copied_first:
+        other, topics = copy.copy(lda), lda.components_
+    else:
+        topics, other = lda.components_, copy.copy(lda)
+    before = topics.copy()
+    topics[0] *= 50
+    assert_array_equal(other.components_, before)
+    assert other.score(Z) == TemperedLDA(3, max_iter=1, random_state=0).fit(X).score(Z)
+    assert lda.score(Z) != other.score(Z)
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_a_prior_assigned_in_a_callback_holds_from_the_next_step_on(method):
+    """Whether somebody looks at the fit or not."""
+
+    X = stream(30)
+
+    def fitted(looks):
+        def callback(lda, monitor):
+            if monitor.step == 1:
+                lda.doc_topic_prior_ = 2.0
+            elif looks:
+                lda.transform(X[:2])
+
+        options = dict(max_iter=2, batch_size=10, total_samples=30, callback=callback)
+        lda = TemperedLDA(3, random_state=0, **options)
+        return getattr(lda, method)(X).components_
+
+    assert_array_equal(fitted(True), fitted(False))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from annealvi.checkpoint import Checkpoint
 from annealvi.inference.fitted import Fitted
 from tests.mixtures.fits import SHAPES, fmm, gmm
 from tests.side_by_side import at_once, beside
@@ -99,3 +100,34 @@ def test_a_copy_is_a_fit_of_its_own(make):
     before = READERS[make][1](one, X)
     copy.copy(one).fit(NARROW)
     assert_array_equal(READERS[make][1](one, X), before)
+
+
+@both
+def test_a_copy_made_in_a_callback_stays_at_its_step(make):
+    kept = []
+
+    def keep(estimator, monitor):
+        if monitor.step == 3:
+            kept.extend([copy.copy(estimator), copy.deepcopy(estimator)])
+
+    options = dict(temperature="variational", noise_variance=0.1) if make is fmm else {}
+    one = make(max_iter=8, tol=0, callback=keep, **options).fit(X)
+    shallow, deep = kept
+    assert shallow.n_iter_ == len(shallow.history_["elbo"]) == len(shallow.temperature_path_) == 3
+    assert shallow.lower_bound_ == deep.lower_bound_ != one.lower_bound_
+    if make is fmm:
+        assert len(shallow.temperature_posterior_path_) == 3
+
+
+@both
+def test_the_fit_stays_if_its_last_checkpoint_cannot_be_written(make, tmp_path, monkeypatch):
+    expected = make(max_iter=8).fit(X)
+    one = make(max_iter=8, callback=Checkpoint(tmp_path / "a", seconds=1e6))
+    monkeypatch.setattr(one, "save_state", raise_os_error, raising=False)
+    with pytest.raises(OSError, match="no space"):
+        one.fit(X)
+    assert_array_equal(one.score_samples(X), expected.score_samples(X))
+
+
+def raise_os_error(path):
+    raise OSError("no space")

@@ -209,3 +209,33 @@ def test_a_fit_of_a_deep_model():
         in_child(lambda: same(lda().fit(X).components_, lda().fit(X).components_))
         same(vae().history_["elbo"], expected)
     """)
+
+
+@pytest.mark.slow
+def test_forks_while_other_threads_read_and_write():
+    run("""
+        from scipy import sparse
+
+        counts = sparse.random(200, 5000, 0.02, format="csr", random_state=0)
+        counts.data[:] = 1
+        estimator = TemperedLDA(30, random_state=0, batch_size=50, init="random")
+        estimator.partial_fit(counts)
+        end = threading.Event()
+
+        def write():
+            while not end.is_set():
+                estimator.partial_fit(counts)
+
+        def read():
+            while not end.is_set():
+                estimator.transform(counts[:50])
+
+        threads = [threading.Thread(target=work) for work in (write, read, read, read)]
+        for thread in threads:
+            thread.start()
+        for _ in range(15):
+            in_child(lambda: (estimator.transform(counts[:5]), estimator.partial_fit(counts[:5])))
+        end.set()
+        for thread in threads:
+            thread.join()
+    """)

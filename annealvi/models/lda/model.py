@@ -470,11 +470,11 @@ class LDA:
 
     # --------------------------------------------------------------------- details
 
-    def copy(self) -> Self:
-        """The model as it is now; arrays are shared until one of the two changes, rng for ever."""
+    def copy(self, *, lasting: bool = False) -> Self:
+        """The model as it is now, see :meth:`Topics.copy`; rng is shared for ever."""
         with self.topics.lock:
             copied = shallow(self)
-            copied.topics = self.topics.copy()
+            copied.topics = self.topics.copy(lasting=lasting)
             copied.documents = self.documents.copy(copied.topics)
             copied.partition = copy.copy(self.partition)
             copied.learned_priors = copy.copy(self.learned_priors)

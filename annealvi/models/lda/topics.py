@@ -18,11 +18,21 @@ from annealvi.model import UNTEMPERED, Tempering
 from annealvi.models.lda.checked_rows import checked_sums, read_rows
 from annealvi.models.lda.statistics import Statistics
 from annealvi.models.lda.topic_bound import log_density_of_mean, negative_kl_of_topics
-from annealvi.models.lda.weights import Rows, TopicEstimate, TopicWeights, exp_e_log, log_of
+from annealvi.models.lda.weights import (
+    Rows,
+    TopicEstimate,
+    TopicWeights,
+    exp_e_log,
+    log_of,
+    prior_rows,
+    sums_of_rows,
+)
 
 #: A step updates all rows if at least this share of the vocabulary occurs in the minibatch,
 #: because the next minibatch would need nearly all of them.
 DENSE_SHARE = 0.7
+#: If the prior is so many times lambda, their difference has lost digits of lambda.
+CANCELS = 1e6
 #: Pending steps are applied when the product of 1 - rho falls below this.
 FORGOTTEN = 1e-200
 
@@ -106,8 +116,12 @@ class Topics:
         self._changed()
         self.replaced += 1
 
-    def copy(self) -> Self:
-        """Return the topics as they are now; arrays are shared until one of the two changes."""
+    def copy(self, *, lasting: bool = False) -> Self:
+        """Return the topics as they are now; arrays are shared until one of the two changes.
+
+        The user may write to the array that :meth:`show` returned.  It is shared too, unless the
+        copy is `lasting`.
+        """
         with self.lock:
             self.notice_writes()
             _ = self.sums, self.rows()  # computed once for all copies
@@ -115,6 +129,8 @@ class Topics:
             copied.lock, copied._lender = brief_lock(), Lender()
             copied._shown, copied._shown_sums = None, np.empty(0)
             copied._lam, copied._steps = lend(self._lam), (lend(self._steps[0]), self._steps[1])
+            if lasting and self._lam is self._shown:
+                copied._own_arrays()
             return copied
 
     @property
@@ -130,12 +146,7 @@ class Topics:
             self.replaced += 1
 
     def set_eta(self, eta: ArrayLike) -> None:
-        """Use another prior from the next step on.
-
-        Parameters
-        ----------
-        eta : float or array-like of shape (V,) or (K, V)
-        """
+        """Use another prior, of shape (), (V,) or (K, V), from the next step on."""
         with self.lock:
             if not np.array_equal(self.eta, eta):
                 self.catch_up()  # pending steps use the old prior
@@ -213,7 +224,7 @@ class Topics:
         """
         with self.lock:
             if self._shown is None:
-                if is_lent(self._lam):  # the user may write to it
+                if is_lent(self._lam) or self._lender.has_lent:  # the user may write to it
                     self._own_arrays()
                 self._shown = self.lam
                 self._shown_sums = self._fingerprint(self._shown)
@@ -239,12 +250,7 @@ class Topics:
                 self._shown_sums = sums
 
     def assign(self, components: ArrayLike) -> None:
-        """Set lambda from an array.
-
-        Parameters
-        ----------
-        components : array-like of shape (K, V)
-        """
+        """Set lambda from an array of shape (K, V)."""
         with self.replaced_by() as own:
             own[:] = components
 
@@ -272,13 +278,8 @@ class Topics:
     def _fingerprint(self, lam: NDArray) -> NDArray[np.float64]:
         """Checksum that detects writes to the topics by the user: sums over words and topics."""
         with np.errstate(over="ignore", invalid="ignore"):  # whatever the user has written
-            return np.concatenate([self._sum(lam), lam.sum(axis=1, dtype=np.float64)])
-
-    def _sum(self, lam: NDArray) -> NDArray[np.float64]:
-        sums = np.empty(self.n_topics)
-        partial = np.empty((kernels.n_blocks(self.n_features), self.n_topics))
-        kernels.sum_topics(lam, self.n_threads, partial, sums)
-        return sums
+            sums = sums_of_rows(lam, self.n_topics, self.n_threads)
+            return np.concatenate([sums, lam.sum(axis=1, dtype=np.float64)])
 
     @property
     def sums(self) -> NDArray[np.float64]:
@@ -286,7 +287,7 @@ class Topics:
         with self.lock:
             if self._sums is None:
                 self.catch_up()
-                self._sums = self._sum(self._lam)
+                self._sums = sums_of_rows(self._lam, self.n_topics, self.n_threads)
             return self._sums
 
     # ------------------------------------------------------ what follows from lambda
@@ -372,7 +373,10 @@ class Topics:
                 # if interrupted here, it was a step without statistics
                 self._sums, self._steps = None, steps
                 sums = self._move_rows(self._lam, *steps, words, statistics, amount)
-                self._sums = eta_sums + (1.0 - rho) * (before - eta_sums) + amount * sums
+                moved = eta_sums + (1.0 - rho) * (before - eta_sums)
+                if np.any(eta_sums > CANCELS * before):
+                    moved = (1.0 - rho) * before + rho * eta_sums
+                self._sums = moved + amount * sums
                 if steps[1] < FORGOTTEN:
                     self.catch_up()
             else:
@@ -450,11 +454,7 @@ class Topics:
     def eta_rows(self, dtype: Any, tempering: Tempering = UNTEMPERED) -> NDArray:
         """eta as a (V, K) array with contiguous rows; a scalar takes the memory of one row."""
         b = float(np.mean(tempering.inverse)) if tempering.form == "posterior" else 1.0
-        shape = (self.n_features, self.n_topics)
-        if self.eta.ndim == 0:
-            return np.broadcast_to(np.full(self.n_topics, b * self.eta, dtype=dtype), shape)
-        rows = (self.eta[:, None] if self.eta.ndim == 1 else self.eta.T) * b
-        return np.ascontiguousarray(np.broadcast_to(rows, shape), dtype=dtype)
+        return prior_rows(self.eta, (self.n_features, self.n_topics), b, dtype)
 
     def state_dict(self) -> dict[str, Any]:
         """Return lambda as a tree, see :mod:`annealvi.files`: as it is stored, steps pending.

@@ -53,6 +53,38 @@ class Rows(NamedTuple):
     now: float
 
 
+def sums_of_rows(lam: NDArray, n_topics: int, n_threads: int) -> NDArray[np.float64]:
+    """The sums of lambda over words, of shape (K,).
+
+    Parameters
+    ----------
+    lam : ndarray of shape (V, K padded)
+    n_topics, n_threads : int
+    """
+    sums = np.empty(n_topics)
+    kernels.sum_topics(lam, n_threads, np.empty((kernels.n_blocks(len(lam)), n_topics)), sums)
+    return sums
+
+
+def prior_rows(
+    eta: NDArray[np.float64], shape: tuple[int, int], b: float, dtype: DTypeLike
+) -> NDArray:
+    """b eta as an array of shape (V, K); a scalar takes the memory of one row.
+
+    Parameters
+    ----------
+    eta : ndarray of shape (), (V,) or (K, V)
+    shape : tuple of int
+        V and K.
+    b : float
+    dtype : dtype
+    """
+    if eta.ndim == 0:
+        return np.broadcast_to(np.full(shape[1], b * eta, dtype=dtype), shape)
+    rows = (eta[:, None] if eta.ndim == 1 else eta.T) * b
+    return np.ascontiguousarray(np.broadcast_to(rows, shape), dtype=dtype)
+
+
 def exp_e_log(rows: Rows, sums: NDArray[np.float64], n_threads: int) -> NDArray:
     """exp(E log beta) of all words, of shape (V, K padded).
 
