@@ -116,7 +116,7 @@ def test_the_figure(choice):
         assert_array_equal(ax.lines[-1].get_xdata(), [5, 5])
     own = pyplot.subplots(2, 3)[1]
     assert choice.plot(own)[0] is own[0, 0]
-    with pytest.raises(ValueError, match="an Axes for each of 5 measures. Got 2"):
+    with pytest.raises(ValueError, match=r"an Axes for each of 5 measures\. Got 2"):
         choice.plot(axes[:2])
     pyplot.close("all")
 
@@ -175,7 +175,7 @@ def test_texts():
         choose(texts, [41], model=model)
     with pytest.raises(TypeError, match=r"X\[1\] of choose must be a str. Got None"):
         choose([texts[0], None], [2])
-    with pytest.raises(TypeError, match="'X' of choose must be .* Got a csr_matrix"):
+    with pytest.raises(TypeError, match=r"'X' of choose must be .* Got a csr_matrix"):
         choose(X, [2], model=model)
 
 
