@@ -27,6 +27,7 @@ from annealvi.metrics import (
     topic_diversity,
     topic_stability,
 )
+from annealvi.topics.editing import is_list
 from annealvi.topics.fitted import FittedTopics
 from annealvi.topics.texts import check_texts
 from annealvi.topics.vectorizer import TopicVectorizer, count_words, with_stop_words
@@ -347,7 +348,7 @@ def _at_the_edge(row: int, ks: list[int]) -> str:
 
 def _numbers(ks: Any, n_features: int) -> list[int]:
     """The numbers of topics as ascending ints."""
-    if isinstance(ks, str) or not isinstance(ks, Iterable):
+    if not is_list(ks):
         raise TypeError(f"The 'ks' parameter of choose must be a list of ints. Got {ks!r} instead.")
     found = list(ks)
     for k in found:

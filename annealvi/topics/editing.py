@@ -72,7 +72,11 @@ def merge(model: Model, groups: Sequence[Sequence[int]]) -> Model:
     """
     lda = _lda_of(model, "merge")
     n_topics = len(lda.components_)
-    if isinstance(groups, str) or not isinstance(groups, Iterable):
+    if (
+        isinstance(groups, str)
+        or not isinstance(groups, Iterable)
+        or getattr(groups, "ndim", 1) == 0
+    ):
         raise TypeError(
             "The 'groups' parameter of merge must be a list of lists of topics, such as "
             f"[[3, 7], [1, 2]]. Got {groups!r} instead."
@@ -187,7 +191,7 @@ def reduce(model: Model, n: int, X: Any = None) -> Model:
         )
     sizes = components.sum(axis=1)
     if X is not None:
-        counts = _counts(model, X)
+        counts = check_words(lda, _counts(model, X), "reduce")
         tokens = np.asarray(counts.sum(axis=1), np.float64).ravel()
         sizes = tokens @ lda.transform(counts)
         if not sizes.sum() > 0:
@@ -335,9 +339,20 @@ def _with_lda(model: Any, lda: TemperedLDA, parts: Sequence[Sequence[int]]) -> A
 # --------------------------------------------------------------------------- topics
 
 
+def is_list(value: Any) -> bool:
+    """Whether a parameter is a list, an array or another iterable, but no str.
+
+    Parameters
+    ----------
+    value : object
+    """
+    several = isinstance(value, Iterable) and not isinstance(value, str)
+    return several and getattr(value, "ndim", 1) > 0  # an array of one number is none
+
+
 def _topics(given: Any, name: str, owner: str, n_topics: int) -> list[int]:
     """Topics as a list of ints in range."""
-    if isinstance(given, str) or not isinstance(given, Iterable):
+    if not is_list(given):
         raise TypeError(
             f"The {name!r} parameter of {owner} must name topics by integers. "
             f"Got {given!r} instead."

@@ -17,11 +17,12 @@ from tests.fuzz.targets import (
     saved,
     temperatures,
     texts,
+    topics,
 )
 
 _MODULES = (
     *(lda, mixtures, metrics, temperatures, partition, proximity, data, plots, files, saved),
-    texts,
+    *(texts, topics),
 )
 #: All targets but those of deep models, by name.
 TARGETS: dict[str, Target] = {
