@@ -72,11 +72,7 @@ def merge(model: Model, groups: Sequence[Sequence[int]]) -> Model:
     """
     lda = _lda_of(model, "merge")
     n_topics = len(lda.components_)
-    if (
-        isinstance(groups, str)
-        or not isinstance(groups, Iterable)
-        or getattr(groups, "ndim", 1) == 0
-    ):
+    if not is_list(groups):
         raise TypeError(
             "The 'groups' parameter of merge must be a list of lists of topics, such as "
             f"[[3, 7], [1, 2]]. Got {groups!r} instead."
