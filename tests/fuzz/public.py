@@ -42,6 +42,7 @@ EXEMPT = {
 #: files are made of.
 OF_A_FIT = {
     "attach",
+    "copy",
     "learned",
     "observe",
     "tempered_energy",
