@@ -58,6 +58,7 @@ def check_seeds(seeds: Any, n_topics: int, vectorizer: Any, owner: str) -> dict[
     checked = {}
     for name, words in seeds.items():
         listed = isinstance(words, Iterable) and not isinstance(words, str | bytes | Mapping)
+        listed = listed and getattr(words, "ndim", 1) == 1
         words = list(words) if listed else [None]
         if not isinstance(name, str) or not all(isinstance(word, str) for word in words):
             raise TypeError(

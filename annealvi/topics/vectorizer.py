@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
@@ -255,7 +255,7 @@ def count_words(
         If no words are left.
     """
     counter = clone(vectorizer)
-    _check_dtype(counter)
+    _check_parameters(counter)
     if not _limits_words(counter):
         X = sparse.csr_matrix(counter.fit_transform(texts))
         vocabulary = Vocabulary(counter.get_feature_names_out(), len(texts), {}, {}, {})
@@ -340,8 +340,14 @@ def with_stop_words(vectorizer: Any, stop_words: Any, owner: str) -> Any:
     return vectorizer.set_params(stop_words=stop_words)
 
 
-def _check_dtype(vectorizer: Any) -> None:
-    """scikit-learn leaves this check to NumPy."""
+def _check_parameters(vectorizer: Any) -> None:
+    """Check what scikit-learn leaves to NumPy and to Python: the dtype, and given words."""
+    words = getattr(vectorizer, "vocabulary", None)
+    if isinstance(words, Collection) and not all(isinstance(word, str) for word in words):
+        raise ValueError(
+            f"The 'vocabulary' parameter of {type(vectorizer).__name__} must hold str. Got "
+            f"{words!r} instead."
+        )
     given = getattr(vectorizer, "dtype", np.int64)
     try:
         numeric = np.dtype(given).kind in "iuf"

@@ -14,8 +14,9 @@ from pathlib import Path
 import numpy as np
 
 import annealvi
-from annealvi import Proximity, TemperedFMM, TemperedGaussianMixture, TemperedLDA
+from annealvi import Proximity, TemperedFMM, TemperedGaussianMixture, TemperedLDA, TopicModel
 from annealvi.files.container import FORMAT
+from annealvi.topics import TopicVectorizer
 
 FOLDER = Path(__file__).resolve().parents[1] / "data" / "files"
 
@@ -56,6 +57,19 @@ def gmm(**parameters):
     )
 
 
+def words():
+    """Texts of three topics."""
+    names = ["star", "planet", "orbit", "moon", "bread", "butter", "flour", "oven"]
+    names += ["ship", "wave", "sail", "storm"]
+    rng = np.random.RandomState(0)
+    return np.array([" ".join(rng.choice(names[i % 3 * 4 : i % 3 * 4 + 4], 6)) for i in range(24)])
+
+
+def topics(**parameters):
+    lda = TemperedLDA(max_iter=4, total_samples=60)
+    return TopicModel(3, lda=lda, random_state=0, **parameters).fit(words())
+
+
 #: Functions that fit the estimator of each file.
 ESTIMATORS = {
     "lda": lda,
@@ -70,6 +84,12 @@ ESTIMATORS = {
     "gmm": gmm,
     "gmm-variational": lambda: gmm(
         temperature="variational", weights=[0.3, 0.3, 0.4], covariances=1.0
+    ),
+    "topics": topics,
+    "topics-seeds": lambda: topics(
+        seeds={"sea": ["Ship", "sail"]},
+        stop_words=["the"],
+        vectorizer=TopicVectorizer(ngram_range=(1, 2), min_df=1, max_features=30),
     ),
 }
 
@@ -105,6 +125,8 @@ def given(name):
 
 def data(name):
     """The data of a file's answers."""
+    if name.startswith("topics"):
+        return words()
     if name.startswith(("fmm", "gmm", "deep-posterior")):
         return points()
     if name in ("deep-sbn", "deep-vae"):

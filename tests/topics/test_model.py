@@ -193,6 +193,7 @@ def test_a_fit_goes_on_as_a_stream(model):
         (dict(stop_words=[1]), ValueError, "'stop_words' parameter of TopicModel must be 'engl"),
         (dict(random_state="a"), ValueError, "'random_state' parameter of TopicModel must be"),
         (dict(vectorizer=TopicVectorizer(min_df=61)), ValueError, "No words are left of 60 docu"),
+        (dict(vectorizer=CountVectorizer(vocabulary=[1, 2])), ValueError, "'vocabulary' parameter"),
         (dict(vectorizer=CountVectorizer(dtype="no")), ValueError, "'dtype' parameter of CountVec"),
         (dict(vectorizer=TfidfVectorizer(dtype=str)), ValueError, "'dtype' parameter of TfidfVec"),
         (dict(vectorizer=CountVectorizer(min_df="a")), ValueError, "'min_df' parameter of Count"),

@@ -55,6 +55,7 @@ def test_seeds_are_written_as_the_vectorizer_writes_words():
         ({"space": ["nasa", None]}, TypeError, r"Got 'space': \['nasa', None\]"),
         ({"space": [b"nasa"]}, TypeError, "Got 'space'"),
         ({1: ["nasa"]}, TypeError, r"Got 1: \['nasa'\]"),
+        ({"space": np.array("nasa")}, TypeError, "must be a dict of names to lists of words"),
         ({"space": 3}, TypeError, "Got 'space': 3"),
         ({"space": []}, ValueError, "must have words for each topic. Got none for 'space'"),
         ({name: ["x"] for name in "abc"}, ValueError, "at most n_topics=2 topics. Got 3"),

@@ -1,0 +1,78 @@
+"""scikit-learn's estimator checks, as far as they fit texts.
+
+Its generator of checks yields only one for an estimator that takes no matrix.  Those here need no
+data; the others are written again for texts.
+"""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.utils import estimator_checks
+
+from annealvi import TemperedLDA, TopicModel
+from annealvi.topics import TopicVectorizer
+from tests.topics.corpus import make_texts
+
+TEXTS = make_texts(40)
+NAMES = [
+    "check_estimator_cloneable",
+    "check_estimator_repr",
+    "check_estimators_unfitted",
+    "check_get_params_invariance",
+    "check_mixin_order",
+    "check_no_attributes_set_in_init",
+    "check_parameters_default_constructible",
+    "check_set_params",
+    "check_valid_tag_types",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", [TopicModel, TopicVectorizer])
+def test_checks_without_data(name, kind):
+    if kind is TopicVectorizer and name == "check_estimators_unfitted":
+        pytest.skip("as CountVectorizer, it counts a given vocabulary without a fit")
+    if not hasattr(estimator_checks, name):
+        pytest.skip("not in this version of scikit-learn")
+    getattr(estimator_checks, name)(kind.__name__, kind())
+
+
+def make():
+    return TopicModel(3, lda=TemperedLDA(max_iter=2), seeds={"sea": ["ship"]}, random_state=0)
+
+
+def test_the_only_check_of_the_generator():
+    with pytest.warns(match="Can't test estimator TopicModel which requires input"):
+        assert not [*estimator_checks.estimator_checks_generator(TopicModel(), legacy=False)][1:]
+
+
+def test_rows_depend_on_their_own_text_only():
+    model = make().fit(TEXTS)
+    whole = model.transform(TEXTS)
+    assert_array_equal(np.vstack([model.transform([text]) for text in TEXTS]), whole)
+    order = np.random.RandomState(0).permutation(len(TEXTS))
+    assert_array_equal(model.transform([TEXTS[i] for i in order]), whole[order])
+
+
+def test_fits_repeat_and_change_nothing_else():
+    model, texts = make(), list(TEXTS)
+    before = copy.deepcopy(model.get_params())
+    first = model.fit_transform(texts)
+    assert_array_equal(model.fit(texts).transform(texts), first)
+    assert texts == TEXTS and repr(model.get_params()) == repr(before)
+    fitted = {name for name in vars(model) if name not in before}
+    assert fitted == {"_state"}
+    state = pickle.dumps(model)
+    model.transform(texts), model.score(texts), model.top_words(), model.counts(texts)
+    assert pickle.dumps(model) == state
+
+
+def test_y_is_ignored():
+    y = np.arange(len(TEXTS))
+    model = make().fit(TEXTS, y)
+    assert_allclose(make().fit_transform(TEXTS, y), model.transform(TEXTS))
+    assert model.score(TEXTS, y) == model.score(TEXTS)
+    assert make().partial_fit(TEXTS, y).__sklearn_is_fitted__()
