@@ -53,7 +53,7 @@ def test_readme_snippets(capsys, tmp_path, monkeypatch):
     assert capsys.readouterr().out.count("\n") >= 2
 
 
-@pytest.mark.parametrize("page", ["guide", "mixtures", "temperatures", "proximity"])
+@pytest.mark.parametrize("page", ["guide", "mixtures", "temperatures", "proximity", "summary"])
 def test_snippets_of_the_docs(page):
     run_snippets(f"docs/{page}.md")
 
@@ -86,7 +86,7 @@ def test_links_in_the_texts_lead_somewhere():
                 assert anchor in anchors, (path.name, link, anchor)
 
 
-@pytest.mark.parametrize("name", ["benchmarks", "quality"])
+@pytest.mark.parametrize("name", ["benchmarks", "quality", "summary"])
 def test_the_texts_have_room_for_what_is_measured(name):
     text = (CHECKOUT / f"docs/{name}.md").read_text(encoding="utf-8")
     begin, end = (f"<!-- measured: {word} -->" for word in ("begin", "end"))

@@ -24,9 +24,8 @@ FLOORS = [
     {"inference"},
     {"mixtures", "metrics"},
     {"lda", "deep"},
-    {"storage"},
+    {"plot", "storage"},
     {"topics"},
-    {"plot"},
     {""},  # the package's own __init__
     {"cli"},
     {"__main__"},

@@ -15,6 +15,7 @@ from tests.fuzz.targets import (
     plots,
     proximity,
     saved,
+    summaries,
     temperatures,
     texts,
     topics,
@@ -22,7 +23,7 @@ from tests.fuzz.targets import (
 
 _MODULES = (
     *(lda, mixtures, metrics, temperatures, partition, proximity, data, plots, files, saved),
-    *(texts, topics),
+    *(summaries, texts, topics),
 )
 #: All targets but those of deep models, by name.
 TARGETS: dict[str, Target] = {

@@ -1,0 +1,189 @@
+"""Shares of topics: in groups of documents, in periods of time, and how sure they are."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from datetime import datetime
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annealvi.topics.source import of_each
+
+#: Most periods that times may be cut into.
+MOST_PERIODS = 100_000
+_ALLOWED_TIMES = "datetimes, ISO 8601 strings such as '2020-01-31', or years such as 2020"
+#: Numbers that are years.
+_YEARS = (1000, 9999)
+
+
+def certainty_of(shares: NDArray[np.float64], lengths: NDArray[np.float64]) -> NDArray[np.float64]:
+    r"""Compute the share that each topic has, on average, in the documents of its words.
+
+    .. math::
+        \sum_d n_d \theta_{dk}^2 \Big/ \sum_d n_d \theta_{dk}
+
+    Parameters
+    ----------
+    shares : ndarray of shape (D, K)
+        theta, p(k | d).
+    lengths : ndarray of shape (D,)
+        n, the number of words of each document.
+
+    Returns
+    -------
+    ndarray of shape (K,)
+        1 if documents that have the topic have no other; NaN for topics that no document has.
+    """
+    words = lengths @ shares
+    squares = np.einsum("d,dk,dk->k", lengths, shares, shares)
+    with np.errstate(invalid="ignore"):
+        return squares / words
+
+
+def by_group(
+    shares: NDArray[np.float64],
+    lengths: NDArray[np.float64],
+    labels: list[str],
+    groups: Any,
+    pandas: Any,
+) -> Any:
+    """See :meth:`annealvi.topics.TopicSummary.by`.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (D, K)
+    lengths : ndarray of shape (D,)
+    labels : list of str
+    groups : array-like of shape (D,)
+    pandas : module
+    """
+    name = getattr(groups, "name", None) or "group"
+    dtype = groups.dtype if isinstance(groups, pandas.Series | pandas.Categorical) else None
+    groups = of_each(groups, len(lengths), "groups")
+    for document, group in enumerate(groups):
+        if not pandas.api.types.is_hashable(group):
+            raise TypeError(
+                "'groups' must hold one group for each document, such as a str or a number. "
+                f"Got {group!r} for document {document}."
+            )
+    keys = pandas.Series(groups, dtype=dtype, name=name)
+    if keys.isna().all():
+        raise ValueError("'groups' must name the group of a document at least once. Got only None.")
+    sums = _words_of_topics(shares, lengths, labels, pandas).groupby(keys, observed=True).sum()
+    return _means(sums)
+
+
+def over_time(
+    shares: NDArray[np.float64],
+    lengths: NDArray[np.float64],
+    labels: list[str],
+    times: Any,
+    freq: Any,
+    pandas: Any,
+) -> Any:
+    """See :meth:`annealvi.topics.TopicSummary.over`.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (D, K)
+    lengths : ndarray of shape (D,)
+    labels : list of str
+    times : array-like of shape (D,)
+    freq : str or pandas.DateOffset
+    pandas : module
+    """
+    index = _parsed(of_each(times, len(lengths), "times"), pandas)
+    offset = _offset(freq, pandas)
+    known = np.flatnonzero(index.notna())
+    first, last = index[known].min(), index[known].max()
+    if not first + offset > first:
+        raise ValueError(f"'freq' must be a period of positive length. Got {freq!r} instead.")
+    try:
+        too_many = first + MOST_PERIODS * offset < last
+    except (ValueError, OverflowError):  # far beyond what pandas knows, so beyond the last
+        too_many = False
+    if too_many:
+        raise ValueError(
+            f"'freq' must cut the times into at most {MOST_PERIODS} periods. Got {freq!r}, for "
+            f"times from {first} to {last}."
+        )
+    frame = _words_of_topics(shares[known], lengths[known], labels, pandas)
+    frame.index = index[known]
+    sums = frame.sort_index(kind="stable").resample(offset).sum()
+    sums.index.name = "period"
+    return _means(sums)
+
+
+def _words_of_topics(shares: NDArray, lengths: NDArray, labels: list[str], pandas: Any) -> Any:
+    """Numbers of words of each topic in each document, and of documents with words, first."""
+    frame = pandas.DataFrame(shares * lengths[:, np.newaxis], columns=labels)
+    frame.insert(0, "n_documents", (lengths > 0).astype(np.int64), allow_duplicates=True)
+    return frame
+
+
+def _means(sums: Any) -> Any:
+    """Divide sums of words of topics by those of all topics; NaN where there are no words."""
+    topics = sums.iloc[:, 1:]
+    words = topics.sum(axis=1)
+    means = topics.div(words.where(words > 0), axis=0)
+    means.insert(0, "n_documents", sums.iloc[:, 0], allow_duplicates=True)
+    return means
+
+
+def _parsed(times: list, pandas: Any) -> Any:
+    """A DatetimeIndex of times in UTC; NaT where one is missing."""
+    values = pandas.Series(times, dtype=object)
+    missing = values.isna().to_numpy()
+    if missing.all():
+        raise ValueError("'times' must hold the time of a document at least once. Got only None.")
+    if all(isinstance(v, Real) for v in values[~missing]):
+        values = values.map(_of_year, na_action="ignore")
+    result = _read_times(values, pandas)
+    wrong = np.flatnonzero(result.isna() & ~missing)
+    if len(wrong):
+        raise ValueError(
+            f"'times' must hold {_ALLOWED_TIMES}; read others with pandas.to_datetime and its "
+            f"format. Got {times[wrong[0]]!r} for document {wrong[0]}."
+        )
+    return result.tz_localize(None)
+
+
+def _read_times(values: Any, pandas: Any) -> Any:
+    try:
+        return pandas.DatetimeIndex(pandas.to_datetime(values, format="ISO8601", utc=True))
+    except (ValueError, TypeError, OverflowError):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that it reads them one by one
+            read = pandas.to_datetime(values, errors="coerce", utc=True)
+        return pandas.DatetimeIndex(read)
+
+
+def _of_year(number: Any) -> Any:
+    """The first day of a year; other numbers stay."""
+    is_year = not isinstance(number, bool) and number == number // 1
+    if not (is_year and _YEARS[0] <= number <= _YEARS[1]):
+        raise ValueError(f"'times' must hold {_ALLOWED_TIMES}. Got the number {number!r}.")
+    return datetime(int(number), 1, 1)
+
+
+def _offset(freq: Any, pandas: Any) -> Any:
+    """The offset of an alias.  YE, QE and ME are Y, Q and M before pandas 2.2."""
+    known = pandas.tseries.frequencies.to_offset
+    aliases = [freq]
+    if isinstance(freq, str) and (match := re.fullmatch(r"(-?\d*)([YQM])E?", freq)):
+        aliases = [f"{match[1]}{match[2]}E", f"{match[1]}{match[2]}"]
+    for alias in aliases:
+        try:
+            offset = known(alias)
+        except (ValueError, TypeError):
+            continue
+        if offset is not None:
+            return offset
+    raise ValueError(
+        "'freq' must be a period by a name of pandas, such as 'YE', 'QE', 'ME', 'W' or 'D'. "
+        f"Got {freq!r} instead."
+    )

@@ -1,0 +1,244 @@
+"""Words of topics: which of them stand for a topic, and a label made of these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annealvi.metrics.top_words import top_columns
+from annealvi.topics.source import of_each
+
+#: Weight of the probability of a word against its lift, see `relevance_of`; docs/summary.md says
+#: how it was chosen.
+RELEVANCE = 0.7
+#: Number of words of a topic over which its exclusivity is averaged.
+N_WORDS = 10
+#: Number of words that make a label.
+LABEL_WORDS = 3
+#: Words that begin with as many of the same letters, but for so many at their ends, are alike.
+_STEM, _ENDING = 4, 3
+#: Share of a topic that no document has; p(w) is then positive where the topic is.
+_LEAST_SHARE = 1e-12
+
+
+def shares_of_words(
+    topics: NDArray[np.float64], topic_shares: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    r"""Compute :math:`p(w) = \sum_k p(k) p(w \mid k)`.
+
+    Unlike the frequencies of words in the documents it is positive for each word that a topic
+    has, and it does not praise words that are found only once or twice.
+
+    Parameters
+    ----------
+    topics : ndarray of shape (K, V)
+    topic_shares : ndarray of shape (K,)
+
+    Returns
+    -------
+    ndarray of shape (V,)
+    """
+    weights = np.maximum(topic_shares, _LEAST_SHARE)
+    shares = (weights / weights.sum()) @ topics
+    return np.maximum(shares, np.finfo(np.float64).tiny)  # it is divided by
+
+
+def relevance_of(
+    topic: NDArray[np.float64], word_shares: NDArray[np.float64], relevance: float
+) -> NDArray[np.float64]:
+    r"""Compute the relevance of each word to a topic.
+
+    .. math::
+        \lambda \log p(w \mid k) + (1 - \lambda) \log \frac{p(w \mid k)}{p(w)}
+
+    Parameters
+    ----------
+    topic : ndarray of shape (V,)
+        p(w | k).
+    word_shares : ndarray of shape (V,)
+        p(w).
+    relevance : float
+        Lambda, from 0 to 1.
+
+    Returns
+    -------
+    ndarray of shape (V,)
+        -inf for words that the topic does not have.
+
+    References
+    ----------
+    C. Sievert, K. Shirley, "LDAvis: A method for visualizing and interpreting topics", ACL
+    Workshop on Interactive Language Learning, Visualization, and Interfaces, 2014.
+    """
+    there = topic > 0
+    result = np.full(len(topic), -np.inf)
+    result[there] = np.log(topic[there]) - (1 - relevance) * np.log(word_shares[there])
+    return result
+
+
+def most_relevant(
+    topic: NDArray[np.float64], word_shares: NDArray[np.float64], n: int, relevance: float
+) -> NDArray[np.intp]:
+    """Return the columns of the n most relevant words of a topic that has them, best first.
+
+    Parameters
+    ----------
+    topic, word_shares : ndarray of shape (V,)
+    n : int
+    relevance : float
+    """
+    ranks = relevance_of(topic, word_shares, relevance)
+    (columns,) = top_columns(ranks[np.newaxis], n)
+    return columns[topic[columns] > 0]
+
+
+def exclusivity_of(topics: NDArray[np.float64], n: int = N_WORDS) -> NDArray[np.float64]:
+    r"""Compute how much the most probable words of each topic are its own.
+
+    It is the mean of :math:`p(w \mid k) / \sum_j p(w \mid j)` over the topic's n most probable
+    words: 1 if no other topic has them, 1 / K if all topics have them equally.
+
+    Parameters
+    ----------
+    topics : ndarray of shape (K, V)
+    n : int
+
+    Returns
+    -------
+    ndarray of shape (K,)
+
+    References
+    ----------
+    J. Bischof, E. Airoldi, "Summarizing topical content with word frequency and exclusivity",
+    ICML 2012.
+    """
+    top = top_columns(topics, n)
+    own = np.take_along_axis(topics, top, axis=1)
+    return (own / topics.sum(axis=0)[top]).mean(axis=1)
+
+
+def label_words(words: Sequence[str]) -> list[str]:
+    """Drop words that differ from an earlier one only in their ending, such as a plural.
+
+    Parameters
+    ----------
+    words : sequence of str
+    """
+    kept: list[str] = []
+    for word in words:
+        if not any(_are_alike(word, other) for other in kept):
+            kept.append(word)
+    return kept
+
+
+def _are_alike(a: str, b: str) -> bool:
+    n_same = next(
+        (n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
+    )
+    return n_same >= _STEM and max(len(a), len(b)) - n_same <= _ENDING
+
+
+def labels_of(words: Sequence[Sequence[str]]) -> list[str]:
+    """Make a label for each topic of its most relevant words; no two labels are the same.
+
+    Parameters
+    ----------
+    words : sequence of sequences of str
+        Those of each topic, most relevant first.
+
+    Returns
+    -------
+    list of str
+        Three words each.  A topic with the same three as an earlier one gets a fourth word, and so
+        on; if all its words are the same, a number.
+    """
+    labels: list[str] = []
+    for own in words:
+        kept = label_words(own)
+        names = [", ".join(kept[:n]) for n in range(LABEL_WORDS, max(len(kept), LABEL_WORDS) + 1)]
+        names += [f"{names[0]} ({number})" for number in range(2, len(words) + 2)]
+        labels.append(next(name for name in names if name not in labels))
+    return labels
+
+
+class Labels(Sequence[str]):
+    """The labels of topics: one str for each, of which no two are the same.
+
+    Parameters
+    ----------
+    labels : list of str
+    """
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        self._labels = list(labels)
+
+    def __len__(self) -> int:
+        return len(self._labels)
+
+    def __getitem__(self, topic: Any) -> Any:
+        return self._labels[topic]
+
+    def __setitem__(self, topic: int, label: str) -> None:
+        self.change({topic: label})
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._labels)
+
+    def __eq__(self, other: object) -> bool:
+        return self._labels == (list(other) if isinstance(other, Labels) else other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(self._labels)
+
+    def number(self, topic: Any) -> int:
+        """Return the number of a topic that is named by its number or its label.
+
+        Parameters
+        ----------
+        topic : int or str
+        """
+        n_topics = len(self)
+        if isinstance(topic, str) and topic in self._labels:
+            return self._labels.index(topic)
+        if isinstance(topic, Integral) and not isinstance(topic, bool):
+            number = int(topic)
+            if 0 <= number < n_topics:
+                return number
+        raise ValueError(
+            f"'topic' must be an int from 0 to {n_topics - 1} or the label of a topic. "
+            f"Got {topic!r} instead."
+        )
+
+    def change(self, labels: Any) -> None:
+        """Set all labels, by a sequence, or some, by a dict from topics.  All or nothing.
+
+        Parameters
+        ----------
+        labels : sequence of str, or dict of int or str to str
+        """
+        if isinstance(labels, Mapping):
+            changed = list(self._labels)
+            for topic, label in labels.items():
+                changed[self.number(topic)] = label
+        else:
+            changed = of_each(labels, len(self), "labels", "topic")
+        first: dict[str, int] = {}
+        for topic, label in enumerate(changed):
+            if not isinstance(label, str) or not label.strip():
+                raise ValueError(
+                    f"The label of a topic must be a str that is not empty. Got {label!r} for "
+                    f"topic {topic}."
+                )
+            if label in first:
+                raise ValueError(
+                    f"Each topic must have a label of its own. Got {label!r} for topics "
+                    f"{first[label]} and {topic}."
+                )
+            first[label] = topic
+        self._labels[:] = [str(label) for label in changed]

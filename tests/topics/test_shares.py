@@ -1,0 +1,130 @@
+"""Shares of topics in groups and periods, against sums by hand."""
+
+from datetime import date, datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+
+from annealvi.topics import shares
+
+SHARES = np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5], [0.4, 0.6], [0.5, 0.5]])
+LENGTHS = np.array([10.0, 30, 20, 5, 0])
+LABELS = ["space", "goal"]
+FIRST_TWO = (10 * SHARES[0] + 30 * SHARES[1]) / 40
+
+
+def by(groups):
+    return shares.by_group(SHARES, LENGTHS, LABELS, groups, pd)
+
+
+def over(times, freq="YE"):
+    return shares.over_time(SHARES, LENGTHS, LABELS, times, freq, pd)
+
+
+def test_certainty_is_the_mean_share_where_the_words_are():
+    found = shares.certainty_of(SHARES, LENGTHS)
+    expected = [(LENGTHS * t**2).sum() / (LENGTHS * t).sum() for t in SHARES.T]
+    assert_allclose(found, expected)
+    assert_allclose(shares.certainty_of(np.eye(2), np.array([1.0, 7])), 1)
+    assert np.isnan(shares.certainty_of(np.array([[1.0, 0]]), np.array([2.0]))[1])
+
+
+@pytest.mark.parametrize("kind", [list, np.array, pd.Series, tuple])
+def test_groups(kind):
+    frame = by(kind(["b", "b", "a", "c", "c"]))
+    assert frame.index.tolist() == ["a", "b", "c"] and frame.index.name == "group"
+    assert frame.columns.tolist() == ["n_documents", *LABELS]
+    assert frame.n_documents.tolist() == [1, 2, 1]  # the fifth has no words
+    assert_allclose(frame.loc["b", LABELS].astype(float), FIRST_TWO)
+    assert_allclose(frame[LABELS].sum(axis=1), 1)
+
+
+def test_groups_without_a_name_or_words_and_of_several_types():
+    frame = by([1, None, "x", "x", "none"])
+    assert set(frame.index) == {1, "x", "none"}
+    assert frame.n_documents["none"] == 0 and frame.loc["none", LABELS].isna().all()
+    assert frame.n_documents[1] == 1
+
+
+def test_groups_keep_the_order_of_their_categories_and_their_name():
+    groups = pd.Series(list("aabbb"), name="class", dtype=pd.CategoricalDtype(["b", "z", "a"]))
+    assert by(groups).index.tolist() == ["b", "a"] and by(groups).index.name == "class"
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        [2001, 2001.0, 2003, None, 2003],
+        ["2001-05-06", "2001", "2003-01-01T12:00:00Z", None, "2003-12-31"],
+        ["05/06/2001", "07/31/2001", "01/01/2003", None, "12/31/2003"],
+        [date(2001, 1, 1), datetime(2001, 12, 31, 23), date(2003, 1, 1), None, date(2003, 1, 1)],
+        np.array(["2001-05-06", "2001-07-01", "2003-01-01", "NaT", "2003-12-31"], "M8[D]"),
+        pd.to_datetime(pd.Series(["2001-05-06", "2001-07-01", "2003-01-01", None, "2003-12-31"])),
+        pd.Series(pd.period_range("2001", periods=1, freq="Y").to_timestamp()[[0] * 5]).where(
+            [True, True, False, False, False], pd.Timestamp("2003-02-01")
+        ),
+    ],
+)
+def test_times_of_all_kinds(times):
+    frame = over(times)
+    assert frame.index.year.tolist() == [2001, 2002, 2003] and frame.index.name == "period"
+    assert_allclose(frame[LABELS].iloc[0], FIRST_TWO)
+    assert frame.n_documents.iloc[1] == 0 and frame[LABELS].iloc[1].isna().all()
+    assert frame.n_documents.sum() == 3 + (times[3] is not None and not pd.isna(times[3]))
+
+
+def test_times_with_zones_are_taken_in_utc():
+    frame = over(["2001-12-31T23:30:00-02:00"] * 3 + [None] * 2)
+    assert frame.index.tolist() == [pd.Timestamp("2002-12-31")]
+
+
+@pytest.mark.parametrize(
+    ("freq", "n"), [("ME", 3), ("M", 3), ("QE", 2), ("Q", 2), ("Y", 1), ("2YE", 1), ("W", 9)]
+)
+def test_periods(freq, n):
+    frame = over(["2001-02-01", "2001-02-28", "2001-03-05", "2001-04-01", "2001-04-01"], freq)
+    assert len(frame) == n
+    assert frame.n_documents.sum() == 4
+
+
+@pytest.mark.parametrize(
+    ("times", "freq", "message"),
+    [
+        (["2001"] * 4, "YE", r"'times' must have one entry for each of the 5 documents. Got 4\."),
+        ([*["2001"] * 4, "later"], "YE", r"Got 'later' for document 4\."),
+        (
+            ["x"] * 5,
+            "YE",
+            r"'times' must hold datetimes, ISO 8601 strings .* Got 'x' for document 0",
+        ),
+        ([2001, 2001, 1577836800, 2001, 2001], "YE", r"Got the number 1577836800\."),
+        ([2001, 2001, 2001.5, 2001, 2001], "YE", r"Got the number 2001\.5\."),
+        ([True] * 5, "YE", r"Got the number True\."),
+        ([float("inf")] * 5, "YE", r"Got the number inf\."),
+        ([None] * 5, "YE", "at least once. Got only None"),
+        (["2001"] * 5, "year", r"'freq' must be .* 'YE', 'QE', 'ME', 'W' or 'D'. Got 'year'"),
+        (["2001"] * 5, None, r"'freq' must be .* Got None"),
+        (["2001"] * 5, "-1YE", r"'freq' must be a period of positive length. Got '-1YE'"),
+        (["2001", *["2031"] * 4], "s", r"at most 100000 periods. Got 's', for times from 2001"),
+    ],
+)
+def test_times_that_cannot_be(times, freq, message):
+    with pytest.raises(ValueError, match=message):
+        over(times, freq)
+
+
+@pytest.mark.parametrize(
+    ("groups", "error", "message"),
+    [
+        (["a"] * 6, ValueError, r"'groups' must have one entry for each of the 5 documents. Got 6"),
+        ([None] * 5, ValueError, "at least once. Got only None"),
+        ("abcde", TypeError, r"'groups' must be a sequence .* Got 'abcde'"),
+        (3, TypeError, r"'groups' must be a sequence .* Got 3"),
+        ([*"abcd", ["e"]], TypeError, r"such as a str or a number. Got \['e'\] for document 4"),
+    ],
+)
+def test_groups_that_cannot_be(groups, error, message):
+    with pytest.raises(error, match=message):
+        by(groups)

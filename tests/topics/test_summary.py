@@ -1,0 +1,266 @@
+"""What a summary says of topics and documents."""
+
+import pickle
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from annealvi import TemperedLDA, TopicModel
+from annealvi.datasets import make_topic_corpus
+from annealvi.metrics import (
+    document_completion,
+    topic_coherence,
+    topic_diversity,
+    topic_stability,
+)
+from annealvi.topics import TopicSummary, describe, words
+from annealvi.topics.layout import hellinger, places
+from tests.topics.models import COMPONENTS, COUNTS, SHARES, WORDS, Given
+
+TITLES = ["sky", "match", "night", "both", "nothing"]
+
+
+@pytest.fixture
+def summary():
+    return describe(Given(), COUNTS, WORDS, titles=TITLES)
+
+
+@pytest.fixture(scope="module")
+def fit():
+    X = make_topic_corpus(80, 60, 4, random_state=0).data
+    return TemperedLDA(4, max_iter=8, random_state=0).fit(X), X
+
+
+def test_what_is_held(summary):
+    assert_allclose(summary.topics.sum(axis=1), 1)
+    assert_array_equal(summary.lengths, COUNTS.sum(axis=1))
+    tokens = summary.lengths @ SHARES
+    assert_allclose(summary.topic_shares, tokens / tokens.sum())
+    assert_allclose(summary.word_shares, summary.topic_shares @ summary.topics)
+    assert summary.titles == TITLES and summary.texts is None and summary.history is None
+    assert repr(summary) == "<TopicSummary of 3 topics in 5 documents, 8 words>"
+    with pytest.raises(ValueError, match="read-only"):
+        summary.topics[0, 0] = 1
+
+
+def test_words_by_relevance(summary):
+    assert summary.words(0, 3, relevance=1) == ["the", "orbit", "orbits"]
+    assert summary.words(0, 3) == ["orbit", "orbits", "the"]
+    assert summary.words(1, 100, relevance=0)[:2] == ["goal", "team"]
+    assert len(summary.words(1, 100)) == 7  # "rare" has no weight there
+    assert summary.words(1, 10, relevance=summary.relevance) == summary.words(1)
+
+
+def test_weights_are_those_that_rank(summary):
+    frame = summary.weights(0, 4, relevance=0.5)
+    assert frame.columns.tolist() == ["word", "probability", "lift", "relevance"]
+    assert frame.word.tolist() == summary.words(0, 4, relevance=0.5)
+    columns = [WORDS.tolist().index(word) for word in frame.word]
+    assert_allclose(frame.probability, (COMPONENTS[0] / COMPONENTS[0].sum())[columns])
+    assert_allclose(frame.lift, frame.probability / summary.word_shares[columns])
+    assert_allclose(frame.relevance, 0.5 * np.log(frame.probability) + 0.5 * np.log(frame.lift))
+
+
+def test_the_table(summary):
+    table = summary.table
+    assert " ".join(table) == "share label words coherence exclusivity certainty"
+    assert table.index.tolist() == [0, 1, 2] and table.index.name == "topic"
+    assert table["words"][1].startswith("goal, team, ")
+    assert_allclose(table.coherence, topic_coherence(COMPONENTS, COUNTS, n_words=8))
+    assert_allclose(table.exclusivity, words.exclusivity_of(summary.topics))
+    tokens = summary.lengths[:, None] * SHARES
+    assert_allclose(table.certainty, (tokens * SHARES).sum(axis=0) / tokens.sum(axis=0))
+    assert_allclose(table.share, summary.topic_shares)
+
+
+def test_labels_are_shown_everywhere(summary):
+    assert summary.labels[0] == "orbit, the, comet"  # without "orbits"
+    summary.labels[0] = "space"
+    summary.labels = {"space": "sky", 1: "sport"}
+    summary.labels = [*summary.labels[:2], "night"]
+    assert summary.table.label.tolist() == ["sky", "sport", "night"]
+    assert summary.map().label.tolist() == ["sky", "sport", "night"]
+    for frame in (summary.by(list("aabba")), summary.over([2001] * 5)):
+        assert frame.columns.tolist() == ["n_documents", "sky", "sport", "night"]
+    assert summary.words("sport") == summary.words(1)
+    assert_array_equal(summary.documents("sport").index, summary.documents(1).index)
+    with pytest.raises(ValueError, match="Got 'space' instead"):
+        summary.words("space")
+
+
+def test_documents_of_a_topic(summary):
+    frame = summary.documents(0, 3)
+    assert frame.index.tolist() == [0, 3, 2] and frame.index.name == "document"
+    assert_allclose(frame.share, [0.8, 0.5, 0.2])
+    assert frame.tokens.tolist() == [16, 4, 13] and frame.title.tolist() == ["sky", "both", "night"]
+    assert summary.documents(0, 100).index.tolist() == [0, 3, 2, 1]  # the empty one is left out
+
+
+def test_of_equal_shares_the_longer_document_comes_first():
+    shares = np.full((5, 3), 1 / 3)
+    frame = describe(Given(shares=shares), COUNTS).documents(1, 4)
+    assert frame.tokens.tolist() == [16, 15, 13, 4] and "title" not in frame
+
+
+def test_odd_documents(summary, fit):
+    frame = summary.odd(2)
+    assert frame.columns.tolist() == ["log_likelihood", "tokens", "title"]
+    assert frame.log_likelihood.is_monotonic_increasing and 4 not in frame.index
+    assert 3 not in summary.odd(10).index  # of 4 words
+    assert 3 in summary.odd(10, min_tokens=0).index and 4 not in summary.odd(min_tokens=0).index
+    lda, X = fit
+    frame = describe(lda, X).odd(3)
+    expected = lda.document_temperatures(X)
+    order = np.argsort(-expected)[:3]
+    assert_array_equal(frame.index, order)
+    assert_allclose(frame.temperature, expected[order])
+
+
+def test_short_texts_may_be_odd_where_all_are_short():
+    counts = np.minimum(COUNTS, 1)
+    assert len(describe(Given(), counts).odd()) >= 2
+
+
+def test_groups_and_times(summary):
+    frame = summary.by([*"abab", None])
+    assert_allclose(frame.iloc[0, 1:].astype(float), (16 * SHARES[0] + 13 * SHARES[2]) / 29)
+    frame = summary.over(["2001-01-01", "2001-02-03", "2001-01-07", "2001-01-01", None], "ME")
+    assert frame.n_documents.tolist() == [3, 1]
+    assert_allclose(frame.iloc[1, 1:].astype(float), SHARES[1])
+
+
+def test_the_map(summary):
+    found = summary.map()
+    assert found.columns.tolist() == ["x", "y", "share", "label"] and found.index.name == "topic"
+    place = places(hellinger(summary.topics))
+    assert_array_equal(found[["x", "y"]], place)
+    documents = summary.map(documents=True)
+    assert documents.columns.tolist() == ["x", "y", "topic", "share"]
+    assert documents.index.name == "document"
+    assert_allclose(documents[["x", "y"]], SHARES @ place)
+    assert documents.topic.tolist()[:3] == [0, 1, 2]
+    assert_allclose(documents.share, SHARES.max(axis=1))
+
+
+def test_similar_topics(summary):
+    found = summary.similar()
+    assert_allclose(found.distances, hellinger(summary.topics))
+    assert found.closest(1) == [(0, 2)]
+    assert found.linkage.shape == (2, 4)
+
+
+def test_quality_is_that_of_the_metrics(fit):
+    lda, X = fit
+    summary = describe(lda, X[:60], held_out=X[60:], other=lda, random_state=3)
+    assert summary.quality == {
+        "coherence": pytest.approx(topic_coherence(lda, X[:60]).mean()),
+        "diversity": topic_diversity(lda),
+        "held_out": pytest.approx(document_completion(lda, X[60:], random_state=3)),
+        "stability": pytest.approx(1),
+    }
+    assert_allclose(summary.coherence, topic_coherence(lda, X[:60]))
+    other = Given(np.ones((3, 60)))
+    assert describe(lda, X, other=other).quality["stability"] == pytest.approx(
+        topic_stability(lda, other.components_)
+    )
+
+
+def test_a_summary_does_not_change_with_the_model(fit):
+    lda = TemperedLDA(4, max_iter=2, random_state=0).fit(fit[1])
+    summary = describe(lda, fit[1])
+    before = summary.table, summary.odd(3)
+    assert set(summary.history) == set(lda.history_)
+    lda.partial_fit(fit[1][::-1])
+    pd.testing.assert_frame_equal(summary.table, before[0])
+    pd.testing.assert_frame_equal(summary.odd(3), before[1])
+
+
+def test_a_copy_through_pickle(summary):
+    summary.labels[2] = "night"
+    copy = pickle.loads(pickle.dumps(summary))
+    pd.testing.assert_frame_equal(copy.table, summary.table)
+    assert copy.labels == summary.labels
+
+
+def test_texts_titles_and_seeds_of_a_topic_model():
+    texts = ["moon orbit moon", "goal team goal", "orbit comet the", "the team"] * 5
+    model = TopicModel(2, random_state=0, seeds={"sport": ["goal", "team"]}).fit(texts)
+    summary = describe(model, iter(texts))
+    assert summary.texts == texts
+    assert (
+        summary.words("sport", 1) == ["goal"]
+        and "goal" in summary.documents("sport", 1).text.iloc[0]
+    )
+    held_out = describe(model, texts, held_out=texts[:7]).quality["held_out"]
+    assert held_out == pytest.approx(document_completion(model.lda_, model.counts(texts[:7])))
+    given = describe(Given(), COUNTS, WORDS, texts=pd.Series(TITLES))
+    assert given.documents(0, 1).text.tolist() == ["sky"]
+
+
+def test_one_topic_and_one_word():
+    one = describe(Given([[2.0, 1.0]], [[1.0]] * 2), [[1, 1], [0, 2]])
+    assert one.quality["diversity"] == 1 and one.similar().linkage.shape == (0, 4)
+    assert one.map()[["x", "y"]].to_numpy().tolist() == [[0, 0]]
+    assert one.words(0, relevance=0) == ["0", "1"]
+    word = describe(Given([[2.0]], [[1.0]]), [[3]])
+    assert word.words(0) == ["0"] and word.table.coherence.isna().all()
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "message"),
+    [
+        ("words", (3,), r"'topic' must be an int from 0 to 2 or the label of a topic. Got 3"),
+        ("words", (0, 0), r"'n' parameter of TopicSummary.words must be an int .* Got 0"),
+        ("words", (0, 5, 1.5), r"'relevance' parameter of .*words must be a float .* Got 1.5"),
+        ("words", (0, 5, None), r"'relevance' .* Got None"),
+        ("weights", (-1,), r"'topic' .* Got -1"),
+        ("weights", (0, 2.5), r"'n' parameter of TopicSummary.weights .* Got 2.5"),
+        ("documents", (None,), r"'topic' .* Got None"),
+        ("documents", (0, "a"), r"'n' .* Got 'a'"),
+        ("odd", (0,), r"'n' parameter of TopicSummary.odd .* Got 0"),
+        ("odd", (1, -2), r"'min_tokens' .* Got -2"),
+        ("map", (SHARES,), r"'documents' parameter of TopicSummary.map must be a bool"),
+        ("by", (["a"],), r"'groups' must have one entry for each of the 5 documents. Got 1"),
+        (
+            "over",
+            ([2001, 2002],),
+            r"'times' must have one entry for each of the 5 documents. Got 2",
+        ),
+    ],
+)
+def test_bad_arguments(summary, method, arguments, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        getattr(summary, method)(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        (dict(titles=["a"]), ValueError, r"'titles' must have one entry .* 5 documents. Got 1"),
+        (dict(texts=["a"] * 6), ValueError, r"'texts' must have one entry .* 5 documents. Got 6"),
+        (dict(titles=[None] * 5), TypeError, r"titles\[0\] of describe must be a str. Got None"),
+        (dict(feature_names=["a"]), ValueError, "one name for each of the 8 features"),
+        (dict(other=3), TypeError, "must be a topic model"),
+        (dict(other=Given([[1.0, 2.0]])), ValueError, "same number of features"),
+        (dict(held_out=COUNTS[:, 1:]), ValueError, "held_out has 7 features"),
+    ],
+)
+def test_descriptions_that_cannot_be(options, error, message):
+    with pytest.raises(error, match=message):
+        describe(Given(), COUNTS, **options)
+
+
+def test_without_pandas(summary, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    assert summary.words(0, 1) == ["orbit"]
+    for name in ("table", "map"):
+        with pytest.raises(ImportError, match=r"annealvi\[text\]"):
+            attribute = getattr(summary, name)
+            attribute()
+
+
+def test_a_summary_is_public():
+    assert isinstance(describe(Given(), COUNTS), TopicSummary)

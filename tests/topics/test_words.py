@@ -1,0 +1,112 @@
+"""Which words stand for a topic, and labels."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from annealvi.topics import words
+from annealvi.topics.words import Labels
+
+
+@pytest.fixture
+def topics():
+    topics = np.random.default_rng(0).gamma(0.3, size=(4, 30))
+    topics[0, :25] = 0
+    return topics / topics.sum(axis=1, keepdims=True)
+
+
+def test_relevance_is_that_of_sievert_and_shirley(topics):
+    p = words.shares_of_words(topics, np.array([0.1, 0.2, 0.3, 0.4]))
+    assert_allclose(p, np.array([0.1, 0.2, 0.3, 0.4]) @ topics)
+    for weight in (0, 0.3, 1):
+        expected = weight * np.log(topics[2]) + (1 - weight) * np.log(topics[2] / p)
+        found = words.relevance_of(topics[2], p, weight)
+        assert_allclose(found, expected)
+        assert_array_equal(words.most_relevant(topics[2], p, 7, weight), np.argsort(-expected)[:7])
+
+
+def test_words_that_a_topic_does_not_have_are_not_listed(topics):
+    p = words.shares_of_words(topics, np.full(4, 0.25))
+    assert sorted(words.most_relevant(topics[0], p, 10, 0.5)) == [25, 26, 27, 28, 29]
+
+
+def test_a_topic_that_no_document_has(topics):
+    topics[1, :5] = 0
+    topics[2:, :5] = 0
+    topics[0, :5] = 0.1
+    p = words.shares_of_words(topics, np.array([0, 0.5, 0.25, 0.25]))
+    assert np.all(p > 0)
+    assert np.all(np.isfinite(words.relevance_of(topics[0], p, 0)[:5]))
+
+
+def test_numbers_at_the_edge_of_their_type_have_a_relevance():
+    topics = np.array([[1.0, 5e-324], [1.0, 0.0]])
+    p = words.shares_of_words(topics, np.array([0.5, 0.5]))
+    found = words.relevance_of(topics[0], p, 0.0)
+    assert np.all(np.isfinite(found)) and np.all(np.isfinite(topics / p))
+
+
+def test_exclusivity_lies_between_all_and_none():
+    assert_allclose(words.exclusivity_of(np.eye(3)[:, :3], n=1), 1)
+    assert_allclose(words.exclusivity_of(np.full((4, 5), 0.2), n=3), 0.25)
+    topics = np.array([[0.6, 0.3, 0.1], [0.2, 0.3, 0.5]])
+    assert_allclose(words.exclusivity_of(topics, n=2), [(0.75 + 0.5) / 2, (5 / 6 + 0.5) / 2])
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (["group", "groups", "finite", "finitely"], ["group", "finite"]),
+        (["query", "queries", "quantum"], ["query", "quantum"]),
+        (["tree", "trees", "trend", "art", "arts"], ["tree", "trend", "art", "arts"]),
+    ],
+)
+def test_a_label_does_not_say_a_word_twice(given, kept):
+    assert words.label_words(given) == kept
+
+
+def test_each_topic_has_a_label_of_its_own():
+    own = ["moon", "orbit", "star", "comet"]
+    labels = words.labels_of([own, own, own, own, ["goal"], ["goal"], []])
+    assert labels[:3] == ["moon, orbit, star", "moon, orbit, star, comet", "moon, orbit, star (2)"]
+    assert labels[3:] == ["moon, orbit, star (3)", "goal", "goal (2)", ""]
+
+
+@pytest.fixture
+def labels():
+    return Labels(["a", "b", "c"])
+
+
+def test_labels_are_a_sequence_that_can_be_changed(labels):
+    labels[1] = "space"
+    labels.change({"c": "goal", 0: "x"})
+    assert labels == ["x", "space", "goal"] and labels[-1] == "goal" and len(labels) == 3
+    labels.change(("a", "b", "c"))
+    assert labels == Labels(["a", "b", "c"]) and repr(labels) == "['a', 'b', 'c']"
+    labels.change({0: "b", 1: "a"})  # two change places
+    assert list(labels) == ["b", "a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["a", "b"], r"'labels' must have one entry for each of the 3 topics. Got 2\."),
+        ({1: "a"}, r"label of its own. Got 'a' for topics 0 and 1\."),
+        ({1: " "}, r"a str that is not empty. Got ' ' for topic 1\."),
+        ({1: 3}, r"a str that is not empty. Got 3 for topic 1\."),
+        ({3: "d"}, r"'topic' must be an int from 0 to 2 or the label of a topic. Got 3 instead\."),
+        ({"d": "e"}, "Got 'd' instead"),
+        ({-1: "e"}, "Got -1 instead"),
+        ({True: "e"}, "Got True instead"),
+    ],
+)
+def test_labels_that_cannot_be(labels, given, message):
+    with pytest.raises(ValueError, match=message):
+        labels.change(given)
+    assert labels == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("given", ["abc", 3, None, np.array(1), {"a", "b", "c"}])
+def test_what_is_no_list_of_labels(labels, given):
+    with pytest.raises(TypeError, match="'labels' must be a sequence"):
+        labels.change(given)
