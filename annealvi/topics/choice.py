@@ -34,6 +34,8 @@ from annealvi.topics.vectorizer import TopicVectorizer, count_words, with_stop_w
 
 #: Share of the documents that are held out in each run, and the most documents that are.
 HELD_OUT, MOST_HELD_OUT = 0.1, 1000
+#: What ``n_topics="auto"`` compares: numbers of topics, with documents for each, and runs.
+AUTO, DOCUMENTS_EACH, AUTO_RUNS = (2, 5, 10, 20, 50, 100, 200), 20, 2
 #: Words of a topic that coherence and diversity look at.
 N_WORDS = 10
 #: The share of the largest gain of held-out prediction that is enough.
@@ -74,8 +76,8 @@ class Choice:
     recommended : int
         One of `ks`.
     rule : str
-        How the recommendation was made, in a sentence.  A second one warns where it is the
-        smallest or the largest of `ks`.
+        How the recommendation was made, in a sentence.  Further sentences name numbers that are
+        about as good, and warn where it is the smallest or the largest of `ks`.
     n_documents : int
         Number of documents that the measures are from; X may have had more.
     """
@@ -256,6 +258,26 @@ def choose(
     )
 
 
+def choose_for(X: sparse.csr_matrix, lda: TemperedLDA, least: int = 1) -> Choice:
+    """Choose a number of topics with little work, for ``TopicModel(n_topics="auto")``.
+
+    Parameters
+    ----------
+    X : CSR matrix of shape (n_samples, n_features)
+    lda : TemperedLDA
+        Its parameters are used, `random_state` too.
+    least : int
+        Fewest topics that are wanted, at most the number of words.
+
+    Returns
+    -------
+    Choice
+    """
+    most = min(max(X.shape[0] / DOCUMENTS_EACH, AUTO[0]), X.shape[1])
+    ks = [k for k in AUTO if least <= k <= most] or [max(least, min(AUTO[0], X.shape[1]))]
+    return choose(X, ks, n_runs=AUTO_RUNS, model=lda, random_state=lda.random_state)
+
+
 def _documents(X: Any, model: Any) -> tuple[sparse.csr_matrix, TemperedLDA]:
     """Word counts, and the TemperedLDA whose parameters are used."""
     vectorizer, stop_words, lda = None, "english", model
@@ -311,11 +333,17 @@ def _by_quality(
     ks: NDArray[np.int64], measures: Mapping[str, NDArray[np.float64]]
 ) -> tuple[int, str]:
     """The number with the highest quality."""
-    row = int(np.argmax(_mean(measures["quality"])))
-    return row, (
+    quality = _mean(measures["quality"])
+    row = int(np.argmax(quality))
+    spread = np.nan_to_num(_spread(measures["quality"])[row])
+    others = [str(k) for k in ks[quality >= quality[row] - spread] if k != ks[row]]
+    rule = (
         f"{ks[row]} topics have the highest quality, coherence of their top words times diversity: "
         f"{_told(measures['quality'][row])}."
     )
+    if others:
+        rule += f" Within one standard deviation of it: {', '.join(others)} topics."
+    return row, rule
 
 
 def _by_heldout(

@@ -121,15 +121,15 @@ def test_the_figure(choice):
     pyplot.close("all")
 
 
-def test_results_repeat_and_input_stays(choice):
-    before = X.copy()
-    again = choose(X, reversed(KS), n_runs=2, random_state=0)
-    assert_array_equal(again.ks, KS)
-    for name, values in choice.measures.items():
-        assert_array_equal(again.measures[name], values)
-    assert (before != X).nnz == 0
-    dense = choose(X.toarray(), KS, n_runs=2, random_state=0)
-    assert_array_equal(dense.measures["heldout"], choice.measures["heldout"])
+def test_results_repeat_and_input_stays():
+    before, options = X.copy(), dict(n_runs=1, model=TemperedLDA(max_iter=2), random_state=0)
+    first = choose(X, KS, **options)
+    for documents, ks in ((X, reversed(KS)), (X.toarray(), np.array(KS))):
+        again = choose(documents, ks, **options)
+        assert_array_equal(again.ks, KS)
+        for name, values in first.measures.items():
+            assert_array_equal(again.measures[name], values)
+    assert (X != before).nnz == 0
 
 
 def of(values):
@@ -140,6 +140,8 @@ def of(values):
 def test_the_rules():
     ks = np.array([10, 20, 50])
     assert RULES["quality"](ks, of([0.1, 0.3, 0.2]))[0] == 1
+    flat = {"quality": np.array([[0.2, 0.2], [0.3, 0.4], [0.31, 0.31]])}
+    assert RULES["quality"](ks, flat)[1].endswith("Within one standard deviation of it: 50 topics.")
     assert RULES["heldout"](ks, of([0.94, 0.96, 1.0]))[0] == 1
     assert RULES["heldout"](ks, of([0.94, 0.949, 1.0]))[0] == 2
     assert RULES["heldout"](ks, of([0.96, 1.0, 0.9]))[0] == 0
@@ -177,6 +179,28 @@ def test_texts():
         choose([texts[0], None], [2])
     with pytest.raises(TypeError, match=r"'X' of choose must be .* Got a csr_matrix"):
         choose(X, [2], model=model)
+
+
+def test_a_topic_model_chooses_for_itself(tmp_path):
+    rng = np.random.RandomState(0)
+    themes = [[f"{theme}{n}" for n in range(20)] for theme in ("a", "b", "c", "d", "e")]
+    texts = [" ".join(rng.choice(themes[number % 5], 12)) for number in range(110)]
+    model = TopicModel("auto", random_state=0).fit(texts)
+    assert model.choice_.ks.tolist() == [2, 5]  # a topic for 20 documents
+    assert len(model.components_) == model.choice_.recommended == 5
+    assert model.n_topics == "auto"
+    again = TopicModel(5, random_state=0).fit(texts)
+    assert_array_equal(again.components_, model.components_)
+    assert not hasattr(again, "choice_")
+    model.save(tmp_path / "model")
+    assert_array_equal(TopicModel.load(tmp_path / "model").components_, model.components_)
+    seeds = {name: [f"{name}0"] for name in "abcd"}
+    seeded = TopicModel("auto", seeds=seeds, random_state=0).fit(texts)
+    assert seeded.choice_.ks.tolist() == [5]
+    six = TopicModel("auto", seeds=seeds | {"e": ["e0"], "more": ["e1"]}, random_state=0)
+    assert len(six.fit(texts).components_) == 6
+    with pytest.raises(ValueError, match="'n_topics' parameter of TopicModel must be"):
+        TopicModel("many").fit(texts)
 
 
 @pytest.mark.parametrize(
