@@ -53,7 +53,9 @@ def test_readme_snippets(capsys, tmp_path, monkeypatch):
     assert capsys.readouterr().out.count("\n") >= 2
 
 
-@pytest.mark.parametrize("page", ["guide", "mixtures", "temperatures", "proximity", "summary"])
+@pytest.mark.parametrize(
+    "page", ["guide", "mixtures", "temperatures", "proximity", "summary", "n_topics"]
+)
 def test_snippets_of_the_docs(page):
     run_snippets(f"docs/{page}.md")
 

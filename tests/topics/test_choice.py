@@ -129,7 +129,7 @@ def test_results_repeat_and_input_stays():
         assert_array_equal(again.ks, KS)
         for name, values in first.measures.items():
             assert_array_equal(again.measures[name], values)
-    assert (X != before).nnz == 0
+    assert (before != X).nnz == 0
 
 
 def of(values):

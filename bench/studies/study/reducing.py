@@ -14,7 +14,7 @@ from annealvi import TemperedLDA, topics
 from annealvi.metrics import document_completion, split_tokens
 
 #: Documents on which the loss of prediction is measured.
-JUDGES = 500
+JUDGES = 1000
 SEEDS = (0, 1)
 
 
