@@ -44,11 +44,11 @@ ENOUGH = 0.95
 SMOOTHING = 0.1
 #: The measures with a value for each run, and their names in a figure.
 MEASURES = {
-    "heldout": "held-out log-likelihood per word",
+    "heldout": "held-out log-likelihood",
     "coherence": "coherence (NPMI)",
     "diversity": "diversity",
     "stability": "stability",
-    "quality": "quality = coherence x diversity",
+    "quality": "coherence x diversity",
 }
 
 

@@ -18,16 +18,17 @@ from annealvi.topics.choice import RULES
 matplotlib.use("Agg")
 X = make_topic_corpus(300, 150, 5, document_length=60, random_state=0).data
 KS = [2, 5, 12]
+FAST = TemperedLDA(max_iter=8)
 
 
 @pytest.fixture(scope="module")
 def choice():
-    return choose(X, KS, n_runs=2, random_state=0)
+    return choose(X, KS, n_runs=2, model=FAST, random_state=0)
 
 
 def test_the_planted_number(choice):
     assert choice.recommended == 5
-    assert choose(X, KS, n_runs=2, criterion="heldout", random_state=0).recommended == 5
+    assert RULES["heldout"](choice.ks, choice.measures)[0] == 1
     assert choice.rule.startswith("5 topics have the highest quality")
     assert "runs)." in choice.rule and choice.rule in repr(choice)
 
@@ -87,7 +88,7 @@ def test_quality_where_words_do_not_occur_together():
 
 def test_gain_is_over_word_frequencies():
     # with a single topic there is none
-    found = choose(X, [1, 5], n_runs=2, random_state=0)
+    found = choose(X, [1, 5], n_runs=2, model=FAST, random_state=0)
     assert_allclose(found.measures["gain"][0], 0, atol=2e-3)
     assert np.all(found.measures["gain"][1] > 0.1)
     without = found.measures["heldout"] - found.measures["gain"]
