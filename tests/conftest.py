@@ -1,6 +1,7 @@
 """Shared fixtures, and how Hypothesis searches: the same examples in every run, or random ones."""
 
 import os
+import signal
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,7 +24,13 @@ settings.load_profile("repeatable")  # --hypothesis-profile=search replaces it
 
 
 def pytest_sessionstart():
-    """Keep Hypothesis from drawing constants of our modules: tests decide which are loaded."""
+    """Make runs alike, whatever started them.
+
+    Hypothesis may not draw constants of our modules: tests decide which are loaded.  A shell starts
+    programs in the background with SIGINT ignored, and then no test could send it.
+    """
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     providers = sys.modules.get("hypothesis.internal.conjecture.providers")  # of new versions
     if settings.default.derandomize and hasattr(providers, "is_local_module_file"):
         providers.is_local_module_file = lambda path: False
