@@ -229,28 +229,28 @@ def choose(
     X = X[np.asarray(X.sum(axis=1)).ravel() > 0]
     if max_documents is not None and X.shape[0] > max_documents:
         X = X[np.sort(rng.choice(X.shape[0], int(max_documents), replace=False))]
-    if X.shape[0] < 2:
+    if min(X.shape) < 2:
         raise ValueError(
-            "choose fits some documents and predicts others: X must have at least two documents "
-            f"with words. Got {X.shape[0]}."
+            "choose fits some documents and predicts others: X must have at least two words and "
+            f"two documents with words. Got {X.shape[1]} words and {X.shape[0]} such documents."
         )
-    measures = {name: np.full((len(sizes), int(n_runs)), np.nan) for name in (*MEASURES, "gain")}
-    topics: list[list[NDArray]] = [[] for _ in sizes]
-    for run in range(int(n_runs)):
-        order, seed = rng.permutation(X.shape[0]), int(rng.randint(2**31 - 1))
-        n_held_out = min(-(-X.shape[0] // round(1 / HELD_OUT)), MOST_HELD_OUT)
-        train, test = X[np.sort(order[n_held_out:])], X[np.sort(order[:n_held_out])]
-        without = _without_topics(train, test, seed)
-        for row, k in enumerate(sizes):
+    n_held_out = min(-(-X.shape[0] // round(1 / HELD_OUT)), MOST_HELD_OUT)
+    runs = [(rng.permutation(X.shape[0]), int(rng.randint(2**31 - 1))) for _ in range(int(n_runs))]
+    without = [_without_topics(*_parts(X, order, n_held_out), seed) for order, seed in runs]
+    measures = {name: np.empty((len(sizes), len(runs))) for name in (*MEASURES, "gain")}
+    stability = []
+    for row, k in enumerate(sizes):
+        topics = []
+        for run, (order, seed) in enumerate(runs):
+            train, test = _parts(X, order, n_held_out)
             fit = clone(template).set_params(n_components=k, random_state=seed).fit(train)
             found = _measure(fit, train, test, seed)
-            found["gain"] = found["heldout"] - without
+            found["gain"] = found["heldout"] - without[run]
             for name, value in found.items():
                 measures[name][row, run] = value
-            topics[row].append(np.array(fit.components_))
-    measures["stability"] = np.array(
-        [[topic_stability(a, b) for a, b in combinations(fits, 2)] or [np.nan] for fits in topics]
-    )
+            topics.append(np.array(fit.components_))
+        stability.append([topic_stability(a, b) for a, b in combinations(topics, 2)] or [np.nan])
+    measures["stability"] = np.array(stability)
     numbers = np.array(sizes)
     row, rule = RULES[criterion](numbers, measures)
     return Choice(
@@ -296,6 +296,13 @@ def _are_texts(X: Any) -> bool:
     if hasattr(X, "shape"):
         return len(X.shape) == 1
     return not isinstance(X, list | tuple) or not X or isinstance(X[0], str | bytes | None)
+
+
+def _parts(
+    X: sparse.csr_matrix, order: NDArray[np.int64], n_held_out: int
+) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
+    """The documents that are fitted, and those held out."""
+    return X[np.sort(order[n_held_out:])], X[np.sort(order[:n_held_out])]
 
 
 def _measure(

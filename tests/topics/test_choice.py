@@ -240,8 +240,8 @@ def test_wrong_parameters(given, message):
 @pytest.mark.parametrize(
     "documents, message",
     [
-        (X[:1], "at least two documents with words. Got 1"),
-        (np.zeros((5, 10)), "at least two documents with words. Got 0"),
+        (X[:1], "two documents with words. Got 150 words and 1 such documents"),
+        (np.zeros((5, 10)), "Got 10 words and 0 such documents"),
         (X / 2, "Tokens can be split only where X holds integer counts"),
         (-X, "Negative values in data"),
         (np.eye(10), "the documents held out must have at least two words"),
@@ -250,3 +250,5 @@ def test_wrong_parameters(given, message):
 def test_wrong_documents(documents, message):
     with pytest.raises(ValueError, match=message):
         choose(documents, [2], n_runs=1, random_state=0)
+    with pytest.raises(ValueError, match="at least two words and"):
+        choose(np.full((5, 1), 3), [1])
