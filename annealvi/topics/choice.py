@@ -192,8 +192,9 @@ def choose(
     max_documents : int, default=5000
         If X has more documents, this many are drawn at random.  None means all.
     model : TemperedLDA or TopicModel, default=None
-        Its parameters are used, but for the number of topics, `random_state` and `seeds`.  Set
-        `n_jobs` of a TemperedLDA for more threads.  With a TopicModel, X must be texts.
+        Its parameters are used, but for the number of topics, `random_state`, `callback` and
+        `seeds`.  Set `n_jobs` of a TemperedLDA for more threads.  With a TopicModel, X must be
+        texts.
     random_state : int, RandomState instance or None, default=None
         Seed of the sample, of the documents held out and of the fits.
 
@@ -243,8 +244,8 @@ def choose(
         topics = []
         for run, (order, seed) in enumerate(runs):
             train, test = _parts(X, order, n_held_out)
-            fit = clone(template).set_params(n_components=k, random_state=seed).fit(train)
-            found = _measure(fit, train, test, seed)
+            fit = clone(template).set_params(n_components=k, random_state=seed, callback=None)
+            found = _measure(fit.fit(train), train, test, seed)
             found["gain"] = found["heldout"] - without[run]
             for name, value in found.items():
                 measures[name][row, run] = value

@@ -232,7 +232,7 @@ def refine(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> Model:
             f"The 'max_iter' parameter of refine must be an int in the range [1, inf). "
             f"Got {max_iter!r} instead."
         )
-    fitted = clone(lda)
+    fitted = _clone(lda)
     n_topics = len(lda.components_)
     priors = {"doc_topic_prior": lda.doc_topic_prior_, "topic_word_prior": lda.topic_word_prior_}
     start: dict[str, Any] = {
@@ -275,6 +275,11 @@ def _lda_of(model: Any, owner: str) -> TemperedLDA:
     return lda
 
 
+def _clone(lda: TemperedLDA) -> TemperedLDA:
+    """An estimator with the same parameters, and the user's own callbacks instead of copies."""
+    return clone(lda).set_params(callback=lda.callback)
+
+
 def _counts(model: Any, X: Any) -> Any:
     """Word counts of documents; a TopicModel counts texts."""
     return model.counts(X) if hasattr(model, "counts") else X
@@ -294,7 +299,7 @@ def _with_parts(model: Any, lda: TemperedLDA, parts: Sequence[Sequence[int]]) ->
     alpha = _alpha_of(lda, parts)
     if eta.ndim == 2:
         eta = np.array([_of_part(eta, part) for part in parts])
-    edited = clone(lda).set_params(n_components=len(parts))
+    edited = _clone(lda).set_params(n_components=len(parts))
     if not isinstance(lda.init, str):
         edited.set_params(init="auto")  # those of the old topics
     if as_array(lda.doc_topic_prior).ndim == 1:

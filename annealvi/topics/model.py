@@ -258,6 +258,8 @@ class TopicModel(FittedTopics):
                 f"{n_words}. Got {K}. {vocabulary.note()}"
             )
         lda = TemperedLDA() if self.lda is None else clone(self.lda)
+        # a clone has copies of the callbacks, which the user would not see
+        lda.set_params(callback=None if self.lda is None else self.lda.callback)
         if self.random_state is not None:
             lda.set_params(random_state=self.random_state)
         choice = choose_for(X, lda, least=K) if auto else None

@@ -98,7 +98,7 @@ def _items(texts: Any, owner: str, name: str) -> Iterable:
     if isinstance(texts, str | bytes | bytearray):
         kind = type(texts).__name__
         raise TypeError(
-            f"The {name!r} of {owner} must be {ALLOWED}. Got a {kind}: put a single text in a list."
+            f"The {name!r} of {owner} must be {ALLOWED}. Got {kind}: put a single text in a list."
         )
     if sparse.issparse(texts) or (isinstance(texts, np.ndarray) and texts.ndim != 1):
         raise TypeError(
@@ -112,12 +112,9 @@ def _items(texts: Any, owner: str, name: str) -> Iterable:
             f"of its columns, {columns}."
         )
     if isinstance(texts, Mapping | Set) or not isinstance(texts, Iterable):
+        why = ", which has no order" if isinstance(texts, Set) else ""
         kind = type(texts).__name__
-        unordered = " has no order" if isinstance(texts, Set) else ""
-        raise TypeError(
-            f"The {name!r} of {owner} must be {ALLOWED}. Got a {kind}{',' * bool(unordered)}"
-            f"{' which' * bool(unordered)}{unordered}."
-        )
+        raise TypeError(f"The {name!r} of {owner} must be {ALLOWED}. Got {kind}{why}.")
     return texts
 
 

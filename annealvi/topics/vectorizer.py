@@ -343,7 +343,10 @@ def with_stop_words(vectorizer: Any, stop_words: Any, owner: str) -> Any:
 def _check_parameters(vectorizer: Any) -> None:
     """Check what scikit-learn leaves to NumPy and to Python: the dtype, and given words."""
     words = getattr(vectorizer, "vocabulary", None)
-    if isinstance(words, Collection) and not all(isinstance(word, str) for word in words):
+    sound = getattr(words, "ndim", 1) == 1 and (
+        not isinstance(words, Collection) or all(isinstance(word, str) for word in words)
+    )
+    if not sound:
         raise ValueError(
             f"The 'vocabulary' parameter of {type(vectorizer).__name__} must hold str. Got "
             f"{words!r} instead."

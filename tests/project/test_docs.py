@@ -66,6 +66,14 @@ def test_snippets_of_files(tmp_path, monkeypatch):
     run_snippets("docs/files.md")
 
 
+@pytest.mark.filterwarnings("ignore:1 seed words are not in the vocabulary")  # as the page says
+def test_snippets_of_texts(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    run_snippets("docs/texts.md")
+    words = capsys.readouterr().out.split()
+    assert {"sparse", "hypothesis", "cdf"} <= set(words)
+
+
 DEEP_PAGES = ["annealed_objectives", "autoencoders", "deep_proximity"]
 
 
@@ -145,6 +153,13 @@ def test_every_fitted_attribute_is_documented(temperature):
     lda = annealvi.TemperedLDA(2, temperature=temperature).fit(X)
     fitted = {name for name in dir(lda) if name.endswith("_") and not name.startswith("_")}
     assert fitted <= documented(annealvi.TemperedLDA.__doc__)
+
+
+def test_every_fitted_attribute_of_topic_models_is_documented():
+    for estimator in (annealvi.TopicModel(2), annealvi.topics.TopicVectorizer()):
+        estimator.fit(["stars and planets", "bread and butter"] * 10)
+        fitted = {name for name in dir(estimator) if name.endswith("_") and name[0] != "_"}
+        assert fitted <= documented(type(estimator).__doc__), type(estimator)
 
 
 @pytest.mark.filterwarnings("ignore:The learned temperature did not cool")  # in 10 iterations

@@ -86,6 +86,11 @@ def test_quality_where_words_do_not_occur_together():
     assert_array_equal(found["quality"], found["coherence"])
 
 
+def test_callbacks_are_not_called():
+    called = TemperedLDA(max_iter=1, callback=lambda estimator, monitor: pytest.fail("called"))
+    choose(X, [2], n_runs=1, model=called)
+
+
 def test_gain_is_over_word_frequencies():
     # with a single topic there is none
     found = choose(X, [1, 5], n_runs=2, model=FAST, random_state=0)

@@ -179,6 +179,15 @@ def test_learned_priors_go_on_learning():
     assert len(np.unique(refine(merged, X).doc_topic_prior_)) == 4
 
 
+def test_callbacks_are_called_by_refine():
+    seen = []
+    lda = TemperedLDA(3, max_iter=1, callback=lambda estimator, monitor: seen.append(monitor.step))
+    merged = merge(lda.fit(X), [[0, 1]])
+    before = len(seen)
+    refine(merged, X, max_iter=4)
+    assert seen[before:] == [1, 2, 3, 4]
+
+
 TEXTS = ["stars and planets", "planets near stars", "bread with butter", "butter, bread, jam"] * 5
 
 

@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 
 import annealvi
 from annealvi import Annealed, TemperedLDA, TopicModel
+from annealvi.checkpoint import Checkpoint
 from annealvi.topics import TopicVectorizer
 from tests.topics.corpus import WORDS, make_texts
 
@@ -123,10 +124,9 @@ def test_clone_search_and_pipelines():
 
 
 def test_names_of_the_output(model):
-    texts = pd.Series(TEXTS[:2], index=["one", "two"])
-    frame = copy.copy(model).set_output(transform="pandas").transform(texts)
+    frame = copy.copy(model).set_output(transform="pandas").transform(pd.Series(TEXTS[:2]))
     assert frame.columns.tolist() == ["topicmodel0", "topicmodel1", "topicmodel2"]
-    assert frame.index.tolist() == ["one", "two"]
+    assert_array_equal(frame.to_numpy(), model.transform(TEXTS[:2]))
 
 
 # ----------------------------------------------------------------------------- streams
@@ -269,6 +269,59 @@ def test_an_interrupted_fit_keeps_its_topics():
     with pytest.raises(StopError):
         model.fit(TEXTS)
     assert len(model.top_words(3)) == 3 and model.transform(NEW).shape == (3, 3)
+
+
+class Interrupted(CountVectorizer):
+    """Before it counts, something else happens, as in another thread."""
+
+    meanwhile = None
+
+    def transform(self, raw_documents):
+        if Interrupted.meanwhile is not None:
+            Interrupted.meanwhile()
+        return super().transform(raw_documents)
+
+
+@pytest.mark.parametrize("method", ["transform", "score"])
+def test_readers_beside_a_fit_see_the_words_of_its_topics(method, monkeypatch):
+    model = make(vectorizer=Interrupted()).fit(TEXTS)
+    other = [text + " zebra" for text in TEXTS[:40]]
+    expected = getattr(model, method)(NEW)
+    monkeypatch.setattr(Interrupted, "meanwhile", lambda: model.fit(other))
+    assert_array_equal(getattr(model, method)(NEW), expected)
+    assert "zebra" in model.feature_names_
+
+
+class Recorder:
+    def __init__(self):
+        self.steps = []
+
+    def __call__(self, estimator, monitor):
+        self.steps.append((monitor.step, estimator.components_.shape))
+
+
+def test_callbacks_are_those_that_were_given():
+    recorder = Recorder()
+    make(lda=TemperedLDA(max_iter=3, callback=recorder)).fit(TEXTS)
+    assert recorder.steps == [(step, (3, 24)) for step in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("seeds", [None, {"sea": ["ship"]}])
+def test_a_stopped_fit_is_resumed(seeds, tmp_path):
+    path = tmp_path / "run"
+
+    def make_lda(*callbacks):
+        return TemperedLDA(max_iter=4, batch_size=30, callback=[Checkpoint(path, 0), *callbacks])
+
+    def stop_later(estimator, monitor):
+        if monitor.step == 3:
+            raise StopError
+
+    with pytest.raises(StopError):
+        make(lda=make_lda(stop_later), seeds=seeds).fit(TEXTS)
+    resumed = make(lda=make_lda(), seeds=seeds).fit(TEXTS, resume=path)
+    whole = make(lda=TemperedLDA(max_iter=4, batch_size=30), seeds=seeds).fit(TEXTS)
+    assert_array_equal(resumed.components_, whole.components_)
 
 
 # ------------------------------------------------------------------------ other topics

@@ -36,12 +36,12 @@ def test_what_is_taken(texts):
 @pytest.mark.parametrize(
     ("texts", "error", "message"),
     [
-        ("a text", TypeError, "'texts' of f must be a list, .* Got a str: put a single text in a"),
-        (b"a text", TypeError, "Got a bytes: put"),
-        (None, TypeError, "must be a list.* Got a NoneType"),
-        (3, TypeError, "Got a int"),
-        ({"a": "b"}, TypeError, "Got a dict"),
-        ({"a", "b"}, TypeError, "Got a set, which has no order"),
+        ("a text", TypeError, "'texts' of f must be a list, .* Got str: put a single text in a"),
+        (b"a text", TypeError, "Got bytes: put"),
+        (None, TypeError, "must be a list.* Got NoneType"),
+        (3, TypeError, "Got int"),
+        ({"a": "b"}, TypeError, "Got dict"),
+        ({"a", "b"}, TypeError, "Got set, which has no order"),
         (
             pd.DataFrame({"text": TEXTS}),
             TypeError,
@@ -104,11 +104,11 @@ def test_blocks_are_read_one_by_one():
         ([], ValueError, "'texts' of f must hold at least 1 document"),
         ([[]], ValueError, r"'texts\[0\]' of f must hold at least 1 document. Got 0."),
         ([TEXTS, []], ValueError, r"'texts\[1\]' of f must hold at least 1 document. Got 0."),
-        ([TEXTS, "a text"], TypeError, r"'texts\[1\]' of f must be a list.* Got a str"),
+        ([TEXTS, "a text"], TypeError, r"'texts\[1\]' of f must be a list.* Got str"),
         ([TEXTS, ["a", None]], TypeError, r"texts\[1\]\[1\] of f must be a str. Got None"),
         ([None, "a"], TypeError, r"texts\[0\] of f must be a str. Got None"),
         ([b"a"], TypeError, r"texts\[0\] of f must be a str. Got bytes"),
-        ("a text", TypeError, "'texts' of f must be a list.* Got a str"),
+        ("a text", TypeError, "'texts' of f must be a list.* Got str"),
         (np.ones((2, 3)), TypeError, "word counts go to TemperedLDA"),
     ],
 )
