@@ -32,7 +32,7 @@ class FittedTopics(Versioned, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     _state: TopicState
 
     # the subclass's parameters that are needed here
-    n_topics: int
+    n_topics: Any
     vectorizer: Any
     stop_words: Any
 
@@ -290,6 +290,16 @@ class FittedTopics(Versioned, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     @property
     def seed_topics_(self) -> dict[str, int]:
         return self._fitted().seed_topics
+
+    @property
+    def choice_(self) -> Any:
+        choice = self._fitted().choice
+        if choice is None:
+            raise AttributeError(
+                f"'choice_' of {type(self).__name__} is only there after a fit with "
+                "n_topics='auto'."
+            )
+        return choice
 
     @property
     def _n_features_out(self) -> int:
