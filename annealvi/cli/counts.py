@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import zlib
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.io import mmread
-from sklearn.datasets import load_svmlight_file
 
 from annealvi._archive import read_archive
 from annealvi._sparse import sound_csr
 from annealvi.cli.columns import Corpus, Roles
 from annealvi.cli.tables import kind_of, read_words
+from annealvi.corpus import read_lda_c, read_uci
 
 #: The arrays of a CSR matrix in an .npz file, annealvi's or SciPy's.
 _MATRIX = ("data", "indices", "indptr", "shape")
@@ -60,16 +59,10 @@ def read_counts(
     arrays: dict[str, NDArray] = {}
     if format == "npz":
         X, words, arrays = _npz(path)
+    elif format == "mtx":
+        X = _mtx(path)
     else:
-        try:
-            X = {"mtx": _mtx, _UCI: _uci, _LDA_C: _lda_c}[format](path)
-        except OSError:
-            if path.suffix.lower() != ".gz" or not path.is_file():
-                raise
-            raise ValueError(f"{origin} is no .gz file, or it is damaged.") from None
-        except (ValueError, TypeError, OverflowError, IndexError, EOFError, zlib.error) as error:
-            first = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise ValueError(f"{origin} cannot be read as {format} counts ({first}).") from error
+        X = (read_uci if format == _UCI else read_lda_c)(path).data
     if not (np.all(np.isfinite(X.data)) and np.all(X.data >= 0)):
         raise ValueError(f"{origin} holds no counts: some are negative, NaN or infinite.")
     words = _words(path, X.shape[1], words, vocabulary, encoding)
@@ -119,30 +112,15 @@ def _npz(path: Path) -> tuple[sparse.csr_matrix, Any, dict[str, NDArray]]:
 
 
 def _mtx(path: Path) -> sparse.csr_matrix:
-    return sparse.csr_matrix(mmread(str(path)), dtype=np.float64)
-
-
-def _uci(path: Path) -> sparse.csr_matrix:
-    """D, V and the number of entries on three lines; then lines of document, word, count."""
-    opener: Any = gzip.open if path.suffix.lower() == ".gz" else open
-    with opener(path, "rb") as stream:
-        sizes = b" ".join(stream.readline().strip() for _ in range(3))
-        # Matrix Market has the same lines under one headline
-        head = b"%%MatrixMarket matrix coordinate real general\n" + sizes + b"\n"
-        return sparse.csr_matrix(mmread(io.BytesIO(head + stream.read())), dtype=np.float64)
-
-
-def _lda_c(path: Path) -> sparse.csr_matrix:
-    """A line for each document: how many words, then word:count; words count from 0."""
-    X, n_words = load_svmlight_file(str(path), zero_based=True, dtype=np.float64)
-    wrong = np.flatnonzero(np.diff(X.indptr) != n_words)
-    if len(wrong):
-        line = int(wrong[0])
-        raise ValueError(
-            f"document {line} says that it has {n_words[line]:g} words and has "
-            f"{X.indptr[line + 1] - X.indptr[line]}"
+    try:
+        return sparse.csr_matrix(mmread(str(path)), dtype=np.float64)
+    except gzip.BadGzipFile:
+        raise ValueError(f"{str(path)!r} is no .gz file, or it is damaged.") from None
+    except (ValueError, TypeError, OverflowError, IndexError, EOFError, zlib.error) as error:
+        first = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise ValueError(f"{str(path)!r} cannot be read as Matrix Market counts ({first}).") from (
+            error
         )
-    return X
 
 
 def _words(path: Path, n_words: int, found: Any, vocabulary: str | None, encoding: str) -> Any:

@@ -20,6 +20,7 @@ from annealvi.cli.tables import read_words
 from annealvi.lda import TemperedLDA
 from annealvi.storage import save
 from annealvi.topics import TopicModel, TopicVectorizer, describe
+from annealvi.topics.choice import choose_for
 from annealvi.topics.shares import over_time
 
 #: Most classes whose topics a report can show.
@@ -49,6 +50,11 @@ def fit(chosen: argparse.Namespace) -> None:
         raise ValueError(f"{corpus.origin} has 1 document: topics need at least 2.")
     _check_columns(corpus, chosen)
     vectorizer, X, words = _count(corpus, chosen, stop_words, console)
+    if chosen.topics == "auto":
+        console.progress("choosing the number of topics")
+        choice = choose_for(X, TemperedLDA(random_state=chosen.random_state, n_jobs=chosen.jobs))
+        chosen.topics = choice.recommended
+        console.say(f"chose {chosen.topics} topics: {choice.rule}")
     if X.shape[1] < chosen.topics:
         raise ValueError(
             f"--topics: there are more topics than words, {chosen.topics:,} and {X.shape[1]:,}."

@@ -96,6 +96,10 @@ def at_least(least: int) -> Any:
     return number
 
 
+def _topics(text: str) -> int | str:
+    return text if text == "auto" else at_least(1)(text)
+
+
 def _documents_in(text: str) -> int | float:
     """A number of documents, or a share of them: 5 or 0.2."""
     try:
@@ -141,7 +145,11 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
     """
     add_documents(parser)
     parser.add_argument(
-        "--topics", type=at_least(1), default=20, metavar="K", help="how many (default: 20)"
+        "--topics",
+        type=_topics,
+        default=20,
+        metavar="K",
+        help="how many (default: 20); auto compares several numbers first",
     )
     parser.add_argument("--model", metavar="FILE", help="write the model, as .safetensors")
     parser.add_argument(

@@ -81,12 +81,13 @@ def test_arrays_of_an_archive(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("x.mtx", "abc", "cannot be read as mtx counts"),
+        ("x.mtx", "abc", "cannot be read as Matrix Market counts"),
         ("x.mtx.gz", "abc", "is no .gz file, or it is damaged"),
-        ("docword.x.txt", "2\n3\nx\n", "cannot be read as uci counts"),
-        ("docword.x.txt", "2\n3\n1\n3 1 1\n", "cannot be read as uci counts"),
-        ("x.ldac", "2 0:1\n", "document 0 says that it has 2 words and has 1"),
-        ("x.ldac", "star\n", "cannot be read as lda-c counts"),
+        ("docword.x.txt", "2\n3\nx\n", "cannot be read as UCI bag of words"),
+        ("docword.x.txt", "2\n3\n1\n3 1 1\n", "cannot be read as UCI bag of words"),
+        ("x.ldac", "2 0:1\n", r"document 0 says that it has 2 different words. It has 1"),
+        ("x.ldac", "star\n", "cannot be read as LDA-C counts"),
+        ("docword.x.txt.gz", "abc", "cannot be read as UCI bag of words"),
         ("x.npz", "abc", "holds no counts of words: it is no archive"),
         (
             "x.mtx",

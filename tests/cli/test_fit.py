@@ -1,6 +1,7 @@
 """``annealvi fit``: from files to topics, a model and a report."""
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -70,6 +71,16 @@ def test_the_report(call, jsonl):
         assert f'id="{section}"' in page
     assert "On planet" in page or "On star" in page  # titles
     assert [path.name for path in done.place.iterdir()] == ["topics.html"]
+
+
+def test_a_number_of_topics_that_is_chosen(call, jsonl, monkeypatch):
+    def choose(X, lda):
+        assert X.shape == (36, 18) and lda.random_state == 4
+        return SimpleNamespace(recommended=3, rule="three are best.")
+
+    monkeypatch.setattr(module, "choose_for", choose)
+    done = call("fit", jsonl, "--topics", "auto", "--random-state", 4, "--words", 6)
+    assert "chose 3 topics: three are best." in done.err and planted(done.out)
 
 
 def test_words(call, jsonl, tmp_path):
