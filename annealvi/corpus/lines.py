@@ -38,7 +38,10 @@ def opened(path: str | os.PathLike, kind: str) -> Iterator[IO[bytes]]:
         packed = stream.read(2) == b"\x1f\x8b"
         stream.seek(0)
         try:
-            yield stack.enter_context(gzip.GzipFile(fileobj=stream)) if packed else stream
+            if packed:
+                unpacked: Any = gzip.GzipFile(fileobj=stream)
+                stream = stack.enter_context(unpacked)
+            yield stream
         except (*_WRONG, gzip.BadGzipFile) as error:
             first = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise ValueError(f"{place!r} cannot be read as {kind}: {first}") from error

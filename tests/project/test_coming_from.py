@@ -1,0 +1,107 @@
+"""The recipes of docs/coming_from.md run, each where its library is installed."""
+
+import gzip
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.marks import slow_values
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "coming_from.md"
+SECTIONS = dict(
+    section.split("\n", 1) for section in PAGE.read_text(encoding="utf-8").split("\n## ")[1:]
+)
+LIBRARIES = r"^(?:from|import) (gensim|tomotopy|pyLDAvis|topicwizard)"
+STATE = """#doc source pos typeindex type topic
+#alpha : 0.1 0.1
+#beta : 0.01
+0 NA 0 0 star 0
+0 NA 1 1 field 0
+1 NA 0 2 gene 1
+"""
+
+
+def blocks(text):
+    return re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+
+
+def agree(found, expected):
+    """Whether the shares of topics agree for nearly all documents."""
+    assert np.abs(found - expected).mean() < 0.02
+    assert np.mean(found.argmax(axis=1) == expected.argmax(axis=1)) > 0.95
+
+
+def check_scikit_learn(made):
+    assert made["difference"] < 1e-6
+
+
+def check_gensim(made):
+    assert (made["back"].data != made["X"]).nnz == 0
+    theirs = [
+        [share for _, share in made["theirs"].get_document_topics(document, 0.0)]
+        for document in made["corpus"]
+    ]
+    agree(made["shares"], np.array(theirs))
+
+
+def check_tomotopy(made):
+    agree(made["shares"], np.array([doc.get_topic_dist() for doc in made["theirs"].docs]))
+
+
+def check_mallet(made):
+    assert made["lda"].top_words(1, made["state"].feature_names)[1] == ["gene"]
+    agree(made["shares"], made["state"].doc_topic)
+
+
+def check_files(made):
+    assert made["kos"].data.toarray().tolist() == [[4, 0, 1], [0, 5, 0]]
+    assert made["ap"].data.toarray().tolist() == [[4, 0, 1], [0, 5, 0]]
+
+
+def check_pyldavis(made):
+    assert len(made["prepared"].topic_coordinates) == 5
+    html = Path("topics.html").read_text(encoding="utf-8")
+    assert all(f'"{top}"' in html for (top,) in made["lda"].top_words(1, made["words"]))
+
+
+def check_topicwizard(made):
+    assert made["data"]["topic_term_matrix"].shape[0] == 5
+    assert made["figure"].data
+
+
+CHECKS = {
+    "scikit-learn": check_scikit_learn,
+    "gensim": check_gensim,
+    "tomotopy": check_tomotopy,
+    "MALLET": check_mallet,
+    "UCI and LDA-C": check_files,
+    "pyLDAvis": check_pyldavis,
+    "topicwizard": check_topicwizard,
+}
+FAST = ["MALLET", "UCI and LDA-C"]
+
+
+def test_each_section_has_a_check():
+    assert list(SECTIONS) == list(CHECKS)
+
+
+@pytest.mark.filterwarnings("ignore")  # those of the other libraries
+@pytest.mark.parametrize(
+    "name", [*FAST, *slow_values(*(name for name in CHECKS if name not in FAST))]
+)
+def test_recipes(name, tmp_path, monkeypatch):
+    text = SECTIONS[name]
+    for library in set(re.findall(LIBRARIES, text, flags=re.MULTILINE)):
+        pytest.importorskip(library)
+    monkeypatch.chdir(tmp_path)
+    Path("state.gz").write_bytes(gzip.compress(STATE.encode()))
+    Path("docword.kos.txt.gz").write_bytes(gzip.compress(b"2\n3\n3\n1 1 4\n1 3 1\n2 2 5\n"))
+    Path("ap.dat").write_text("2 0:4 2:1\n1 1:5\n")
+    for words in ("vocab.txt", "vocab.kos.txt"):
+        Path(words).write_text("star\ngene\nfield\n")
+    made = {}
+    for block in blocks(PAGE.read_text(encoding="utf-8"))[:1] + blocks(text):
+        exec(compile(block, PAGE.name, "exec"), made)
+    CHECKS[name](made)
