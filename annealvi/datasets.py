@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from importlib import resources
 from math import isqrt
@@ -32,17 +33,30 @@ _NAMED = {"name": [str], "data_home": [None, str, os.PathLike]}
 
 
 @overload
-def load_arxiv_abstracts(*, return_X_y: Literal[False] = False) -> Bunch: ...
+def load_arxiv_abstracts(*, return_X_y: Literal[False] = False, texts: bool = False) -> Bunch: ...
 @overload
-def load_arxiv_abstracts(*, return_X_y: Literal[True]) -> tuple[sparse.csr_matrix, NDArray]: ...
-@validate_params({"return_X_y": ["boolean"]}, prefer_skip_nested_validation=True)
-def load_arxiv_abstracts(*, return_X_y: bool = False) -> Bunch | tuple[sparse.csr_matrix, NDArray]:
+def load_arxiv_abstracts(
+    *, return_X_y: Literal[True], texts: Literal[False] = False
+) -> tuple[sparse.csr_matrix, NDArray]: ...
+@overload
+def load_arxiv_abstracts(
+    *, return_X_y: Literal[True], texts: Literal[True]
+) -> tuple[list[str], NDArray]: ...
+@validate_params(
+    {"return_X_y": ["boolean"], "texts": ["boolean"]}, prefer_skip_nested_validation=True
+)
+def load_arxiv_abstracts(
+    *, return_X_y: bool = False, texts: bool = False
+) -> Bunch | tuple[sparse.csr_matrix | list[str], NDArray]:
     """Load 3,000 arXiv abstracts as word counts, 200 from each of 15 categories.
 
     Parameters
     ----------
     return_X_y : bool, default=False
-        Whether to return ``(data, target)`` instead of a Bunch.
+        Whether to return ``(data, target)`` instead of a Bunch, or ``(texts, target)`` if `texts`
+        is true.
+    texts : bool, default=False
+        Whether to read the texts too, with their titles and dates.
 
     Returns
     -------
@@ -57,6 +71,12 @@ def load_arxiv_abstracts(*, return_X_y: bool = False) -> Bunch | tuple[sparse.cs
             The words.
         target_names : ndarray of shape (15,)
             The categories.
+        texts : list of str
+            Title and abstract of each document; only if `texts` is true, as the next three.
+        titles, ids : list of str
+            The titles, and the names of the documents at arXiv.
+        created : list of str
+            The dates of the documents, such as ``"2019-01-20"``.
         DESCR : str
             Where the corpus is from and how it was prepared.
         filename, data_module : str
@@ -65,19 +85,22 @@ def load_arxiv_abstracts(*, return_X_y: bool = False) -> Bunch | tuple[sparse.cs
     Examples
     --------
     >>> from annealvi.datasets import load_arxiv_abstracts
-    >>> abstracts = load_arxiv_abstracts()
+    >>> abstracts = load_arxiv_abstracts(texts=True)
     >>> abstracts.data.shape
     (3000, 3000)
     >>> str(abstracts.target_names[abstracts.target[0]])
     'cs.RO'
+    >>> abstracts.created[0], abstracts.titles[0][:30]
+    ('2019-01-20', 'Comparing Direct and Indirect ')
     """
     filename = "arxiv_abstracts.npz"
     folder = resources.files(_MODULE)
     with resources.as_file(folder / filename) as path:
         corpus = _read(path)
     target_names, target = np.unique(corpus.primary_cat, return_inverse=True)
+    read = _texts() if texts else {}
     if return_X_y:
-        return corpus.data, target
+        return read.get("texts", corpus.data), target
     return Bunch(
         data=corpus.data,
         target=target,
@@ -86,7 +109,22 @@ def load_arxiv_abstracts(*, return_X_y: bool = False) -> Bunch | tuple[sparse.cs
         DESCR=(folder / "arxiv_abstracts.rst").read_text(encoding="utf-8"),
         filename=filename,
         data_module=_MODULE,
+        **read,
     )
+
+
+def _texts() -> dict[str, list[str]]:
+    """The bundled texts, with titles, names and dates; in the order of the counts."""
+    import bz2  # a Python may be built without it
+
+    packed = (resources.files(_MODULE) / "arxiv_abstracts.jsonl.bz2").read_bytes()
+    rows = [json.loads(line) for line in bz2.decompress(packed).splitlines()]
+    return {
+        "texts": [f"{row['title']}\n{row['abstract']}" for row in rows],
+        "titles": [row["title"] for row in rows],
+        "ids": [row["id"] for row in rows],
+        "created": [row["created"] for row in rows],
+    }
 
 
 @validate_params(_NAMED, prefer_skip_nested_validation=True)

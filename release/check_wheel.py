@@ -7,9 +7,10 @@ takes the best wheel for it, from the folder alone; its dependencies are install
 Everything happens in a temporary folder, so that nothing of this checkout is imported, and the only
 folder on PATH is the environment's own.
 
-In each environment: what the wheel contains is looked at, ``annealvi demo`` draws its figure,
-build/wheel_demo.png in this checkout, and tests run.  The first Python runs the tests of kernels,
-models and estimators; the others, for which the wheel has the same machine code, some of them.
+In each environment: what the wheel contains is looked at, ``annealvi demo --temperatures`` draws
+its figure, build/wheel_demo.png in this checkout, and tests run.  The first Python runs the tests
+of kernels, models and estimators; the others, for which the wheel has the same machine code, some
+of them.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ FIGURE = CHECKOUT / "build" / "wheel_demo.png"
 COMPILERS = ("cc", "gcc", "c++", "g++", "clang", "make", "ld")
 TESTS = [
     *("_kernels", "models", "inference", "temperature", "lda", "mixtures", "metrics"),
-    *("files", "test_storage.py", "test_checkpoint.py", "test_cli.py"),
+    *("files", "test_storage.py", "test_checkpoint.py", "cli"),
     *("project/test_estimator_checks.py", "project/test_fork.py"),
 ]
 SOME_TESTS = [
     *("_kernels", "lda/test_estimator.py", "lda/test_fitted.py", "mixtures/test_base.py"),
-    *("mixtures/test_fmm.py", "mixtures/test_gmm.py", "test_storage.py", "test_cli.py"),
+    *("mixtures/test_fmm.py", "mixtures/test_gmm.py", "test_storage.py", "cli"),
     "project/test_fork.py",
 ]
 #: What the installed package must show; run by the Python of the environment.
@@ -104,7 +105,7 @@ def check(python: str, folder: Path, thorough: bool) -> None:
         run("python", *install, "annealvi[demo,test]")
         run("python", "-c", LOOK)
         run("annealvi", "--version")
-        run("annealvi", "demo", "--seeds", "2", "--output", FIGURE)
+        run("annealvi", "demo", "--temperatures", "--seeds", "2", "--output", FIGURE)
         unpack_tests(folder, outside)
         tests = [f"tests/{name}" for name in (TESTS if thorough else SOME_TESTS)]
         options = ["-q", "-n", "auto", "-p", "no:cacheprovider", "-m", "not (slow or deep)"]

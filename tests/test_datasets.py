@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
+from sklearn.feature_extraction.text import CountVectorizer
 
 from annealvi.datasets import (
     load_arxiv_abstracts,
@@ -28,6 +29,23 @@ def test_the_bundled_corpus():
     assert "arXiv" in abstracts.DESCR
     X, y = load_arxiv_abstracts(return_X_y=True)
     assert (abstracts.data != X).nnz == 0
+    assert_array_equal(y, abstracts.target)
+
+
+def test_the_bundled_texts():
+    """They are the documents of the counts, in the same order."""
+    plain, abstracts = load_arxiv_abstracts(), load_arxiv_abstracts(texts=True)
+    assert "texts" not in plain
+    assert len(abstracts.texts) == len(abstracts.titles) == len(set(abstracts.ids)) == 3000
+    assert all(map(str.startswith, abstracts.texts, abstracts.titles))
+    years = [int(date[:4]) for date in abstracts.created]
+    assert (min(years), max(years)) == (1994, 2019)
+    counter = CountVectorizer(vocabulary=abstracts.feature_names, token_pattern="[a-z]{3,}")
+    X = counter.transform(abstracts.texts)
+    both = X.minimum(abstracts.data).sum() / abstracts.data.sum()
+    assert both > 0.98  # but for words in mathematics, which the counts leave out
+    texts, y = load_arxiv_abstracts(texts=True, return_X_y=True)
+    assert texts == abstracts.texts
     assert_array_equal(y, abstracts.target)
 
 

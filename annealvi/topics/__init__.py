@@ -1,8 +1,21 @@
 """From texts to topics that people can read."""
 
+from annealvi.topics.choice import Choice, choose
 from annealvi.topics.description import describe
+from annealvi.topics.editing import drop, merge, reduce, refine
 from annealvi.topics.model import TopicModel
 from annealvi.topics.summary import TopicSummary
 from annealvi.topics.vectorizer import TopicVectorizer
 
-__all__ = ["TopicModel", "TopicSummary", "TopicVectorizer", "describe"]
+__all__ = [
+    "Choice",
+    "TopicModel",
+    "TopicSummary",
+    "TopicVectorizer",
+    "choose",
+    "describe",
+    "drop",
+    "merge",
+    "reduce",
+    "refine",
+]

@@ -18,7 +18,7 @@ from annealvi.files import Node
 from annealvi.lda import TemperedLDA
 from annealvi.storage import load, save
 from annealvi.topics.state import TopicState
-from annealvi.topics.vectorizer import TopicVectorizer, with_stop_words
+from annealvi.topics.vectorizer import TopicVectorizer, Vocabulary, with_stop_words
 from annealvi.versions import Versioned
 
 
@@ -32,9 +32,53 @@ class FittedTopics(Versioned, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     _state: TopicState
 
     # the subclass's parameters that are needed here
-    n_topics: int
+    n_topics: Any
     vectorizer: Any
     stop_words: Any
+
+    # ------------------------------------------------------------- from its parts
+
+    @classmethod
+    def from_parts(cls, vectorizer: Any, lda: TemperedLDA) -> Self:
+        """Return a model of a fitted vectorizer and of topics that were fitted to its counts.
+
+        Parameters
+        ----------
+        vectorizer : CountVectorizer or TopicVectorizer
+            Fitted.
+        lda : TemperedLDA
+            Fitted to the counts of the vectorizer.
+
+        Returns
+        -------
+        TopicModel
+            Its parameters `vectorizer` and `lda` are clones of these.
+
+        Examples
+        --------
+        >>> from annealvi import TemperedLDA, TopicModel
+        >>> from annealvi.topics import TopicVectorizer
+        >>> texts = ["stars and planets", "planets of stars", "bread and butter", "butter, bread"]
+        >>> vectorizer = TopicVectorizer(stop_words="english")
+        >>> lda = TemperedLDA(2, random_state=0).fit(vectorizer.fit_transform(texts))
+        >>> TopicModel.from_parts(vectorizer, lda).transform(["a planet of butter"]).shape
+        (1, 2)
+        """
+        words = vectorizer.get_feature_names_out()
+        check_is_fitted(lda)
+        if lda.n_features_in_ != len(words):
+            raise ValueError(
+                f"'lda' must have the {len(words)} words of the vectorizer. Got n_features_in_="
+                f"{lda.n_features_in_}."
+            )
+        vocabulary = getattr(vectorizer, "dropped_", None)
+        if vocabulary is None:
+            vocabulary = Vocabulary(words, 0, {}, {}, {})
+        model = cls(
+            len(lda.components_), vectorizer=clone(vectorizer), lda=clone(lda), stop_words=None
+        )
+        model._state = TopicState(vectorizer, vocabulary, lda)
+        return model
 
     # --------------------------------------------------------------- inference
 
@@ -246,6 +290,16 @@ class FittedTopics(Versioned, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     @property
     def seed_topics_(self) -> dict[str, int]:
         return self._fitted().seed_topics
+
+    @property
+    def choice_(self) -> Any:
+        choice = self._fitted().choice
+        if choice is None:
+            raise AttributeError(
+                f"'choice_' of {type(self).__name__} is only there after a fit with "
+                "n_topics='auto'."
+            )
+        return choice
 
     @property
     def _n_features_out(self) -> int:

@@ -17,6 +17,7 @@ from annealvi._threads import writing
 from annealvi._validation import Interval, as_float, unchanged_on_error
 from annealvi.lda import TemperedLDA
 from annealvi.lda.defaults import prior
+from annealvi.topics.choice import choose_for
 from annealvi.topics.fitted import FittedTopics
 from annealvi.topics.seeds import check_seeds, seeded_prior, seeded_start
 from annealvi.topics.state import TopicState
@@ -38,8 +39,10 @@ class TopicModel(FittedTopics):
 
     Parameters
     ----------
-    n_topics : int, default=20
-        Number of topics K.  It takes the place of `n_components` of `lda`.
+    n_topics : int or "auto", default=20
+        Number of topics K.  It takes the place of `n_components` of `lda`.  With ``"auto"``,
+        :func:`annealvi.topics.choose` first compares 2, 5, 10, 20, 50, 100 and 200 topics, as far
+        as there is a topic for each 20 documents, on a sample of the texts.
     vectorizer : CountVectorizer or another transformer of texts, default=None
         Counts the words; it is cloned.  None means
         :class:`annealvi.topics.TopicVectorizer`, whose limits on rare and frequent words depend
@@ -78,6 +81,8 @@ class TopicModel(FittedTopics):
         How many words are counted, and what was left out and why.
     seed_topics_ : dict of str to int
         The topic of each of the `seeds`.
+    choice_ : Choice
+        The comparison behind ``n_topics="auto"``.  It is not saved.
 
     See Also
     --------
@@ -95,7 +100,7 @@ class TopicModel(FittedTopics):
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        "n_topics": [Interval(Integral, 1, None, closed="left")],
+        "n_topics": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "vectorizer": [HasMethods(["fit_transform", "transform", "get_feature_names_out"]), None],
         "lda": [TemperedLDA, None],
         "seeds": [Mapping, None],
@@ -105,7 +110,7 @@ class TopicModel(FittedTopics):
 
     def __init__(
         self,
-        n_topics: int = 20,
+        n_topics: int | Literal["auto"] = 20,
         *,
         vectorizer: Any = None,
         lda: TemperedLDA | None = None,
@@ -241,12 +246,12 @@ class TopicModel(FittedTopics):
         self, texts: list[str], *, stream: bool = False
     ) -> tuple[TopicState, sparse.csr_matrix]:
         """A state whose topics are still to be fitted, and the counts of the texts."""
-        owner, K = type(self).__name__, int(self.n_topics)
+        owner, auto = type(self).__name__, isinstance(self.n_topics, str)
         vectorizer = self._new_vectorizer()
-        seeds = check_seeds(self.seeds, K, vectorizer, owner)
+        seeds = check_seeds(self.seeds, None if auto else int(self.n_topics), vectorizer, owner)
         kept = frozenset(word for words in seeds.values() for word in words)
         vectorizer, X, vocabulary = count_words(vectorizer, texts, kept=kept)
-        n_words = len(vocabulary.words)
+        n_words, K = len(vocabulary.words), max(len(seeds), 1) if auto else int(self.n_topics)
         if n_words < K:
             raise ValueError(
                 f"The 'n_topics' parameter of {owner} must be at most the number of words, "
@@ -254,10 +259,12 @@ class TopicModel(FittedTopics):
             )
         lda = TemperedLDA() if self.lda is None else clone(self.lda)
         # a clone has copies of the callbacks, which the user would not see
-        callback = None if self.lda is None else self.lda.callback
-        lda.set_params(n_components=K, callback=callback)
+        lda.set_params(callback=None if self.lda is None else self.lda.callback)
         if self.random_state is not None:
             lda.set_params(random_state=self.random_state)
+        choice = choose_for(X, lda, least=K) if auto else None
+        K = K if choice is None else choice.recommended
+        lda.set_params(n_components=K)
         if seeds:
             columns = {word: column for column, word in enumerate(vocabulary.words.tolist())}
             # whatever is wrong with the parameters of `lda`, it says itself when it fits
@@ -271,7 +278,7 @@ class TopicModel(FittedTopics):
             if _is(lda.init, "auto") and _is(lda.n_init, 1):  # several starts must differ
                 lda.set_params(init=seeded_start(seeds, columns, X, K, lda.random_state))
         seed_topics = {name: topic for topic, name in enumerate(seeds)}
-        return TopicState(vectorizer, vocabulary, lda, seed_topics), X
+        return TopicState(vectorizer, vocabulary, lda, seed_topics, choice), X
 
     def _show(self, state: TopicState, fit: Any) -> None:
         """Fit the topics of a state; show it, also if an interrupt has left some of the fit."""

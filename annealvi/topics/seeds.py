@@ -22,13 +22,16 @@ SEED_PRIOR = 0.5
 ALLOWED = "a dict of names to lists of words, such as {'space': ['nasa', 'orbit']}, or None"
 
 
-def check_seeds(seeds: Any, n_topics: int, vectorizer: Any, owner: str) -> dict[str, list[str]]:
+def check_seeds(
+    seeds: Any, n_topics: int | None, vectorizer: Any, owner: str
+) -> dict[str, list[str]]:
     """Check seed words, and write them as the vectorizer writes words: in lower case, say.
 
     Parameters
     ----------
     seeds : mapping of str to iterable of str, or None
-    n_topics : int
+    n_topics : int or None
+        None if it is chosen later.
     vectorizer : object
     owner : str
         The estimator, for messages.
@@ -49,7 +52,7 @@ def check_seeds(seeds: Any, n_topics: int, vectorizer: Any, owner: str) -> dict[
         return {}
     if not isinstance(seeds, Mapping):
         raise TypeError(f"The 'seeds' parameter of {owner} must be {ALLOWED}. Got {seeds!r}.")
-    if len(seeds) > n_topics:
+    if n_topics is not None and len(seeds) > n_topics:
         raise ValueError(
             f"The 'seeds' parameter of {owner} must name at most n_topics={n_topics} topics. "
             f"Got {len(seeds)}."

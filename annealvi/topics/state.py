@@ -30,12 +30,15 @@ class TopicState:
     lda : TemperedLDA
     seed_topics : dict of str to int
         The topics that have seed words, by name.
+    choice : Choice or None
+        How the number of topics was chosen; it is not written to files.
     """
 
     vectorizer: Any
     vocabulary: Vocabulary
     lda: TemperedLDA
     seed_topics: dict[str, int] = field(default_factory=dict)
+    choice: Any = None
 
     def __copy__(self) -> Self:
         """A copy whose fit goes on for itself."""

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import annealvi
+from tests.marks import slow_values
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -54,7 +55,11 @@ def test_readme_snippets(capsys, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "page", ["guide", "mixtures", "temperatures", "pictures", "proximity", "summary"]
+    "page",
+    [
+        *("guide", "mixtures", "temperatures", "pictures", "proximity", "summary"),
+        *slow_values("n_topics"),
+    ],
 )
 def test_snippets_of_the_docs(page):
     run_snippets(f"docs/{page}.md")

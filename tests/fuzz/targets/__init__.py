@@ -19,13 +19,12 @@ from tests.fuzz.targets import (
     summaries,
     temperatures,
     texts,
+    topics,
 )
 
 _MODULES = (
     *(lda, mixtures, metrics, temperatures, partition, proximity, data, plots, files, saved),
-    pictures,
-    summaries,
-    texts,
+    *(pictures, summaries, texts, topics),
 )
 #: All targets but those of deep models, by name.
 TARGETS: dict[str, Target] = {

@@ -48,7 +48,8 @@ def _names(t: Trial) -> None:
 
 
 def _bundled(t: Trial) -> None:
-    options = {"return_X_y": t.one_of(flag.good(t), odd(t))} if t.chance(0.7) else {}
+    names = [name for name in ("return_X_y", "texts") if t.chance(0.5)]
+    options = {name: t.one_of(flag.good(t), odd(t)) for name in names}
     t.call("load_arxiv_abstracts", datasets.load_arxiv_abstracts, **options)
     t.call("load_shapes", datasets.load_shapes)
 

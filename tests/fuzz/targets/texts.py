@@ -152,7 +152,7 @@ def _file(t: Trial, model: TopicModel) -> Any:
 
 READ = (
     *("vectorizer_", "lda_", "components_", "feature_names_", "dropped_words_"),
-    *("vocabulary_note_", "seed_topics_"),
+    *("vocabulary_note_", "seed_topics_", "choice_"),
 )
 FITS, USES = ("fit", "fit_transform", "partial_fit"), ("transform", "score", "counts")
 OPERATIONS: dict[str, Operation] = {

@@ -1,9 +1,7 @@
-"""The command line: ``annealvi demo``."""
+"""``annealvi demo --temperatures``: fits with and without cooling, and a figure."""
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,10 +13,10 @@ import numpy as np
 from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.model_selection import train_test_split
 
-from annealvi._kernels import instruction_set, openmp_enabled
+from annealvi._kernels import instruction_set
 from annealvi._optional import import_optional
-from annealvi._version import __version__
 from annealvi.datasets import load_arxiv_abstracts
+from annealvi.files import replacing
 from annealvi.inference import Monitor
 from annealvi.lda import TemperedLDA
 from annealvi.metrics import HeldOut, document_completion, topic_coherence, topic_stability
@@ -80,7 +78,7 @@ def _row(name: str, results: Sequence[_Result]) -> str:
     )
 
 
-def demo(n_seeds: int = 3, output: str = "annealvi_demo.png") -> None:
+def temperatures(n_seeds: int = 3, output: str = "annealvi_demo.png") -> None:
     """Fit LDA to the bundled corpus in three ways, print scores of the topics, draw a figure.
 
     Parameters
@@ -97,10 +95,10 @@ def demo(n_seeds: int = 3, output: str = "annealvi_demo.png") -> None:
     OSError
         If the figure could not be written to `output`.
     """
-    matplotlib = import_optional("matplotlib", "demo", "annealvi demo")
+    matplotlib = import_optional("matplotlib", "demo", "annealvi demo --temperatures")
     matplotlib.use("Agg")
+    tqdm = import_optional("tqdm", "demo", "annealvi demo --temperatures").tqdm
     _check_output(output)
-    tqdm = import_optional("tqdm", "demo", "annealvi demo").tqdm
     abstracts = load_arxiv_abstracts()
     train, held_out = train_test_split(abstracts.data, test_size=300, random_state=0)
     print(
@@ -145,7 +143,7 @@ def demo(n_seeds: int = 3, output: str = "annealvi_demo.png") -> None:
 
 def _check_output(output: str) -> None:
     """Raise OSError before the fits if the figure cannot be written after them."""
-    plt = import_optional("matplotlib.pyplot", "demo", "annealvi demo")
+    plt = import_optional("matplotlib.pyplot", "demo", "annealvi demo --temperatures")
     formats = plt.figure().canvas.get_supported_filetypes()
     plt.close("all")
     path = Path(output)
@@ -154,12 +152,15 @@ def _check_output(output: str) -> None:
             f"cannot write the figure to {output!r}: its ending must be one of "
             f"{', '.join('.' + name for name in sorted(formats))}"
         )
+    there = path.exists()
     with path.open("ab"):  # raises OSError if the file cannot be written
         pass
+    if not there:
+        path.unlink()
 
 
 def _draw(fits: dict[str, list[_Result]], rival: _Result, output: str) -> None:
-    plt = import_optional("matplotlib.pyplot", "demo", "annealvi demo")
+    plt = import_optional("matplotlib.pyplot", "demo", "annealvi demo --temperatures")
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(13, 3.8), layout="constrained")
     for name, results in fits.items():
         plot_temperature(results[0].estimator, ax=left, label=name)
@@ -173,38 +174,6 @@ def _draw(fits: dict[str, list[_Result]], rival: _Result, output: str) -> None:
     right.set_xscale("log")
     right.set_title("Over seconds")
     right.legend()
-    figure.savefig(output, dpi=120)
+    with replacing(Path(output)) as partial:
+        figure.savefig(partial, dpi=120, format=Path(output).suffix[1:].lower())
     plt.close(figure)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="annealvi",
-        description="Annealed and tempered variational inference for topic models.",
-    )
-    threads = "OpenMP" if openmp_enabled() else "no OpenMP, one thread"
-    version = f"annealvi {__version__} ({instruction_set()} kernels, {threads})"
-    parser.add_argument("--version", action="version", version=version)
-    commands = parser.add_subparsers(dest="command", required=True)
-    show = commands.add_parser(
-        "demo", help="fit LDA to the bundled corpus, by default and without tempering, and compare"
-    )
-    show.add_argument("--seeds", type=int, default=3, help="fits of each method (default: 3)")
-    show.add_argument(
-        "--output",
-        default="annealvi_demo.png",
-        help="file of the figure (default: annealvi_demo.png)",
-    )
-    chosen = parser.parse_args(arguments)
-    if chosen.seeds < 1:
-        parser.error(f"argument --seeds: must be at least 1, got {chosen.seeds}")
-    try:
-        demo(chosen.seeds, chosen.output)
-    except (ImportError, OSError) as error:
-        print(f"annealvi: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("annealvi: interrupted", file=sys.stderr)
-        return 130
-    return 0

@@ -1,0 +1,421 @@
+"""How many topics: fits of several sizes, their measures, and a recommendation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import StrOptions, validate_params
+from sklearn.utils.validation import check_non_negative
+
+from annealvi._optional import import_optional
+from annealvi._sparse import check_csr
+from annealvi._validation import Interval
+from annealvi.lda import TemperedLDA
+from annealvi.metrics import (
+    document_completion,
+    split_tokens,
+    topic_coherence,
+    topic_diversity,
+    topic_stability,
+)
+from annealvi.topics.editing import is_list
+from annealvi.topics.fitted import FittedTopics
+from annealvi.topics.texts import check_texts
+from annealvi.topics.vectorizer import TopicVectorizer, count_words, with_stop_words
+
+#: Share of the documents that are held out in each run, and the most documents that are.
+HELD_OUT, MOST_HELD_OUT = 0.1, 1000
+#: What ``n_topics="auto"`` compares: numbers of topics, with documents for each, and runs.
+AUTO, DOCUMENTS_EACH, AUTO_RUNS = (2, 5, 10, 20, 50, 100, 200), 20, 2
+#: Words of a topic that coherence and diversity look at.
+N_WORDS = 10
+#: The share of the largest gain of held-out prediction that is enough.
+ENOUGH = 0.95
+#: Added to the count of each word, in the prediction without topics.
+SMOOTHING = 0.1
+#: The measures with a value for each run, and their names in a figure.
+MEASURES = {
+    "heldout": "held-out log-likelihood",
+    "coherence": "coherence (NPMI)",
+    "diversity": "diversity",
+    "stability": "stability",
+    "quality": "coherence x diversity",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Measures at each number of topics, and a recommendation; what :func:`choose` returns.
+
+    Attributes
+    ----------
+    ks : ndarray of shape (n_ks,)
+        The numbers of topics, ascending.
+    measures : dict of str to ndarray of shape (n_ks, n_runs)
+        One row for each number of topics, one column for each run.  Higher is better.
+
+        - ``heldout``: log-likelihood per word of documents that were not fitted, by
+          :func:`annealvi.metrics.document_completion`, in nats.
+        - ``gain``: by how much this is above prediction by the words' frequencies alone.
+        - ``coherence``: mean NPMI of the ten top words of the topics.
+        - ``diversity``: share of distinct words among these.
+        - ``quality``: coherence times diversity; coherence alone where that is negative.
+        - ``stability``: :func:`annealvi.metrics.topic_stability`, one column for each pair of
+          runs.
+    criterion : {"quality", "heldout"}
+        What the recommendation goes by.
+    recommended : int
+        One of `ks`.
+    rule : str
+        How the recommendation was made, in a sentence.  Further sentences name numbers that are
+        about as good, and warn where it is the smallest or the largest of `ks`.
+    n_documents : int
+        Number of documents that the measures are from; X may have had more.
+    """
+
+    ks: NDArray[np.int64]
+    measures: Mapping[str, NDArray[np.float64]]
+    criterion: str
+    recommended: int
+    rule: str
+    n_documents: int
+
+    @property
+    def table(self) -> Any:
+        """The measures as a pandas DataFrame.
+
+        A row for each number of topics, with mean and standard deviation of each measure over
+        runs (``heldout``, ``heldout_sd``, ...), and whether it is ``recommended``.
+        """
+        pandas = import_optional("pandas", "text", "Choice.table")
+        columns: dict[str, Any] = {}
+        for name, values in self.measures.items():
+            columns[name] = _mean(values)
+            columns[f"{name}_sd"] = _spread(values)
+        columns["recommended"] = self.ks == self.recommended
+        return pandas.DataFrame(columns, index=pandas.Index(self.ks, name="n_topics"))
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw each measure over the number of topics.
+
+        A line connects the means, bars are standard deviations over runs, and a dashed line
+        marks the recommended number.  Needs matplotlib.
+
+        Parameters
+        ----------
+        axes : sequence of five matplotlib Axes, optional
+            By default those of a new figure, side by side.
+
+        Returns
+        -------
+        ndarray of five matplotlib Axes
+        """
+        if axes is None:
+            pyplot = import_optional("matplotlib.pyplot", "plot", "Choice.plot")
+            size = (3 * len(MEASURES), 3)
+            axes = pyplot.subplots(1, len(MEASURES), figsize=size, layout="constrained")[1]
+        axes = np.asarray(axes, dtype=object).ravel()
+        if len(axes) < len(MEASURES):
+            raise ValueError(
+                f"'axes' must hold an Axes for each of {len(MEASURES)} measures. Got {len(axes)}."
+            )
+        for ax, (name, label) in zip(axes, MEASURES.items(), strict=False):
+            values = self.measures[name]
+            ax.errorbar(self.ks, _mean(values), yerr=np.nan_to_num(_spread(values)), marker="o")
+            ax.axvline(self.recommended, linestyle="--", color="0.6")
+            ax.set_xscale("log")
+            ax.set_xticks(self.ks, [str(k) for k in self.ks])
+            ax.minorticks_off()
+            ax.set_xlabel("number of topics")
+            ax.set_title(label)
+        return axes
+
+    def __repr__(self) -> str:
+        return f"Choice(recommended={self.recommended}, ks={self.ks.tolist()}): {self.rule}"
+
+
+@validate_params(
+    {
+        "X": "no_validation",  # _documents has the messages
+        "ks": "no_validation",  # _numbers has the messages
+        "n_runs": [Interval(Integral, 1, None, closed="left")],
+        "criterion": [StrOptions({"quality", "heldout"})],
+        "max_documents": [None, Interval(Integral, 2, None, closed="left")],
+        "model": [None, TemperedLDA, FittedTopics],
+        "random_state": ["random_state"],
+    },
+    prefer_skip_nested_validation=True,
+)
+def choose(
+    X: Any,
+    ks: Iterable[int] = (10, 20, 50, 100, 200),
+    *,
+    n_runs: int = 3,
+    criterion: str = "quality",
+    max_documents: int | None = 5000,
+    model: TemperedLDA | FittedTopics | None = None,
+    random_state: Any = None,
+) -> Choice:
+    """Choose a number of topics: fit several, measure each, and recommend one.
+
+    Each run holds out a tenth of the documents and fits the others with every number of topics,
+    from another seed.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features) or iterable of str
+        Word counts, integers; or texts, whose words are counted as a TopicModel counts them.
+    ks : sequence of int, default=(10, 20, 50, 100, 200)
+        The numbers of topics to compare.
+    n_runs : int, default=3
+        Number of runs.  Their standard deviation tells how far to trust a difference, and
+        stability compares their topics.  It needs at least two runs.
+    criterion : {"quality", "heldout"}, default="quality"
+        What the recommendation goes by.
+
+        - ``"quality"``: topics that people can read.  Recommends the number with the highest
+          quality: mean coherence of the ten top words of the topics, times the share of distinct
+          words among them.  Too few topics mix themes and are less coherent; too many repeat one
+          another.
+        - ``"heldout"``: prediction, or topic proportions as features.  Recommends the smallest
+          number that reaches 95% of the largest gain in held-out log-likelihood over word
+          frequencies alone.  On large corpora this is often the largest of `ks`.
+    max_documents : int, default=5000
+        If X has more documents, this many are drawn at random.  None means all.
+    model : TemperedLDA or TopicModel, default=None
+        Its parameters are used, but for the number of topics, `random_state`, `callback` and
+        `seeds`.  Set `n_jobs` of a TemperedLDA for more threads.  With a TopicModel, X must be
+        texts.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the sample, of the documents held out and of the fits.
+
+    Returns
+    -------
+    Choice
+        With ``recommended``, ``rule``, ``table``, ``measures`` and ``plot()``.
+
+    Raises
+    ------
+    ValueError
+        If X has too few documents with words or counts that are not integers, or if `ks` is
+        empty, has a number twice, or one that is above the number of words.
+    TypeError
+        If `ks` is no sequence of integers, or texts are no str.
+
+    See Also
+    --------
+    annealvi.topics.reduce : Fewer topics without a new fit.
+
+    Examples
+    --------
+    >>> from annealvi.datasets import make_topic_corpus
+    >>> from annealvi.topics import choose
+    >>> X = make_topic_corpus(400, 200, 5, random_state=0).data
+    >>> choose(X, [2, 5, 10], n_runs=2, random_state=0).recommended
+    5
+    """
+    X, template = _documents(X, model)
+    check_non_negative(X, "choose")
+    sizes = _numbers(ks, X.shape[1])
+    rng = check_random_state(random_state)
+    X = X[np.asarray(X.sum(axis=1)).ravel() > 0]
+    if max_documents is not None and X.shape[0] > max_documents:
+        X = X[np.sort(rng.choice(X.shape[0], int(max_documents), replace=False))]
+    if min(X.shape) < 2:
+        raise ValueError(
+            "choose fits some documents and predicts others: X must have at least two words and "
+            f"two documents with words. Got {X.shape[1]} words and {X.shape[0]} such documents."
+        )
+    n_held_out = min(-(-X.shape[0] // round(1 / HELD_OUT)), MOST_HELD_OUT)
+    runs = [(rng.permutation(X.shape[0]), int(rng.randint(2**31 - 1))) for _ in range(int(n_runs))]
+    without = [_without_topics(*_parts(X, order, n_held_out), seed) for order, seed in runs]
+    measures = {name: np.empty((len(sizes), len(runs))) for name in (*MEASURES, "gain")}
+    stability = []
+    for row, k in enumerate(sizes):
+        topics = []
+        for run, (order, seed) in enumerate(runs):
+            train, test = _parts(X, order, n_held_out)
+            fit = clone(template).set_params(n_components=k, random_state=seed, callback=None)
+            found = _measure(fit.fit(train), train, test, seed)
+            found["gain"] = found["heldout"] - without[run]
+            for name, value in found.items():
+                measures[name][row, run] = value
+            topics.append(np.array(fit.components_))
+        stability.append([topic_stability(a, b) for a, b in combinations(topics, 2)] or [np.nan])
+    measures["stability"] = np.array(stability)
+    numbers = np.array(sizes)
+    row, rule = RULES[criterion](numbers, measures)
+    return Choice(
+        numbers, measures, criterion, sizes[row], rule + _at_the_edge(row, sizes), X.shape[0]
+    )
+
+
+def choose_for(X: sparse.csr_matrix, lda: TemperedLDA, least: int = 1) -> Choice:
+    """Choose a number of topics with little work, for ``TopicModel(n_topics="auto")``.
+
+    Parameters
+    ----------
+    X : CSR matrix of shape (n_samples, n_features)
+    lda : TemperedLDA
+        Its parameters are used, `random_state` too.
+    least : int
+        Fewest topics that are wanted, at most the number of words.
+
+    Returns
+    -------
+    Choice
+    """
+    most = min(max(X.shape[0] / DOCUMENTS_EACH, AUTO[0]), X.shape[1])
+    ks = [k for k in AUTO if least <= k <= most] or [max(least, min(AUTO[0], X.shape[1]))]
+    return choose(X, ks, n_runs=AUTO_RUNS, model=lda, random_state=lda.random_state)
+
+
+def _documents(X: Any, model: Any) -> tuple[sparse.csr_matrix, TemperedLDA]:
+    """Word counts, and the TemperedLDA whose parameters are used."""
+    vectorizer, stop_words, lda = None, "english", model
+    if isinstance(model, FittedTopics):
+        vectorizer, stop_words, lda = model.vectorizer, model.stop_words, model.lda
+    lda = TemperedLDA() if lda is None else lda
+    if not isinstance(model, FittedTopics) and not _are_texts(X):
+        return check_csr(X), lda
+    vectorizer = TopicVectorizer() if vectorizer is None else clone(vectorizer)
+    vectorizer = with_stop_words(vectorizer, stop_words, "choose")
+    return count_words(vectorizer, check_texts(X, "choose", name="X", least=2))[1], lda
+
+
+def _are_texts(X: Any) -> bool:
+    """Whether documents are texts; else they must be word counts."""
+    if hasattr(X, "shape"):
+        return len(X.shape) == 1
+    return not isinstance(X, list | tuple) or not X or isinstance(X[0], str | bytes | None)
+
+
+def _parts(
+    X: sparse.csr_matrix, order: NDArray[np.int64], n_held_out: int
+) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
+    """The documents that are fitted, and those held out."""
+    return X[np.sort(order[n_held_out:])], X[np.sort(order[:n_held_out])]
+
+
+def _measure(
+    fit: TemperedLDA, train: sparse.csr_matrix, test: sparse.csr_matrix, seed: int
+) -> dict[str, float]:
+    """The measures of one fit."""
+    n_words = min(N_WORDS, train.shape[1])
+    topics = fit.components_
+    coherence = float(topic_coherence(topics, train, n_words=n_words).mean())
+    diversity = topic_diversity(topics, n_words=n_words)
+    return {
+        "heldout": float(document_completion(fit, test, random_state=seed)),
+        "coherence": coherence,
+        "diversity": diversity,
+        "quality": min(coherence, coherence * diversity),
+    }
+
+
+def _without_topics(train: sparse.csr_matrix, test: sparse.csr_matrix, seed: int) -> float:
+    """Held-out log-likelihood per word, if words are predicted by their frequencies."""
+    counts = np.asarray(train.sum(axis=0), np.float64).ravel() + SMOOTHING
+    hidden = split_tokens(test, random_state=seed)[1]
+    if not hidden.nnz:
+        raise ValueError(
+            "choose hides half of the words of documents to predict them from the other half: the "
+            "documents held out must have at least two words. Got shorter ones only."
+        )
+    return float((hidden @ np.log(counts / counts.sum())).sum() / hidden.sum())
+
+
+# ---------------------------------------------------------------- recommendations
+
+
+def _by_quality(
+    ks: NDArray[np.int64], measures: Mapping[str, NDArray[np.float64]]
+) -> tuple[int, str]:
+    """The number with the highest quality."""
+    quality = _mean(measures["quality"])
+    row = int(np.argmax(quality))
+    spread = np.nan_to_num(_spread(measures["quality"])[row])
+    others = [str(k) for k in ks[quality >= quality[row] - spread] if k != ks[row]]
+    rule = (
+        f"{ks[row]} topics have the highest quality, coherence of their top words times diversity: "
+        f"{_told(measures['quality'][row])}."
+    )
+    if others:
+        rule += f" Within one standard deviation of it: {', '.join(others)} topics."
+    return row, rule
+
+
+def _by_heldout(
+    ks: NDArray[np.int64], measures: Mapping[str, NDArray[np.float64]]
+) -> tuple[int, str]:
+    """The smallest number with nearly all of the largest gain."""
+    gain = _mean(measures["gain"])
+    best = int(np.argmax(gain))
+    row = int(np.flatnonzero(gain >= gain[best] - (1 - ENOUGH) * abs(gain[best]))[0])
+    return row, (
+        f"{ks[row]} is the smallest number of topics that has at least {ENOUGH:.0%} of the largest "
+        "gain in held-out log-likelihood per word over word frequencies: "
+        f"{_told(measures['gain'][row])} of {gain[best]:.3f} nats, at {ks[best]} topics."
+    )
+
+
+RULES = {"quality": _by_quality, "heldout": _by_heldout}
+
+
+def _at_the_edge(row: int, ks: list[int]) -> str:
+    """A sentence that warns where numbers beyond those compared may be better."""
+    if len(ks) > 1 and row in (0, len(ks) - 1):
+        end, beyond = ("largest", "larger") if row else ("smallest", "smaller")
+        return f" It is the {end} of the numbers compared: try {beyond} ones too."
+    return ""
+
+
+# ----------------------------------------------------------------------- details
+
+
+def _numbers(ks: Any, n_features: int) -> list[int]:
+    """The numbers of topics as ascending ints."""
+    if not is_list(ks):
+        raise TypeError(f"The 'ks' parameter of choose must be a list of ints. Got {ks!r} instead.")
+    found = list(ks)
+    for k in found:
+        if isinstance(k, bool | np.bool_) or not isinstance(k, Integral):
+            raise TypeError(f"The 'ks' parameter of choose must hold ints. Got {k!r} instead.")
+        if not 1 <= int(k) <= n_features:
+            raise ValueError(
+                f"The 'ks' parameter of choose must hold ints in the range [1, {n_features}], the "
+                f"number of words of X. Got {k!r} instead."
+            )
+    if not found or len(set(found)) < len(found):
+        raise ValueError(
+            f"The 'ks' parameter of choose must hold one or more different ints. Got {ks!r}."
+        )
+    return sorted(int(k) for k in found)
+
+
+def _mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(values.mean(axis=1))
+
+
+def _spread(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Standard deviations over runs; NaN of one run."""
+    if values.shape[1] < 2:
+        return np.full(len(values), np.nan)
+    return np.asarray(values.std(axis=1, ddof=1))
+
+
+def _told(values: NDArray[np.float64]) -> str:
+    """Mean and standard deviation in words."""
+    mean = f"{values.mean():.3f}"
+    if len(values) < 2:
+        return mean
+    return f"{mean} ± {values.std(ddof=1):.3f} (mean and standard deviation of {len(values)} runs)"

@@ -1,0 +1,434 @@
+"""Editing the topics of a fitted model: merge, drop, reduce and refine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from numbers import Integral
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import xlogy
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from annealvi._validation import as_array
+from annealvi.lda import TemperedLDA
+from annealvi.lda.defaults import is_learned
+from annealvi.lda.words import check_words
+
+Model = TypeVar("Model")
+
+#: Passes of `refine`.
+REFINING_PASSES = 10
+
+
+def merge(model: Model, groups: Sequence[Sequence[int]]) -> Model:
+    r"""Merge topics into one, group by group.
+
+    The merged topic has the word counts of its topics together.  A document's share of it is
+    about the sum of the document's shares of these topics.  It stands where the first topic of
+    its group stood, and the other topics keep their order.
+
+    Parameters
+    ----------
+    model : fitted TemperedLDA or TopicModel
+        It is not changed.
+    groups : sequence of sequences of int
+        Each group has at least two topics, and no topic is in two groups.  Topics are counted
+        from 0.
+
+    Returns
+    -------
+    model
+        A new fitted model of the same class.  It has the parameters of the old one, but for the
+        number of topics.
+
+    Raises
+    ------
+    NotFittedError
+        If the model is not fitted.
+    TypeError
+        If it is no model of annealvi, or a topic is not an integer.
+    ValueError
+        If a group has fewer than two topics, a topic is named twice or is out of range.
+
+    Notes
+    -----
+    With :math:`\lambda_k = \eta + n_k` the merged topic is :math:`\eta + \sum_k n_k`.  Its
+    :math:`\alpha` is the sum over its topics, as the sum of proportions under a Dirichlet prior
+    has it.  Where :math:`\eta` has a row for each topic, the merged row is the larger of each
+    two numbers, so that seed words stay seed words.
+
+    Examples
+    --------
+    >>> from annealvi import TemperedLDA
+    >>> from annealvi.datasets import make_topic_corpus
+    >>> from annealvi.topics import merge
+    >>> X = make_topic_corpus(200, 50, 8, random_state=0).data
+    >>> lda = TemperedLDA(8, random_state=0).fit(X)
+    >>> merge(lda, [[3, 7], [1, 2]]).transform(X).shape
+    (200, 6)
+    """
+    lda = _lda_of(model, "merge")
+    n_topics = len(lda.components_)
+    if not is_list(groups):
+        raise TypeError(
+            "The 'groups' parameter of merge must be a list of lists of topics, such as "
+            f"[[3, 7], [1, 2]]. Got {groups!r} instead."
+        )
+    named = [_topics(group, "groups", "merge", n_topics) for group in groups]
+    for group in named:
+        if len(group) < 2:
+            raise ValueError(
+                "Each of the 'groups' of merge must have at least two topics. "
+                f"Got a group of {len(group)}: {group}."
+            )
+    _check_once([topic for group in named for topic in group], "groups", "merge")
+    return _with_parts(model, lda, _parts_after(n_topics, named))
+
+
+def drop(model: Model, topics: Sequence[int]) -> Model:
+    r"""Remove topics.  Documents then divide among the topics that are left.
+
+    Parameters
+    ----------
+    model : fitted TemperedLDA or TopicModel
+        It is not changed.
+    topics : int or sequence of int
+        Topics, counted from 0.  At least one topic must be left.
+
+    Returns
+    -------
+    model
+        A new fitted model of the same class, whose other topics keep their order.
+
+    Raises
+    ------
+    NotFittedError
+        If the model is not fitted.
+    TypeError
+        If it is no model of annealvi, or a topic is not an integer.
+    ValueError
+        If a topic is named twice or is out of range, or if no topic would be left.
+
+    See Also
+    --------
+    refine : Fits on from edited topics, which lets them take over the words of those dropped.
+
+    Notes
+    -----
+    The :math:`\alpha` of the other topics grow by one factor, so that their sum stays the same:
+    a document's topics are as mixed as before.
+    """
+    lda = _lda_of(model, "drop")
+    n_topics = len(lda.components_)
+    given = [topics] if isinstance(topics, Integral) else topics
+    dropped = _topics(given, "topics", "drop", n_topics)
+    _check_once(dropped, "topics", "drop")
+    if len(dropped) == n_topics:
+        raise ValueError(
+            f"The 'topics' of drop must leave at least one topic. Got all {n_topics} of them."
+        )
+    return _with_parts(model, lda, [[k] for k in range(n_topics) if k not in set(dropped)])
+
+
+def reduce(model: Model, n: int, X: Any = None) -> Model:
+    r"""Merge topics, two at a time, until n are left.
+
+    Each time the two topics are merged that lose the least information about words: those with
+    similar words, and small ones before large ones.
+
+    Parameters
+    ----------
+    model : fitted TemperedLDA or TopicModel
+        It is not changed.
+    n : int
+        Number of topics to keep, from 1 to the number that there are.
+    X : documents, default=None
+        Documents from which the size of each topic is measured: word counts, or texts for a
+        TopicModel.  By default sizes are those of the documents that were fitted.
+
+    Returns
+    -------
+    model
+        A new fitted model of the same class.
+
+    Raises
+    ------
+    NotFittedError
+        If the model is not fitted.
+    TypeError
+        If it is no model of annealvi.
+    ValueError
+        If n is not an integer between 1 and the number of topics.
+
+    See Also
+    --------
+    refine : Fits on from the topics that are left, which improves them.
+
+    Notes
+    -----
+    Merging topics a and b of sizes :math:`p_a, p_b` (shares of all tokens) loses
+
+    .. math::
+        p_a \mathrm{KL}(\beta_a \| \beta_{ab}) + p_b \mathrm{KL}(\beta_b \| \beta_{ab}), \quad
+        \beta_{ab} = \frac{p_a \beta_a + p_b \beta_b}{p_a + p_b}
+
+    of the mutual information of topics and words (Slonim and Tishby, "Agglomerative information
+    bottleneck", NIPS 1999).  docs/n_topics.md compares this with the loss of prediction.
+    """
+    lda = _lda_of(model, "reduce")
+    components = np.asarray(lda.components_, np.float64)
+    if isinstance(n, bool) or not isinstance(n, Integral) or not 1 <= n <= len(components):
+        raise ValueError(
+            f"The 'n' parameter of reduce must be an int in the range [1, {len(components)}], the "
+            f"number of topics of the model. Got {n!r} instead."
+        )
+    sizes = components.sum(axis=1)
+    if X is not None:
+        counts = check_words(lda, _counts(model, X), "reduce")
+        tokens = np.asarray(counts.sum(axis=1), np.float64).ravel()
+        sizes = tokens @ lda.transform(counts)
+        if not sizes.sum() > 0:
+            raise ValueError("The 'X' of reduce must have documents with words. Got none.")
+    parts = _least_informative(components, sizes, int(n))
+    return _with_parts(model, lda, parts)
+
+
+def refine(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> Model:
+    """Fit on from the present topics, at temperature 1.
+
+    Use it after `merge`, `drop` and `reduce`, or after editing `components_`: topics then adjust
+    to one another.  They stay in their places, because nothing is heated.
+
+    Parameters
+    ----------
+    model : fitted TemperedLDA or TopicModel
+        It is not changed.
+    X : documents
+        Word counts, or texts for a TopicModel.
+    max_iter : int, default=10
+        Number of passes over X.  Each step uses all documents.
+
+    Returns
+    -------
+    model
+        A new fitted model of the same class with the parameters of the old one, but for
+        `n_components`.
+
+    Raises
+    ------
+    NotFittedError
+        If the model is not fitted.
+    TypeError
+        If it is no model of annealvi.
+    ValueError
+        If X has other words than the model, or `max_iter` is not a positive integer.
+    """
+    lda = _lda_of(model, "refine")
+    if isinstance(max_iter, bool) or not isinstance(max_iter, Integral) or max_iter < 1:
+        raise ValueError(
+            f"The 'max_iter' parameter of refine must be an int in the range [1, inf). "
+            f"Got {max_iter!r} instead."
+        )
+    fitted = _clone(lda)
+    n_topics = len(lda.components_)
+    priors = {"doc_topic_prior": lda.doc_topic_prior_, "topic_word_prior": lda.topic_word_prior_}
+    start: dict[str, Any] = {
+        "init": np.array(lda.components_),
+        "temperature": 1.0,
+        "learning_method": "batch",
+        "max_iter": int(max_iter),
+        "n_init": 1,
+        "validation_fraction": None,
+        # a prior that is learned begins at its default
+        **{name: prior for name, prior in priors.items() if not is_learned(getattr(lda, name))},
+    }
+    own = {name: getattr(fitted, name) for name in start}
+    counts = _counts(model, X)
+    check_words(lda, counts, "refine")  # those of the model
+    fitted.set_params(n_components=n_topics, **start).fit(counts)
+    fitted.set_params(**own)
+    if hasattr(lda, "feature_names_in_"):
+        fitted.feature_names_in_ = lda.feature_names_in_
+    return _with_lda(model, fitted, [[topic] for topic in range(n_topics)])
+
+
+# --------------------------------------------------------------------------- models
+
+
+def _lda_of(model: Any, owner: str) -> TemperedLDA:
+    """The TemperedLDA that has the topics of a model; TypeError if it has none."""
+    if not hasattr(model, "fit"):
+        raise TypeError(
+            f"The 'model' parameter of {owner} must be a fitted TemperedLDA or TopicModel. "
+            f"Got {model!r} instead."
+        )
+    check_is_fitted(model)
+    lda = getattr(model, "lda_", model)
+    if not isinstance(lda, TemperedLDA):
+        raise TypeError(
+            f"The 'model' parameter of {owner} must be a fitted TemperedLDA or TopicModel. "
+            f"Got {model!r} instead."
+        )
+    return lda
+
+
+def _clone(lda: TemperedLDA) -> TemperedLDA:
+    """An estimator with the same parameters, and the user's own callbacks instead of copies."""
+    return clone(lda).set_params(callback=lda.callback)
+
+
+def _counts(model: Any, X: Any) -> Any:
+    """Word counts of documents; a TopicModel counts texts."""
+    return model.counts(X) if hasattr(model, "counts") else X
+
+
+def _with_parts(model: Any, lda: TemperedLDA, parts: Sequence[Sequence[int]]) -> Any:
+    """A new model with one topic for each part, merged from the topics of the part."""
+    old, eta = np.asarray(lda.components_), np.asarray(lda.topic_word_prior_, np.float64)
+    topics = np.empty((len(parts), old.shape[1]), old.dtype)
+    for row, part in zip(topics, parts, strict=True):
+        if len(part) == 1:  # it stays as it is, to the last bit
+            row[:] = old[part[0]]
+            continue
+        prior = _of_part(eta, part) if eta.ndim == 2 else eta
+        own = eta[list(part)] if eta.ndim == 2 else eta
+        row[:] = prior + np.maximum(old[list(part)] - own, 0.0).sum(axis=0)
+    alpha = _alpha_of(lda, parts)
+    if eta.ndim == 2:
+        eta = np.array([_of_part(eta, part) for part in parts])
+    edited = _clone(lda).set_params(n_components=len(parts))
+    if not isinstance(lda.init, str):
+        edited.set_params(init="auto")  # those of the old topics
+    if as_array(lda.doc_topic_prior).ndim == 1:
+        edited.set_params(doc_topic_prior=alpha)
+    if as_array(lda.topic_word_prior).ndim == 2:
+        edited.set_params(topic_word_prior=eta)
+    edited.components_ = topics
+    if hasattr(lda, "feature_names_in_"):
+        edited.feature_names_in_ = lda.feature_names_in_
+    edited.doc_topic_prior_ = alpha
+    edited.topic_word_prior_ = eta if eta.ndim else float(eta)
+    edited.n_batch_iter_ = lda.n_batch_iter_  # steps of partial_fit go on as small
+    return _with_lda(model, edited, parts)
+
+
+def _of_part(eta: NDArray[np.float64], part: Sequence[int]) -> NDArray[np.float64]:
+    """The prior of the words of a merged topic: the larger of its topics'."""
+    return np.asarray(eta[list(part)].max(axis=0))
+
+
+def _alpha_of(lda: TemperedLDA, parts: Sequence[Sequence[int]]) -> NDArray[np.float64]:
+    """The prior of merged topics: sums, scaled so that the sum of all stays the same."""
+    given = np.asarray(lda.doc_topic_prior_, np.float64)
+    alpha = np.broadcast_to(given, len(lda.components_))
+    sums = np.array([alpha[list(part)].sum() for part in parts])
+    return sums * (alpha.sum() / sums.sum())
+
+
+def _with_lda(model: Any, lda: TemperedLDA, parts: Sequence[Sequence[int]]) -> Any:
+    """The model with another TemperedLDA, each of whose topics has the old topics of a part."""
+    if not hasattr(model, "with_lda"):
+        return lda
+    place = {topic: number for number, part in enumerate(parts) for topic in part}
+    seeds = {name: place[k] for name, k in model.seed_topics_.items() if k in place}
+    return model.with_lda(lda, seeds)
+
+
+# --------------------------------------------------------------------------- topics
+
+
+def is_list(value: Any) -> bool:
+    """Whether a parameter is a list, an array or another iterable, but no str.
+
+    Parameters
+    ----------
+    value : object
+    """
+    several = isinstance(value, Iterable) and not isinstance(value, str)
+    return several and getattr(value, "ndim", 1) > 0  # an array of one number is none
+
+
+def _topics(given: Any, name: str, owner: str, n_topics: int) -> list[int]:
+    """Topics as a list of ints in range."""
+    if not is_list(given):
+        raise TypeError(
+            f"The {name!r} parameter of {owner} must name topics by integers. "
+            f"Got {given!r} instead."
+        )
+    found = list(given)
+    for topic in found:
+        if isinstance(topic, bool | np.bool_) or not isinstance(topic, Integral):
+            raise TypeError(
+                f"The {name!r} parameter of {owner} must name topics by integers. "
+                f"Got {topic!r} instead."
+            )
+        if not 0 <= int(topic) < n_topics:
+            raise ValueError(
+                f"The {name!r} parameter of {owner} must name topics in the range "
+                f"[0, {n_topics - 1}]. Got {topic!r} instead."
+            )
+    return [int(topic) for topic in found]
+
+
+def _check_once(topics: Sequence[int], name: str, owner: str) -> None:
+    twice = [topic for topic in set(topics) if topics.count(topic) > 1]
+    if twice:
+        raise ValueError(
+            f"The {name!r} parameter of {owner} must name each topic once. "
+            f"Got topic {min(twice)} more than once."
+        )
+
+
+def _parts_after(n_topics: int, groups: Sequence[Sequence[int]]) -> list[list[int]]:
+    """All topics, with those of a group together, in the place of the group's first topic."""
+    group_of = {topic: list(group) for group in groups for topic in group}
+    parts = (group_of.get(topic, [topic]) for topic in range(n_topics))
+    return [part for topic, part in enumerate(parts) if part[0] == topic]
+
+
+def _least_informative(components: NDArray, sizes: NDArray, n: int) -> list[list[int]]:
+    """Merge the two topics that lose the least information until n are left.
+
+    Parameters
+    ----------
+    components : ndarray of shape (n_topics, n_features), float64
+    sizes : ndarray of shape (n_topics,)
+    n : int
+
+    Returns
+    -------
+    list of lists
+        The topics of each of those left, in the order of their first ones.
+    """
+    sizes = sizes / sizes.sum()
+    joint = components * (sizes / components.sum(axis=1))[:, np.newaxis]  # p(topic, word)
+    own = xlogy(joint, joint).sum(axis=1) - xlogy(sizes, sizes)  # of each topic
+    n_topics = len(joint)
+    loss = np.full((n_topics, n_topics), np.inf)
+
+    def compare(topic: int, others: NDArray[np.intp]) -> NDArray[np.float64]:
+        """The information lost if a topic were merged with others."""
+        lost = np.empty(len(others))
+        for place, other in enumerate(others):
+            both, size = joint[topic] + joint[other], sizes[topic] + sizes[other]
+            lost[place] = own[topic] + own[other] - xlogy(both, both).sum() + xlogy(size, size)
+        return lost
+
+    for topic in range(n_topics - 1):
+        others = np.arange(topic + 1, n_topics)
+        loss[topic, others] = compare(topic, others)
+    parts = {topic: [topic] for topic in range(n_topics)}
+    while len(parts) > n:
+        a, b = divmod(int(np.argmin(loss)), n_topics)  # a < b
+        parts[a] = sorted(parts[a] + parts.pop(b))
+        joint[a] += joint[b]
+        sizes[a] += sizes[b]
+        own[a] = xlogy(joint[a], joint[a]).sum() - xlogy(sizes[a], sizes[a])
+        loss[b, :] = loss[:, b] = np.inf
+        others = np.array([topic for topic in parts if topic != a], dtype=np.intp)
+        lost = compare(a, others)
+        loss[np.minimum(a, others), np.maximum(a, others)] = lost
+    return [parts[topic] for topic in sorted(parts)]

@@ -1,0 +1,85 @@
+"""The command as a whole: its help, and how it fails."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from annealvi.cli import commands, main
+
+
+def run(*arguments, **kwargs):
+    return subprocess.run(
+        [sys.executable, "-m", "annealvi", *arguments], capture_output=True, text=True, **kwargs
+    )
+
+
+def test_version():
+    done = run("--version")
+    assert done.stdout.startswith("annealvi 0.")
+    assert "kernels" in done.stdout
+
+
+@pytest.mark.parametrize("command", ["fit", "label", "show", "compare", "demo"])
+def test_help(call, command):
+    done = call(command, "--help")
+    assert done.status == 0
+    assert done.out.startswith(f"usage: annealvi {command}")
+    if command != "demo":
+        assert "example" in done.out and f"annealvi {command} " in done.out.split("example")[1]
+
+
+def test_examples_of_the_help_can_be_parsed():
+    lines = "\n".join([commands.options.FIT, commands.options.LABEL, commands.options.SHOW])
+    lines = (lines + commands.options.COMPARE).replace("\\\n", " ").splitlines()
+    examples = [line.split("   ")[0].split(">")[0] for line in lines if " annealvi " in line[:12]]
+    assert len(examples) >= 9
+    for example in examples:
+        commands._parser().parse_args(example.replace("'", "").split()[1:])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "the following arguments are required: COMMAND (see annealvi --help)"),
+        (["paint"], "invalid choice: 'paint' (choose from"),
+        (["fit"], "the following arguments are required: PATH (see annealvi fit --help)"),
+        (["fit", "x", "--colour", "red"], "unrecognized arguments: --colour red"),
+    ],
+)
+def test_bad_arguments(call, arguments, words):
+    done = call(*arguments)
+    assert done.status == 2 and words in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+@pytest.mark.slow
+def test_a_reader_who_stops(jsonl, tmp_path):
+    """As in ``annealvi show MODEL | head``."""
+    assert main(["fit", str(jsonl), "--topics", "3", "--model", str(tmp_path / "m")]) == 0
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "wb") as closed:
+        done = subprocess.run(
+            [sys.executable, "-m", "annealvi", "show", str(tmp_path / "m")],
+            stdout=closed,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_errors_are_one_line(monkeypatch, capsys):
+    for error, line in (
+        (ValueError("one\n  two"), "one two"),
+        (FileNotFoundError(2, "No such file or directory", "x"), "'x': No such file or directory"),
+        (MemoryError(), "there is not enough memory."),
+    ):
+
+        def fail(chosen, error=error):
+            raise error
+
+        monkeypatch.setattr(commands, "_COMMANDS", {"fit": (fail, lambda parser: None, "x", "")})
+        assert main(["fit"]) == 2
+        assert capsys.readouterr().err == f"annealvi fit: {line}\n"

@@ -1,0 +1,93 @@
+"""``annealvi label``, ``show`` and ``compare``."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+
+import annealvi
+
+from .conftest import TOPICS
+
+
+@pytest.fixture
+def model(call, jsonl, tmp_path):
+    path = tmp_path / "m.safetensors"
+    assert call("fit", jsonl, "--topics", 3, "--model", path).status == 0
+    return path
+
+
+def test_labels(call, model, jsonl, rows):
+    done = call("label", model, jsonl, "--name", "id", "--shares")
+    found = list(csv.DictReader(io.StringIO(done.out)))
+    assert [row["document"] for row in found] == [row["id"] for row in rows]
+    shares = annealvi.load(model).transform([row["text"] for row in rows])
+    for row, own, text in zip(found, shares, rows, strict=True):
+        assert int(row["topic"]) == own.argmax()
+        assert float(row["share"]) == pytest.approx(own.max(), abs=1e-4)
+        assert [float(row[f"share_{k}"]) for k in range(3)] == pytest.approx(own, abs=1e-4)
+        assert set(row["label"].split(", ")) <= set(TOPICS[text["kind"]])
+
+
+def test_a_document_without_known_words(call, model, tmp_path):
+    path = tmp_path / "new.txt"
+    path.write_text("star and planet\nnothing that is known\n", encoding="utf-8")
+    done = call("label", model, path)
+    rows = done.out.splitlines()
+    assert rows[0] == "document,topic,label,share"
+    assert rows[1].startswith("0,") and rows[2] == "1,,,"
+    assert "1 of them have no word that the model knows" in done.err
+
+
+def test_labels_to_a_file(call, model, jsonl):
+    done = call("label", model, jsonl, "--output", "labels.csv", "--quiet")
+    assert not done.out and not done.err
+    text = (done.place / "labels.csv").read_text(encoding="utf-8")
+    assert text == call("label", model, jsonl).out
+    failed = call("label", model, jsonl, "--output", "no/labels.csv")
+    assert failed.status == 2 and "there is no folder for 'no/labels.csv'" in failed.err
+
+
+def test_show(call, model):
+    done = call("show", model, "--words", 6)
+    assert "TopicModel: 3 topics, 18 words" in done.out
+    topics = [set(line.split()[2:]) for line in done.out.splitlines()[-3:]]
+    assert sorted(map(sorted, topics)) == sorted(map(sorted, TOPICS.values()))
+    one = call("show", model, "--topic", 1, "--words", 3).out.splitlines()
+    lda = annealvi.load(model).lda_
+    probability = np.sort(lda.components_[1] / lda.components_[1].sum())[-1]
+    assert len(one) == 4 and max(float(line.split("%")[0]) for line in one[1:]) == pytest.approx(
+        100 * probability, abs=0.01
+    )
+    failed = call("show", model, "--topic", 3)
+    assert failed.status == 2 and "has topics from 0 to 2. Got 3" in failed.err
+
+
+def test_compare(call, model, jsonl, tmp_path):
+    same = call("compare", model, model)
+    assert same.out.splitlines()[-1].startswith("stability 1.00")
+    other = tmp_path / "other"
+    call("fit", jsonl, "--topics", 4, "--model", other, "--text", "text", "--text", "kind")
+    done = call("compare", model, other)
+    assert "of 18 and" in done.out and "words 18 are in both" in done.out
+    assert done.out.count("only in") == 1
+    rows = done.out.splitlines()[2:5]
+    assert all(float(row.split()[0]) > 0.5 for row in rows)
+    strange = tmp_path / "strange"
+    annealvi.TopicModel(2, random_state=0).fit(["red blue", "green yellow"] * 3).save(strange)
+    failed = call("compare", model, strange)
+    assert failed.status == 2 and "have no word in common" in failed.err
+
+
+def test_what_is_no_model(call, jsonl, tmp_path):
+    toy = annealvi.TemperedGaussianMixture(2, random_state=0).fit(np.eye(6))
+    annealvi.save(toy, tmp_path / "gmm")
+    for path, words in {
+        jsonl: "is no file of annealvi",
+        tmp_path: "must be a file of a model, and is a folder",
+        tmp_path / "nowhere": "No such file or directory",
+        tmp_path / "gmm": "holds no topic model: it holds a TemperedGaussianMixture",
+    }.items():
+        done = call("show", path)
+        assert done.status == 2 and words in done.err and len(done.err.splitlines()) == 1

@@ -1,0 +1,259 @@
+"""The planted number of topics is recommended; the table and the figure hold the measures."""
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.feature_extraction.text import CountVectorizer
+
+from annealvi import TemperedLDA, TopicModel
+from annealvi.datasets import make_topic_corpus
+from annealvi.metrics import document_completion, topic_coherence, topic_diversity, topic_stability
+from annealvi.topics import Choice, choose
+from annealvi.topics.choice import RULES
+
+matplotlib.use("Agg")
+X = make_topic_corpus(300, 150, 5, document_length=60, random_state=0).data
+KS = [2, 5, 12]
+FAST = TemperedLDA(max_iter=8)
+
+
+@pytest.fixture(scope="module")
+def choice():
+    return choose(X, KS, n_runs=2, model=FAST, random_state=0)
+
+
+def test_the_planted_number(choice):
+    assert choice.recommended == 5
+    assert RULES["heldout"](choice.ks, choice.measures)[0] == 1
+    assert choice.rule.startswith("5 topics have the highest quality")
+    assert "runs)." in choice.rule and choice.rule in repr(choice)
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+def test_planted_numbers_within_a_step():
+    ks = (2, 3, 5, 8, 12)
+    off = {criterion: [] for criterion in RULES}
+    for seed, (k, eta) in enumerate((k, eta) for k in ks for eta in (0.05, 0.1)):
+        documents = make_topic_corpus(
+            100 + 40 * k, 500, k, document_length=60, topic_word_prior=eta, random_state=seed
+        ).data
+        found = choose(documents, ks, n_runs=2, random_state=0)
+        for criterion, rule in RULES.items():
+            off[criterion].append(abs(rule(found.ks, found.measures)[0] - ks.index(k)))
+    for steps in off.values():
+        assert sum(step <= 1 for step in steps) >= 8
+        assert sum(step == 0 for step in steps) >= 6
+
+
+def test_measures_are_those_of_the_fits():
+    rng = np.random.RandomState(3)
+    order, seed = rng.permutation(300), rng.randint(2**31 - 1)
+    train, test = X[np.sort(order[30:])], X[np.sort(order[:30])]
+    fit = TemperedLDA(5, max_iter=4, random_state=seed).fit(train)
+    found = choose(X, [5], n_runs=1, model=TemperedLDA(max_iter=4), random_state=3).measures
+    coherence = topic_coherence(fit, train).mean()
+    diversity = topic_diversity(fit, n_words=10)
+    assert found["heldout"] == pytest.approx(document_completion(fit, test, random_state=seed))
+    assert found["coherence"] == pytest.approx(coherence)
+    assert found["diversity"] == pytest.approx(diversity)
+    assert found["quality"] == pytest.approx(coherence * diversity)
+    assert np.isnan(found["stability"]).all()
+
+
+def test_stability_is_that_of_pairs_of_runs():
+    kept = []
+
+    class Keeping(TemperedLDA):
+        def fit(self, X):
+            kept.append(super().fit(X).components_.copy())
+            return self
+
+    found = choose(X, [3], n_runs=3, model=Keeping(max_iter=2), random_state=0)
+    expected = [topic_stability(kept[a], kept[b]) for a, b in ((0, 1), (0, 2), (1, 2))]
+    assert_allclose(found.measures["stability"], [expected])
+
+
+def test_quality_where_words_do_not_occur_together():
+    rng = np.random.RandomState(0)
+    noise = rng.multinomial(4, np.full(300, 1 / 300), 60)
+    found = choose(noise, [20], n_runs=1, random_state=0).measures
+    assert found["coherence"] < 0
+    assert_array_equal(found["quality"], found["coherence"])
+
+
+def test_callbacks_are_not_called():
+    called = TemperedLDA(max_iter=1, callback=lambda estimator, monitor: pytest.fail("called"))
+    choose(X, [2], n_runs=1, model=called)
+
+
+def test_gain_is_over_word_frequencies():
+    # with a single topic there is none
+    found = choose(X, [1, 5], n_runs=2, model=FAST, random_state=0)
+    assert_allclose(found.measures["gain"][0], 0, atol=2e-3)
+    assert np.all(found.measures["gain"][1] > 0.1)
+    without = found.measures["heldout"] - found.measures["gain"]
+    assert_allclose(without[0], without[1])
+
+
+def test_the_table(choice):
+    table = choice.table
+    assert isinstance(table, pd.DataFrame)
+    assert table.index.tolist() == KS and table.index.name == "n_topics"
+    assert table.index[table.recommended].tolist() == [5]
+    for name, values in choice.measures.items():
+        assert_allclose(table[name], values.mean(axis=1))
+        if name != "stability":  # of a single pair
+            assert_allclose(table[f"{name}_sd"], values.std(axis=1, ddof=1))
+    assert table.stability_sd.isna().all()
+
+
+def test_the_figure(choice):
+    axes = choice.plot()
+    assert len(axes) == 5
+    for ax, name in zip(axes, ("heldout", "coherence"), strict=False):
+        line = ax.lines[0]
+        assert_array_equal(line.get_xdata(), KS)
+        assert_allclose(line.get_ydata(), choice.measures[name].mean(axis=1))
+        assert_array_equal(ax.lines[-1].get_xdata(), [5, 5])
+    own = pyplot.subplots(2, 3)[1]
+    assert choice.plot(own)[0] is own[0, 0]
+    with pytest.raises(ValueError, match=r"an Axes for each of 5 measures\. Got 2"):
+        choice.plot(axes[:2])
+    pyplot.close("all")
+
+
+def test_results_repeat_and_input_stays():
+    before, options = X.copy(), dict(n_runs=1, model=TemperedLDA(max_iter=2), random_state=0)
+    first = choose(X, KS, **options)
+    for documents, ks in ((X, reversed(KS)), (X.toarray(), np.array(KS))):
+        again = choose(documents, ks, **options)
+        assert_array_equal(again.ks, KS)
+        for name, values in first.measures.items():
+            assert_array_equal(again.measures[name], values)
+    assert (before != X).nnz == 0
+
+
+def of(values):
+    """A choice from a given mean of each number of topics."""
+    return {"quality": np.array(values)[:, None], "gain": np.array(values)[:, None]}
+
+
+def test_the_rules():
+    ks = np.array([10, 20, 50])
+    assert RULES["quality"](ks, of([0.1, 0.3, 0.2]))[0] == 1
+    flat = {"quality": np.array([[0.2, 0.2], [0.3, 0.4], [0.31, 0.31]])}
+    assert RULES["quality"](ks, flat)[1].endswith("Within one standard deviation of it: 50 topics.")
+    assert RULES["heldout"](ks, of([0.94, 0.96, 1.0]))[0] == 1
+    assert RULES["heldout"](ks, of([0.94, 0.949, 1.0]))[0] == 2
+    assert RULES["heldout"](ks, of([0.96, 1.0, 0.9]))[0] == 0
+    assert RULES["heldout"](ks, of([-0.3, -0.1, -0.2]))[0] == 1
+    assert "95% of the largest gain" in RULES["heldout"](ks, of([0.94, 0.96, 1.0]))[1]
+
+
+def test_a_number_at_the_edge_is_told():
+    assert (
+        "It is the largest of the numbers compared: try larger"
+        in choose(X, [2, 5], n_runs=1, random_state=0).rule
+    )
+    assert "smallest of the numbers compared" in choose(X, [5, 20], n_runs=1, random_state=0).rule
+
+
+def test_large_corpora_are_sampled():
+    found = choose(X, [3], n_runs=1, max_documents=100, random_state=0)
+    assert found.n_documents == 100
+    empty = sparse.vstack([X, sparse.csr_matrix((50, 150))]).tocsr()
+    fast = TemperedLDA(max_iter=1)
+    assert choose(empty, [3], n_runs=1, max_documents=None, model=fast).n_documents == 300
+
+
+def test_texts():
+    rng = np.random.RandomState(0)
+    themes = [[f"{theme}{number}" for number in range(20)] for theme in ("star", "bread")]
+    texts = [" ".join(rng.choice(themes[number % 2], 8)) for number in range(40)]
+    for documents in (texts, pd.Series(texts), iter(texts)):
+        found = choose(documents, [2, 5], n_runs=1, random_state=0)
+        assert isinstance(found, Choice) and found.recommended == 2
+    model = TopicModel(vectorizer=CountVectorizer(), stop_words=["star1"])
+    with pytest.raises(ValueError, match=r"range \[1, 39\], the number of words of X. Got 41"):
+        choose(texts, [41], model=model)
+    with pytest.raises(TypeError, match=r"X\[1\] of choose must be a str. Got None"):
+        choose([texts[0], None], [2])
+    with pytest.raises(TypeError, match=r"'X' of choose must be .* Got a csr_matrix"):
+        choose(X, [2], model=model)
+
+
+def test_a_topic_model_chooses_for_itself(tmp_path):
+    rng = np.random.RandomState(0)
+    themes = [[f"{theme}{n}" for n in range(20)] for theme in ("a", "b", "c", "d", "e")]
+    texts = [" ".join(rng.choice(themes[number % 5], 12)) for number in range(110)]
+    model = TopicModel("auto", random_state=0).fit(texts)
+    assert model.choice_.ks.tolist() == [2, 5]  # a topic for 20 documents
+    assert len(model.components_) == model.choice_.recommended == 5
+    assert model.n_topics == "auto"
+    again = TopicModel(5, random_state=0).fit(texts)
+    assert_array_equal(again.components_, model.components_)
+    assert not hasattr(again, "choice_")
+    model.save(tmp_path / "model")
+    assert_array_equal(TopicModel.load(tmp_path / "model").components_, model.components_)
+    seeds = {name: [f"{name}0"] for name in "abcd"}
+    seeded = TopicModel("auto", seeds=seeds, random_state=0).fit(texts)
+    assert seeded.choice_.ks.tolist() == [5]
+    six = TopicModel("auto", seeds=seeds | {"e": ["e0"], "more": ["e1"]}, random_state=0)
+    assert len(six.fit(texts).components_) == 6
+    with pytest.raises(ValueError, match="'n_topics' parameter of TopicModel must be"):
+        TopicModel("many").fit(texts)
+
+
+@pytest.mark.parametrize(
+    "ks, error, message",
+    [
+        ([], ValueError, "'ks' parameter of choose must hold one or more different ints. Got"),
+        ([5, 5], ValueError, "one or more different ints"),
+        ([0, 5], ValueError, r"ints in the range \[1, 150\], the number of words of X. Got 0"),
+        ([151], ValueError, r"\[1, 150\].* Got 151"),
+        ([2.0], TypeError, "must hold ints. Got 2.0"),
+        ([True], TypeError, "must hold ints. Got True"),
+        (5, TypeError, "must be a list of ints. Got 5"),
+        ("auto", TypeError, "must be a list of ints. Got 'auto'"),
+    ],
+)
+def test_wrong_numbers(ks, error, message):
+    with pytest.raises(error, match=message):
+        choose(X, ks)
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ({"n_runs": 0}, "'n_runs' parameter of choose must be an int in the range"),
+        ({"criterion": "best"}, "'criterion' parameter of choose must be a str among"),
+        ({"max_documents": 1}, "'max_documents' parameter of choose"),
+        ({"model": 20}, "'model' parameter of choose must be"),
+        ({"random_state": "a"}, "'random_state' parameter of choose"),
+    ],
+)
+def test_wrong_parameters(given, message):
+    with pytest.raises(ValueError, match=message):
+        choose(X, [2], **given)
+
+
+@pytest.mark.parametrize(
+    "documents, message",
+    [
+        (X[:1], "two documents with words. Got 150 words and 1 such documents"),
+        (np.zeros((5, 10)), "Got 10 words and 0 such documents"),
+        (X / 2, "Tokens can be split only where X holds integer counts"),
+        (-X, "Negative values in data"),
+        (np.eye(10), "the documents held out must have at least two words"),
+    ],
+)
+def test_wrong_documents(documents, message):
+    with pytest.raises(ValueError, match=message):
+        choose(documents, [2], n_runs=1, random_state=0)
+    with pytest.raises(ValueError, match="at least two words and"):
+        choose(np.full((5, 1), 3), [1])
