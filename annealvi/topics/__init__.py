@@ -1,9 +1,10 @@
 """From texts to topics that people can read."""
 
 from annealvi.topics.choice import Choice, choose
+from annealvi.topics.description import describe
 from annealvi.topics.editing import drop, merge, reduce, refine
 from annealvi.topics.model import TopicModel
-from annealvi.topics.summary import TopicSummary, describe
+from annealvi.topics.summary import TopicSummary
 from annealvi.topics.vectorizer import TopicVectorizer
 
 __all__ = [

@@ -135,8 +135,8 @@ def _means(sums: Any) -> Any:
 
 
 def _parsed(times: list, pandas: Any) -> Any:
-    """A DatetimeIndex of times in UTC; NaT where one is missing."""
-    values = pandas.Series(times, dtype=object)
+    """A DatetimeIndex of times in UTC, of periods their start; NaT where one is missing."""
+    values = pandas.Series([getattr(time, "start_time", time) for time in times], dtype=object)
     missing = values.isna().to_numpy()
     if missing.all():
         raise ValueError("'times' must hold the time of a document at least once. Got only None.")

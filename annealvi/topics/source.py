@@ -152,6 +152,13 @@ class Source:
         shares /= shares.sum(axis=1, keepdims=True)
         return shares
 
+    @property
+    def known_names(self) -> Any:
+        """The words that the model has seen, or None."""
+        return (
+            getattr(self.model, "feature_names_in_", None) if self._names is None else self._names
+        )
+
     def names(self, given: Any, documents: Any) -> NDArray:
         """Return the words: those given, else those of the model or the documents, else numbers.
 
@@ -169,8 +176,7 @@ class Source:
         n_features = self.components_.shape[1]
         known = (
             given,
-            self._names,
-            getattr(self.model, "feature_names_in_", None),
+            self.known_names,
             getattr(documents, "columns", None),
             range(n_features),
         )

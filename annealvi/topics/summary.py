@@ -12,25 +12,26 @@ from sklearn.utils._param_validation import validate_params
 
 from annealvi._optional import import_optional
 from annealvi._validation import Interval, check_flag
-from annealvi.metrics import document_completion, topic_coherence, topic_diversity, topic_stability
+from annealvi.metrics import topic_coherence, topic_diversity
 from annealvi.topics import words as ranking
 from annealvi.topics.layout import Similarity, hellinger, places, similarity
 from annealvi.topics.shares import by_group, certainty_of, over_time
-from annealvi.topics.source import Documents, Source, of_each
-from annealvi.topics.texts import check_texts
+from annealvi.topics.source import Documents, Source
 from annealvi.topics.words import N_WORDS, RELEVANCE, Labels
 
 #: Numbers of top words that coherence and diversity are measured on, as in annealvi.metrics.
 _COHERENCE_WORDS, _DIVERSITY_WORDS = 10, 25
 #: Fewest words of a document that may be called odd, unless most documents have fewer.
 _ODD_WORDS = 10
+#: Below this lengths that are whole numbers are shown as such.
+_MOST_WHOLE = 2.0**53
 
 _COUNT = [Interval(Integral, 1, None, closed="left")]
 _WORDS = {"n": _COUNT, "relevance": [Interval(Real, 0, 1, closed="both")]}
 
 
 class TopicSummary:
-    """The topics of a fitted model, and what they are about; made by :func:`describe`.
+    """The topics of a fitted model, and what they are about; made by `describe`.
 
     It is a record: it holds arrays, and it does not change when the model is fitted on.  Only the
     labels can be set.  Topics are named by their numbers or their labels.
@@ -65,7 +66,7 @@ class TopicSummary:
         See `table`.
     quality : dict of str to float
         ``"coherence"`` (mean NPMI of topics) and ``"diversity"``; ``"held_out"`` and
-        ``"stability"`` if :func:`describe` was given what they need.
+        ``"stability"`` if :func:`annealvi.topics.describe` was given what they need.
     history : dict of str to ndarray, or None
         The `history_` of the model: how the fit went.
     relevance : float
@@ -322,7 +323,9 @@ class TopicSummary:
     def _rows(self, order: NDArray[np.intp], purpose: str, **columns: NDArray) -> Any:
         """A DataFrame of some documents."""
         pandas = _pandas(purpose)
-        found: dict[str, Any] = {**columns, "tokens": self.lengths[order]}
+        tokens = self.lengths[order]
+        whole = np.all(self.lengths == np.floor(self.lengths)) and self.lengths.max() < _MOST_WHOLE
+        found: dict[str, Any] = {**columns, "tokens": tokens.astype(np.int64) if whole else tokens}
         for name, values in (("title", self.titles), ("text", self.texts)):
             if values is not None:
                 found[name] = [values[document] for document in order]
@@ -358,7 +361,8 @@ class TopicSummary:
         ----------
         times : array-like of shape (D,)
             The time of each document: datetimes, ISO 8601 strings or years.  Times with a zone
-            are taken in UTC.  Documents whose time is None or NaT are left out.
+            are taken in UTC, and periods at their start.  Documents whose time is None or NaT are
+            left out.
         freq : str or pandas.DateOffset, default="YE"
             Length of a period, as pandas names it: years "YE", quarters "QE", months "ME", weeks
             "W", days "D"; "5YE" is five years.
@@ -393,86 +397,6 @@ class TopicSummary:
         from annealvi.plot.report import write_report
 
         write_report(self, path, **options)
-
-
-def describe(
-    model: Any,
-    documents: Any,
-    feature_names: ArrayLike | None = None,
-    *,
-    texts: Any = None,
-    titles: Any = None,
-    held_out: Any = None,
-    other: Any = None,
-    random_state: Any = 0,
-) -> TopicSummary:
-    """Say what a fitted topic model has found in documents.
-
-    Parameters
-    ----------
-    model : fitted topic model
-        A :class:`TopicModel`, a :class:`annealvi.TemperedLDA`, scikit-learn's
-        ``LatentDirichletAllocation`` or ``NMF``, a pipeline of a vectorizer and one of these, or
-        any object with ``components_`` of shape (K, V) and ``transform``.
-    documents : iterable of str, or {array-like, sparse matrix} of shape (D, V)
-        The documents to look at, usually those that were fitted: texts for a model that takes
-        texts, otherwise word counts.  Counts may be given to every model.
-    feature_names : array-like of shape (V,), default=None
-        The words.  None means those that the model has seen, or numbers if it has seen none.
-    texts : iterable of str, default=None
-        The texts of the documents, for display.  Not needed if `documents` are texts.
-    titles : iterable of str, default=None
-        Titles of the documents, for display.
-    held_out : iterable of str, or {array-like, sparse matrix}, default=None
-        Documents that were not fitted.  ``quality["held_out"]`` of the summary is then their
-        log-likelihood per word (:func:`annealvi.metrics.document_completion`).
-    other : fitted topic model, default=None
-        Another fit of the same words, say from another seed.  ``quality["stability"]`` of the
-        summary is then how alike the topics of both are
-        (:func:`annealvi.metrics.topic_stability`).
-    random_state : int, RandomState instance or None, default=0
-        Seed of the split of `held_out`.
-
-    Returns
-    -------
-    TopicSummary
-
-    Raises
-    ------
-    TypeError
-        If `model` is no topic model, or texts are given to a model of counts.
-    ValueError
-        If `documents` have other features than the model or none of its words, or if `texts`,
-        `titles` or `feature_names` have a wrong length.
-
-    Examples
-    --------
-    >>> from annealvi import TemperedLDA
-    >>> from annealvi.datasets import load_arxiv_abstracts
-    >>> from annealvi.topics import describe
-    >>> abstracts = load_arxiv_abstracts()
-    >>> lda = TemperedLDA(20, random_state=0).fit(abstracts.data)
-    >>> summary = describe(lda, abstracts.data, abstracts.feature_names)
-    >>> summary
-    <TopicSummary of 20 topics in 3000 documents, 3000 words>
-    """
-    source = Source(model)
-    read = source.read(documents, "documents")
-    names = source.names(feature_names, read.given)
-    n_documents = read.counts.shape[0]
-    texts = read.texts if texts is None else _of_documents(texts, "texts", n_documents)
-    titles = None if titles is None else _of_documents(titles, "titles", n_documents)
-    quality = {}
-    if held_out is not None:
-        X = source.read(held_out, "held_out").given
-        quality["held_out"] = float(document_completion(source, X, random_state=random_state))
-    if other is not None:
-        quality["stability"] = topic_stability(source.components_, Source(other).components_)
-    return TopicSummary(source, read, names, texts, titles, quality)
-
-
-def _of_documents(texts: Any, name: str, n_documents: int) -> list[str]:
-    return of_each(check_texts(texts, "describe", name=name), n_documents, name)
 
 
 def _pandas(purpose: str) -> Any:

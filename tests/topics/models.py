@@ -1,6 +1,11 @@
 """Small topic models for the tests of summaries."""
 
+import functools
+
 import numpy as np
+
+from annealvi import TemperedLDA
+from annealvi.datasets import make_topic_corpus
 
 WORDS = np.array(["comet", "orbit", "orbits", "moon", "goal", "team", "the", "rare"])
 #: Weights of words in three topics; "the" is in all.
@@ -33,3 +38,10 @@ class Given:
 
     def transform(self, X):
         return self.shares
+
+
+@functools.cache
+def fitted():
+    """A fitted TemperedLDA and its corpus, for tests that change neither."""
+    X = make_topic_corpus(80, 60, 4, random_state=0).data
+    return TemperedLDA(4, max_iter=8, random_state=0).fit(X), X

@@ -48,6 +48,14 @@ def test_groups_without_a_name_or_words_and_of_several_types():
     assert frame.n_documents[1] == 1
 
 
+def test_values_belong_to_documents_by_their_order_and_not_by_an_index():
+    index = [4, 3, 2, 1, 0]
+    groups = pd.Series(["b", "b", "a", "c", "c"], index=index)
+    pd.testing.assert_frame_equal(by(groups), by(groups.tolist()))
+    times = pd.Series(pd.to_datetime(["2001", "2001", "2002", "2003", "2003"]), index=index)
+    pd.testing.assert_frame_equal(over(times), over(times.tolist()))
+
+
 def test_groups_keep_the_order_of_their_categories_and_their_name():
     groups = pd.Series(list("aabbb"), name="class", dtype=pd.CategoricalDtype(["b", "z", "a"]))
     assert by(groups).index.tolist() == ["b", "a"] and by(groups).index.name == "class"
@@ -62,9 +70,7 @@ def test_groups_keep_the_order_of_their_categories_and_their_name():
         [date(2001, 1, 1), datetime(2001, 12, 31, 23), date(2003, 1, 1), None, date(2003, 1, 1)],
         np.array(["2001-05-06", "2001-07-01", "2003-01-01", "NaT", "2003-12-31"], "M8[D]"),
         pd.to_datetime(pd.Series(["2001-05-06", "2001-07-01", "2003-01-01", None, "2003-12-31"])),
-        pd.Series(pd.period_range("2001", periods=1, freq="Y").to_timestamp()[[0] * 5]).where(
-            [True, True, False, False, False], pd.Timestamp("2003-02-01")
-        ),
+        pd.PeriodIndex(["2001", "2001", "2003", None, "2003"], freq="Y"),
     ],
 )
 def test_times_of_all_kinds(times):
