@@ -1,11 +1,18 @@
 """From texts to topics that people can read."""
 
-from annealvi.topics.choice import Choice, choose
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from annealvi.topics.description import describe
-from annealvi.topics.editing import drop, merge, reduce, refine
 from annealvi.topics.model import TopicModel
 from annealvi.topics.summary import TopicSummary
 from annealvi.topics.vectorizer import TopicVectorizer
+
+if TYPE_CHECKING:
+    from annealvi.topics.choice import Choice, choose
+    from annealvi.topics.editing import drop, merge, reduce, refine
 
 __all__ = [
     "Choice",
@@ -19,3 +26,15 @@ __all__ = [
     "reduce",
     "refine",
 ]
+
+#: Imported when they are asked for, so that ``import annealvi`` stays fast.
+_LATER = {
+    **dict.fromkeys(["Choice", "choose"], "choice"),
+    **dict.fromkeys(["drop", "merge", "reduce", "refine"], "editing"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_LATER[name]}"), name)

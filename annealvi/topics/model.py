@@ -17,7 +17,6 @@ from annealvi._threads import writing
 from annealvi._validation import Interval, as_float, unchanged_on_error
 from annealvi.lda import TemperedLDA
 from annealvi.lda.defaults import prior
-from annealvi.topics.choice import choose_for
 from annealvi.topics.fitted import FittedTopics
 from annealvi.topics.seeds import check_seeds, seeded_prior, seeded_start
 from annealvi.topics.state import TopicState
@@ -262,7 +261,11 @@ class TopicModel(FittedTopics):
         lda.set_params(callback=None if self.lda is None else self.lda.callback)
         if self.random_state is not None:
             lda.set_params(random_state=self.random_state)
-        choice = choose_for(X, lda, least=K) if auto else None
+        choice = None
+        if auto:
+            from annealvi.topics.choice import choose_for  # not for `import annealvi`
+
+            choice = choose_for(X, lda, least=K)
         K = K if choice is None else choice.recommended
         lda.set_params(n_components=K)
         if seeds:
