@@ -114,8 +114,8 @@ def to_gensim(X: Any, feature_names: ArrayLike) -> tuple[list[list[tuple[int, fl
     >>> corpus, dictionary[2]  # doctest: +SKIP
     ([[(0, 4), (2, 1)]], 'proof')
     """
-    gensim = import_optional("gensim.corpora", "gensim", "to_gensim")
     X = check_csr(X)
+    gensim = import_optional("gensim.corpora", "gensim", "to_gensim")
     if X.data.size and X.data.min() < 0:
         raise ValueError(f"X must hold counts >= 0. Got {X.data.min():g}.")
     words = [str(word) for word in np.asarray(feature_names).ravel()]

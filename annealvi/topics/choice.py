@@ -294,6 +294,8 @@ def _documents(X: Any, model: Any) -> tuple[sparse.csr_matrix, TemperedLDA]:
 
 def _are_texts(X: Any) -> bool:
     """Whether documents are texts; else they must be word counts."""
+    if sparse.issparse(X):
+        return False
     if hasattr(X, "shape"):
         return len(X.shape) == 1
     return not isinstance(X, list | tuple) or not X or isinstance(X[0], str | bytes | None)

@@ -11,6 +11,7 @@ from typing import Any, Self
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils.validation import check_is_fitted
 
 from annealvi._threads import shallow
@@ -54,6 +55,15 @@ class FittedTopics(Versioned, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         TopicModel
             Its parameters `vectorizer` and `lda` are clones of these.
 
+        Raises
+        ------
+        TypeError
+            If `vectorizer` or `lda` is of another class.
+        ValueError
+            If they have not the same number of words.
+        NotFittedError
+            If one is not fitted.
+
         Examples
         --------
         >>> from annealvi import TemperedLDA, TopicModel
@@ -64,6 +74,10 @@ class FittedTopics(Versioned, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         >>> TopicModel.from_parts(vectorizer, lda).transform(["a planet of butter"]).shape
         (1, 2)
         """
+        kinds = {"vectorizer": (vectorizer, CountVectorizer), "lda": (lda, TemperedLDA)}
+        for name, (value, kind) in kinds.items():
+            if not isinstance(value, kind):
+                raise TypeError(f"{name!r} must be a {kind.__name__}. Got {value!r} instead.")
         words = vectorizer.get_feature_names_out()
         check_is_fitted(lda)
         if lda.n_features_in_ != len(words):

@@ -27,7 +27,7 @@ class Documents(NamedTuple):
 
     Attributes
     ----------
-    given : {array-like, sparse matrix} of shape (D, V)
+    given : matrix of shape (D, V)
         What the model's methods get: a DataFrame keeps its column names.
     counts : csr_matrix of shape (D, V)
         The same, checked.

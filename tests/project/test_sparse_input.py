@@ -21,6 +21,7 @@ import pytest
 from sklearn.base import clone
 
 from annealvi import TemperedFMM, TemperedGaussianMixture, TemperedLDA, plot
+from annealvi.corpus import to_gensim
 from annealvi.datasets import make_shape_mixture
 from annealvi.metrics import (
     HeldOut,
@@ -33,6 +34,8 @@ from annealvi.metrics import (
 )
 from annealvi.models.lda_prior import LDAPrior
 from annealvi.partition import log_partition
+from annealvi.topics import choose, describe
+from annealvi.topics.source import Source
 from tests import damaged
 from tests.damaged import X
 
@@ -73,6 +76,10 @@ def core() -> dict[str, Call]:
         "HeldOut": HeldOut,
         "topic_coherence": lambda Z: topic_coherence(lda, Z, n_words=3),
         "LDAPrior.from_counts": lambda Z: LDAPrior.from_counts(Z, 3),
+        "describe": lambda Z: describe(lda, Z),
+        "read": lambda Z: Source(lda).read(Z, "documents"),
+        "choose": lambda Z: choose(Z, [2], n_runs=1),
+        "to_gensim": lambda Z: to_gensim(Z, np.arange(Z.shape[1])),
     }
 
 

@@ -140,6 +140,15 @@ def _with_lda(t: Trial, model: TopicModel) -> Any:
     return other if answered else model
 
 
+def _from_parts(t: Trial, model: TopicModel) -> Any:
+    vectorizer = t.one_of(TopicVectorizer(), getattr(model, "vectorizer_", None), odd(t))
+    if isinstance(vectorizer, TopicVectorizer) and t.chance(0.5):
+        vectorizer = vectorizer.fit(["star ship", "ship"])
+    lda = t.one_of(TemperedLDA(2, max_iter=1).fit(np.ones((4, 2))), TemperedLDA(2), odd(t))
+    answered, other = t.call("from_parts", TopicModel.from_parts, vectorizer, lda, check=anything)
+    return other if answered else model
+
+
 def _file(t: Trial, model: TopicModel) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "topics")
@@ -161,6 +170,7 @@ OPERATIONS: dict[str, Operation] = {
     "top_words": _top_words,
     "set_params": _set,
     "with_lda": _with_lda,
+    "from_parts": _from_parts,
     "save": _file,
     "read": lambda t, model: read(t, t.one_of(*READ), model),
     "copy": copied,
