@@ -79,7 +79,7 @@ def core() -> dict[str, Call]:
         "describe": lambda Z: describe(lda, Z),
         "read": lambda Z: Source(lda).read(Z, "documents"),
         "choose": lambda Z: choose(Z, [2], n_runs=1),
-        "to_gensim": lambda Z: to_gensim(Z, np.arange(Z.shape[1])),
+        "to_gensim": lambda Z: to_gensim(Z, np.arange(X.shape[1])),
     }
 
 
