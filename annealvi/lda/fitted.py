@@ -327,10 +327,10 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def n_batch_iter_(self, value: int) -> None:
         with writing(self):
             state = self._fitted()
-            if not isinstance(value, Integral) or value < 1:
+            if not isinstance(value, Integral) or not 1 <= value <= 2**53:
                 raise ValueError(
                     f"The 'n_batch_iter_' of {type(self).__name__} must be an int in the range "
-                    f"[1, inf). Got {value!r} instead."
+                    f"[1, {2**53}]. Got {value!r} instead."
                 )
             state.monitor.step = int(value) - 1
 

@@ -81,7 +81,12 @@ class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin
                 f"X has {X.shape[1]} features, but inverse_transform of {type(self).__name__} "
                 f"is expecting {len(components)}, the number of components."
             )
-        return X @ components.astype(X.dtype)
+        with np.errstate(over="ignore", invalid="ignore"):
+            data = X @ components.astype(X.dtype)
+            if not np.all(np.isfinite(data)):  # beyond float32: the largest number instead
+                most = np.finfo(X.dtype).max
+                data = np.clip(X.astype(np.float64) @ components, -most, most).astype(X.dtype)
+        return data
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """Compute a lower bound of the log-likelihood of each datum.
@@ -96,7 +101,15 @@ class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             Each datum's part of the ELBO at T = 1, in nats.
         """
         model = self._ready()
-        return model.sample_bound(self._check_X(X, model))
+        with np.errstate(over="ignore", invalid="ignore"):
+            bound = model.sample_bound(self._check_X(X, model))
+        lost = np.flatnonzero(~np.isfinite(bound))
+        if lost.size:
+            raise ValueError(
+                f"The bound of row {lost[0]} of X is {bound[lost[0]]}: X, or a parameter of the "
+                "mixture, is too large or too small for floats."
+            )
+        return bound
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean of `score_samples`.

@@ -8,6 +8,9 @@ import pytest
 from annealvi.cli.columns import Roles
 from annealvi.cli.inputs import read_corpus
 
+#: The same in every process that collects the tests.
+CUT_OFF = gzip.compress(b"text\n" * 999, mtime=0)[:30]
+
 
 def read(path, **roles):
     options = {name: roles.pop(name) for name in ("format", "encoding", "files") if name in roles}
@@ -127,7 +130,11 @@ def test_a_damaged_parquet_file(write):
         ("a.jsonl", "[" * 100_000 + "\n", "line 1: no JSON"),
         ("a.xyz", "text", "does not tell its format: choose one by --format {csv,"),
         ("a.csv.gz", b"text", "is no .gz file, or it is damaged"),
-        ("a.csv.gz", gzip.compress(b"text\n" * 999)[:30], "is no .gz file, or it is damaged"),
+        (
+            "a.csv.gz",
+            gzip.compress(b"text\n" * 999, mtime=0)[:30],
+            "is no .gz file, or it is damaged",
+        ),
     ],
 )
 def test_files_that_cannot_be_read(write, name, content, words):

@@ -294,8 +294,8 @@ def test_a_data_frame_of_any_byte_order(order):
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("n_batch_iter_", 0, r"int in the range \[1, inf\). Got 0"),
-        ("n_batch_iter_", [1], r"int in the range \[1, inf\). Got \[1\]"),
+        ("n_batch_iter_", 0, r"int in the range \[1, 9007199254740992\]. Got 0"),
+        ("n_batch_iter_", [1], r"int in the range \[1, 9007199254740992\]. Got \[1\]"),
         ("random_state_", "a", "'a' cannot be used to seed"),
         ("components_", [[1.0], [1.0, 2.0]], "must be an array of numbers"),
         ("exp_dirichlet_component_", "a", "follows from"),

@@ -275,3 +275,9 @@ def test_fractions_as_variances():
     fractions = {name: Fraction(value).limit_denominator(9) for name, value in numbers.items()}
     one, other = (fmm(**given).fit(X) for given in (numbers, fractions))
     assert_array_equal(one.components_, other.components_)
+
+
+def test_data_that_float32_cannot_hold():
+    huge = fmm(noise_variance="learn", n_components=2).fit(np.array([[0.1, -1.0, 1e100], [0.2, -1.0, 1e100]]))
+    data = huge.inverse_transform(np.ones((2, len(huge.components_)), np.float32))
+    assert data.dtype == np.float32 and np.all(np.isfinite(data))
