@@ -73,6 +73,11 @@ class TopicState:
             If the vectorizer is of a class that a file cannot hold.
         """
         vocabulary = self.vocabulary
+        if _reads_files(self.vectorizer):
+            raise TypeError(
+                f"A {owner} whose vectorizer has input={self.vectorizer.input!r} cannot be "
+                "written: reading a file may not make `transform` open other files."
+            )
         tree, functions = part_tree(self.vectorizer, "vectorizer_", owner)
         words = {name: _strings(words) for name, words in vocabulary.dropped.items()}
         return {
@@ -112,6 +117,8 @@ class TopicState:
             vectorizer = make_vectorizer()
         else:
             vectorizer = part_of(node, "vectorizer")
+        if _reads_files(vectorizer):
+            raise node.error("vectorizer", "with input='content'", vectorizer.input)
         _check_counts(vectorizer)
         dropped, n_dropped, limits = (
             node.node(name) for name in ("dropped", "n_dropped", "limits")
@@ -133,6 +140,11 @@ class TopicState:
             raise node.error("seed_topics", "topics, one for each name", topics)
         seed_topics = dict(zip(names, topics, strict=True))
         return cls(with_vocabulary(vectorizer, words), vocabulary, lda, seed_topics)
+
+
+def _reads_files(vectorizer: Any) -> bool:
+    """Whether texts are taken for names of files, or for files."""
+    return getattr(vectorizer, "input", "content") != "content"
 
 
 def _check_counts(vectorizer: Any) -> None:

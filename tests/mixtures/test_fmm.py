@@ -278,6 +278,8 @@ def test_fractions_as_variances():
 
 
 def test_data_that_float32_cannot_hold():
-    huge = fmm(noise_variance="learn", n_components=2).fit(np.array([[0.1, -1.0, 1e100], [0.2, -1.0, 1e100]]))
+    huge = fmm(noise_variance="learn", n_components=2).fit(
+        np.array([[0.1, -1.0, 1e100], [0.2, -1.0, 1e100]])
+    )
     data = huge.inverse_transform(np.ones((2, len(huge.components_)), np.float32))
     assert data.dtype == np.float32 and np.all(np.isfinite(data))

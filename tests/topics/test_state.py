@@ -42,6 +42,7 @@ def changed(tree, way, value):
             "its vectorizer cannot count: .*ngram",
         ),
         ("state.vectorizer.parameters.token_pattern", "(", "its vectorizer cannot count"),
+        ("state.vectorizer.parameters.input", "filename", "with input='content'. Got 'filename'"),
         ("state.lda.estimator", "TopicModel", "'state.lda.estimator' must be one of"),
         ("state.seed_topics", [3], "'state.seed_topics' must be topics, one for each name"),
         ("state.seed_topics", [], "'state.seed_topics' must be topics, one for each name"),
@@ -89,3 +90,13 @@ def test_forged_trees(tree):
 def test_more_forged_trees(tree):
     found = list(outcomes(tree, 2000, seed=1))
     assert not [each for each in found if each[0] not in GOOD]
+
+
+def test_a_vectorizer_that_opens_files_is_not_written(tmp_path):
+    for number, text in enumerate(TEXTS):
+        (tmp_path / f"{number}.txt").write_text(text)
+    names = [str(path) for path in sorted(tmp_path.iterdir())]
+    model = TopicModel(3, lda=TemperedLDA(max_iter=2)).set_params(vectorizer__input="filename")
+    with pytest.raises(TypeError, match=r"input='filename' cannot be written"):
+        model.fit(names).save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
