@@ -29,9 +29,10 @@ test-all: $(VENV)/.test
 	$(MAKE) test-debug
 
 # Without this folder on Python's path, so that the copy compiled with checks is what is tested.
+# Some tests use bench.
 test-debug: $(VENV)-debug/.test
 	cd tests && ../$(VENV)-debug/bin/python -c "from annealvi import _kernels; assert _kernels.debug_build()"
-	$(VENV)-debug/bin/$(PYTEST) -o pythonpath= -m 'not (oracle or statistical)' \
+	$(VENV)-debug/bin/$(PYTEST) -o pythonpath=$(VENV)-debug/path -m 'not (oracle or statistical)' \
 		tests/_kernels tests/models tests/lda tests/mixtures \
 		tests/project/test_estimator_checks.py tests/project/test_fork.py
 
@@ -197,6 +198,8 @@ $(VENV)/.lint: $(VENV)/.test
 $(VENV)-debug/.test: $(SOURCES) $(shell find annealvi -name "*.py")
 	$(PYTHON) -m venv $(VENV)-debug
 	ANNEALVI_DEBUG=1 $(VENV)-debug/bin/pip install --disable-pip-version-check --quiet '.[test]'
+	mkdir -p $(VENV)-debug/path
+	ln -sfn ../../bench $(VENV)-debug/path/bench
 	touch $@
 
 # The same with sanitizers.
