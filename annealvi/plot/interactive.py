@@ -87,7 +87,7 @@ def plot_topic_words(
     plotly Figure
     """
     drawn = pictures.bars(summary, topics, n_words, relevance)
-    n_columns = min(n_columns, len(drawn))
+    n_columns = min(int(n_columns), len(drawn))
     n_rows = -(-len(drawn) // n_columns)
     subplots = import_optional("plotly.subplots", "report", "annealvi.plot.interactive")
     figure = subplots.make_subplots(

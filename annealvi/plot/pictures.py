@@ -188,7 +188,11 @@ def choose_topics(summary: Any, topics: Any, most: int) -> list[int]:
     if topics is None:
         return by_size(summary)[:most]
     given = [topics] if isinstance(topics, Integral | str) else topics
-    if not isinstance(given, Sequence | np.ndarray) or not len(given):
+    if (
+        not isinstance(given, Sequence | np.ndarray)
+        or getattr(given, "ndim", 1) == 0
+        or not len(given)
+    ):
         raise ValueError(f"'topics' must be a list of numbers or labels of topics. Got {topics!r}.")
     return [summary.labels.number(topic) for topic in given]
 

@@ -78,7 +78,7 @@ def plot_topic_words(
     drawn = pictures.bars(summary, topics, n_words, relevance)
     if axes is None:
         pyplot = import_optional("matplotlib.pyplot", "plot", "annealvi.plot")
-        n_columns = min(n_columns, len(drawn))
+        n_columns = min(int(n_columns), len(drawn))
         n_rows = -(-len(drawn) // n_columns)
         n_lines = max(len(topic.words) for topic in drawn)
         size = (3 * n_columns, n_rows * (0.8 + n_lines * LINE / 72))

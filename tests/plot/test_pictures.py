@@ -156,3 +156,9 @@ def test_one_topic_has_no_hierarchy():
 def test_names_are_cut_to_one_line():
     assert pictures.shorten("a\n b ,  " + "c" * 50, 10) == "a b , ccc…"
     assert pictures.shorten("short", 10) == "short"
+
+
+@pytest.mark.parametrize("topics", [np.array(1), 1.5, (), {1}])
+def test_what_is_no_list_of_topics(summary, topics):
+    with pytest.raises(ValueError, match=r"'topics' must be a list of numbers or labels"):
+        pictures.choose_topics(summary, topics, 3)
