@@ -312,7 +312,6 @@ def check_priors(
     *,
     suffix: str = "",
     default: float | None = None,
-    summed: bool = False,
 ) -> tuple[float | NDArray[np.float64], float | NDArray[np.float64]]:
     """The two priors of LDA, `doc_topic_prior` and `topic_word_prior`; see `check_prior`.
 
@@ -326,13 +325,12 @@ def check_priors(
     suffix : str
         Follows the names in the message: ``"_"`` for fitted attributes.
     default : float, optional
-    summed : bool
     """
     K, V = shape
     first, second = (f"{name}{suffix}" for name in ("doc_topic_prior", "topic_word_prior"))
     return (
-        check_prior(alpha, first, owner, ((K,),), dtype, default=default, summed=summed),
-        check_prior(eta, second, owner, ((V,), (K, V)), dtype, default=default, summed=summed),
+        check_prior(alpha, first, owner, ((K,),), dtype, default=default, summed=True),
+        check_prior(eta, second, owner, ((V,), (K, V)), dtype, default=default, summed=True),
     )
 
 

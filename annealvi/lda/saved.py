@@ -119,4 +119,4 @@ def _priors(state: LDAState, node: Node, name: str) -> tuple[Prior, Prior]:
     shape = state.model.n_topics, state.model.n_features
     dtype = state.model.dtype
     owner = state.owner
-    return check_priors(pair[0], pair[1], owner, shape, dtype, suffix="_", summed=True)
+    return check_priors(pair[0], pair[1], owner, shape, dtype, suffix="_")

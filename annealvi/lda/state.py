@@ -187,7 +187,7 @@ class LDAState:
     ) -> Self:
         """A state with a new model, whose topics are not initialised yet."""
         given = settings.doc_topic_prior, settings.topic_word_prior
-        alpha, eta = check_priors(*given, owner, shape, dtype, summed=True)
+        alpha, eta = check_priors(*given, owner, shape, dtype)
         estimate = settings.topic_estimate
         model = LDA(*shape, alpha=alpha, eta=eta, dtype=dtype, topic_estimate=estimate)
         return cls(owner, model, alpha, eta)
@@ -335,7 +335,7 @@ class LDAState:
         """The priors that the user sees, after a check."""
         model, shown = self.model, (self.doc_topic_prior, self.topic_word_prior)
         shape = (model.n_topics, model.n_features)
-        return check_priors(*shown, self.owner, shape, model.dtype, suffix="_", summed=True)
+        return check_priors(*shown, self.owner, shape, model.dtype, suffix="_")
 
     def _learn_priors(self, names: tuple[str, ...]) -> None:
         """Set which priors the model learns from now on."""
