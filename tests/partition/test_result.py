@@ -9,10 +9,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from annealvi.models.fmm import FMM
 from annealvi.partition import (
     LogPartition,
+    OutOfReach,
     even_grid,
     exponential_grid,
     log_partition,
 )
+from annealvi.partition.result import check_log_c_at_1
 from tests.partition.mixtures import B, known_mixture
 
 # ----------------------------------------------------------------------- grids
@@ -186,3 +188,14 @@ def test_a_damaged_file(tmp_path):
                 LogPartition.load(path)
             except ValueError as error:
                 assert "holds no LogPartition" in str(error)
+
+
+@pytest.mark.parametrize(("at_1", "n_data"), [(1e-3, 10), (-2e-8, 10), (np.nan, 10), (3e-8, 2000)])
+def test_an_exact_log_c_that_has_lost_its_digits_is_refused(at_1, n_data):
+    """log C(1) = 0 is known: another value there tells of rounding, which grows with the data."""
+    inverse = np.array([1.0, 0.5])
+    check_log_c_at_1(np.array([5e-9, 3.0]), inverse, n_data)
+    check_log_c_at_1(np.array([3e-8, 3.0]), inverse, 10_000)
+    check_log_c_at_1(np.array([at_1, 3.0]), np.array([0.9, 0.5]), n_data)
+    with pytest.raises(OutOfReach, match=r"lost its digits: at T=1 it is .* instead of 0"):
+        check_log_c_at_1(np.array([at_1, 3.0]), inverse, n_data)

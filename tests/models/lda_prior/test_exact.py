@@ -109,14 +109,14 @@ def test_log_c_is_0_at_1(alpha, eta):
     assert abs(log_partition(prior_of(alpha, eta), B, "exact").values[0]) <= 1e-12
 
 
-@pytest.mark.parametrize("value", [1e6, 1e10, 1e15, 1e300])
+@pytest.mark.parametrize("value", [1e6, 1e10, 1e15, 1e299])
 def test_exact_of_large_priors(value):
     """Certain to be even: S = (KV)^(1 - b), K^(1 - b) or V^(1 - b), to 1 / a."""
     for alpha, eta, size in [(value, value, 6), (value, 1e15, 6), ([value, value], value, 6)]:
         values = log_partition(prior_of(alpha, eta, (40, 1)), B, "exact").values
         assert abs(values[0]) <= 1e-8
         assert_allclose(values, 41 * (1 - B) * np.log(size), atol=max(1e-8, 1e4 / value))
-    with pytest.raises(OutOfReach, match="at T=1 it is nan instead of 0"):
+    with pytest.raises(ValueError, match=r"'doc_topic_prior'.*the range of sums of 2 numbers"):
         log_partition(prior_of(1e308, 1e308), B, "exact")
 
 

@@ -251,7 +251,7 @@ def test_extreme_hyperparameters_give_finite_results(form):
         assert np.all(np.diff(values) > 0)
 
 
-@pytest.mark.parametrize("value", [1e-300, 1e300])
+@pytest.mark.parametrize("value", [1e-300, 1e299])
 def test_priors_at_the_edges_of_the_range(value):
     for form in FORMS:
         prior = prior_of(value, value, (3, 3), form)
