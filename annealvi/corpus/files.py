@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import io
 import os
+import warnings
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.io import mmread
 from sklearn.datasets import load_svmlight_file
 from sklearn.utils import Bunch
 
@@ -54,11 +54,21 @@ def read_uci(path: str | os.PathLike, vocabulary: str | os.PathLike | None = Non
            [0., 5., 0.]])
     """
     with opened(path, "UCI bag of words") as stream:
-        sizes = b" ".join(stream.readline().strip() for _ in range(3))
-        # Matrix Market has the same lines, under a headline
-        head = b"%%MatrixMarket matrix coordinate real general\n" + sizes + b"\n"
-        found = mmread(io.BytesIO(head + stream.read()))
-        X = check_counts(sparse.csr_matrix(found, dtype=np.float64))
+        n_documents, n_words, n_entries = (int(stream.readline()) for _ in range(3))
+        with warnings.catch_warnings(action="ignore"):  # of a file that ends here
+            entries = np.loadtxt(stream, comments=None, ndmin=2)
+        if not entries.size:
+            entries = np.empty((0, 3))
+        if entries.shape != (n_entries, 3):
+            raise ValueError(
+                f"it must have {n_entries} lines of document, word and count. "
+                f"Got {entries.shape[0]} lines of {entries.shape[1]} numbers."
+            )
+        documents, words, counts = entries.T
+        _check_numbers("Documents", documents, n_documents)
+        _check_numbers("Words", words, n_words)
+        places = (documents.astype(np.int64) - 1, words.astype(np.int64) - 1)
+        X = check_counts(sparse.csr_matrix((counts, places), shape=(n_documents, n_words)))
     return _corpus(X, read_vocabulary(vocabulary, X.shape[1]))
 
 
@@ -113,6 +123,12 @@ def read_lda_c(path: str | os.PathLike, vocabulary: str | os.PathLike | None = N
             )
         X = check_counts(sparse.csr_matrix(X))
     return _corpus(X, read_vocabulary(vocabulary, X.shape[1]))
+
+
+def _check_numbers(what: str, numbers: NDArray[np.float64], most: int) -> None:
+    wrong = ~((numbers >= 1) & (numbers <= most) & (numbers == np.floor(numbers)))
+    if wrong.any():
+        raise ValueError(f"{what} must be numbered from 1 to {most}. Got {numbers[wrong][0]:g}.")
 
 
 def _corpus(X: sparse.csr_matrix, words: NDArray | None) -> Bunch:

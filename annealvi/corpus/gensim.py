@@ -37,6 +37,8 @@ def from_gensim(
 
     Raises
     ------
+    TypeError
+        If `corpus` is no iterable, or `dictionary` no mapping.
     ValueError
         If a document is no list of (id, count), an id is negative or not in the dictionary, or
         a count is negative or not finite.
@@ -48,8 +50,19 @@ def from_gensim(
     array([[4., 0., 1.],
            [0., 5., 0.]])
     """
+    try:
+        stream = iter(corpus)
+    except TypeError as error:
+        raise TypeError(
+            f"'corpus' must be an iterable of documents. Got {corpus!r} instead."
+        ) from error
+    if not isinstance(dictionary, Mapping | None):
+        raise TypeError(
+            "'dictionary' must be a Dictionary of gensim, a mapping of int to str or None. "
+            f"Got {dictionary!r} instead."
+        )
     documents = []
-    for number, document in enumerate(corpus):
+    for number, document in enumerate(stream):
         try:
             pairs = np.array(list(document), dtype=np.float64).reshape(-1, 2)
         except (TypeError, ValueError) as error:
@@ -133,7 +146,10 @@ def to_gensim(X: Any, feature_names: ArrayLike) -> tuple[list[list[tuple[int, fl
 
 def _words(dictionary: Mapping[int, str]) -> np.ndarray:
     """The words of a dictionary in the order of their ids; an id without a word gets its number."""
-    found = {int(number): dictionary[number] for number in dictionary}
+    try:
+        found = {int(number): dictionary[number] for number in dictionary}
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"Ids of 'dictionary' must be integers >= 0. {error}.") from error
     if min(found, default=0) < 0:
         raise ValueError(f"Ids of 'dictionary' must be >= 0. Got {min(found)}.")
     size = max(found, default=-1) + 1

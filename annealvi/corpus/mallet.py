@@ -104,9 +104,12 @@ def read_mallet_weights(path: str | os.PathLike) -> Bunch:
         weights = np.array([float(weight) for _, _, weight in rows])
         if not rows or topics.min() < 0 or not np.all((weights > 0) & np.isfinite(weights)):
             raise ValueError("topics must be >= 0, and weights positive.")
-        components = np.zeros((topics.max() + 1, len(column)))
+        n_topics = int(topics.max()) + 1
+        if len(rows) != n_topics * len(column):
+            raise ValueError("it must have one weight for each word in each topic.")
+        components = np.zeros((n_topics, len(column)))
         components[topics, words] = weights
-        if not components.all() or len(rows) != components.size:
+        if not components.all():
             raise ValueError("it must have one weight for each word in each topic.")
     return Bunch(components=components, feature_names=np.array(list(column), dtype=object))
 
@@ -141,8 +144,13 @@ def read_mallet_doc_topics(path: str | os.PathLike) -> Bunch:
             raise ValueError("it has no documents.")
         if not np.allclose(values.sum(axis=1), 1, atol=1e-3):  # pairs of topic, proportion
             pairs = values.reshape(len(values), -1, 2)
-            topics, values = pairs[:, :, 0].astype(int), np.zeros(pairs.shape[:2])
-            np.put_along_axis(values, topics, pairs[:, :, 1], axis=1)
+            topics, values = pairs[:, :, 0], np.zeros(pairs.shape[:2])
+            if not np.isin(topics, np.arange(topics.shape[1])).all():
+                raise ValueError(
+                    "the proportions of a document must sum to 1, or each must follow its topic, "
+                    f"from 0 to {topics.shape[1] - 1}."
+                )
+            np.put_along_axis(values, topics.astype(int), pairs[:, :, 1], axis=1)
             if not np.allclose(values.sum(axis=1), 1, atol=1e-3):
                 raise ValueError("the proportions of a document must sum to 1.")
     return Bunch(doc_topic=values, names=names)
@@ -183,7 +191,10 @@ def _prior(stream: IO[bytes], name: bytes) -> NDArray[np.float64]:
     found, _, *numbers = stream.readline().split()
     if found != name or not numbers:
         raise ValueError(f"the line of {name.decode()!r} must follow, with its numbers.")
-    return np.array(numbers, dtype=np.float64)
+    prior = np.array(numbers, dtype=np.float64)
+    if not np.all((prior > 0) & np.isfinite(prior)):
+        raise ValueError(f"the numbers of {name.decode()!r} must be positive and finite.")
+    return prior
 
 
 def _count(

@@ -36,7 +36,13 @@ def test_counts_and_words(tmp_path, read, text, packed):
     ("read", "text", "message"),
     [
         (read_uci, "2\n3\n", "cannot be read as UCI bag of words"),
-        (read_uci, "1\n1\n1\n1 2 1\n", "cannot be read as UCI bag of words"),
+        (read_uci, "1\n1\n1\n1 2 1\n", "Words must be numbered from 1 to 1. Got 2"),
+        (read_uci, "1\n1\n1\n0 1 1\n", "Documents must be numbered from 1 to 1. Got 0"),
+        (read_uci, "1\n1\n2\n1 1 1\n", "must have 2 lines .*Got 1 lines of 3 numbers"),
+        (read_uci, "1\n1\n1\n", "must have 1 lines"),
+        (read_uci, "1\n1\n1\n1 1\n", "Got 1 lines of 2 numbers"),
+        (read_uci, "1\n1\n1\n1 1 word\n", "could not convert string 'word'"),
+        (read_uci, "-1\n1\n0\n", "cannot be read as UCI bag of words"),
         (read_uci, "1\n1\n1\n1 1 -2\n", "must be finite and not negative. Got -2"),
         (read_uci, "1\n1\n1\n1 1 nan\n", "must be finite and not negative. Got nan"),
         (read_uci, "", "cannot be read as UCI bag of words"),
@@ -50,6 +56,19 @@ def test_wrong_files(tmp_path, read, text, message):
     with pytest.raises(ValueError, match=message) as caught:
         read(path)
     assert repr(str(path)) in str(caught.value)
+
+
+def test_no_line_of_a_file_of_uci_can_crash_its_reader(tmp_path):
+    """SciPy's reader of such lines, which once stood here, reads past them and then crashes."""
+    path = written(
+        tmp_path, "3\n4\n4\n1 1 4\n1 3 1\n2 2 5\n3 4 1 1 1 4\n1 3 1\n2 2 5\n3 4 1\n" * 50
+    )
+    with pytest.raises(ValueError, match="cannot be read as UCI bag of words"):
+        read_uci(path)
+
+
+def test_a_corpus_without_words(tmp_path):
+    assert read_uci(written(tmp_path, "2\n3\n0\n")).data.toarray().tolist() == [[0] * 3] * 2
 
 
 def test_a_damaged_archive_and_a_short_vocabulary(tmp_path):

@@ -66,6 +66,20 @@ def test_there_and_back():
         to_gensim(-COUNTS, WORDS)
 
 
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ((None,), TypeError, "'corpus' must be an iterable of documents. Got None"),
+        ((CORPUS, 3.0), TypeError, "'dictionary' must be a Dictionary of gensim.*Got 3.0"),
+        ((CORPUS, {"star": 0}), ValueError, "Ids of 'dictionary' must be integers"),
+        ((CORPUS, {-1: "star"}), ValueError, "Ids of 'dictionary' must be >= 0"),
+    ],
+)
+def test_what_are_no_arguments(given, error, message):
+    with pytest.raises(error, match=message):
+        from_gensim(*given)
+
+
 def test_without_gensim_an_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "gensim", None)
     monkeypatch.setitem(sys.modules, "gensim.corpora", None)

@@ -60,6 +60,7 @@ def test_weights_proportions_and_keys(tmp_path):
     [
         (read_mallet_state, "0 NA 0 0 star 1\n", "first line must be '#doc source"),
         (read_mallet_state, STATE.replace("#beta", "#gamma"), "the line of '#beta' must follow"),
+        (read_mallet_state, STATE.replace("1.5", "-1"), "numbers of '#alpha' must be positive"),
         (read_mallet_state, STATE.partition("0 NA")[0], "it has no words"),
         (read_mallet_state, STATE.replace("star 1", "star 2"), "topics below 2"),
         (read_mallet_state, STATE.replace("star 1", "star x"), "a state of MALLET: "),
@@ -69,6 +70,9 @@ def test_weights_proportions_and_keys(tmp_path):
         (read_mallet_weights, KEYS, "topic-word weights of MALLET: "),
         (read_mallet_doc_topics, "", "no documents"),
         (read_mallet_doc_topics, DENSE.replace("0.75", "0.5"), "must sum to 1"),
+        (read_mallet_doc_topics, PAIRS.replace("\t1\t0.75", "\t7\t0.75"), "topic, from 0 to 1"),
+        (read_mallet_doc_topics, PAIRS.replace("0.75", "0.5"), "must sum to 1"),
+        (read_mallet_weights, WEIGHTS.replace("1\tgène", "1000000000000\tgène"), "one weight"),
         (read_mallet_doc_topics, KEYS, "document topics of MALLET: "),
         (read_mallet_topic_keys, "1\t0.5\tstar\n", "numbers of the topics, from 0"),
         (read_mallet_topic_keys, STATE, "topic keys of MALLET: "),

@@ -12,6 +12,7 @@ from typing import Any
 MODULES = (
     "annealvi",
     "annealvi.checkpoint",
+    "annealvi.corpus",
     "annealvi.datasets",
     "annealvi.metrics",
     "annealvi.models.lda_prior",
@@ -19,6 +20,7 @@ MODULES = (
     "annealvi.plot",
     "annealvi.plot.interactive",
     "annealvi.plot.report",
+    "annealvi.progress",
     "annealvi.proximity",
     "annealvi.schedules",
     "annealvi.temperature",

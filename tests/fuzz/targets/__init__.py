@@ -6,6 +6,7 @@ from importlib.util import find_spec
 
 from tests.fuzz.target import Target
 from tests.fuzz.targets import (
+    corpora,
     data,
     files,
     lda,
@@ -24,7 +25,7 @@ from tests.fuzz.targets import (
 
 _MODULES = (
     *(lda, mixtures, metrics, temperatures, partition, proximity, data, plots, files, saved),
-    *(pictures, summaries, texts, topics),
+    *(pictures, summaries, texts, topics, corpora),
 )
 #: All targets but those of deep models, by name.
 TARGETS: dict[str, Target] = {
