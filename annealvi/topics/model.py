@@ -102,7 +102,7 @@ class TopicModel(FittedTopics):
         "n_topics": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "vectorizer": [HasMethods(["fit_transform", "transform", "get_feature_names_out"]), None],
         "lda": [TemperedLDA, None],
-        "seeds": [Mapping, None],
+        "seeds": "no_validation",  # check_seeds says what a dict of seeds is
         "stop_words": [StrOptions({"english"}), "array-like", None],
         "random_state": ["random_state"],
     }

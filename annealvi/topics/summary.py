@@ -385,18 +385,41 @@ class TopicSummary:
 
     # ------------------------------------------------------------------------ report
 
-    def to_html(self, path: str | os.PathLike, **options: Any) -> None:
+    def to_html(
+        self,
+        path: str | os.PathLike,
+        *,
+        title: str | None = None,
+        times: ArrayLike | None = None,
+        freq: Any = "YE",
+        groups: ArrayLike | None = None,
+        other: TopicSummary | None = None,
+        n_words: int = 20,
+        n_documents: int = 10,
+        relevance: float | None = None,
+    ) -> None:
         """Write a report of the topics: one file, to be opened in a browser.
 
         Parameters
         ----------
         path : path
-        **options
+        title, times, freq, groups, other, n_words, n_documents, relevance
             See :func:`annealvi.plot.report.write_report`.
         """
         from annealvi.plot.report import write_report
 
-        write_report(self, path, **options)
+        write_report(
+            self,
+            path,
+            title=title,
+            times=times,
+            freq=freq,
+            groups=groups,
+            other=other,
+            n_words=n_words,
+            n_documents=n_documents,
+            relevance=relevance,
+        )
 
 
 def _pandas(purpose: str) -> Any:
