@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import inspect
 import json
 import re
 from html import unescape
@@ -88,6 +89,14 @@ def test_the_same_summary_gives_the_same_file(summary, tmp_path):
     for name in "ab":
         summary.to_html(tmp_path / f"{name}.html")
     assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
+
+
+def test_a_summary_has_all_options_of_the_report(summary):
+    options = inspect.signature(write_report).parameters.values()
+    assert [str(option) for option in options][1:] == [
+        str(option).replace("TopicSummary | None", "Any")
+        for option in inspect.signature(summary.to_html).parameters.values()
+    ]
 
 
 def test_a_value_is_not_filled_in_again():
