@@ -80,16 +80,17 @@ class Vocabulary:
     def note(self) -> str:
         """What was left out and why, in a sentence or two."""
         what = {
-            "stop_words": "{n:,} are stop words",
-            "max_df": "{n:,} are in more than {limit:,} documents",
-            "min_df": "{n:,} are in fewer than {limit:,}",
-            "max_features": "{n:,} are rarer than the {limit:,} that are kept",
+            "stop_words": "{words} listed as stop words",  # whether or not the texts have them
+            "max_df": "{words} in more than {limit:,} documents",
+            "min_df": "{words} in fewer than {limit:,}",
+            "max_features": "{words} rarer than the {limit:,} that are kept",
         }
         text = f"{len(self.words):,} words of {self.n_documents:,} documents are counted."
         for name, sentence in what.items():
             n = self.n_dropped.get(name, 0)
             if n:
-                sentence = sentence.format(n=n, limit=self.limits.get(name, 0))
+                words = f"{n:,} {'word is' if n == 1 else 'words are'}"
+                sentence = sentence.format(words=words, limit=self.limits.get(name, 0))
                 some = ", ".join(self.dropped.get(name, [])[:8])
                 more = ", ..." if n > 8 else ""
                 text += f" {name}: {sentence} ({some}{more})."

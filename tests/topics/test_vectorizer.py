@@ -36,8 +36,8 @@ def test_defaults_leave_out_what_is_too_rare_or_too_frequent():
     assert vectorizer.dropped_.n_dropped == {"min_df": 100, "max_df": 1, "stop_words": 0}
     note = vectorizer.dropped_.note()
     assert note.startswith("50 words of 100 documents are counted.")
-    assert "max_df: 1 are in more than 50 documents (everywhere)." in note
-    assert "min_df: 100 are in fewer than 2 (single0, " in note
+    assert "max_df: 1 word is in more than 50 documents (everywhere)." in note
+    assert "min_df: 100 words are in fewer than 2 (single0, " in note
 
 
 LIMITS = [
@@ -92,7 +92,7 @@ def test_another_vectorizer_counts_as_it_does():
 @pytest.mark.parametrize(
     ("vectorizer", "message"),
     [
-        (TopicVectorizer(min_df=6), r"No words are left of 5 documents. 0 words .* min_df: 4 are "),
+        (TopicVectorizer(min_df=6), r"No words are left of 5 documents. 0 words .* min_df: 4 words are "),
         (CountVectorizer(min_df=0.9, max_df=1), "max_df corresponds to < documents than min_df"),
         (CountVectorizer(min_df="all"), "'min_df' parameter of CountVectorizer must be a float"),
         (TopicVectorizer(vocabulary=np.array("a")), "'vocabulary' parameter .* must hold str"),
