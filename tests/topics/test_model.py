@@ -232,7 +232,7 @@ def test_texts(texts, error, message, model):
         (["a star"], "at least 2 documents. Got 1"),
         (["", ""], "empty vocabulary"),
         (["the of", "and"], "empty vocabulary"),
-        ([f"word{i}" for i in range(30)], "No words are left of 30 documents.* 30 words are in few"),
+        ([f"word{i}" for i in range(30)], "No words are left of 30 documents.* 30 words are in"),
     ],
 )
 def test_corpora_without_words(texts, message):
