@@ -92,7 +92,7 @@ def test_another_vectorizer_counts_as_it_does():
 @pytest.mark.parametrize(
     ("vectorizer", "message"),
     [
-        (TopicVectorizer(min_df=6), r"No words are left of 5 documents. 0 words .* min_df: 4 words"),
+        (TopicVectorizer(min_df=6), r"No words are left of 5 documents. 0 words .* min_df: 4 "),
         (CountVectorizer(min_df=0.9, max_df=1), "max_df corresponds to < documents than min_df"),
         (CountVectorizer(min_df="all"), "'min_df' parameter of CountVectorizer must be a float"),
         (TopicVectorizer(vocabulary=np.array("a")), "'vocabulary' parameter .* must hold str"),
