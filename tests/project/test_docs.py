@@ -57,7 +57,7 @@ def test_readme_snippets(capsys, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "page",
     [
-        *("guide", "mixtures", "temperatures", "pictures", "proximity", "summary"),
+        *("guide", "mixtures", "temperatures", "pictures", "proximity", "summary", "tempering"),
         *slow_values("n_topics"),
     ],
 )
@@ -65,9 +65,11 @@ def test_snippets_of_the_docs(page):
     run_snippets(f"docs/{page}.md")
 
 
-def test_snippets_of_files(tmp_path, monkeypatch):
+@pytest.mark.parametrize("page", ["files", "streams", "start", *slow_values("index")])
+def test_snippets_that_write_files(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run_snippets("docs/files.md")
+    run_snippets(f"docs/{page}.md")
+    assert list(tmp_path.iterdir())
 
 
 @pytest.mark.filterwarnings("ignore:1 seed words are not in the vocabulary")  # as the page says
