@@ -17,8 +17,8 @@ variance 1.  The truth is (5, 5).  Fits start from a ring of radius 95 around it
 1/2.
 
 Gradient methods take the components as points and make 10,000 steps of Adam of size .1 (plain
-inference, VI, 4,000).  They are VI; proximity inference (PVI) with the entropy, k0 = abs(ELBO) at the
-start and gamma = 1e-10; and deterministic annealing with the same k.  Coordinate-wise methods
+inference, VI, 4,000).  They are VI; proximity inference (PVI) with the entropy, gamma = 1e-10 and
+k0 = abs(ELBO) at the start; and deterministic annealing with the same k.  Coordinate-wise methods
 make at most 200 sweeps.  They are exact ascent with point components, and TemperedFMM plain,
 annealed and under a Proximity temperature.
 

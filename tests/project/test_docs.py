@@ -84,9 +84,9 @@ DEEP_PAGES = ["annealed_objectives", "autoencoders", "deep_proximity"]
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("name", ["README", *(f"docs/{page}" for page in DEEP_PAGES)])
+@pytest.mark.parametrize("name", DEEP_PAGES)
 def test_snippets_of_the_deep_pages(name):
-    run_snippets(f"{name}.md", deep=True)
+    run_snippets(f"docs/{name}.md", deep=True)
 
 
 def test_links_in_the_texts_lead_somewhere():
