@@ -34,7 +34,8 @@ def rows():
     """The cells of each table's rows, by the names of the columns."""
     lines = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
     split = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    return [dict(zip(["task", *MODULES], cells, strict=True)) for cells in split]
+    columns = ["task", *MODULES]
+    return [dict(zip(columns, cells, strict=True)) for cells in split if len(cells) != 4]
 
 
 def calls(column):
