@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,7 +81,7 @@ def row(name: str, fit: Callable[[int], NDArray]) -> list[str]:
         fits = [fit(n_threads) for n_threads in ((1, 1) if fit is bertopic else (1, 1, 2, 2))]
     except ImportError as error:
         return [name, str(error), "", ""]
-    same = ["yes" if np.array_equal(a, b) else "no" for a, b in zip(fits, fits[1:], strict=False)]
+    same = ["yes" if np.array_equal(a, b) else "no" for a, b in pairwise(fits)]
     return [name, *same, *["–"] * (3 - len(same))]
 
 

@@ -57,7 +57,7 @@ def test_readme_snippets(capsys, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "page",
     [
-        *("guide", "mixtures", "temperatures", "pictures", "proximity", "summary"),
+        *("guide", "mixtures", "papers", "pictures", "proximity", "summary", "temperatures"),
         *slow_values("n_topics"),
     ],
 )
@@ -78,7 +78,7 @@ def test_snippets_of_texts(tmp_path, monkeypatch, capsys):
     assert {"sparse", "hypothesis", "cdf"} <= set(words)
 
 
-DEEP_PAGES = ["annealed_objectives", "autoencoders", "deep_proximity"]
+DEEP_PAGES = ["annealed_objectives", "autoencoders", "deep_proximity", "papers"]
 
 
 @pytest.mark.deep
