@@ -57,7 +57,16 @@ def test_readme_snippets(capsys, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "page",
     [
-        *("guide", "mixtures", "papers", "pictures", "proximity", "summary", "temperatures"),
+        *(
+            "guide",
+            "mixtures",
+            "papers",
+            "pictures",
+            "proximity",
+            "seeds",
+            "summary",
+            "temperatures",
+        ),
         *slow_values("n_topics"),
     ],
 )
@@ -70,7 +79,6 @@ def test_snippets_of_files(tmp_path, monkeypatch):
     run_snippets("docs/files.md")
 
 
-@pytest.mark.filterwarnings("ignore:1 seed words are not in the vocabulary")  # as the page says
 def test_snippets_of_texts(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     run_snippets("docs/texts.md")
