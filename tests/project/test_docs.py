@@ -74,9 +74,10 @@ def test_snippets_of_the_docs(page):
     run_snippets(f"docs/{page}.md")
 
 
-def test_snippets_of_files(tmp_path, monkeypatch):
+@pytest.mark.parametrize("page", ["files", "serving"])
+def test_snippets_of_pages_that_write_files(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run_snippets("docs/files.md")
+    run_snippets(f"docs/{page}.md")
 
 
 def test_snippets_of_texts(tmp_path, monkeypatch, capsys):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from annealvi.cli import main
+from bench.studies import repeats
 from tests.marks import slow_values
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "features.md"
@@ -112,3 +113,8 @@ def test_every_row_says_something_of_each_library():
 def test_what_is_not_there_is_noticed(call):
     with pytest.raises(LookupError):
         look_up(modules_of("annealvi"), call)
+
+
+def test_our_fits_repeat_as_the_page_says():
+    row = repeats.row("annealvi", repeats.ours)
+    assert f"| {' | '.join(row)} |" in PAGE.read_text(encoding="utf-8").splitlines()
