@@ -57,7 +57,8 @@ def test_readme_snippets(capsys, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "page",
     [
-        *("guide", "mixtures", "temperatures", "pictures", "proximity", "summary", "tempering"),
+        *("guide", "mixtures", "papers", "pictures", "proximity", "seeds", "summary"),
+        *("temperatures", "tempering"),
         *slow_values("n_topics"),
     ],
 )
@@ -65,14 +66,16 @@ def test_snippets_of_the_docs(page):
     run_snippets(f"docs/{page}.md")
 
 
-@pytest.mark.parametrize("page", ["files", "streams", "start", *slow_values("index")])
+PAGES_WITH_FILES = ["files", "serving", "streams", "start", *slow_values("index")]
+
+
+@pytest.mark.parametrize("page", PAGES_WITH_FILES)
 def test_snippets_that_write_files(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run_snippets(f"docs/{page}.md")
     assert list(tmp_path.iterdir())
 
 
-@pytest.mark.filterwarnings("ignore:1 seed words are not in the vocabulary")  # as the page says
 def test_snippets_of_texts(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     run_snippets("docs/texts.md")
@@ -80,7 +83,7 @@ def test_snippets_of_texts(tmp_path, monkeypatch, capsys):
     assert {"sparse", "hypothesis", "cdf"} <= set(words)
 
 
-DEEP_PAGES = ["annealed_objectives", "autoencoders", "deep_proximity"]
+DEEP_PAGES = ["annealed_objectives", "autoencoders", "deep_proximity", "papers"]
 
 
 @pytest.mark.deep
