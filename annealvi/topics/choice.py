@@ -29,7 +29,7 @@ from annealvi.metrics import (
 )
 from annealvi.topics.editing import is_list
 from annealvi.topics.fitted import FittedTopics
-from annealvi.topics.texts import check_texts
+from annealvi.topics.texts import are_texts, check_texts
 from annealvi.topics.vectorizer import TopicVectorizer, count_words, with_stop_words
 
 #: Share of the documents that are held out in each run, and the most documents that are.
@@ -285,20 +285,11 @@ def _documents(X: Any, model: Any) -> tuple[sparse.csr_matrix, TemperedLDA]:
     if isinstance(model, FittedTopics):
         vectorizer, stop_words, lda = model.vectorizer, model.stop_words, model.lda
     lda = TemperedLDA() if lda is None else lda
-    if not isinstance(model, FittedTopics) and not _are_texts(X):
+    if not isinstance(model, FittedTopics) and not are_texts(X, "X"):
         return check_csr(X), lda
     vectorizer = TopicVectorizer() if vectorizer is None else clone(vectorizer)
     vectorizer = with_stop_words(vectorizer, stop_words, "choose")
     return count_words(vectorizer, check_texts(X, "choose", name="X", least=2))[1], lda
-
-
-def _are_texts(X: Any) -> bool:
-    """Whether documents are texts; else they must be word counts."""
-    if sparse.issparse(X):
-        return False
-    if hasattr(X, "shape"):
-        return len(X.shape) == 1
-    return not isinstance(X, list | tuple) or not X or isinstance(X[0], str | bytes | None)
 
 
 def _parts(
