@@ -171,7 +171,7 @@ def choose(
     max_documents : int, default=5000
         If X has more documents, this many are drawn at random.  None means all.
     model : TemperedLDA or TopicModel, default=None
-        Its parameters are used, but for the number of topics, `random_state`, `callback` and
+        Its parameters are used, but for the number of topics, `random_state`, callbacks and
         `seeds`.  Set `n_jobs` of a TemperedLDA for more threads.  With a TopicModel, X must be
         texts.
     random_state : int, RandomState instance or None, default=None
@@ -224,6 +224,8 @@ def choose(
         for run, (order, seed) in enumerate(runs):
             train, test = _parts(X, order, n_held_out)
             fit = clone(template).set_params(n_components=k, random_state=seed, callback=None)
+            if hasattr(fit, "set_callbacks"):  # scikit-learn's, since its version 1.9
+                fit.set_callbacks()
             found = _measure(fit.fit(train), train, test, seed)
             found["gain"] = found["heldout"] - without[run]
             for name, value in found.items():
