@@ -147,6 +147,7 @@ release-check:
 	$(MAKE) test
 	$(MAKE) test-all
 	$(MAKE) test-deep
+	$(MAKE) docs
 	$(MAKE) test-oldest
 	$(MAKE) test-newest
 	$(MAKE) sanitize
