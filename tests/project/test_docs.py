@@ -57,16 +57,8 @@ def test_readme_snippets(capsys, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "page",
     [
-        *(
-            "guide",
-            "mixtures",
-            "papers",
-            "pictures",
-            "proximity",
-            "seeds",
-            "summary",
-            "temperatures",
-        ),
+        *("guide", "mixtures", "papers", "pictures", "proximity", "seeds", "summary"),
+        *("temperatures", "tempering"),
         *slow_values("n_topics"),
     ],
 )
@@ -74,10 +66,11 @@ def test_snippets_of_the_docs(page):
     run_snippets(f"docs/{page}.md")
 
 
-@pytest.mark.parametrize("page", ["files", "serving"])
-def test_snippets_of_pages_that_write_files(page, tmp_path, monkeypatch):
+@pytest.mark.parametrize("page", ["files", "serving", "start", "streams", *slow_values("index")])
+def test_snippets_that_write_files(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run_snippets(f"docs/{page}.md")
+    assert list(tmp_path.iterdir())
 
 
 def test_snippets_of_texts(tmp_path, monkeypatch, capsys):
@@ -91,9 +84,9 @@ DEEP_PAGES = ["annealed_objectives", "autoencoders", "deep_proximity", "papers"]
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("name", ["README", *(f"docs/{page}" for page in DEEP_PAGES)])
+@pytest.mark.parametrize("name", DEEP_PAGES)
 def test_snippets_of_the_deep_pages(name):
-    run_snippets(f"{name}.md", deep=True)
+    run_snippets(f"docs/{name}.md", deep=True)
 
 
 def test_links_in_the_texts_lead_somewhere():
