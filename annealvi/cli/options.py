@@ -164,7 +164,9 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
     report.add_argument(
         "--freq",
         default="YE",
-        help="periods of time: YE years, QE quarters, ME months, W weeks, D days (default: YE)",
+        metavar="PERIOD",
+        help="periods of time: YE years, QE quarters, ME months, W weeks, D days, or several of "
+        "them, such as 5YE or 30ME (default: YE)",
     )
     report.add_argument(
         "--second-fit", action="store_true", help="fit twice, to show which topics recur"

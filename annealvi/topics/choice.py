@@ -29,7 +29,7 @@ from annealvi.metrics import (
 )
 from annealvi.topics.editing import is_list
 from annealvi.topics.fitted import FittedTopics
-from annealvi.topics.texts import check_texts
+from annealvi.topics.texts import are_texts, check_texts
 from annealvi.topics.vectorizer import TopicVectorizer, count_words, with_stop_words
 
 #: Share of the documents that are held out in each run, and the most documents that are.
@@ -42,14 +42,8 @@ N_WORDS = 10
 ENOUGH = 0.95
 #: Added to the count of each word, in the prediction without topics.
 SMOOTHING = 0.1
-#: The measures with a value for each run, and their names in a figure.
-MEASURES = {
-    "heldout": "held-out log-likelihood",
-    "coherence": "coherence (NPMI)",
-    "diversity": "diversity",
-    "stability": "stability",
-    "quality": "coherence x diversity",
-}
+#: The measures with a value for each run.  Stability has one for each pair of runs.
+MEASURES = ("heldout", "gain", "coherence", "diversity", "quality")
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,39 +99,24 @@ class Choice:
         return pandas.DataFrame(columns, index=pandas.Index(self.ks, name="n_topics"))
 
     def plot(self, axes: Any = None) -> Any:
-        """Draw each measure over the number of topics.
+        """Draw each measure over the number of topics, by :func:`annealvi.plot.plot_choice`.
 
         A line connects the means, bars are standard deviations over runs, and a dashed line
         marks the recommended number.  Needs matplotlib.
 
         Parameters
         ----------
-        axes : sequence of five matplotlib Axes, optional
-            By default those of a new figure, side by side.
+        axes : array of matplotlib Axes, optional
+            At least five.  By default those of a new figure, side by side.
 
         Returns
         -------
-        ndarray of five matplotlib Axes
+        ndarray of matplotlib Axes
+            The given ones, in their shape, or the five new ones.
         """
-        if axes is None:
-            pyplot = import_optional("matplotlib.pyplot", "plot", "Choice.plot")
-            size = (3 * len(MEASURES), 3)
-            axes = pyplot.subplots(1, len(MEASURES), figsize=size, layout="constrained")[1]
-        axes = np.asarray(axes, dtype=object).ravel()
-        if len(axes) < len(MEASURES):
-            raise ValueError(
-                f"'axes' must hold an Axes for each of {len(MEASURES)} measures. Got {len(axes)}."
-            )
-        for ax, (name, label) in zip(axes, MEASURES.items(), strict=False):
-            values = self.measures[name]
-            ax.errorbar(self.ks, _mean(values), yerr=np.nan_to_num(_spread(values)), marker="o")
-            ax.axvline(self.recommended, linestyle="--", color="0.6")
-            ax.set_xscale("log")
-            ax.set_xticks(self.ks, [str(k) for k in self.ks])
-            ax.minorticks_off()
-            ax.set_xlabel("number of topics")
-            ax.set_title(label)
-        return axes
+        from annealvi.plot import plot_choice
+
+        return plot_choice(self, axes=axes)
 
     def __repr__(self) -> str:
         return f"Choice(recommended={self.recommended}, ks={self.ks.tolist()}): {self.rule}"
@@ -192,7 +171,7 @@ def choose(
     max_documents : int, default=5000
         If X has more documents, this many are drawn at random.  None means all.
     model : TemperedLDA or TopicModel, default=None
-        Its parameters are used, but for the number of topics, `random_state`, `callback` and
+        Its parameters are used, but for the number of topics, `random_state`, callbacks and
         `seeds`.  Set `n_jobs` of a TemperedLDA for more threads.  With a TopicModel, X must be
         texts.
     random_state : int, RandomState instance or None, default=None
@@ -238,13 +217,15 @@ def choose(
     n_held_out = min(-(-X.shape[0] // round(1 / HELD_OUT)), MOST_HELD_OUT)
     runs = [(rng.permutation(X.shape[0]), int(rng.randint(2**31 - 1))) for _ in range(int(n_runs))]
     without = [_without_topics(*_parts(X, order, n_held_out), seed) for order, seed in runs]
-    measures = {name: np.empty((len(sizes), len(runs))) for name in (*MEASURES, "gain")}
+    measures = {name: np.empty((len(sizes), len(runs))) for name in MEASURES}
     stability = []
     for row, k in enumerate(sizes):
         topics = []
         for run, (order, seed) in enumerate(runs):
             train, test = _parts(X, order, n_held_out)
             fit = clone(template).set_params(n_components=k, random_state=seed, callback=None)
+            if hasattr(fit, "set_callbacks"):  # scikit-learn's, since its version 1.9
+                fit.set_callbacks()
             found = _measure(fit.fit(train), train, test, seed)
             found["gain"] = found["heldout"] - without[run]
             for name, value in found.items():
@@ -285,20 +266,11 @@ def _documents(X: Any, model: Any) -> tuple[sparse.csr_matrix, TemperedLDA]:
     if isinstance(model, FittedTopics):
         vectorizer, stop_words, lda = model.vectorizer, model.stop_words, model.lda
     lda = TemperedLDA() if lda is None else lda
-    if not isinstance(model, FittedTopics) and not _are_texts(X):
+    if not isinstance(model, FittedTopics) and not are_texts(X, "X"):
         return check_csr(X), lda
     vectorizer = TopicVectorizer() if vectorizer is None else clone(vectorizer)
     vectorizer = with_stop_words(vectorizer, stop_words, "choose")
     return count_words(vectorizer, check_texts(X, "choose", name="X", least=2))[1], lda
-
-
-def _are_texts(X: Any) -> bool:
-    """Whether documents are texts; else they must be word counts."""
-    if sparse.issparse(X):
-        return False
-    if hasattr(X, "shape"):
-        return len(X.shape) == 1
-    return not isinstance(X, list | tuple) or not X or isinstance(X[0], str | bytes | None)
 
 
 def _parts(

@@ -42,6 +42,8 @@ def run_snippets(name, deep=False):
     text = (CHECKOUT / name).read_text(encoding="utf-8")
     snippets = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     chosen = [snippet for snippet in snippets if ("annealvi.deep" in snippet) == deep]
+    if find_spec("sklearn.callback") is None:  # before scikit-learn 1.9
+        chosen = [snippet for snippet in chosen if "sklearn.callback" not in snippet]
     assert chosen
     namespace = {}
     for snippet in chosen:
@@ -66,7 +68,10 @@ def test_snippets_of_the_docs(page):
     run_snippets(f"docs/{page}.md")
 
 
-@pytest.mark.parametrize("page", ["files", "serving", "start", "streams", *slow_values("index")])
+PAGES_WITH_FILES = ["files", "serving", "streams", "start", *slow_values("index")]
+
+
+@pytest.mark.parametrize("page", PAGES_WITH_FILES)
 def test_snippets_that_write_files(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run_snippets(f"docs/{page}.md")
@@ -150,6 +155,39 @@ def test_everything_public_is_documented(name, thing):
     parameters = [p for p in inspect.signature(function).parameters if p not in ("self",)]
     missing = set(parameters) - documented(thing.__doc__) - {"args", "kwargs"}
     assert not missing, (name, missing)
+
+
+#: Names that a user chooses: of values that are recorded, of parameters of any estimator.
+ANY_NAMES = {"Monitor.record", "load", "FittedTopics.load", "TopicModel.load"}
+ANY_NAMES |= {"TopicModel.set_params"}
+
+
+@pytest.mark.parametrize("name", with_deep(MODULES))
+def test_no_parameter_is_hidden(name):
+    functions = {}
+    for path, thing in public([name]):
+        own = path.removeprefix(f"{name}.")
+        functions |= {own: thing} if inspect.isfunction(thing) else methods_of(own, thing)
+    hiding = {
+        path
+        for path, function in functions.items()
+        if inspect.Parameter.VAR_KEYWORD
+        in [parameter.kind for parameter in inspect.signature(function).parameters.values()]
+    }
+    assert hiding <= ANY_NAMES
+
+
+def methods_of(owner, cls):
+    """The public methods of a class, and its own __init__."""
+    found = {
+        f"{owner}.{name}": method
+        for name, method in inspect.getmembers(cls, inspect.isroutine)
+        if not name.startswith("_")
+        and (getattr(method, "__module__", None) or "").startswith("annealvi.")
+    }
+    made_by = vars(cls).get("__init__")
+    is_protocol = getattr(cls, "_is_protocol", False)
+    return found if made_by is None or is_protocol else found | {owner: made_by}
 
 
 @pytest.mark.filterwarnings("ignore:The learned temperature did not cool")  # in 10 steps

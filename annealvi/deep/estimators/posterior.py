@@ -111,7 +111,9 @@ class HierarchicalPosterior(DeepEstimator):
 
     callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each step.  Raising ``StopIteration``
-        ends the fit.  A :class:`annealvi.checkpoint.Checkpoint` writes it to a file, to be resumed.
+        ends the fit.  A :class:`annealvi.checkpoint.Checkpoint` writes it to a file, to be resumed;
+        a :class:`annealvi.progress.ProgressBar` shows how far it is.  scikit-learn's own callbacks
+        are set by `set_callbacks`, from its version 1.9 on.
 
     Attributes
     ----------

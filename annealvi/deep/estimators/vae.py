@@ -102,7 +102,8 @@ class VariationalAutoencoder(FittedAutoencoder):
         Called as ``callback(estimator, monitor)`` after each step.  It can use the estimator in
         its current state.  ``monitor.record(name=value)`` writes into `history_`; raising
         ``StopIteration`` ends the fit.  A :class:`annealvi.checkpoint.Checkpoint` writes it to a
-        file, to be resumed.
+        file, to be resumed; a :class:`annealvi.progress.ProgressBar` shows how far it is.
+        scikit-learn's own callbacks are set by `set_callbacks`, from its version 1.9 on.
 
     Attributes
     ----------
@@ -215,7 +216,7 @@ class VariationalAutoencoder(FittedAutoencoder):
             If the loss or its gradient is not finite.  The last finite state is kept.
         """
         with writing(self), unchanged_on_error(self) as keep:
-            X = self._check_X(X, reset=True)
+            given, X = (X, y), self._check_X(X, reset=True)
             hidden = layer_widths(self.hidden, type(self).__name__)
             temperature, penalty = plan_parameters(self, len(X))
             plan = Plan(
@@ -243,7 +244,7 @@ class VariationalAutoencoder(FittedAutoencoder):
                 ),
                 optimiser=self._optimiser,
             )
-            return self._fit(X, plan, keep, resume)
+            return self._fit(X, plan, keep, resume, given)
 
     def load_state_dict(self, node: Node) -> None:
         """Take over a fitted state, for :func:`annealvi.load`.

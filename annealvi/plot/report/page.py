@@ -64,8 +64,9 @@ def write_report(
         The headline.
     times : array-like of shape (n_documents,), optional
         Date or time of each document.
-    freq : str or pandas.DateOffset, default="YE"
-        Length of the periods of `times`, as in pandas: ``"YE"``, ``"QE"``, ``"ME"``, ``"W"``.
+    freq : str, timedelta or pandas.DateOffset, default="YE"
+        Length of the periods of `times`, as in pandas: ``"YE"``, ``"QE"``, ``"ME"``, ``"W"``;
+        see :meth:`TopicSummary.over`.
     groups : array-like of shape (n_documents,), optional
         The class of each document.
     other : TopicSummary, optional

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import inspect
 import json
 import re
 from html import unescape
@@ -87,6 +88,24 @@ def test_sections_are_those_with_figures(summary, tmp_path):
     assert 'data-sections="fit"' in text
     assert '<a href="#time">' not in text
     assert '<a href="#fit">' in text
+
+
+def test_the_summary_says_all_parameters_of_the_report(summary):
+    own, all_ = (
+        list(inspect.signature(function).parameters.values())
+        for function in (summary.to_html, write_report)
+    )
+    assert [(p.name, p.default, p.kind) for p in own] == [
+        (p.name, p.default, p.kind) for p in all_[1:]
+    ]
+
+
+def test_the_summary_hands_all_parameters_on(summary, documents, tmp_path):
+    given = dict(title="A", times=documents[3], freq="2YE", groups=documents[4], other=summary)
+    given |= dict(n_words=3, n_documents=1, relevance=0.2)
+    write_report(summary, tmp_path / "a.html", **given)
+    summary.to_html(tmp_path / "b.html", **given)
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
 
 
 def test_the_same_summary_gives_the_same_file(summary, tmp_path):
