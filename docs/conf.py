@@ -77,9 +77,11 @@ html_theme_options = {
     "header_links_before_dropdown": 7,
     "show_toc_level": 2,
     "navigation_with_keys": False,
+    # the widest table has the whole width
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": [], "features": []},
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"index": [], "start": [], "papers": []}
+html_sidebars = {"index": [], "start": [], "papers": [], "features": []}
