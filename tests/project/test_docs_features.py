@@ -21,7 +21,8 @@ MODULES = {
     "gensim": [".models", ".corpora", ".utils", ".parsing.preprocessing"],
     "tomotopy": ["", ".utils", ".label", ".coherence", ".viewer"],
     "scikit-learn": [
-        *(".decomposition", ".feature_extraction.text", ".model_selection", ".pipeline"),
+        *(".decomposition", ".feature_extraction.text", ".mixture", ".model_selection"),
+        ".pipeline",
     ],
     "pyLDAvis": [""],
 }
@@ -31,16 +32,34 @@ OTHERS = {"random_state", "annealvi.deep", "PoissonDEF"}
 NESTED = re.compile(r"^[a-z]+__\w+$")
 
 
-def rows():
-    """The cells of each table's rows, by the names of the columns."""
-    lines = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
-    split = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    columns = ["task", *MODULES]
-    return [dict(zip(columns, cells, strict=True)) for cells in split if len(cells) != 4]
+def tables():
+    """The rows of the page's tables, split into cells."""
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        if line.startswith("| "):
+            yield [cell.strip() for cell in line.strip("|").split("|")]
 
 
-def calls(column):
-    cells = [row[column] for row in rows()]
+def marks():
+    """What each library has, by tasks and libraries."""
+    return {
+        task: dict(zip(MODULES, cells, strict=True))
+        for task, *cells in tables()
+        if len(cells) == len(MODULES) and task
+    }
+
+
+def entries():
+    """How it is done, by tasks and libraries."""
+    found = {}
+    for task, *cells in tables():
+        if len(cells) == 1 and task != "task":
+            lines = [re.fullmatch(r"\*\*(.+?)\*\* (.+)", line) for line in cells[0].split("<br>")]
+            found[task] = {line[1]: line[2] for line in lines}
+    return found
+
+
+def calls(library):
+    cells = [entry[library] for entry in entries().values() if library in entry]
     return [call for cell in cells for call in re.findall(r"`([^`]+)`", cell) if call not in OTHERS]
 
 
@@ -103,8 +122,17 @@ def test_the_deep_models():
     assert find([importlib.import_module("annealvi.deep")], "PoissonDEF").fit
 
 
-def test_every_row_says_something_of_each_library():
-    assert all(all(row.values()) for row in rows() if row["annealvi"] != "annealvi")
+def test_each_mark_has_its_call():
+    """Exactly the libraries without a dash are told how, but for what they do not achieve."""
+    found = entries()
+    assert list(marks()) == list(found)
+    for task, row in marks().items():
+        assert set(row.values()) <= set("●★◐–"), task
+        assert row["annealvi"] != "★", task
+        told = {library for library, cell in found[task].items() if not cell.startswith("no: ")}
+        assert told == {library for library, mark in row.items() if mark != "–"}, task
+        if row["annealvi"] == "–":
+            assert "●" not in row.values(), task
 
 
 @pytest.mark.parametrize(
