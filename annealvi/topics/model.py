@@ -86,7 +86,7 @@ class TopicModel(FittedTopics):
     seed_topics_ : dict of str to int
         The topic of each of the `seeds`.
     choice_ : Choice
-        The comparison behind ``n_topics="auto"``.  It is not saved.
+        The comparison behind ``n_topics="auto"``.
 
     See Also
     --------
