@@ -59,7 +59,8 @@ def test_readme_snippets(capsys, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "page",
     [
-        *("guide", "mixtures", "temperatures", "pictures", "proximity", "summary"),
+        *("guide", "mixtures", "papers", "pictures", "proximity", "seeds", "summary"),
+        *("temperatures", "tempering"),
         *slow_values("n_topics"),
     ],
 )
@@ -67,12 +68,16 @@ def test_snippets_of_the_docs(page):
     run_snippets(f"docs/{page}.md")
 
 
-def test_snippets_of_files(tmp_path, monkeypatch):
+PAGES_WITH_FILES = ["files", "serving", "streams", "start", *slow_values("index")]
+
+
+@pytest.mark.parametrize("page", PAGES_WITH_FILES)
+def test_snippets_that_write_files(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run_snippets("docs/files.md")
+    run_snippets(f"docs/{page}.md")
+    assert list(tmp_path.iterdir())
 
 
-@pytest.mark.filterwarnings("ignore:1 seed words are not in the vocabulary")  # as the page says
 def test_snippets_of_texts(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     run_snippets("docs/texts.md")
@@ -80,13 +85,13 @@ def test_snippets_of_texts(tmp_path, monkeypatch, capsys):
     assert {"sparse", "hypothesis", "cdf"} <= set(words)
 
 
-DEEP_PAGES = ["annealed_objectives", "autoencoders", "deep_proximity"]
+DEEP_PAGES = ["annealed_objectives", "autoencoders", "deep_proximity", "papers"]
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("name", ["README", *(f"docs/{page}" for page in DEEP_PAGES)])
+@pytest.mark.parametrize("name", DEEP_PAGES)
 def test_snippets_of_the_deep_pages(name):
-    run_snippets(f"{name}.md", deep=True)
+    run_snippets(f"docs/{name}.md", deep=True)
 
 
 def test_links_in_the_texts_lead_somewhere():

@@ -128,7 +128,7 @@ class PoissonDEF(FittedPoissonDEF):
     n_iter_ : int
         Number of steps made.
 
-    temperature_path_ : ndarray of shape (n_iter_,)
+    temperature_path_ : ndarray of shape (n_iter,)
         Temperature of each step.
 
     history_ : dict of str to ndarray
@@ -138,7 +138,7 @@ class PoissonDEF(FittedPoissonDEF):
     n_features_in_ : int
         Number of words V.
 
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         The words, if X has string column names.
 
     References

@@ -132,7 +132,7 @@ class HierarchicalPosterior(DeepEstimator):
     n_iter_ : int
         Number of steps made.
 
-    temperature_path_ : ndarray of shape (n_iter_,)
+    temperature_path_ : ndarray of shape (n_iter,)
         Beta of each step.
 
     history_ : dict of str to ndarray

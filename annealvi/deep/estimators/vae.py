@@ -55,9 +55,9 @@ class VariationalAutoencoder(FittedAutoencoder):
         Units of each layer of the encoder, the layer nearest the pixels first.  The decoder has
         the same layers in reverse order.
 
-    proximity : None, {"orthogonal", "entropy", "kl", "mean_variance"} or ProximityPenalty, \
-            default=None
-        Penalty on moving q away from its recent past: the name of a statistic, or a
+    proximity : str or ProximityPenalty, default=None
+        Penalty on moving q away from its recent past: the name of a statistic (``"orthogonal"``,
+        ``"entropy"``, ``"kl"`` or ``"mean_variance"``), or a
         :class:`annealvi.deep.ProximityPenalty` to choose the magnitude too.  ``"orthogonal"`` is
         computed from the weights of all layers that lead to q, and leaves fewer dead units in the
         encoder.  The others are statistics of the Gaussian q.
@@ -110,7 +110,7 @@ class VariationalAutoencoder(FittedAutoencoder):
     network_ : AutoencoderNetwork
         The PyTorch module with encoder, posterior and decoder.
 
-    temperature_path_ : ndarray of shape (n_iter_,)
+    temperature_path_ : ndarray of shape (n_iter,)
         Temperature of each step.
 
     history_ : dict of str to ndarray
@@ -124,7 +124,7 @@ class VariationalAutoencoder(FittedAutoencoder):
     n_features_in_ : int
         Number of pixels.
 
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the pixels, if X has string column names.
 
     References

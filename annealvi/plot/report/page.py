@@ -115,7 +115,8 @@ def write_report(
         },
     )
     with replacing(path) as partial:
-        partial.write_text(page, encoding="utf-8", newline="\n")
+        # half of a pair of surrogates, which UTF-8 has not, becomes a question mark
+        partial.write_text(page, encoding="utf-8", errors="replace", newline="\n")
 
 
 #: Headlines of the sections that depend on what is known.

@@ -71,6 +71,11 @@ def test_labels_and_titles_are_escaped(report, summary):
     assert "<b>$" not in report
 
 
+def test_characters_that_no_file_can_hold(summary, tmp_path):
+    write_report(summary, tmp_path / "a.html", title="caf\udce9")  # from a file name, say
+    assert "<h1>caf?</h1>" in (tmp_path / "a.html").read_text(encoding="utf-8")
+
+
 def test_facts_and_table_are_there_without_scripts(report, summary):
     assert len(Parts(report).values("data-topic")) == 3
     assert "3 topics · 60 documents · 20 different words" in report
