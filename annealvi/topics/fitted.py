@@ -318,7 +318,7 @@ class FittedTopics(
         if choice is None:
             raise AttributeError(
                 f"'choice_' of {type(self).__name__} is only there after a fit with "
-                "n_topics='auto'."
+                "n_topics='auto'; files of earlier versions do not hold it."
             )
         return choice
 

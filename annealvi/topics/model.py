@@ -19,9 +19,8 @@ from annealvi._validation import Interval, as_float, unchanged_on_error
 from annealvi.inference.callbacks import as_list
 from annealvi.inference.tasks import Tasks
 from annealvi.lda import TemperedLDA
-from annealvi.lda.defaults import prior
 from annealvi.topics.fitted import FittedTopics
-from annealvi.topics.seeds import check_seeds, seeded_prior, seeded_start
+from annealvi.topics.seeds import check_seeds, plant_seeds
 from annealvi.topics.state import TopicState
 from annealvi.topics.texts import blocks_of, check_texts
 from annealvi.topics.vectorizer import TopicVectorizer, count_words
@@ -86,7 +85,7 @@ class TopicModel(FittedTopics):
     seed_topics_ : dict of str to int
         The topic of each of the `seeds`.
     choice_ : Choice
-        The comparison behind ``n_topics="auto"``.  It is not saved.
+        The comparison behind ``n_topics="auto"``.
 
     See Also
     --------
@@ -283,17 +282,10 @@ class TopicModel(FittedTopics):
         K = K if choice is None else choice.recommended
         lda.set_params(n_components=K)
         if seeds:
-            columns = {word: column for column, word in enumerate(vocabulary.words.tolist())}
             # whatever is wrong with the parameters of `lda`, it says itself when it fits
             counted = stream and isinstance(lda.total_samples, Real)
             n_each = as_float(lda.total_samples) / len(texts) if counted else 1.0
-            base = lda.topic_word_prior
-            if base is None:
-                base = 1.0 / K if _is(lda.preset, "sklearn") else prior(K)
-            eta = seeded_prior(seeds, columns, X, base, K, n_each=n_each, owner=owner)
-            lda.set_params(topic_word_prior=eta)
-            if _is(lda.init, "auto") and _is(lda.n_init, 1):  # several starts must differ
-                lda.set_params(init=seeded_start(seeds, columns, X, K, lda.random_state))
+            plant_seeds(lda, seeds, vocabulary.words, X, n_each=n_each, owner=owner)
         seed_topics = {name: topic for topic, name in enumerate(seeds)}
         return TopicState(vectorizer, vocabulary, lda, seed_topics, choice), X
 
@@ -310,8 +302,3 @@ class TopicModel(FittedTopics):
         """Take back what was set for the fit alone."""
         given = TemperedLDA() if self.lda is None else self.lda
         lda.set_params(init=given.init, callback=given.callback)
-
-
-def _is(value: Any, wanted: Any) -> bool:
-    """Whether a parameter that has not been checked has this value."""
-    return isinstance(value, type(wanted)) and value == wanted

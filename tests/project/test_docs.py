@@ -56,22 +56,22 @@ def test_readme_snippets(capsys, tmp_path, monkeypatch):
     assert capsys.readouterr().out.count("\n") >= 2
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        *("guide", "mixtures", "papers", "pictures", "proximity", "seeds", "summary"),
-        *("temperatures", "tempering"),
-        *slow_values("n_topics"),
-    ],
-)
+PAGES = ["guide", "papers", "proximity", "seeds", "summary", "temperatures", "tempering"]
+PAGES_THAT_TAKE_TIME = ["n_topics"]
+
+
+@pytest.mark.parametrize("page", [*PAGES, *slow_values(*PAGES_THAT_TAKE_TIME)])
 def test_snippets_of_the_docs(page):
     run_snippets(f"docs/{page}.md")
 
 
-PAGES_WITH_FILES = ["files", "serving", "streams", "start", *slow_values("index")]
+PAGES_WITH_FILES = ["files", "mixtures", "pictures", "serving", "start", "streams"]
+PAGES_WITH_FILES_THAT_TAKE_TIME = ["index"]
 
 
-@pytest.mark.parametrize("page", PAGES_WITH_FILES)
+@pytest.mark.parametrize(
+    "page", [*PAGES_WITH_FILES, *slow_values(*PAGES_WITH_FILES_THAT_TAKE_TIME)]
+)
 def test_snippets_that_write_files(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run_snippets(f"docs/{page}.md")
@@ -92,6 +92,28 @@ DEEP_PAGES = ["annealed_objectives", "autoencoders", "deep_proximity", "papers"]
 @pytest.mark.parametrize("name", DEEP_PAGES)
 def test_snippets_of_the_deep_pages(name):
     run_snippets(f"docs/{name}.md", deep=True)
+
+
+def test_every_block_of_python_runs():
+    """On one of the pages above, or in tests/project/test_coming_from.py."""
+    run = {*PAGES, *PAGES_THAT_TAKE_TIME, *PAGES_WITH_FILES, *PAGES_WITH_FILES_THAT_TAKE_TIME}
+    run |= {*DEEP_PAGES, "README", "texts", "coming_from"}
+    for path in [CHECKOUT / "README.md", *CHECKOUT.glob("docs/*.md")]:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        fences = [line.strip("`") for line in lines if line.startswith("```")][::2]
+        assert set(fences) <= {"", "python", "sh", "text", "{toctree}"} or path.stem in (
+            *("changelog", "contributing"),  # these include others
+        )
+        assert ("python" in fences) == (path.stem in run), path.name
+        # a block that is indented, or has no language, would not run
+        code = re.compile(r">>> |import |from \S+ import |annealvi (fit|label|show|compare) ")
+        inside = None
+        for line in lines:
+            if line.startswith("```"):
+                inside = line.strip("`") if inside is None else None
+            elif inside not in ("python", "sh", "text"):
+                loose = line.startswith("    ") or inside is not None
+                assert not (loose and code.match(line.strip())), (path.name, line)
 
 
 def test_links_in_the_texts_lead_somewhere():

@@ -193,7 +193,10 @@ def test_a_topic_model_chooses_for_itself(tmp_path):
     assert_array_equal(again.components_, model.components_)
     assert not hasattr(again, "choice_")
     model.save(tmp_path / "model")
-    assert_array_equal(TopicModel.load(tmp_path / "model").components_, model.components_)
+    loaded = TopicModel.load(tmp_path / "model")
+    assert_array_equal(loaded.components_, model.components_)
+    assert repr(loaded.choice_) == repr(model.choice_)
+    pd.testing.assert_frame_equal(loaded.choice_.table, model.choice_.table)
     seeds = {name: [f"{name}0"] for name in "abcd"}
     seeded = TopicModel("auto", seeds=seeds, random_state=0).fit(texts)
     assert seeded.choice_.ks.tolist() == [5]
