@@ -13,7 +13,7 @@ export PIP_NO_COMPILE := 0
 SOURCES := setup.py pyproject.toml $(wildcard annealvi/_kernels/*.pyx annealvi/_kernels/*.pxd \
 	annealvi/_kernels/*.h annealvi/_kernels/kernels.c annealvi/_kernels/dispatch.c)
 
-.PHONY: demo test test-all test-debug test-deep test-oldest test-newest search fuzz sanitize \
+.PHONY: demo docs test test-all test-debug test-deep test-oldest test-newest search fuzz sanitize \
 	sanitize-threads bench quality optima examples examples-deep lint clean wheel check-wheel release-check
 
 demo: $(VENV)/.demo
@@ -22,6 +22,11 @@ demo: $(VENV)/.demo
 # What a newcomer runs: all that needs no PyTorch, but for what is marked slow.
 test: $(VENV)/.test
 	$(BIN)/$(PYTEST) -m 'not deep and not slow'
+
+# The site, in build/docs: the pages of docs/, the reference of all modules and the examples.
+docs: $(VENV)/.docs
+	$(BIN)/sphinx-build -q -W --keep-going -b html -d build/doctrees docs build/docs
+	@echo "Open build/docs/index.html in a browser."
 
 # What is marked slow, then the kernels once more in a build with bounds checks.
 test-all: $(VENV)/.test
@@ -142,6 +147,7 @@ release-check:
 	$(MAKE) test
 	$(MAKE) test-all
 	$(MAKE) test-deep
+	$(MAKE) docs
 	$(MAKE) test-oldest
 	$(MAKE) test-newest
 	$(MAKE) sanitize
@@ -151,7 +157,7 @@ release-check:
 
 clean:
 	rm -rf build dist $(VENV) $(VENV)-debug $(VENV)-wheel $(VENV)-sanitize $(VENV)-threads $(VENV)-oldest \
-		$(VENV)-newest annealvi.egg-info \
+		$(VENV)-newest annealvi.egg-info docs/api docs/examples docs/sg_execution_times.rst \
 		annealvi/_kernels/*.so
 
 $(VENV)/bin/pip:
@@ -175,6 +181,11 @@ $(VENV)/.demo $(VENV)/.test $(VENV)/.bench: $(VENV)/.%: $(VENV)/bin/pip $(SOURCE
 # The version of PyTorch that we test with.
 $(VENV)/.deep: $(VENV)/.test
 	$(BIN)/pip install --disable-pip-version-check --quiet -e '.[deep]' torch==2.13.0
+	touch $@
+
+# With PyTorch, for the reference has the deep models too.
+$(VENV)/.docs: $(VENV)/.deep
+	$(BIN)/pip install --disable-pip-version-check --quiet -e '.[docs]'
 	touch $@
 
 # Libraries to compare with, each where it has a wheel; what is missing is skipped.

@@ -18,9 +18,9 @@ class ProgressBar:
 
     The bar counts the steps of all starts, and tells the time that is left.  After it stand the
     temperature and the current bound: for LDA the perplexity of up to 200 training documents, for
-    a mixture the ELBO a sample.  A bound that has to be computed is computed at most twice a
-    second, in about two percent of the time.  The result of the fit stays the same to the last
-    bit.
+    a mixture the ELBO a sample, for a deep model the ELBO of the last step.  A bound that has to
+    be computed is computed at most twice a second, in about two percent of the time.  The result
+    of the fit stays the same to the last bit.
 
     With scikit-learn 1.9 or later, ``estimator.set_callbacks(sklearn.callback.ProgressBar())``
     shows scikit-learn's own bars instead, which need the package rich.  In `partial_fit` nothing

@@ -1,7 +1,12 @@
-"""What each layer of a deep posterior learns: the ELBO against annealed objectives.
+"""What each layer of a deep posterior learns
+==========================================
+
+What each layer of a deep posterior learns: the ELBO against annealed objectives.
 
 Prints how far each posterior is from its target and which modes it found, and draws the
 density of every second layer or so under both objectives, below the targets.
+
+::
 
     python examples/annealed_layers.py [--energy d] [--transitions 10] [--steps 2000]
         [--runs 1] [--seed 0] [--full] [--output annealed_layers.png]
@@ -14,9 +19,12 @@ its own, f^(t/T) N(0, I)^(1 - t/T), drawn in the first row.
 
 Options
 -------
---energy : the target, a letter of the paper's figure.
---transitions, --steps, --runs : T, the steps of a fit, and independent fits of each objective.
---full : 5 runs of 10,000 steps.
+--energy
+    The target, a letter of the paper's figure.
+--transitions, --steps, --runs
+    T, the steps of a fit, and independent fits of each objective.
+--full
+    5 runs of 10,000 steps.
 
 The table gives the mean and the standard deviation over the runs of -KL(q || p), estimated with
 2,000 draws of the reverse chain (an overestimate), and the number of modes that have draws near
@@ -93,8 +101,7 @@ def draw(fits: dict[str, HierarchicalPosterior], energy: Energy, n_transitions: 
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    assert __doc__ is not None
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--energy", choices=list(ENERGIES), default="d")
     parser.add_argument("--transitions", type=int, default=10)
     parser.add_argument("--steps", type=int, help="of a fit, by default 2,000")

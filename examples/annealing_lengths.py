@@ -1,8 +1,13 @@
-"""Deterministic annealing of topic models: for how long, and from how hot.
+"""How long to anneal, and from how hot
+====================================
+
+Deterministic annealing of topic models: for how long, and from how hot.
 
 Prints two tables of the held-out likelihood and the ELBO, and draws two panels of the held-out
 likelihood along the fits: on the left for several lengths of the annealing, on the right for
 several first temperatures.
+
+::
 
     python examples/annealing_lengths.py [--seeds 2] [--jobs 2] [--output annealing_lengths.png]
     python examples/annealing_lengths.py --full [--documents 30000]
@@ -16,11 +21,15 @@ temperature.
 
 Options
 -------
-default : the 3,000 abstracts that come with the package, 300 of them held out (K = 30, 10 passes
+default
+    The 3,000 abstracts that come with the package, 300 of them held out (K = 30, 10 passes
     in minibatches of 32).
---full : ``arxiv_100k`` (K = 100, minibatches of 100, 4 passes), its first --documents, read from
+
+--full
+    ``arxiv_100k`` (K = 100, minibatches of 100, 4 passes), its first --documents, read from
     the folder that the environment variable ANNEALVI_DATA names (default ``../shared/data``).
---offset : tau of the step sizes rho = (tau + t)^-.7.  A step of the posterior form keeps
+--offset
+    Tau of the step sizes rho = (tau + t)^-.7.  A step of the posterior form keeps
     1 - rho T of the old topics, so rho T must stay below 1: from T0 = 5 this needs tau >= 9.
     The default, 1024, makes small steps that leave something to learn after the cooling.
 
@@ -88,8 +97,7 @@ def draw(found: dict[str, dict[str, list[TemperedLDA]]]) -> Any:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    assert __doc__ is not None
-    options = parser(__doc__.splitlines()[0], "annealing_lengths.png")
+    options = parser((__doc__ or "").partition("\n")[0], "annealing_lengths.png")
     options.add_argument("--offset", type=float, default=1024, help="tau of the step sizes")
     arguments = options.parse_args(argv)
     hottest = max(START, *STARTS)

@@ -1,7 +1,12 @@
-"""Whether a deep posterior recovers from a cold start: the ELBO against annealed objectives.
+"""A deep posterior after a cold start
+===================================
+
+Whether a deep posterior recovers from a cold start: the ELBO against annealed objectives.
 
 Prints how far each posterior is from its target and how many modes it found.  Draws each
 target, what both objectives learned of it, and -KL against the length of the annealing.
+
+::
 
     python examples/beta_annealing.py [--energies d] [--fractions 0 0.8] [--steps 2000]
         [--runs 5] [--seed 0] [--full] [--output beta_annealing.png]
@@ -14,9 +19,12 @@ recover the other modes.
 
 Options
 -------
---energies : the targets, letters of the paper's figure.
---fractions : the parts of the fit over which beta rises.
---full : all six energies, and the fractions 0, .2, .4, .6 and .8.
+--energies
+    The targets, letters of the paper's figure.
+--fractions
+    The parts of the fit over which beta rises.
+--full
+    All six energies, and the fractions 0, .2, .4, .6 and .8.
 
 The table gives -KL(q || p), estimated with 2,000 draws of the reverse chain (mean and standard
 deviation over the runs; an overestimate), a lower bound of it, and the number of modes in which
@@ -113,8 +121,7 @@ def draw(results: dict[tuple[str, float, str], Result], fractions: Sequence[floa
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    assert __doc__ is not None
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--energies", help="letters; by default d, or abcdef with --full")
     parser.add_argument("--fractions", type=float, nargs="+", help="by default 0 and 0.8")
     parser.add_argument("--steps", type=int, default=2000)

@@ -1,8 +1,13 @@
-"""Annealed objectives in an autoencoder whose posterior is a chain of transitions.
+"""Annealed objectives in an autoencoder
+=====================================
+
+Annealed objectives in an autoencoder whose posterior is a chain of transitions.
 
 Prints a table of the ELBO, the log-likelihood and two gaps for each share of annealed steps.
 Draws the test ELBO along the fits, both gaps, and what the decoder makes of each layer of the
 chain.
+
+::
 
     python examples/calibrated_autoencoder.py [--seeds 1] [--iterations 500] [--transitions 5]
         [--draws 50] [--full] [--output calibrated_autoencoder.png] [--results FILE.json]
@@ -16,10 +21,14 @@ weights and all noise.
 
 Options
 -------
---transitions : T.
---draws : draws of the importance sampling for each -log p.
---full : 20,000 iterations, 3 seeds and 500 draws.
---results : a file that keeps each run as it ends.  Runs that are in it are not repeated.
+--transitions
+    T.
+--draws
+    Draws of the importance sampling for each -log p.
+--full
+    20,000 iterations, 3 seeds and 500 draws.
+--results
+    A file that keeps each run as it ends.  Runs that are in it are not repeated.
 
 The digits are ``mnist_static_bin.npz`` in the folder that the environment variable ANNEALVI_DATA
 names (default ``../shared/data``): 50,000 images for training and 10,000 for the test.
@@ -172,8 +181,7 @@ def draw(runs: list[Run], digits: Digits) -> Any:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    assert __doc__ is not None
-    options = parser(__doc__.splitlines()[0], 500, "calibrated_autoencoder.png")
+    options = parser((__doc__ or "").partition("\n")[0], 500, "calibrated_autoencoder.png")
     options.add_argument("--transitions", type=int, default=5, help="of the chains")
     options.add_argument("--draws", type=int, default=50, help="for each -log p")
     options.add_argument("--full", action="store_true", help="20,000 iterations and 3 seeds")

@@ -1,7 +1,12 @@
-"""A model of your own: a mixture of Poissons with annealing and a learned temperature.
+"""A model of your own
+===================
+
+A model of your own: a mixture of Poissons with annealing and a learned temperature.
 
 Prints the mean ELBO, and how often the best optimum is found from random starts, for plain
 inference, annealing and a learned temperature.
+
+::
 
     python examples/custom_model.py
 

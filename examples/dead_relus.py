@@ -1,8 +1,13 @@
-"""Dead units of an autoencoder: plain variational inference against the orthogonal penalty.
+"""Dead units of an autoencoder
+============================
+
+Dead units of an autoencoder: plain variational inference against the orthogonal penalty.
 
 Prints a table of the test ELBO, the test log-likelihood and the dead units of each layer for
 both methods.  Draws validation curves, dead units along the fits, and images drawn from the
 models.
+
+::
 
     python examples/dead_relus.py [--seeds 1] [--iterations 2000] [--magnitude 1e-5] [--full]
         [--choose] [--output dead_relus.png] [--results FILE.json]
@@ -15,10 +20,13 @@ draws weights and all noise.
 
 Options
 -------
---full : the paper's size, 50,000 iterations and 3 seeds.
---choose : first try k = 1, .1, ..., 1e-5 with one seed and a tenth of the iterations, and take
+--full
+    The paper's size, 50,000 iterations and 3 seeds.
+--choose
+    First try k = 1, .1, ..., 1e-5 with one seed and a tenth of the iterations, and take
     the k with the best score of the validation images.
---results : a file that keeps each run as it ends.  Runs that are in it are not repeated.
+--results
+    A file that keeps each run as it ends.  Runs that are in it are not repeated.
 
 The digits are ``mnist_static_bin.npz`` and ``mnist.npz`` in the folder that the environment
 variable ANNEALVI_DATA names (default ``../shared/data``).  The former is one binarisation of
@@ -178,8 +186,7 @@ def draw(runs: list[Run], shape: tuple[int, int]) -> Any:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    assert __doc__ is not None
-    options = parser(__doc__.splitlines()[0], 2000, "dead_relus.png")
+    options = parser((__doc__ or "").partition("\n")[0], 2000, "dead_relus.png")
     options.add_argument("--magnitude", type=float, default=1e-5, help="k")
     options.add_argument("--choose", action="store_true", help="try magnitudes first")
     options.add_argument("--full", action="store_true", help="50,000 iterations and 3 seeds")

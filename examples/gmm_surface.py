@@ -1,10 +1,16 @@
-"""The annealed ELBO of a Gaussian mixture over its two means, and the paths across it.
+"""The annealed surface of a mixture
+=================================
+
+The annealed ELBO of a Gaussian mixture over its two means, and the paths across it.
 
 Draws the ELBO as a landscape at several temperatures, with its local optima and the paths that a
 plain and an annealed fit take.  Prints the number of local optima at each temperature.
 
+::
+
     python examples/gmm_surface.py
     python examples/gmm_surface.py --figure dasvi
+    python examples/gmm_surface.py --film surface.gif
 
 It redraws Fig. 1 of Mandt et al. (2016) (T = 20, 13, 8.5, 1) and, with --figure dasvi, Fig. 2 of
 Abrol et al. (2014) (T = 100, 30, 1).  At high temperatures the objective has one optimum; below
@@ -23,6 +29,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.animation import FuncAnimation, PillowWriter
 from numpy.typing import NDArray
 
 from annealvi import Annealed, TemperedGaussianMixture
@@ -85,69 +92,111 @@ def path(X: NDArray, temperature: Any, max_iter: int) -> tuple[Any, NDArray[np.f
     return mixture, np.array(means)
 
 
+def optima(heights: NDArray) -> tuple[NDArray, NDArray]:
+    """Rows and columns of the points that are higher than the eight around them."""
+    inner = heights[1:-1, 1:-1]
+    n_rows, n_columns = heights.shape
+    around = [
+        heights[1 + i : n_rows - 1 + i, 1 + j : n_columns - 1 + j]
+        for i in (-1, 0, 1)
+        for j in (-1, 0, 1)
+        if (i, j) != (0, 0)
+    ]
+    rows, columns = np.nonzero(np.all([inner > other for other in around], axis=0))
+    return rows + 1, columns + 1
+
+
+class Fits:
+    """A plain and an annealed fit of the data, and the surface under them.
+
+    Parameters
+    ----------
+    form : str
+        What is tempered.
+    resolution : int
+        Means along an axis.
+    """
+
+    def __init__(self, form: Form, resolution: int) -> None:
+        self.X, self.form = draw_data(), form
+        annealed = Annealed(start=100.0, length=0.9, shape="linear", form=form)
+        self.plain, self.plain_path = path(self.X, 1.0, 100)
+        self.hot, self.hot_path = path(self.X, annealed, ITERATIONS)
+        self.heat = np.append(self.hot.temperature_path_, 1.0)
+        self.grid = np.linspace(-10, 10, resolution)
+
+    def draw(self, ax: Any, T: float) -> int:
+        """Draw the surface at one temperature and the paths up to it; return its optima."""
+        grid = self.grid
+        heights = surface(self.X, grid, Tempering(1 / T, self.form))
+        levels = np.quantile(heights, np.linspace(0.25, 1, 22))
+        ax.contourf(grid, grid, heights, levels=np.unique(levels), cmap="Greys_r", extend="min")
+        rows, columns = optima(heights)
+        star = dict(ms=13, mfc="gold", mec="black", zorder=4, clip_on=False)
+        ax.plot(grid[columns], grid[rows], "*", label="local optimum", **star)
+        so_far = self.hot_path[: int(np.sum(self.heat >= T - 1e-9)) + 1]
+        ax.plot(*so_far.T, "-", color="C3", lw=2, label="annealed VI, so far")
+        ax.plot(*so_far[-1], "o", color="C3", ms=7, zorder=5)
+        if T == 1:
+            ax.plot(*self.plain_path.T, "--", color="C0", lw=2, label="plain VI")
+            ax.plot(*self.plain_path[-1], "s", color="C0", ms=7, zorder=5)
+        ax.plot(*START.ravel(), "x", color="black", ms=9, mew=2, label="start", zorder=5)
+        ax.set(title=f"T = {T:.3g}", xlabel="$m_0$", aspect="equal")
+        return len(rows)
+
+
+def animate(fits: Fits, output: str, n_frames: int) -> None:
+    """Write the surface as a film: from T = 25, where it has one optimum, down to 1."""
+    figure, ax = plt.subplots(figsize=(4.8, 4.8), layout="constrained")
+
+    def frame(T: float) -> None:
+        ax.clear()
+        n_optima = fits.draw(ax, T)
+        ax.set(
+            ylabel="$m_1$", title=f"T = {T:.1f}: {n_optima} optim{'um' if n_optima == 1 else 'a'}"
+        )
+        ax.legend(loc="upper right", fontsize=8)
+
+    temperatures = np.geomspace(25, 1, n_frames)
+    temperatures[-1] = 1  # exactly, for the plain fit to be drawn
+    shown = [*temperatures, *[1.0] * (n_frames // 3)]  # the end stands a while
+    film = FuncAnimation(figure, frame, frames=shown, init_func=lambda: None)
+    film.save(output, writer=PillowWriter(fps=6), dpi=80)
+    plt.close(figure)
+
+
 def main(argv: Sequence[str] | None = None) -> tuple[Any, Any]:
     """Draw the figure; return the fits of plain and annealed inference."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--figure", choices=sorted(FIGURES), default="vt")
     parser.add_argument("--resolution", type=int, default=61, help="means along an axis")
     parser.add_argument("--output", default="gmm_surface.png")
+    parser.add_argument("--film", metavar="FILE.gif", help="write a film of the surface too")
+    parser.add_argument("--frames", type=int, default=36, help="of the film")
     arguments = parser.parse_args(argv)
 
-    X = draw_data()
     form, temperatures = FIGURES[arguments.figure]
-    annealed = Annealed(start=100.0, length=0.9, shape="linear", form=form)
-    plain, plain_path = path(X, 1.0, 100)
-    hot, hot_path = path(X, annealed, ITERATIONS)
-    heat = np.append(hot.temperature_path_, 1.0)
-
-    grid = np.linspace(-10, 10, arguments.resolution)
+    fits = Fits(form, arguments.resolution)
     figure, axes = plt.subplots(
         1, len(temperatures), figsize=(3.4 * len(temperatures), 4.3), sharey=True, squeeze=False
     )
     for ax, T in zip(axes[0], temperatures, strict=True):
-        heights = surface(X, grid, Tempering(1 / T, form))
-        levels = np.quantile(heights, np.linspace(0.25, 1, 22))
-        ax.contourf(grid, grid, heights, levels=np.unique(levels), cmap="Greys_r", extend="min")
-        inner = heights[1:-1, 1:-1]
-        around = [
-            heights[1 + i : heights.shape[0] - 1 + i, 1 + j : heights.shape[1] - 1 + j]
-            for i in (-1, 0, 1)
-            for j in (-1, 0, 1)
-            if (i, j) != (0, 0)
-        ]
-        rows, columns = np.nonzero(np.all([inner > other for other in around], axis=0))
-        ax.plot(
-            grid[columns + 1],
-            grid[rows + 1],
-            "*",
-            ms=13,
-            mfc="gold",
-            mec="black",
-            zorder=4,
-            label="local optimum",
-            clip_on=False,
-        )
-        so_far = hot_path[: int(np.sum(heat >= T - 1e-9)) + 1]
-        ax.plot(*so_far.T, "-", color="C3", lw=2, label="annealed VI, so far")
-        ax.plot(*so_far[-1], "o", color="C3", ms=7, zorder=5)
-        if T == 1:
-            ax.plot(*plain_path.T, "--", color="C0", lw=2, label="plain VI")
-            ax.plot(*plain_path[-1], "s", color="C0", ms=7, zorder=5)
-        ax.plot(*START.ravel(), "x", color="black", ms=9, mew=2, label="start", zorder=5)
-        ax.set(title=f"T = {T:g}", xlabel="$m_0$", aspect="equal")
-        found = len(rows)
+        found = fits.draw(ax, T)
         print(f"T = {T:5.1f}: {found} local optim{'um' if found == 1 else 'a'}")
     axes[0, 0].set_ylabel("$m_1$")
     handles, labels = axes[0, -1].get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", ncols=len(labels), frameon=False)
     figure.suptitle(
-        f"Annealed ELBO ({form} tempered): plain VI ends at {plain.lower_bound_:.3f} a datum, "
-        f"annealed at {hot.lower_bound_:.3f}"
+        f"Annealed ELBO ({form} tempered): plain VI ends at {fits.plain.lower_bound_:.3f} a datum, "
+        f"annealed at {fits.hot.lower_bound_:.3f}"
     )
     figure.tight_layout(rect=(0, 0.09, 1, 0.98))
     figure.savefig(arguments.output, dpi=120)
-    print(f"variance of the data {X.var():.1f}; drew {arguments.output}")
-    return plain, hot
+    print(f"variance of the data {fits.X.var():.1f}; drew {arguments.output}")
+    if arguments.film:
+        animate(fits, arguments.film, arguments.frames)
+        print(f"drew {arguments.film}")
+    return fits.plain, fits.hot
 
 
 if __name__ == "__main__":

@@ -1,7 +1,12 @@
-"""Which documents run hot: temperatures of documents, and what their words are.
+"""Documents that no topic explains
+================================
+
+Which documents run hot: temperatures of documents, and what their words are.
 
 Prints the hottest and the coolest documents with their words, and draws two histograms: the
 temperatures of true documents, and those of documents made of random words.
+
+::
 
     python examples/hot_documents.py [--seed 0] [--jobs 2] [--output hot_documents.png]
     python examples/hot_documents.py --full [--corpus reuters21578] [--documents 10000]
@@ -19,8 +24,11 @@ its most telling words (frequent in it, rare elsewhere) and what the corpus says
 
 Options
 -------
-default : the 3,000 abstracts that come with the package.
---full : the last --documents of --corpus, which is read from the folder that the environment
+default
+    The 3,000 abstracts that come with the package.
+
+--full
+    The last --documents of --corpus, which is read from the folder that the environment
     variable ANNEALVI_DATA names (default ``../shared/data``).
 """
 
@@ -129,8 +137,7 @@ def draw(temperatures: NDArray, planted: NDArray[np.bool_], auc: float) -> Any:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    assert __doc__ is not None
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--full", action="store_true", help="fit --corpus")
     parser.add_argument("--corpus", default="reuters21578")

@@ -1,7 +1,12 @@
-"""Topics over time: how held-out likelihood rises while temperatures fall.
+"""Learning curves of tempered topics
+==================================
+
+Topics over time: how held-out likelihood rises while temperatures fall.
 
 Prints a table of the ELBO and the held-out likelihood that each method reaches.  Draws the
 held-out likelihood along the fits, over passes and over seconds, and the temperatures.
+
+::
 
     python examples/learning_curves.py [--seeds 2] [--jobs 2] [--output learning_curves.png]
     python examples/learning_curves.py --full [--documents 30000]
@@ -14,9 +19,12 @@ draws and see the same minibatches; each seed is another start.
 
 Options
 -------
-default : the 3,000 abstracts that come with the package, 300 of them held out (K = 30,
+default
+    The 3,000 abstracts that come with the package, 300 of them held out (K = 30,
     minibatches of 32, tau = 256, 10 passes).
---full : ``arxiv_100k``, its first --documents, and the next 2,000 held out (K = 100, minibatches
+
+--full
+    ``arxiv_100k``, its first --documents, and the next 2,000 held out (K = 100, minibatches
     of 100, tau = 64, 4 passes).  It is read from the folder that the environment variable
     ANNEALVI_DATA names (default ``../shared/data``).
 
@@ -92,8 +100,7 @@ def draw(fits: dict[str, list[TemperedLDA]]) -> Any:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    assert __doc__ is not None
-    options = parser(__doc__.splitlines()[0], "learning_curves.png")
+    options = parser((__doc__ or "").partition("\n")[0], "learning_curves.png")
     arguments = options.parse_args(argv)
     problem = load(options, arguments)
     settings = dict(

@@ -1,7 +1,12 @@
-"""Proximity penalties on sigmoid belief networks, from a good start and from a bad one.
+"""Proximity penalties on belief networks
+======================================
+
+Proximity penalties on sigmoid belief networks, from a good start and from a bad one.
 
 Prints a table of the ELBO and the log-likelihood of test images for each method, and draws how
 the ELBO of validation images rises along each fit.
+
+::
 
     python examples/proximity_belief_network.py [--data digits] [--layers 1] [--seeds 1]
         [--iterations 2500] [--full] [--output FILE.png] [--results FILE.json]
@@ -11,7 +16,7 @@ Inference*, scaled down.  Belief networks of one layer (Table 1) or of three (``
 Table 2) are fitted to binary digits.  The methods are plain variational inference (VI),
 deterministic annealing with the temperature T = max(1, k), and proximity variational inference
 (PVI): a penalty k on changes of the entropy of q, of its KL divergence from the prior, or of
-its mean and variance.  k falls from k0 as gamma^(t / iterations).  k0 is |ELBO| of the first
+its mean and variance.  k falls from k0 as gamma^(t / iterations).  k0 is abs(ELBO) of the first
 minibatch with gamma = 1e-10, as in the paper, or 10 with gamma = 1e-5.
 
 The good start draws the weights as usual.  In the bad start all weights of p are -10 and the
@@ -20,12 +25,16 @@ starts from -100 and makes 4,000,000 iterations, which is long enough to recover
 
 Options
 -------
---data digits : scikit-learn's 1,797 images of 8 x 8 pixels.  A pixel is 1 if it is at least half
+--data digits
+    Scikit-learn's 1,797 images of 8 x 8 pixels.  A pixel is 1 if it is at least half
     as bright as it can be.  Layers have 50 units; Adam's learning rate is .003.
---data mnist_static_bin : this file in the folder that the environment variable ANNEALVI_DATA
+--data mnist_static_bin
+    This file in the folder that the environment variable ANNEALVI_DATA
     names (default ``../shared/data``).  Layers have 200 units; the learning rate is .001.
---full : 10,000 iterations and 3 seeds.
---results : a file that keeps each run as it ends.  Runs that are in it are not repeated.
+--full
+    10,000 iterations and 3 seeds.
+--results
+    A file that keeps each run as it ends.  Runs that are in it are not repeated.
 
 Images are split 8:1:1 into training, validation and test.  The log-likelihood is estimated by
 importance weighting with 100 draws.  The table gives the mean and the standard deviation over
@@ -172,8 +181,7 @@ def draw(runs: list[Run]) -> Any:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    assert __doc__ is not None
-    options = parser(__doc__.splitlines()[0], 2500, "proximity_belief_network.png")
+    options = parser((__doc__ or "").partition("\n")[0], 2500, "proximity_belief_network.png")
     options.add_argument("--data", default="digits", help="digits or mnist_static_bin")
     options.add_argument("--layers", type=int, default=1, help="of bits")
     options.add_argument("--methods", nargs="+", default=METHODS, metavar="METHOD", choices=METHODS)

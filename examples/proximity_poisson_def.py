@@ -1,7 +1,12 @@
-"""Proximity penalties on a Poisson deep exponential family of topics.
+"""Proximity penalties on a Poisson family
+=======================================
+
+Proximity penalties on a Poisson deep exponential family of topics.
 
 Prints a table of the perplexity and the ELBO of held-out articles for each method, and the
 topics of the best one.  Draws the training ELBO and the perplexity along each fit.
+
+::
 
     python examples/proximity_poisson_def.py [--seeds 1] [--iterations 1000] [--full]
         [--output FILE.png] [--results FILE.json]
@@ -11,13 +16,15 @@ scaled down: a Poisson deep exponential family of one layer and K = 20 topics is
 news articles.  The methods are plain variational inference (VI), deterministic annealing with
 the temperature T = max(1, k), and proximity variational inference (PVI): a penalty k on changes
 of the entropy of q or of its mean and variance, averaged over a minibatch.  k falls from k0 as
-gamma^(t / iterations).  k0 is |ELBO| of the first minibatch with gamma = 1e-10, or 100 with
+gamma^(t / iterations).  k0 is abs(ELBO) of the first minibatch with gamma = 1e-10, or 100 with
 gamma = 1e-5.
 
 Options
 -------
---full : 1,500 iterations and 3 seeds.
---results : a file that keeps each run as it ends.  Runs that are in it are not repeated.
+--full
+    1,500 iterations and 3 seeds.
+--results
+    A file that keeps each run as it ends.  Runs that are in it are not repeated.
 
 The articles are ``reuters395.npz`` in the folder that the environment variable ANNEALVI_DATA
 names (default ``../shared/data``).  A fifth of them is held out.  A random tenth of the words of
@@ -143,8 +150,7 @@ def draw(runs: list[Run], plain: float) -> Any:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    assert __doc__ is not None
-    options = parser(__doc__.splitlines()[0], 1000, "proximity_poisson_def.png")
+    options = parser((__doc__ or "").partition("\n")[0], 1000, "proximity_poisson_def.png")
     options.add_argument("--methods", nargs="+", default=METHODS, metavar="METHOD", choices=METHODS)
     options.add_argument("--full", action="store_true", help="1,500 iterations and 3 seeds")
     arguments = parse(options, argv, iterations=1500, seeds=3)

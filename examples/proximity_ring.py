@@ -1,7 +1,12 @@
-"""The ring of starts of proximity variational inference: who comes back to the truth.
+"""The ring of starts of proximity inference
+=========================================
+
+The ring of starts of proximity variational inference: who comes back to the truth.
 
 Prints a table of how many starts end near the truth under each method, and draws for six of the
 methods an arrow from each start to its end.
+
+::
 
     python examples/proximity_ring.py [--starts 50] [--seeds 1] [--full]
         [--output proximity_ring.png]
@@ -12,16 +17,19 @@ variance 1.  The truth is (5, 5).  Fits start from a ring of radius 95 around it
 1/2.
 
 Gradient methods take the components as points and make 10,000 steps of Adam of size .1 (plain
-inference, VI, 4,000).  They are VI; proximity inference (PVI) with the entropy, k0 = |ELBO at the
-start| and gamma = 1e-10; and deterministic annealing with the same k.  Coordinate-wise methods
+inference, VI, 4,000).  They are VI; proximity inference (PVI) with the entropy, gamma = 1e-10 and
+k0 = abs(ELBO) at the start; and deterministic annealing with the same k.  Coordinate-wise methods
 make at most 200 sweeps.  They are exact ascent with point components, and TemperedFMM plain,
 annealed and under a Proximity temperature.
 
 Options
 -------
---starts, --seeds : points of the ring, and data sets.
---steps : steps of the gradient methods.
---full : 100 starts and three seeds, and also slower schedules, other statistics, other rates and
+--starts, --seeds
+    Points of the ring, and data sets.
+--steps
+    Steps of the gradient methods.
+--full
+    100 starts and three seeds, and also slower schedules, other statistics, other rates and
     Algorithm 1.
 
 The table gives, for each seed, how many starts end within 5 of the truth; the median ELBO of all
@@ -223,8 +231,7 @@ def draw(starts: NDArray, ends: dict[str, NDArray]) -> Any:
 
 
 def main(argv: Sequence[str] | None = None) -> dict[str, list[int]]:
-    assert __doc__ is not None
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--starts", type=int)
     parser.add_argument("--seeds", type=int)
     parser.add_argument("--steps", type=int, default=10_000, help="of gradient methods")

@@ -1,7 +1,12 @@
-"""The factorial toy of variational tempering: how many of eight shapes each temperature finds.
+"""Shapes found by a factorial mixture
+===================================
+
+The factorial toy of variational tempering: how many of eight shapes each temperature finds.
 
 Prints a table of the ELBO and the shapes found by each method.  Draws the ELBO and the
 temperatures along the fits, and the components found by each method below the true shapes.
+
+::
 
     python examples/toy_factors.py [--seeds 3] [--samples 10000] [--output toy_factors.png]
 
@@ -125,8 +130,7 @@ def draw(fits: dict[str, list[TemperedFMM]], truth: NDArray) -> Any:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    assert __doc__ is not None
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seeds", type=int, default=3, help="data sets and starts")
     parser.add_argument("--samples", type=int, default=10_000, help="images")
     parser.add_argument("--output", default="toy_factors.png")

@@ -1,7 +1,12 @@
-"""Faces by a factorial mixture: held-out pixels while temperatures fall.
+"""Faces by a factorial mixture
+============================
+
+Faces by a factorial mixture: held-out pixels while temperatures fall.
 
 Prints a table of the held-out likelihood and the ELBO that each method reaches.  Draws the
 held-out likelihood and the temperatures along the fits, and the components as faces.
+
+::
 
     python examples/yale_faces.py [--seeds 1] [--iterations 200] [--full]
         [--start random|prior|data] [--covariance diag|full] [--t-max 100] [--jobs 2]
@@ -14,10 +19,14 @@ the paper prints it.
 
 Options
 -------
-default : ``yaleb_48x42.npz`` in the folder that the environment variable ANNEALVI_DATA names
+default
+    ``yaleb_48x42.npz`` in the folder that the environment variable ANNEALVI_DATA names
     (default ``../shared/data``).
---full : ``yaleb_96x84.npz`` in the same folder.
---start : by default all fits start from the same short components (init="random"), whose expected
+
+--full
+    ``yaleb_96x84.npz`` in the same folder.
+--start
+    By default all fits start from the same short components (init="random"), whose expected
     square is twice the noise variance.  A draw from the prior has a thousand times that, which
     costs D/2 nats in every image.  The first sweep then switches all factors off, and no method
     ever finds a component.
@@ -188,8 +197,7 @@ def draw(fits: dict[str, list[TemperedFMM]], shape: tuple[int, int]) -> Any:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    assert __doc__ is not None
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--iterations", type=int, default=200)
     parser.add_argument("--full", action="store_true", help="images of 96 x 84 pixels")

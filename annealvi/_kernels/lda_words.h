@@ -172,6 +172,13 @@ static REAL FN(topic_weights)(int mean, int K, int K_pad, const REAL *lambda, co
     return reference;
 }
 
+/* lambda after steps towards eta.  Without a step it is lambda itself: where eta is so large that
+ * lambda - eta has lost all digits of lambda, eta + (lambda - eta) would be 0. */
+static inline REAL FN(moved)(REAL lambda, REAL eta, REAL factor)
+{
+    return factor == 1 ? lambda : eta + factor * (lambda - eta);
+}
+
 /* One row of the natural-gradient step, which moves lambda towards the prior and adds statistics:
  *     lambda = max(eta + factor * (lambda - eta) + amount * S, floor).
  * S or, if `whole`, the new lambda is added to `sums`.  Rounding errors are relative to the new
@@ -182,13 +189,13 @@ static void FN(step_row)(int K, REAL factor, REAL amount, REAL floor, int whole,
 {
     if (s_row)
         for (int k = 0; k < K; k++) {
-            const REAL new = eta[k] + factor * (lambda[k] - eta[k]) + amount * s_row[k];
+            const REAL new = FN(moved)(lambda[k], eta[k], factor) + amount * s_row[k];
             lambda[k] = new < floor ? floor : new; /* NaN stays NaN */
             sums[k] += (double)(whole ? lambda[k] : s_row[k]);
         }
     else
         for (int k = 0; k < K; k++) {
-            const REAL new = eta[k] + factor * (lambda[k] - eta[k]);
+            const REAL new = FN(moved)(lambda[k], eta[k], factor);
             lambda[k] = new < floor ? floor : new;
             sums[k] += (double)(whole ? lambda[k] : 0);
         }

@@ -16,13 +16,18 @@ from annealvi.cli.console import Console, FitProgress, size_of
 from annealvi.cli.inputs import read_corpus
 from annealvi.cli.models import Topics
 from annealvi.cli.options import as_roles
+from annealvi.cli.seeds import read_seeds
 from annealvi.cli.tables import read_words
 from annealvi.lda import TemperedLDA
 from annealvi.storage import save
 from annealvi.topics import TopicModel, TopicVectorizer, describe
 from annealvi.topics.choice import choose_for
+from annealvi.topics.seeds import check_seeds, plant_seeds
 from annealvi.topics.shares import over_time
+from annealvi.topics.vectorizer import count_words
 
+#: The command, in messages of the library.
+OWNER = "annealvi fit"
 #: Most classes whose topics a report can show.
 MOST_CLASSES = 500
 
@@ -45,25 +50,33 @@ def fit(chosen: argparse.Namespace) -> None:
         raise ValueError(f"--jobs must be -1 or at least 1. Got {chosen.jobs}.")
     _check_outputs(chosen)
     stop_words = _stop_words(chosen)
+    seeds = read_seeds(chosen.seeds, chosen.encoding)
     corpus = read(chosen, console)
     if len(corpus) < 2:
         raise ValueError(f"{corpus.origin} has 1 document: topics need at least 2.")
     _check_columns(corpus, chosen)
-    vectorizer, X, words = _count(corpus, chosen, stop_words, console)
+    vectorizer, X, words = _count(corpus, chosen, stop_words, seeds, console)
+    seeds = check_seeds(seeds, None, vectorizer, OWNER)
+    sought = {word for listed in seeds.values() for word in listed}
+    if missing := sorted(sought.difference([] if words is None else words.tolist())):
+        console.say(f"seed words that are not counted: {', '.join(missing)}")
     if chosen.topics == "auto":
         console.progress("choosing the number of topics")
-        choice = choose_for(X, TemperedLDA(random_state=chosen.random_state, n_jobs=chosen.jobs))
+        lda = TemperedLDA(random_state=chosen.random_state, n_jobs=chosen.jobs)
+        choice = choose_for(X, lda, least=max(1, len(seeds)))
         chosen.topics = choice.recommended
         console.say(f"chose {chosen.topics} topics: {choice.rule}")
     if X.shape[1] < chosen.topics:
         raise ValueError(
             f"--topics: there are more topics than words, {chosen.topics:,} and {X.shape[1]:,}."
         )
+    if len(seeds) > chosen.topics:
+        raise ValueError(f"--seeds: there are {len(seeds)} of them, and --topics {chosen.topics}.")
     fits = []
     for number in range(2 if chosen.second_fit else 1):
         what = f"fitting {chosen.topics} topics" + (" once more" if number else "")
         seed = chosen.random_state + number
-        fits.append(_fit(X, chosen, seed, FitProgress(console, X, what)))
+        fits.append(_fit(X, chosen, seed, seeds, words, FitProgress(console, X, what)))
         console.clear()
     lda = fits[0]
     bound = -np.log(lda.bound_)
@@ -71,6 +84,9 @@ def fit(chosen: argparse.Namespace) -> None:
     model: TopicModel | TemperedLDA = lda
     if vectorizer is not None:
         model = TopicModel.from_parts(vectorizer, lda)
+    if seeds:
+        model = model.with_lda(lda, {name: topic for topic, name in enumerate(seeds)})
+        model.set_params(seeds=seeds, lda__topic_word_prior=None)
     topics = Topics(model, "the model")
     if chosen.model is not None:
         save(model, chosen.model)
@@ -116,7 +132,8 @@ def print_topics(topics: Topics, n_words: int) -> None:
     """
     print("topic  share  words")
     for k in np.argsort(-topics.shares, kind="stable").tolist():
-        print(f"{k:>5}  {topics.shares[k]:>5.1%}  {' '.join(topics.top(k, n_words))}")
+        name = f"{topics.seeded[k]}: " if k in topics.seeded else ""
+        print(f"{k:>5}  {topics.shares[k]:>5.1%}  {name}{' '.join(topics.top(k, n_words))}")
 
 
 def write_report(
@@ -162,7 +179,14 @@ def write_report(
     summary.to_html(path, title=title, **given)
 
 
-def _fit(X: Any, chosen: argparse.Namespace, seed: int, progress: Any) -> TemperedLDA:
+def _fit(
+    X: Any,
+    chosen: argparse.Namespace,
+    seed: int,
+    seeds: dict[str, list[str]],
+    words: Any,
+    progress: Any,
+) -> TemperedLDA:
     lda = TemperedLDA(
         chosen.topics,
         random_state=seed,
@@ -171,17 +195,31 @@ def _fit(X: Any, chosen: argparse.Namespace, seed: int, progress: Any) -> Temper
         total_samples=float(X.shape[0]),
         callback=progress,
     )
-    return lda.fit(X).set_params(callback=None)
+    if seeds:
+        try:
+            plant_seeds(lda, seeds, words, X, owner=OWNER)
+        except ValueError as error:
+            message = str(error).replace(f"The 'seeds' parameter of {OWNER}", "--seeds")
+            raise ValueError(message) from error
+    return lda.fit(X).set_params(callback=None, init="auto")
 
 
 def _count(
-    corpus: Corpus, chosen: argparse.Namespace, stop_words: Any, console: Console
+    corpus: Corpus,
+    chosen: argparse.Namespace,
+    stop_words: Any,
+    seeds: dict[str, list[str]],
+    console: Console,
 ) -> tuple[Any, sparse.csr_matrix, Any]:
     """The vectorizer, the counts and the words; None where there is none."""
     if corpus.texts is None:
         words = corpus.words
         if not corpus.counts.nnz:
             raise ValueError(f"{corpus.origin} has documents without a word.")
+        if words is None and seeds:
+            raise ValueError(
+                "--seeds needs the words of the counts: name a file of them by --vocabulary."
+            )
         if words is None:
             console.say(
                 "the words are not known: name a file of them by --vocabulary, a word on each line"
@@ -194,15 +232,18 @@ def _count(
     limits = {"min_df": chosen.min_df, "max_df": chosen.max_df}
     given = {name: value for name, value in limits.items() if value is not None}
     vectorizer = TopicVectorizer(stop_words=stop_words, **given)
+    written = check_seeds(seeds, None, vectorizer, OWNER)
+    kept = frozenset(word for listed in written.values() for word in listed)
     try:
-        X = vectorizer.fit_transform(corpus.texts)
+        vectorizer, X, vocabulary = count_words(vectorizer, corpus.texts, kept=kept)
+        vectorizer.dropped_ = vocabulary
     except ValueError as error:
         message, advised, _ = str(error).partition(" Give a smaller 'min_df'")
         if not advised:
             raise
         raise ValueError(f"{message} Give a smaller --min-df or a larger --max-df.") from error
-    console.say(vectorizer.dropped_.note())
-    return vectorizer, X, vectorizer.get_feature_names_out()
+    console.say(vocabulary.note())
+    return vectorizer, X, vocabulary.words
 
 
 def _stop_words(chosen: argparse.Namespace) -> Any:

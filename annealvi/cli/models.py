@@ -13,7 +13,14 @@ from annealvi.cli.columns import Corpus
 from annealvi.lda import TemperedLDA
 from annealvi.storage import load
 from annealvi.topics import TopicModel
-from annealvi.topics.words import N_WORDS, RELEVANCE, labels_of, most_relevant, shares_of_words
+from annealvi.topics.words import (
+    N_WORDS,
+    RELEVANCE,
+    Labels,
+    labels_of,
+    most_relevant,
+    shares_of_words,
+)
 
 
 class Topics:
@@ -35,6 +42,8 @@ class Topics:
     shares : ndarray of shape (K,)
         Share of each topic in the words that were fitted.
     labels : list of str
+    seeded : dict of int to str
+        The names of topics that have seed words.
     """
 
     def __init__(self, model: TopicModel | TemperedLDA, origin: str) -> None:
@@ -51,7 +60,10 @@ class Topics:
         self.topics = components / sums[:, np.newaxis]
         self.shares = sums / sums.sum()
         self._word_shares = shares_of_words(self.topics, self.shares)
-        self.labels = labels_of([self.top(k) for k in range(len(sums))])
+        self.seeded = {topic: name for name, topic in getattr(model, "seed_topics_", {}).items()}
+        labels = Labels(labels_of([self.top(k) for k in range(len(sums))]))
+        labels.change(self.seeded)
+        self.labels = list(labels)
 
     def top(self, k: int, n: int = N_WORDS) -> list[str]:
         """The n most relevant words of a topic."""

@@ -30,6 +30,7 @@ examples:
   annealvi fit papers.jsonl.gz --text title --text abstract --time created --class category \\
       --topics 50 --report topics.html --model topics.safetensors
   annealvi fit docword.kos.txt.gz --vocabulary vocab.kos.txt
+  annealvi fit papers.csv --seeds '{{"space": ["nasa", "orbit"], "networks": ["wireless"]}}'
 
 The topics are printed, largest first.  The report is one HTML file for a browser.  The model is
 for annealvi label, show and compare, and for annealvi.load in Python.
@@ -151,6 +152,12 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
         metavar="K",
         help="how many (default: 20); auto compares several numbers first",
     )
+    parser.add_argument(
+        "--seeds",
+        metavar="SEEDS",
+        help="topics to be found, each by a name and some of its words: a file of JSON, or JSON "
+        'such as \'{"space": ["nasa", "orbit"]}\'',
+    )
     parser.add_argument("--model", metavar="FILE", help="write the model, as .safetensors")
     parser.add_argument(
         "--words", type=at_least(1), default=8, metavar="N", help="words to print (default: 8)"
@@ -164,7 +171,9 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
     report.add_argument(
         "--freq",
         default="YE",
-        help="periods of time: YE years, QE quarters, ME months, W weeks, D days (default: YE)",
+        metavar="PERIOD",
+        help="periods of time: YE years, QE quarters, ME months, W weeks, D days, or several of "
+        "them, such as 5YE or 30ME (default: YE)",
     )
     report.add_argument(
         "--second-fit", action="store_true", help="fit twice, to show which topics recur"

@@ -200,6 +200,18 @@ READERS: dict[str, Reader] = {
 }
 
 
+def read_text(path: Path, encoding: str) -> str:
+    """Read a file of text.
+
+    Parameters
+    ----------
+    path : Path
+    encoding : str
+    """
+    with _opened(path, encoding) as stream:
+        return stream.read()
+
+
 def read_words(path: Path, encoding: str) -> list[str]:
     """Read a file with a word on each line.
 

@@ -35,7 +35,9 @@ def read_mallet_state(path: str | os.PathLike) -> Bunch:
         doc_topic : ndarray of shape (n_documents, n_topics)
             Topic proportions, with `doc_topic_prior`.
         doc_topic_prior : ndarray of shape (n_topics,)
+            The prior of topic proportions.
         topic_word_prior : float
+            The prior of each word in each topic.
 
     Raises
     ------

@@ -90,6 +90,11 @@ class Training:
         self._position = 0
         self._sum, self._count = 0.0, 0
 
+    @property
+    def steps_per_pass(self) -> int:
+        """Steps that take the data once; without data 1."""
+        return 1 if self.n_rows is None else self.n_rows // self.batch_size
+
     def run(
         self, objective: Objective, until: int, on_step: Callable[[Outcome], None] | None = None
     ) -> None:

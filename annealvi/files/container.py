@@ -2,8 +2,9 @@
 
 A tree is a dict of None, bool, int, float, str, arrays, lists and further dicts.  Arrays are the
 tensors of the file.  All else is JSON, in the entry ``annealvi`` of the header.  A checksum over
-both finds damage.  Nothing is executed when a file is read, and no more memory is used than the
-file has bytes.
+both finds damage.  A large array that stands in several places is in the file once.  Nothing is
+executed when a file is read.  Arrays are views of the file; one may stand in at most `MOST_PLACES`
+places, so that whoever copies each of them takes no more than that many times its bytes.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ DTYPES = {f"{kind.upper()}{8 * n}": np.dtype(f"{kind}{n}") for kind in "iu" for 
 DTYPES |= {"BOOL": np.dtype(bool), "F32": np.dtype(np.float32), "F64": np.dtype(np.float64)}
 #: Most characters of the description, which takes some fifty times its length in memory.
 MOST_TEXT = 1 << 24
+#: Bytes from which on equal arrays are written once, and the most places of one array.
+LEAST_SHARED, MOST_PLACES = 4096, 8
 #: Longest side of an array without elements, which takes no bytes of the file.
 LONGEST_EMPTY = 1 << 16
 
@@ -60,7 +63,7 @@ def write(path: str | os.PathLike, kind: str, tree: Mapping[str, Any]) -> None:
     OSError
         If the file cannot be written.
     """
-    tensors: dict[str, NDArray] = {}
+    tensors = _Tensors()
     plain = _flatten(
         {"kind": kind, "format": FORMAT, "version": __version__, "tree": tree}, "", tensors
     )
@@ -124,7 +127,11 @@ def read(path: str | os.PathLike, kind: str) -> dict[str, Any]:
     if plain["kind"] != kind:
         raise ValueError(f"{name!r} must be a file of kind {kind!r}. Got kind {plain['kind']!r}.")
     try:
-        tree = _unflatten(plain["tree"], dict(tensors))
+        left = {
+            name: MOST_PLACES if array.nbytes >= LEAST_SHARED else 1
+            for name, array in tensors.items()
+        }
+        tree = _unflatten(plain["tree"], tensors, left)
     except RecursionError as error:
         raise ValueError(f"{name!r} is damaged: it is nested too deeply.") from error
     if not isinstance(tree, dict):
@@ -135,7 +142,26 @@ def read(path: str | os.PathLike, kind: str) -> dict[str, Any]:
 # -------------------------------------------------------------------------- details
 
 
-def _flatten(value: Any, way: str, tensors: dict[str, NDArray]) -> Any:
+class _Tensors(dict[str, NDArray]):
+    """The arrays of a file that is written, by their names."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, int] = {}  # of large arrays
+
+    def put(self, name: str, array: NDArray) -> str:
+        """Add an array and return its name, or the name of an equal one if it is large."""
+        if array.nbytes < LEAST_SHARED:
+            self[name] = array
+            return name
+        for known, n_places in self._places.items():
+            if n_places < MOST_PLACES and _same(self[known], array):
+                self._places[known] += 1
+                return known
+        self[name], self._places[name] = array, 1
+        return name
+
+
+def _flatten(value: Any, way: str, tensors: _Tensors) -> Any:
     """A tree as JSON; arrays go to `tensors`, under their way through the tree.
 
     A dict with the single key ``$`` stands for what JSON does not have.
@@ -148,12 +174,11 @@ def _flatten(value: Any, way: str, tensors: dict[str, NDArray]) -> Any:
                 f"{way!r} cannot be written: arrays of {value.dtype} are not supported."
             )
         name, native = way or "array", value.dtype.newbyteorder("=")
-        if value.flags.f_contiguous and not value.flags.c_contiguous:
-            # the order matters: products of matrices round differently
-            tensors[name] = np.ascontiguousarray(value.T, native)
-            return {"$": {"transposed": name}}
-        tensors[name] = np.ascontiguousarray(value, native).reshape(value.shape)
-        return {"$": {"array": name}}
+        # the order matters: products of matrices round differently
+        turned = value.flags.f_contiguous and not value.flags.c_contiguous
+        stored = np.ascontiguousarray(value.T if turned else value, native)
+        stored = stored if turned else stored.reshape(value.shape)
+        return {"$": {"transposed" if turned else "array": tensors.put(name, stored)}}
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | str):
@@ -174,6 +199,17 @@ def _flatten(value: Any, way: str, tensors: dict[str, NDArray]) -> Any:
     raise TypeError(f"{way!r} cannot be written: it is a {type(value).__name__}.")
 
 
+def _same(one: NDArray, other: NDArray, block: int = 1 << 20) -> bool:
+    """Whether two arrays are equal to the last bit."""
+    if (one.dtype, one.shape) != (other.dtype, other.shape):
+        return False
+    one, other = (array.reshape(-1).view(np.uint8) for array in (one, other))
+    return all(
+        np.array_equal(one[first : first + block], other[first : first + block])
+        for first in range(0, len(one), block)
+    )
+
+
 def _flatten_strings(value: NDArray, way: str, tensors: dict[str, NDArray]) -> Any:
     """Strings as UTF-8, one after another, and where each ends."""
     texts = value.tolist()
@@ -185,27 +221,33 @@ def _flatten_strings(value: NDArray, way: str, tensors: dict[str, NDArray]) -> A
     return {"$": {"strings": way}}
 
 
-def _unflatten(value: Any, tensors: dict[str, NDArray]) -> Any:
-    """The tree of JSON.  Each array is taken out of `tensors`: it is there once."""
+def _unflatten(value: Any, tensors: dict[str, NDArray], left: dict[str, int]) -> Any:
+    """The tree of JSON.  `left` counts in how many places each array may still stand."""
+
+    def taken(way: Any, *, alone: bool = False) -> NDArray | None:
+        if not isinstance(way, str) or not left.get(way):
+            return None
+        left[way] = 0 if alone else left[way] - 1
+        return tensors[way]
+
     if isinstance(value, list):
-        return [_unflatten(part, tensors) for part in value]
+        return [_unflatten(part, tensors, left) for part in value]
     if not isinstance(value, dict):
         return value
     if "$" not in value:
-        return {key: _unflatten(part, tensors) for key, part in value.items()}
+        return {key: _unflatten(part, tensors, left) for key, part in value.items()}
     marked = value["$"]
     if isinstance(marked, dict):
         if marked.get("float") in ("nan", "inf", "-inf"):
             return float(marked["float"])
-        way = marked.get("array")
-        if isinstance(way, str) and way in tensors:
-            return tensors.pop(way)
-        way = marked.get("transposed")
-        if isinstance(way, str) and way in tensors:
-            return tensors.pop(way).T
+        if (array := taken(marked.get("array"))) is not None:
+            return array
+        if (array := taken(marked.get("transposed"))) is not None:
+            return array.T
         way = marked.get("strings")
-        if isinstance(way, str) and {f"{way}.text", f"{way}.ends"} <= tensors.keys():
-            return _unflatten_strings(tensors.pop(f"{way}.text"), tensors.pop(f"{way}.ends"))
+        text, ends = (taken(f"{way}.{part}", alone=True) for part in ("text", "ends"))
+        if text is not None and ends is not None:
+            return _unflatten_strings(text, ends)
     raise ValueError(f"The file is damaged: {str(value)[:80]!r} stands for nothing.")
 
 

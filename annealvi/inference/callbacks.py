@@ -64,7 +64,7 @@ class Callbacks:
     """
 
     def __init__(self, callback: Any, estimator: Any, others: tuple = ()) -> None:
-        several = callback if isinstance(callback, list | tuple) else [callback]
+        several = as_list(callback)
         for one in several:
             if not callable(one):
                 raise TypeError(
@@ -78,10 +78,8 @@ class Callbacks:
     @classmethod
     def of(cls, callback: Any, estimator: Any, others: tuple = ()) -> Self | None:
         """Return the callbacks of an estimator, or None if it has none."""
-        callback = () if callback is None else callback
-        if isinstance(callback, list | tuple) and not callback and not others:
-            return None
-        return cls(callback, estimator, others)
+        several = as_list(callback)
+        return cls(several, estimator, others) if several or others else None
 
     def __call__(self, monitor: Monitor) -> None:
         for callback in self._callbacks:
@@ -110,6 +108,18 @@ def during_fit(callbacks: Callbacks | None) -> AbstractContextManager[None]:
     callbacks : Callbacks or None
     """
     return nullcontext() if callbacks is None else callbacks.during_fit()
+
+
+def as_list(callback: Any) -> list[Any]:
+    """Return the callbacks that a parameter `callback` holds.
+
+    Parameters
+    ----------
+    callback : None, callable or list of callables
+    """
+    if isinstance(callback, list | tuple):
+        return list(callback)
+    return [] if callback is None else [callback]
 
 
 def _watches(callback: Any) -> bool:

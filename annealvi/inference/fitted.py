@@ -119,7 +119,7 @@ class Fitted(Versioned, CallbackSupport):
         """
         others: tuple[Any, ...] = ()
         if "_skl_callbacks" in vars(self):  # scikit-learn's, from `set_callbacks`
-            others = (Tasks(self._init_callback_context, X, y),)
+            others = (Tasks(self, self._init_callback_context, X, y),)
         callbacks = Callbacks.of(self.callback, self, others)
         try:
             with during_fit(callbacks):

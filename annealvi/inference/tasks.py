@@ -48,18 +48,34 @@ class Tasks:
 
     Parameters
     ----------
+    estimator : object
+        Whose callbacks they are.  It may be another one than the fit is made for: a model of
+        texts, whose topics are fitted.
     open_root : callable
-        The estimator's method `_init_callback_context`.
+        Its method `_init_callback_context`.
     X : object
         The data as the user gave them.
     y : object
         The user's y.  If it is None, zeros are shown in its place: scikit-learn's
         ScoringMonitor scores nothing without a y, and ours is ignored.
+    fitted : callable, default=dict
+        Returns what a copy of the estimator needs to be fitted as far as the fit is, by the names
+        of attributes.  The default is for estimators whose copies have the fit.
     """
 
-    def __init__(self, open_root: Callable[..., Any], X: Any, y: Any) -> None:
-        self._open_root = open_root
-        self._shown = {"X": X, "y": y if y is not None else lambda: np.zeros(len_of(X))}
+    def __init__(
+        self,
+        estimator: Any,
+        open_root: Callable[..., Any],
+        X: Any,
+        y: Any,
+        fitted: Callable[[], dict[str, Any]] = dict,
+    ) -> None:
+        self._estimator, self._open_root, self._fitted = estimator, open_root, fitted
+        if y is None and X is not None:
+            self._shown = {"X": X, "y": lambda: np.zeros(len_of(X))}
+        else:
+            self._shown = {"X": X, "y": y}
         self._path: list[Any] = []  # the open tasks, from the root
         self._n_left = 0  # steps after the open one
         self._steps_per_pass = 1
@@ -71,14 +87,15 @@ class Tasks:
         Parameters
         ----------
         estimator : object
+            Not used.
         """
         try:
             yield
             while self._path:
-                self._end(estimator, fitted=len(self._path) == 1)
+                self._end(fitted=len(self._path) == 1)
         finally:
             self._path = []
-            _teardown(estimator)
+            _teardown(self._estimator)
 
     def begin(self, estimator: Any, start: Start) -> None:
         """Open the task of a start, and its first step.
@@ -86,49 +103,50 @@ class Tasks:
         Parameters
         ----------
         estimator : object
+            Not used.
         start : Start
         """
         n_left = start.n_steps - start.n_done
         several = start.n_starts > 1
         self._steps_per_pass = start.steps_per_pass
         while len(self._path) > 1:  # of the start before
-            self._end(estimator, fitted=False)
+            self._end(fitted=False)
         if not self._path:
             size = start.n_starts - start.number if several else n_left
-            self._begin(estimator, self._open_root(max_subtasks=size))
+            self._begin(self._open_root(max_subtasks=size))
         if several:
-            self._open(estimator, "start", n_left)
+            self._open("start", n_left)
         self._n_left = n_left
         if n_left:
-            self._open_step(estimator)
+            self._open_step()
 
     def __call__(self, estimator: Any, monitor: Monitor) -> None:
         """Close the task of a step, and open the next; called after each step."""
         if not self._path:
             return  # a portion of `partial_fit`
         whole = monitor.step % self._steps_per_pass == 0
-        stop = self._end(estimator, fitted=whole)
+        stop = self._end(fitted=whole)
         if stop:
             raise StopIteration
         if self._n_left:
-            self._open_step(estimator)
+            self._open_step()
 
-    def _open_step(self, estimator: Any) -> None:
+    def _open_step(self) -> None:
         self._n_left -= 1
-        self._open(estimator, "step")
+        self._open("step")
 
-    def _open(self, estimator: Any, name: str, n_tasks: int = 0) -> None:
-        self._begin(estimator, self._path[-1].subcontext(name, max_subtasks=n_tasks))
+    def _open(self, name: str, n_tasks: int = 0) -> None:
+        self._begin(self._path[-1].subcontext(name, max_subtasks=n_tasks))
 
-    def _begin(self, estimator: Any, task: Any) -> None:
+    def _begin(self, task: Any) -> None:
         self._path.append(task)
-        task.call_on_fit_task_begin(estimator=estimator, **self._shown)
+        task.call_on_fit_task_begin(estimator=self._estimator, **self._shown)
 
-    def _end(self, estimator: Any, fitted: bool) -> bool:
+    def _end(self, fitted: bool) -> bool:
         """End the innermost task; return whether a callback wants to stop."""
-        # a copy of the estimator is all: it has the fit
-        made = {"reconstruction_attributes": dict} if fitted else {}
-        return self._path.pop().call_on_fit_task_end(estimator=estimator, **self._shown, **made)
+        made = {"reconstruction_attributes": self._fitted} if fitted else {}
+        task = self._path.pop()
+        return task.call_on_fit_task_end(estimator=self._estimator, **self._shown, **made)
 
 
 def len_of(X: Any) -> int:

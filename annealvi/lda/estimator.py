@@ -281,7 +281,7 @@ class TemperedLDA(FittedLDA):
         - ``validation``: the score of the held-out documents.
     n_features_in_ : int
         Number of words.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the words, if X has string column names.
 
     See Also

@@ -153,7 +153,7 @@ class TemperedFMM(FittedFMM):
         Whether the best fit ended because of `tol`.
     temperature_ : float
         T of the last iteration.
-    temperature_path_ : ndarray of shape (n_iter_,)
+    temperature_path_ : ndarray of shape (n_iter,)
         T of each iteration.  With a proximity temperature, one over the mean of 1/T of all
         factors.
     temperature_posterior_ : ndarray of shape (grid,)
@@ -169,7 +169,7 @@ class TemperedFMM(FittedFMM):
         temperature also ``tempered_elbo``, in which T is a latent variable.
     n_features_in_ : int
         Number of dimensions D.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the dimensions, if X has string column names.
 
     References

@@ -136,7 +136,7 @@ class TemperedGaussianMixture(FittedGMM):
         Whether the best fit ended because of `tol`.
     temperature_ : float
         T of the last iteration.
-    temperature_path_ : ndarray of shape (n_iter_,)
+    temperature_path_ : ndarray of shape (n_iter,)
         T of each iteration.
     temperature_posterior_ : ndarray of shape (grid,)
         With a variational temperature: q(y) over its grid at the energy of the last
@@ -150,7 +150,7 @@ class TemperedGaussianMixture(FittedGMM):
         With a variational temperature also ``tempered_elbo``, in which T is a latent variable.
     n_features_in_ : int
         Number of features D.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the features, if X has string column names.
 
     References

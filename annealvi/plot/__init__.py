@@ -3,6 +3,7 @@
 The pictures of topics are in :mod:`annealvi.plot.interactive` as well, drawn with plotly.
 """
 
+from annealvi.plot.choice import plot_choice
 from annealvi.plot.estimators import plot_components, plot_learning_curves, plot_temperature
 from annealvi.plot.topics import (
     plot_stability,
@@ -16,6 +17,7 @@ from annealvi.plot.topics import (
 )
 
 __all__ = [
+    "plot_choice",
     "plot_components",
     "plot_learning_curves",
     "plot_stability",

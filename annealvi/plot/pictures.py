@@ -310,14 +310,14 @@ def tree(summary: Any) -> Tree:
     )
 
 
-def over_time(summary: Any, times: ArrayLike, freq: str, topics: Any) -> Courses:
+def over_time(summary: Any, times: ArrayLike, freq: Any, topics: Any) -> Courses:
     """The share of topics in each period, with the number of documents.
 
     Parameters
     ----------
     summary : TopicSummary
     times : array-like of shape (n_documents,)
-    freq : str or pandas.DateOffset
+    freq : str, timedelta or pandas.DateOffset
         Length of a period.
     topics : list of int or str, or None
         Numbers or labels of topics.
@@ -332,6 +332,8 @@ def _beginnings(index: Any) -> Any:
 
     Pandas names a year by its last day, which would be drawn where the next one begins.
     """
+    if index.freq is None:  # periods without a name: they are named by their first day
+        return index
     try:
         return index.to_period().to_timestamp()
     except ValueError:  # such as half months: pandas has no such periods

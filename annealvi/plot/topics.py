@@ -217,7 +217,7 @@ def plot_topic_dendrogram(summary: Any, *, ax: Any = None) -> Any:
 
 
 def plot_topics_over_time(
-    summary: Any, times: ArrayLike, *, freq: str = "YE", topics: Any = None, ax: Any = None
+    summary: Any, times: ArrayLike, *, freq: Any = "YE", topics: Any = None, ax: Any = None
 ) -> Any:
     """Draw the share of topics in the documents of each period.
 
@@ -226,8 +226,9 @@ def plot_topics_over_time(
     summary : TopicSummary
     times : array-like of shape (n_documents,)
         Date or time of each document.
-    freq : str, default="YE"
-        Length of a period, as in pandas: ``"YE"``, ``"QE"``, ``"ME"``, ``"W"``, ``"D"``.
+    freq : str, timedelta or pandas.DateOffset, default="YE"
+        Length of a period, as in pandas: ``"YE"``, ``"QE"``, ``"ME"``, ``"W"``, ``"D"``; see
+        :meth:`TopicSummary.over`.
     topics : list of int or str, optional
         Numbers or labels of topics.  The default is the 8 largest.
     ax : matplotlib Axes, optional

@@ -42,7 +42,7 @@ def inverse_huber(u: ArrayLike) -> NDArray[np.float64]:
 
 
 def inverse_huber_derivative(u: ArrayLike) -> NDArray[np.float64]:
-    """d'(u) = sign u if |u| < 1, else u; d'(0) = 0, although d has a corner there.
+    r"""d'(u) = sign u if \|u\| < 1, else u; d'(0) = 0, although d has a corner there.
 
     Parameters
     ----------

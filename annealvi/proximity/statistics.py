@@ -57,7 +57,7 @@ class Bernoulli:
 
     @cached_property
     def entropy(self) -> Array:
-        r"""H(lambda), in nats: log(1 + e^-|theta|) + |theta| min(lambda, 1 - lambda)."""
+        r"""H(lambda), in nats: log(1 + e^-\|theta\|) + \|theta\| min(lambda, 1 - lambda)."""
         return np.log1p(self._tail) + self._size * self._unlikely
 
 

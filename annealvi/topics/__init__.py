@@ -5,13 +5,14 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from annealvi.topics.comparison import Choice
 from annealvi.topics.description import describe
 from annealvi.topics.model import TopicModel
 from annealvi.topics.summary import TopicSummary
 from annealvi.topics.vectorizer import TopicVectorizer
 
 if TYPE_CHECKING:
-    from annealvi.topics.choice import Choice, choose
+    from annealvi.topics.choice import choose
     from annealvi.topics.editing import drop, merge, reduce, refine
 
 __all__ = [
@@ -29,7 +30,7 @@ __all__ = [
 
 #: Imported when they are asked for, so that ``import annealvi`` stays fast.
 _LATER = {
-    **dict.fromkeys(["Choice", "choose"], "choice"),
+    "choose": "choice",
     **dict.fromkeys(["drop", "merge", "reduce", "refine"], "editing"),
 }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from itertools import combinations
 from numbers import Integral
 from typing import Any
@@ -16,7 +15,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions, validate_params
 from sklearn.utils.validation import check_non_negative
 
-from annealvi._optional import import_optional
 from annealvi._sparse import check_csr
 from annealvi._validation import Interval
 from annealvi.lda import TemperedLDA
@@ -27,9 +25,10 @@ from annealvi.metrics import (
     topic_diversity,
     topic_stability,
 )
+from annealvi.topics.comparison import CRITERIA, MEASURES, STABILITY, Choice, mean_of, spread_of
 from annealvi.topics.editing import is_list
 from annealvi.topics.fitted import FittedTopics
-from annealvi.topics.texts import check_texts
+from annealvi.topics.texts import are_texts, check_texts
 from annealvi.topics.vectorizer import TopicVectorizer, count_words, with_stop_words
 
 #: Share of the documents that are held out in each run, and the most documents that are.
@@ -42,105 +41,6 @@ N_WORDS = 10
 ENOUGH = 0.95
 #: Added to the count of each word, in the prediction without topics.
 SMOOTHING = 0.1
-#: The measures with a value for each run, and their names in a figure.
-MEASURES = {
-    "heldout": "held-out log-likelihood",
-    "coherence": "coherence (NPMI)",
-    "diversity": "diversity",
-    "stability": "stability",
-    "quality": "coherence x diversity",
-}
-
-
-@dataclass(frozen=True, eq=False)
-class Choice:
-    """Measures at each number of topics, and a recommendation; what :func:`choose` returns.
-
-    Attributes
-    ----------
-    ks : ndarray of shape (n_ks,)
-        The numbers of topics, ascending.
-    measures : dict of str to ndarray of shape (n_ks, n_runs)
-        One row for each number of topics, one column for each run.  Higher is better.
-
-        - ``heldout``: log-likelihood per word of documents that were not fitted, by
-          :func:`annealvi.metrics.document_completion`, in nats.
-        - ``gain``: by how much this is above prediction by the words' frequencies alone.
-        - ``coherence``: mean NPMI of the ten top words of the topics.
-        - ``diversity``: share of distinct words among these.
-        - ``quality``: coherence times diversity; coherence alone where that is negative.
-        - ``stability``: :func:`annealvi.metrics.topic_stability`, one column for each pair of
-          runs.
-    criterion : {"quality", "heldout"}
-        What the recommendation goes by.
-    recommended : int
-        One of `ks`.
-    rule : str
-        How the recommendation was made, in a sentence.  Further sentences name numbers that are
-        about as good, and warn where it is the smallest or the largest of `ks`.
-    n_documents : int
-        Number of documents that the measures are from; X may have had more.
-    """
-
-    ks: NDArray[np.int64]
-    measures: Mapping[str, NDArray[np.float64]]
-    criterion: str
-    recommended: int
-    rule: str
-    n_documents: int
-
-    @property
-    def table(self) -> Any:
-        """The measures as a pandas DataFrame.
-
-        A row for each number of topics, with mean and standard deviation of each measure over
-        runs (``heldout``, ``heldout_sd``, ...), and whether it is ``recommended``.
-        """
-        pandas = import_optional("pandas", "text", "Choice.table")
-        columns: dict[str, Any] = {}
-        for name, values in self.measures.items():
-            columns[name] = _mean(values)
-            columns[f"{name}_sd"] = _spread(values)
-        columns["recommended"] = self.ks == self.recommended
-        return pandas.DataFrame(columns, index=pandas.Index(self.ks, name="n_topics"))
-
-    def plot(self, axes: Any = None) -> Any:
-        """Draw each measure over the number of topics.
-
-        A line connects the means, bars are standard deviations over runs, and a dashed line
-        marks the recommended number.  Needs matplotlib.
-
-        Parameters
-        ----------
-        axes : sequence of five matplotlib Axes, optional
-            By default those of a new figure, side by side.
-
-        Returns
-        -------
-        ndarray of five matplotlib Axes
-        """
-        if axes is None:
-            pyplot = import_optional("matplotlib.pyplot", "plot", "Choice.plot")
-            size = (3 * len(MEASURES), 3)
-            axes = pyplot.subplots(1, len(MEASURES), figsize=size, layout="constrained")[1]
-        axes = np.asarray(axes, dtype=object).ravel()
-        if len(axes) < len(MEASURES):
-            raise ValueError(
-                f"'axes' must hold an Axes for each of {len(MEASURES)} measures. Got {len(axes)}."
-            )
-        for ax, (name, label) in zip(axes, MEASURES.items(), strict=False):
-            values = self.measures[name]
-            ax.errorbar(self.ks, _mean(values), yerr=np.nan_to_num(_spread(values)), marker="o")
-            ax.axvline(self.recommended, linestyle="--", color="0.6")
-            ax.set_xscale("log")
-            ax.set_xticks(self.ks, [str(k) for k in self.ks])
-            ax.minorticks_off()
-            ax.set_xlabel("number of topics")
-            ax.set_title(label)
-        return axes
-
-    def __repr__(self) -> str:
-        return f"Choice(recommended={self.recommended}, ks={self.ks.tolist()}): {self.rule}"
 
 
 @validate_params(
@@ -148,7 +48,7 @@ class Choice:
         "X": "no_validation",  # _documents has the messages
         "ks": "no_validation",  # _numbers has the messages
         "n_runs": [Interval(Integral, 1, None, closed="left")],
-        "criterion": [StrOptions({"quality", "heldout"})],
+        "criterion": [StrOptions(set(CRITERIA))],
         "max_documents": [None, Interval(Integral, 2, None, closed="left")],
         "model": [None, TemperedLDA, FittedTopics],
         "random_state": ["random_state"],
@@ -192,7 +92,7 @@ def choose(
     max_documents : int, default=5000
         If X has more documents, this many are drawn at random.  None means all.
     model : TemperedLDA or TopicModel, default=None
-        Its parameters are used, but for the number of topics, `random_state`, `callback` and
+        Its parameters are used, but for the number of topics, `random_state`, callbacks and
         `seeds`.  Set `n_jobs` of a TemperedLDA for more threads.  With a TopicModel, X must be
         texts.
     random_state : int, RandomState instance or None, default=None
@@ -238,20 +138,22 @@ def choose(
     n_held_out = min(-(-X.shape[0] // round(1 / HELD_OUT)), MOST_HELD_OUT)
     runs = [(rng.permutation(X.shape[0]), int(rng.randint(2**31 - 1))) for _ in range(int(n_runs))]
     without = [_without_topics(*_parts(X, order, n_held_out), seed) for order, seed in runs]
-    measures = {name: np.empty((len(sizes), len(runs))) for name in (*MEASURES, "gain")}
+    measures = {name: np.empty((len(sizes), len(runs))) for name in MEASURES}
     stability = []
     for row, k in enumerate(sizes):
         topics = []
         for run, (order, seed) in enumerate(runs):
             train, test = _parts(X, order, n_held_out)
             fit = clone(template).set_params(n_components=k, random_state=seed, callback=None)
+            if hasattr(fit, "set_callbacks"):  # scikit-learn's, since its version 1.9
+                fit.set_callbacks()
             found = _measure(fit.fit(train), train, test, seed)
             found["gain"] = found["heldout"] - without[run]
             for name, value in found.items():
                 measures[name][row, run] = value
             topics.append(np.array(fit.components_))
         stability.append([topic_stability(a, b) for a, b in combinations(topics, 2)] or [np.nan])
-    measures["stability"] = np.array(stability)
+    measures[STABILITY] = np.array(stability)
     numbers = np.array(sizes)
     row, rule = RULES[criterion](numbers, measures)
     return Choice(
@@ -285,20 +187,11 @@ def _documents(X: Any, model: Any) -> tuple[sparse.csr_matrix, TemperedLDA]:
     if isinstance(model, FittedTopics):
         vectorizer, stop_words, lda = model.vectorizer, model.stop_words, model.lda
     lda = TemperedLDA() if lda is None else lda
-    if not isinstance(model, FittedTopics) and not _are_texts(X):
+    if not isinstance(model, FittedTopics) and not are_texts(X, "X"):
         return check_csr(X), lda
     vectorizer = TopicVectorizer() if vectorizer is None else clone(vectorizer)
     vectorizer = with_stop_words(vectorizer, stop_words, "choose")
     return count_words(vectorizer, check_texts(X, "choose", name="X", least=2))[1], lda
-
-
-def _are_texts(X: Any) -> bool:
-    """Whether documents are texts; else they must be word counts."""
-    if sparse.issparse(X):
-        return False
-    if hasattr(X, "shape"):
-        return len(X.shape) == 1
-    return not isinstance(X, list | tuple) or not X or isinstance(X[0], str | bytes | None)
 
 
 def _parts(
@@ -343,9 +236,9 @@ def _by_quality(
     ks: NDArray[np.int64], measures: Mapping[str, NDArray[np.float64]]
 ) -> tuple[int, str]:
     """The number with the highest quality."""
-    quality = _mean(measures["quality"])
+    quality = mean_of(measures["quality"])
     row = int(np.argmax(quality))
-    spread = np.nan_to_num(_spread(measures["quality"])[row])
+    spread = np.nan_to_num(spread_of(measures["quality"])[row])
     others = [str(k) for k in ks[quality >= quality[row] - spread] if k != ks[row]]
     rule = (
         f"{ks[row]} topics have the highest quality, coherence of their top words times diversity: "
@@ -360,7 +253,7 @@ def _by_heldout(
     ks: NDArray[np.int64], measures: Mapping[str, NDArray[np.float64]]
 ) -> tuple[int, str]:
     """The smallest number with nearly all of the largest gain."""
-    gain = _mean(measures["gain"])
+    gain = mean_of(measures["gain"])
     best = int(np.argmax(gain))
     row = int(np.flatnonzero(gain >= gain[best] - (1 - ENOUGH) * abs(gain[best]))[0])
     return row, (
@@ -402,17 +295,6 @@ def _numbers(ks: Any, n_features: int) -> list[int]:
             f"The 'ks' parameter of choose must hold one or more different ints. Got {ks!r}."
         )
     return sorted(int(k) for k in found)
-
-
-def _mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(values.mean(axis=1))
-
-
-def _spread(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Standard deviations over runs; NaN of one run."""
-    if values.shape[1] < 2:
-        return np.full(len(values), np.nan)
-    return np.asarray(values.std(axis=1, ddof=1))
 
 
 def _told(values: NDArray[np.float64]) -> str:

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from annealvi._threads import shallow
 from annealvi.files import Node
+from annealvi.inference.tasks import CallbackSupport
 from annealvi.lda import TemperedLDA
 from annealvi.storage import load, save
 from annealvi.topics.state import TopicState
@@ -23,7 +24,13 @@ from annealvi.topics.vectorizer import TopicVectorizer, Vocabulary, with_stop_wo
 from annealvi.versions import Versioned
 
 
-class FittedTopics(Versioned, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class FittedTopics(
+    Versioned,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
+    CallbackSupport,
+):
     """The methods and attributes of a fitted model; see :class:`annealvi.TopicModel`.
 
     A subclass defines the parameters and the fit.
@@ -311,7 +318,7 @@ class FittedTopics(Versioned, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         if choice is None:
             raise AttributeError(
                 f"'choice_' of {type(self).__name__} is only there after a fit with "
-                "n_topics='auto'."
+                "n_topics='auto'; files of earlier versions do not hold it."
             )
         return choice
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
@@ -15,10 +16,11 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from annealvi._threads import writing
 from annealvi._validation import Interval, as_float, unchanged_on_error
+from annealvi.inference.callbacks import as_list
+from annealvi.inference.tasks import Tasks
 from annealvi.lda import TemperedLDA
-from annealvi.lda.defaults import prior
 from annealvi.topics.fitted import FittedTopics
-from annealvi.topics.seeds import check_seeds, seeded_prior, seeded_start
+from annealvi.topics.seeds import check_seeds, plant_seeds
 from annealvi.topics.state import TopicState
 from annealvi.topics.texts import blocks_of, check_texts
 from annealvi.topics.vectorizer import TopicVectorizer, count_words
@@ -34,7 +36,9 @@ class TopicModel(FittedTopics):
     :class:`annealvi.TemperedLDA` to the counts.  Texts are str, in a list, a Series of pandas or
     polars, or any other iterable.
 
-    Usually only `n_topics`, `stop_words` and `random_state` need to be set.
+    Usually only `n_topics`, `stop_words` and `random_state` need to be set.  To watch the fit, set
+    ``lda__callback=ProgressBar()`` (:class:`annealvi.progress.ProgressBar`); scikit-learn's own
+    callbacks are set by `set_callbacks`, from its version 1.9 on.
 
     Parameters
     ----------
@@ -81,7 +85,7 @@ class TopicModel(FittedTopics):
     seed_topics_ : dict of str to int
         The topic of each of the `seeds`.
     choice_ : Choice
-        The comparison behind ``n_topics="auto"``.  It is not saved.
+        The comparison behind ``n_topics="auto"``.
 
     See Also
     --------
@@ -175,7 +179,7 @@ class TopicModel(FittedTopics):
             If there are fewer than two documents, if no words are left, if there are more topics
             than words, or if a parameter is out of range.
         """
-        self._fit(texts, "fit", resume=resume)
+        self._fit(texts, y, "fit", resume=resume)
         return self
 
     def fit_transform(self, texts: Iterable[str], y: Any = None) -> NDArray:
@@ -190,7 +194,7 @@ class TopicModel(FittedTopics):
         -------
         ndarray of shape (n_samples, n_topics)
         """
-        state, X = self._fit(texts, "fit_transform")
+        state, X = self._fit(texts, y, "fit_transform")
         return state.lda.transform(X)
 
     @_fit_context(prefer_skip_nested_validation=False)
@@ -233,11 +237,20 @@ class TopicModel(FittedTopics):
 
     @_fit_context(prefer_skip_nested_validation=False)
     def _fit(
-        self, texts: Any, method: str, *, resume: Any = None
+        self, texts: Any, y: Any, method: str, *, resume: Any = None
     ) -> tuple[TopicState, sparse.csr_matrix]:
         with writing(self):
             checked = check_texts(texts, f"{type(self).__name__}.{method}", least=2)
             state, X = self._begin(checked)
+            if "_skl_callbacks" in vars(self):  # scikit-learn's, from `set_callbacks`
+
+                def so_far() -> dict[str, Any]:
+                    now = copy.copy(state)
+                    self._restore_parameters(now.lda)
+                    return {"_state": now}
+
+                tasks = Tasks(self, self._init_callback_context, checked, y, so_far)
+                state.lda.set_params(callback=[*as_list(state.lda.callback), tasks])
             self._show(state, lambda: state.lda.fit(X, resume=resume))
         return state, X
 
@@ -269,17 +282,10 @@ class TopicModel(FittedTopics):
         K = K if choice is None else choice.recommended
         lda.set_params(n_components=K)
         if seeds:
-            columns = {word: column for column, word in enumerate(vocabulary.words.tolist())}
             # whatever is wrong with the parameters of `lda`, it says itself when it fits
             counted = stream and isinstance(lda.total_samples, Real)
             n_each = as_float(lda.total_samples) / len(texts) if counted else 1.0
-            base = lda.topic_word_prior
-            if base is None:
-                base = 1.0 / K if _is(lda.preset, "sklearn") else prior(K)
-            eta = seeded_prior(seeds, columns, X, base, K, n_each=n_each, owner=owner)
-            lda.set_params(topic_word_prior=eta)
-            if _is(lda.init, "auto") and _is(lda.n_init, 1):  # several starts must differ
-                lda.set_params(init=seeded_start(seeds, columns, X, K, lda.random_state))
+            plant_seeds(lda, seeds, vocabulary.words, X, n_each=n_each, owner=owner)
         seed_topics = {name: topic for topic, name in enumerate(seeds)}
         return TopicState(vectorizer, vocabulary, lda, seed_topics, choice), X
 
@@ -288,11 +294,11 @@ class TopicModel(FittedTopics):
         try:
             fit()
         finally:
-            state.lda.set_params(init=TemperedLDA().init if self.lda is None else self.lda.init)
+            self._restore_parameters(state.lda)
             if state.lda.__sklearn_is_fitted__():
                 self._state = state
 
-
-def _is(value: Any, wanted: Any) -> bool:
-    """Whether a parameter that has not been checked has this value."""
-    return isinstance(value, type(wanted)) and value == wanted
+    def _restore_parameters(self, lda: TemperedLDA) -> None:
+        """Take back what was set for the fit alone."""
+        given = TemperedLDA() if self.lda is None else self.lda
+        lda.set_params(init=given.init, callback=given.callback)

@@ -15,6 +15,8 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 
 from annealvi._validation import as_array
+from annealvi.lda import TemperedLDA
+from annealvi.lda.defaults import prior as default_prior
 from annealvi.models.lda.seeds import SEED_DOCUMENTS, SEED_WEIGHT, topics_of_spread_documents
 
 #: The prior of a seed word in its topic, for each time that the corpus has it.
@@ -77,6 +79,57 @@ def check_seeds(
     return checked
 
 
+def plant_seeds(
+    lda: TemperedLDA,
+    seeds: Mapping[str, list[str]],
+    words: NDArray,
+    X: sparse.csr_matrix,
+    *,
+    n_each: float = 1.0,
+    owner: str,
+) -> None:
+    """Set the prior and the start of the first topics of a TemperedLDA, which is to be fitted.
+
+    The start is left as it is if the user has set one, or wants several.
+
+    Parameters
+    ----------
+    lda : TemperedLDA
+        `n_components` is the number of topics.
+    seeds : dict of str to list of str
+        See :func:`check_seeds`.
+    words : ndarray of shape (n_words,) of str
+    X : CSR matrix of shape (n_samples, n_words)
+    n_each : float
+        Number of documents of the corpus that one of X stands for.
+    owner : str
+        The estimator, for messages.
+
+    Raises
+    ------
+    ValueError
+        If none of a topic's words is in the corpus, or the prior is no number and no array.
+
+    Warns
+    -----
+    UserWarning
+        If some seed words are not in the corpus.
+    """
+    columns = {word: column for column, word in enumerate(words.tolist())}
+    K, base = int(lda.n_components), lda.topic_word_prior
+    if base is None:
+        base = 1.0 / K if _is(lda.preset, "sklearn") else default_prior(K)
+    eta = seeded_prior(seeds, columns, X, base, K, n_each=n_each, owner=owner)
+    lda.set_params(topic_word_prior=eta)
+    if _is(lda.init, "auto") and _is(lda.n_init, 1):  # several starts must differ
+        lda.set_params(init=seeded_start(seeds, columns, X, K, lda.random_state))
+
+
+def _is(value: Any, wanted: Any) -> bool:
+    """Whether a parameter that has not been checked has this value."""
+    return isinstance(value, type(wanted)) and value == wanted
+
+
 def seeded_prior(
     seeds: Mapping[str, list[str]],
     columns: Mapping[str, int],
@@ -90,7 +143,7 @@ def seeded_prior(
     """The topics' prior with seed words: topic k has the words of the k-th seed.
 
     A seed word's prior in its topic is larger by half the number of times that the corpus has
-    the word.  docs/texts.md says what other weights do.
+    the word.  docs/seeds.md says what other weights do.
 
     Parameters
     ----------
@@ -146,7 +199,7 @@ def seeded_prior(
         warnings.warn(
             f"{len(missing)} seed words are not in the vocabulary of {owner}: {missing[:10]}.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     return seeded
 

@@ -93,19 +93,24 @@ def over_time(
     lengths : ndarray of shape (D,)
     labels : list of str
     times : array-like of shape (D,)
-    freq : str or pandas.DateOffset
+    freq : str, timedelta or pandas.DateOffset
     pandas : module
     """
     index = _parsed(of_each(times, len(lengths), "times"), pandas)
     offset = _offset(freq, pandas)
     known = np.flatnonzero(index.notna())
     first, last = index[known].min(), index[known].max()
-    if not first + offset > first:
-        raise ValueError(f"'freq' must be a period of positive length. Got {freq!r} instead.")
     try:
+        forward = first + offset > first
+    except (ValueError, OverflowError):
+        raise ValueError(f"'freq' must be a shorter period. Got {freq!r}.") from None
+    try:  # DateOffset(month=3) goes forward once: to March of the same year
+        forward = forward and first + 2 * offset > first + offset
         too_many = first + MOST_PERIODS * offset < last
     except (ValueError, OverflowError):  # far beyond what pandas knows, so beyond the last
         too_many = False
+    if not forward:
+        raise ValueError(f"'freq' must be a period of positive length. Got {freq!r} instead.")
     if too_many:
         raise ValueError(
             f"'freq' must cut the times into at most {MOST_PERIODS} periods. Got {freq!r}, for "
@@ -113,9 +118,38 @@ def over_time(
         )
     frame = _words_of_topics(shares[known], lengths[known], labels, pandas)
     frame.index = index[known]
-    sums = frame.sort_index(kind="stable").resample(offset).sum()
+    frame = frame.sort_index(kind="stable")
+    try:
+        sums = frame.resample(offset).sum()
+    except NotImplementedError:  # pandas has no name for this offset
+        sums = _sums_of_periods(frame, offset, pandas)
+    except ValueError as error:  # such as business hours, and times at night
+        raise ValueError(f"'freq' cannot cut these times. Got {freq!r}: {error}.") from error
     sums.index.name = "period"
     return _means(sums)
+
+
+def _sums_of_periods(frame: Any, offset: Any, pandas: Any) -> Any:
+    """Sums over periods that follow one another from the first day on, named by their beginnings.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Indexed by times, in their order.
+    offset : pandas.DateOffset
+    pandas : module
+    """
+    origin, last = frame.index[0].normalize(), frame.index[-1]
+    begin, beginnings = origin, []
+    while begin <= last:
+        beginnings.append(begin)
+        try:  # from the origin: a month after 28 February would not be the end of March again
+            begin = origin + len(beginnings) * offset
+        except (ValueError, OverflowError):  # beyond what pandas knows, so beyond the last
+            break
+    index = pandas.DatetimeIndex(beginnings)
+    periods = index.searchsorted(frame.index, side="right") - 1
+    return frame.groupby(periods).sum().reindex(range(len(index)), fill_value=0).set_axis(index)
 
 
 def _words_of_topics(shares: NDArray, lengths: NDArray, labels: list[str], pandas: Any) -> Any:
@@ -204,6 +238,6 @@ def _offset(freq: Any, pandas: Any) -> Any:
         if offset is not None:
             return offset
     raise ValueError(
-        "'freq' must be a period by a name of pandas, such as 'YE', 'QE', 'ME', 'W' or 'D'. "
-        f"Got {freq!r} instead."
+        "'freq' must be a period by a name of pandas, such as 'YE', 'QE', 'ME', 'W' or 'D', or one "
+        f"of its offsets. Got {freq!r} instead."
     )

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from annealvi._sparse import check_csr, check_matrix
 from annealvi._validation import as_array, check_counts
-from annealvi.topics.texts import check_texts
+from annealvi.topics.texts import are_texts, check_texts
 
 #: Largest distance from 1 of the sum of a document's shares.
 _TOLERANCE = 1e-3
@@ -98,7 +98,7 @@ class Source:
         Documents
         """
         texts = None
-        if _are_texts(documents, name):
+        if are_texts(documents, name):
             if self._count is None:
                 raise TypeError(
                     f"{type(self.model).__name__} takes word counts and knows no texts. Give "
@@ -260,19 +260,3 @@ def _parts_of(model: Any) -> tuple[Any, Any, Any]:
             return last, first.transform, first.get_feature_names_out()
         return last, None, None
     return model, None, None
-
-
-def _are_texts(documents: Any, name: str) -> bool:
-    """Whether documents are given as texts: in one dimension, not as rows of numbers."""
-    if isinstance(documents, str | bytes):
-        raise TypeError(
-            f"{name!r} must be a list of texts or a matrix of counts. Got a single text: put it in "
-            "a list."
-        )
-    if sparse.issparse(documents) or not hasattr(documents, "__iter__"):
-        return False
-    if hasattr(documents, "shape"):  # an array, a Series
-        return len(documents.shape) == 1
-    if isinstance(documents, list | tuple):
-        return not documents or np.ndim(documents[0]) == 0
-    return True  # an iterator

@@ -14,6 +14,7 @@ from sklearn.base import clone
 from annealvi.files import Node
 from annealvi.lda import TemperedLDA
 from annealvi.storage import estimator_of, part_of, part_tree, tree_of
+from annealvi.topics.comparison import Choice
 from annealvi.topics.texts import check_texts
 from annealvi.topics.vectorizer import Vocabulary, with_vocabulary
 
@@ -31,14 +32,14 @@ class TopicState:
     seed_topics : dict of str to int
         The topics that have seed words, by name.
     choice : Choice or None
-        How the number of topics was chosen; it is not written to files.
+        How the number of topics was chosen, if it was.
     """
 
     vectorizer: Any
     vocabulary: Vocabulary
     lda: TemperedLDA
     seed_topics: dict[str, int] = field(default_factory=dict)
-    choice: Any = None
+    choice: Choice | None = None
 
     def __copy__(self) -> Self:
         """A copy whose fit goes on for itself."""
@@ -89,6 +90,7 @@ class TopicState:
             "n_dropped": dict(vocabulary.n_dropped),
             "seeds": list(self.seed_topics),
             "seed_topics": list(self.seed_topics.values()),
+            "choice": None if self.choice is None else self.choice.state_dict(),
             "lda": tree_of(self.lda),
         }
 
@@ -139,7 +141,10 @@ class TopicState:
         if not sound:
             raise node.error("seed_topics", "topics, one for each name", topics)
         seed_topics = dict(zip(names, topics, strict=True))
-        return cls(with_vocabulary(vectorizer, words), vocabulary, lda, seed_topics)
+        choice = None  # of files before it was written, and of other models
+        if "choice" in node and not node.is_none("choice"):
+            choice = Choice.of(node.node("choice"))
+        return cls(with_vocabulary(vectorizer, words), vocabulary, lda, seed_topics, choice)
 
 
 def _reads_files(vectorizer: Any) -> bool:

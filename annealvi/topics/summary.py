@@ -363,22 +363,26 @@ class TopicSummary:
             The time of each document: datetimes, ISO 8601 strings or years.  Times with a zone
             are taken in UTC, and periods at their start.  Documents whose time is None or NaT are
             left out.
-        freq : str or pandas.DateOffset, default="YE"
+        freq : str, timedelta or pandas.DateOffset, default="YE"
             Length of a period, as pandas names it: years "YE", quarters "QE", months "ME", weeks
-            "W", days "D"; "5YE" is five years.
+            "W", days "D"; "5YE" is five years.  Every offset of pandas is allowed too, such as
+            ``pandas.DateOffset(months=30)``.  Offsets that pandas has no name for, as this one,
+            are counted from the day of the first document.
 
         Returns
         -------
         pandas.DataFrame
             A row for each period from the first to the last; its index is the end of the period
-            for years, quarters, months and weeks, and the beginning for shorter ones.
+            for years, quarters, months and weeks, and the beginning for shorter ones and for
+            offsets without a name.
             ``n_documents`` counts its documents that have words; the other columns are the topics,
             by their labels: shares of all words of the period, NaN if there are none.
 
         Raises
         ------
         ValueError
-            If there are not as many times as documents, or one cannot be read.
+            If there are not as many times as documents, or one cannot be read; or if `freq` is
+            no period.
         """
         labels = list(self._labels)
         return over_time(self.shares, self.lengths, labels, times, freq, _pandas("over"))
@@ -398,13 +402,40 @@ class TopicSummary:
         n_documents: int = 10,
         relevance: float | None = None,
     ) -> None:
-        """Write a report of the topics: one file, to be opened in a browser.
+        """Write a report of the topics: one HTML file that opens in a browser without a network.
+
+        :func:`annealvi.plot.report.write_report` says what is in it.  Needs plotly and pandas.
 
         Parameters
         ----------
         path : path
-        title, times, freq, groups, other, n_words, n_documents, relevance
-            See :func:`annealvi.plot.report.write_report`.
+            The file to write.  It is replaced only once the report is complete.
+        title : str, optional
+            The headline.
+        times : array-like of shape (D,), optional
+            Date or time of each document, as in `over`.
+        freq : str, timedelta or pandas.DateOffset, default="YE"
+            Length of the periods of `times`, as in `over`.
+        groups : array-like of shape (D,), optional
+            The class of each document, as in `by`.
+        other : TopicSummary, optional
+            Of a second fit of the same words, to compare topics with.
+        n_words : int, default=20
+            Words shown of a topic.
+        n_documents : int, default=10
+            Documents shown of a topic; with 0 no text is in the file.
+        relevance : float, optional
+            Where the slider of relevance stands first; by default that of `words`.
+
+        Raises
+        ------
+        ImportError
+            If plotly or pandas is not installed.
+        OSError
+            If the file cannot be written.
+        ValueError
+            If a parameter is outside its range; if the number of `times` or `groups` is not the
+            number of documents.
         """
         from annealvi.plot.report import write_report
 

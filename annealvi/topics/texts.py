@@ -1,4 +1,4 @@
-"""The check of texts: a list, a Series of pandas or polars, or any iterable of str."""
+"""The checks of texts: a list, a Series of pandas or polars, or any iterable of str."""
 
 from __future__ import annotations
 
@@ -49,6 +49,38 @@ def check_texts(texts: Any, owner: str, *, name: str = "texts", least: int = 1) 
             f"The {name!r} of {owner} must hold at least {documents}. Got {len(checked)}."
         )
     return checked
+
+
+def are_texts(documents: Any, name: str) -> bool:
+    """Tell whether documents are given as texts; else they must be rows of counts.
+
+    Texts are in one dimension.  What they hold is not looked at: :func:`check_texts` says what is
+    wrong with a list of numbers.
+
+    Parameters
+    ----------
+    documents : object
+    name : str
+        Their name in messages.
+
+    Raises
+    ------
+    TypeError
+        If they are a single text.
+    """
+    if isinstance(documents, str | bytes | bytearray):
+        raise TypeError(
+            f"{name!r} must be a list of texts or a matrix of counts. Got a single text: put it in "
+            "a list."
+        )
+    if sparse.issparse(documents) or not hasattr(documents, "__iter__"):
+        return False
+    if hasattr(documents, "shape"):  # an array, a Series
+        return len(documents.shape) == 1
+    if isinstance(documents, list | tuple) and documents:
+        first = documents[0]
+        return not (isinstance(first, list | tuple) or len(getattr(first, "shape", ())) > 0)
+    return True  # an iterator, or nothing
 
 
 def blocks_of(texts: Any, owner: str) -> Iterator[list[str]]:

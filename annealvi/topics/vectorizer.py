@@ -257,6 +257,7 @@ def count_words(
     """
     counter = clone(vectorizer)
     _check_parameters(counter)
+    _check_analyzer(counter, texts[0])
     if not _limits_words(counter):
         X = sparse.csr_matrix(counter.fit_transform(texts))
         vocabulary = Vocabulary(counter.get_feature_names_out(), len(texts), {}, {}, {})
@@ -339,6 +340,16 @@ def with_stop_words(vectorizer: Any, stop_words: Any, owner: str) -> Any:
             words += [token for word in words for token in analyze(word)]
         stop_words = sorted(set(words))
     return vectorizer.set_params(stop_words=stop_words)
+
+
+def _check_analyzer(vectorizer: Any, text: str) -> None:
+    """Check what the user's own analyzer makes of a text."""
+    analyzer = getattr(vectorizer, "analyzer", None)
+    if callable(analyzer) and not isinstance(words := analyzer(text), Iterable):
+        raise TypeError(
+            f"The 'analyzer' parameter of {type(vectorizer).__name__} must return the words of a "
+            f"text. Got {words!r} instead."
+        )
 
 
 def _check_parameters(vectorizer: Any) -> None:

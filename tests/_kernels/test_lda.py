@@ -165,6 +165,19 @@ def test_global_step(counts, dtype, eta, instruction_set):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("eta", [1e20, 1e-3])
+def test_a_step_too_small_for_the_dtype_keeps_the_topics(counts, dtype, eta, instruction_set):
+    """eta + (lambda - eta) would be 0 where eta is so large that lambda - eta is -eta."""
+    model = make(6, 41, dtype)
+    model.topics.set_eta(np.asarray(eta))
+    before = model.topics.components.copy()
+    for rows in (slice(10, 40), slice(0, 3)):  # all rows at once, and those of some words
+        local = model.local_step(Batch(counts.astype(dtype), rows), Tempering())
+        model.global_step(local.statistics, 1e-90, 2.5, Tempering())
+        assert_array_equal(model.topics.components, before)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 def test_any_number_of_threads_gives_the_same_bits(dtype, index, instruction_set):
     X = sparse.random(500, 333, 0.1, "csr", random_state=3, dtype=np.float64)

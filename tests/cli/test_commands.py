@@ -1,6 +1,7 @@
 """The command as a whole: its help, and how it fails."""
 
 import os
+import shlex
 import subprocess
 import sys
 
@@ -36,7 +37,7 @@ def test_examples_of_the_help_can_be_parsed():
     examples = [line.split("   ")[0].split(">")[0] for line in lines if " annealvi " in line[:12]]
     assert len(examples) >= 9
     for example in examples:
-        commands._parser().parse_args(example.replace("'", "").split()[1:])
+        commands._parser().parse_args(shlex.split(example)[1:])
 
 
 @pytest.mark.parametrize(

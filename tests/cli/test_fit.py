@@ -1,10 +1,12 @@
 """``annealvi fit``: from files to topics, a model and a report."""
 
+import json
 import re
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import annealvi
 from annealvi.cli import fit as module
@@ -59,6 +61,81 @@ def test_the_model_is_that_of_the_library(call, jsonl, rows):
     assert model.vocabulary_note_ == expected.vocabulary_note_
 
 
+SEEDS = {"Meals": ["Bread", "soup"], "sailing": ["ship", "keel"]}
+
+
+@pytest.mark.parametrize("kind", ["json", "file"])
+def test_seed_words(call, jsonl, rows, tmp_path, kind):
+    given = json.dumps(SEEDS)
+    if kind == "file":
+        (tmp_path / "seeds.json").write_text(given, encoding="utf-8")
+        given = tmp_path / "seeds.json"
+    options = ("--topics", 3, "--random-state", 5, "--max-df", 0.5)
+    done = call("fit", jsonl, *options, "--seeds", given, "--model", "m")
+    assert done.status == 0, done.err
+    assert "seed words that are not counted: keel\n" in done.err
+    assert re.search(r"^ +0 .*  Meals: .*bread", done.out, re.MULTILINE)
+    assert re.search(r"^ +1 .*  sailing: .*ship", done.out, re.MULTILINE)
+    model, texts = annealvi.load("m"), [row["text"] for row in rows]
+    expected = annealvi.TopicModel(3, random_state=5, seeds=SEEDS)
+    expected.set_params(vectorizer__max_df=0.5)
+    with pytest.warns(UserWarning, match="1 seed words are not"):
+        expected.fit(texts)
+    np.testing.assert_array_equal(model.components_, expected.components_)
+    assert model.seed_topics_ == expected.seed_topics_ == {"Meals": 0, "sailing": 1}
+    assert model.seeds == {"Meals": ["bread", "soup"], "sailing": ["ship", "keel"]}
+    assert model.lda.topic_word_prior is None
+    assert "0: Meals (" in call("show", done.place / "m", "--topic", 0).out
+    assert ",0,Meals,0." in call("label", done.place / "m", jsonl).out
+
+
+def test_seed_words_stay_however_rare_they_are(call, jsonl):
+    limits = ("--topics", 2, "--min-df", 30, "--max-df", 36)
+    assert "No words are left" in call("fit", jsonl, *limits).err
+    done = call("fit", jsonl, *limits, "--seeds", '{"sea": ["ship"], "food": ["soup"]}')
+    assert {frozenset(line.split()[3:]) for line in done.out.splitlines()[1:]} == {
+        frozenset(["ship", "soup"])
+    }
+
+
+def test_seed_words_and_a_number_that_is_chosen(call, jsonl):
+    seeds = json.dumps({word: [word] for words in TOPICS.values() for word in words[:2]})
+    done = call("fit", jsonl, "--topics", "auto", "--seeds", seeds, "--second-fit", "--report", "r")
+    assert done.status == 0 and "chose 6 topics" in done.err
+
+
+def test_seed_words_of_counts(call, refused, tmp_path):
+    counts = tmp_path / "counts.npz"
+    sparse.save_npz(counts, sparse.csr_matrix(np.tile([[3, 1, 0], [0, 1, 3]], (20, 1))))
+    seeds = ("--topics", 2, "--seeds", '{"last": ["sail"]}')
+    assert "--seeds needs the words of the counts" in refused("fit", counts, *seeds)
+    (tmp_path / "vocab.txt").write_text("bread\nand\nsail\n", encoding="utf-8")
+    done = call("fit", counts, *seeds)
+    assert re.search(r"^ +0 .*  last: sail", done.out, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "words"),
+    [
+        ("nowhere.json", "'nowhere.json': No such file"),
+        ("{", "--seeds must be JSON, such as"),
+        ("{}", '--seeds must be a JSON object, such as {"space": ["nasa", "orbit"]}. Got {}'),
+        ('{"sea": "ship"}', 'names of topics with lists of words, such as .* Got {"sea": "ship"}'),
+        ('{"sea": []}', 'Got {"sea": []}'),
+        ('{"sea": [1]}', 'Got {"sea": [1]}'),
+        ('{" ": ["ship"]}', 'Got {" ": ["ship"]}'),
+        ('{"a": ["keel", "mast"]}', "--seeds must have a word of the corpus for each topic"),
+        (
+            '{"a": ["star"], "b": ["moon"], "c": ["ship"]}',
+            "--seeds: there are 3 of them, and",
+        ),
+    ],
+)
+def test_wrong_seed_words(refused, jsonl, seeds, words):
+    pattern = ".*".join(re.escape(part) for part in words.split(".*"))
+    assert re.search(pattern, refused("fit", jsonl, "--topics", 2, "--seeds", seeds))
+
+
 def test_the_report(call, jsonl):
     pytest.importorskip("pandas")
     pytest.importorskip("plotly")
@@ -74,7 +151,7 @@ def test_the_report(call, jsonl):
 
 
 def test_a_number_of_topics_that_is_chosen(call, jsonl, monkeypatch):
-    def choose(X, lda):
+    def choose(X, lda, least):
         assert X.shape == (36, 18) and lda.random_state == 4
         return SimpleNamespace(recommended=3, rule="three are best.")
 

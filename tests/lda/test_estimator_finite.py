@@ -262,3 +262,15 @@ def test_small_steps_towards_a_huge_prior():
     assert np.all(np.isfinite(lda.components_))
     assert_allclose(lda.transform(X).sum(axis=1), 1)
     assert np.all(np.isfinite(lda.document_temperatures(X)))
+
+
+@pytest.mark.parametrize("estimate", ["map", "variational"])
+def test_tiny_steps_with_a_large_prior(estimate):
+    """A step of 1e-213 had set lambda to 0, where the prior was a million times lambda."""
+    X = np.random.RandomState(0).poisson(2, (11, 8)).astype(np.float32)
+    lda = TemperedLDA(
+        2, topic_word_prior=1e10, learning_offset=1e305, topic_estimate=estimate, random_state=0
+    ).partial_fit(X)
+    assert lda.components_.min() > 0
+    assert np.all(np.isfinite(lda.transform(X)))
+    assert np.isfinite(lda.score(X))

@@ -84,10 +84,12 @@ def test_periods_are_drawn_where_they_begin(summary, freq, first):
     assert [str(day)[:10] for day in drawn.labels] == [first]
 
 
-def test_periods_that_pandas_has_no_name_for(summary, documents):
+@pytest.mark.parametrize("freq", ["SemiMonthEnd", {"days": 371}, {"days": 7}, {"months": 30}])
+def test_periods_that_pandas_has_no_name_for(summary, documents, freq):
     import pandas
 
-    freq = pandas.offsets.SemiMonthEnd()
+    own = isinstance(freq, dict)
+    freq = pandas.DateOffset(**freq) if own else getattr(pandas.offsets, freq)()
     drawn = pictures.over_time(summary, documents[3], freq, [0])
     assert list(drawn.labels) == list(summary.over(documents[3], freq).index)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.feature_extraction.text import CountVectorizer
 
 from tests.marks import slow_values
 
@@ -13,7 +14,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "coming_from.md"
 SECTIONS = dict(
     section.split("\n", 1) for section in PAGE.read_text(encoding="utf-8").split("\n## ")[1:]
 )
-LIBRARIES = r"^(?:from|import) (gensim|tomotopy|pyLDAvis|topicwizard)"
+LIBRARIES = r"^(?:from|import) (bertopic|gensim|tomotopy|pyLDAvis|topicwizard)"
 STATE = """#doc source pos typeindex type topic
 #alpha : 0.1 0.1
 #beta : 0.01
@@ -60,6 +61,22 @@ def check_files(made):
     assert made["ap"].data.toarray().tolist() == [[4, 0, 1], [0, 5, 0]]
 
 
+def check_bertopic(made):
+    """Each line of the table's second column runs."""
+    made["vectorizer"] = CountVectorizer()
+    ours = re.findall(r"^\| .+ \| `([^`]+)` \|$", SECTIONS["BERTopic"], flags=re.MULTILINE)
+    assert len(ours) == 17
+    for line in ours:
+        exec(compile(line, PAGE.name, "exec"), made)
+    assert made["topics"].shape == (300,)
+    assert Path("topics.html").stat().st_size and Path("topics.safetensors").stat().st_size
+
+
+def check_clusters(made):
+    by = made["summary"].by(made["clusters"])
+    assert len(made["clusters"]) == by["n_documents"].sum() == 300
+
+
 def check_pyldavis(made):
     assert len(made["prepared"].topic_coordinates) == 5
     html = Path("topics.html").read_text(encoding="utf-8")
@@ -76,6 +93,8 @@ CHECKS = {
     "gensim": check_gensim,
     "tomotopy": check_tomotopy,
     "MALLET": check_mallet,
+    "BERTopic": check_bertopic,
+    "BERTopic's clusters by our topics": check_clusters,
     "UCI and LDA-C": check_files,
     "pyLDAvis": check_pyldavis,
     "topicwizard": check_topicwizard,

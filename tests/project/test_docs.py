@@ -42,6 +42,8 @@ def run_snippets(name, deep=False):
     text = (CHECKOUT / name).read_text(encoding="utf-8")
     snippets = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     chosen = [snippet for snippet in snippets if ("annealvi.deep" in snippet) == deep]
+    if find_spec("sklearn.callback") is None:  # before scikit-learn 1.9
+        chosen = [snippet for snippet in chosen if "sklearn.callback" not in snippet]
     assert chosen
     namespace = {}
     for snippet in chosen:
@@ -54,23 +56,28 @@ def test_readme_snippets(capsys, tmp_path, monkeypatch):
     assert capsys.readouterr().out.count("\n") >= 2
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        *("guide", "mixtures", "temperatures", "pictures", "proximity", "summary"),
-        *slow_values("n_topics"),
-    ],
-)
+PAGES = ["guide", "papers", "proximity", "seeds", "summary", "temperatures", "tempering"]
+PAGES_THAT_TAKE_TIME = ["n_topics"]
+
+
+@pytest.mark.parametrize("page", [*PAGES, *slow_values(*PAGES_THAT_TAKE_TIME)])
 def test_snippets_of_the_docs(page):
     run_snippets(f"docs/{page}.md")
 
 
-def test_snippets_of_files(tmp_path, monkeypatch):
+PAGES_WITH_FILES = ["files", "mixtures", "pictures", "serving", "start", "streams"]
+PAGES_WITH_FILES_THAT_TAKE_TIME = ["index"]
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES_WITH_FILES, *slow_values(*PAGES_WITH_FILES_THAT_TAKE_TIME)]
+)
+def test_snippets_that_write_files(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run_snippets("docs/files.md")
+    run_snippets(f"docs/{page}.md")
+    assert list(tmp_path.iterdir())
 
 
-@pytest.mark.filterwarnings("ignore:1 seed words are not in the vocabulary")  # as the page says
 def test_snippets_of_texts(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     run_snippets("docs/texts.md")
@@ -78,13 +85,35 @@ def test_snippets_of_texts(tmp_path, monkeypatch, capsys):
     assert {"sparse", "hypothesis", "cdf"} <= set(words)
 
 
-DEEP_PAGES = ["annealed_objectives", "autoencoders", "deep_proximity"]
+DEEP_PAGES = ["annealed_objectives", "autoencoders", "deep_proximity", "papers"]
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("name", ["README", *(f"docs/{page}" for page in DEEP_PAGES)])
+@pytest.mark.parametrize("name", DEEP_PAGES)
 def test_snippets_of_the_deep_pages(name):
-    run_snippets(f"{name}.md", deep=True)
+    run_snippets(f"docs/{name}.md", deep=True)
+
+
+def test_every_block_of_python_runs():
+    """On one of the pages above, or in tests/project/test_coming_from.py."""
+    run = {*PAGES, *PAGES_THAT_TAKE_TIME, *PAGES_WITH_FILES, *PAGES_WITH_FILES_THAT_TAKE_TIME}
+    run |= {*DEEP_PAGES, "README", "texts", "coming_from"}
+    for path in [CHECKOUT / "README.md", *CHECKOUT.glob("docs/*.md")]:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        fences = [line.strip("`") for line in lines if line.startswith("```")][::2]
+        assert set(fences) <= {"", "python", "sh", "text", "{toctree}"} or path.stem in (
+            *("changelog", "contributing"),  # these include others
+        )
+        assert ("python" in fences) == (path.stem in run), path.name
+        # a block that is indented, or has no language, would not run
+        code = re.compile(r">>> |import |from \S+ import |annealvi (fit|label|show|compare) ")
+        inside = None
+        for line in lines:
+            if line.startswith("```"):
+                inside = line.strip("`") if inside is None else None
+            elif inside not in ("python", "sh", "text"):
+                loose = line.startswith("    ") or inside is not None
+                assert not (loose and code.match(line.strip())), (path.name, line)
 
 
 def test_links_in_the_texts_lead_somewhere():
@@ -148,6 +177,39 @@ def test_everything_public_is_documented(name, thing):
     parameters = [p for p in inspect.signature(function).parameters if p not in ("self",)]
     missing = set(parameters) - documented(thing.__doc__) - {"args", "kwargs"}
     assert not missing, (name, missing)
+
+
+#: Names that a user chooses: of values that are recorded, of parameters of any estimator.
+ANY_NAMES = {"Monitor.record", "load", "FittedTopics.load", "TopicModel.load"}
+ANY_NAMES |= {"TopicModel.set_params"}
+
+
+@pytest.mark.parametrize("name", with_deep(MODULES))
+def test_no_parameter_is_hidden(name):
+    functions = {}
+    for path, thing in public([name]):
+        own = path.removeprefix(f"{name}.")
+        functions |= {own: thing} if inspect.isfunction(thing) else methods_of(own, thing)
+    hiding = {
+        path
+        for path, function in functions.items()
+        if inspect.Parameter.VAR_KEYWORD
+        in [parameter.kind for parameter in inspect.signature(function).parameters.values()]
+    }
+    assert hiding <= ANY_NAMES
+
+
+def methods_of(owner, cls):
+    """The public methods of a class, and its own __init__."""
+    found = {
+        f"{owner}.{name}": method
+        for name, method in inspect.getmembers(cls, inspect.isroutine)
+        if not name.startswith("_")
+        and (getattr(method, "__module__", None) or "").startswith("annealvi.")
+    }
+    made_by = vars(cls).get("__init__")
+    is_protocol = getattr(cls, "_is_protocol", False)
+    return found if made_by is None or is_protocol else found | {owner: made_by}
 
 
 @pytest.mark.filterwarnings("ignore:The learned temperature did not cool")  # in 10 steps

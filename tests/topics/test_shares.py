@@ -5,7 +5,7 @@ from datetime import date, datetime
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from annealvi.topics import shares
 
@@ -96,6 +96,52 @@ def test_periods(freq, n):
     assert frame.n_documents.sum() == 4
 
 
+MONTHS = ["2001-08-31", "2001-09-29", "2001-10-01", "2002-01-31T23:00", "2002-01-31"]
+
+
+@pytest.mark.parametrize(
+    ("offset", "beginnings", "n_documents"),
+    [
+        (
+            pd.DateOffset(months=1),
+            ["2001-08-31", "2001-09-30", "2001-10-31", "2001-11-30", "2001-12-31", "2002-01-31"],
+            [2, 1, 0, 0, 0, 1],
+        ),
+        (pd.DateOffset(months=30), ["2001-08-31"], [4]),
+        (
+            2 * pd.DateOffset(months=1, days=1),
+            ["2001-08-31", "2001-11-02", "2002-01-04"],
+            [3, 0, 1],
+        ),
+        (pd.DateOffset(n=60, hours=24), ["2001-08-31", "2001-10-30", "2001-12-29"], [3, 0, 1]),
+    ],
+)
+def test_offsets_that_pandas_has_no_name_for(offset, beginnings, n_documents):
+    frame = over(MONTHS, offset)
+    assert frame.index.tolist() == [pd.Timestamp(begin) for begin in beginnings]
+    assert frame.index.name == "period"
+    assert frame.n_documents.tolist() == n_documents
+    assert_allclose(frame[LABELS].iloc[0] if len(frame) == 6 else FIRST_TWO, FIRST_TWO)
+    assert_array_equal(frame[LABELS].isna().all(axis=1), frame.n_documents == 0)
+
+
+def test_nameless_offsets_cut_as_those_with_a_name():
+    times = pd.date_range("2001-01-01", periods=5, freq="47D")
+    by_name, nameless = over(times, "60D"), over(times, pd.DateOffset(days=60))
+    pd.testing.assert_frame_equal(by_name, nameless, check_freq=False)
+
+
+@pytest.mark.parametrize(
+    "freq",
+    [
+        *(pd.Timedelta("90D"), pd.offsets.YearEnd(2), pd.offsets.BusinessDay()),
+        *(pd.offsets.Easter(), "SME-20", "WOM-2TUE", "B", "D", "5YS-MAR", "C"),
+    ],
+)
+def test_every_other_offset_of_pandas(freq):
+    assert over(MONTHS, freq).n_documents.sum() == 4
+
+
 @pytest.mark.parametrize(
     ("times", "freq", "message"),
     [
@@ -117,8 +163,12 @@ def test_periods(freq, n):
         ([True] * 5, "YE", r"Got the number True\."),
         ([float("inf")] * 5, "YE", r"Got the number inf\."),
         ([None] * 5, "YE", "at least once. Got only None"),
-        (["2001"] * 5, "year", r"'freq' must be .* 'YE', 'QE', 'ME', 'W' or 'D'. Got 'year'"),
+        (["2001"] * 5, "year", r"'freq' must be .* 'QE', 'ME', 'W' or 'D', or .* Got 'year'"),
         (["2001"] * 5, None, r"'freq' must be .* Got None"),
+        (["2001", *["2005"] * 4], pd.DateOffset(month=3), r"positive length. Got <DateOffset: mo"),
+        (["2001"] * 5, pd.DateOffset(years=9000), "'freq' must be a shorter period. Got <DateO"),
+        (["2001"] * 4 + ["2001-01-01T23"], "bh", "'freq' cannot cut these times. Got 'bh': Values"),
+        (["2001"] * 5, pd.DateOffset(months=-3), "'freq' must be a period of positive length. Got"),
         (["2001"] * 5, "-1YE", r"'freq' must be a period of positive length. Got '-1YE'"),
         (["2001", *["2031"] * 4], "s", r"at most 100000 periods. Got 's', for times from 2001"),
     ],

@@ -57,6 +57,23 @@ def test_forged_values(tree, way, value, message):
         storage.estimator_of(Node(changed(tree, way, value)))
 
 
+def test_the_prior_with_seeds_is_in_the_file_once(tmp_path):
+    lda, sizes = TemperedLDA(max_iter=2), []
+    texts = make_texts(30, n_words=60)
+    for number, text in enumerate(texts):
+        texts[number] = f"{text} {' '.join(f'w{n}' for n in range(number, number + 600))}"
+    for seeds in ({"sea": ["ship"]}, None):
+        parameters = {"seeds": seeds, "random_state": 0, "stop_words": None}
+        model = TopicModel(8, lda=lda, **parameters)
+        model.set_params(vectorizer__min_df=1, vectorizer__max_df=1.0).fit(texts)
+        model.save(tmp_path / "model")
+        sizes.append((tmp_path / "model").stat().st_size)
+        again = TopicModel.load(tmp_path / "model").fit(texts)
+        assert np.array_equal(again.components_, model.components_)
+    one = model.components_.nbytes
+    assert one < sizes[0] - sizes[1] < 3.5 * one  # the prior in two precisions, and the start
+
+
 def test_a_file_without_words_that_were_left_out(tree):
     model = storage.estimator_of(Node(changed(tree, "state.dropped", {})))
     assert model.vocabulary_note_.startswith("24 words") and not model.dropped_words_
@@ -66,6 +83,41 @@ def test_arrays_without_elements_take_no_memory(tree):
     tree = changed(tree, "parameters.stop_words", np.empty((2**40, 0), dtype=np.int64))
     with pytest.raises(ValueError, match="'stop_words' parameter of TopicModel must be 'english'"):
         storage.estimator_of(Node(changed(tree, "state.vectorizer", None)))
+
+
+@pytest.fixture(scope="module")
+def chosen():
+    """The tree of a model that has chosen its number of topics."""
+    return storage.tree_of(TopicModel("auto", lda=TemperedLDA(max_iter=2)).fit(make_texts(40)))
+
+
+def test_files_from_before_choices_were_written(chosen):
+    state = {name: value for name, value in chosen["state"].items() if name != "choice"}
+    model = storage.estimator_of(Node(chosen | {"state": state}))
+    assert not hasattr(model, "choice_")
+    with pytest.raises(AttributeError, match=r"n_topics='auto'; files of earlier versions do not"):
+        model.choice_  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("way", "value", "message"),
+    [
+        ("", 5, "'state.choice' must be a dict"),
+        (".ks", np.array([5, 2]), "'state.choice.ks' must be positive numbers that rise"),
+        (".ks", np.array([0, 2]), "'state.choice.ks' must be positive numbers that rise"),
+        (".ks", np.array([], dtype=np.int64), "'state.choice.ks' must be positive numbers"),
+        (".measures.gain", np.ones((3, 2)), "'state.choice.measures.gain' must be an array of fl"),
+        (".measures.gain", np.ones((1, 0)), "must be values of at least one run"),
+        (".measures", {}, "'state.choice.measures.heldout' is missing"),
+        (".recommended", 3, r"'state.choice.recommended' must be one of \[2\]"),
+        (".criterion", "best", "'state.choice.criterion' must be one of"),
+        (".n_documents", -1, "'state.choice.n_documents' must be an int in the range"),
+        (".rule", None, "'state.choice.rule' must be a str"),
+    ],
+)
+def test_forged_choices(chosen, way, value, message):
+    with pytest.raises(ValueError, match=message):
+        storage.estimator_of(Node(changed(chosen, f"state.choice{way}", value)))
 
 
 def use(model):

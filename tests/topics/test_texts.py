@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from annealvi.topics.texts import blocks_of, check_texts
+from annealvi.topics.texts import are_texts, blocks_of, check_texts
 
 TEXTS = ["one text", "", "and another"]
 
@@ -119,3 +119,25 @@ def test_blocks_are_read_one_by_one():
 def test_blocks_that_are_refused(texts, error, message):
     with pytest.raises(error, match=message):
         list(blocks_of(texts, "f"))
+
+
+@pytest.mark.parametrize(
+    ("documents", "texts"),
+    [
+        *((TEXTS, True), (tuple(TEXTS), True), (iter(TEXTS), True), (np.array(TEXTS), True)),
+        *((pd.Series(TEXTS), True), (Frame(TEXTS), True), ([], True), ([None, "a"], True)),
+        *(([b"a"], True), ([1.0, 2.0], True), ([pd.NA], True)),  # check_texts says what is wrong
+        *(([[1, 0], [0, 2]], False), ([(1, 0)], False), ([np.ones(2)], False)),
+        *(([[1, 0], [2]], False), ([[]], False)),
+        *((np.ones((2, 3)), False), (pd.DataFrame({"a": [1]}), False), (np.array(3.0), False)),
+        *((sparse.eye_array(3, format="csr"), False), (3, False), (None, False)),
+    ],
+)
+def test_texts_or_counts(documents, texts):
+    assert are_texts(documents, "X") is texts
+
+
+@pytest.mark.parametrize("single", ["a text", b"a text"])
+def test_a_single_text_is_neither_texts_nor_counts(single):
+    with pytest.raises(TypeError, match=r"'X' must be a list of texts .* Got a single text: put"):
+        are_texts(single, "X")

@@ -142,3 +142,13 @@ def test_at_most_ten_thousand_words_are_remembered(monkeypatch):
     monkeypatch.setattr("annealvi.topics.vectorizer.REMEMBERED", 3)
     _, _, vocabulary = count_words(TopicVectorizer(min_df=60), [*make_texts(), "sea", "sea"] * 2)
     assert len(vocabulary.dropped["min_df"]) == 3 < vocabulary.n_dropped["min_df"]
+
+
+@pytest.mark.filterwarnings("ignore:The parameter 'token_pattern' will not be used")
+def test_an_analyzer_must_return_words():
+    with pytest.raises(
+        TypeError, match=r"'analyzer' parameter of TopicVectorizer must return.*Got 3"
+    ):
+        TopicVectorizer(analyzer=len).fit(["one", "two"])
+    words = TopicVectorizer(analyzer=str.split, min_df=1).fit(["a b", "b c"])
+    assert words.get_feature_names_out().tolist() == ["a", "b", "c"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +26,8 @@ from annealvi.deep.noise import Noise
 from annealvi.deep.rows import as_rows
 from annealvi.deep.training import Outcome, Training, as_device
 from annealvi.files import Node
-from annealvi.inference import Callbacks, Monitor, during_fit
+from annealvi.inference import Callbacks, Monitor, Start, during_fit
+from annealvi.inference.tasks import CallbackSupport, Tasks
 from annealvi.versions import Versioned
 
 #: Held while PyTorch's one generator is seeded for a network.
@@ -78,7 +80,7 @@ class Plan:
     optimiser: MakeOptimiser
 
 
-class DeepEstimator(Versioned, BaseEstimator):
+class DeepEstimator(Versioned, BaseEstimator, CallbackSupport):
     """Fits a network by gradients, with scikit-learn's interface.
 
     An estimator inherits from this class, has the parameters below, and calls `_fit` with the
@@ -99,7 +101,8 @@ class DeepEstimator(Versioned, BaseEstimator):
     verbose : int
         Whether to show progress.
     callback : callable, list of callables or None
-        Called as ``callback(estimator, monitor)`` after each step.
+        Called as ``callback(estimator, monitor)`` after each step.  scikit-learn's own callbacks
+        are set by `set_callbacks`, from its version 1.9 on.
     """
 
     learning_rate: float
@@ -113,7 +116,12 @@ class DeepEstimator(Versioned, BaseEstimator):
     # ---------------------------------------------------------------- the fit
 
     def _fit(
-        self, X: Any, plan: Plan, keep: Callable[[], None], resume: str | os.PathLike | None
+        self,
+        X: Any,
+        plan: Plan,
+        keep: Callable[[], None],
+        resume: str | os.PathLike | None,
+        given: tuple[Any, Any] = (None, None),
     ) -> Self:
         """Train the network of a plan, from the start or from a saved state.
 
@@ -127,9 +135,14 @@ class DeepEstimator(Versioned, BaseEstimator):
             made are kept.
         resume : path, optional
             A file written by :meth:`save_state`.
+        given : tuple of X and y
+            As the user gave them, for scikit-learn's callbacks.
         """
         device = as_device(self.device, type(self).__name__)
-        callbacks = Callbacks.of(self.callback, self)
+        others: tuple[Any, ...] = ()
+        if "_skl_callbacks" in vars(self):  # scikit-learn's, from `set_callbacks`
+            others = (Tasks(self, self._init_callback_context, *given, self._fit_so_far),)
+        callbacks = Callbacks.of(self.callback, self, others)
         seed = check_random_state(self.random_state).randint(MAX_SEED)
         header = header_of(type(self).__name__, plan.architecture, X)
         state = None if resume is None else read_state(resume, header)
@@ -154,21 +167,41 @@ class DeepEstimator(Versioned, BaseEstimator):
         self._training = training
         self.network_: Any = network
         done = training.monitor.step
+        elbo: Any = torch.nan
 
         def after_step(outcome: Outcome) -> None:
+            nonlocal elbo
             progress.show(outcome)
             if callbacks is not None:
+                elbo = outcome.elbo.detach()
                 callbacks(training.monitor)
 
         with _Progress(bool(self.verbose), int(self.max_iter), done) as progress:
             try:
                 with during_fit(callbacks):
+                    if callbacks is not None:
+                        callbacks.begin(
+                            Start(
+                                number=0,
+                                n_starts=1,
+                                n_done=done,
+                                n_steps=max(int(self.max_iter), done),
+                                steps_per_pass=training.steps_per_pass,
+                                bound_name="ELBO",
+                                bound=lambda: float(elbo),
+                            )
+                        )
                     training.run(objective, int(self.max_iter), after_step)
             except BaseException:
                 if training.monitor.step:
                     keep()
                 raise
         return self
+
+    def _fit_so_far(self) -> dict[str, Any]:
+        """What a copy of the estimator needs so that it stays as the fit is now."""
+        training = copy.deepcopy(self._training)
+        return {"_training": training, "network_": training.module}
 
     def save_state(self, path: str | os.PathLike) -> None:
         """Write everything that is needed to continue the fit, after it or in a callback.

@@ -108,7 +108,8 @@ class PoissonDEF(FittedPoissonDEF):
         Called as ``callback(estimator, monitor)`` after each step.  It can use the estimator in
         its current state.  ``monitor.record(name=value)`` writes into `history_`; raising
         ``StopIteration`` ends the fit.  A :class:`annealvi.checkpoint.Checkpoint` writes it to a
-        file, to be resumed.
+        file, to be resumed; a :class:`annealvi.progress.ProgressBar` shows how far it is.
+        scikit-learn's own callbacks are set by `set_callbacks`, from its version 1.9 on.
 
     Attributes
     ----------
@@ -127,7 +128,7 @@ class PoissonDEF(FittedPoissonDEF):
     n_iter_ : int
         Number of steps made.
 
-    temperature_path_ : ndarray of shape (n_iter_,)
+    temperature_path_ : ndarray of shape (n_iter,)
         Temperature of each step.
 
     history_ : dict of str to ndarray
@@ -137,7 +138,7 @@ class PoissonDEF(FittedPoissonDEF):
     n_features_in_ : int
         Number of words V.
 
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         The words, if X has string column names.
 
     References
@@ -226,7 +227,7 @@ class PoissonDEF(FittedPoissonDEF):
             If the loss or its gradient is not finite.  The last finite state is kept.
         """
         with writing(self), unchanged_on_error(self) as keep:
-            X = self._check_X(X, "fit", reset=True)
+            given, X = (X, y), self._check_X(X, "fit", reset=True)
             n_samples = int(X.shape[0])
             temperature, penalty = plan_parameters(self, n_samples, STATISTICS)
             # half a count more, so that no word is impossible
@@ -254,7 +255,7 @@ class PoissonDEF(FittedPoissonDEF):
                 ),
                 optimiser=self._optimiser,
             )
-            return self._fit(X, plan, keep, resume)
+            return self._fit(X, plan, keep, resume, given)
 
     def load_state_dict(self, node: Node) -> None:
         """Take over a fitted state, for :func:`annealvi.load`.

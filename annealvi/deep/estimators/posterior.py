@@ -111,7 +111,9 @@ class HierarchicalPosterior(DeepEstimator):
 
     callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each step.  Raising ``StopIteration``
-        ends the fit.  A :class:`annealvi.checkpoint.Checkpoint` writes it to a file, to be resumed.
+        ends the fit.  A :class:`annealvi.checkpoint.Checkpoint` writes it to a file, to be resumed;
+        a :class:`annealvi.progress.ProgressBar` shows how far it is.  scikit-learn's own callbacks
+        are set by `set_callbacks`, from its version 1.9 on.
 
     Attributes
     ----------
@@ -130,7 +132,7 @@ class HierarchicalPosterior(DeepEstimator):
     n_iter_ : int
         Number of steps made.
 
-    temperature_path_ : ndarray of shape (n_iter_,)
+    temperature_path_ : ndarray of shape (n_iter,)
         Beta of each step.
 
     history_ : dict of str to ndarray

@@ -118,7 +118,8 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, De
         Called as ``callback(estimator, monitor)`` after each step.  It can use the estimator in
         its current state.  ``monitor.record(name=value)`` writes into `history_`; raising
         ``StopIteration`` ends the fit.  A :class:`annealvi.checkpoint.Checkpoint` writes it to a
-        file, to be resumed.
+        file, to be resumed; a :class:`annealvi.progress.ProgressBar` shows how far it is.
+        scikit-learn's own callbacks are set by `set_callbacks`, from its version 1.9 on.
 
     Attributes
     ----------
@@ -134,7 +135,7 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, De
     n_iter_ : int
         Number of steps made.
 
-    temperature_path_ : ndarray of shape (n_iter_,)
+    temperature_path_ : ndarray of shape (n_iter,)
         Temperature of each step.
 
     history_ : dict of str to ndarray
@@ -144,7 +145,7 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, De
     n_features_in_ : int
         Number of features D.
 
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the features, if X has string column names.
 
     References
@@ -230,7 +231,7 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, De
             If the loss or its gradient is not finite.  The last finite state is kept.
         """
         with writing(self), unchanged_on_error(self) as keep:
-            X = self._check_X(X, reset=True)
+            given, X = (X, y), self._check_X(X, reset=True)
             hidden = layer_widths(self.hidden, type(self).__name__)
             temperature, penalty = plan_parameters(self, X.shape[0])
             total = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()  # exact
@@ -253,7 +254,7 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, De
                 ),
                 optimiser=self._optimiser,
             )
-            return self._fit(X, plan, keep, resume)
+            return self._fit(X, plan, keep, resume, given)
 
     def load_state_dict(self, node: Node) -> None:
         """Take over a fitted state, for :func:`annealvi.load`.

@@ -55,9 +55,9 @@ class VariationalAutoencoder(FittedAutoencoder):
         Units of each layer of the encoder, the layer nearest the pixels first.  The decoder has
         the same layers in reverse order.
 
-    proximity : None, {"orthogonal", "entropy", "kl", "mean_variance"} or ProximityPenalty, \
-            default=None
-        Penalty on moving q away from its recent past: the name of a statistic, or a
+    proximity : str or ProximityPenalty, default=None
+        Penalty on moving q away from its recent past: the name of a statistic (``"orthogonal"``,
+        ``"entropy"``, ``"kl"`` or ``"mean_variance"``), or a
         :class:`annealvi.deep.ProximityPenalty` to choose the magnitude too.  ``"orthogonal"`` is
         computed from the weights of all layers that lead to q, and leaves fewer dead units in the
         encoder.  The others are statistics of the Gaussian q.
@@ -102,14 +102,15 @@ class VariationalAutoencoder(FittedAutoencoder):
         Called as ``callback(estimator, monitor)`` after each step.  It can use the estimator in
         its current state.  ``monitor.record(name=value)`` writes into `history_`; raising
         ``StopIteration`` ends the fit.  A :class:`annealvi.checkpoint.Checkpoint` writes it to a
-        file, to be resumed.
+        file, to be resumed; a :class:`annealvi.progress.ProgressBar` shows how far it is.
+        scikit-learn's own callbacks are set by `set_callbacks`, from its version 1.9 on.
 
     Attributes
     ----------
     network_ : AutoencoderNetwork
         The PyTorch module with encoder, posterior and decoder.
 
-    temperature_path_ : ndarray of shape (n_iter_,)
+    temperature_path_ : ndarray of shape (n_iter,)
         Temperature of each step.
 
     history_ : dict of str to ndarray
@@ -123,7 +124,7 @@ class VariationalAutoencoder(FittedAutoencoder):
     n_features_in_ : int
         Number of pixels.
 
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the pixels, if X has string column names.
 
     References
@@ -215,7 +216,7 @@ class VariationalAutoencoder(FittedAutoencoder):
             If the loss or its gradient is not finite.  The last finite state is kept.
         """
         with writing(self), unchanged_on_error(self) as keep:
-            X = self._check_X(X, reset=True)
+            given, X = (X, y), self._check_X(X, reset=True)
             hidden = layer_widths(self.hidden, type(self).__name__)
             temperature, penalty = plan_parameters(self, len(X))
             plan = Plan(
@@ -243,7 +244,7 @@ class VariationalAutoencoder(FittedAutoencoder):
                 ),
                 optimiser=self._optimiser,
             )
-            return self._fit(X, plan, keep, resume)
+            return self._fit(X, plan, keep, resume, given)
 
     def load_state_dict(self, node: Node) -> None:
         """Take over a fitted state, for :func:`annealvi.load`.

@@ -109,20 +109,34 @@ class LDAPrior:
         self.n_words = int(self.document_lengths @ self._copies)
 
     @classmethod
-    def from_counts(cls, X: Any, n_components: int, **options: Any) -> LDAPrior:
+    def from_counts(
+        cls,
+        X: Any,
+        n_components: int,
+        *,
+        doc_topic_prior: ArrayLike | None = None,
+        topic_word_prior: ArrayLike | None = None,
+        form: LogPartitionForm = "explicit",
+    ) -> LDAPrior:
         """Make the prior for documents with the lengths of those in a matrix of counts.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_documents, n_features)
             Whole numbers.
-        n_components : int
-        **options
-            Further parameters of the class.
+        n_components, doc_topic_prior, topic_word_prior, form
+            As in the class.
         """
         X = check_matrix(X)
         lengths = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
-        return cls(n_components, X.shape[1], lengths, **options)
+        return cls(
+            n_components,
+            X.shape[1],
+            lengths,
+            doc_topic_prior=doc_topic_prior,
+            topic_word_prior=topic_word_prior,
+            form=form,
+        )
 
     def hyperparameters(self) -> dict[str, Any]:
         """The quantities that log C depends on, except the lengths of single documents."""

@@ -64,8 +64,9 @@ def write_report(
         The headline.
     times : array-like of shape (n_documents,), optional
         Date or time of each document.
-    freq : str or pandas.DateOffset, default="YE"
-        Length of the periods of `times`, as in pandas: ``"YE"``, ``"QE"``, ``"ME"``, ``"W"``.
+    freq : str, timedelta or pandas.DateOffset, default="YE"
+        Length of the periods of `times`, as in pandas: ``"YE"``, ``"QE"``, ``"ME"``, ``"W"``;
+        see :meth:`TopicSummary.over`.
     groups : array-like of shape (n_documents,), optional
         The class of each document.
     other : TopicSummary, optional
@@ -114,7 +115,8 @@ def write_report(
         },
     )
     with replacing(path) as partial:
-        partial.write_text(page, encoding="utf-8", newline="\n")
+        # half of a pair of surrogates, which UTF-8 has not, becomes a question mark
+        partial.write_text(page, encoding="utf-8", errors="replace", newline="\n")
 
 
 #: Headlines of the sections that depend on what is known.

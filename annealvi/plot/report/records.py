@@ -48,7 +48,7 @@ def records(
     n_documents: int,
     relevance: float,
     times: Any,
-    freq: str,
+    freq: Any,
     groups: Any,
 ) -> dict[str, Any]:
     """Everything in the report but its figures and its title.
@@ -201,7 +201,7 @@ def course_records(drawn: pictures.Courses, labels: list[str]) -> dict[str, Any]
 
 
 def figures(
-    summary: Any, times: Any, freq: str, groups: Any, other: Any
+    summary: Any, times: Any, freq: Any, groups: Any, other: Any
 ) -> dict[str, dict[str, Any]]:
     """The figures that plotly draws, by the names of their sections.
 
@@ -209,7 +209,7 @@ def figures(
     ----------
     summary : TopicSummary
     times : array-like of shape (n_documents,) or None
-    freq : str or pandas.DateOffset
+    freq : str, timedelta or pandas.DateOffset
         Length of a period.
     groups : array-like of shape (n_documents,) or None
     other : TopicSummary or None

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas
 
 from annealvi import TemperedLDA, TopicModel
 from annealvi.topics import describe
@@ -19,6 +20,8 @@ from tests.fuzz.values import Kind, choice, flag, mostly, odd, parameters, real,
 
 WORDS, TOPICS = 6, 3
 TEXTS = ["moon orbit moon", "goal team goal", "orbit comet", "the team"] * 5
+#: A period that pandas has no name for, as tools of one's own may give it.
+MONTHS = pandas.DateOffset(months=30)
 #: Methods without arguments that are drawn, and properties.
 PLAIN = ("labels", "table", "similar")
 
@@ -76,7 +79,7 @@ METHODS: dict[str, tuple[dict[str, Kind], dict[str, Kind], Callable]] = {
     "by": (dict(groups=Kind(lambda t: _some(t, "a", "b", None, 1))), {}, check_not_infinite),
     "over": (
         dict(times=Kind(lambda t: _some(t, "2001", "2001-05-06", 2003, None))),
-        dict(freq=choice("YE", "ME", "D", "W", "2QE", "h", "no")),
+        dict(freq=choice("YE", "ME", "D", "W", "2QE", "h", MONTHS, "no")),
         check_not_infinite,
     ),
 }

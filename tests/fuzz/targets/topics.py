@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib import pyplot
 
 from annealvi import TemperedLDA, TopicModel
+from annealvi.plot import plot_choice
 from annealvi.topics import choose, drop, merge, reduce, refine
 from tests.fuzz import matrices
 from tests.fuzz.judge import anything, check_not_infinite
@@ -120,7 +121,9 @@ def _choose(t: Trial) -> None:
     t.call("table", getattr, found, "table", check=check_not_infinite)
     if t.chance(0.1):
         matplotlib.use("Agg")
-        t.call("plot", found.plot, t.one_of(None, None, odd(t)), check=anything)
+        axes = t.one_of(None, None, odd(t))
+        t.call("plot", found.plot, axes, check=anything)
+        t.call("plot_choice", plot_choice, t.one_of(found, odd(t)), axes=axes, check=anything)
         pyplot.close("all")
 
 
@@ -145,7 +148,7 @@ TARGETS = (
     Target(
         "topics.choose",
         _choose,
-        frozenset(["choose", "Choice", "Choice.table", "Choice.plot"]),
+        frozenset(["choose", "Choice", "Choice.table", "Choice.plot", "plot_choice"]),
         weight=2,
     ),
 )

@@ -1,0 +1,114 @@
+"""Callbacks of a model of texts: they see each step of the fit of its topics."""
+
+import io
+
+import numpy as np
+import pytest
+
+from annealvi import TemperedLDA, TopicModel
+from annealvi.progress import ProgressBar
+from annealvi.topics import choose
+from tests.topics.corpus import make_texts
+
+TEXTS = make_texts(60)
+
+
+def model(**parameters):
+    lda = TemperedLDA(max_iter=3, batch_size=20)
+    return TopicModel(2, lda=lda, random_state=0).set_params(**parameters)
+
+
+class Log:
+    """A callback of scikit-learn's that writes down the tasks and the scores."""
+
+    def __init__(self, fail_at=None):
+        self.events, self.models, self.fail_at = [], [], fail_at
+
+    def setup(self, estimator, context):
+        self.events.append("setup")
+
+    def teardown(self, estimator, context):
+        self.events.append("teardown")
+
+    def on_fit_task_begin(self, estimator, context, *, X=None, y=None):
+        assert isinstance(estimator, TopicModel) and X == TEXTS and len(y) == len(X)
+        self.events.append(context.task_name)
+
+    def on_fit_task_end(self, estimator, context, *, X=None, fitted_estimator=None):
+        if fitted_estimator is not None:
+            self.models.append((fitted_estimator, fitted_estimator.score(X)))
+        if context.task_name == "step" and context.task_id == self.fail_at:
+            raise ZeroDivisionError
+
+
+@pytest.fixture
+def callback():
+    return pytest.importorskip("sklearn.callback", reason="scikit-learn has them since 1.9")
+
+
+@pytest.mark.parametrize("method", ["fit", "fit_transform"])
+def test_scikit_learns_callbacks_see_the_steps_of_the_topics(callback, method):
+    log, plain = Log(), model().fit(TEXTS)
+    fitted = model().set_callbacks(log)
+    getattr(fitted, method)(iter(TEXTS))
+    assert log.events == ["setup", "fit", *["step"] * 9, "teardown"]
+    scores = [score for _, score in log.models]  # after each pass, and at the end
+    assert len(scores) == 4 and len(set(scores)) == 3
+    assert scores[-1] == fitted.score(TEXTS) == plain.score(TEXTS)
+    assert np.array_equal(fitted.components_, plain.components_)
+    for offered, score in log.models:  # they stay as they were, and look as after a fit
+        assert offered.score(TEXTS) == score and offered.lda_.callback is None
+    assert fitted.lda_.callback is None
+    assert vars(fitted).keys() - vars(plain).keys() == {"_skl_callbacks"}
+
+
+def test_the_callbacks_of_the_topics_stay(callback):
+    seen, log = [], Log()
+    own = [lambda lda, monitor: seen.append(monitor.step)]
+    fitted = model(lda__callback=own).set_callbacks(log).fit(TEXTS)
+    assert seen == [*range(1, 10)] and len(log.models) == 4
+    assert fitted.lda_.callback is own
+
+
+def test_an_error_ends_the_callbacks_and_keeps_the_steps(callback):
+    log = Log(fail_at=4)
+    fitted = model().set_callbacks(log)
+    with pytest.raises(ZeroDivisionError):
+        fitted.fit(TEXTS)
+    assert log.events[-1] == "teardown" and len(fitted.lda_.temperature_path_) == 5
+    assert fitted.lda_.callback is None
+
+
+def test_scikit_learns_monitor_scores_each_pass(callback):
+    monitor = callback.ScoringMonitor(scoring={"bound": lambda found, X, y: found.score(X)})
+    fitted = model().set_callbacks(monitor).fit(TEXTS)
+    scores = [row["bound"] for row in monitor.get_logs().data if row["task_name"] == "step"]
+    assert len(scores) == 3 and scores[-1] == fitted.score(TEXTS)
+
+
+def test_callbacks_of_the_lda_see_its_fit_and_not_those_that_compare_numbers(callback):
+    class Counts(Log):
+        def on_fit_task_begin(self, estimator, context):
+            self.events.append((type(estimator).__name__, context.task_name))
+
+    log = Counts()
+    lda = TemperedLDA(max_iter=2).set_callbacks(log)
+    TopicModel("auto", lda=lda, random_state=0).fit(TEXTS)
+    assert log.events.count(("TemperedLDA", "fit")) == log.events.count("setup") == 1
+    choose(TEXTS, [2, 3], n_runs=1, model=TopicModel(lda=lda))
+    assert log.events.count("setup") == 1
+
+
+def test_a_bar_for_the_topics(capsys):
+    pytest.importorskip("tqdm")
+    file = io.StringIO()
+    fitted = model(lda__callback=ProgressBar("topics", file=file)).fit(TEXTS)
+    line = file.getvalue().rstrip("\n").rpartition("\r")[2]
+    assert line.startswith("topics: 100%") and "| 9/9 [" in line and "perplexity" in line
+    assert np.array_equal(fitted.components_, model().fit(TEXTS).components_)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_verbose_topics(capsys):
+    model(lda__verbose=1).fit(TEXTS)
+    assert "iteration: 3 of max_iter: 3" in capsys.readouterr().out
