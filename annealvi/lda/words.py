@@ -48,5 +48,7 @@ def check_words(
 
 def _are_texts(X: Any) -> bool:
     """Whether X is a list, a Series or an array of str."""
+    if isinstance(X, str) or sparse.issparse(X):  # a sparse array is read only once it is checked
+        return False
     one_dimensional = isinstance(X, Sequence) or getattr(X, "ndim", 0) == 1
-    return one_dimensional and not isinstance(X, str) and isinstance(next(iter(X), None), str)
+    return one_dimensional and isinstance(next(iter(X), None), str)
