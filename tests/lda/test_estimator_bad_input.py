@@ -130,6 +130,15 @@ def test_texts_belong_to_a_topic_model(method, kind):
         getattr(lda, method)(kind(["bread and butter", "stars"]))
 
 
+def test_a_sparse_array_is_not_read_before_it_is_checked():
+    class Unread(sparse.coo_array):
+        def __iter__(self):
+            raise AssertionError
+
+    with pytest.raises(ValueError, match="Expected 2D input"):
+        TemperedLDA(3).fit(Unread(np.arange(3.0)))
+
+
 def damaged(**arrays):
     Z = X.copy()
     for name, (place, value) in arrays.items():
