@@ -38,7 +38,7 @@ def _scribble(t: Trial, X: Any, name: str) -> np.ndarray:
 
 def _resize(t: Trial, X: Any, name: str) -> np.ndarray:
     """Another length or another number of dimensions."""
-    array = getattr(X, name)
+    array = np.atleast_1d(getattr(X, name))  # it may have been damaged before
     return t.one_of(
         array[:-1].copy(),
         array[:0].copy(),
