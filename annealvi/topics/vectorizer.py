@@ -257,7 +257,6 @@ def count_words(
     """
     counter = clone(vectorizer)
     _check_parameters(counter)
-    _check_analyzer(counter, texts[0])
     if not _limits_words(counter):
         X = sparse.csr_matrix(counter.fit_transform(texts))
         vocabulary = Vocabulary(counter.get_feature_names_out(), len(texts), {}, {}, {})
@@ -268,9 +267,15 @@ def count_words(
     given = {name: getattr(vectorizer, name) for name in ("min_df", "max_df", "max_features")}
     # counted without limits, to know what the limits leave out
     counter.set_params(min_df=1, max_df=1.0, max_features=None)
-    X = CountVectorizer.fit_transform(counter, texts)
+    try:
+        X = CountVectorizer.fit_transform(counter, texts)
+    except TypeError:  # from comparing words of several types, or from a function of the user's
+        _check_words(counter, texts)
+        raise
     counter.set_params(**given)
     words = counter.get_feature_names_out()
+    if not all(isinstance(word, str) for word in words.tolist()):
+        _check_words(counter, texts)
     if counter.fixed_vocabulary_:
         return counter, X, Vocabulary(words, len(texts), {}, {}, {})
     limits, dropped = _left_out(X, given, np.isin(words, list(kept)))
@@ -342,14 +347,19 @@ def with_stop_words(vectorizer: Any, stop_words: Any, owner: str) -> Any:
     return vectorizer.set_params(stop_words=stop_words)
 
 
-def _check_analyzer(vectorizer: Any, text: str) -> None:
-    """Check what the user's own analyzer makes of a text."""
-    analyzer = getattr(vectorizer, "analyzer", None)
-    if callable(analyzer) and not isinstance(words := analyzer(text), Iterable):
-        raise TypeError(
-            f"The 'analyzer' parameter of {type(vectorizer).__name__} must return the words of a "
-            f"text. Got {words!r} instead."
-        )
+def _check_words(vectorizer: Any, texts: list[str]) -> None:
+    """Raise TypeError if the user's own functions make anything but words of a text."""
+    own = [n for n in ("analyzer", "tokenizer") if callable(getattr(vectorizer, n, None))]
+    analyze = vectorizer.build_analyzer()
+    for text in texts if own else ():
+        words = analyze(text)
+        wrong = [words] if not isinstance(words, Iterable) else words
+        for word in wrong:
+            if not isinstance(word, str):
+                raise TypeError(
+                    f"The {own[0]!r} parameter of {type(vectorizer).__name__} must return a list "
+                    f"of str, the words of a text. Got {word!r}."
+                )
 
 
 def _check_parameters(vectorizer: Any) -> None:

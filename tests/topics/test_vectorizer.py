@@ -145,10 +145,18 @@ def test_at_most_ten_thousand_words_are_remembered(monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore:The parameter 'token_pattern' will not be used")
-def test_an_analyzer_must_return_words():
-    with pytest.raises(
-        TypeError, match=r"'analyzer' parameter of TopicVectorizer must return.*Got 3"
-    ):
-        TopicVectorizer(analyzer=len).fit(["one", "two"])
+@pytest.mark.parametrize(
+    ("analyzer", "got"),
+    [(len, "3"), (lambda text: [None], "None"), (lambda text: [text, 7], "7")],
+)
+def test_an_analyzer_must_return_words(analyzer, got):
+    with pytest.raises(TypeError, match=rf"'analyzer' parameter of TopicVectorizer.*Got {got}"):
+        TopicVectorizer(analyzer=analyzer).fit(["one", "two"])
+
+
+@pytest.mark.filterwarnings("ignore:The parameter 'token_pattern' will not be used")
+def test_errors_of_the_users_own_functions_pass_through():
+    with pytest.raises(TypeError, match="can only concatenate str"):
+        TopicVectorizer(analyzer=lambda text: text + 1).fit(["one", "two"])
     words = TopicVectorizer(analyzer=str.split, min_df=1).fit(["a b", "b c"])
     assert words.get_feature_names_out().tolist() == ["a", "b", "c"]
