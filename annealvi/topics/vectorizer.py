@@ -364,15 +364,16 @@ def _check_words(vectorizer: Any, texts: list[str]) -> None:
 
 def _check_parameters(vectorizer: Any) -> None:
     """Check what scikit-learn leaves to NumPy and to Python: the dtype, and given words."""
-    words = getattr(vectorizer, "vocabulary", None)
-    sound = getattr(words, "ndim", 1) == 1 and (
-        not isinstance(words, Collection) or all(isinstance(word, str) for word in words)
-    )
-    if not sound:
-        raise ValueError(
-            f"The 'vocabulary' parameter of {type(vectorizer).__name__} must hold str. Got "
-            f"{words!r} instead."
+    for name in ("vocabulary", "stop_words"):
+        words = getattr(vectorizer, name, None)
+        sound = getattr(words, "ndim", 1) == 1 and (
+            not isinstance(words, Collection) or all(isinstance(word, str) for word in words)
         )
+        if not sound:
+            raise ValueError(
+                f"The {name!r} parameter of {type(vectorizer).__name__} must hold str. Got "
+                f"{words!r} instead."
+            )
     given = getattr(vectorizer, "dtype", np.int64)
     try:
         numeric = np.dtype(given).kind in "iuf"

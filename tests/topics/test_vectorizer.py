@@ -115,6 +115,10 @@ def test_a_limit_that_is_open_gives_way_to_the_other():
 def test_parameters_of_the_vectorizer_are_checked():
     with pytest.raises(ValueError, match=r"'min_df' parameter of TopicVectorizer must be .*'auto'"):
         TopicVectorizer(min_df="all").fit(TEXTS)
+    with pytest.raises(
+        ValueError, match=r"'stop_words' parameter of TopicVectorizer must hold str"
+    ):
+        TopicVectorizer(stop_words=[None]).fit(TEXTS)
     with pytest.raises(TypeError, match=r"raw_documents\[1\] of TopicVectorizer.fit.* Got None"):
         TopicVectorizer().fit(["a text", None])
 
