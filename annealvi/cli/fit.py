@@ -252,6 +252,11 @@ def _stop_words(chosen: argparse.Namespace) -> Any:
         return None
     if chosen.stop_words == "english":
         return "english"
+    if not Path(chosen.stop_words).is_file():
+        raise FileNotFoundError(
+            "--stop-words must be english, none, or a file with a word on each line. "
+            f"There is no file {chosen.stop_words!r}."
+        )
     words = [word for word in read_words(Path(chosen.stop_words), chosen.encoding) if word]
     return words or None
 
@@ -266,6 +271,8 @@ def _check_outputs(chosen: argparse.Namespace) -> None:
         place = Path(path)
         if place.is_dir() or not path:
             raise IsADirectoryError(f"{option}: {path!r} must be a file, and is a folder.")
+        if option == "--report" and place.suffix.lower() not in ("", ".htm", ".html"):
+            raise ValueError(f"--report: {path!r} must end in .html: it is a page for a browser.")
         if not place.parent.is_dir():
             raise FileNotFoundError(f"{option}: there is no folder {str(place.parent)!r}.")
         if not os.access(place.parent, os.W_OK):

@@ -18,7 +18,11 @@ def replacing(path: Path) -> Iterator[Path]:
     path : Path
     """
     prefix = f".{path.name[:40]}."  # a name has a greatest length
-    handle, name = tempfile.mkstemp(prefix=prefix, suffix=".partial", dir=path.parent)
+    try:
+        handle, name = tempfile.mkstemp(prefix=prefix, suffix=".partial", dir=path.parent)
+    except OSError as error:
+        error.filename = str(path)  # the file that was asked for, not the one beside it
+        raise
     os.close(handle)
     partial = Path(name)
     try:

@@ -40,7 +40,7 @@ def plot_choice(choice: Any, *, axes: Any = None) -> NDArray[Any]:
     Raises
     ------
     TypeError
-        If it is no Choice, or what is given as `axes` holds something else.
+        If it is no Choice, or `axes` are no Axes.
     ValueError
         If there are too few Axes.
     """
@@ -59,9 +59,9 @@ def plot_choice(choice: Any, *, axes: Any = None) -> NDArray[Any]:
         raise ValueError(
             f"'axes' must hold an Axes for each of {len(TITLES)} measures. Got {axes.size}."
         )
-    for ax in axes.flat[: len(TITLES)]:
-        if not hasattr(ax, "errorbar"):
-            raise TypeError(f"'axes' must hold Axes of matplotlib. Got {ax!r}.")
+    wrong = [ax for ax in axes.flat if not hasattr(ax, "errorbar")]
+    if wrong:
+        raise TypeError(f"'axes' must hold Axes of matplotlib. Got {wrong[0]!r} instead.")
     for ax, (name, title) in zip(axes.flat, TITLES.items(), strict=False):
         values = choice.measures[name]
         # a single run has no standard deviation

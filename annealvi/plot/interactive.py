@@ -118,8 +118,11 @@ def plot_topic_words(
         )
     figure.update_xaxes(nticks=4)
     figure.update_annotations(font_size=12)
-    height = n_rows * (70 + ROW * max(len(topic.words) for topic in drawn))
-    return figure.update_layout(template="plotly_white", showlegend=False, height=height)
+    margin = dict(t=50, b=40, r=20)
+    height = 20 + n_rows * (70 + ROW * max(len(topic.words) for topic in drawn))
+    return figure.update_layout(
+        template="plotly_white", showlegend=False, height=height, margin=margin
+    )
 
 
 @validate_params({"documents": ["boolean"]}, prefer_skip_nested_validation=True)
@@ -212,6 +215,7 @@ def _grid(drawn: pictures.Grid, hover: str, **options: Any) -> Any:
         xaxis=dict(tickvals=columns, ticktext=_plain(drawn.columns), tickangle=-90, side="top"),
         yaxis=dict(tickvals=rows, ticktext=_plain(drawn.rows), autorange="reversed"),
         height=150 + ROW * len(rows),
+        margin=dict(t=60, r=20),  # the names of columns stand below plotly's buttons
     )
 
 

@@ -85,7 +85,7 @@ def describe(
         X = source.read(held_out, "held_out").given
         quality["held_out"] = float(document_completion(source, X, random_state=random_state))
     if other is not None:
-        quality["stability"] = _stability(source, Source(other))
+        quality["stability"] = _stability(source, Source(other, "other"))
     return TopicSummary(source, read, names, texts, titles, quality)
 
 

@@ -72,7 +72,8 @@ def merge(model: Model, groups: Sequence[Sequence[int]]) -> Model:
     """
     lda = _lda_of(model, "merge")
     n_topics = len(lda.components_)
-    if not is_list(groups):
+    groups = list(groups) if is_list(groups) else groups
+    if not isinstance(groups, list) or not all(is_list(group) for group in groups):
         raise TypeError(
             "The 'groups' parameter of merge must be a list of lists of topics, such as "
             f"[[3, 7], [1, 2]]. Got {groups!r} instead."

@@ -78,8 +78,8 @@ class TopicModel(FittedTopics):
         The words that are counted.
     dropped_words_ : dict of str to list of str
         Words of the texts that are not counted, by the parameter of the vectorizer that left them
-        out: ``"min_df"``, ``"max_df"``, ``"max_features"``, ``"stop_words"``.  Those in most
-        documents come first; of each at most 10,000 are listed.
+        out: ``"min_df"``, ``"max_df"``, ``"max_features"``.  Those in most documents come
+        first; of each at most 10,000 are listed.  ``"stop_words"`` has all stop words.
     vocabulary_note_ : str
         How many words are counted, and what was left out and why.
     seed_topics_ : dict of str to int
@@ -106,7 +106,7 @@ class TopicModel(FittedTopics):
         "n_topics": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "vectorizer": [HasMethods(["fit_transform", "transform", "get_feature_names_out"]), None],
         "lda": [TemperedLDA, None],
-        "seeds": [Mapping, None],
+        "seeds": "no_validation",  # check_seeds says what a dict of seeds is
         "stop_words": [StrOptions({"english"}), "array-like", None],
         "random_state": ["random_state"],
     }

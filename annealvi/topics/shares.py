@@ -192,8 +192,28 @@ def _read_times(values: Any, pandas: Any) -> Any:
     except (ValueError, TypeError, OverflowError):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that it reads them one by one
-            read = pandas.to_datetime(values, errors="coerce", utc=True)
-        return pandas.DatetimeIndex(read)
+            ways = [
+                pandas.DatetimeIndex(
+                    pandas.to_datetime(values, errors="coerce", utc=True, dayfirst=dayfirst)
+                )
+                for dayfirst in (False, True)
+            ]
+        _check_same(values, *ways)
+        return ways[0]
+
+
+def _check_same(values: Any, monthfirst: Any, dayfirst: Any) -> None:
+    """Raise ValueError for 03/04/2020, which is a day of March or of April."""
+    missing = values.isna().to_numpy()
+    either = all((way.notna() | missing).all() for way in (monthfirst, dayfirst))
+    open_ones = np.flatnonzero((monthfirst != dayfirst) & ~missing)
+    if either and len(open_ones):
+        first = open_ones[0]
+        raise ValueError(
+            "'times' must tell days from months, as ISO 8601 strings such as '2020-01-31' do; read "
+            f"others with pandas.to_datetime and its format. Got {values[first]!r} for document "
+            f"{first}, which may be {monthfirst[first]:%Y-%m-%d} or {dayfirst[first]:%Y-%m-%d}."
+        )
 
 
 def _of_year(number: Any) -> Any:

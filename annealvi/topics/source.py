@@ -46,6 +46,8 @@ class Source:
     Parameters
     ----------
     model : object
+    name : str, default="model"
+        The parameter that it was given as, for messages.
 
     Attributes
     ----------
@@ -57,13 +59,13 @@ class Source:
         Names that topics have already, by their seed words.
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, name: str = "model") -> None:
         self.model, self._count, self._names = _parts_of(model)
         if not hasattr(self.model, "components_") and hasattr(self.model, "fit"):
             check_is_fitted(self.model)
         if not hasattr(self.model, "components_") or not hasattr(self.model, "transform"):
             raise TypeError(
-                "The 'model' parameter of describe must be a topic model with `components_` and "
+                f"The {name!r} parameter of describe must be a topic model with `components_` and "
                 f"`transform`. Got {model!r} instead."
             )
         weights = check_matrix(

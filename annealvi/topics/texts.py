@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from itertools import chain
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -130,7 +131,8 @@ def _items(texts: Any, owner: str, name: str) -> Iterable:
     if isinstance(texts, str | bytes | bytearray):
         kind = type(texts).__name__
         raise TypeError(
-            f"The {name!r} of {owner} must be {ALLOWED}. Got {kind}: put a single text in a list."
+            f"The {name!r} of {owner} must be {ALLOWED}. Got {kind}: put a single text in a list; "
+            "if it is the path of a file, read the file first."
         )
     if sparse.issparse(texts) or (isinstance(texts, np.ndarray) and texts.ndim != 1):
         raise TypeError(
@@ -145,6 +147,7 @@ def _items(texts: Any, owner: str, name: str) -> Iterable:
         )
     if isinstance(texts, Mapping | Set) or not isinstance(texts, Iterable):
         why = ", which has no order" if isinstance(texts, Set) else ""
+        why = ": read the file first" if isinstance(texts, PathLike) else why
         kind = type(texts).__name__
         raise TypeError(f"The {name!r} of {owner} must be {ALLOWED}. Got {kind}{why}.")
     return texts

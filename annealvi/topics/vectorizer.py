@@ -80,16 +80,17 @@ class Vocabulary:
     def note(self) -> str:
         """What was left out and why, in a sentence or two."""
         what = {
-            "stop_words": "{n:,} are stop words",
-            "max_df": "{n:,} are in more than {limit:,} documents",
-            "min_df": "{n:,} are in fewer than {limit:,}",
-            "max_features": "{n:,} are rarer than the {limit:,} that are kept",
+            "stop_words": "{words} listed as stop words",  # whether or not the texts have them
+            "max_df": "{words} in more than {limit:,} documents",
+            "min_df": "{words} in fewer than {limit:,}",
+            "max_features": "{words} rarer than the {limit:,} that are kept",
         }
         text = f"{len(self.words):,} words of {self.n_documents:,} documents are counted."
         for name, sentence in what.items():
             n = self.n_dropped.get(name, 0)
             if n:
-                sentence = sentence.format(n=n, limit=self.limits.get(name, 0))
+                words = f"{n:,} {'word is' if n == 1 else 'words are'}"
+                sentence = sentence.format(words=words, limit=self.limits.get(name, 0))
                 some = ", ".join(self.dropped.get(name, [])[:8])
                 more = ", ..." if n > 8 else ""
                 text += f" {name}: {sentence} ({some}{more})."
@@ -256,7 +257,6 @@ def count_words(
     """
     counter = clone(vectorizer)
     _check_parameters(counter)
-    _check_analyzer(counter, texts[0])
     if not _limits_words(counter):
         X = sparse.csr_matrix(counter.fit_transform(texts))
         vocabulary = Vocabulary(counter.get_feature_names_out(), len(texts), {}, {}, {})
@@ -267,9 +267,15 @@ def count_words(
     given = {name: getattr(vectorizer, name) for name in ("min_df", "max_df", "max_features")}
     # counted without limits, to know what the limits leave out
     counter.set_params(min_df=1, max_df=1.0, max_features=None)
-    X = CountVectorizer.fit_transform(counter, texts)
+    try:
+        X = CountVectorizer.fit_transform(counter, texts)
+    except TypeError:  # from comparing words of several types, or from a function of the user's
+        _check_words(counter, texts)
+        raise
     counter.set_params(**given)
     words = counter.get_feature_names_out()
+    if not all(isinstance(word, str) for word in words.tolist()):
+        _check_words(counter, texts)
     if counter.fixed_vocabulary_:
         return counter, X, Vocabulary(words, len(texts), {}, {}, {})
     limits, dropped = _left_out(X, given, np.isin(words, list(kept)))
@@ -341,27 +347,33 @@ def with_stop_words(vectorizer: Any, stop_words: Any, owner: str) -> Any:
     return vectorizer.set_params(stop_words=stop_words)
 
 
-def _check_analyzer(vectorizer: Any, text: str) -> None:
-    """Check what the user's own analyzer makes of a text."""
-    analyzer = getattr(vectorizer, "analyzer", None)
-    if callable(analyzer) and not isinstance(words := analyzer(text), Iterable):
-        raise TypeError(
-            f"The 'analyzer' parameter of {type(vectorizer).__name__} must return the words of a "
-            f"text. Got {words!r} instead."
-        )
+def _check_words(vectorizer: Any, texts: list[str]) -> None:
+    """Raise TypeError if the user's own functions make anything but words of a text."""
+    own = [n for n in ("analyzer", "tokenizer") if callable(getattr(vectorizer, n, None))]
+    analyze = vectorizer.build_analyzer()
+    for text in texts if own else ():
+        words = analyze(text)
+        wrong = [words] if not isinstance(words, Iterable) else words
+        for word in wrong:
+            if not isinstance(word, str):
+                raise TypeError(
+                    f"The {own[0]!r} parameter of {type(vectorizer).__name__} must return a list "
+                    f"of str, the words of a text. Got {word!r}."
+                )
 
 
 def _check_parameters(vectorizer: Any) -> None:
     """Check what scikit-learn leaves to NumPy and to Python: the dtype, and given words."""
-    words = getattr(vectorizer, "vocabulary", None)
-    sound = getattr(words, "ndim", 1) == 1 and (
-        not isinstance(words, Collection) or all(isinstance(word, str) for word in words)
-    )
-    if not sound:
-        raise ValueError(
-            f"The 'vocabulary' parameter of {type(vectorizer).__name__} must hold str. Got "
-            f"{words!r} instead."
+    for name in ("vocabulary", "stop_words"):
+        words = getattr(vectorizer, name, None)
+        sound = getattr(words, "ndim", 1) == 1 and (
+            not isinstance(words, Collection) or all(isinstance(word, str) for word in words)
         )
+        if not sound:
+            raise ValueError(
+                f"The {name!r} parameter of {type(vectorizer).__name__} must hold str. Got "
+                f"{words!r} instead."
+            )
     given = getattr(vectorizer, "dtype", np.int64)
     try:
         numeric = np.dtype(given).kind in "iuf"

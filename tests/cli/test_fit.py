@@ -185,6 +185,7 @@ def test_quiet_says_nothing(call, jsonl):
     ("options", "words"),
     [
         (["--report", "no/topics.html"], "--report: there is no folder 'no'"),
+        (["--report", "topics.pdf"], "--report: 'topics.pdf' must end in .html: it is a page"),
         (["--model", "."], "--model: '.' must be a file, and is a folder"),
         (["--report", "x", "--model", "x"], "must be two files. Got 'x' twice"),
         (["--time", "date"], "--time is for the report: name its file by --report"),
@@ -194,7 +195,11 @@ def test_quiet_says_nothing(call, jsonl):
         (["--min-df", "x"], "--min-df: must be a number of documents, such as 5, or a share"),
         (["--min-df", "12", "--max-df", "5"], "max_df corresponds to < documents than min_df"),
         (["--min-df", "0.9", "--max-df", "0.95"], "Give a smaller --min-df or a larger --max-df."),
-        (["--stop-words", "nowhere.txt"], "'nowhere.txt': No such file"),
+        (
+            ["--stop-words", "german"],
+            "--stop-words must be english, none, or a file with a word on each line. "
+            "There is no file 'german'.",
+        ),
         (["--vocabulary", "x"], "--vocabulary is for counts of words"),
         (["--files", "*.txt"], "--files is for folders"),
         (["--topics", "3", "--jobs", "0"], "--jobs must be -1 or at least 1"),

@@ -121,6 +121,15 @@ def test_data(method, Z, message):
         getattr(lda, method)(Z)
 
 
+@pytest.mark.parametrize("method", ["fit", "partial_fit", "transform", "score", "perplexity"])
+@pytest.mark.parametrize("kind", [list, tuple, np.array, pd.Series])
+def test_texts_belong_to_a_topic_model(method, kind):
+    lda = TemperedLDA(3).fit(X)
+    message = rf"The X of TemperedLDA\.{method} must be a matrix of word counts\. Got texts"
+    with pytest.raises(TypeError, match=message):
+        getattr(lda, method)(kind(["bread and butter", "stars"]))
+
+
 def damaged(**arrays):
     Z = X.copy()
     for name, (place, value) in arrays.items():

@@ -30,6 +30,16 @@ def test_there_are_no_more_bars_than_words(summary):
     assert figure.layout.height < 1000
 
 
+@pytest.mark.parametrize("topics", [[0], [0, 1, 2]])
+def test_words_do_not_cover_one_another(summary, topics):
+    """Each has 12 pixels or more, the size of its letters."""
+    figure = interactive.plot_topic_words(summary, topics, n_words=10, n_columns=1)
+    low, high = figure.layout.yaxis.domain
+    margin = figure.layout.margin
+    area = (high - low) * (figure.layout.height - margin.t - margin.b)
+    assert area / 10 > 12
+
+
 def test_map(summary):
     figure = interactive.plot_topic_map(summary, documents=True)
     points, circles = figure.data

@@ -60,7 +60,7 @@ def test_another_fit_of_other_words_is_refused():
         (dict(texts=["a"] * 6), ValueError, r"'texts' must have one entry .* 5 documents. Got 6"),
         (dict(titles=[None] * 5), TypeError, r"titles\[0\] of describe must be a str. Got None"),
         (dict(feature_names=["a"]), ValueError, "one name for each of the 8 features"),
-        (dict(other=3), TypeError, "must be a topic model"),
+        (dict(other=3), TypeError, "The 'other' parameter of describe must be a topic model"),
         (dict(other=Given([[1.0, 2.0]])), ValueError, "same number of features"),
         (dict(held_out=COUNTS[:, 1:]), ValueError, "held_out has 7 features"),
     ],

@@ -211,7 +211,9 @@ def test_models_of_texts():
     [
         (3, TypeError, "'groups' parameter of merge must be a list of lists of topics"),
         ("01", TypeError, "'groups' parameter of merge must be a list of lists"),
-        ([1, 2], TypeError, "must name topics by integers. Got 1 instead"),
+        ([1, 2], TypeError, r"list of lists of topics, such as .* Got \[1, 2\] instead"),
+        (["a", "b"], TypeError, r"list of lists of topics, .* Got \['a', 'b'\] instead"),
+        ([["a", "b"]], TypeError, "must name topics by integers. Got 'a' instead"),
         ([[0, 1.5]], TypeError, "by integers. Got 1.5"),
         ([[0, True]], TypeError, "by integers. Got True"),
         ([[0, 6]], ValueError, r"in the range \[0, 5\]. Got 6"),

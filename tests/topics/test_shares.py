@@ -67,6 +67,7 @@ def test_groups_keep_the_order_of_their_categories_and_their_name():
         [2001, 2001.0, 2003, None, 2003],
         ["2001-05-06", "2001", "2003-01-01T12:00:00Z", None, "2003-12-31"],
         ["05/06/2001", "07/31/2001", "01/01/2003", None, "12/31/2003"],
+        ["13.06.2001", "31.07.2001", "01.01.2003", None, "31.12.2003"],
         [date(2001, 1, 1), datetime(2001, 12, 31, 23), date(2003, 1, 1), None, date(2003, 1, 1)],
         np.array(["2001-05-06", "2001-07-01", "2003-01-01", "NaT", "2003-12-31"], "M8[D]"),
         pd.to_datetime(pd.Series(["2001-05-06", "2001-07-01", "2003-01-01", None, "2003-12-31"])),
@@ -150,6 +151,12 @@ def test_every_other_offset_of_pandas(freq):
             ["x"] * 5,
             "YE",
             r"'times' must hold datetimes, ISO 8601 strings .* Got 'x' for document 0",
+        ),
+        (
+            ["01/03/2001", None, "01/04/2001", None, "01/05/2001"],
+            "ME",
+            r"'times' must tell days from months.* Got '01/03/2001' for document 0, which may be "
+            "2001-01-03 or 2001-03-01",
         ),
         ([2001, 2001, 1577836800, 2001, 2001], "YE", r"Got the number 1577836800\."),
         ([2001, 2001, 2001.5, 2001, 2001], "YE", r"Got the number 2001\.5\."),

@@ -1,5 +1,7 @@
 """Texts: what is taken, and the error of each thing that is not."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -38,6 +40,8 @@ def test_what_is_taken(texts):
     [
         ("a text", TypeError, "'texts' of f must be a list, .* Got str: put a single text in a"),
         (b"a text", TypeError, "Got bytes: put"),
+        ("texts.csv", TypeError, "in a list; if it is the path of a file, read the file first"),
+        (Path("texts.csv"), TypeError, r"must be a list.* Got \w+Path: read the file first\."),
         (None, TypeError, "must be a list.* Got NoneType"),
         (3, TypeError, "Got int"),
         ({"a": "b"}, TypeError, "Got dict"),

@@ -36,8 +36,8 @@ def test_defaults_leave_out_what_is_too_rare_or_too_frequent():
     assert vectorizer.dropped_.n_dropped == {"min_df": 100, "max_df": 1, "stop_words": 0}
     note = vectorizer.dropped_.note()
     assert note.startswith("50 words of 100 documents are counted.")
-    assert "max_df: 1 are in more than 50 documents (everywhere)." in note
-    assert "min_df: 100 are in fewer than 2 (single0, " in note
+    assert "max_df: 1 word is in more than 50 documents (everywhere)." in note
+    assert "min_df: 100 words are in fewer than 2 (single0, " in note
 
 
 LIMITS = [
@@ -92,7 +92,7 @@ def test_another_vectorizer_counts_as_it_does():
 @pytest.mark.parametrize(
     ("vectorizer", "message"),
     [
-        (TopicVectorizer(min_df=6), r"No words are left of 5 documents. 0 words .* min_df: 4 are "),
+        (TopicVectorizer(min_df=6), r"No words are left of 5 documents. 0 words .* min_df: 4 "),
         (CountVectorizer(min_df=0.9, max_df=1), "max_df corresponds to < documents than min_df"),
         (CountVectorizer(min_df="all"), "'min_df' parameter of CountVectorizer must be a float"),
         (TopicVectorizer(vocabulary=np.array("a")), "'vocabulary' parameter .* must hold str"),
@@ -115,6 +115,10 @@ def test_a_limit_that_is_open_gives_way_to_the_other():
 def test_parameters_of_the_vectorizer_are_checked():
     with pytest.raises(ValueError, match=r"'min_df' parameter of TopicVectorizer must be .*'auto'"):
         TopicVectorizer(min_df="all").fit(TEXTS)
+    with pytest.raises(
+        ValueError, match=r"'stop_words' parameter of TopicVectorizer must hold str"
+    ):
+        TopicVectorizer(stop_words=[None]).fit(TEXTS)
     with pytest.raises(TypeError, match=r"raw_documents\[1\] of TopicVectorizer.fit.* Got None"):
         TopicVectorizer().fit(["a text", None])
 
@@ -145,10 +149,18 @@ def test_at_most_ten_thousand_words_are_remembered(monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore:The parameter 'token_pattern' will not be used")
-def test_an_analyzer_must_return_words():
-    with pytest.raises(
-        TypeError, match=r"'analyzer' parameter of TopicVectorizer must return.*Got 3"
-    ):
-        TopicVectorizer(analyzer=len).fit(["one", "two"])
+@pytest.mark.parametrize(
+    ("analyzer", "got"),
+    [(len, "3"), (lambda text: [None], "None"), (lambda text: [text, 7], "7")],
+)
+def test_an_analyzer_must_return_words(analyzer, got):
+    with pytest.raises(TypeError, match=rf"'analyzer' parameter of TopicVectorizer.*Got {got}"):
+        TopicVectorizer(analyzer=analyzer).fit(["one", "two"])
+
+
+@pytest.mark.filterwarnings("ignore:The parameter 'token_pattern' will not be used")
+def test_errors_of_the_users_own_functions_pass_through():
+    with pytest.raises(TypeError, match="can only concatenate str"):
+        TopicVectorizer(analyzer=lambda text: text + 1).fit(["one", "two"])
     words = TopicVectorizer(analyzer=str.split, min_df=1).fit(["a b", "b c"])
     assert words.get_feature_names_out().tolist() == ["a", "b", "c"]

@@ -382,6 +382,7 @@ def _distinct_lengths(lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np
             "The 'document_lengths' parameter of LDAPrior must be a one-dimensional array of "
             f"numbers. Got shape {array.shape} and dtype {array.dtype} instead."
         )
+    array = array.astype(np.float64) if array.dtype.kind == "f" else array  # float16 ends at 65504
     wrong = array[~((array >= 0) & (array <= MOST_WORDS) & (array == np.floor(array)))]
     if wrong.size:
         raise ValueError(

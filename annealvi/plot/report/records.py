@@ -130,7 +130,9 @@ def candidates(summary: Any, n_words: int) -> list[NDArray[np.intp]]:
 
 
 def documents(summary: Any, n: int) -> list[list[int]]:
-    """The numbers of the documents that are most about each topic.
+    """The numbers of the documents that are most about each topic; of equal ones the first.
+
+    Documents are equal if the report would show the same title and the same text of them.
 
     Parameters
     ----------
@@ -138,10 +140,27 @@ def documents(summary: Any, n: int) -> list[list[int]]:
     n : int
         Number of documents of a topic.
     """
-    return [
-        [int(d) for d in summary.documents(k, n).index] if n else []
-        for k in range(len(summary.topics))
-    ]
+    return [_distinct(summary, k, n) if n else [] for k in range(len(summary.topics))]
+
+
+def _distinct(summary: Any, k: int, n: int) -> list[int]:
+    looked_at = n
+    while True:
+        numbers = [int(d) for d in summary.documents(k, looked_at).index]
+        found: dict[Any, int] = {}
+        for number in numbers:
+            found.setdefault(_shown(summary, number), number)
+        if len(found) >= n or len(numbers) < looked_at:
+            return list(found.values())[:n]
+        looked_at *= 4
+
+
+def _shown(summary: Any, number: int) -> Any:
+    """What tells a document from others: its title and text, or its number without these."""
+    if summary.titles is None and summary.texts is None:
+        return number
+    title = None if summary.titles is None else summary.titles[number]
+    return title, None if summary.texts is None else summary.texts[number]
 
 
 def document(summary: Any, number: int) -> dict[str, Any]:

@@ -73,26 +73,26 @@
     const figure = data.figures.map;
     const circles = { ...figure.data[figure.data.length - 1] };
     const { x, y } = data.map;
+    const { clientWidth: width, clientHeight: height } = byId("figure-map");
     const layout = {
-      xaxis: { visible: false, range: around(x) },
-      yaxis: { visible: false, range: around(y) },
+      xaxis: { visible: false, range: around(x, width) },
+      yaxis: { visible: false, range: around(y, height) },
       margin: { l: 0, r: 0, t: 0, b: 0 },
     };
-    const place = byId("figure-map");
-    Object.assign(circles, names(pixels(x, place.clientWidth), pixels(y, place.clientHeight), place.clientWidth));
+    Object.assign(circles, names(pixels(x, width), pixels(y, height), width));
     draw("map", { data: [...figure.data.slice(0, -1), circles], layout: { ...figure.layout, ...layout } });
     showOnMap();
   }
 
-  // An axis that leaves room for circles and names.
-  function around(values) {
+  // An axis of so many pixels that leaves room for circles and the names above them.
+  function around(values, size) {
     const [low, high] = [Math.min(...values), Math.max(...values)];
-    const room = 0.14 * (high - low) || 1;
+    const room = Math.max(0.14, 44 / Math.max(size - 88, 88)) * (high - low) || 1;
     return [low - room, high + room];
   }
 
   function pixels(values, size) {
-    const [low, high] = around(values);
+    const [low, high] = around(values, size);
     return values.map((value) => (size * (value - low)) / (high - low));
   }
 
@@ -103,7 +103,8 @@
     const text = data.topics.map((_, k) => String(k));
     const textposition = data.topics.map(() => "middle center");
     for (const k of order) {
-      const at = y[k] + 17 * Math.sqrt(data.topics[k].share / data.topics[order[0]].share) + 9;
+      const radius = 21 * Math.sqrt(data.topics[k].share / data.topics[order[0]].share);
+      const at = y[k] + radius / 0.8 + 8; // where plotly writes the name
       const fits = (name) => {
         const half = halfWidth(name);
         const covers = (other) => Math.abs(x[k] - other.x) < half + other.half && Math.abs(at - other.y) < 16;

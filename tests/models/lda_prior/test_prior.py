@@ -275,6 +275,7 @@ def test_priors_at_the_edges_of_the_range(value):
         (dict(document_lengths=[3, -1]), r"'document_lengths'.*whole numbers.*Got -1"),
         (dict(document_lengths=[3, 2.5]), r"'document_lengths'.*whole numbers.*Got 2.5"),
         (dict(document_lengths=[3, np.nan]), r"'document_lengths'.*whole numbers.*Got nan"),
+        (dict(document_lengths=np.array([np.inf], np.float16)), "whole numbers.*Got inf"),
         (dict(document_lengths=[2**53, 1]), "of at most 9007199254740992 words in all. Got 9007"),
         (dict(document_lengths=[2**53] * 2000), "in all. Got 18014398509481984000 instead"),
         (dict(document_lengths=[]), r"'document_lengths'.*one-dimensional.*Got shape \(0,\)"),

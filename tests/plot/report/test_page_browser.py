@@ -190,3 +190,19 @@ def test_the_colours_follow_a_change_to_dark(page, report):
         "getComputedStyle(document.querySelector('#figure-map .textpoint text')).fill"
         " === getComputedStyle(document.body).color"
     )
+
+
+def test_names_on_the_map_are_within_it(page, summary, tmp_path):
+    path = tmp_path / "short.html"
+    summary.labels = ["space", "sport", "bread"]  # short, so that each stands above its circle
+    write_report(summary, path)
+    page.open(path, width=390, height=600)
+    page.wait("document.querySelectorAll('#figure-map .textpoint text').length === 3")
+    names = page.value(
+        "(() => { const map = document.getElementById('figure-map').getBoundingClientRect();"
+        "return [...document.querySelectorAll('#figure-map .textpoint text')].map(e => {"
+        "const { top, left, right } = e.getBoundingClientRect();"
+        "return [e.textContent, top >= map.top && left >= map.left && right <= map.right];"
+        "}); })()"
+    )
+    assert dict(names) == dict.fromkeys(summary.labels, True)

@@ -48,6 +48,27 @@ def test_documents(summary, held):
             assert min(shares.values()) >= records.LEAST_SHARE
 
 
+@pytest.mark.parametrize("titles", [None, ["same"] * 59 + ["another"]])
+def test_equal_documents_are_shown_once(summary, monkeypatch, titles):
+    best = summary.documents(0, 30)
+    texts = list(summary.texts)
+    for number in best.index[1:25]:  # more than are looked at first
+        texts[number] = texts[best.index[0]]
+    monkeypatch.setattr(summary, "titles", titles)
+    monkeypatch.setattr(summary, "texts", texts)
+    shown = records.documents(summary, 4)[0]
+    assert shown == [best.index[0], *best.index[25:28]]
+    assert records.documents(summary, 100)[0] == list(
+        dict.fromkeys([best.index[0], *summary.documents(0, 60).index[25:]])
+    )
+
+
+def test_documents_without_texts_are_told_apart_by_their_numbers(summary, monkeypatch):
+    monkeypatch.setattr(summary, "titles", None)
+    monkeypatch.setattr(summary, "texts", None)
+    assert records.documents(summary, 7)[1] == list(summary.documents(1, 7).index)
+
+
 def test_long_texts_are_cut(summary, monkeypatch):
     monkeypatch.setattr(records, "TEXT_LENGTH", 10)
     text = records.document(summary, 3)["text"]
