@@ -55,7 +55,7 @@ OF_A_FIT = {
     "perturbs",
     "observes",
 }
-OF_FILES = {"state_dict", "load_state_dict"}
+OF_FILES = {"state_dict", "load_state_dict", "of"}
 
 
 def public_names(module: str) -> list[str]:
@@ -98,7 +98,7 @@ def surface(modules: tuple[str, ...] = MODULES) -> set[str]:
 
 def _members(cls: type) -> Iterator[str]:
     """Methods and properties of a class that are ours, settable ones with ``=`` too."""
-    parts = ("Temperature", "MovingAverage")  # their trees are parts of an estimator's
+    parts = ("Temperature", "MovingAverage", "Choice")  # their trees are parts of an estimator's
     part = any(base.__name__ in parts for base in cls.__mro__)
     for base in cls.__mro__:
         if not base.__module__.startswith("annealvi"):

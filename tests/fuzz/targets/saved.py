@@ -10,7 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from annealvi import TemperedFMM, TemperedGaussianMixture, TemperedLDA, Variational, load, save
+from annealvi import (
+    TemperedFMM,
+    TemperedGaussianMixture,
+    TemperedLDA,
+    TopicModel,
+    Variational,
+    load,
+    save,
+)
 from annealvi.checkpoint import Checkpoint
 from annealvi.files import read, write
 from annealvi.storage import KIND
@@ -22,6 +30,7 @@ from tests.fuzz.trial import Trial
 from tests.fuzz.values import StopAfter, odd
 
 COUNTS = np.random.RandomState(0).poisson(1.0, (12, 7)).astype(np.float64)
+TEXTS = ["stars orbit planets", "bread and butter", "planets and stars", "butter on bread"] * 3
 POINTS = np.random.RandomState(0).standard_normal((12, 4))
 
 
@@ -54,15 +63,25 @@ MAKERS: tuple[Callable[..., Any], ...] = (
 )
 
 
-def data_of(estimator: Any) -> np.ndarray:
-    """The data that an estimator of `MAKERS` is fitted to."""
+#: These and models of texts, which are saved, and have no checkpoints of their own.
+SAVED: tuple[Callable[..., Any], ...] = (
+    *MAKERS,
+    lambda: TopicModel(2, seeds={"sky": ["stars"]}, lda=TemperedLDA(max_iter=2), random_state=0),
+    lambda: TopicModel("auto", lda=TemperedLDA(max_iter=2), random_state=0),
+)
+
+
+def data_of(estimator: Any) -> Any:
+    """The data that an estimator of `SAVED` is fitted to."""
+    if isinstance(estimator, TopicModel):
+        return TEXTS
     return COUNTS if isinstance(estimator, TemperedLDA) else POINTS
 
 
 @functools.cache
 def _saved(number: int) -> tuple[Any, bytes]:
     """The tree and the file of a fitted estimator."""
-    estimator = MAKERS[number]()
+    estimator = SAVED[number]()
     estimator.fit(data_of(estimator))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "fit.safetensors")
@@ -102,7 +121,8 @@ def use(t: Trial, estimator: Any) -> None:
     for name in t.random.sample(methods, len(methods)):
         if hasattr(estimator, name):
             t.call(name, getattr(estimator, name), *([] if name == "sample" else [X]))
-    for name in ("history_", "settings_", "temperature_path_", "components_", "random_state_"):
+    names = ("history_", "settings_", "temperature_path_", "components_", "random_state_")
+    for name in (*names, "choice_", "seed_topics_", "vocabulary_note_"):
         t.call(name, getattr, estimator, name, check=anything, allows=(AttributeError,))
     t.call("repr", repr, estimator, check=anything)
 
@@ -110,7 +130,7 @@ def use(t: Trial, estimator: Any) -> None:
 def _load(t: Trial) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "fit.safetensors")
-        _damaged(t, *_saved(t.whole(0, len(MAKERS) - 1)), KIND, path)
+        _damaged(t, *_saved(t.whole(0, len(SAVED) - 1)), KIND, path)
         answered, estimator = t.call("load", load, path, check=anything)
         if answered:
             use(t, estimator)
