@@ -258,7 +258,10 @@ def test_a_long_description(path, monkeypatch):
 
 @pytest.mark.parametrize("dtype", [np.float16, np.complex64])
 def test_an_array_of_another_dtype(path, dtype):
-    rewritten(path, lambda tree: None, more=np.ones(3, dtype))
+    try:
+        rewritten(path, lambda tree: None, more=np.ones(3, dtype))
+    except container.SafetensorError:
+        pytest.skip(f"this version of safetensors has no {dtype.__name__}")
     with pytest.raises(ValueError, match=r"damaged: an array of .* is not supported"):
         read(path, "test")
 
