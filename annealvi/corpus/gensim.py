@@ -12,6 +12,7 @@ from sklearn.utils import Bunch
 
 from annealvi._optional import import_optional
 from annealvi._sparse import check_csr
+from annealvi.corpus.lines import check_gaps
 
 
 def from_gensim(
@@ -152,5 +153,5 @@ def _words(dictionary: Mapping[int, str]) -> np.ndarray:
         raise ValueError(f"Ids of 'dictionary' must be integers >= 0. {error}.") from error
     if min(found, default=0) < 0:
         raise ValueError(f"Ids of 'dictionary' must be >= 0. Got {min(found)}.")
-    size = max(found, default=-1) + 1
+    size = check_gaps(max(found, default=-1), len(found), "Ids of 'dictionary'")
     return np.array([str(found.get(number, number)) for number in range(size)], dtype=object)

@@ -16,6 +16,9 @@ from scipy import sparse
 #: What parsers raise for a file that is not what they expect.
 _WRONG = (ValueError, TypeError, OverflowError, IndexError, EOFError, zlib.error)
 
+#: So many numbers of words or documents may always have gaps; see :func:`check_gaps`.
+MOST_GAPS = 10**7
+
 
 @contextmanager
 def opened(path: str | os.PathLike, kind: str) -> Iterator[IO[bytes]]:
@@ -69,6 +72,26 @@ def check_counts(X: sparse.csr_matrix) -> sparse.csr_matrix:
     if wrong.any():
         raise ValueError(f"counts must be finite and not negative. Got {X.data[wrong][0]:g}.")
     return X
+
+
+def check_gaps(most: int, n: int, what: str) -> int:
+    """Return the number of words or documents, which must not be far more than there are.
+
+    What is returned to the user has a place for each number, used or not.
+
+    Parameters
+    ----------
+    most : int
+        The largest number, from 0.
+    n : int
+        How many there are.
+    what : str
+        For the message.
+    """
+    limit = max(MOST_GAPS, 10 * n)
+    if most >= limit:
+        raise ValueError(f"{what} must be below {limit}, for there are {n}. Got {most}.")
+    return most + 1
 
 
 def read_vocabulary(path: str | os.PathLike | None, n_words: int) -> NDArray | None:

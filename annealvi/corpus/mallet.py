@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import Bunch
 
-from annealvi.corpus.lines import opened, read_lines
+from annealvi.corpus.lines import check_gaps, opened, read_lines
 
 
 def read_mallet_state(path: str | os.PathLike) -> Bunch:
@@ -63,7 +63,8 @@ def read_mallet_state(path: str | os.PathLike) -> Bunch:
         if numbers.min() < 0 or topics.max() >= len(alpha):
             raise ValueError(f"numbers must be >= 0, and topics below {len(alpha)}.")
         names = {int(word): name for word, name in zip(words, (t[2] for t in tokens), strict=True)}
-        size, n_words = documents.max() + 1, words.max() + 1
+        size = check_gaps(int(documents.max()), len(tokens), "numbers of documents")
+        n_words = check_gaps(int(words.max()), len(names), "numbers of words")
         by_topic = _count(topics, words, (len(alpha), n_words)).toarray() + beta
         by_document = _count(documents, topics, (size, len(alpha))).toarray() + alpha
         feature_names = [names.get(word, b"%d" % word).decode() for word in range(n_words)]

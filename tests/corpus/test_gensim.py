@@ -73,6 +73,7 @@ def test_there_and_back():
         ((CORPUS, 3.0), TypeError, "'dictionary' must be a Dictionary of gensim.*Got 3.0"),
         ((CORPUS, {"star": 0}), ValueError, "Ids of 'dictionary' must be integers"),
         ((CORPUS, {-1: "star"}), ValueError, "Ids of 'dictionary' must be >= 0"),
+        ((CORPUS, {2**40: "star"}), ValueError, "Ids of 'dictionary' must be below 10000000"),
     ],
 )
 def test_what_are_no_arguments(given, error, message):

@@ -61,6 +61,8 @@ def test_weights_proportions_and_keys(tmp_path):
         (read_mallet_state, "0 NA 0 0 star 1\n", "first line must be '#doc source"),
         (read_mallet_state, STATE.replace("#beta", "#gamma"), "the line of '#beta' must follow"),
         (read_mallet_state, STATE.replace("1.5", "-1"), "numbers of '#alpha' must be positive"),
+        (read_mallet_state, STATE.replace(" 2 gène", " 9999999999 gène"), "words must be below"),
+        (read_mallet_state, STATE.replace("2 my", "9999999999 my"), "documents must be below"),
         (read_mallet_state, STATE.partition("0 NA")[0], "it has no words"),
         (read_mallet_state, STATE.replace("star 1", "star 2"), "topics below 2"),
         (read_mallet_state, STATE.replace("star 1", "star x"), "a state of MALLET: "),
