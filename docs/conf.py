@@ -34,6 +34,7 @@ templates_path = ["_templates"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 default_role = "literal"  # a name in backticks
 smartquotes = False  # options keep their two hyphens
+highlight_language = "text"  # what has no language is output or a command
 toc_object_entries_show_parents = "hide"
 
 # Pages in Markdown.  GitHub makes the same anchors of headings.
