@@ -74,6 +74,8 @@ def check_matrix(
                 "Use '.toarray()' to convert to a dense numpy array."
             )
         X = sound_csr(X, name)
+    elif hasattr(X, "dtypes") and 0 in getattr(X, "shape", ()):
+        X = np.asarray(X)  # scikit-learn before 1.7 looks for the common dtype of no columns
     if estimator is None:
         X = check_array(X, accept_sparse="csr", dtype=dtype, order=order, input_name=name)
     else:

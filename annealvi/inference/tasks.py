@@ -31,7 +31,12 @@ else:
         CallbackSupport = object
 
         def with_callbacks(method):
-            """Return the method itself: there are no callbacks to end."""
+            """Return the method itself: there are no callbacks to end.
+
+            Parameters
+            ----------
+            method : callable
+            """
             return method
 
 

@@ -336,7 +336,7 @@ def _beginnings(index: Any) -> Any:
         return index
     try:
         return index.to_period().to_timestamp()
-    except ValueError:  # such as half months: pandas has no such periods
+    except (ValueError, AttributeError):  # such as half months: pandas has no such periods
         return index
 
 

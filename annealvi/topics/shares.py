@@ -224,12 +224,19 @@ def _of_year(number: Any) -> Any:
     return datetime(int(number), 1, 1)
 
 
+#: Names of periods since pandas 2.2, and before.
+RENAMED = (("YE", "Y"), ("QE", "Q"), ("ME", "M"), ("SME", "SM"), ("YS", "AS"), ("BME", "BM"))
+
+
 def _offset(freq: Any, pandas: Any) -> Any:
-    """The offset of an alias.  YE, QE and ME are Y, Q and M before pandas 2.2."""
+    """The offset of an alias, by its name since pandas 2.2 or before."""
     known = pandas.tseries.frequencies.to_offset
     aliases = [freq]
-    if isinstance(freq, str) and (match := re.fullmatch(r"(-?\d*)([YQM])E?", freq)):
-        aliases = [f"{match[1]}{match[2]}E", f"{match[1]}{match[2]}"]
+    if isinstance(freq, str) and (match := re.fullmatch(r"(-?\d*)([A-Z]+)(-.*)?", freq)):
+        number, name, rest = match[1], match[2], match[3] or ""
+        for names in RENAMED:
+            if name in names:
+                aliases = [f"{number}{alias}{rest}" for alias in names]
     for alias in aliases:
         try:
             offset = known(alias)

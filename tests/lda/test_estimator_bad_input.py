@@ -135,6 +135,8 @@ def test_a_sparse_array_is_not_read_before_it_is_checked():
         def __iter__(self):
             raise AssertionError
 
+    if Unread(np.arange(3.0)).ndim == 2:
+        pytest.skip("this version of SciPy has no sparse arrays of one dimension")
     with pytest.raises(ValueError, match="Expected 2D input"):
         TemperedLDA(3).fit(Unread(np.arange(3.0)))
 
