@@ -3,16 +3,16 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 cdef extern from "kernels.h" nogil:
     ctypedef struct table_f32 "annealvi_table_f32":
         int (*fit_document)(
-            int64_t, int, int, const float **, const float *, const float *, float, float, double,
-            int, int, int64_t, float *, float *, int32_t *, int32_t *, float *, float *, float *,
-            float *, double *, float *, const float **, int32_t *, float *, float *
+            int64_t, int, int, const float **, const float *, const float *, float, float, float,
+            double, int, int, int64_t, float *, float *, int32_t *, int32_t *, float *, float *,
+            float *, float *, double *, float *, const float **, int32_t *, float *, float *
         ) noexcept nogil
         void (*spread)(
             int, const int32_t *, const float *, int, const float *, float *
         ) noexcept nogil
         void (*mixture)(int64_t, int, const float **, const float *, float *) noexcept nogil
         double (*log_normalizer)(
-            int64_t, int, const float *, const float *, float, float, float *
+            int64_t, int, const float *, const float *, float, float, float, float *
         ) noexcept nogil
         double (*energy)(
             int64_t, int, int, const float **, const float **, const float *, const float *, const
@@ -57,16 +57,16 @@ cdef extern from "kernels.h" nogil:
     ctypedef struct table_f64 "annealvi_table_f64":
         int (*fit_document)(
             int64_t, int, int, const double **, const double *, const double *, double, double,
-            double, int, int, int64_t, double *, double *, int32_t *, int32_t *, double *, double
-            *, double *, double *, double *, double *, const double **, int32_t *, double *, double
-            *
+            double, double, int, int, int64_t, double *, double *, int32_t *, int32_t *, double *,
+            double *, double *, double *, double *, double *, const double **, int32_t *, double *,
+            double *
         ) noexcept nogil
         void (*spread)(
             int, const int32_t *, const double *, int, const double *, double *
         ) noexcept nogil
         void (*mixture)(int64_t, int, const double **, const double *, double *) noexcept nogil
         double (*log_normalizer)(
-            int64_t, int, const double *, const double *, double, double, double *
+            int64_t, int, const double *, const double *, double, double, double, double *
         ) noexcept nogil
         double (*energy)(
             int64_t, int, int, const double **, const double **, const double *, const double *,

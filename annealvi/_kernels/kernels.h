@@ -8,12 +8,13 @@
 #define ANNEALVI_TABLE(REAL, NAME)                                                               \
     typedef struct {                                                                             \
         int (*fit_document)(int64_t, int, int, const REAL *const *, const REAL *, const REAL *,  \
-                            REAL, REAL, double, int, int, int64_t, REAL *, REAL *, int32_t *,    \
-                            int32_t *, REAL *, REAL *, REAL *, REAL *, double *, REAL *,         \
-                            const REAL **, int32_t *, REAL *, REAL *);                           \
+                            REAL, REAL, REAL, double, int, int, int64_t, REAL *, REAL *,         \
+                            int32_t *, int32_t *, REAL *, REAL *, REAL *, REAL *, double *,      \
+                            REAL *, const REAL **, int32_t *, REAL *, REAL *);                   \
         void (*spread)(int, const int32_t *, const REAL *, int, const REAL *, REAL *);           \
         void (*mixture)(int64_t, int, const REAL *const *, const REAL *, REAL *);                \
-        double (*log_normalizer)(int64_t, int, const REAL *, const REAL *, REAL, REAL, REAL *);  \
+        double (*log_normalizer)(int64_t, int, const REAL *, const REAL *, REAL, REAL, REAL,     \
+                                 REAL *);                                                        \
         double (*energy)(int64_t, int, int, const REAL *const *, const REAL *const *,            \
                          const REAL *, const REAL *, const REAL *, REAL *);                      \
         void (*raise_row)(int, const REAL *, REAL, int, REAL *);                                 \

@@ -149,6 +149,7 @@ def fit_documents(
     const floating[::1] b,           # IN  (n,) inverse temperature of each document
     const floating[::1] alpha,       # IN  (K_pad,)
     floating eps,                    # IN  added to each norm; 0 to normalise instead
+    floating sparsity,               # IN  see lda_rows.h
     double tolerance,                # IN  on sum_k |change of gamma_dk|, relative: see by_topic
     bint by_topic,                   # IN  relative to K, or else to the document's tokens
     int max_iter,                    # IN
@@ -196,13 +197,14 @@ def fit_documents(
         const floating **row_of = NULL
         const floating **log_of = NULL
         const floating **own_rows = NULL
-        double scale, enough, tokens, least = alpha[0], psi_least
+        double scale, enough, tokens, least = alpha[0], f_least
 
     if n == 0:
         return
     for k in range(K):
         least = min(least, alpha[k])
-    kernels.f64.digamma(1, &least, &psi_least)
+    kernels.f64.digamma(1, &least, &f_least)
+    f_least -= sparsity / least
     n_threads = shared_among(n_threads, indptr[stop] - origin, K)
     with nogil, parallel(num_threads=n_threads):
         own = &scratch[threadid(), 0]
@@ -255,7 +257,7 @@ def fit_documents(
                 log_of[j] = log_of[0]
             enough = tolerance * (K if by_topic else tokens)
             room_d = 0  # if alpha is large, no t_k is small enough to be dropped
-            if prune and b[d] * (psi_least - log(tokens + 1)) < log(NEGLIGIBLE):
+            if prune and b[d] * (f_least - log(tokens + 1)) < log(NEGLIGIBLE):
                 room_d = room
             memcpy(gamma_d, &gamma[d, 0], K * sizeof(floating))
             for k in range(K, K_pad):
@@ -270,10 +272,9 @@ def fit_documents(
                 n_active_d = chosen + 2 * K_pad
             if floating is float:
                 kernels.f32.fit_document(
-                    n_words, K, K_pad, row_of, counts, &alpha[0], b[d], eps, enough, max_iter,
-                    finish, room_d, gamma_d, t_d, active_d, n_active_d, s, norm, ratio_d, reference,
-                    totals, own_alpha, own_rows, chosen, own_packed,
-                    own_columns)
+                    n_words, K, K_pad, row_of, counts, &alpha[0], b[d], eps, sparsity, enough,
+                    max_iter, finish, room_d, gamma_d, t_d, active_d, n_active_d, s, norm, ratio_d,
+                    reference, totals, own_alpha, own_rows, chosen, own_packed, own_columns)
                 if want_energy:
                     if n_active_d[0] < K_pad:
                         kernels.f32.spread(n_active_d[0], active_d, t_d, K_pad, NULL, own_alpha)
@@ -282,13 +283,13 @@ def fit_documents(
                         n_words, K, K_pad, row_of, log_of, gamma_d, t_d, ratio_d, s) + scale
                 if want_bound:
                     log_normalizer[d] = kernels.f32.log_normalizer(
-                        n_words, K, counts, gamma_d, reference[0], b[d], norm) + b[d] * scale
+                        n_words, K, counts, gamma_d, reference[0], b[d], sparsity,
+                        norm) + b[d] * scale
             else:
                 kernels.f64.fit_document(
-                    n_words, K, K_pad, row_of, counts, &alpha[0], b[d], eps, enough, max_iter,
-                    finish, room_d, gamma_d, t_d, active_d, n_active_d, s, norm, ratio_d, reference,
-                    totals, own_alpha, own_rows, chosen, own_packed,
-                    own_columns)
+                    n_words, K, K_pad, row_of, counts, &alpha[0], b[d], eps, sparsity, enough,
+                    max_iter, finish, room_d, gamma_d, t_d, active_d, n_active_d, s, norm, ratio_d,
+                    reference, totals, own_alpha, own_rows, chosen, own_packed, own_columns)
                 if want_energy:
                     if n_active_d[0] < K_pad:
                         kernels.f64.spread(n_active_d[0], active_d, t_d, K_pad, NULL, own_alpha)
@@ -297,7 +298,8 @@ def fit_documents(
                         n_words, K, K_pad, row_of, log_of, gamma_d, t_d, ratio_d, s) + scale
                 if want_bound:
                     log_normalizer[d] = kernels.f64.log_normalizer(
-                        n_words, K, counts, gamma_d, reference[0], b[d], norm) + b[d] * scale
+                        n_words, K, counts, gamma_d, reference[0], b[d], sparsity,
+                        norm) + b[d] * scale
             memcpy(&gamma[d, 0], gamma_d, K * sizeof(floating))
             if want_statistics and n_words > 0:
                 memcpy(&ratio[at - origin], ratio_d, n_words * sizeof(floating))

@@ -178,12 +178,13 @@ static int FN(fit_document)(
     const REAL *alpha,       /* IN  K_pad */
     REAL b,                  /* IN  inverse temperature */
     REAL eps,                /* IN */
+    REAL sparsity,           /* IN  see lda_rows.h */
     double tolerance,        /* IN  on sum_k |change of gamma_k| */
     int max_iter,            /* IN */
     int finish,              /* IN  whether norm and ratio are wanted at the final gamma */
     int64_t room,            /* IN  size of own_packed; 0 to drop no topics */
     REAL *gamma,             /* IN/OUT K_pad: the start, the result */
-    REAL *t,                 /* OUT K_pad: exp(b (psi(gamma) - psi(reference))), packed */
+    REAL *t,                 /* OUT K_pad: exp(b (f(gamma) - f(reference))), packed */
     int32_t *active,         /* OUT K_pad: the topics in t, if some were dropped */
     int32_t *n_active,        /* OUT their number, or K_pad if none was dropped */
     REAL *s,                 /* OUT K_pad: scratch */
@@ -213,10 +214,10 @@ static int FN(fit_document)(
         FN(to_columns)(K, &topics);
     }
     *reference = now;
-    FN(reference_parts)(now, &ref_scale, &ref_shift);
+    FN(reference_parts)(now, sparsity, &ref_scale, &ref_shift);
     /* a start may be far below alpha, which is in the padding: its t must be finite too */
-    FN(exp_digamma_row)(K_pad, gamma, FN(largest_of)(K_pad, gamma), ref_scale, ref_shift, b, clamp,
-                        t);
+    FN(exp_digamma_row)(K_pad, gamma, FN(largest_of)(K_pad, gamma), ref_scale, ref_shift, b,
+                        sparsity, clamp, t);
     while (it < max_iter) {
         const int width = topics.width;
         it++;
@@ -252,9 +253,9 @@ static int FN(fit_document)(
         const REAL slack = eps > 0 ? 4 * (REAL)EPSILON : now < 1 ? 0 : (REAL)0.5;
         if (now > *reference * (1 + slack) || now < *reference * (1 - slack)) {
             *reference = now;
-            FN(reference_parts)(now, &ref_scale, &ref_shift);
+            FN(reference_parts)(now, sparsity, &ref_scale, &ref_shift);
         }
-        FN(exp_digamma_row)(width, gamma, now, ref_scale, ref_shift, b, clamp, t);
+        FN(exp_digamma_row)(width, gamma, now, ref_scale, ref_shift, b, sparsity, clamp, t);
         if (moved < tolerance || n_words == 0)
             break;
         dropped = room && it < max_iter ? FN(drop_topics)(it, gamma, t, &topics) : 0;
@@ -275,10 +276,10 @@ static int FN(fit_document)(
     return it;
 }
 
-/* sum_v n_v log sum_k exp(b E log theta_k) W_vk: the norms with psi(reference)
- * replaced by psi(sum gamma).  `norm` is overwritten. */
+/* sum_v n_v log sum_k exp(b (E log theta_k - sparsity / gamma_k)) W_vk: the norms with
+ * psi(reference) - sparsity / reference replaced by psi(sum gamma).  `norm` is overwritten. */
 static double FN(log_normalizer)(int64_t n_words, int K, const REAL *counts, const REAL *gamma,
-                                 REAL reference, REAL b, REAL *norm)
+                                 REAL reference, REAL b, REAL sparsity, REAL *norm)
 {
     double total = 0, n_tokens = 0, sum = 0;
     int64_t v = 0;
@@ -300,7 +301,8 @@ static double FN(log_normalizer)(int64_t n_words, int K, const REAL *counts, con
     for (int k = 0; k < K; k++)
         sum += (double)gamma[k];
     const V moved = FN(digamma)(FN(splat)(reference)) - FN(digamma)(FN(splat)((REAL)sum));
-    return total + (double)b * n_tokens * (double)moved[0];
+    const double less = reference > 0 ? (double)sparsity / (double)reference : 0;
+    return total + (double)b * n_tokens * ((double)moved[0] - less);
 }
 
 /* The part of the energy below that is due to a block of `n` (4 or 8) words: adds sum_j phi_jk to

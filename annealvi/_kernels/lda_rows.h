@@ -7,11 +7,11 @@
  * and never overflow, and the code below need not treat them separately.
  *
  * One document at inverse temperature b, topic weights W_vk ~ exp(b E log beta_kv):
- *     t_k     = exp(b (psi(gamma_k) - reference))
+ *     t_k     = exp(b (psi(gamma_k) - sparsity / gamma_k - reference))
  *     norm_v  = sum_k t_k W_vk
  *     gamma_k = alpha_k + b t_k sum_v (n_v / norm_v) W_vk
  * which is phi_vk = t_k W_vk / norm_v written without phi (Hoffman et al. 2013;
- * Mandt et al. 2016, the likelihood tempered by b).
+ * Mandt et al. 2016, the likelihood tempered by b).  The sparsity is 0 in the mean field.
  */
 
 /* Exponents are clamped from below, so that no norm is 0 and no ratio overflows.  If exponents
@@ -26,26 +26,27 @@
 #undef PADDED_LOG
 #define PADDED_LOG (-1e30)
 
-/* exp(psi(reference)) = scale * exp(-shift), or 1 if reference = 0. */
-INLINE void FN(reference_parts)(REAL reference, V *scale, V *shift)
+/* exp(psi(reference) - sparsity / reference) = scale * exp(-shift), or 1 if reference = 0. */
+INLINE void FN(reference_parts)(REAL reference, REAL sparsity, V *scale, V *shift)
 {
     *scale = FN(splat)(1);
     *shift = (V){0};
     if (reference > 0)
-        FN(digamma_parts)(FN(splat)(reference), 0, scale, shift);
+        FN(sparse_digamma_parts)(FN(splat)(reference), 0, sparsity, scale, shift);
 }
 
-/* out_k = exp(max(b (psi(x_k) - psi(reference)), clamp)), with the reference given in parts.
- * For b = 1 the clamp applies to a part of the exponent only.  `near`: all x < FAR. */
+/* out_k = exp(max(b (f(x_k) - f(reference)), clamp)) with f(x) = psi(x) - sparsity / x and the
+ * reference given in parts.  For b = 1 the clamp applies to a part of the exponent only.
+ * `near`: all x < FAR. */
 INLINE void FN(exp_digamma_row_at)(int near, int K_pad, const REAL *x, V ref_scale, V ref_shift,
-                                   REAL b, REAL clamp, REAL *out)
+                                   REAL b, REAL sparsity, REAL clamp, REAL *out)
 {
     const V floor = FN(splat)(clamp);
     if (b == 1) {
         const V unit = 1 / ref_scale;
         for (int k = 0; k < K_pad; k += LANES) {
             V scale, shift;
-            FN(digamma_parts)(FN(load)(x + k), near, &scale, &shift);
+            FN(sparse_digamma_parts)(FN(load)(x + k), near, sparsity, &scale, &shift);
             const V factor = FN(exp_clamped)(FN(max)(ref_shift - shift, floor));
             FN(store)(out + k, scale * unit * factor);
         }
@@ -53,7 +54,7 @@ INLINE void FN(exp_digamma_row_at)(int near, int K_pad, const REAL *x, V ref_sca
         const V ref_log = FN(log)(ref_scale);
         for (int k = 0; k < K_pad; k += LANES) {
             V scale, shift;
-            FN(digamma_parts)(FN(load)(x + k), near, &scale, &shift);
+            FN(sparse_digamma_parts)(FN(load)(x + k), near, sparsity, &scale, &shift);
             const V exponent = b * ((FN(log)(scale) - ref_log) + (ref_shift - shift));
             FN(store)(out + k, FN(exp_clamped)(FN(max)(exponent, floor)));
         }
@@ -61,12 +62,12 @@ INLINE void FN(exp_digamma_row_at)(int near, int K_pad, const REAL *x, V ref_sca
 }
 
 INLINE void FN(exp_digamma_row)(int K_pad, const REAL *x, REAL largest, V ref_scale, V ref_shift,
-                                REAL b, REAL clamp, REAL *out)
+                                REAL b, REAL sparsity, REAL clamp, REAL *out)
 {
     if (largest < (REAL)FAR)
-        FN(exp_digamma_row_at)(1, K_pad, x, ref_scale, ref_shift, b, clamp, out);
+        FN(exp_digamma_row_at)(1, K_pad, x, ref_scale, ref_shift, b, sparsity, clamp, out);
     else
-        FN(exp_digamma_row_at)(0, K_pad, x, ref_scale, ref_shift, b, clamp, out);
+        FN(exp_digamma_row_at)(0, K_pad, x, ref_scale, ref_shift, b, sparsity, clamp, out);
 }
 
 /* The largest number of a row, approximately: the padding counts too, which is harmless because

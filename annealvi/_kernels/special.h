@@ -189,6 +189,14 @@ INLINE void FN(digamma_parts)(V x, int near, V *scale, V *shift)
     *shift = (rest + one) * inverse;
 }
 
+/* exp(psi(x) - sparsity / x) = *scale * exp(-*shift); the second term is left out beyond FAR. */
+INLINE void FN(sparse_digamma_parts)(V x, int near, REAL sparsity, V *scale, V *shift)
+{
+    V one, rest, inverse;
+    FN(digamma_fraction)(x, near, scale, &one, &rest, &inverse);
+    *shift = (rest + (1 + sparsity) * one) * inverse;
+}
+
 /* psi(x) itself uses a second division, for accuracy: 1 / x, the largest term of R, is then
  * rounded once, and so is its sum with all other terms. */
 INLINE V FN(digamma)(V x)

@@ -3,6 +3,7 @@
 from annealvi.inference.algorithm import (
     LinearDecay,
     Monitor,
+    OverRelaxed,
     Position,
     RobbinsMonro,
     full_step,
@@ -15,6 +16,7 @@ __all__ = [
     "Callbacks",
     "LinearDecay",
     "Monitor",
+    "OverRelaxed",
     "Position",
     "Progress",
     "RobbinsMonro",

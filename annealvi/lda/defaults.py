@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import RealNotInt, StrOptions
 
 from annealvi._validation import Interval
 from annealvi.inference import LinearDecay, RobbinsMonro, full_step
-from annealvi.models.lda.block import LocalOptions
+from annealvi.models.lda.block import DocumentEstimate, LocalOptions
 from annealvi.models.lda.weights import TopicEstimate
 from annealvi.temperature import (
     Annealed,
@@ -43,6 +43,7 @@ CONSTRAINTS: dict[str, Any] = {
     "learning_decay": [None, Interval(Real, 0, 1, closed="both")],
     "learning_offset": [None, Interval(Real, 1.0, None, closed="left")],
     "max_iter": [None, Interval(Integral, 0, None, closed="left")],
+    "finish_iter": [None, Interval(Integral, 0, None, closed="left")],
     "batch_size": [None, Interval(Integral, 0, None, closed="neither")],
     "evaluate_every": [Interval(Integral, None, None, closed="neither")],
     "total_samples": [Interval(Real, 0, None, closed="neither")],
@@ -54,6 +55,7 @@ CONSTRAINTS: dict[str, Any] = {
     "verbose": ["verbose"],
     "random_state": ["random_state"],
     "temperature": "no_validation",  # as_temperature has the message
+    "document_estimate": [StrOptions({"auto", "sparse", "variational"})],
     "topic_estimate": [StrOptions({"auto", "map", "variational"})],
     "init": [StrOptions({"auto", "random", "documents", "kmeans++"}), "array-like"],
     "document_init": [StrOptions({"auto", "random", "warm", "constant"})],
@@ -73,6 +75,10 @@ KINDS: dict[str, Temperature] = {
     "local": LocalVariational(),
 }
 PRIORS = ("doc_topic_prior", "topic_word_prior")
+#: Data are plenty if the corpus has so many words, or more, for each entry of the topics.
+PLENTY = 2.5
+#: The finishing passes where data are plenty.
+FINISH = 15
 
 
 class Settings(NamedTuple):
@@ -92,6 +98,7 @@ class Settings(NamedTuple):
     learning_offset: float
     memory_spans: float | None
     max_iter: int
+    finish_iter: int
     batch_size: int
     max_doc_update_iter: int
     inference_iter: int | None
@@ -100,6 +107,7 @@ class Settings(NamedTuple):
     temperature: Any
     init: Any
     document_init: str
+    document_estimate: DocumentEstimate
     topic_estimate: TopicEstimate
     learned: tuple[str, ...] = ()
 
@@ -117,7 +125,20 @@ class Settings(NamedTuple):
 
     def wanted_temperature(self, owner: str) -> Temperature:
         """The temperature object of the settings; `owner` names the estimator in an error."""
-        return as_temperature(self.temperature, owner, KINDS)
+        temperature = as_temperature(self.temperature, owner, KINDS)
+        if _learns(temperature):
+            name = type(temperature).__name__
+            if self.document_estimate == "sparse":
+                raise ValueError(
+                    "The 'document_estimate' parameter must be 'auto' or 'variational' with a "
+                    f"temperature that is learned, {name}. Got 'sparse'."
+                )
+            if self.finish_iter:
+                raise ValueError(
+                    f"The 'finish_iter' parameter of {owner} must be 0 or None with a temperature "
+                    f"that is learned, {name}. Got {self.finish_iter!r}."
+                )
+        return temperature
 
     def step_size(self, n_steps: int | None) -> Callable[[int], float]:
         """Return rho(t), t = 1, 2, ..., of a fit of `n_steps` steps, or of a stream if None."""
@@ -135,16 +156,19 @@ class Settings(NamedTuple):
             start,
             self.token_change_tol,
             self.inference_iter,
+            document_estimate=self.document_estimate,
         )
 
 
-def scikit_learn(n_topics: int, n_samples: int) -> Settings:
+def scikit_learn(n_topics: int, n_samples: int, plenty: bool) -> Settings:
     """The defaults of scikit-learn's LatentDirichletAllocation.
 
     Parameters
     ----------
     n_topics, n_samples : int
         K, and the documents of the corpus.
+    plenty : bool
+        Makes no difference.
     """
     return Settings(
         doc_topic_prior=1.0 / n_topics,
@@ -154,6 +178,7 @@ def scikit_learn(n_topics: int, n_samples: int) -> Settings:
         learning_offset=10.0,
         memory_spans=None,
         max_iter=10,
+        finish_iter=0,
         batch_size=128,
         max_doc_update_iter=100,
         inference_iter=None,
@@ -162,17 +187,20 @@ def scikit_learn(n_topics: int, n_samples: int) -> Settings:
         temperature=Fixed(1.0),
         init="random",
         document_init="random",
+        document_estimate="variational",
         topic_estimate="variational",
     )
 
 
-def recommended(n_topics: int, n_samples: int) -> Settings:
+def recommended(n_topics: int, n_samples: int, plenty: bool) -> Settings:
     """The settings that did well on every corpus tested; docs/defaults.md has the evidence.
 
     Parameters
     ----------
     n_topics, n_samples : int
         K, and the documents of the corpus.
+    plenty : bool
+        Whether the corpus has many words for each entry of the topics, see `words_per_entry`.
     """
     return Settings(
         doc_topic_prior=prior(n_topics),
@@ -180,8 +208,9 @@ def recommended(n_topics: int, n_samples: int) -> Settings:
         learning_method="auto",  # which depends on the batch size that is used
         learning_decay=0.7,
         learning_offset=10.0,
-        memory_spans=50.0 * n_topics**-0.3,
+        memory_spans=(100.0 if plenty else 60.0) * n_topics**-0.3,
         max_iter=passes(n_samples),
+        finish_iter=FINISH if plenty else 0,
         batch_size=minibatch(n_samples),
         max_doc_update_iter=30,
         inference_iter=100,
@@ -190,6 +219,7 @@ def recommended(n_topics: int, n_samples: int) -> Settings:
         temperature=COOLING,
         init="kmeans++",
         document_init="constant",
+        document_estimate="sparse",
         topic_estimate="map",
     )
 
@@ -245,7 +275,23 @@ def passes(n_samples: int) -> int:
     return int(np.clip(round(110 / max(n_samples, 1) ** 0.25), 2, 40))
 
 
-def resolve(parameters: Mapping[str, Any], n_samples: int) -> Settings:
+def words_per_entry(X: Any, n_topics: int) -> float:
+    """Words of a corpus for each entry of the topics: N / (K V).
+
+    Parameters
+    ----------
+    X : CSR matrix of shape (n_samples, n_features)
+        V counts the words that occur.
+    n_topics : int
+        K.
+    """
+    n_used = int(np.count_nonzero(np.bincount(X.indices[: X.indptr[-1]], minlength=1)))
+    return float(X.data.sum(dtype=np.float64)) / (n_topics * max(1, n_used))
+
+
+def resolve(
+    parameters: Mapping[str, Any], n_samples: int, density: float | None = None
+) -> Settings:
     """The parameters of TemperedLDA, with values for those that were left open.
 
     Parameters
@@ -254,8 +300,11 @@ def resolve(parameters: Mapping[str, Any], n_samples: int) -> Settings:
         The estimator's parameters.
     n_samples : int
         Number of documents in the whole corpus.
+    density : float, optional
+        The `words_per_entry` of the corpus; None in a stream, of which it is not known.
     """
-    preset = PRESETS[parameters["preset"]](int(parameters["n_components"]), n_samples)
+    plenty = density is not None and density >= PLENTY
+    preset = PRESETS[parameters["preset"]](int(parameters["n_components"]), n_samples, plenty)
     given = {
         name: value
         for name, value in parameters.items()
@@ -274,7 +323,26 @@ def resolve(parameters: Mapping[str, Any], n_samples: int) -> Settings:
         settings = settings._replace(memory_spans=None)
     if "document_init" not in given and not _is_plain(settings):
         settings = settings._replace(document_init="constant")
+    cools = density is not None and _cools(settings.temperature)
+    if "document_estimate" not in given and not cools:
+        settings = settings._replace(document_estimate="variational")
+    budgeted = "max_iter" in given or parameters["validation_fraction"] is not None
+    if "finish_iter" not in given and (
+        budgeted or not cools or settings.learning_method != "online"
+    ):
+        settings = settings._replace(finish_iter=0)
     return settings
+
+
+def _cools(temperature: Any) -> bool:
+    """Return whether the temperature falls to 1 by a schedule."""
+    if isinstance(temperature, str):
+        temperature = KINDS.get(temperature)
+    return isinstance(temperature, Annealed)
+
+
+def _learns(temperature: Temperature) -> bool:
+    return isinstance(temperature, Variational | LocalVariational)
 
 
 def _is_plain(settings: Settings) -> bool:

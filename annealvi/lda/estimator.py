@@ -78,10 +78,10 @@ class TemperedLDA(FittedLDA):
         :math:`\kappa` in the online step size :math:`\rho_t = (\tau + t)^{-\kappa}`.
 
         If neither this nor `learning_offset` is given, the step size of `fit` falls linearly
-        instead: in a fit of S steps :math:`\rho_t = (2 F / S) (1 - (t - 1/2) / S)` with
-        :math:`F = 50 K^{-0.3}`, at most 0.2 and at least a twentieth of :math:`2 F / S`.
-        A longer fit covers the same distance in smaller, less noisy steps.  In all other
-        cases (`learning_offset` given, `partial_fit`, ``preset="sklearn"``) None means 0.7.
+        instead: in a fit of S steps :math:`\rho_t = (2 F / S) (1 - (t - 1/2) / S)`, at most
+        0.2 and at least a twentieth of :math:`2 F / S`, with :math:`F = 60 K^{-0.3}`, or
+        :math:`100 K^{-0.3}` where data are plenty (see `finish_iter`).  In all other cases
+        (`learning_offset` given, `partial_fit`, ``preset="sklearn"``) None means 0.7.
     learning_offset : float, default=None
         :math:`\tau` >= 1 in the same formula.  A larger value makes early steps smaller.
         If the formula is used, None means 10.
@@ -89,6 +89,14 @@ class TemperedLDA(FittedLDA):
         Number of passes of `fit` over the D documents.  Lower it for a faster fit.  None
         means :math:`110 D^{-1/4}`, between 2 and 40, or 10 under ``preset="sklearn"``.  With
         `validation_fraction` it is an upper limit, see there.
+    finish_iter : int, default=None
+        Largest number of passes after these, in batch, which converge the topics at T = 1.
+        Their steps are 1.8 times those of batch inference, except the last.  They end early
+        once a pass moves less than 0.1% of the topics' words.  None means 15 where data are
+        plenty, otherwise 0.  Data are plenty if X has at least 2.5 words for each topic and
+        word of the vocabulary: more passes then predict better, where with fewer words they
+        overfit.  None also means 0 in batch, if `max_iter` or `validation_fraction` is given,
+        under ``preset="sklearn"``, or if no schedule cools the fit.
     batch_size : int, default=None
         Documents in a minibatch.  None means :math:`5 \sqrt{D}`, between 100 and 1000, and up
         to a quarter more if few documents would be left over; in `partial_fit` D is
@@ -96,8 +104,7 @@ class TemperedLDA(FittedLDA):
     evaluate_every : int, default=-1
         Evaluate the training perplexity after every so many passes of `fit`, and stop when it
         changes by less than `perp_tol`.  Zero or a negative number means never.  While T is
-        still falling, values are recorded but do not stop the fit.  By default T falls until
-        the last step, so this test never stops the fit; use `validation_fraction` for that.
+        still falling, values are recorded but do not stop the fit.
     total_samples : int, default=1e6
         Size of the corpus of which each call of `partial_fit` sees a portion.
     perp_tol : float, default=0.1
@@ -218,6 +225,14 @@ class TemperedLDA(FittedLDA):
         ``"auto"`` is ``"map"``, or ``"variational"`` under ``preset="sklearn"``.  The two have
         different objectives, so `score`, `perplexity` and `bound_` of one cannot be compared
         with those of the other; use :func:`annealvi.metrics.document_completion` instead.
+    document_estimate : {"auto", "sparse", "variational"}, default="auto"
+        What a document's step uses for :math:`\log\theta` in training.  ``"variational"`` is
+        the mean field's :math:`E[\log\theta]`.  ``"sparse"`` subtracts
+        :math:`\kappa / \gamma_{dk}`, where :math:`\kappa` rises from 0 at T = 1.5 to 0.5 at
+        T = 1: a document then uses fewer topics, and each costs half the logarithm of its
+        words there, as under the Bayesian information criterion.  `transform` and `score` use
+        the mean field in any case.  ``"auto"`` is ``"sparse"`` if a schedule cools the fit,
+        and ``"variational"`` otherwise or under ``preset="sklearn"``.
 
     Attributes
     ----------
@@ -245,8 +260,8 @@ class TemperedLDA(FittedLDA):
     n_batch_iter_ : int
         One more than the number of steps done.
     n_iter_ : int
-        Number of passes of `fit`, not counting the final pass that met the stopping test.
-        With `validation_fraction`: the passes behind the topics that were kept.
+        Number of passes of `fit`, the finishing ones included, but not the final pass that
+        met the stopping test.  With `validation_fraction`: the passes behind the kept topics.
     doc_topic_prior_, topic_word_prior_ : float or ndarray
         The priors in use; if they are learned, their present values.  You may assign to them.
         Learning then continues from there, except from a `topic_word_prior_` of many
@@ -279,6 +294,7 @@ class TemperedLDA(FittedLDA):
         - ``tempered_elbo``: Eq. 5 of Mandt et al. 2016, while a :class:`Variational`
           temperature learns.
         - ``validation``: the score of the held-out documents.
+        - ``topic_change``: the share of the topics' words that a finishing pass has moved.
     n_features_in_ : int
         Number of words.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -319,6 +335,7 @@ class TemperedLDA(FittedLDA):
         learning_decay: float | None = None,
         learning_offset: float | None = None,
         max_iter: int | None = None,
+        finish_iter: int | None = None,
         batch_size: int | None = None,
         evaluate_every: int = -1,
         total_samples: float = 1e6,
@@ -331,6 +348,7 @@ class TemperedLDA(FittedLDA):
         temperature: float | str | Temperature = "auto",
         token_change_tol: float | None = None,
         topic_estimate: Literal["auto", "map", "variational"] = "auto",
+        document_estimate: Literal["auto", "sparse", "variational"] = "auto",
         init: str | ArrayLike = "auto",
         document_init: Literal["auto", "random", "warm", "constant"] = "auto",
         preset: Literal["annealvi", "sklearn"] = "annealvi",
@@ -346,6 +364,7 @@ class TemperedLDA(FittedLDA):
         self.learning_decay = learning_decay
         self.learning_offset = learning_offset
         self.max_iter = max_iter
+        self.finish_iter = finish_iter
         self.batch_size = batch_size
         self.evaluate_every = evaluate_every
         self.total_samples = total_samples
@@ -358,6 +377,7 @@ class TemperedLDA(FittedLDA):
         self.temperature = temperature
         self.token_change_tol = token_change_tol
         self.topic_estimate = topic_estimate
+        self.document_estimate = document_estimate
         self.init = init
         self.document_init = document_init
         self.preset = preset

@@ -14,6 +14,7 @@ from annealvi.lda.early_stopping import EarlyStopping
 from annealvi.lda.perplexity import perplexity_of
 from annealvi.lda.state import LDAState
 from annealvi.model import Tempering
+from annealvi.models.lda.sparse_documents import objective
 from annealvi.temperature import LocalVariational, Variational
 
 
@@ -46,8 +47,8 @@ class Evaluation:
         The training documents.
     documents : CSR matrix
         The documents of the final evaluation: X and those that were held out.
-    n_passes : int
-        Largest number of passes of the fit.
+    n_passes : tuple of int
+        Largest number of passes of the fit, and of the finishing ones after them.
     stopping : StoppingTest
     keep_gamma : bool
         Whether to keep gamma of `documents` at the end.
@@ -61,7 +62,7 @@ class Evaluation:
         state: LDAState,
         X: Any,
         documents: Any,
-        n_passes: int,
+        n_passes: tuple[int, int],
         stopping: StoppingTest,
         *,
         keep_gamma: bool = False,
@@ -71,7 +72,7 @@ class Evaluation:
         self.state = state
         self.X = X
         self.documents = documents
-        self.n_passes = n_passes
+        self.n_passes, self.n_finishing = n_passes
         self.stopping = stopping
         self.early_stopping = early_stopping
         self.prefix = prefix
@@ -95,6 +96,9 @@ class Evaluation:
         state, monitor = self.state, self.state.monitor
         every, perp_tol, verbose = self.stopping
         line = f"{self.prefix}iteration: {index + 1} of max_iter: {self.n_passes}"
+        if index >= self.n_passes:
+            finishing = index + 1 - self.n_passes
+            line = f"{self.prefix}iteration: {finishing} of finish_iter: {self.n_finishing}"
         converged = exhausted = False
         monitor.record()
         if every > 0 and (index + 1) % every == 0:
@@ -112,7 +116,8 @@ class Evaluation:
             line += f", validation: {score:.4f}"
         if verbose:
             print(line)
-        self.budget_ended = index + 1 == self.n_passes and not (converged or exhausted)
+        last = index + 1 == self.n_passes + self.n_finishing
+        self.budget_ended = last and not (converged or exhausted)
         return converged or exhausted
 
     def state_dict(self) -> dict[str, Any]:
@@ -147,7 +152,8 @@ class Evaluation:
         stacklevel : int
             Stack level of the caller of `fit`, counted from here.
         """
-        budget = f"after max_iter={self.n_passes} passes."
+        budget = f"after max_iter={self.n_passes} passes"
+        budget += f" and finish_iter={self.n_finishing} more." if self.n_finishing else "."
         if self.budget_ended and self.stopping.evaluate_every > 0:
             tol = self.stopping.perp_tol
             if self.compared:
@@ -187,6 +193,9 @@ class Evaluation:
         learning = isinstance(temperature, Variational) and not temperature.settled(done - 1)
         if isinstance(temperature, LocalVariational) and tempering != Tempering():
             pass  # each document had its own temperature
+        elif model.documents.options.sparsity(tempering) > 0:
+            annealed = float(np.sum(objective(model.documents, X, kept, tempering)))
+            monitor.record(annealed_elbo=annealed + model.topics.bound(tempering))
         elif kept is None and tempering == Tempering() and not learning:
             monitor.record(annealed_elbo=elbo)
         else:

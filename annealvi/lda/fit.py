@@ -13,11 +13,12 @@ from scipy import sparse
 
 from annealvi._validation import check_counts
 from annealvi.files import Node
-from annealvi.inference import Callbacks, Position, Start
-from annealvi.lda.defaults import Settings, check_steps, is_open, resolve
+from annealvi.inference import Callbacks, OverRelaxed, Position, Start
+from annealvi.lda.defaults import Settings, check_steps, is_open, resolve, words_per_entry
 from annealvi.lda.document_temperatures import document_temperatures
 from annealvi.lda.early_stopping import EarlyStopping, HeldOutDocuments, hold_out
 from annealvi.lda.evaluation import Evaluation, StoppingTest
+from annealvi.lda.finish import Finish
 from annealvi.lda.results import some_documents
 from annealvi.lda.saved import load_state, state_tree
 from annealvi.lda.state import LDAState
@@ -45,6 +46,8 @@ class Task:
     temperature : Temperature
     n_passes, n_planned : int
         Largest number of passes, and the passes over which T is planned to fall.
+    finish_given : bool
+        Whether the user has asked for a number of finishing passes.
     keep_gamma : bool
         Whether to keep gamma of all documents.
     n_starts, n_threads : int
@@ -65,6 +68,7 @@ class Task:
     temperature: Temperature
     n_passes: int
     n_planned: int
+    finish_given: bool
     keep_gamma: bool
     n_starts: int
     n_threads: int
@@ -96,7 +100,15 @@ class Task:
     @property
     def step_size(self) -> Callable[[int], float]:
         """rho of step 1, 2, ..."""
-        return self.settings.step_size(self.n_planned_steps)
+        steps = self.settings.step_size(self.n_planned_steps)
+        if not self.settings.finish_iter:
+            return steps
+        return OverRelaxed(steps, self.n_passes * self.steps_per_pass, self.settings.finish_iter)
+
+    @property
+    def n_steps(self) -> int:
+        """Largest number of steps."""
+        return self.n_passes * self.steps_per_pass + self.settings.finish_iter
 
 
 class LDARun:
@@ -141,11 +153,12 @@ class LDARun:
         if task.held_out is not None:
             self._early_stopping = EarlyStopping(task.held_out, task.patience)
         self.number = number
+        self._finish = Finish(state, task.n_passes, settings.finish_iter)
         self.evaluation = Evaluation(
             state,
             X,
             task.documents,
-            task.n_passes,
+            (task.n_passes, settings.finish_iter),
             task.stopping,
             keep_gamma=task.keep_gamma or isinstance(planned, LocalVariational),
             early_stopping=self._early_stopping,
@@ -171,10 +184,11 @@ class LDARun:
                 X,
                 batch_size=task.batch_size,
                 n_passes=task.n_passes,
+                n_full_passes=task.settings.finish_iter,
                 population=X.shape[0],
                 step_size=task.step_size,
                 on_step=self._on_step,
-                after_pass=self.evaluation.after_pass,
+                after_pass=self._after_pass,
                 position=self.position,
             )
         finally:
@@ -185,6 +199,18 @@ class LDARun:
         elif not self.halt.is_set():
             self.score = self.evaluation.final()
             self.goodness = -self.score
+
+    def warn(self, stacklevel: int) -> None:
+        """Warn if a test that the user has asked for had not been met.
+
+        Parameters
+        ----------
+        stacklevel : int
+            Stack level of the caller of `fit`, counted from here.
+        """
+        self.evaluation.warn(stacklevel + 1)
+        if self.task.finish_given and not self.stopped:
+            self._finish.warn(stacklevel + 1)
 
     def conclude(self, n_threads: int) -> None:
         """Compute `bound_` and the other fitted attributes of the best start.
@@ -232,7 +258,8 @@ class LDARun:
         if not node.is_none("gamma"):
             shape, dtype = (task.training.shape[0], task.n_topics), state.model.dtype
             state.model.documents.gamma = node.array("gamma", shape, dtype, positive=True).copy()
-        self.position.load_state_dict(node.node("position"), task.n_passes, task.steps_per_pass)
+        n_passes = task.n_passes + task.settings.finish_iter
+        self.position.load_state_dict(node.node("position"), n_passes, task.steps_per_pass)
         self.evaluation.load_state_dict(node.node("evaluation"))
         if self._early_stopping is not None:
             self._early_stopping.load_state_dict(node.node("early_stopping"), state)
@@ -247,7 +274,7 @@ class LDARun:
             number=self.number,
             n_starts=task.n_starts,
             n_done=self.n_steps,
-            n_steps=task.n_passes * task.steps_per_pass,
+            n_steps=task.n_steps,
             steps_per_pass=task.steps_per_pass,
             bound_name="perplexity",
             bound=self._bound,
@@ -258,6 +285,10 @@ class LDARun:
         X = self.task.training
         some = X[:: -(-X.shape[0] // FEW)]
         return self.state.view().perplexity(some, population=X.shape[0])
+
+    def _after_pass(self, index: int) -> bool:
+        converged = self._finish.after_pass(index)
+        return self.evaluation.after_pass(index) or converged
 
     def _on_step(self) -> None:
         if self.halt.is_set():
@@ -315,18 +346,20 @@ def plan_fit(
             "X must have words. Got only zeros for the training documents, "
             f"n_samples={training.shape[0]}."
         )
-    settings = resolve(parameters, training.shape[0])
+    K = int(parameters["n_components"])
+    settings = resolve(parameters, training.shape[0], words_per_entry(training, K))
     n_passes, n_planned = _count_passes(settings, parameters, training.shape[0])
     return Task(
         owner=owner,
         documents=X,
         training=training,
         held_out=held_out,
-        n_topics=int(parameters["n_components"]),
+        n_topics=K,
         settings=settings,
         temperature=settings.wanted_temperature(owner),
         n_passes=n_passes,
         n_planned=n_planned,
+        finish_given=parameters["finish_iter"] is not None,
         keep_gamma=keep_gamma,
         n_starts=int(parameters["n_init"]),
         n_threads=n_threads,

@@ -212,7 +212,7 @@ def fit_best(
     finally:
         salvage(best)
     # the warning points to the user's line, past the estimator's methods and their wrapper
-    best.evaluation.warn(stacklevel=5 + keep_gamma)
+    best.warn(stacklevel=5 + keep_gamma)
     progress.finished = True
     return best
 

@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from annealvi._kernels import lda as kernels
 from annealvi._kernels.layout import aligned_empty, padded_length, padded_rows
+from annealvi.model import Tempering
 from annealvi.models.lda.statistics import Statistics
 from annealvi.models.lda.weights import TopicWeights
 
@@ -17,6 +18,9 @@ from annealvi.models.lda.weights import TopicWeights
 PACKED_BYTES = 1 << 19
 
 Start = Literal["random", "warm", "constant"]
+DocumentEstimate = Literal["variational", "sparse"]
+#: Sparsity at T = 1 of the ``"sparse"`` estimate, and the temperature below which it sets in.
+SPARSITY, SPARSE_BELOW = 0.5, 1.5
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,8 @@ class LocalOptions:
         Whether later iterations skip topics with a negligible share in the document, if that
         saves time.  In float64 this changes gamma by less than 1e-6.  It is never done
         with ``start="random"``.
+    document_estimate : {"variational", "sparse"}
+        Whether training uses E log theta, or documents of fewer topics once T is low.
     """
 
     max_iter: int = 100
@@ -53,6 +59,21 @@ class LocalOptions:
     token_tolerance: float | None = None
     inference_iter: int | None = None
     prune: bool = True
+    document_estimate: DocumentEstimate = "variational"
+
+    def sparsity(self, tempering: Tempering) -> float:
+        """Return the kappa of :mod:`annealvi.models.lda.sparse_documents` at a temperature.
+
+        Under ``"sparse"`` it rises from 0 at T = 1.5 to 0.5 at T = 1, linearly in T.
+
+        Parameters
+        ----------
+        tempering : Tempering
+        """
+        if self.document_estimate == "variational":
+            return 0.0
+        T = 1.0 / float(np.mean(tempering.inverse))
+        return SPARSITY * max(0.0, (SPARSE_BELOW - T) / (SPARSE_BELOW - 1.0))
 
 
 class Workspace:
@@ -178,6 +199,8 @@ class Call(NamedTuple):
         Prior of the documents' topic proportions, or (alpha + T - 1)/T in the posterior form.
     exact : bool
         Whether to compute scikit-learn's numbers, its eps included.
+    sparsity : float
+        kappa, see :mod:`annealvi.models.lda.sparse_documents`; 0 for the mean field.
     """
 
     X: Any
@@ -186,6 +209,7 @@ class Call(NamedTuple):
     b0: float
     alpha: NDArray[np.float64]
     exact: bool
+    sparsity: float = 0.0
 
 
 def index_words(X: Any, rows: slice, work: Workspace) -> NDArray[np.int64]:
@@ -226,6 +250,7 @@ def run_kernels(
     options: LocalOptions,
     *,
     exact: bool,
+    sparsity: float = 0.0,
     max_iter: int | None = None,
 ) -> None:
     """Fit gamma of a block of documents in place, and write the other outputs that are wanted.
@@ -253,6 +278,7 @@ def run_kernels(
     options : LocalOptions
     exact : bool
         Whether to compute scikit-learn's numbers, including its eps.
+    sparsity : float
     max_iter : int, optional
         Replaces that of `options`.
     """
@@ -274,6 +300,7 @@ def run_kernels(
         inverse,
         padded_rows(alpha[None, :], dtype, fill=alpha[0])[0],
         np.finfo(dtype).eps if exact else 0.0,
+        sparsity,
         options.tolerance if by_topic else options.token_tolerance,
         by_topic,
         options.max_iter if max_iter is None else max_iter,

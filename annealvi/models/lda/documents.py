@@ -283,6 +283,7 @@ class Documents:
         max_iter: int | None = None,
         bound: NDArray[np.float64] | None = None,
         energy: NDArray[np.float64] | None = None,
+        sparsity: float = 0.0,
     ) -> None:
         """Fit gamma of documents in place, block by block, outside of training.
 
@@ -299,6 +300,7 @@ class Documents:
             By default that of the options; 0 leaves gamma as it is.
         bound, energy : ndarray of shape (n_samples,), optional
             Output arrays: sum_v n_v log sum_k exp b (E log theta + E log beta), and L_d.
+        sparsity : float, default=0.0
         """
         if max_iter is None:
             max_iter = self.options.inference_iter
@@ -311,7 +313,7 @@ class Documents:
         weights = self._shared_weights(float(inverse[0]), exact, want_logs)
         work = Workspace(*self._shape, self._threads(n_threads))
         alpha = self.effective_alpha(tempering)
-        call = Call(X, weights, work, float(inverse[0]), alpha, exact)
+        call = Call(X, weights, work, float(inverse[0]), alpha, exact, sparsity)
         if rule is not None:
             partition = DocumentPartition(rule.inverses)
             partition.refresh(self.topics)
@@ -440,6 +442,7 @@ class Documents:
             wanted,
             self.options,
             exact=call.exact,
+            sparsity=call.sparsity,
             max_iter=max_iter,
         )
 

@@ -30,8 +30,7 @@ then replaces E log beta everywhere, and the same step of lambda maximises
 because d F / d log beta_kv = eta_kv + b sum_d n_dv phi_dvk.  This is variational EM of
 b-tempered documents.
 
-The posterior form (Abrol et al. 2014) is the same with alpha -> (alpha + T - 1)/T,
-eta -> eta/T and rho -> rho T.
+The posterior form (Abrol et al. 2014) has alpha -> (alpha + T - 1)/T, eta -> eta/T, rho -> rho T.
 """
 
 from __future__ import annotations
@@ -328,8 +327,9 @@ class LDA:
         inverse = documents.by_document(tempering, batch.rows.stop - batch.rows.start)
         if self.learned_priors is not None:
             self.learned_priors.begin(tempering)
-        alpha, exact = documents.effective_alpha(tempering), documents.options.start == "random"
-        call = Call(batch.data, weights, work, float(inverse[0]), alpha, exact)
+        alpha, options = documents.effective_alpha(tempering), documents.options
+        exact, sparsity = options.start == "random", options.sparsity(tempering)
+        call = Call(batch.data, weights, work, float(inverse[0]), alpha, exact, sparsity)
         return statistics, call, inverse
 
     def _blocks(self, batch: Batch, inverse: NDArray) -> Iterator[tuple[slice, NDArray, NDArray]]:
@@ -347,8 +347,8 @@ class LDA:
     ) -> None:
         """lambda <- (1 - rho) lambda + rho (eta + scale * statistics), tempered.
 
-        rho = 1 sets lambda to the optimum for the batch.  In the posterior form a smaller rho
-        is multiplied by T, up to 1.
+        rho = 1 sets lambda to the optimum for the batch; a larger rho goes beyond it, but not
+        below eta.  In the posterior form a smaller rho is multiplied by T, up to 1.
 
         Parameters
         ----------
@@ -360,12 +360,14 @@ class LDA:
         if tempering.form == "posterior":
             rho = min(1.0, rho / float(np.mean(tempering.inverse)))
             floor = POSTERIOR_FLOOR
+        elif rho > 1:
+            floor = float(np.min(self.eta))
         self._full_steps += rho == 1
         if self.partition is not None:
-            self.partition.outdate(rho)
+            self.partition.outdate(min(rho, 1.0))
         self.topics.step(statistics, rho, scale, floor=floor, tempering=tempering)
         if self.learned_priors is not None:
-            self.step_priors(self.learned_priors, rho, tempering)
+            self.step_priors(self.learned_priors, min(rho, 1.0), tempering)
 
     def step_priors(self, learned: LearnedPriors, rho: float, tempering: Tempering) -> None:
         """Update alpha and eta after the topics.
@@ -433,7 +435,7 @@ class LDA:
         return critical.critical_temperature(X, self.n_topics, alpha, form)
 
     def hyperparameters(self) -> dict[str, Any]:
-        """The quantities that log C(T) depends on."""
+        """What log C(T) depends on."""
         return {
             "n_documents": self.n_documents,
             "n_words": self.n_words,

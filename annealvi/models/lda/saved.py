@@ -9,7 +9,7 @@ import numpy as np
 
 from annealvi._validation import check_priors
 from annealvi.files import Node, generator_state, restore_generator
-from annealvi.models.lda.block import LocalOptions, Start
+from annealvi.models.lda.block import DocumentEstimate, LocalOptions, Start
 from annealvi.models.lda.model import LDA
 from annealvi.models.lda.weights import TopicEstimate
 
@@ -124,6 +124,9 @@ def load_partition(model: LDA, node: Node) -> None:
 def _options(node: Node) -> LocalOptions:
     open_iter, open_test = node.is_none("inference_iter"), node.is_none("token_tolerance")
     start: Any = node.string("start", get_args(Start))
+    estimate: Any = "variational"  # of files before there was another
+    if "document_estimate" in node:
+        estimate = node.string("document_estimate", get_args(DocumentEstimate))
     return LocalOptions(
         max_iter=node.integer("max_iter", 0, MOST_ITERATIONS),
         tolerance=node.number("tolerance", 0.0),
@@ -131,6 +134,7 @@ def _options(node: Node) -> LocalOptions:
         token_tolerance=None if open_test else node.number("token_tolerance", 0.0),
         inference_iter=None if open_iter else node.integer("inference_iter", 0, MOST_ITERATIONS),
         prune=node.boolean("prune"),
+        document_estimate=estimate,
     )
 
 
