@@ -36,6 +36,11 @@ from bench.studies.study.scores import CHOOSERS
 #: Rows by name: parameters of TemperedLDA.  "times" is not one: it multiplies the passes.
 VARIANTS: dict[str, dict[str, Any]] = {
     "the default": {},
+    'mean-field documents (`document_estimate="variational"`)': {
+        "document_estimate": "variational"
+    },
+    "no finishing passes (`finish_iter=0`)": {"finish_iter": 0},
+    "finishing passes everywhere (`finish_iter=15`)": {"finish_iter": 15},
     'exp(E log β) (`topic_estimate="variational"`)': {"topic_estimate": "variational"},
     "no cooling (`temperature=1`)": {"temperature": 1},
     "T0 = 3.9 whatever the corpus": {"temperature": Annealed(3.9, length=1.0)},
@@ -43,6 +48,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     'random topics (`init="random"`)': {"init": "random"},
     "steps (10 + t)^-0.7 (`learning_decay=0.7`)": {"learning_decay": 0.7},
     "2.5 times the passes": {"times": 2.5},
+    "best of three starts (`n_init=3`)": {"n_init": 3},
     '`preset="sklearn"`, online': {"preset": "sklearn", "learning_method": "online"},
     'learned temperature (`"variational"`)': {"temperature": "variational"},
     'one per document (`"local"`)': {"temperature": "local"},
