@@ -24,7 +24,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.preprocessing import normalize
 
 from annealvi import Annealed, TemperedLDA
-from annealvi.lda.defaults import passes
+from annealvi.lda.defaults import FINISH, PLENTY, passes, words_per_entry
 from annealvi.metrics import topic_coherence, topic_diversity, topic_stability
 from bench import parser
 from bench.adapters import RIVALS, mean_topics
@@ -67,7 +67,9 @@ def ours(times: float = 1.0, **options: Any) -> Fit:
     def fit(X, n_topics, seed):
         lda = TemperedLDA(n_topics, random_state=seed, **options)
         if times != 1:
-            lda.set_params(max_iter=max(1, round(times * passes(X.shape[0]))))
+            finish = FINISH if words_per_entry(X, n_topics) >= PLENTY else 0
+            n_passes = max(1, round(times * passes(X.shape[0])))
+            lda.set_params(max_iter=n_passes, finish_iter=finish)
         return lda.fit(X).components_
 
     return fit
