@@ -91,12 +91,12 @@ class TemperedLDA(FittedLDA):
         `validation_fraction` it is an upper limit, see there.
     finish_iter : int, default=None
         Largest number of passes after these, in batch, which converge the topics at T = 1.
-        Their steps are 1.8 times those of batch inference, except the last.  They end early
-        once a pass moves less than 0.1% of the topics' words.  None means 15 where data are
-        plenty, otherwise 0.  Data are plenty if X has at least 2.5 words for each topic and
-        word of the vocabulary: more passes then predict better, where with fewer words they
-        overfit.  None also means 0 in batch, if `max_iter` or `validation_fraction` is given,
-        under ``preset="sklearn"``, or if no schedule cools the fit.
+        Their steps are 1.8 times those of batch inference, except the last.  They end once a
+        pass moves less than 0.1% of the topics' words; a ConvergenceWarning says if the last
+        one moves more than 2%.  None means 15 where data are plenty, otherwise 0.  Data are
+        plenty if X has 2.5 words or more for each topic and word of the vocabulary; with fewer,
+        these passes overfit.  None also means 0 in batch, if `max_iter` or
+        `validation_fraction` is given, and if no schedule cools the fit.
     batch_size : int, default=None
         Documents in a minibatch.  None means :math:`5 \sqrt{D}`, between 100 and 1000, and up
         to a quarter more if few documents would be left over; in `partial_fit` D is

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from annealvi.files import Node
 from annealvi.lda.state import LDAState
 
-#: The topics have converged if a pass moves less than this share of their words.
-CONVERGED = 1e-3
+#: The topics have converged if a pass moves less than the first share of their words, and are far
+#: from it if the last pass moves more than the second.
+CONVERGED, FAR = 1e-3, 2e-2
 #: Number of words whose topics are compared at a time.
 ROWS = 1024
 
@@ -56,19 +59,37 @@ class Finish:
         monitor.record(topic_change=self.change)
         return self.change < CONVERGED
 
+    def state_dict(self) -> dict[str, Any]:
+        """Return what the next passes depend on, as a tree; see :mod:`annealvi.files`."""
+        return {"topics": self._topics, "change": self.change}
+
+    def load_state_dict(self, node: Node) -> None:
+        """Take over what :meth:`state_dict` returned.
+
+        Parameters
+        ----------
+        node : Node
+        """
+        topics = self._state.model.topics
+        shape = topics.n_features, topics.n_topics
+        self._topics = self.change = None
+        if not node.is_none("topics"):
+            self._topics = node.array("topics", shape, topics.dtype, positive=True).copy()
+        if not node.is_none("change"):
+            self.change = node.number("change", 0.0)
+
     def warn(self, stacklevel: int) -> None:
-        """Warn if the topics have not converged.
+        """Warn if the topics are far from converged.
 
         Parameters
         ----------
         stacklevel : int
             Stack level of the caller of `fit`, counted from here.
         """
-        if self.change is not None and self.change >= CONVERGED:
+        if self.change is not None and self.change > FAR:
             warnings.warn(
-                f"The topics had not converged after finish_iter={self._n_passes} passes: the "
-                f"last pass moved {self.change:.2%} of their words, more than {CONVERGED:.1%}. "
-                "Increase finish_iter.",
+                f"The topics had not converged after finish_iter={self._n_passes} passes: the last "
+                f"one moved {self.change:.1%} of their words. Increase finish_iter.",
                 ConvergenceWarning,
                 stacklevel=stacklevel + 1,
             )

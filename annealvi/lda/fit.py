@@ -46,8 +46,6 @@ class Task:
     temperature : Temperature
     n_passes, n_planned : int
         Largest number of passes, and the passes over which T is planned to fall.
-    finish_given : bool
-        Whether the user has asked for a number of finishing passes.
     keep_gamma : bool
         Whether to keep gamma of all documents.
     n_starts, n_threads : int
@@ -68,7 +66,6 @@ class Task:
     temperature: Temperature
     n_passes: int
     n_planned: int
-    finish_given: bool
     keep_gamma: bool
     n_starts: int
     n_threads: int
@@ -201,7 +198,7 @@ class LDARun:
             self.goodness = -self.score
 
     def warn(self, stacklevel: int) -> None:
-        """Warn if a test that the user has asked for had not been met.
+        """Warn if the fit had not converged, by the tests that it has.
 
         Parameters
         ----------
@@ -209,7 +206,7 @@ class LDARun:
             Stack level of the caller of `fit`, counted from here.
         """
         self.evaluation.warn(stacklevel + 1)
-        if self.task.finish_given and not self.stopped:
+        if not self.stopped:
             self._finish.warn(stacklevel + 1)
 
     def conclude(self, n_threads: int) -> None:
@@ -238,6 +235,7 @@ class LDARun:
             "gamma": self.state.model.documents.gamma,
             "position": self.position.state_dict(),
             "evaluation": self.evaluation.state_dict(),
+            "finish": self._finish.state_dict(),
             "early_stopping": None if stopping is None else stopping.state_dict(),
             "score": float(self.score),
             "goodness": float(self.goodness),
@@ -261,6 +259,7 @@ class LDARun:
         n_passes = task.n_passes + task.settings.finish_iter
         self.position.load_state_dict(node.node("position"), n_passes, task.steps_per_pass)
         self.evaluation.load_state_dict(node.node("evaluation"))
+        self._finish.load_state_dict(node.node("finish"))
         if self._early_stopping is not None:
             self._early_stopping.load_state_dict(node.node("early_stopping"), state)
         self.score = node.number("score", finite=False)
@@ -359,7 +358,6 @@ def plan_fit(
         temperature=settings.wanted_temperature(owner),
         n_passes=n_passes,
         n_planned=n_planned,
-        finish_given=parameters["finish_iter"] is not None,
         keep_gamma=keep_gamma,
         n_starts=int(parameters["n_init"]),
         n_threads=n_threads,

@@ -24,7 +24,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.preprocessing import normalize
 
 from annealvi import Annealed, TemperedLDA
-from annealvi.lda.defaults import passes
+from annealvi.lda.defaults import FINISH, PLENTY, passes, words_per_entry
 from annealvi.metrics import topic_coherence, topic_diversity, topic_stability
 from bench import parser
 from bench.adapters import RIVALS, mean_topics
@@ -36,6 +36,11 @@ from bench.studies.study.scores import CHOOSERS
 #: Rows by name: parameters of TemperedLDA.  "times" is not one: it multiplies the passes.
 VARIANTS: dict[str, dict[str, Any]] = {
     "the default": {},
+    'mean-field documents (`document_estimate="variational"`)': {
+        "document_estimate": "variational"
+    },
+    "no finishing passes (`finish_iter=0`)": {"finish_iter": 0},
+    "finishing passes everywhere (`finish_iter=15`)": {"finish_iter": 15},
     'exp(E log β) (`topic_estimate="variational"`)': {"topic_estimate": "variational"},
     "no cooling (`temperature=1`)": {"temperature": 1},
     "T0 = 3.9 whatever the corpus": {"temperature": Annealed(3.9, length=1.0)},
@@ -43,6 +48,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     'random topics (`init="random"`)': {"init": "random"},
     "steps (10 + t)^-0.7 (`learning_decay=0.7`)": {"learning_decay": 0.7},
     "2.5 times the passes": {"times": 2.5},
+    "best of three starts (`n_init=3`)": {"n_init": 3},
     '`preset="sklearn"`, online': {"preset": "sklearn", "learning_method": "online"},
     'learned temperature (`"variational"`)': {"temperature": "variational"},
     'one per document (`"local"`)': {"temperature": "local"},
@@ -61,7 +67,9 @@ def ours(times: float = 1.0, **options: Any) -> Fit:
     def fit(X, n_topics, seed):
         lda = TemperedLDA(n_topics, random_state=seed, **options)
         if times != 1:
-            lda.set_params(max_iter=max(1, round(times * passes(X.shape[0]))))
+            finish = FINISH if words_per_entry(X, n_topics) >= PLENTY else 0
+            n_passes = max(1, round(times * passes(X.shape[0])))
+            lda.set_params(max_iter=n_passes, finish_iter=finish)
         return lda.fit(X).components_
 
     return fit

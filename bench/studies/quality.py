@@ -11,7 +11,8 @@ or, step by step,
 The first step fits and scores, the second prints the scores, the third writes the tables of
 docs/quality.md and the figure beside it.  Documents are those of splits.py.  Each rival gets the
 configuration that validates best at seed 0 for that corpus and K, and is fitted with it from the
-other seeds.  Fits and scores are kept in --folder and not done again.
+other seeds.  Fits and scores are kept in --folder and not done again.  The report takes results
+of rivals that are not there from rivals.json, which it writes.
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ from bench import CHECKOUT, parser
 from bench.markdown import between_markers
 from bench.speed import machine
 from bench.studies import splits
-from bench.studies.study import figure, fits, summary, tables
+from bench.studies.study import figure, fits, kept, summary, tables
 from bench.studies.study.methods import FAMILIES, ONE_PASS, OURS
 from bench.studies.study.store import Cell, Store
 
 SIZES = (20, 100, 500)
 DOCS = CHECKOUT / "docs" / "quality.md"
+#: The results of the rivals, for machines that do not have their fits.
+RIVALS = CHECKOUT / "bench" / "studies" / "rivals.json"
 #: What is fitted by default: all but the fits that only measure the seconds of a pass.
 EVERYTHING = [name for name in (*FAMILIES, *OURS) if name != ONE_PASS]
 
@@ -83,6 +86,9 @@ def main() -> None:
     results = {cell: summary.score(store, cell, options.again) for cell in cells}
     results = {cell: found for cell, found in results.items() if found}
     if options.stage == "report":
+        for cell, found in kept.read(RIVALS).items():
+            results[cell] = found | results.get(cell, {})
+        kept.write(RIVALS, results)
         report(store, results, options.docs)
     else:
         for found in results.values():

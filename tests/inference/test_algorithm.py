@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from annealvi import Annealed, Fixed
-from annealvi.inference import Monitor, RobbinsMonro, full_step, optimise
+from annealvi.inference import Monitor, OverRelaxed, RobbinsMonro, full_step, optimise
 from annealvi.model import LocalStep
 from annealvi.temperature import Temperature
 
@@ -171,3 +171,9 @@ def test_seconds_leave_callbacks_out(monkeypatch):
 
 def test_step_sizes_of_whole_numbers():
     assert RobbinsMonro(decay=np.int64(1), offset=np.int64(10))(10) == pytest.approx(1 / 20)
+
+
+def test_steps_beyond_the_optimum():
+    steps = OverRelaxed(RobbinsMonro(0.7, 10.0), n_before=3, n_passes=4)
+    assert [steps(t) for t in (1, 3)] == [RobbinsMonro(0.7, 10.0)(t) for t in (1, 3)]
+    assert [steps(t) for t in range(4, 8)] == [1.8, 1.8, 1.8, 1.0]

@@ -35,6 +35,8 @@ KINDS = {
         "evaluate_every": 1,
         "temperature": "variational",
     },
+    "finish": {"finish_iter": 4, "batch_size": 30, "evaluate_every": 1},
+    "sparse": {"document_estimate": "sparse", "temperature": 1.2, "max_iter": 3},
     "warm, online": {"document_init": "warm", "evaluate_every": 2, "perp_tol": 1.0},
     "stops early": {"validation_fraction": 0.2, "temperature": 1, "max_iter": 30, "patience": 2},
     "converges": {"evaluate_every": 2, "temperature": 1, "max_iter": 30, "perp_tol": 0.5},

@@ -13,7 +13,15 @@ from sklearn.decomposition import LatentDirichletAllocation
 
 from annealvi import Fixed, TemperedLDA
 from annealvi.datasets import make_topic_corpus
-from annealvi.lda.defaults import Settings, batch_size, passes, prior, resolve
+from annealvi.lda.defaults import (
+    CONSTRAINTS,
+    Settings,
+    batch_size,
+    passes,
+    prior,
+    resolve,
+    words_per_entry,
+)
 from tests.lda.fits import assert_identical
 
 PRESETS = ("annealvi", "sklearn")
@@ -24,6 +32,7 @@ GIVEN = dict(
     doc_topic_prior=0.31,
     topic_word_prior=0.17,
     max_iter=3,
+    finish_iter=4,
     batch_size=33,
     max_doc_update_iter=17,
     mean_change_tol=0.02,
@@ -32,7 +41,11 @@ GIVEN = dict(
     init="documents",
     document_init="warm",
 )
-CHOICES = dict(learning_method=("batch", "online"), topic_estimate=("map", "variational"))
+CHOICES = dict(
+    learning_method=("batch", "online"),
+    topic_estimate=("map", "variational"),
+    document_estimate=("sparse", "variational"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +59,8 @@ def as_parameters(settings):
     return {name: settings._asdict()[name] for name in OPEN}
 
 
-def settled(n_samples=1000, **parameters):
-    return resolve(TemperedLDA(**parameters).get_params(deep=False), n_samples)
+def settled(n_samples=1000, density=None, **parameters):
+    return resolve(TemperedLDA(**parameters).get_params(deep=False), n_samples, density)
 
 
 def everything(lda, X):
@@ -106,7 +119,7 @@ def test_none_and_auto_are_open(preset, open_value):
         if name in Settings._fields
     }
     for name in takes:
-        if name in ("init", "document_init", "learning_method", "topic_estimate"):
+        if CONSTRAINTS[name][0] is not None and name != "temperature":
             value = "auto"
         elif name == "temperature":
             value = open_value
@@ -215,11 +228,12 @@ def test_a_fit_of_one_minibatch_is_a_batch_fit(X):
 
 def test_a_fit_makes_the_passes_and_steps_that_it_says(stream):
     n_samples = stream.shape[0]
-    settings = settled(n_samples)
+    settings = settled(n_samples, words_per_entry(stream, 10))
     lda = TemperedLDA(random_state=0).fit(stream)
-    assert lda.n_iter_ == settings.max_iter
+    assert settings.finish_iter == 15
+    assert lda.n_iter_ == settings.max_iter + settings.finish_iter
     per_pass = -(-n_samples // settings.batch_size) if settings.learning_method == "online" else 1
-    assert lda.n_batch_iter_ == 1 + settings.max_iter * per_pass
+    assert lda.n_batch_iter_ == 1 + settings.max_iter * per_pass + settings.finish_iter
     lda = TemperedLDA(random_state=0, max_iter=2, batch_size=150).fit(stream)
     assert (lda.n_iter_, lda.n_batch_iter_) == (2, 1 + 2 * 3)
     assert TemperedLDA(max_iter=0).fit(stream).n_batch_iter_ == 1
@@ -239,7 +253,9 @@ def test_it_cools_over_the_whole_fit_and_ends_near_T_1(stream):
 def test_open_is_as_if_they_were_given(stream):
     """Fits from settings written out are the fits that leave them open."""
     for preset in PRESETS:
-        settings = as_parameters(settled(stream.shape[0], n_components=5, preset=preset))
+        density = words_per_entry(stream, 5)
+        open_ones = settled(stream.shape[0], density, n_components=5, preset=preset)
+        settings = as_parameters(open_ones)
         for name in ("learning_decay", "learning_offset"):  # given, they choose the kind of steps
             settings.pop(name, None)
         given = TemperedLDA(5, **settings, random_state=0).fit(stream)

@@ -250,7 +250,7 @@ def test_a_copy_does_not_see_what_is_written_to_the_original(copied_first):
     else:
         topics, other = lda.components_, copy.copy(lda)
     before = topics.copy()
-    topics[0] *= 50
+    topics[0, ::2] *= 50
     assert_array_equal(other.components_, before)
     assert other.score(Z) == TemperedLDA(3, max_iter=1, random_state=0).fit(X).score(Z)
     assert lda.score(Z) != other.score(Z)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Collection
 from typing import Any
 
+from annealvi.lda.defaults import passes
 from bench.adapters import annealvi_lda
 from bench.studies.study import methods, scores
 from bench.studies.study.methods import FAMILIES, OURS, Configuration, Family, Task
@@ -121,8 +122,9 @@ def _fit_ours(store: Store, cell: Cell, name: str, seed: int) -> None:
     options = dict(OURS[name])
     times = options.pop("times", None)
     if times:
-        default = Run(cell, "annealvi", "defaults", seed)
-        options["max_iter"] = round(times * store.record(default)["passes"])
+        made = store.record(Run(cell, "annealvi", "defaults", seed))["passes"]
+        usual = passes(documents(cell.corpus).train.shape[0])
+        options |= {"max_iter": round(times * usual), "finish_iter": made - usual}
     fitted, elbo = methods.ours(name, options, cell, documents(cell.corpus).train, seed)
     record = {
         "library": "annealvi",

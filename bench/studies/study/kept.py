@@ -1,0 +1,69 @@
+"""The rivals' results, kept from one report to the next where their fits are not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+from bench.studies.study.methods import OURS
+from bench.studies.study.store import Cell
+from bench.studies.study.summary import Result
+
+#: Results that are lists with a number for each seed.
+LISTS = ("seconds", "validation", "test", "npmi", "diversity", "elbo")
+Results = dict[Cell, dict[str, Result]]
+
+
+def write(path: Path, results: Results) -> None:
+    """Write the results of all but our own methods; of each list its mean, sd and length."""
+    kept = [
+        _plain(result)
+        for found in results.values()
+        for method, result in sorted(found.items())
+        if method not in OURS
+    ]
+    lines = ",\n".join(json.dumps(item, ensure_ascii=False) for item in kept)
+    path.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+
+
+def read(path: Path) -> Results:
+    """Return what :func:`write` has written; nothing if there is no such file."""
+    results: Results = {}
+    for item in json.loads(path.read_text(encoding="utf-8")) if path.exists() else []:
+        cell = Cell(*item.pop("cell"))
+        lists = {name: _of_spread(*item.pop(name)) for name in LISTS}
+        item["fold_in"] = tuple(item["fold_in"])
+        if item["stability"] is None:
+            item["stability"] = float("nan")
+        result = Result(cell=cell, **item, **lists)
+        results.setdefault(cell, {})[result.method] = result
+    return results
+
+
+def _plain(result: Result) -> dict[str, Any]:
+    plain = result._asdict()
+    for name in LISTS:
+        plain[name] = _spread_of(plain[name])
+    known = plain["stability"] == plain["stability"]
+    return plain | {
+        "cell": [result.cell.corpus, result.cell.n_topics],
+        "stability": plain["stability"] if known else None,
+    }
+
+
+def _spread_of(values: Sequence[float]) -> tuple[float, float, int]:
+    """Mean, standard deviation and number of values."""
+    if not values:
+        return 0.0, 0.0, 0
+    sd = stdev(values) if len(values) > 1 else 0.0
+    return round(mean(values), 5), round(sd, 5), len(values)
+
+
+def _of_spread(centre: float, sd: float, number: int) -> list[float]:
+    """Values with this mean and standard deviation; one value if there was one."""
+    if number < 2:
+        return [centre] * number
+    return [centre - sd, centre, centre + sd]

@@ -1,0 +1,145 @@
+"""The sparse local step against loops, and the objective that it never lowers."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+from scipy.special import gammaln, logsumexp, psi
+
+from annealvi.model import Batch, Tempering
+from annealvi.models.lda import LDA, LocalOptions
+from annealvi.models.lda.sparse_documents import objective
+
+SHAPE = (6, 50)
+TEMPERATURES = (1.0, 1.2, 1.4)
+
+
+def corpus(n_samples=12, seed=0):
+    rng = np.random.RandomState(seed)
+    X = rng.poisson(0.6, (n_samples, SHAPE[1])).astype(float)
+    X[3] = 0
+    X[4] = np.eye(SHAPE[1])[7]
+    return sparse.csr_matrix(X)
+
+
+def make(estimate="sparse", dtype=np.float64, alpha=0.15, **options):
+    options = dict(max_iter=300, tolerance=1e-12) | options
+    model = LDA(
+        *SHAPE,
+        alpha=alpha,
+        eta=0.1,
+        dtype=dtype,
+        topic_estimate="map",
+        options=LocalOptions(document_estimate=estimate, **options),
+    )
+    model.initialize(np.random.RandomState(1))
+    return model
+
+
+def naive_step(counts, beta, alpha, b, kappa, n_iterations):
+    gamma = np.ones(len(beta))
+    for _ in range(n_iterations):
+        scores = b * ((psi(gamma) - kappa / gamma)[:, None] + np.log(beta))
+        gamma = alpha + b * np.exp(scores - logsumexp(scores, axis=0)) @ counts
+    return gamma
+
+
+def naive_objective(counts, beta, gamma, alpha, b, kappa):
+    """J of a document at the phi of a gamma, where gamma = alpha + b n already holds."""
+    scores = b * ((psi(gamma) - kappa / gamma)[:, None] + np.log(beta))
+    log_phi = scores - logsumexp(scores, axis=0)
+    phi = np.exp(log_phi)
+    total = np.sum(counts * phi * (b * np.log(beta) - log_phi))
+    total += gammaln(gamma).sum() - gammaln(alpha * np.ones(len(gamma))).sum()
+    total -= gammaln(gamma.sum()) - gammaln(alpha * len(gamma))
+    return total - kappa * np.log(gamma / alpha).sum()
+
+
+@pytest.mark.parametrize("T", [1.0, 1.1, 1.25, 1.4, 1.5, 2.0, 6.0])
+def test_the_sparsity_of_a_temperature(T):
+    expected = 0.5 * max(0.0, (1.5 - T) / 0.5)
+    assert make().documents.options.sparsity(Tempering(1 / T)) == pytest.approx(expected)
+    assert make("variational").documents.options.sparsity(Tempering(1 / T)) == 0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("T", TEMPERATURES)
+@pytest.mark.parametrize("n_iterations", [1, 2, 7])
+def test_iterations_against_loops(n_iterations, T, dtype):
+    model, X, b = make(dtype=dtype, max_iter=n_iterations), corpus().astype(dtype), 1 / T
+    kappa = model.documents.options.sparsity(Tempering(b))
+    beta = model.topics.lam[:, : SHAPE[0]].T.astype(np.float64)
+    beta /= beta.sum(axis=1, keepdims=True)
+    gamma = np.ones((X.shape[0], SHAPE[0]), dtype)
+    model.documents.fit(X, gamma, Tempering(b), 1, exact=False, sparsity=kappa)
+    expected = [naive_step(row, beta, 0.15, b, kappa, n_iterations) for row in X.toarray()]
+    assert_allclose(gamma, expected, rtol=2e-4 if dtype == np.float32 else 1e-9)
+
+
+def test_training_uses_it_and_inference_does_not():
+    sparse_one, plain, X = make(start="warm"), make("variational", start="warm"), corpus()
+    for model in (sparse_one, plain):
+        model.topics.assign(np.random.RandomState(2).gamma(0.2, 1.0, SHAPE) + 0.05)
+        model.start_documents(X.shape[0])
+        model.local_step(Batch(X, slice(0, X.shape[0])), Tempering())
+    concentrated = [np.sum(model.documents.gamma**2) for model in (sparse_one, plain)]
+    assert concentrated[0] > 1.02 * concentrated[1]  # documents of fewer topics
+    assert_allclose(sparse_one.documents.infer(X), plain.documents.infer(X), rtol=1e-12)
+
+
+@pytest.mark.parametrize("T", TEMPERATURES)
+def test_the_objective_against_loops(T):
+    model, X, b = make(), corpus(), 1 / T
+    kappa = model.documents.options.sparsity(Tempering(b))
+    beta = model.topics.lam[:, : SHAPE[0]].T
+    beta = beta / beta.sum(axis=1, keepdims=True)
+    gamma = np.array([naive_step(row, beta, 0.15, b, kappa, 3000) for row in X.toarray()])
+    expected = [
+        naive_objective(row, beta, at, 0.15, b, kappa)
+        for row, at in zip(X.toarray(), gamma, strict=True)
+    ]
+    assert_allclose(
+        objective(model.documents, X, gamma, Tempering(b)), expected, rtol=1e-8, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("T", TEMPERATURES)
+def test_no_iteration_lowers_the_objective(T):
+    X, values = corpus(), []
+    for n_iterations in range(1, 40):
+        model = make(max_iter=n_iterations, prune=False)
+        values.append(objective(model.documents, X, None, Tempering(1 / T)))
+    rises = np.diff(values, axis=0)
+    assert np.min(rises) > -1e-9
+    assert np.max(rises) > 0.1  # there was something to ascend
+
+
+@pytest.mark.parametrize("T", TEMPERATURES)
+def test_no_full_step_lowers_the_objective(T):
+    """Of documents and topics together, each document going on from its gamma."""
+    model, X, tempering, values = make(start="warm"), corpus(40), Tempering(1 / T), []
+    model.start_documents(X.shape[0])
+    for _ in range(30):
+        step = model.local_step(Batch(X, slice(0, X.shape[0])), tempering)
+        gamma = model.documents.gamma
+        before = objective(model.documents, X, gamma, tempering).sum()
+        values.append(before + model.topics.bound(tempering))
+        model.global_step(step.statistics, 1.0, 1.0, tempering)
+        after = objective(model.documents, X, gamma, tempering).sum()
+        values.append(after + model.topics.bound(tempering))
+    assert np.min(np.diff(values)) > -1e-8 * abs(values[-1])
+    assert values[-1] > values[0] + 1
+
+
+def test_without_sparsity_it_is_the_bound():
+    model, X = make("variational"), corpus()
+    gamma = model.documents.infer(X)
+    assert_allclose(
+        objective(model.documents, X, gamma, Tempering()), model.documents.bound(X, gamma)
+    )
+
+
+def test_the_mode_of_many_words():
+    """exp(psi(gamma) - 1 / (2 gamma)) is gamma - 1, up to terms that vanish."""
+    gamma = np.array([5.0, 20.0, 100.0])
+    assert np.all(np.abs(np.exp(psi(gamma) - 0.5 / gamma) - (gamma - 1)) < 0.5 / gamma)
