@@ -29,6 +29,7 @@ from annealvi import TemperedLDA
 from annealvi.metrics import split_tokens
 from annealvi.model import Tempering
 from annealvi.models.lda import LDA, LocalOptions
+from annealvi.models.lda.collapsed import METHODS as METHODS_OF_TRANSFORM
 from annealvi.models.lda.collapsed import MOST_SWEEPS, TOLERANCE, infer_collapsed
 from bench.studies import splits
 
@@ -213,6 +214,21 @@ def measure(
 # -------------------------------------------------------------------------- documents
 
 
+def speed(lda: TemperedLDA, X: sparse.csr_matrix) -> None:
+    """Print the time of `transform`, with half of each document, in double precision."""
+    double = TemperedLDA(len(lda.components_))
+    double.components_ = np.asarray(lda.components_, dtype=float)
+    seen, _ = split_tokens(X, random_state=0)
+    many = sparse.vstack([seen] * 4).tocsr()
+    for method in METHODS_OF_TRANSFORM:
+        seconds = []
+        for _ in range(6):
+            start = time.process_time()
+            double.transform(many, method=method)
+            seconds.append(time.process_time() - start)
+        print(f"\ntransform, {method}: {1e6 * min(seconds) / many.shape[0]:.1f} us a document")
+
+
 def drawn(beta: NDArray, alpha: float, like: sparse.csr_matrix) -> sparse.csr_matrix:
     """Documents that the model draws, as long as others."""
     rng, (V, K) = np.random.default_rng(1), beta.shape
@@ -260,14 +276,15 @@ def table(
     alpha: float,
     X: sparse.csr_matrix,
     alphas: tuple[float, ...] = ALPHAS,
-) -> None:
-    """One cell: all methods."""
+) -> dict[str, Result]:
+    """Print and return the results of all methods on some documents."""
     seen, hidden = split_tokens(X, random_state=0)
     print(f"\n{title}, {X.shape[0]} documents, alpha {alpha:g}\n")
     print("| method | held out | best alpha | power | gain | surprise | topics | ms a document |")
     print("|---|---|---|---|---|---|---|---|")
+    results = {}
     for name, method in METHODS.items():
-        r = measure(method, beta, alpha, alphas, seen, hidden)
+        r = results[name] = measure(method, beta, alpha, alphas, seen, hidden)
         of_ours = getattr(method, "func", method) in COMPILED
         seconds = f"{1e3 * r.seconds:.3f}" if of_ours else ""
         c = r.calibration
@@ -276,6 +293,22 @@ def table(
             f"{c.gain:.4f} | {c.surprise:+.3f} | {c.topics:.1f} | {seconds} |",
             flush=True,
         )
+    return results
+
+
+def summary(title: str, cells: dict[str, dict[str, Result]], best: bool) -> None:
+    """Gains over the converged mean field at the fit's alpha, a column for each cell."""
+    first = next(iter(METHODS))
+    print(f"\n{title}\n\n| | " + " | ".join(cells) + " | mean | power |")
+    print("|---|" + "---|" * (len(cells) + 2))
+    base = [cell[first].score for cell in cells.values()]
+    print(f"| {first} | " + " | ".join(f"{score:.3f}" for score in base) + " | | |")
+    for name in METHODS:
+        results = [cell[name] for cell in cells.values()]
+        scores = np.array([r.best if best else r.score for r in results])
+        gains = [f"{gain:+.3f}" for gain in [*(scores - base), (scores - base).mean()]]
+        power = np.mean([r.calibration.power for r in results])
+        print(f"| {name} | " + " | ".join(gains) + f" | {power:.2f} |")
 
 
 def main() -> None:
@@ -285,14 +318,22 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=200)
     given = parser.parse_args()
     enumerated(given.documents)
+    real, model = {}, {}
     for corpus, K in product(given.corpora, given.K):
         split = splits.load(corpus)
         lda = TemperedLDA(K, random_state=0).fit(split.train.astype(np.float32))
         topics = np.asarray(lda.components_, dtype=float)
         beta = np.ascontiguousarray((topics / topics.sum(axis=1, keepdims=True)).T)
         alpha, X = float(lda.doc_topic_prior_), split.validation[: given.documents]
-        table(f"{corpus}, K = {K}", beta, alpha, X)
-        table(f"Drawn from the model: {corpus}, K = {K}", beta, alpha, drawn(beta, alpha, X), ())
+        cell = f"{corpus} {K}"
+        speed(lda, split.validation[:600])
+        real[cell] = table(f"{corpus}, K = {K}", beta, alpha, X)
+        model[cell] = table(
+            f"Drawn from the model: {corpus}, K = {K}", beta, alpha, drawn(beta, alpha, X), ()
+        )
+    summary("Documents of the corpora, alpha of the fit", real, best=False)
+    summary("Documents of the corpora, best alpha", real, best=True)
+    summary("Documents that the model draws", model, best=False)
 
 
 if __name__ == "__main__":

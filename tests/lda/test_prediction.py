@@ -72,6 +72,9 @@ def test_parameters_that_are_set_after_the_fit_wait_for_the_next(fit, X):
     assert_array_equal(lda.transform(X), before)
     lda.components_ = lda.components_.copy()
     assert np.any(lda.transform(X) != before)
+    other = fit(X).set_params(max_doc_update_iter=1)
+    again = fit(X).partial_fit(X[:2]).transform(X)
+    assert np.any(other.partial_fit(X[:2]).transform(X) != again)
 
 
 @pytest.mark.parametrize("estimate", ["map", "variational"])
