@@ -82,7 +82,8 @@ class FitProgress:
 
     def __call__(self, estimator: Any, monitor: Any) -> None:
         now = time.monotonic()
-        n_passes = estimator.settings_["max_iter"]
+        settings = estimator.settings_
+        n_passes = settings["max_iter"] + settings["finish_iter"]
         done = monitor.passes / n_passes
         at = min(int(monitor.passes) + 1, n_passes)
         if now - self._last < self._console.interval or done >= 1:

@@ -52,10 +52,12 @@ class Finish:
             return False
         topics, monitor = self._state.model.topics, self._state.monitor
         topics.catch_up()
-        before, self._topics = self._topics, topics.lam[:, : topics.n_topics].copy()
-        if index < self._n_before or before is None:
+        now = topics.lam[:, : topics.n_topics]
+        if self._topics is None or index < self._n_before:
+            self._topics = now.copy()
             return False
-        self.change = moved_share(before, self._topics)
+        self.change = moved_share(self._topics, now)
+        np.copyto(self._topics, now)
         monitor.record(topic_change=self.change)
         return self.change < CONVERGED
 

@@ -2,12 +2,18 @@
 
 from annealvi.metrics.held_out import HeldOut, document_completion, split_tokens
 from annealvi.metrics.recovery import component_recovery
-from annealvi.metrics.topics import topic_coherence, topic_diversity, topic_stability
+from annealvi.metrics.topics import (
+    duplicate_topics,
+    topic_coherence,
+    topic_diversity,
+    topic_stability,
+)
 
 __all__ = [
     "HeldOut",
     "component_recovery",
     "document_completion",
+    "duplicate_topics",
     "split_tokens",
     "topic_coherence",
     "topic_diversity",

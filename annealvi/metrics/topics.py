@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
+from scipy.sparse.csgraph import connected_components
 from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import StrOptions, validate_params
 from sklearn.utils.validation import _get_feature_names, check_is_fitted, check_non_negative
@@ -281,6 +282,52 @@ def topic_stability(a: Any, b: Any, *, matching: str = "best") -> float:
     if matching == "one_to_one":
         return float(cosine[linear_sum_assignment(-cosine)].sum() / max(cosine.shape))
     return float(cosine.max(axis=1).mean() + cosine.max(axis=0).mean()) / 2
+
+
+@validate_params(
+    {"threshold": [Interval(Real, 0, 1, closed="both")]},
+    prefer_skip_nested_validation=True,
+)
+def duplicate_topics(topics: Any, *, threshold: float = 0.9) -> list[list[int]]:
+    """Find topics that are nearly the same.
+
+    A fit of more topics than the corpus supports has some of them twice, and topics that no
+    document uses are all alike.  Fewer topics then say as much: fit again with as many, or
+    merge these.
+
+    Parameters
+    ----------
+    topics : array-like of shape (n_topics, n_features) or fitted estimator
+        Non-negative weights of words, on any scale, or an estimator with ``components_``.
+    threshold : float, default=0.9
+        Two topics belong to one group if their cosine is at least this, or if others lie
+        between them that do.
+
+    Returns
+    -------
+    list of list of int
+        Groups of two topics or more, each in ascending order: the `groups` of
+        :func:`annealvi.topics.merge`.  Empty if no topic has a duplicate.
+
+    Raises
+    ------
+    NotFittedError
+        If `topics` is an estimator that is not fitted.
+    TypeError
+        If `topics` is an estimator without ``components_``.
+    ValueError
+        If topics contain negative numbers, NaN or infinity, or if a topic's weights are all 0.
+
+    Examples
+    --------
+    >>> from annealvi.metrics import duplicate_topics
+    >>> duplicate_topics([[5, 1, 0], [0, 0, 2], [9, 2, 0]])
+    [[0, 2]]
+    """
+    weights = _weights(topics, "topics", "duplicate_topics")
+    _, labels = connected_components(_cosines(weights, weights) >= threshold, directed=False)
+    groups = [np.flatnonzero(labels == label).tolist() for label in np.unique(labels)]
+    return [group for group in groups if len(group) > 1]
 
 
 def _cosines(a: NDArray, b: NDArray) -> NDArray[np.float64]:

@@ -241,6 +241,7 @@ def refine(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> Model:
         "temperature": 1.0,
         "learning_method": "batch",
         "max_iter": int(max_iter),
+        "finish_iter": 0,
         "n_init": 1,
         "validation_fraction": None,
         # a prior that is learned begins at its default

@@ -12,9 +12,15 @@ from sklearn.decomposition import PCA, LatentDirichletAllocation
 from sklearn.exceptions import NotFittedError
 
 from annealvi import TemperedLDA
-from annealvi.datasets import load_arxiv_abstracts
-from annealvi.metrics import topic_coherence, topic_diversity, topic_stability
+from annealvi.datasets import load_arxiv_abstracts, make_topic_corpus
+from annealvi.metrics import (
+    duplicate_topics,
+    topic_coherence,
+    topic_diversity,
+    topic_stability,
+)
 from annealvi.metrics.top_words import top_columns
+from annealvi.topics import merge
 from tests.metrics.by_loops import naive_coherence, naive_cosines, naive_top
 
 #: gensim 4.4.0, CoherenceModel of the ten top words of `categories()`: "c_npmi" with
@@ -373,3 +379,38 @@ def test_clear_errors(X, topics):
             topic_coherence(topics, X, epsilon=epsilon)
     with pytest.raises(ValueError, match=r"'matching' .* among {'.*'}. Got 'all'"):
         topic_stability(topics, topics, matching="all")
+
+
+# ------------------------------------------------------------------ duplicates
+
+
+def test_topics_that_are_nearly_the_same():
+    rng = np.random.RandomState(0)
+    topics = rng.dirichlet(np.full(200, 0.05), 6)
+    near = [topics[4] * 3 + 1e-4, topics[1] + 1e-4, topics[4] + 2e-4]
+    found = duplicate_topics(np.vstack([topics, near]))
+    assert found == [[1, 7], [4, 6, 8]]
+    assert duplicate_topics(topics) == []
+    assert duplicate_topics(topics, threshold=0) == [[0, 1, 2, 3, 4, 5]]
+    assert duplicate_topics(topics[:1]) == []
+
+
+def test_those_between_two_topics_bind_them():
+    at = np.radians([0, 20, 40, 90])
+    topics = np.column_stack([np.cos(at), np.sin(at)])
+    assert duplicate_topics(topics, threshold=np.cos(np.radians(21))) == [[0, 1, 2]]
+
+
+def test_groups_that_merge_takes():
+    X = make_topic_corpus(300, 60, 3, document_length=30, random_state=0).data
+    lda = TemperedLDA(12, random_state=0, max_iter=3).fit(X)
+    groups = duplicate_topics(lda)
+    assert groups  # three topics cannot be told apart in twelve ways
+    merged = merge(lda, groups)
+    assert merged.n_components == 12 - sum(len(group) - 1 for group in groups)
+
+
+@pytest.mark.parametrize("threshold", [-0.1, 1.1, "most", None])
+def test_thresholds_that_are_no_cosine(threshold):
+    with pytest.raises(ValueError, match="'threshold' parameter of duplicate_topics must be"):
+        duplicate_topics(np.eye(3), threshold=threshold)

@@ -26,6 +26,7 @@ TOPIC_MODELS = [
     TemperedLDA(init="random", topic_estimate="map", document_init="random"),
     TemperedLDA(init="kmeans++", topic_estimate="variational"),
     TemperedLDA(n_init=2, validation_fraction=0.2),
+    TemperedLDA(document_estimate="sparse", finish_iter=30, batch_size=5),
     TemperedLDA(preset="sklearn"),
     TemperedLDA(preset="sklearn", topic_estimate="map", init="kmeans++", document_init="warm"),
     TemperedLDA(preset="sklearn", temperature="annealed"),

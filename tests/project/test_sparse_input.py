@@ -27,6 +27,7 @@ from annealvi.metrics import (
     HeldOut,
     component_recovery,
     document_completion,
+    duplicate_topics,
     split_tokens,
     topic_coherence,
     topic_diversity,
@@ -94,6 +95,7 @@ def dense_only() -> dict[str, Call]:
         | methods(gmm, "TemperedGaussianMixture", *of_gmm)
         | {
             "component_recovery": lambda Z: component_recovery(Z, dense),
+            "duplicate_topics": duplicate_topics,
             "topic_diversity": topic_diversity,
             "topic_stability": lambda Z: topic_stability(dense, Z),
             "make_shape_mixture": lambda Z: make_shape_mixture(3, shapes=Z),

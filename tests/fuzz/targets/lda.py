@@ -57,6 +57,8 @@ def table(K: int, V: int) -> dict[str, Kind]:
         temperature=temperature,
         token_change_tol=mostly(real(1e-8, 1.0), None, 0),
         topic_estimate=choice("auto", "map", "variational"),
+        document_estimate=choice("auto", "sparse", "variational"),
+        finish_iter=mostly(whole(0, 3), None),
         init=Kind(lambda t: t.one_of(array((K, V)), choice(*STARTS)).good(t)),
         document_init=choice("auto", "random", "warm", "constant"),
         preset=choice("annealvi", "sklearn"),

@@ -71,6 +71,11 @@ def _stability(t: Trial) -> None:
     t.call("topic_stability", metrics.topic_stability, _topics(t), _topics(t), **given)
 
 
+def _duplicates(t: Trial) -> None:
+    given = parameters(t, dict(threshold=mostly(real(0.0, 1.0), -1, 0, 1)))
+    t.call("duplicate_topics", metrics.duplicate_topics, _topics(t), **given)
+
+
 def _recovery(t: Trial) -> None:
     given = parameters(t, dict(threshold=mostly(real(1e-3, 1.0), -1, 0, 1)))
     a, b = (matrices.points(t, 5) if t.chance(0.9) else odd(t) for _ in range(2))
@@ -126,6 +131,7 @@ TARGETS = tuple(
         ("topic_coherence", _coherence, 2),
         ("topic_diversity", _diversity, 1),
         ("topic_stability", _stability, 1),
+        ("duplicate_topics", _duplicates, 1),
         ("component_recovery", _recovery, 1),
         ("split_tokens", _split, 2),
         ("document_completion", _completion, 3),
