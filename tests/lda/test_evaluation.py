@@ -157,3 +157,27 @@ def test_a_callback_may_edit_the_topics(fit, X):
     assert_array_equal(
         edited.components_, fit(X, init=topics, **settings | dict(max_iter=3)).components_
     )
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("temperature", [1.0, 1.2])
+def test_sparse_documents_never_lower_their_objective(X, temperature):
+    lda = TemperedLDA(
+        4,
+        document_estimate="sparse",
+        temperature=temperature,
+        learning_method="batch",
+        document_init="warm",
+        token_change_tol=1e-10,
+        max_doc_update_iter=2000,
+        max_iter=25,
+        evaluate_every=1,
+        perp_tol=0.0,
+        random_state=0,
+    ).fit(X)
+    objective = lda.history_["annealed_elbo"]
+    assert len(objective) == 25
+    assert np.min(np.diff(objective)) > -1e-9 * abs(objective[-1])
+    assert objective[-1] > objective[0] + 1
+    # at T = 1 it is the mean field's less what the topics of documents cost
+    assert temperature > 1 or np.all(objective < lda.history_["elbo"])
