@@ -171,6 +171,7 @@ setup(
         [
             extension("_dispatch", f"{KERNELS}/dispatch.c"),  # long ones first
             extension("lda"),
+            extension("lda_collapsed"),
             extension("gemm"),
             extension("fmm"),
             extension("bounds"),

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from importlib import import_module
 
 COMPILED = (
-    *("_dispatch", "bounds", "build_info", "fmm", "gemm", "lda", "partition", "special"),
-    "threads",
+    *("_dispatch", "bounds", "build_info", "fmm", "gemm", "lda", "lda_collapsed", "partition"),
+    *("special", "threads"),
 )
 
 
@@ -41,6 +41,7 @@ try:
             fmm,
             gemm,
             lda,
+            lda_collapsed,
             partition,
             special,
             threads,
@@ -71,6 +72,7 @@ __all__ = [
     "gemm",
     "instruction_set",
     "lda",
+    "lda_collapsed",
     "openmp_enabled",
     "partition",
     "sanitized_build",

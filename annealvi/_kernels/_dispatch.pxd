@@ -53,6 +53,10 @@ cdef extern from "kernels.h" nogil:
         void (*dirichlet_row)(
             int, const float *, const double *, const double *, double *
         ) noexcept nogil
+        int (*collapse_document)(
+            int64_t, int, const float **, const float *, const float *, double, int, float *, float *,
+            float *, float *
+        ) noexcept nogil
 
     ctypedef struct table_f64 "annealvi_table_f64":
         int (*fit_document)(
@@ -106,6 +110,10 @@ cdef extern from "kernels.h" nogil:
         void (*lgamma)(int64_t, const double *, double *) noexcept nogil
         void (*dirichlet_row)(
             int, const double *, const double *, const double *, double *
+        ) noexcept nogil
+        int (*collapse_document)(
+            int64_t, int, const double **, const double *, const double *, double, int, double *, double *,
+            double *, double *
         ) noexcept nogil
 
     ctypedef struct kernel_table "annealvi_kernels":

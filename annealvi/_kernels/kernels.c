@@ -15,6 +15,7 @@
 #include "lda_sweeps.h"
 #include "lda_document.h"
 #include "lda_words.h"
+#include "lda_collapsed.h"
 #include "fmm_rows.h"
 #include "arrays.h"
 #undef REAL
@@ -32,6 +33,7 @@
 #include "lda_sweeps.h"
 #include "lda_document.h"
 #include "lda_words.h"
+#include "lda_collapsed.h"
 #include "fmm_rows.h"
 #include "arrays.h"
 #include "power_rows.h"
@@ -49,7 +51,8 @@
             bernoulli_sweep_##suffix, bernoulli_held_sweep_##suffix, bernoulli_energy_##suffix,  \
             bernoulli_entropy_##suffix,                                                          \
             exp_array_##suffix, log_array_##suffix, digamma_array_##suffix,                      \
-            exp_digamma_array_##suffix, log_gamma_array_##suffix, dirichlet_row_##suffix         \
+            exp_digamma_array_##suffix, log_gamma_array_##suffix, dirichlet_row_##suffix,        \
+            collapse_document_##suffix                                                           \
     }
 
 const annealvi_kernels PASTE(annealvi_kernels, KERNELS_NAME) = {

@@ -41,6 +41,8 @@
         void (*exp_digamma)(int64_t, REAL, const REAL *, REAL *);                                \
         void (*lgamma)(int64_t, const REAL *, REAL *);                                           \
         void (*dirichlet_row)(int, const REAL *, const double *, const double *, double *);      \
+        int (*collapse_document)(int64_t, int, const REAL *const *, const REAL *, const REAL *,  \
+                                 double, int, REAL *, REAL *, REAL *, REAL *);                   \
     } NAME
 
 ANNEALVI_TABLE(float, annealvi_table_f32);

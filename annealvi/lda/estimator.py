@@ -197,15 +197,15 @@ class TemperedLDA(FittedLDA):
         otherwise None means that `token_change_tol` is used.
     max_doc_update_iter : int, default=None
         Largest number of iterations of a document's local step.  None means 30 in training
-        and 100 afterwards, or 100 throughout under ``preset="sklearn"``.  A given number
-        holds throughout.
+        and 100 afterwards, or 100 throughout under ``preset="sklearn"``.  A given number, like
+        a given tolerance, stops `transform` and `score` early too.  Values set after a fit reach
+        them at the next `fit`, `partial_fit` or assignment to `components_`.
     token_change_tol : float, default=None
         If given, it is used in place of `mean_change_tol`: a document stops when
-        :math:`\sum_k |\Delta\gamma_{dk}|` falls below this times its number of words.  A word
-        that changes its topic adds 2 to the sum.  This test means the same for every
-        `n_components`, while a mean over topics is a looser test the more topics there are.
-        If neither of the two is given, None means 0.01, or the test of `mean_change_tol`
-        under ``preset="sklearn"``.
+        :math:`\sum_k |\Delta\gamma_{dk}|` falls below this times its number of words, which
+        means the same for every `n_components`.  A word that changes its topic adds 2 to the
+        sum.  If neither of the two is given, None means 0.01, or the test of
+        `mean_change_tol` under ``preset="sklearn"``.
     document_init : {"auto", "random", "warm", "constant"}, default="auto"
         Start of each document's :math:`\gamma` in training.
 

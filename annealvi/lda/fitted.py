@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from functools import partial
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,6 @@ from annealvi._threads import shallow, writing
 from annealvi._validation import (
     FLOATS,
     as_array,
-    as_float,
     check_counts,
     check_flag,
     check_inverses,
@@ -33,12 +32,14 @@ from annealvi.inference.checkpoints import Fingerprint
 from annealvi.inference.fitted import Fitted, same_features
 from annealvi.lda.defaults import Settings, resolve
 from annealvi.lda.document_temperatures import document_temperatures
+from annealvi.lda.prediction import check_method, prediction_tempering
 from annealvi.lda.saved import state_of, state_tree
 from annealvi.lda.starts import fit_best
 from annealvi.lda.state import LDAState
 from annealvi.lda.words import check_words
 from annealvi.metrics.top_words import top_words
 from annealvi.model import Tempering
+from annealvi.models.lda.collapsed import Method, infer_collapsed
 
 
 class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -59,7 +60,12 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     # --------------------------------------------------------------- inference
 
     def transform(
-        self, X: Any, *, normalize: bool = True, temperature: float | str = 1.0
+        self,
+        X: Any,
+        *,
+        normalize: bool = True,
+        temperature: float | str = 1.0,
+        method: Method = "variational",
     ) -> NDArray:
         """Infer the topic proportions of documents.  Each row depends only on its own document.
 
@@ -68,11 +74,17 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Word counts.
         normalize : bool, default=True
-            Whether to return E[theta], whose rows sum to 1.  If False, returns gamma.
+            Whether to return E[theta], whose rows sum to 1.  If False, returns gamma, or
+            alpha and the expected number of words of each topic with ``method="cvb0"``.
         temperature : float or "learned", default=1.0
             Temperature T >= 1 at which documents are fitted.  ``"learned"`` is the
             temperature that the fit had learned before its last phase at T = 1: one number
             with :class:`Variational`, one for each document with :class:`LocalVariational`.
+        method : {"variational", "cvb0"}, default="variational"
+            How theta is inferred.  ``"variational"`` is the mean field of the fit, with its
+            `max_doc_update_iter` and tolerances.  ``"cvb0"`` is collapsed inference at E[beta],
+            which is closer to the exact posterior mean.  Use it where documents are short for
+            their topics; docs/inference.md has the measurements.
 
         Returns
         -------
@@ -81,14 +93,20 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Raises
         ------
         ValueError
-            If X or the temperature is out of range, or if the temperature is ``"learned"``
-            and that of the fit was not learned.
+            If X, the temperature or the method is out of range, if the temperature is
+            ``"learned"`` and that of the fit was not learned, or if it is not 1 with
+            ``method="cvb0"``.
         """
         check_is_fitted(self)
-        check_flag(normalize, "normalize", f"{type(self).__name__}.transform")
+        owner = f"{type(self).__name__}.transform"
+        check_flag(normalize, "normalize", owner)
+        check_method(method, temperature, owner)
         state, tempering = self._view(temperature, "transform")
-        X = self._check_X(X, "transform", state)
-        gamma = state.infer(X, tempering, n_threads=n_threads(self.n_jobs))
+        X, threads = self._check_X(X, "transform", state), n_threads(self.n_jobs)
+        if method == "cvb0":
+            gamma = infer_collapsed(state.model.documents, X, n_threads=threads)
+        else:
+            gamma = state.infer(X, tempering, n_threads=threads)
         return self._shares(gamma, normalize)
 
     @staticmethod
@@ -413,8 +431,8 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         check_is_fitted(self)
         state: LDAState = self._fitted()
         with state.lock:
-            tempering = self._prediction_tempering(state, temperature, method)
-            return state.view(), tempering
+            owner = f"{type(self).__name__}.{method}"
+            return state.view(), prediction_tempering(state, temperature, owner)
 
     def _check_X(self, X: Any, method: str, state: LDAState) -> sparse.csr_matrix:
         """X as a canonical CSR matrix of the dtype of a fit."""
@@ -451,25 +469,6 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         # not get_params, which looks the signature up at every call of partial_fit
         given = vars(self) if n_topics is None else vars(self) | {"n_components": n_topics}
         return resolve(given, int(min(float(self.total_samples), 2**53)))
-
-    def _prediction_tempering(self, state: LDAState, temperature: Any, method: str) -> Tempering:
-        """The tempering for a `temperature` parameter of `transform` or `score`."""
-        if isinstance(temperature, str) and temperature == "learned":
-            learned = state.temperature.learned()
-            if learned is None:
-                raise ValueError(
-                    "temperature='learned' needs a fit whose temperature was learned, "
-                    "'variational' or 'local'. Got a fit with "
-                    f"temperature={state.planned_for!r}."
-                )
-            return learned
-        number = isinstance(temperature, Real) and not isinstance(temperature, bool)
-        if number and 1 <= as_float(temperature) < np.inf:
-            return Tempering(1.0 / float(temperature))
-        raise ValueError(
-            f"The 'temperature' parameter of {type(self).__name__}.{method} must be a float in "
-            f"the range [1.0, inf) or 'learned'. Got {temperature!r} instead."
-        )
 
     def _perplexity(self, state: LDAState, X: Any, given: Any, sub_sampling: bool) -> float:
         if sub_sampling:

@@ -7,11 +7,12 @@ from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils._param_validation import (
     RealNotInt,
+    StrOptions,
     validate_parameter_constraints,
     validate_params,
 )
@@ -22,6 +23,8 @@ from annealvi._kernels.layout import padded_length, padded_rows
 from annealvi._sparse import check_csr, sound_csr
 from annealvi._validation import Interval, as_array, check_flag
 from annealvi.inference import Monitor
+from annealvi.metrics.proportions import check_names, proportions
+from annealvi.models.lda.collapsed import METHODS, Method
 
 #: Bytes of E[theta] that are padded at a time.
 _BLOCK_BYTES = 1 << 24
@@ -154,6 +157,8 @@ def document_completion(
     random_state: Any = 0,
     per_document: bool = False,
     temperature: float | str | None = None,
+    method: Method | None = None,
+    doc_topic_prior: ArrayLike | None = None,
 ) -> float | NDArray[np.float64]:
     r"""Compute the held-out log-likelihood per word by document completion.
 
@@ -162,11 +167,15 @@ def document_completion(
     :math:`\log \sum_k E[\theta_{dk}] E[\beta_{kv}]`.  Unlike perplexity this is not a bound,
     so different methods and libraries can be compared.
 
+    How E[theta] is inferred matters as much as many a choice of the fit.  To compare the topics
+    of two fits, infer alike: ``method="cvb0"`` gives every model the same inference, from its
+    topics alone and with one prior (docs/inference.md).
+
     Parameters
     ----------
     estimator : fitted topic model
-        It must have ``transform``, whose rows sum to 1, and ``components_`` of shape
-        (n_components, n_features), each row proportional to E[beta].  Examples are
+        It must have ``components_`` of shape (n_components, n_features), each row proportional
+        to E[beta], and ``transform``, whose rows sum to 1, unless `method` is given.  Examples are
         :class:`annealvi.TemperedLDA` and scikit-learn's ``LatentDirichletAllocation``.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Word counts of documents that were not fitted; integers.
@@ -179,7 +188,15 @@ def document_completion(
         over all hidden words.  It is NaN for documents without hidden words.
     temperature : float or "learned", default=None
         The `temperature` of :meth:`annealvi.TemperedLDA.transform`.  None means its default,
-        T = 1.
+        T = 1.  It must be None if `method` is given.
+    method : {"variational", "cvb0"}, default=None
+        How E[theta] is inferred.  None means by ``estimator.transform``, with its defaults.
+        Otherwise annealvi infers it from `components_` at T = 1, until fewer than 1% of a
+        document's words change their topic: by the mean field or, with ``"cvb0"``, by collapsed
+        inference (see :meth:`annealvi.TemperedLDA.transform`).
+    doc_topic_prior : float or array-like of shape (n_components,), default=None
+        Prior of E[theta] with `method`; that of the estimator is not used.  None means
+        min(max(0.1, 1 / n_components), 3 / n_components).  It must be None without `method`.
 
     Returns
     -------
@@ -190,20 +207,27 @@ def document_completion(
     ------
     ValueError
         If X cannot be split (see :func:`split_tokens`), if its number of features is not
-        that of the fit, or if no document has two or more words.
+        that of the fit, if no document has two or more words, or if `temperature`, `method` and
+        `doc_topic_prior` do not go together.
     """
     check_flag(per_document, "per_document", "document_completion")
-    if not hasattr(estimator, "transform"):
+    _check_inference(method, temperature, doc_topic_prior)
+    if not hasattr(estimator, "transform" if method is None else "components_"):
         raise TypeError(
             "The 'estimator' parameter of document_completion must be a topic model with "
             f"`transform` and `components_`. Got {estimator!r}."
         )
     seen, hidden = split_tokens(X, observed=observed, random_state=random_state)
-    if hasattr(X, "iloc"):  # a DataFrame: transform checks its column names
+    if method is None and hasattr(X, "iloc"):  # a DataFrame: transform checks its column names
         seen = type(X)(seen.toarray(), index=X.index, columns=X.columns)
-    options = {} if temperature is None else {"temperature": temperature}
-    theta = as_array(estimator.transform(seen, **options))
-    components = as_array(estimator.components_)
+    if method is None:
+        options = {} if temperature is None else {"temperature": temperature}
+        theta = as_array(estimator.transform(seen, **options))
+        components = as_array(estimator.components_)
+    else:
+        check_names(estimator, X)
+        components = as_array(estimator.components_)
+        theta = proportions(components, seen, method, doc_topic_prior, "document_completion")
     fit_each_other = (
         all(array.ndim == 2 and array.dtype.kind in "fiu" for array in (theta, components))
         and theta.shape == (hidden.shape[0], components.shape[0])
@@ -229,6 +253,20 @@ def document_completion(
     lengths = np.asarray(hidden.sum(axis=1), dtype=np.float64).ravel()
     with np.errstate(invalid="ignore"):
         return np.where(lengths > 0, totals / lengths, np.nan)
+
+
+def _check_inference(method: Any, temperature: Any, doc_topic_prior: Any) -> None:
+    """Check that the parameters that say how E[theta] is inferred go together."""
+    constraints = {"method": [StrOptions(set(METHODS)), None]}
+    validate_parameter_constraints(constraints, {"method": method}, "document_completion")
+    name, value = "doc_topic_prior", doc_topic_prior
+    if method is not None:
+        name, value = "temperature", temperature
+    if value is not None:
+        raise ValueError(
+            f"The {name!r} parameter of document_completion must be None with method={method!r}. "
+            f"Got {value!r} instead."
+        )
 
 
 class TopicRows(Protocol):

@@ -18,6 +18,7 @@ from annealvi._threads import shallow
 from annealvi.files import Node
 from annealvi.inference.tasks import CallbackSupport
 from annealvi.lda import TemperedLDA
+from annealvi.models.lda.collapsed import Method
 from annealvi.storage import load, save
 from annealvi.topics.state import TopicState
 from annealvi.topics.vectorizer import TopicVectorizer, Vocabulary, with_stop_words
@@ -103,13 +104,15 @@ class FittedTopics(
 
     # --------------------------------------------------------------- inference
 
-    def transform(self, texts: Iterable[str]) -> NDArray:
+    def transform(self, texts: Iterable[str], *, method: Method = "variational") -> NDArray:
         """Infer the shares of the topics in texts.
 
         Parameters
         ----------
         texts : iterable of str
             Words that are not in `feature_names_` are ignored.
+        method : {"variational", "cvb0"}, default="variational"
+            See :meth:`TemperedLDA.transform`.
 
         Returns
         -------
@@ -121,10 +124,11 @@ class FittedTopics(
         TypeError
             If the texts are no iterable of str.
         ValueError
-            If there are none.
+            If there are none, or if the method is unknown.
         """
         state = self._view()
-        return state.lda.transform(state.counts(texts, f"{type(self).__name__}.transform"))
+        counts = state.counts(texts, f"{type(self).__name__}.transform")
+        return state.lda.transform(counts, method=method)
 
     def score(self, texts: Iterable[str], y: Any = None) -> float:
         """Compute the ELBO of texts at T = 1, in nats; see :meth:`TemperedLDA.score`.

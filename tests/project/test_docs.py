@@ -56,7 +56,8 @@ def test_readme_snippets(capsys, tmp_path, monkeypatch):
     assert capsys.readouterr().out.count("\n") >= 2
 
 
-PAGES = ["guide", "papers", "proximity", "seeds", "summary", "temperatures", "tempering"]
+PAGES = ["guide", "inference", "papers", "proximity", "seeds", "summary"]
+PAGES += ["temperatures", "tempering"]
 PAGES_THAT_TAKE_TIME = ["n_topics"]
 
 

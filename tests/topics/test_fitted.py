@@ -31,3 +31,12 @@ def test_parts_that_do_not_belong_together():
     lda = TemperedLDA(2, random_state=0).fit(np.eye(3))
     with pytest.raises(ValueError, match=r"the 7 words of the vectorizer\. Got n_features_in_=3"):
         TopicModel.from_parts(vectorizer, lda)
+
+
+def test_shares_by_collapsed_inference():
+    model = TopicModel(2, random_state=0).fit(TEXTS)
+    shares = model.transform(TEXTS, method="cvb0")
+    np.testing.assert_array_equal(shares, model.lda_.transform(model.counts(TEXTS), method="cvb0"))
+    assert np.any(shares != model.transform(TEXTS))
+    with pytest.raises(ValueError, match="'method'"):
+        model.transform(TEXTS, method="gibbs")

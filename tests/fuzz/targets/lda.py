@@ -123,6 +123,8 @@ def _predict(t: Trial, lda: TemperedLDA, method: str, K: int, V: int) -> None:
         options["temperature"] = t.one_of(1.0, 2, 1e300, "learned", odd(t))
     if method == "transform" and t.chance(0.3):
         options["normalize"] = flag.good(t)
+    if method == "transform" and t.chance(0.4):
+        options["method"] = t.one_of("variational", "cvb0", "cvb0", odd(t))
     if method == "perplexity" and t.chance(0.3):
         options["sub_sampling"] = t.one_of(True, False, odd(t))
     check = check_finite

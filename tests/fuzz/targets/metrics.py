@@ -97,6 +97,10 @@ def _completion(t: Trial) -> None:
     given = parameters(t, SPLIT | dict(per_document=flag))
     if t.chance(0.3):
         given["temperature"] = t.one_of(None, 1, 2.5, "learned", odd(t))
+    if t.chance(0.4):
+        given["method"] = t.one_of("variational", "cvb0", odd(t))
+        if t.chance(0.5):
+            given["doc_topic_prior"] = t.one_of(0.1, 1e-300, 1e300, np.ones(3), odd(t))
     X = matrices.corpus(t, WORDS)
     model: Any = _fitted(WORDS)
     check = check_not_infinite if "per_document" in given else check_finite

@@ -66,7 +66,7 @@ def _documents(t: Trial, model: Any) -> Any:
 def _whole_estimator(t: Trial, edited: Any) -> None:
     """A new model answers as one that was fitted."""
     if isinstance(edited, TopicModel):
-        t.call("transform", edited.transform, TEXTS)
+        t.call("transform", edited.transform, TEXTS, method=t.one_of("variational", "cvb0", odd(t)))
         return
     X = matrices.good_corpus(t, 5, WORDS)
     t.call("transform", edited.transform, X)

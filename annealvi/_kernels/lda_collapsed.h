@@ -1,0 +1,91 @@
+/* Collapsed inference of one document at held topics (CVB0).  A template: see vector.h.
+ *
+ * A token's topic is drawn given those of the other tokens of its document,
+ *     phi_vk proportional to (alpha_k + n_k - o_v phi_vk) beta_vk,   n_k = sum_v c_v phi_vk,
+ * where c_v is the count of word v and o_v = min(c_v, 1) leaves out a single token.  Words are
+ * updated one after the other, each with the new n of those before it.  n is summed anew in
+ * every sweep, so that rounding errors do not add up.
+ */
+
+INLINE REAL FN(sum_of_lanes)(V x)
+{
+    REAL total = 0;
+    for (int l = 0; l < LANES; l++)
+        total += x[l];
+    return total;
+}
+
+/* Factor that makes a row of p sum to 1.  If p underflows or overflows, it is replaced by beta,
+ * whose largest element is about 1. */
+INLINE REAL FN(normaliser)(int K_pad, const REAL *beta, REAL total, REAL *p)
+{
+    const REAL largest = (REAL)(BITS == 64 ? 1e300 : 1e37);
+    if (total > (REAL)TINY && total < largest)
+        return 1 / total;
+    V sum = (V){0};
+    for (int k = 0; k < K_pad; k += LANES) {
+        const V b = FN(load)(beta + k);
+        FN(store)(p + k, b);
+        sum += b;
+    }
+    return 1 / FN(sum_of_lanes)(sum);
+}
+
+/* Returns the number of sweeps. */
+static int FN(collapse_document)(int64_t n_words, int K_pad, const REAL *const *beta,
+                                 const REAL *counts, /* IN  (n_words,)                         */
+                                 const REAL *alpha,  /* IN  (K_pad,) 0 in the padding          */
+                                 double enough,      /* IN  least change of a sweep, in tokens */
+                                 int max_iter,       /* IN                                     */
+                                 REAL *p,            /* OUT (K_pad,) scratch                   */
+                                 REAL *before,       /* OUT (K_pad,) scratch                   */
+                                 REAL *phi,          /* OUT (n_words, K_pad)                   */
+                                 REAL *gamma)        /* OUT (K_pad,) alpha + n                 */
+{
+    __builtin_memcpy(gamma, alpha, K_pad * sizeof(REAL));
+    for (int64_t i = 0; i < n_words; i++) {
+        REAL *own = phi + i * K_pad;
+        V sum = (V){0};
+        for (int k = 0; k < K_pad; k += LANES) {
+            const V product = FN(load)(alpha + k) * FN(load)(beta[i] + k);
+            FN(store)(own + k, product);
+            sum += product;
+        }
+        const REAL scale = FN(normaliser)(K_pad, beta[i], FN(sum_of_lanes)(sum), own);
+        for (int k = 0; k < K_pad; k += LANES) {
+            const V share = scale * FN(load)(own + k);
+            FN(store)(own + k, share);
+            FN(store)(gamma + k, FN(load)(gamma + k) + counts[i] * share);
+        }
+    }
+    for (int sweep = 0; sweep < max_iter; sweep++) {
+        double change = 0;
+        __builtin_memcpy(before, gamma, K_pad * sizeof(REAL));
+        __builtin_memcpy(gamma, alpha, K_pad * sizeof(REAL));
+        for (int64_t i = 0; i < n_words; i++) {
+            const REAL count = counts[i], left_out = count < 1 ? count : 1;
+            REAL *own = phi + i * K_pad;
+            V sum = (V){0};
+            for (int k = 0; k < K_pad; k += LANES) {
+                const V others = FN(load)(before + k) - left_out * FN(load)(own + k);
+                const V product = FN(max)(others, FN(load)(alpha + k)) * FN(load)(beta[i] + k);
+                FN(store)(p + k, product);
+                sum += product;
+            }
+            const REAL scale = FN(normaliser)(K_pad, beta[i], FN(sum_of_lanes)(sum), p);
+            V moved = (V){0};
+            for (int k = 0; k < K_pad; k += LANES) {
+                const V share = scale * FN(load)(p + k);
+                const V step = share - FN(load)(own + k);
+                moved += FN(abs)(step);
+                FN(store)(own + k, share);
+                FN(store)(before + k, FN(load)(before + k) + count * step);
+                FN(store)(gamma + k, FN(load)(gamma + k) + count * share);
+            }
+            change += (double)count * FN(sum_of_lanes)(moved);
+        }
+        if (!(change > enough))
+            return sweep + 1;
+    }
+    return max_iter;
+}
