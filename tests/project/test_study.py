@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bench.studies import splits
-from bench.studies.study import figure, fits, scores, tables
+from bench.studies.study import figure, fits, kept, scores, tables
 from bench.studies.study.store import Cell, Run, Store
 from bench.studies.study.summary import Result
 
@@ -80,12 +80,42 @@ def test_the_fold_in_of_seed_0_serves_other_seeds(store):
 def test_bars_count_cells():
     ours = result(tables.SUBJECT, [-7.0, -7.1])
     longer = result(tables.LONGER, [-7.0, -7.12])
-    theirs = result(tables.ARTM, [-7.2, -7.1], seconds=[3.0, 3.0], npmi=[0.2, 0.2])
+    theirs = result(tables.ARTM, [-7.2, -7.1], seconds=[2.0, 2.0], npmi=[0.2, 0.2])
     found = {CELL: {r.method: r for r in (ours, longer, theirs)}}
     text = tables.bars(found)
-    assert "| held out: ahead | BigARTM | 18 of 21 | 1 of 1 | 0.1; 0.1 (kos, 20) | **no** |" in text
-    assert "| a quarter of the CPU seconds at most | BigARTM | 21 of 21 | 0 of 1 | 3; 3" in text
+    assert "| held out: ahead | BigARTM | 21 of 21 | 1 of 1 | 0.1; 0.1 (kos, 20) | **no** |" in text
+    assert "| a third of the CPU seconds at most | BigARTM | 21 of 21 | 0 of 1 | 2; 2" in text
     assert "worse by .005 at most | annealvi | 21 of 21 | 0 of 1 | -0.01; -0.01" in text
+
+
+def test_bars_of_some_numbers_of_topics():
+    ours = result(tables.SUBJECT, [-7.0], stability=0.7)
+    theirs = result(tables.LAST, [-7.2], stability=0.6)
+    text = tables.bars({CELL: {r.method: r for r in (ours, theirs)}})
+    assert "| stability at K = 20: at least theirs | tomotopy, last sample |" in text
+    assert "stability at K = 100" not in text
+
+
+def test_results_of_rivals_are_kept(tmp_path):
+    ours, gensim = result(tables.SUBJECT, [-7.0]), result("gensim", [-7.0, -7.1, -7.25])
+    alone = result("BigARTM", [-7.3], stability=float("nan"), stand_in=True)
+    kept.write(tmp_path / "a.json", {CELL: {r.method: r for r in (ours, gensim, alone)}})
+    found = kept.read(tmp_path / "a.json")[CELL]
+    assert sorted(found) == ["BigARTM", "gensim"]
+    for before in (gensim, alone):
+        after = found[before.method]
+        assert np.mean(after.test) == pytest.approx(np.mean(before.test), abs=1e-5)
+        assert len(after.test) == len(before.test)
+        assert after._replace(**{name: [] for name in kept.LISTS}, stability=0) == before._replace(
+            **{name: [] for name in kept.LISTS}, stability=0
+        )
+    assert np.std(found["gensim"].test, ddof=1) == pytest.approx(
+        np.std(gensim.test, ddof=1), abs=1e-5
+    )
+    assert np.isnan(found["BigARTM"].stability) and found["gensim"].stability == 0.5
+    kept.write(tmp_path / "b.json", {CELL: found})
+    assert (tmp_path / "b.json").read_text() == (tmp_path / "a.json").read_text()
+    assert kept.read(tmp_path / "no.json") == {}
 
 
 def test_a_figure_is_drawn_of_what_is_there(tmp_path):

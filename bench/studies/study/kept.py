@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from math import sqrt
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -63,7 +64,8 @@ def _spread_of(values: Sequence[float]) -> tuple[float, float, int]:
 
 
 def _of_spread(centre: float, sd: float, number: int) -> list[float]:
-    """Values with this mean and standard deviation; one value if there was one."""
+    """As many values with this mean and standard deviation."""
     if number < 2:
         return [centre] * number
-    return [centre - sd, centre, centre + sd]
+    apart = sd * sqrt((number - 1) / 2)
+    return [centre - apart, *[centre] * (number - 2), centre + apart]
