@@ -81,7 +81,7 @@ class OverRelaxed:
     little is known of the local variables.  Steps `factor` times as long need about `factor`
     times fewer passes, and converge near an optimum if the factor is below 2 (Salakhutdinov and
     Roweis 2003, *Adaptive Overrelaxed Bound Optimization Methods*).  They need not ascend the
-    objective; the last one has size 1, and does.
+    objective; the last one, if all are made, has size 1, and does.
 
     Parameters
     ----------

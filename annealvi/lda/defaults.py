@@ -126,18 +126,17 @@ class Settings(NamedTuple):
     def wanted_temperature(self, owner: str) -> Temperature:
         """The temperature object of the settings; `owner` names the estimator in an error."""
         temperature = as_temperature(self.temperature, owner, KINDS)
-        if _learns(temperature):
-            name = type(temperature).__name__
-            if self.document_estimate == "sparse":
-                raise ValueError(
-                    "The 'document_estimate' parameter must be 'auto' or 'variational' with a "
-                    f"temperature that is learned, {name}. Got 'sparse'."
-                )
-            if self.finish_iter:
-                raise ValueError(
-                    f"The 'finish_iter' parameter of {owner} must be 0 or None with a temperature "
-                    f"that is learned, {name}. Got {self.finish_iter!r}."
-                )
+        if _learns(temperature) and self.document_estimate == "sparse":
+            raise ValueError(
+                f"The 'document_estimate' parameter of {owner} must be 'auto' or 'variational' "
+                f"with a temperature that is learned. Got 'sparse' with {temperature!r}."
+            )
+        hot = isinstance(temperature, Fixed) and temperature.value != 1
+        if self.finish_iter and (_learns(temperature) or hot):
+            raise ValueError(
+                f"The 'finish_iter' parameter of {owner} must be 0 or None unless the temperature "
+                f"ends at 1. Got {self.finish_iter!r} with {temperature!r}."
+            )
         return temperature
 
     def step_size(self, n_steps: int | None) -> Callable[[int], float]:

@@ -91,11 +91,11 @@ class TemperedLDA(FittedLDA):
         `validation_fraction` it is an upper limit, see there.
     finish_iter : int, default=None
         Largest number of passes after these, in batch, which converge the topics at T = 1.
-        Their steps are 1.8 times those of batch inference, except the last.  They end once a
-        pass moves less than 0.1% of the topics' words; a ConvergenceWarning says if the last
-        one moves more than 2%.  None means 15 where data are plenty, otherwise 0.  Data are
-        plenty if X has 2.5 words or more for each topic and word of the vocabulary; with fewer,
-        these passes overfit.  None also means 0 in batch, if `max_iter` or
+        Their steps are 1.8 times those of batch inference, but for the last of all.  They end
+        once a pass moves less than 0.1% of the topics' words; a ConvergenceWarning says if the
+        last one moves more than 2%.  None means 15 where data are plenty, otherwise 0.  Data
+        are plenty if X has 2.5 words or more for each topic and each word that occurs; with
+        fewer, these passes overfit.  None also means 0 in batch, if `max_iter` or
         `validation_fraction` is given, and if no schedule cools the fit.
     batch_size : int, default=None
         Documents in a minibatch.  None means :math:`5 \sqrt{D}`, between 100 and 1000, and up
@@ -229,10 +229,10 @@ class TemperedLDA(FittedLDA):
         What a document's step uses for :math:`\log\theta` in training.  ``"variational"`` is
         the mean field's :math:`E[\log\theta]`.  ``"sparse"`` subtracts
         :math:`\kappa / \gamma_{dk}`, where :math:`\kappa` rises from 0 at T = 1.5 to 0.5 at
-        T = 1: a document then uses fewer topics, and each costs half the logarithm of its
-        words there, as under the Bayesian information criterion.  `transform` and `score` use
-        the mean field in any case.  ``"auto"`` is ``"sparse"`` if a schedule cools the fit,
-        and ``"variational"`` otherwise or under ``preset="sklearn"``.
+        T = 1: a document then uses fewer topics.  Each costs it :math:`\kappa \log(\gamma_{dk} /
+        \alpha_k)`, much as a parameter costs half a logarithm under the Bayesian information
+        criterion.  `transform` and `score` use the mean field.  ``"auto"`` is ``"sparse"``
+        if a schedule cools the fit, and ``"variational"`` otherwise or under ``preset="sklearn"``.
 
     Attributes
     ----------
@@ -260,8 +260,8 @@ class TemperedLDA(FittedLDA):
     n_batch_iter_ : int
         One more than the number of steps done.
     n_iter_ : int
-        Number of passes of `fit`, the finishing ones included, but not the final pass that
-        met the stopping test.  With `validation_fraction`: the passes behind the kept topics.
+        Number of passes of `fit`, the finishing ones included, but not a final pass that
+        met the test of `perp_tol`.  With `validation_fraction`: the passes behind the kept topics.
     doc_topic_prior_, topic_word_prior_ : float or ndarray
         The priors in use; if they are learned, their present values.  You may assign to them.
         Learning then continues from there, except from a `topic_word_prior_` of many

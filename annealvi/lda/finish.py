@@ -32,7 +32,8 @@ class Finish:
     Attributes
     ----------
     change : float or None
-        The share of the topics' words that the last pass has moved; None if it is not known.
+        The share of the topics' words, those of the prior included, that the last pass has
+        moved; None if it is not known.
     """
 
     def __init__(self, state: LDAState, n_before: int, n_passes: int) -> None:
@@ -98,16 +99,16 @@ class Finish:
 
 
 def moved_share(before: NDArray, after: NDArray) -> float:
-    """Half the sum of |after - before| over the sum of `after`.
+    """Half the sum of |after - before| over the larger of their sums: between 0 and 1.
 
     Parameters
     ----------
     before, after : ndarray of shape (V, K)
         The words of topics.
     """
-    moved = total = 0.0
+    moved, totals = 0.0, np.zeros(2)
     for start in range(0, len(after), ROWS):
         rows = slice(start, start + ROWS)
         moved += float(np.abs(after[rows] - before[rows]).sum(dtype=np.float64))
-        total += float(after[rows].sum(dtype=np.float64))
-    return moved / (2 * total)
+        totals += [topics[rows].sum(dtype=np.float64) for topics in (before, after)]
+    return moved / (2 * float(totals.max()))

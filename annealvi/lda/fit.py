@@ -206,8 +206,8 @@ class LDARun:
             Stack level of the caller of `fit`, counted from here.
         """
         self.evaluation.warn(stacklevel + 1)
-        if not self.stopped:
-            self._finish.warn(stacklevel + 1)
+        if self.position.n_passes == self.task.n_passes + self.task.settings.finish_iter:
+            self._finish.warn(stacklevel + 1)  # all of its passes were made
 
     def conclude(self, n_threads: int) -> None:
         """Compute `bound_` and the other fitted attributes of the best start.
@@ -347,6 +347,11 @@ def plan_fit(
         )
     K = int(parameters["n_components"])
     settings = resolve(parameters, training.shape[0], words_per_entry(training, K))
+    if settings.finish_iter and held_out is not None:
+        raise ValueError(
+            f"The 'finish_iter' parameter of {owner} must be 0 or None with validation_fraction, "
+            f"which chooses the pass that the fit ends with. Got {settings.finish_iter!r}."
+        )
     n_passes, n_planned = _count_passes(settings, parameters, training.shape[0])
     return Task(
         owner=owner,

@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import (
     validate_parameter_constraints,
     validate_params,
 )
-from sklearn.utils.validation import check_non_negative
+from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from annealvi._kernels import lda as kernels
 from annealvi._kernels.layout import padded_length, padded_rows
@@ -205,6 +205,10 @@ def document_completion(
 
     Raises
     ------
+    NotFittedError
+        If the estimator is not fitted.
+    TypeError
+        If it is no topic model.
     ValueError
         If X cannot be split (see :func:`split_tokens`), if its number of features is not
         that of the fit, if no document has two or more words, or if `temperature`, `method` and
@@ -213,9 +217,12 @@ def document_completion(
     check_flag(per_document, "per_document", "document_completion")
     _check_inference(method, temperature, doc_topic_prior)
     if not hasattr(estimator, "transform" if method is None else "components_"):
+        if method is not None and hasattr(estimator, "fit"):
+            check_is_fitted(estimator)
+        parts = "`transform` and `components_`" if method is None else "`components_`"
         raise TypeError(
             "The 'estimator' parameter of document_completion must be a topic model with "
-            f"`transform` and `components_`. Got {estimator!r}."
+            f"{parts}. Got {estimator!r}."
         )
     seen, hidden = split_tokens(X, observed=observed, random_state=random_state)
     if method is None and hasattr(X, "iloc"):  # a DataFrame: transform checks its column names

@@ -325,7 +325,8 @@ def duplicate_topics(topics: Any, *, threshold: float = 0.9) -> list[list[int]]:
     [[0, 2]]
     """
     weights = _weights(topics, "topics", "duplicate_topics")
-    _, labels = connected_components(_cosines(weights, weights) >= threshold, directed=False)
+    least = min(threshold, 1.0 - 1e-12)  # cosines are rounded
+    _, labels = connected_components(_cosines(weights, weights) >= least, directed=False)
     groups = [np.flatnonzero(labels == label).tolist() for label in np.unique(labels)]
     return [group for group in groups if len(group) > 1]
 

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.decomposition import LatentDirichletAllocation
+from sklearn.exceptions import NotFittedError
 
 from annealvi import TemperedLDA
 from annealvi.datasets import make_topic_corpus
@@ -132,3 +133,12 @@ def test_wrong_topics(X, components, message):
 def test_no_topic_model(X):
     with pytest.raises(TypeError, match="topic model"):
         document_completion(SimpleNamespace(transform=None), X, method="cvb0")
+
+
+def test_an_estimator_that_is_not_fitted():
+    X = np.ones((3, 4), dtype=int)
+    for method in ("cvb0", "variational"):
+        with pytest.raises(NotFittedError):
+            document_completion(TemperedLDA(2), X, method=method)
+        with pytest.raises(TypeError, match="a topic model with `components_`"):
+            document_completion(object(), X, method=method)

@@ -393,6 +393,7 @@ def test_topics_that_are_nearly_the_same():
     assert duplicate_topics(topics) == []
     assert duplicate_topics(topics, threshold=0) == [[0, 1, 2, 3, 4, 5]]
     assert duplicate_topics(topics[:1]) == []
+    assert duplicate_topics([[0.1, 0.2, 0.3], [0.3, 0.6, 0.9]], threshold=1.0) == [[0, 1]]
 
 
 def test_those_between_two_topics_bind_them():

@@ -348,7 +348,7 @@ class LDA:
         """lambda <- (1 - rho) lambda + rho (eta + scale * statistics), tempered.
 
         rho = 1 sets lambda to the optimum for the batch; a larger rho goes beyond it, but not
-        below eta.  In the posterior form a smaller rho is multiplied by T, up to 1.
+        below the least eta.  In the posterior form a smaller rho is multiplied by T, up to 1.
 
         Parameters
         ----------

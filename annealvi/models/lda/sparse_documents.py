@@ -22,9 +22,10 @@ h(gamma) = log Gamma(gamma) - kappa log gamma, and the fixed points above are th
    J(\phi) = \sum_{vk} n_v \phi_{vk} (b \log \beta_{kv} - \log \phi_{vk})
        + \sum_k [h(\gamma_k) - h(\alpha_k)] + \mathrm{const},
 
-the bound less kappa sum_k log(gamma_k / alpha_k).  With kappa = 1/2 every topic that a document
-uses costs half the logarithm of its words there: what a parameter costs under BIC and minimum
-description length (Figueiredo and Jain 2002 use that cost to remove components of a mixture).
+the bound less kappa sum_k log(gamma_k / alpha_k).  With kappa = 1/2 a topic that a document uses
+costs half the logarithm of its words there, plus half that of 1 / alpha.  A parameter costs half a
+logarithm under BIC and minimum description length too (Figueiredo and Jain 2002 use that cost to
+remove components of a mixture).
 h is convex, because h'' = psi'(gamma) + kappa / gamma^2 > 0.  So J is at least
 
 .. math::
