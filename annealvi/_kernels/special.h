@@ -180,21 +180,19 @@ INLINE void FN(digamma_fraction)(V x, int near, V *scale, V *one, V *rest, V *in
     *scale = y + y * (z * p);
 }
 
-/* exp(psi(x)) = *scale * exp(-*shift).  G y^2 is rounded once, for numerator and denominator; for
- * tiny x it is nearly all of both.  This keeps the error of R below 4 rounding errors. */
-INLINE void FN(digamma_parts)(V x, int near, V *scale, V *shift)
-{
-    V one, rest, inverse;
-    FN(digamma_fraction)(x, near, scale, &one, &rest, &inverse);
-    *shift = (rest + one) * inverse;
-}
-
 /* exp(psi(x) - sparsity / x) = *scale * exp(-*shift); the second term is left out beyond FAR. */
 INLINE void FN(sparse_digamma_parts)(V x, int near, REAL sparsity, V *scale, V *shift)
 {
     V one, rest, inverse;
     FN(digamma_fraction)(x, near, scale, &one, &rest, &inverse);
     *shift = (rest + (1 + sparsity) * one) * inverse;
+}
+
+/* exp(psi(x)) = *scale * exp(-*shift).  G y^2 is rounded once, for numerator and denominator; for
+ * tiny x it is nearly all of both.  This keeps the error of R below 4 rounding errors. */
+INLINE void FN(digamma_parts)(V x, int near, V *scale, V *shift)
+{
+    FN(sparse_digamma_parts)(x, near, 0, scale, shift);
 }
 
 /* psi(x) itself uses a second division, for accuracy: 1 / x, the largest term of R, is then

@@ -105,6 +105,14 @@ def tomotopy(adapter: Any, eta: float) -> Fit:
     return fit
 
 
+def qualities(topics: list[NDArray[np.float64]], X: Any) -> tuple[float, float, float]:
+    """Mean coherence and diversity of fits, and the stability between them; NaN for one fit."""
+    coherence = np.mean([topic_coherence(fitted, X).mean() for fitted in topics])
+    diversity = np.mean([topic_diversity(fitted) for fitted in topics])
+    pairs = [topic_stability(*pair) for pair in combinations(topics, 2)]
+    return float(coherence), float(diversity), float(np.mean(pairs)) if pairs else np.nan
+
+
 def row(name: str, fit: Fit, split: splits.Split, n_topics: int, seeds: int) -> tuple[float, str]:
     """The validation score and a line of the table."""
     all_topics, seconds = [], []
@@ -116,10 +124,7 @@ def row(name: str, fit: Fit, split: splits.Split, n_topics: int, seeds: int) -> 
     chosen = fold_in.choose(all_topics[0], split.validation[:CHOOSERS])
     validation = np.mean([chosen.score(topics, split.validation) for topics in all_topics])
     test = [chosen.score(topics, split.test) for topics in all_topics]
-    coherence = np.mean([topic_coherence(topics, split.train).mean() for topics in all_topics])
-    diversity = np.mean([topic_diversity(topics) for topics in all_topics])
-    pairs = [topic_stability(*pair) for pair in combinations(all_topics, 2)]
-    stability = np.mean(pairs) if pairs else np.nan
+    coherence, diversity, stability = qualities(all_topics, split.train)
     return float(validation), (
         f"| {name} | {spread(test)} | {coherence:.3f} "
         f"| {diversity:.2f} | {stability:.2f} | {np.mean(seconds):.2f} |"

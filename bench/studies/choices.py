@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from itertools import combinations
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -24,13 +23,12 @@ from numpy.typing import NDArray
 from annealvi import TemperedLDA
 from annealvi.lda import defaults
 from annealvi.lda import fit as lda_fit
-from annealvi.metrics import topic_coherence, topic_diversity, topic_stability
 from annealvi.models.lda import block
 from bench import parser
 from bench.adapters import mean_topics
 from bench.markdown import table
 from bench.studies import fold_in, splits
-from bench.studies.ablation import averaged
+from bench.studies.ablation import averaged, qualities
 from bench.studies.study.scores import CHOOSERS
 
 Fit = Callable[[Any, int, int], NDArray[np.float64]]
@@ -196,12 +194,9 @@ def score(fit: Fit, split: splits.Split, n_topics: int, seeds: int, settings: An
         seconds.append(time.process_time() - began)
         topics.append(mean_topics(np.asarray(found, dtype=np.float64)))
     held_out = [settings.score(t, split.validation) for t in topics]
-    pairs = [topic_stability(*pair) for pair in combinations(topics, 2)]
     return Scores(
         float(np.mean(held_out)),
-        float(np.mean([topic_coherence(t, split.train).mean() for t in topics])),
-        float(np.mean([topic_diversity(t) for t in topics])),
-        float(np.mean(pairs)) if pairs else np.nan,
+        *qualities(topics, split.train),
         float(np.mean(seconds)),
         float(np.std(held_out, ddof=1)) if seeds > 1 else np.nan,
     )

@@ -12,9 +12,8 @@ test documents, coherence (NPMI), diversity, stability between seeds, and CPU se
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from itertools import combinations
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,17 +21,16 @@ from scipy import sparse
 
 from annealvi import TemperedLDA
 from annealvi.datasets import load_corpus
-from annealvi.metrics import topic_coherence, topic_diversity, topic_stability
 from bench import parser
 from bench.adapters import RIVALS, mean_topics
 from bench.markdown import spread
-from bench.problems import Problem
 from bench.studies import fold_in, splits
-from bench.studies.study.methods import BURN_IN, INTERVAL, SWEEPS
+from bench.studies.ablation import qualities
+from bench.studies.study import methods
 from bench.studies.study.scores import CHOOSERS
+from bench.studies.study.store import Cell
 
 ROWS = {"arxiv_big": (300_000, 320_000), "imdb_100k": (60_000, 80_000)}
-ETAS = (0.01, 0.1, 0.25)
 
 
 class Fits(NamedTuple):
@@ -44,13 +42,8 @@ class Fits(NamedTuple):
 
 def load(corpus: str) -> splits.Split:
     """Split the rows of a corpus as the quality study does."""
-    X = sparse.csr_matrix(load_corpus(corpus).data)[slice(*ROWS[corpus])].astype(np.float64)
-    X = X[np.diff(X.indptr) > 0]
-    X = X[:, X.getnnz(axis=0) > 0]
-    order = np.random.default_rng(splits.SEED).permutation(X.shape[0])
-    held_out = min(int(splits.HELD_OUT * X.shape[0]), splits.MOST)
-    test, validation, train = np.split(order, [held_out, 2 * held_out])
-    return splits.Split(X[train], X[validation], X[test])
+    X = sparse.csr_matrix(load_corpus(corpus).data)[slice(*ROWS[corpus])]
+    return splits.split(X[:, X.getnnz(axis=0) > 0])
 
 
 def ours(X: sparse.csr_matrix, n_topics: int, seeds: int) -> Fits:
@@ -64,24 +57,16 @@ def ours(X: sparse.csr_matrix, n_topics: int, seeds: int) -> Fits:
 
 
 def tomotopy(
-    start: Callable, X: sparse.csr_matrix, n_topics: int, seeds: int, eta: float
+    adapter: Any, cell: Cell, X: sparse.csr_matrix, configuration: methods.Configuration, seeds: int
 ) -> tuple[Fits, Fits]:
     """The last sample, and the mean of every tenth of the last hundred."""
-    last, averaged = Fits([], []), Fits([], [])
+    found = Fits([], []), Fits([], [])
     for seed in range(seeds):
-        gibbs = start(Problem("", X.shape[0], n_topics, 0.1, eta), X, seed=seed)
-        seconds, total = 0.0, np.zeros((n_topics, X.shape[1]))
-        for done in range(INTERVAL, SWEEPS + 1, INTERVAL):
-            began = time.process_time()
-            gibbs.one_pass(INTERVAL)
-            seconds += time.process_time() - began
-            if done > BURN_IN:
-                total += gibbs.topics()
-        last.topics.append(gibbs.topics())
-        averaged.topics.append(total / total.sum(axis=1, keepdims=True))
-        for found in (last, averaged):
-            found.seconds.append(seconds)
-    return last, averaged
+        task = methods.Task(adapter, configuration, cell, X, seed)
+        for fits, fitted in zip(found, methods.tomotopy(task), strict=True):
+            fits.topics.append(fitted.topics)
+            fits.seconds.append(fitted.seconds)
+    return found
 
 
 def row(name: str, fits: Fits, split: splits.Split) -> tuple[float, str]:
@@ -89,28 +74,28 @@ def row(name: str, fits: Fits, split: splits.Split) -> tuple[float, str]:
     chosen = fold_in.choose(fits.topics[0], split.validation[:CHOOSERS])
     validation = chosen.score(fits.topics[0], split.validation)
     test = [chosen.score(topics, split.test) for topics in fits.topics]
-    coherence = np.mean([topic_coherence(topics, split.train).mean() for topics in fits.topics])
-    diversity = np.mean([topic_diversity(topics) for topics in fits.topics])
-    pairs = [topic_stability(*pair) for pair in combinations(fits.topics, 2)]
-    stability = np.mean(pairs) if pairs else np.nan
+    coherence, diversity, stability = qualities(fits.topics, split.train)
     return validation, (
         f"| {name} | {spread(test)} | {coherence:.3f} | {diversity:.2f} | {stability:.2f} "
         f"| {np.mean(fits.seconds):.2f} |"
     )
 
 
-def rows(split: splits.Split, n_topics: int, seeds: int) -> Iterator[str]:
+def rows(split: splits.Split, cell: Cell, seeds: int) -> Iterator[str]:
     """A line for ours and, if tomotopy is installed, two for its best eta."""
-    yield row("annealvi", ours(split.train, n_topics, seeds), split)[1]
+    yield row("annealvi", ours(split.train, cell.n_topics, seeds), split)[1]
     try:
         adapter = next(library for library in RIVALS if library.name == "tomotopy").adapter()
     except ImportError:
         return
-    found = [tomotopy(adapter.start, split.train, n_topics, seeds, eta) for eta in ETAS]
+    found = [
+        tomotopy(adapter, cell, split.train, configuration, seeds)
+        for configuration in methods.GIBBS
+    ]
     for number, name in enumerate(["tomotopy, last sample", "tomotopy, averaged"]):
         lines = [
-            row(f"{name}, η = {eta}", fits[number], split)
-            for eta, fits in zip(ETAS, found, strict=True)
+            row(f"{name}, {configuration.name}", fits[number], split)
+            for configuration, fits in zip(methods.GIBBS, found, strict=True)
         ]
         yield max(lines)[1]
 
@@ -126,7 +111,7 @@ def main() -> None:
             print(f"\n**{corpus}, K = {n_topics}** ({split.train.shape[0]} documents)\n")
             print("| | held out | NPMI | diversity | stability | seconds |")
             print("|---|---|---|---|---|---|", flush=True)
-            for line in rows(split, n_topics, arguments.seeds):
+            for line in rows(split, Cell(corpus, n_topics), arguments.seeds):
                 print(line, flush=True)
 
 

@@ -52,8 +52,12 @@ def load(corpus: str) -> Split:
     FileNotFoundError
         If `load_corpus` does not find the corpus.
     """
-    X = sparse.csr_matrix(load_corpus(corpus).data)[: CORPORA.get(corpus)].astype(np.float64)
-    X = X[np.diff(X.indptr) > 0]
+    return split(sparse.csr_matrix(load_corpus(corpus).data)[: CORPORA.get(corpus)])
+
+
+def split(X: sparse.csr_matrix) -> Split:
+    """Split documents in a fixed random order, without empty ones."""
+    X = X[np.diff(X.indptr) > 0].astype(np.float64)
     order = np.random.default_rng(SEED).permutation(X.shape[0])
     held_out = min(int(HELD_OUT * X.shape[0]), MOST)
     test, validation, train = np.split(order, [held_out, 2 * held_out])
