@@ -111,10 +111,12 @@ examples: $(VENV)/.demo
 	$(BIN)/python examples/hot_documents.py
 	-$(BIN)/python examples/yale_faces.py  # needs the faces, see the script
 
-# The first two need no data; each says what it needs.
+# The first five need no data; each says what it needs.
 examples-deep: $(VENV)/.demo $(VENV)/.deep
 	$(BIN)/python examples/annealed_layers.py
 	$(BIN)/python examples/beta_annealing.py
+	$(BIN)/python examples/noise_process.py
+	$(BIN)/python examples/proximity_logistic_regression.py
 	$(BIN)/python examples/proximity_belief_network.py
 	-$(BIN)/python examples/proximity_poisson_def.py
 	-$(BIN)/python examples/dead_relus.py

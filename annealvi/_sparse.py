@@ -17,9 +17,13 @@ from scipy import sparse
 from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.validation import validate_data
 
+from annealvi._kernels import counts as kernels
 from annealvi._validation import FLOATS, as_array
 
+#: Entries that are compared at a time.
+CHUNK = 1 << 20
 _LARGEST = np.iinfo(np.int64).max
+_INDICES = (np.dtype(np.int32), np.dtype(np.int64))
 
 
 def check_matrix(
@@ -138,13 +142,56 @@ def sound_csr(X: Any, name: str = "X") -> sparse.csr_matrix:
     return _READERS[X.format](X, (int(shape[0]), int(shape[1])), name)
 
 
+def are_plain_counts(X: Any, estimator: Any) -> bool:
+    """Whether a matrix of counts needs no check and no conversion.
+
+    One look at the arrays of a CSR matrix tells what :func:`check_matrix` and the check for
+    negative numbers find out in a dozen, which takes as long as a step with a few documents.  What
+    they may convert, refuse or warn of is left to them.
+
+    Parameters
+    ----------
+    X : object
+    estimator : estimator
+        It is fitted.  The matrix is not plain if its features have names.
+    """
+    if type(X) is not sparse.csr_matrix or getattr(estimator, "feature_names_in_", X) is not X:
+        return False
+    data, indices, indptr = (vars(X).get(name) for name in ("data", "indices", "indptr"))
+    if not (_is_plain(data) and _is_plain(indices) and _is_plain(indptr)):
+        return False
+    if data.dtype not in FLOATS or indices.dtype not in _INDICES or indices.dtype != indptr.dtype:
+        return False
+    shape = len(indptr) - 1, getattr(estimator, "n_features_in_", None)
+    if _attribute(X, "shape") != shape or 0 in shape:
+        return False
+    return kernels.are_plain(data, indices, indptr, shape[1])
+
+
+def _is_plain(array: Any) -> bool:
+    """Whether a kernel can read an array as it is."""
+    return (
+        type(array) is np.ndarray
+        and array.ndim == 1
+        and array.flags.c_contiguous
+        and array.flags.aligned
+        and array.dtype.isnative
+    )
+
+
 def _in_order(X: sparse.csr_matrix) -> bool:
     """Whether the columns of each row rise; SciPy only notes whether they did."""
     n_entries = len(X.indices)
-    ascending = X.indices[1:] > X.indices[:-1]
-    ends = X.indptr[1:-1]
-    ascending[ends[(ends > 0) & (ends < n_entries)] - 1] = True
-    return bool(ascending.all())
+    for first in range(0, n_entries, CHUNK):  # the matrix may be larger than memory
+        stop = min(first + CHUNK, n_entries - 1)
+        ascending = X.indices[first + 1 : stop + 1] > X.indices[first:stop]
+        # of its own dtype: NumPy would copy indptr to compare
+        begin, end = np.searchsorted(X.indptr, X.indptr.dtype.type([first + 1, stop + 1]))
+        ends = X.indptr[begin:end]  # of rows, whose next entry need not be larger
+        ascending[ends - 1 - first] = True
+        if not ascending.all():
+            return False
+    return True
 
 
 # ------------------------------------------------------------------------------- formats

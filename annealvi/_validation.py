@@ -22,6 +22,8 @@ MAX_THREADS = 64
 HEADROOM = 1e8
 #: The same for sums of squares, which are only added up and divided by variances.
 SQUARES_HEADROOM = 1e3
+#: Numbers that are looked at together, where that takes memory.
+PART = 1 << 18
 
 
 class Interval(_param_validation.Interval):
@@ -226,8 +228,8 @@ def check_squares(X: NDArray, name: str = "X") -> float:
     return square
 
 
-def check_counts(X: Any, population: float = 1.0, method: str = "") -> float:
-    """Check that sums of word counts stay in the range of their dtype; return the sum of all.
+def check_counts(X: Any, population: float = 1.0, method: str = "", *, dtype: Any = None) -> float:
+    """Check that sums of word counts stay in the range of a dtype; return the sum of all.
 
     Parameters
     ----------
@@ -237,6 +239,8 @@ def check_counts(X: Any, population: float = 1.0, method: str = "") -> float:
         Number of documents that a single one of these may stand for.
     method : str
         Where that number comes from, for the message.
+    dtype : dtype, optional
+        By default that of X.
 
     Raises
     ------
@@ -246,14 +250,41 @@ def check_counts(X: Any, population: float = 1.0, method: str = "") -> float:
     """
     with np.errstate(over="ignore"):
         total = float(X.data.sum(dtype=np.float64))
-    most = float(np.finfo(X.dtype).max) / HEADROOM
+    return check_total(total, X.dtype if dtype is None else np.dtype(dtype), population, method)
+
+
+def least_positive(counts: NDArray) -> float:
+    """The least positive number of an array, a part at a time; infinity if there is none.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n,)
+    """
+    least = np.inf
+    for start in range(0, len(counts), PART):
+        part = counts[start : start + PART]
+        least = min(least, float(np.min(part, where=part > 0, initial=np.inf)))
+    return least
+
+
+def check_total(total: float, dtype: np.dtype, population: float = 1.0, method: str = "") -> float:
+    """Check that a sum of word counts stays in the range of a dtype, and return it.
+
+    Parameters
+    ----------
+    total : float
+    dtype : dtype
+    population, method
+        See :func:`check_counts`, which also says what is raised.
+    """
+    most = float(np.finfo(dtype).max) / HEADROOM
     if not total <= most:
         raise ValueError(
-            f"The counts in X must sum to at most {most:.3g} in {X.dtype}. Got {total:.3g}."
+            f"The counts in X must sum to at most {most:.3g} in {dtype}. Got {total:.3g}."
         )
     if max(total, 1.0) > most / max(population, 1.0):
         raise ValueError(
-            f"The sum of the counts in X times {method} must be at most {most:.3g} in {X.dtype}. "
+            f"The sum of the counts in X times {method} must be at most {most:.3g} in {dtype}. "
             f"Got {total:.3g} times {population:.3g}."
         )
     return total
@@ -348,7 +379,7 @@ def check_topics(
     return array
 
 
-def check_written(array: NDArray, name: str) -> None:
+def check_written(array: NDArray, name: str, dtype: np.dtype) -> None:
     """Check what a user has written to an array of topics: positive and finite, as in `assign`.
 
     Parameters
@@ -356,8 +387,10 @@ def check_written(array: NDArray, name: str) -> None:
     array : ndarray of shape (n_components, n_features)
     name : str
         Of the array, for the message.
+    dtype : dtype
+        Of the model that takes them over.
     """
-    _check_positive(array, f"values written to {name!r}", array.dtype, array.shape[1])
+    _check_positive(array, f"values written to {name!r}", dtype, array.shape[1])
 
 
 def _check_positive(array: NDArray, what: str, dtype: np.dtype, n_summed: int) -> None:
@@ -377,5 +410,5 @@ def _check_positive(array: NDArray, what: str, dtype: np.dtype, n_summed: int) -
         of = f" of sums of {n_summed} numbers" if n_summed else ""
         raise ValueError(
             f"The {what} must lie in [{tiny:.3g}, {huge:.3g}], the range{of} of {dtype}, the dtype "
-            f"of X. Got {least if least < tiny else most} instead."
+            f"of the computation. Got {least if least < tiny else most} instead."
         )

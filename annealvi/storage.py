@@ -70,7 +70,8 @@ def save(estimator: Any, path: str | os.PathLike) -> None:
     Notes
     -----
     Functions, such as the `log_density` of a HierarchicalPosterior, are not written.  They are to
-    be given when the file is loaded.
+    be given when the file is loaded.  So is a ProximityPenalty whose statistic or distance is a
+    function: ``load(path, proximity=penalty)``.
 
     Callbacks are not written: the loaded estimator has ``callback=None``.  Of a RandomState its
     present state is written; the loaded estimator has a generator of its own in that state.
@@ -87,7 +88,8 @@ def save(estimator: Any, path: str | os.PathLike) -> None:
     """
     owner = type(estimator).__name__
     if owner not in ESTIMATORS | DEEP or type(estimator) is not _class(owner):
-        raise TypeError(f"Only estimators of annealvi can be saved. Got {estimator!r}.")
+        hint = " Save what its to_local() returns." if hasattr(estimator, "to_local") else ""
+        raise TypeError(f"Only estimators of annealvi can be saved. Got {estimator!r}.{hint}")
     check_is_fitted(estimator)
     write(path, KIND, tree_of(estimator))
 
@@ -168,10 +170,17 @@ def _parameters(owned: Any, owner: str, way: str = "") -> tuple[dict[str, Any], 
         try:
             parameters[name] = parameter_tree(value, f"{way}{name}", owner, kinds)
         except TypeError:
-            if not callable(value):
+            if not (callable(value) or _has_function(value, kinds)):
                 raise  # a function is to be given when the file is loaded
             functions.append(name)
     return parameters, functions
+
+
+def _has_function(value: Any, kinds: Mapping[str, Any]) -> bool:
+    """Whether it is a part with a parameter that is a function, so that a file cannot hold it."""
+    if type(value) not in kinds.values():
+        return False
+    return any(callable(part) for part in value.get_params(deep=False).values())
 
 
 def _is_part(value: Any) -> bool:
@@ -185,9 +194,10 @@ def load(path: str | os.PathLike, **parameters: Any) -> Any:
     """Read an estimator that :func:`save` wrote.
 
     Nothing in the file is executed, and everything in it is checked before it is used.  Large
-    arrays, as `components_`, are read-only views of the file, which is mapped into memory; the
-    first step of `partial_fit` copies them.  Do not change the file in place while the estimator
-    is used.  Saving to the same path is safe: the old contents stay until they are let go.
+    arrays, as the topics of an LDA, are read-only views of the file, which is mapped into memory;
+    the first step of `partial_fit` copies them.  Do not change the file in place while the
+    estimator is used.  Saving to the same path is safe: the old contents stay until they are let
+    go.
 
     Parameters
     ----------

@@ -32,8 +32,9 @@ def parser(description: str, output: str) -> argparse.ArgumentParser:
     """Return a parser with the options that both scripts have."""
     found = argparse.ArgumentParser(description=description)
     found.add_argument("--seeds", type=int, default=2, help="fits of each method")
-    found.add_argument("--full", action="store_true", help=f"fit {CORPUS}")
-    found.add_argument("--documents", type=int, default=30_000, help=f"of {CORPUS}")
+    found.add_argument("--full", action="store_true", help="fit a large corpus")
+    found.add_argument("--corpus", default=CORPUS, help="the large corpus")
+    found.add_argument("--documents", type=int, default=30_000, help="of the large corpus")
     found.add_argument("--topics", type=int, help="by default 30, with --full 100")
     found.add_argument("--passes", type=int, help="by default 10, with --full 4")
     found.add_argument("--jobs", type=int, default=2, help="threads of a fit")
@@ -45,7 +46,7 @@ def load(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> Prob
     """Return the bundled abstracts, or with --full the first documents of the large corpus."""
     at_least_one(parser, arguments, ("seeds", "documents", "topics", "passes"))
     if arguments.full:
-        X, n = or_exit(load_corpus, CORPUS).data, arguments.documents
+        X, n = or_exit(load_corpus, arguments.corpus).data, arguments.documents
         train, held_out = X[:n], X[n:][:N_HELD_OUT]
         settings = dict(n_components=100, batch_size=100, max_iter=4)
     else:

@@ -9,13 +9,14 @@ density of every second layer or so under both objectives, below the targets.
 ::
 
     python examples/annealed_layers.py [--energy d] [--transitions 10] [--steps 2000]
-        [--runs 1] [--seed 0] [--full] [--output annealed_layers.png]
+        [--runs 1] [--seed 0] [--annealing 0] [--full] [--output annealed_layers.png]
 
 It redraws Figure 3 of Huang et al. (2018), *Improving explorability in variational inference
 with annealed variational objectives*.  A chain of gated Gaussian transitions leads from
 N(0, I) to a mixture of four Gaussians of weights .1, .3, .4 and .2.  Under the ELBO only the
 end of the chain has a target.  Under annealed variational objectives (AVO) each transition has
-its own, f^(t/T) N(0, I)^(1 - t/T), drawn in the first row.
+its own, f^(t/T) N(0, I)^(1 - t/T), drawn in the first row.  With ``--annealing 0.8`` beta rises
+from .01 to 1 over .8 of the steps, as in the paper's Figure 6.
 
 Options
 -------
@@ -23,6 +24,8 @@ Options
     The target, a letter of the paper's figure.
 --transitions, --steps, --runs
     T, the steps of a fit, and independent fits of each objective.
+--annealing
+    The part of the steps over which beta rises.
 --full
     5 runs of 10,000 steps.
 
@@ -107,6 +110,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--steps", type=int, help="of a fit, by default 2,000")
     parser.add_argument("--runs", type=int, help="of each objective, by default 1")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--annealing", type=float, default=0.0, help="part of the steps")
     parser.add_argument("--full", action="store_true", help="5 runs of 10,000 steps")
     parser.add_argument("--output", default="annealed_layers.png")
     arguments = parser.parse_args(argv)
@@ -114,6 +118,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     runs = arguments.runs if arguments.runs is not None else 5 if arguments.full else 1
     if min(steps, runs, arguments.transitions) < 1:
         parser.error("--transitions, --steps and --runs must be at least 1")
+    if not 0 <= arguments.annealing <= 1:
+        parser.error("--annealing must be between 0 and 1")
     energy = ENERGIES[arguments.energy]
     fits = {
         name: HierarchicalPosterior(
@@ -121,6 +127,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             dim=2,
             n_transitions=arguments.transitions,
             objective=objective,
+            annealing=arguments.annealing,
             max_iter=steps,
             n_init=runs,
             random_state=arguments.seed,

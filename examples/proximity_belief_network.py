@@ -10,14 +10,17 @@ the ELBO of validation images rises along each fit.
 
     python examples/proximity_belief_network.py [--data digits] [--layers 1] [--seeds 1]
         [--iterations 2500] [--full] [--output FILE.png] [--results FILE.json]
+    python examples/proximity_belief_network.py --data mnist_static_bin --full --device cuda
 
 It repeats Tables 1 and 2 of Altosaar, Ranganath, Blei (2018), *Proximity Variational
 Inference*, scaled down.  Belief networks of one layer (Table 1) or of three (``--layers 3``,
 Table 2) are fitted to binary digits.  The methods are plain variational inference (VI),
 deterministic annealing with the temperature T = max(1, k), and proximity variational inference
 (PVI): a penalty k on changes of the entropy of q, of its KL divergence from the prior, or of
-its mean and variance.  k falls from k0 as gamma^(t / iterations).  k0 is abs(ELBO) of the first
-minibatch with gamma = 1e-10, as in the paper, or 10 with gamma = 1e-5.
+its mean and variance.  k falls from k0 as gamma^(t / iterations).  On digits k0 is abs(ELBO) of
+the first minibatch with gamma = 1e-10, or 10 with gamma = 1e-5.  On MNIST k0 is always abs(ELBO),
+and gamma is one of a grid, as in the code of the paper; a second table chooses gamma by the ELBO of
+the validation images.
 
 The good start draws the weights as usual.  In the bad start all weights of p are -10 and the
 prior probabilities are .001, so that p expects black whatever q draws.  (The paper's code
@@ -27,24 +30,31 @@ Options
 -------
 --data digits
     Scikit-learn's 1,797 images of 8 x 8 pixels.  A pixel is 1 if it is at least half
-    as bright as it can be.  Layers have 50 units; Adam's learning rate is .003.
+    as bright as it can be.  Layers have 50 units.  Images are split 8:1:1 into training,
+    validation and test.
 --data mnist_static_bin
     This file in the folder that the environment variable ANNEALVI_DATA
-    names (default ``../shared/data``).  Layers have 200 units; the learning rate is .001.
+    names (default ``../shared/data``).  Layers have 200 units.  The last 10,000 of the 60,000
+    training images are for validation.
 --full
-    10,000 iterations and 3 seeds.
+    Digits: 10,000 iterations and 3 seeds.  MNIST: the settings of the paper's code, which are
+    4,000,000 iterations with learning rate .001, a bad start from -100, eight values of gamma
+    and 5,000 draws for the log-likelihood.  That is for a GPU.
+--learning-rate, --gammas, --draws
+    Adam's step size (.003), values of gamma on MNIST (1e-10 and 1e-30), and draws for the
+    log-likelihood (100).
 --results
     A file that keeps each run as it ends.  Runs that are in it are not repeated.
 
-Images are split 8:1:1 into training, validation and test.  The log-likelihood is estimated by
-importance weighting with 100 draws.  The table gives the mean and the standard deviation over
-the seeds.
+The log-likelihood is estimated by importance weighting.  The table gives the mean and the
+standard deviation over the seeds.
 """
 
 from __future__ import annotations
 
+import argparse
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -76,14 +86,18 @@ STARTS: dict[str, dict[str, float]] = {
     "good": {},
     "bad": {"initial_weight": -10.0, "initial_prior": 0.001},
 }
+#: The settings of the paper's code.
+PAPER_WEIGHT, PAPER_RATE, PAPER_STEPS, PAPER_DRAWS = -100.0, 1e-3, 4_000_000, 5000
+PAPER_GAMMAS = (1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-20, 1e-30)
+#: Magnitudes on digits.
 MAGNITUDES: Magnitudes = {"k0 = ELBO": (None, 1e-10), "k0 = 10": (10.0, 1e-5)}
 STATISTICS = {
     "PVI, entropy": "entropy",
     "PVI, KL": "kl",
     "PVI, mean and variance": "mean_variance",
 }
-METHODS = method_names(MAGNITUDES, STATISTICS)
-BATCH, DRAWS = 20, 100
+NAMES = [PLAIN, ANNEALED, *STATISTICS]
+BATCH = 20
 POINTS, N_WATCHED = 25, 500  # scores along a fit, and validation images of each
 
 
@@ -92,31 +106,51 @@ def load(name: str) -> Images:
     if name == "digits":
         X = (load_digits().data >= 8).astype(np.float32)
     else:
-        X = or_exit(load_images, name).data
+        images = or_exit(load_images, name)
+        return images.data[:-10_000], images.data[-10_000:], images.data_test
     X = X[np.random.RandomState(0).permutation(len(X))]
     tenth = len(X) // 10
     return X[: -2 * tenth], X[-2 * tenth : -tenth], X[-tenth:]
 
 
-def network(method: str, start: str, first_elbo: float, **options: Any) -> SigmoidBeliefNetwork:
+def grid(gammas: Iterable[float]) -> Magnitudes:
+    """The magnitudes on MNIST: all start at the ELBO."""
+    return {f"gamma = {gamma:g}": (None, gamma) for gamma in gammas}
+
+
+def network(
+    method: str,
+    start: str,
+    first_elbo: float,
+    magnitudes: Magnitudes = MAGNITUDES,
+    **options: Any,
+) -> SigmoidBeliefNetwork:
     """The estimator of a method; `first_elbo` is the ELBO of an image of the first minibatch."""
-    options |= method_options(method, MAGNITUDES, STATISTICS, BATCH * first_elbo)
-    return SigmoidBeliefNetwork(batch_size=BATCH, **STARTS[start], **options)
+    options |= method_options(method, magnitudes, STATISTICS, BATCH * first_elbo)
+    return SigmoidBeliefNetwork(batch_size=BATCH, **(STARTS[start] | options))
 
 
-def run(images: Images, method: str, start: str, seed: int, options: dict[str, Any]) -> Run:
+def run(
+    images: Images,
+    method: str,
+    start: str,
+    magnitudes: Magnitudes,
+    draws: int,
+    options: dict[str, Any],
+) -> Run:
     """Fit once, and return what it reached in numbers that JSON can hold."""
     train, validation, test = images
-    options = options | {"random_state": seed}
+    if start == "good":
+        options = {name: value for name, value in options.items() if name != "initial_weight"}
     once = network(PLAIN, start, 0.0, **(options | {"max_iter": 1})).fit(train)
-    sbn = network(method, start, once.history_["elbo"][0], **options)
+    sbn = network(method, start, once.history_["elbo"][0], magnitudes, **options)
     watched, n_steps = validation[:N_WATCHED], int(options["max_iter"])
     watch = watcher(n_steps, POINTS, lambda fitted: {"validation": fitted.score(watched)})
     sbn.set_params(callback=watch).fit(train)
     steps, curve = recorded(sbn.history_, "step", "validation")
     return {
         "elbo": sbn.score(test, n_draws=20),
-        "log_p": float(np.mean(sbn.score_samples(test, n_draws=DRAWS))),
+        "log_p": float(np.mean(sbn.score_samples(test, n_draws=draws))),
         "validation": sbn.score(validation, n_draws=20),
         "seconds": float(sbn.history_["seconds"][-1]),
         "steps": steps,
@@ -129,14 +163,14 @@ def started(runs: list[Run]) -> list[str]:
     return [start for start in STARTS if any(one["start"] == start for one in runs)]
 
 
-def table(runs: list[Run]) -> str:
+def table(runs: list[Run], methods: Iterable[str]) -> str:
     """What the methods reached from each start."""
     starts = started(runs)
     head = ["method", "runs"]
     for start in starts:
         head += [f"{start} start: ELBO", "log p"]
     rows = []
-    for method in METHODS:
+    for method in methods:
         mine = [one for one in runs if one["method"] == method]
         cells = [
             mean_and_sd([one[name] for one in mine if one["start"] == start], 2)
@@ -150,21 +184,44 @@ def table(runs: list[Run]) -> str:
     return markdown([*head, "seconds"], rows)
 
 
-def draw(runs: list[Run]) -> Any:
+def chosen(runs: list[Run], magnitudes: Magnitudes) -> str:
+    """What each method reached with the magnitude that is best on the validation images."""
+    head, rows, starts = ["method"], [], started(runs)
+    for start in starts:
+        head += [f"{start} start", "ELBO", "log p"]
+    for name in NAMES:
+        cells: list[str] = []
+        for start in starts:
+            tried = {
+                k: [one for one in of_method(runs, name, k) if one["start"] == start]
+                for k in magnitudes
+            }
+            tried = {k: mine for k, mine in tried.items() if mine}
+            if not tried:
+                cells += ["–"] * 3
+                continue
+            best = max(tried, key=lambda k: float(np.mean([one["validation"] for one in tried[k]])))
+            cells.append("" if name == PLAIN else best)
+            cells += [mean_and_sd([one[x] for one in tried[best]], 2) for x in ("elbo", "log_p")]
+        rows.append([name, *cells])
+    return markdown(head, rows)
+
+
+def draw(runs: list[Run], magnitudes: Magnitudes) -> Any:
     """Validation curves: one row per start, one column per k0, one colour per method."""
     starts = started(runs)
     figure, axes = pyplot.subplots(
         len(starts),
-        len(MAGNITUDES),
-        figsize=(11, 0.6 + 3.7 * len(starts)),
+        len(magnitudes),
+        figsize=(5.5 * len(magnitudes), 0.6 + 3.7 * len(starts)),
         layout="constrained",
         squeeze=False,
     )
     for row, start in zip(axes, starts, strict=True):
         mine = [one for one in runs if one["start"] == start]
         ends = [one["curve"][-1] for one in mine]
-        for ax, k in zip(row, MAGNITUDES, strict=True):
-            for number, name in enumerate([PLAIN, ANNEALED, *STATISTICS]):
+        for ax, k in zip(row, magnitudes, strict=True):
+            for number, name in enumerate(NAMES):
                 curves = of_method(mine, name, k)
                 for i, one in enumerate(curves):
                     colour = f"C{number}"
@@ -180,32 +237,61 @@ def draw(runs: list[Run]) -> Any:
     return figure
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def arguments_of(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The command line; --full has other defaults on MNIST than on digits."""
     options = parser((__doc__ or "").partition("\n")[0], 2500, "proximity_belief_network.png")
     options.add_argument("--data", default="digits", help="digits or mnist_static_bin")
     options.add_argument("--layers", type=int, default=1, help="of bits")
-    options.add_argument("--methods", nargs="+", default=METHODS, metavar="METHOD", choices=METHODS)
+    options.add_argument("--methods", nargs="+", metavar="METHOD", help="rows of the table")
     options.add_argument("--starts", nargs="+", default=list(STARTS), choices=list(STARTS))
-    options.add_argument("--full", action="store_true", help="10,000 iterations and 3 seeds")
-    arguments = parse(options, argv, iterations=10_000, seeds=3)
-    at_least_one(options, arguments, ("seeds", "iterations", "layers"))
+    options.add_argument("--learning-rate", type=float, default=3e-3, help="of Adam")
+    options.add_argument("--initial-weight", type=float, default=-10.0, help="of the bad start")
+    options.add_argument("--gammas", nargs="+", type=float, default=[1e-10, 1e-30], help="on MNIST")
+    options.add_argument("--draws", type=int, default=100, help="for the log-likelihood")
+    options.add_argument("--device", default="cpu", help="cpu or cuda")
+    options.add_argument("--full", action="store_true", help="the settings of the study")
+    if options.parse_known_args(argv)[0].data != "digits":
+        paper = {"initial_weight": PAPER_WEIGHT, "learning_rate": PAPER_RATE, "draws": PAPER_DRAWS}
+        steps = {"iterations": PAPER_STEPS, "gammas": list(PAPER_GAMMAS), "seeds": 1}
+        arguments = parse(options, argv, **paper, **steps)
+    else:
+        arguments = parse(options, argv, iterations=10_000, seeds=3)
+    at_least_one(options, arguments, ("seeds", "iterations", "layers", "draws"))
+    digits = arguments.data == "digits"
+    arguments.magnitudes = MAGNITUDES if digits else grid(arguments.gammas)
+    every = method_names(arguments.magnitudes, STATISTICS)
+    unknown = sorted(set(arguments.methods or ()) - set(every))
+    if unknown:
+        options.error(f"--methods must be among {every}, not {unknown}")
+    arguments.methods = arguments.methods or every
+    return arguments
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    arguments = arguments_of(argv)
     images = load(arguments.data)
-    small = arguments.data == "digits"
     settings = {
-        "hidden": ([50] if small else [200]) * arguments.layers,
-        "learning_rate": 3e-3 if small else 1e-3,
+        "hidden": ([50] if arguments.data == "digits" else [200]) * arguments.layers,
+        "learning_rate": arguments.learning_rate,
         "max_iter": arguments.iterations,
+        "initial_weight": arguments.initial_weight,
+        "device": arguments.device,
     }
-    runs = Runs(arguments.results)
+    kept, methods, magnitudes = Runs(arguments.results), arguments.methods, arguments.magnitudes
     about = {name: getattr(arguments, name) for name in ("data", "layers", "iterations")}
     for seed in range(arguments.seeds):
         for start in arguments.starts:
-            for method in arguments.methods:
+            for method in methods:
                 key = about | {"method": method, "start": start, "seed": seed}
-                if key not in runs:
-                    runs.add(key | run(images, method, start, seed, settings))
-    print(table(runs.matching(about)))
-    save(draw(runs.matching(about)), arguments.output, dpi=110)
+                if key not in kept:
+                    options = settings | {"random_state": seed}
+                    found = run(images, method, start, magnitudes, arguments.draws, options)
+                    kept.add(key | found)
+    runs = kept.matching(about)
+    print(table(runs, method_names(magnitudes, STATISTICS)))
+    if magnitudes != MAGNITUDES:
+        print(f"\nThe best gamma of each:\n\n{chosen(runs, magnitudes)}")
+    save(draw(runs, magnitudes), arguments.output, dpi=110)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Shared fixtures, and how Hypothesis searches: the same examples in every run, or random ones."""
 
+import logging
 import os
 import signal
 import sys
@@ -42,6 +43,18 @@ def pytest_collection_modifyitems(items):
         for item in items:
             if item.get_closest_marker("deep"):
                 item.add_marker(pytest.mark.skip(reason="needs PyTorch, the extra 'deep'"))
+
+
+@pytest.fixture(scope="session")
+def workers():
+    """A client of two worker processes of Dask, of one thread each."""
+    from distributed import Client, LocalCluster
+
+    cluster = LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
+    )
+    with cluster, Client(cluster, set_as_default=False) as client:
+        yield client
 
 
 @pytest.fixture

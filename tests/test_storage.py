@@ -35,7 +35,7 @@ def go_on(lda, X, n_portions=2):
 @pytest.mark.parametrize("stream", [False, True], ids=["fit", "stream"])
 def test_a_loaded_estimator_goes_on_to_the_same_bits(kind, stream, path):
     X = corpus(np.float32 if kind in SINGLE else np.float64)
-    lda = make(kind)
+    lda = make(kind, dtype=X.dtype.name)
     if stream:
         lda.partial_fit(X[:40]).partial_fit(X[20:55])  # some steps of some words are pending
     else:
@@ -85,7 +85,7 @@ def test_in_a_callback(path):
 
 
 def test_topics_are_a_view_of_the_file_until_a_step(path):
-    X = corpus()
+    X = corpus().astype(np.float32)  # topics are shown in the dtype that they are stored in
     annealvi.save(make().fit(X), path)
     lda = annealvi.load(path)
     topics = lda.components_
@@ -195,7 +195,7 @@ def test_what_cannot_be_saved(path):
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory):
     path = tmp_path_factory.mktemp("tree") / "a"
-    lda = make("all of it", validation_fraction=None, n_init=1)
+    lda = make("all of it", validation_fraction=None, n_init=1, dtype="float64")
     annealvi.save(quietly(lda.fit, corpus()), path)
     return read(path, "estimator")["tree"]
 

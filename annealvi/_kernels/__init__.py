@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from importlib import import_module
 
 COMPILED = (
-    *("_dispatch", "bounds", "build_info", "fmm", "gemm", "lda", "lda_collapsed", "partition"),
-    *("special", "threads"),
+    *("_dispatch", "bounds", "build_info", "counts", "draws", "fmm", "gemm", "lda"),
+    *("lda_collapsed", "lda_topics", "partition", "special", "threads"),
 )
 
 
@@ -38,10 +38,13 @@ try:
             import_module(f"{__name__}.{_name}")  # names what is missing, "from ... import" cannot
         from annealvi._kernels import (  # type: ignore[attr-defined]  # compiled
             bounds,
+            counts,
+            draws,
             fmm,
             gemm,
             lda,
             lda_collapsed,
+            lda_topics,
             partition,
             special,
             threads,
@@ -67,12 +70,15 @@ if hasattr(os, "register_at_fork"):
 __all__ = [
     "available_instruction_sets",
     "bounds",
+    "counts",
     "debug_build",
+    "draws",
     "fmm",
     "gemm",
     "instruction_set",
     "lda",
     "lda_collapsed",
+    "lda_topics",
     "openmp_enabled",
     "partition",
     "sanitized_build",

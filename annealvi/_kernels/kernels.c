@@ -45,7 +45,8 @@
 #define QUOTE(a) QUOTE_(a)
 #define TABLE(suffix)                                                                            \
     {                                                                                            \
-        fit_document_##suffix, spread_##suffix, mixture_##suffix, log_normalizer_##suffix, energy_##suffix, raise_row_##suffix,     \
+        begin_document_##suffix, fit_documents_##suffix, spread_##suffix, mixture_##suffix,      \
+            log_normalizer_##suffix, energy_##suffix, raise_row_##suffix,                        \
             add_statistics_##suffix, log_dot_##suffix, topic_weights_##suffix,                   \
             step_row_##suffix,                                                                   \
             bernoulli_sweep_##suffix, bernoulli_held_sweep_##suffix, bernoulli_energy_##suffix,  \

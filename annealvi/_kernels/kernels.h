@@ -7,10 +7,13 @@
 
 #define ANNEALVI_TABLE(REAL, NAME)                                                               \
     typedef struct {                                                                             \
-        int (*fit_document)(int64_t, int, int, const REAL *const *, const REAL *, const REAL *,  \
-                            REAL, REAL, REAL, double, int, int, int64_t, REAL *, REAL *,         \
-                            int32_t *, int32_t *, REAL *, REAL *, REAL *, REAL *, double *,      \
-                            REAL *, const REAL **, int32_t *, REAL *, REAL *);                   \
+        void (*begin_document)(void *, int64_t, int, int, const REAL *const *, const REAL *,     \
+                               const REAL *, const REAL *, REAL, REAL, REAL, REAL, REAL, REAL,   \
+                               double,                                                           \
+                               int, int, int64_t, REAL *, REAL *, int32_t *, int32_t *, REAL *,  \
+                               REAL *, REAL *, REAL *, double *, REAL *, const REAL **,          \
+                               int32_t *, REAL *, REAL *);                                       \
+        void (*fit_documents)(int, void *, void *);                                              \
         void (*spread)(int, const int32_t *, const REAL *, int, const REAL *, REAL *);           \
         void (*mixture)(int64_t, int, const REAL *const *, const REAL *, REAL *);                \
         double (*log_normalizer)(int64_t, int, const REAL *, const REAL *, REAL, REAL, REAL,     \
@@ -24,7 +27,7 @@
                                REAL *);                                                          \
         double (*log_dot)(int, const REAL *, const REAL *, double *);                            \
         REAL (*topic_weights)(int, int, int, const REAL *, const REAL *, REAL, const REAL *,     \
-                              REAL, int, REAL *, REAL *, REAL *);                                \
+                              REAL, int, REAL *, REAL *, REAL *, REAL *);                        \
         void (*step_row)(int, REAL, REAL, REAL, int, const REAL *, const REAL *, REAL *,         \
                          double *);                                                              \
         void (*bernoulli_sweep)(int, int64_t, const REAL *, const REAL *, const REAL *, REAL,    \
@@ -61,9 +64,12 @@ typedef struct {
 /* Number of words that a sweep processes together: buffers are padded to a multiple of it. */
 enum { ANNEALVI_WORD_BLOCK = 8 };
 
-/* A topic may be dropped from a document's sweeps if its t_k is below this share of the
- * largest. */
-#define ANNEALVI_NEGLIGIBLE 1e-13
+/* Bytes of the state of a document's local step. */
+enum { ANNEALVI_STATE = 512 };
+
+/* A topic may be dropped from a document's sweeps if its share is small, and its t_k is below this
+ * times the share. */
+#define ANNEALVI_NEGLIGIBLE 1e-2
 
 /* A document with at most this many topics is swept over by columns. */
 enum { ANNEALVI_NARROW = 24 };

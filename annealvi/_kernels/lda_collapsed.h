@@ -7,14 +7,6 @@
  * every sweep, so that rounding errors do not add up.
  */
 
-INLINE REAL FN(sum_of_lanes)(V x)
-{
-    REAL total = 0;
-    for (int l = 0; l < LANES; l++)
-        total += x[l];
-    return total;
-}
-
 /* Factor that makes a row of p sum to 1.  If p underflows or overflows, it is replaced by beta,
  * whose largest element is about 1. */
 INLINE REAL FN(normaliser)(int K_pad, const REAL *beta, REAL total, REAL *p)

@@ -1,155 +1,170 @@
 /* The local step of one document, its bound and its energy.  A template: see vector.h and
  * lda_rows.h. */
 
-/* A topic may be dropped from a document's sweeps if its t_k is below about NEGLIGIBLE times the
- * largest one, and if the last sweep has assigned it less than HARDLY_ANY of a word.  The second
- * condition is not enough: a topic with gamma = alpha = .05 has t = 1e-9, and comes back if other
- * topics give up its words.  The first is not enough either: several topics that are all small
- * may share a word that no other topic explains.  With both conditions the dropped topics together
- * hold less than K * HARDLY_ANY words, and so less than that of any word that only they
- * explain. */
-#define NEGLIGIBLE ((REAL)ANNEALVI_NEGLIGIBLE)
-#define HARDLY_ANY ((REAL)1e-9)
-/* Cost of copying a number, relative to that of sweeping over one. */
-#define COPY_COST (3 * LANES)
+/* A topic may be dropped from a document's sweeps if the last one has assigned it less than
+ * least_share of a word, provided that a topic of this share has a t_k below NEGLIGIBLE times
+ * least_share times the largest one.  Topics whose alpha is larger than usual are kept.  The first
+ * condition is not enough while the temperature is high: topics then share words evenly, and come
+ * back.  The second is not enough either: several topics that are all small may share a word that
+ * no other topic explains.  With both conditions the dropped topics together hold less than
+ * K * least_share words. */
+#define NEGLIGIBLE ANNEALVI_NEGLIGIBLE
+/* Cost of copying a number, relative to that of sweeping over one, and the iterations that a
+ * document is expected to need at least. */
+#define COPY_COST (BITS == 64 ? 12 : 24)
+#define EXPECTED 2
+/* With up to so many topics, the statistics are summed faster over all than over some. */
+#define SPREAD 64
 
-/* The topics of a document that are swept over: all, or those in `active`, in ascending order.
- * In the second case they come first in gamma and t.  Rows and alpha are then `packed` and padded
- * like other rows, or the weights are in columns. */
+/* The local step of a document under way.  The topics that are swept over are all or, once it is
+ * `packed`, those in `active`, in ascending order.  They then come first in gamma and t.  Rows and
+ * alpha are packed too and padded like other rows, or the weights are in columns. */
 typedef struct {
-    int n;                 /* number of topics */
-    int packed;            /* whether only those in `active` are swept over */
-    int width;             /* length of gamma, t and alpha, padding included */
-    int narrow;            /* columns, a multiple of NARROW_STEP; 0 if there are rows */
-    const REAL *const *rows;
-    const REAL *alpha;
+    int n;                   /* number of topics that are swept over */
+    int packed;              /* whether they are some only */
+    int width;               /* length of gamma, t and alpha, padding included */
+    int narrow;              /* columns, a multiple of NARROW_STEP; 0 if there are rows */
+    int droppable;           /* whether topics of small shares may be dropped */
+    int K, K_pad, max_iter, finish, it;
     int64_t n_words, n_columns;
-    int64_t room;          /* size of own_packed; 0: nothing is dropped */
-    int32_t *active;       /* OUT n */
-    int32_t *chosen;       /* OUT scratch */
-    REAL *own_alpha;       /* OUT */
-    const REAL **own_rows; /* OUT n_words, padded */
-    REAL *own_packed;      /* OUT room */
-    REAL *own_columns;     /* OUT NARROW * n_columns */
-} FN(topics);
+    int64_t room;            /* size of own_packed; 0: nothing is dropped */
+    double tolerance, dropped;
+    double rest;             /* the sum of alpha of the topics that were dropped */
+    REAL b, eps, sparsity, relaxation, clamp, usual_alpha, least_share, now;
+    REAL ref_scale[LANES], ref_shift[LANES];
+    const REAL *const *rows; /* those that are swept over */
+    const REAL *alpha, *all_alpha, *counts, *row_sums;
+    REAL *gamma, *t, *s, *norm, *ratio, *reference;
+    double *totals;
+    int32_t *active, *n_active, *chosen;
+    REAL *own_alpha, *own_packed, *own_columns;
+    const REAL **own_rows;
+} FN(document);
 
 /* The cost of a sweep for each word, in numbers.  With rows it includes the sum over lanes. */
-INLINE int FN(sweep_cost)(const FN(topics) *topics)
+INLINE int FN(sweep_cost)(const FN(document) *doc)
 {
-    return topics->narrow ? topics->narrow : topics->width + LANES;
+    return doc->narrow ? doc->narrow : doc->width + LANES;
 }
 
-/* Make columns of the rows of the n topics in `chosen`. */
-static void FN(to_columns)(int n, FN(topics) *topics)
+/* Make columns of the rows of the n topics in `chosen`; in place if there are columns already. */
+static void FN(to_columns)(int n, FN(document) *doc)
 {
-    const int64_t stride = topics->n_columns;
-    const int narrow = (n + NARROW_STEP - 1) / NARROW_STEP * NARROW_STEP;
-    if (topics->narrow) {
-        for (int j = 0; j < n; j++)
-            if (topics->chosen[j] != j)
-                for (int64_t v = 0; v < stride; v++)
-                    topics->own_columns[j * stride + v] =
-                        topics->own_columns[topics->chosen[j] * stride + v];
-    } else {
-        for (int64_t v = 0; v < topics->n_words; v++)
+    const int narrow = (n + NARROW_STEP - 1) / NARROW_STEP * NARROW_STEP, before = doc->narrow;
+    REAL *to = doc->own_columns;
+    for (int64_t v = 0; v < doc->n_columns; v += LANES, to += narrow * LANES) {
+        if (before) {
+            const REAL *from = doc->own_columns + v * before;
             for (int j = 0; j < n; j++)
-                topics->own_columns[j * stride + v] = topics->rows[v][topics->chosen[j]];
-        for (int j = 0; j < n; j++) /* words of count 0, whose norm must not be 0 */
-            for (int64_t v = topics->n_words; v < stride; v++)
-                topics->own_columns[j * stride + v] = topics->own_columns[j * stride];
+                FN(store)(to + j * LANES, FN(load)(from + doc->chosen[j] * LANES));
+        } else {
+            for (int i = 0; i < LANES; i++) { /* words of count 0, whose norm must not be 0 */
+                const REAL *row = doc->rows[v + i < doc->n_words ? v + i : 0];
+                for (int j = 0; j < n; j++)
+                    to[j * LANES + i] = row[doc->chosen[j]];
+            }
+        }
+        for (int j = n; j < narrow; j++)
+            FN(store)(to + j * LANES, (V){0});
     }
-    for (int64_t v = n * stride; v < narrow * stride; v++)
-        topics->own_columns[v] = 0;
-    topics->narrow = narrow;
+    doc->narrow = narrow;
 }
 
 /* Make shorter rows of the topics in `chosen`; in place if they have been shortened before. */
-static void FN(to_short_rows)(int n, int width, FN(topics) *topics)
+static void FN(to_short_rows)(int n, int width, FN(document) *doc)
 {
-    const int64_t n_padded = (topics->n_words + WORD_BLOCK - 1) / WORD_BLOCK * WORD_BLOCK;
-    for (int64_t v = 0; v < topics->n_words; v++) {
-        const REAL *from = topics->rows[v];
-        REAL *to = topics->own_packed + v * width;
+    const int64_t n_padded = (doc->n_words + WORD_BLOCK - 1) / WORD_BLOCK * WORD_BLOCK;
+    for (int64_t v = 0; v < doc->n_words; v++) {
+        const REAL *from = doc->rows[v];
+        REAL *to = doc->own_packed + v * width;
         for (int j = 0; j < n; j++)
-            to[j] = from[topics->chosen[j]];
+            to[j] = from[doc->chosen[j]];
         for (int j = n; j < width; j++)
             to[j] = 0;
-        topics->own_rows[v] = to;
+        doc->own_rows[v] = to;
     }
-    for (int64_t v = topics->n_words; v < n_padded; v++)
-        topics->own_rows[v] = topics->own_rows[0];
-    topics->rows = topics->own_rows;
+    for (int64_t v = doc->n_words; v < n_padded; v++)
+        doc->own_rows[v] = doc->own_rows[0];
+    doc->rows = doc->own_rows;
 }
 
-/* Drop the negligible topics after `it` iterations, if that saves time.  It is assumed that the
- * document needs as many iterations again, each with a cheaper sweep once the weights have been
- * copied.  Dropped topics get gamma = alpha; returns the total change of gamma. */
-static double FN(drop_topics)(int it, REAL *gamma, REAL *t, FN(topics) *topics)
+/* Drop the topics with small shares after `it` iterations, if that saves time.  It is assumed that
+ * the document needs as many iterations again, and EXPECTED ones at least, each with a cheaper
+ * sweep once the weights have been copied.  Dropped topics get gamma = alpha; returns the total
+ * change of gamma. */
+static double FN(drop_topics)(int it, REAL *gamma, FN(document) *doc)
 {
-    const int line = 64 / (int)sizeof(REAL), before = FN(sweep_cost)(topics);
-    const int copy = topics->narrow ? 1 : COPY_COST;
-    double moved = 0;
-    int n = 0;
-    if (it * (int64_t)before < copy) /* it would not save time even if one topic were left */
-        return 0;
+    const int line = 64 / (int)sizeof(REAL), before = FN(sweep_cost)(doc);
+    const int copy = doc->narrow ? 1 : COPY_COST;
+    const int64_t left = it + EXPECTED;
+    const REAL least = doc->least_share;
+    if (left * before < copy || doc->narrow == NARROW_STEP)
+        return 0; /* it would not save time even if one topic were left */
     VI count = {0};
-    for (int k = 0; k < topics->width; k += LANES)
-        count -= (FN(load)(t + k) >= NEGLIGIBLE) |
-                 (FN(load)(gamma + k) - FN(load)(topics->alpha + k) >= HARDLY_ANY);
-    for (int l = 0; l < LANES; l++)
-        n += (int)count[l]; /* padding is counted too */
-    if (it * (int64_t)(before - n) < (int64_t)copy * n)
+    V small = {0};
+    for (int k = 0; k < doc->width; k += LANES) {
+        const V alpha = FN(load)(doc->alpha + k), share = FN(load)(gamma + k) - alpha;
+        const VI kept = (share >= least) | (alpha > doc->usual_alpha);
+        count -= kept;
+        small += FN(select)(kept, (V){0}, share);
+    }
+    int n = FN(sum_of_int_lanes)(count); /* about: the padding may count too */
+    if (n == 0 || left * (before - n) < (int64_t)copy * n || (doc->narrow && 2 * n > doc->narrow))
         return 0;
     n = 0;
-    for (int k = 0; k < topics->n; k++) {
-        if (t[k] >= NEGLIGIBLE || gamma[k] - topics->alpha[k] >= HARDLY_ANY)
-            topics->chosen[n++] = k;
-        else
-            moved += (double)(gamma[k] - topics->alpha[k]);
+    for (int k = 0; k < doc->n; k++) { /* without branches, which would be unpredictable */
+        doc->chosen[n] = k;
+        n += (gamma[k] - doc->alpha[k] >= least) | (doc->alpha[k] > doc->usual_alpha);
+    }
+    double rest = 0;
+    if (doc->eps > 0) { /* only then is the sum of gamma needed */
+        for (int k = 0; k < doc->n; k++)
+            rest += (double)doc->alpha[k];
+        for (int j = 0; j < n; j++)
+            rest -= (double)doc->alpha[doc->chosen[j]];
     }
     const int width = (n + line - 1) / line * line;
     const int narrow = (n + NARROW_STEP - 1) / NARROW_STEP * NARROW_STEP;
-    if (n == 0)
-        return 0;
-    if (n <= NARROW && topics->n_columns > 0) {
-        if (narrow == topics->narrow)
+    if (n <= NARROW && doc->n_columns > 0) {
+        if (narrow == doc->narrow)
             return 0;
-        FN(to_columns)(n, topics);
+        FN(to_columns)(n, doc);
     } else {
-        if (width == topics->width || topics->n_words * width > topics->room)
+        if (width == doc->width || doc->n_words * width > doc->room)
             return 0;
-        FN(to_short_rows)(n, width, topics);
+        FN(to_short_rows)(n, width, doc);
     }
     for (int j = 0; j < n; j++) {
-        const int k = topics->chosen[j];
-        topics->active[j] = topics->packed ? topics->active[k] : k;
-        topics->own_alpha[j] = topics->alpha[k];
+        const int k = doc->chosen[j];
+        doc->active[j] = doc->packed ? doc->active[k] : k;
+        doc->own_alpha[j] = doc->alpha[k];
         gamma[j] = gamma[k];
-        t[j] = t[k];
     }
-    for (int j = n; j < width; j++) {
-        topics->own_alpha[j] = gamma[j] = topics->own_alpha[0];
-        t[j] = 0;
-    }
-    topics->alpha = topics->own_alpha;
-    topics->n = n;
-    topics->width = width;
-    topics->packed = 1;
-    return moved;
+    for (int j = n; j < width; j++)
+        doc->own_alpha[j] = gamma[j] = doc->own_alpha[0];
+    doc->alpha = doc->own_alpha;
+    doc->n = n;
+    doc->width = width;
+    doc->packed = 1;
+    doc->rest += rest;
+    return (double)FN(sum_of_lanes)(small);
 }
 
-/* s_k = sum_v ratio_v W_vk over some of the words. */
-INLINE void FN(sweep_topics)(int backwards, int64_t first, int64_t n_words, const REAL *counts,
-                             const REAL *t, REAL eps, const FN(topics) *topics, REAL *s)
+/* s_k = sum_v ratio_v W_vk over some of the words.  With `row_sums` all t are the same. */
+INLINE void FN(sweep_topics)(const FN(document) *doc, int64_t first, int64_t n_words)
 {
-    for (int k = 0; k < topics->width; k += LANES)
-        FN(store)(s + k, (V){0});
-    if (topics->narrow)
-        FN(sweep_columns)(topics->narrow, n_words, topics->n_columns, topics->own_columns + first,
-                          counts + first, t, eps, NULL, NULL, s);
+    const REAL *counts = doc->counts + first;
+    for (int k = 0; k < doc->width; k += LANES)
+        FN(store)(doc->s + k, (V){0});
+    if (doc->row_sums)
+        FN(even_sweep)(n_words, doc->width, doc->rows + first, counts, doc->row_sums + first,
+                       doc->ratio, doc->s);
+    else if (doc->narrow)
+        FN(sweep_columns)(doc->narrow, n_words, doc->own_columns + first * doc->narrow, counts,
+                          doc->t, doc->eps, NULL, NULL, doc->s);
     else
-        FN(sweep)(backwards, n_words, topics->width, topics->rows + first, counts + first, t, eps,
-                  s);
+        FN(sweep)(doc->it & 1, n_words, doc->width, doc->rows + first, counts, doc->t, doc->eps,
+                  doc->s);
 }
 
 /* Put the numbers of the topics that are left in their places among `others`. */
@@ -168,17 +183,40 @@ static void FN(spread)(int n, const int32_t *active, const REAL *packed, int K_p
  * norm.  The reference is then sum gamma, which only changes by rounding after the first
  * iteration.  With eps = 0 the scale of t is arbitrary.  The reference is then about the
  * largest gamma, so that nothing underflows.  Either reference is computed again only when
- * it has changed.  Returns the number of iterations. */
-static int FN(fit_document)(
+ * it has changed. */
+
+INLINE void FN(set_reference)(FN(document) *doc)
+{
+    V scale, shift;
+    *doc->reference = doc->now;
+    FN(reference_parts)(doc->now, doc->sparsity, doc->b, &scale, &shift);
+    FN(store)(doc->ref_scale, scale);
+    FN(store)(doc->ref_shift, shift);
+}
+
+/* out_k = exp(b (f(x_k) - f(reference))). */
+INLINE void FN(raised_row)(const FN(document) *doc, int width, const REAL *x, REAL largest,
+                           REAL *out)
+{
+    FN(exp_digamma_row)(width, x, largest, FN(load)(doc->ref_scale), FN(load)(doc->ref_shift),
+                        doc->b, doc->sparsity, doc->clamp, out);
+}
+
+static void FN(begin_document)(
+    void *state,             /* OUT ANNEALVI_STATE bytes */
     int64_t n_words,
     int K,
     int K_pad,
     const REAL *const *rows, /* IN  n_words pointers to rows of topic weights, padded */
     const REAL *counts,      /* IN  n_words counts, padded with 0 */
+    const REAL *row_sums,    /* IN  n_words sums of these rows, padded with 1, or NULL */
     const REAL *alpha,       /* IN  K_pad */
     REAL b,                  /* IN  inverse temperature */
     REAL eps,                /* IN */
     REAL sparsity,           /* IN  see lda_rows.h */
+    REAL relaxation,         /* IN  factor of a step from the second on */
+    REAL usual_alpha,        /* IN  topics of a larger alpha are kept */
+    REAL least_share,        /* IN  a topic with a smaller share may be dropped, see NEGLIGIBLE */
     double tolerance,        /* IN  on sum_k |change of gamma_k| */
     int max_iter,            /* IN */
     int finish,              /* IN  whether norm and ratio are wanted at the final gamma */
@@ -186,7 +224,7 @@ static int FN(fit_document)(
     REAL *gamma,             /* IN/OUT K_pad: the start, the result */
     REAL *t,                 /* OUT K_pad: exp(b (f(gamma) - f(reference))), packed */
     int32_t *active,         /* OUT K_pad: the topics in t, if some were dropped */
-    int32_t *n_active,        /* OUT their number, or K_pad if none was dropped */
+    int32_t *n_active,       /* OUT their number, or K_pad if none was dropped */
     REAL *s,                 /* OUT K_pad: scratch */
     REAL *norm,              /* OUT n_words, padded */
     REAL *ratio,             /* OUT n_words, padded */
@@ -198,82 +236,157 @@ static int FN(fit_document)(
     REAL *own_packed,        /* OUT room: scratch */
     REAL *own_columns)       /* OUT NARROW * (n_words, padded): scratch */
 {
-    const REAL clamp = eps > 0 ? CLAMP_PLAIN : CLAMP;
-    FN(topics) topics = {
-        .n = K, .width = K_pad, .rows = rows, .alpha = alpha, .n_words = n_words,
-        .n_columns = (n_words + LANES - 1) / LANES * LANES, .room = room, .active = active,
-        .chosen = chosen, .own_alpha = own_alpha, .own_rows = own_rows, .own_packed = own_packed,
-        .own_columns = own_columns};
-    int it = 0;
-    double dropped = 0;
-    V ref_scale, ref_shift;
-    REAL now = eps > 0 ? FN(total_of)(K, K_pad, gamma) : FN(largest_of)(K_pad, gamma);
-    if (K <= NARROW && max_iter > 2) {
-        for (int k = 0; k < K; k++)
-            chosen[k] = k;
-        FN(to_columns)(K, &topics);
+    _Static_assert(sizeof(FN(document)) <= ANNEALVI_STATE, "the state of a document");
+    FN(document) *doc = state;
+    *doc = (FN(document)){
+        .n = K, .width = K_pad, .K = K, .K_pad = K_pad, .max_iter = max_iter, .finish = finish,
+        .n_words = n_words, .n_columns = (n_words + LANES - 1) / LANES * LANES, .room = room,
+        .tolerance = tolerance, .b = b, .eps = eps, .sparsity = sparsity,
+        .relaxation = relaxation,
+        .clamp = eps > 0 ? CLAMP_PLAIN : CLAMP, .usual_alpha = usual_alpha,
+        .least_share = least_share, .rows = rows, .alpha = alpha, .all_alpha = alpha,
+        .counts = counts, .gamma = gamma, .t = t, .s = s, .norm = norm, .ratio = ratio,
+        .reference = reference, .totals = totals, .active = active, .n_active = n_active,
+        .chosen = chosen, .own_alpha = own_alpha, .own_packed = own_packed,
+        .own_columns = own_columns, .own_rows = own_rows};
+    int even = eps == 0;
+    for (int k = 1; k < K; k++)
+        even &= gamma[k] == gamma[0];
+    if (even) { /* the padding does not count: then t is exactly 1 */
+        doc->now = gamma[0];
+        doc->row_sums = row_sums;
+        FN(set_reference)(doc);
+        for (int k = 0; k < K_pad; k++)
+            t[k] = 1;
+    } else { /* a start may be far below alpha, which is in the padding: its t must be finite too */
+        const REAL largest = FN(largest_of)(K_pad, gamma);
+        doc->now = eps > 0 ? FN(total_of)(K, K_pad, gamma) : largest;
+        FN(set_reference)(doc);
+        FN(raised_row)(doc, K_pad, gamma, largest, t);
     }
-    *reference = now;
-    FN(reference_parts)(now, sparsity, &ref_scale, &ref_shift);
-    /* a start may be far below alpha, which is in the padding: its t must be finite too */
-    FN(exp_digamma_row)(K_pad, gamma, FN(largest_of)(K_pad, gamma), ref_scale, ref_shift, b,
-                        sparsity, clamp, t);
-    while (it < max_iter) {
-        const int width = topics.width;
-        it++;
-        if (BITS == 64 || n_words <= LONG_DOCUMENT) {
-            FN(sweep_topics)(it & 1, 0, n_words, counts, t, eps, &topics, s);
-        } else { /* sums over very many words are in double precision */
-            for (int k = 0; k < width; k++)
-                totals[k] = 0;
-            for (int64_t first = 0; first < n_words; first += LONG_DOCUMENT) {
-                const int64_t n = n_words - first < LONG_DOCUMENT ? n_words - first : LONG_DOCUMENT;
-                FN(sweep_topics)(it & 1, first, n, counts, t, eps, &topics, s);
-                for (int k = 0; k < width; k++)
-                    totals[k] += (double)s[k];
-            }
-            for (int k = 0; k < width; k++)
-                s[k] = (REAL)totals[k];
-        }
+}
 
-        V change = {0}, total = {0};
-        for (int k = 0; k < width; k += LANES) {
-            const V old = FN(load)(gamma + k);
-            const V new = FN(load)(topics.alpha + k) + b * FN(load)(t + k) * FN(load)(s + k);
-            change += FN(abs)(new - old);
-            total += new;
-            FN(store)(gamma + k, new);
-        }
-        double moved = dropped;
-        for (int l = 0; l < LANES; l++)
-            moved += (double)change[l];
-        /* with eps > 0 nothing is dropped, so K_pad is still the width */
-        now = eps > 0 ? FN(add_lanes)(K, K_pad, gamma, total) : FN(largest_of)(width, gamma);
-        /* below 1 psi is steep, and a reference that is 50% off would not do */
-        const REAL slack = eps > 0 ? 4 * (REAL)EPSILON : now < 1 ? 0 : (REAL)0.5;
-        if (now > *reference * (1 + slack) || now < *reference * (1 - slack)) {
-            *reference = now;
-            FN(reference_parts)(now, sparsity, &ref_scale, &ref_shift);
-        }
-        FN(exp_digamma_row)(width, gamma, now, ref_scale, ref_shift, b, sparsity, clamp, t);
-        if (moved < tolerance || n_words == 0)
-            break;
-        dropped = room && it < max_iter ? FN(drop_topics)(it, gamma, t, &topics) : 0;
+/* s_k = sum_v ratio_v W_vk over all words. */
+INLINE void FN(sweep_words)(FN(document) *doc)
+{
+    const int64_t n_words = doc->n_words;
+    if (BITS == 64 || n_words <= LONG_DOCUMENT) {
+        FN(sweep_topics)(doc, 0, n_words);
+        return;
     }
-    if (finish && topics.narrow) {
-        FN(sweep_columns)(topics.narrow, n_words, topics.n_columns, own_columns, counts, t, eps,
-                          norm, ratio, s);
-        for (int64_t v = topics.n_columns; v % WORD_BLOCK; v++)
-            ratio[v] = 0;
-    } else if (finish)
-        FN(all_normalizers)(n_words, topics.width, topics.rows, counts, t, eps, norm, ratio);
-    *n_active = topics.packed ? topics.n : K_pad;
-    if (topics.packed) {
-        for (int j = 0; j < topics.n; j++)
+    for (int k = 0; k < doc->width; k++) /* sums over very many words are in double precision */
+        doc->totals[k] = 0;
+    for (int64_t first = 0; first < n_words; first += LONG_DOCUMENT) {
+        FN(sweep_topics)(doc, first,
+                         n_words - first < LONG_DOCUMENT ? n_words - first : LONG_DOCUMENT);
+        for (int k = 0; k < doc->width; k++)
+            doc->totals[k] += (double)doc->s[k];
+    }
+    for (int k = 0; k < doc->width; k++)
+        doc->s[k] = (REAL)doc->totals[k];
+}
+
+/* Whether no topic that has a share below least_share matters.  The temperature decides, so it is
+ * looked at in the first iterations only. */
+INLINE int FN(may_drop)(FN(document) *doc)
+{
+    if (!doc->droppable && doc->it <= 3) {
+        REAL edge[LANES], t_edge[LANES];
+        FN(store)(edge, FN(splat)(doc->usual_alpha + doc->least_share));
+        FN(raised_row)(doc, LANES, edge, doc->now, t_edge);
+        doc->droppable = t_edge[0] < (REAL)NEGLIGIBLE * doc->least_share;
+    }
+    return doc->droppable;
+}
+
+/* One iteration; returns whether it was not the last. */
+static int FN(iterate)(FN(document) *doc)
+{
+    const int width = doc->width;
+    const REAL b = doc->b, *t = doc->t, *s = doc->s;
+    const REAL relaxation = doc->it ? doc->relaxation : 1;
+    REAL *gamma = doc->gamma;
+    /* columns of all topics do not pay if most topics are about to be dropped */
+    if (!doc->narrow && !doc->row_sums && !doc->droppable && doc->K <= NARROW &&
+        doc->max_iter > 2) {
+        for (int k = 0; k < doc->K; k++)
+            doc->chosen[k] = k;
+        FN(to_columns)(doc->K, doc);
+    }
+    doc->it++;
+    FN(sweep_words)(doc);
+    doc->row_sums = NULL; /* from now on t differs between topics */
+    V change = {0}, total = {0};
+    for (int k = 0; k < width; k += LANES) {
+        const V old = FN(load)(gamma + k);
+        const V alpha = FN(load)(doc->alpha + k);
+        V new = alpha + b * FN(load)(t + k) * FN(load)(s + k);
+        if (relaxation != 1)
+            new = FN(max)(old + relaxation * (new - old), alpha);
+        change += FN(abs)(new - old);
+        total += new;
+        FN(store)(gamma + k, new);
+    }
+    const double moved = doc->dropped + (double)FN(sum_of_lanes)(change);
+    const REAL now = doc->eps > 0
+                         ? (REAL)((double)FN(add_lanes)(doc->n, width, gamma, total) + doc->rest)
+                         : FN(largest_of)(width, gamma);
+    doc->now = now;
+    /* below 1 psi is steep, and a reference that is 50% off would not do; a sum of gamma stays the
+     * same but for rounding errors, which the ratios of t to its norms do not see */
+    const REAL slack = doc->eps > 0 ? 64 * (REAL)EPSILON : now < 1 ? 0 : (REAL)0.5;
+    if (now > *doc->reference * (1 + slack) || now < *doc->reference * (1 - slack))
+        FN(set_reference)(doc);
+    const int last = moved < doc->tolerance || doc->n_words == 0 || doc->it == doc->max_iter;
+    const int drops = doc->room && !last && FN(may_drop)(doc);
+    doc->dropped = drops ? FN(drop_topics)(doc->it, gamma, doc) : 0;
+    FN(raised_row)(doc, doc->width, gamma, now, doc->t);
+    return !last;
+}
+
+static void FN(end_document)(FN(document) *doc)
+{
+    REAL *gamma = doc->gamma, *s = doc->s;
+    if (doc->finish && doc->narrow) {
+        FN(sweep_columns)(doc->narrow, doc->n_words, doc->own_columns, doc->counts, doc->t,
+                          doc->eps, doc->norm, doc->ratio, s);
+        for (int64_t v = doc->n_columns; v % WORD_BLOCK; v++)
+            doc->ratio[v] = 0;
+    } else if (doc->finish)
+        FN(all_normalizers)(doc->n_words, doc->width, doc->rows, doc->counts, doc->t, doc->eps,
+                            doc->norm, doc->ratio);
+    *doc->n_active = doc->packed ? doc->n : doc->K_pad;
+    if (doc->packed) {
+        for (int j = 0; j < doc->n; j++)
             s[j] = gamma[j];
-        FN(spread)(topics.n, active, s, K_pad, alpha, gamma);
+        FN(spread)(doc->n, doc->active, s, doc->K_pad, doc->all_alpha, gamma);
     }
-    return it;
+    if (doc->packed && doc->K_pad <= SPREAD) {
+        for (int j = 0; j < doc->n; j++)
+            s[j] = doc->t[j];
+        FN(spread)(doc->n, doc->active, s, doc->K_pad, NULL, doc->t);
+        *doc->n_active = doc->K_pad;
+    }
+}
+
+/* The local steps of one or two documents, from begin_document on.  An iteration of few topics is
+ * a chain of operations that wait for one another, so those of two documents are made in turn: the
+ * processor then works on both. */
+static void FN(fit_documents)(int n, void *state, void *other)
+{
+    FN(document) *a = state, *c = other;
+    int go_a = a->max_iter > 0, go_c = n > 1 && c->max_iter > 0;
+    while (go_a && go_c) {
+        go_a = FN(iterate)(a);
+        go_c = FN(iterate)(c);
+    }
+    while (go_a)
+        go_a = FN(iterate)(a);
+    while (go_c)
+        go_c = FN(iterate)(c);
+    FN(end_document)(a);
+    if (n > 1)
+        FN(end_document)(c);
 }
 
 /* sum_v n_v log sum_k exp(b (E log theta_k - sparsity / gamma_k)) W_vk: the norms with

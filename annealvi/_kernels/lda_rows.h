@@ -26,13 +26,18 @@
 #undef PADDED_LOG
 #define PADDED_LOG (-1e30)
 
-/* exp(psi(reference) - sparsity / reference) = scale * exp(-shift), or 1 if reference = 0. */
-INLINE void FN(reference_parts)(REAL reference, REAL sparsity, V *scale, V *shift)
+/* exp(f(reference)) = scale * exp(-shift) with f(x) = psi(x) - sparsity / x, or 1 if reference = 0.
+ * At b != 1 the scale is 1, so that the shift is -f(reference). */
+INLINE void FN(reference_parts)(REAL reference, REAL sparsity, REAL b, V *scale, V *shift)
 {
     *scale = FN(splat)(1);
     *shift = (V){0};
     if (reference > 0)
         FN(sparse_digamma_parts)(FN(splat)(reference), 0, sparsity, scale, shift);
+    if (b != 1) {
+        *shift -= FN(log)(*scale);
+        *scale = FN(splat)(1);
+    }
 }
 
 /* out_k = exp(max(b (f(x_k) - f(reference)), clamp)) with f(x) = psi(x) - sparsity / x and the
@@ -51,11 +56,10 @@ INLINE void FN(exp_digamma_row_at)(int near, int K_pad, const REAL *x, V ref_sca
             FN(store)(out + k, scale * unit * factor);
         }
     } else {
-        const V ref_log = FN(log)(ref_scale);
         for (int k = 0; k < K_pad; k += LANES) {
             V scale, shift;
             FN(sparse_digamma_parts)(FN(load)(x + k), near, sparsity, &scale, &shift);
-            const V exponent = b * ((FN(log)(scale) - ref_log) + (ref_shift - shift));
+            const V exponent = b * (FN(log)(scale) + (ref_shift - shift));
             FN(store)(out + k, FN(exp_clamped)(FN(max)(exponent, floor)));
         }
     }
@@ -77,18 +81,13 @@ INLINE REAL FN(largest_of)(int K_pad, const REAL *x)
     V top = FN(load)(x);
     for (int k = LANES; k < K_pad; k += LANES)
         top = FN(max)(top, FN(load)(x + k));
-    REAL largest = top[0];
-    for (int l = 1; l < LANES; l++)
-        largest = top[l] > largest ? top[l] : largest;
-    return largest;
+    return FN(largest_lane)(top);
 }
 
 /* The lanes of `sum`, the sum of a row's vectors, without the row's padding. */
 INLINE REAL FN(add_lanes)(int K, int K_pad, const REAL *x, V sum)
 {
-    double total = 0;
-    for (int l = 0; l < LANES; l++)
-        total += (double)sum[l];
+    double total = (double)FN(sum_of_lanes)(sum);
     for (int k = K; k < K_pad; k++)
         total -= (double)x[k];
     return (REAL)total;

@@ -97,6 +97,21 @@ static void FN(sweep)(int backwards, int64_t n_words, int K_pad, const REAL *con
     }
 }
 
+/* The first sweep over a document whose topics all have the same t: the norms are known up to a
+ * factor, they are the sums of the rows.  s_k += sum_v (n_v / sum_v) W_vk. */
+static void FN(even_sweep)(int64_t n_words, int K_pad, const REAL *const *rows, const REAL *counts,
+                           const REAL *row_sums, REAL *ratio, REAL *s)
+{
+    const int64_t n_padded = (n_words + WORD_BLOCK - 1) / WORD_BLOCK * WORD_BLOCK;
+    for (int64_t j = 0; j < n_padded; j += LANES)
+        FN(store)(ratio + j, FN(load)(counts + j) / FN(load)(row_sums + j));
+    for (int64_t j = 0; j < n_words; j += WORD_BLOCK)
+        if (FN(block_size)(n_words, j) == WORD_BLOCK)
+            FN(add_rows)(WORD_BLOCK, K_pad, rows + j, ratio + j, s);
+        else
+            FN(add_rows)(WORD_BLOCK / 2, K_pad, rows + j, ratio + j, s);
+}
+
 /* Only the norms and ratios, for all words. */
 static void FN(all_normalizers)(int64_t n_words, int K_pad, const REAL *const *rows,
                                 const REAL *counts, const REAL *t, REAL eps, REAL *norm,
@@ -115,55 +130,83 @@ static void FN(mixture)(int64_t n_words, int K_pad, const REAL *const *rows, con
         FN(norms)(WORD_BLOCK, K_pad, rows + j, t, norm + j);
 }
 
-/* A document with at most NARROW topics is swept over by columns.  A column holds the weights of
- * one topic for all words, n_columns of them after padding.  Lanes are then words, so norms need
- * not be summed over lanes, and the s_k stay in registers until the end. */
+/* A document with at most NARROW topics is swept over by columns.  Words are taken LANES at a time:
+ * the weights of one topic for these words are a vector, and the vectors of all topics follow each
+ * other.  Lanes are then words, so norms need not be summed over lanes, and the s_k stay in
+ * registers until the end. */
 #define NARROW ANNEALVI_NARROW
 #define NARROW_STEP 4
+#define AGAIN_FROM_MEMORY __asm__ volatile("" ::: "memory")
 
-INLINE void FN(sweep_columns_of)(const int n, int64_t n_words, int64_t n_columns,
-                                 const REAL *columns, const REAL *counts, const REAL *t,
-                                 REAL eps, REAL *norm, REAL *ratio, REAL *s)
+/* The words of m vectors; with two of them t is read half as often.  AGAIN_FROM_MEMORY makes the
+ * compiler read the columns twice: it would otherwise keep them in registers and the sums in
+ * memory. */
+INLINE void FN(sweep_vectors)(const int n, const int m, int64_t v, const REAL *columns,
+                              const REAL *counts, const REAL *t, REAL eps, REAL *norm,
+                              REAL *ratio, V *sum)
+{
+    V part[2][NARROW_STEP], r[2];
+#pragma GCC unroll 4
+    for (int k = 0; k < NARROW_STEP; k++) {
+        const V tk = FN(splat)(t[k]);
+#pragma GCC unroll 2
+        for (int i = 0; i < m; i++)
+            part[i][k] = tk * FN(load)(columns + (i * n + k) * LANES);
+    }
+#pragma GCC unroll 24
+    for (int k = NARROW_STEP; k < n; k++) {
+        const V tk = FN(splat)(t[k]);
+#pragma GCC unroll 2
+        for (int i = 0; i < m; i++)
+            part[i][k % NARROW_STEP] += tk * FN(load)(columns + (i * n + k) * LANES);
+    }
+#pragma GCC unroll 2
+    for (int i = 0; i < m; i++) {
+        const V total = (part[i][0] + part[i][1]) + (part[i][2] + part[i][3]);
+        r[i] = FN(load)(counts + v + i * LANES) / (total + eps);
+        if (norm) {
+            FN(store)(norm + v + i * LANES, total);
+            FN(store)(ratio + v + i * LANES, r[i]);
+        }
+    }
+    AGAIN_FROM_MEMORY;
+    if (!norm)
+#pragma GCC unroll 24
+        for (int k = 0; k < n; k++)
+#pragma GCC unroll 2
+            for (int i = 0; i < m; i++)
+                sum[k] += r[i] * FN(load)(columns + (i * n + k) * LANES);
+}
+
+INLINE void FN(sweep_columns_of)(const int n, int64_t n_words, const REAL *columns,
+                                 const REAL *counts, const REAL *t, REAL eps, REAL *norm,
+                                 REAL *ratio, REAL *s)
 {
     V sum[NARROW];
-    REAL sums[WORD_BLOCK + LANES];
 #pragma GCC unroll 24
     for (int k = 0; k < n; k++)
         sum[k] = (V){0};
-    for (int64_t v = 0; v < n_words; v += LANES) {
-        V part[NARROW_STEP];
-#pragma GCC unroll 4
-        for (int k = 0; k < NARROW_STEP; k++)
-            part[k] = t[k] * FN(load)(columns + k * n_columns + v);
-#pragma GCC unroll 24
-        for (int k = NARROW_STEP; k < n; k++)
-            part[k % NARROW_STEP] += t[k] * FN(load)(columns + k * n_columns + v);
-        const V total = (part[0] + part[1]) + (part[2] + part[3]);
-        const V r = FN(load)(counts + v) / (total + eps);
-        if (norm) {
-            FN(store)(norm + v, total);
-            FN(store)(ratio + v, r);
-        } else {
-#pragma GCC unroll 24
-            for (int k = 0; k < n; k++)
-                sum[k] += r * FN(load)(columns + k * n_columns + v);
-        }
-    }
+    int64_t v = 0;
+    for (; v + LANES < n_words; v += 2 * LANES, columns += 2 * n * LANES)
+        FN(sweep_vectors)(n, 2, v, columns, counts, t, eps, norm, ratio, sum);
+    if (v < n_words)
+        FN(sweep_vectors)(n, 1, v, columns, counts, t, eps, norm, ratio, sum);
     if (!norm)
-#pragma GCC unroll 6
-        for (int k = 0; k < n; k += NARROW_STEP) {
-            FN(sum_lanes)(sum + k, NARROW_STEP, sums);
-            for (int j = 0; j < NARROW_STEP; j++)
-                s[k + j] = sums[j];
+#pragma GCC unroll 12
+        for (int k = 0; k < n; k += LANES) {
+            V part[LANES];
+#pragma GCC unroll 16
+            for (int j = 0; j < LANES; j++)
+                part[j] = k + j < n ? sum[k + j] : (V){0};
+            FN(store)(s + k, FN(sums_of_vectors)(part));
         }
 }
 
 /* If `norm` is given, compute the norms and ratios, otherwise s. */
-static void FN(sweep_columns)(int n, int64_t n_words, int64_t n_columns, const REAL *columns,
-                              const REAL *counts, const REAL *t, REAL eps, REAL *norm,
-                              REAL *ratio, REAL *s)
+static void FN(sweep_columns)(int n, int64_t n_words, const REAL *columns, const REAL *counts,
+                              const REAL *t, REAL eps, REAL *norm, REAL *ratio, REAL *s)
 {
-#define SWEEP(n) FN(sweep_columns_of)(n, n_words, n_columns, columns, counts, t, eps, norm, ratio, s)
+#define SWEEP(n) FN(sweep_columns_of)(n, n_words, columns, counts, t, eps, norm, ratio, s)
     switch (n) {
     case 4: SWEEP(4); break;
     case 8: SWEEP(8); break;

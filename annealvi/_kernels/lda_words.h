@@ -12,6 +12,29 @@ static void FN(raise_row)(int K_pad, const REAL *logs, REAL b, int normalise, RE
     }
 }
 
+/* acc_k += b_d ratio_e t_dk of ENTRIES entries, one after the other: the sum of a topic stays in a
+ * register meanwhile. */
+#undef ENTRIES
+#define ENTRIES 4
+#define AHEAD 8 /* entries */
+INLINE void FN(add_entries)(int K_pad, const int64_t *document, const int64_t *position,
+                            const REAL *ratio, const REAL *t, const REAL *b, double *restrict acc)
+{
+    const REAL *restrict t0 = t + document[0] * K_pad, *restrict t1 = t + document[1] * K_pad;
+    const REAL *restrict t2 = t + document[2] * K_pad, *restrict t3 = t + document[3] * K_pad;
+    double c[ENTRIES];
+    for (int e = 0; e < ENTRIES; e++)
+        c[e] = (double)b[document[e]] * (double)ratio[position[e]];
+    for (int k = 0; k < K_pad; k++) {
+        double sum = acc[k];
+        sum += c[0] * (double)t0[k];
+        sum += c[1] * (double)t1[k];
+        sum += c[2] * (double)t2[k];
+        sum += c[3] * (double)t3[k];
+        acc[k] = sum;
+    }
+}
+
 /* The statistics of one word over the documents that contain it, in their order:
  *     S_vk (+)= sum_d b_d ratio_dv t_dk exp(b_d l_vk). */
 static void FN(add_statistics)(
@@ -34,12 +57,28 @@ static void FN(add_statistics)(
     REAL *restrict s_row)         /* IN/OUT K_pad */
 {
     int at_b0 = 1;
-    for (int64_t e = 0; e < n_entries; e++)
+    for (int64_t e = 0; logs && e < n_entries; e++)
         at_b0 &= b[document[e]] == b0;
     if (at_b0) { /* W is the same for all documents */
         for (int k = 0; k < K_pad; k++)
             acc[k] = 0;
-        for (int64_t e = 0; e < n_entries; e++) {
+        for (int64_t e = 0; e < n_entries;) {
+            /* rows of documents are read in an order that the processor does not foresee */
+            const int64_t stop = e + AHEAD + ENTRIES < n_entries ? e + AHEAD + ENTRIES : n_entries;
+            for (int64_t ahead = e + AHEAD; ahead < stop; ahead++) {
+                __builtin_prefetch(t + document[ahead] * K_pad);
+                __builtin_prefetch(t + document[ahead] * K_pad + 64 / sizeof(REAL));
+            }
+            /* entries of documents with all topics; few topics are always all there */
+            int together = K_pad <= SPREAD && e + ENTRIES <= n_entries ? ENTRIES : 0;
+            while (together < ENTRIES && e + together < n_entries &&
+                   n_active[document[e + together]] == K_pad)
+                together++;
+            if (together == ENTRIES) {
+                FN(add_entries)(K_pad, document + e, position + e, ratio, t, b, acc);
+                e += ENTRIES;
+                continue;
+            }
             const REAL *restrict td = t + document[e] * K_pad;
             const double c = (double)b[document[e]] * (double)ratio[position[e]];
             const int n = n_active[document[e]];
@@ -51,6 +90,7 @@ static void FN(add_statistics)(
                 for (int j = 0; j < n; j++)
                     acc[topics[j]] += c * (double)td[j];
             }
+            e++;
         }
         for (int k = 0; k < K_pad; k++)
             acc[k] = acc[k] * (double)weights[k] + (add ? (double)s_row[k] : 0);
@@ -112,10 +152,36 @@ INLINE REAL FN(weight_exponents)(int kind, int K, int K_pad, const REAL *lambda,
         FN(store)(scales + k, apart ? scale : FN(splat)(1));
         FN(store)(exponents + k, apart ? rest : rest + FN(log)(scale));
     }
-    REAL largest = exponents[0];
-    for (int k = K; k < K_pad; k++)
-        exponents[k] = largest;
+    const REAL any = exponents[0];
+    for (int k = K; k < K_pad; k++) {
+        exponents[k] = any;
+        scales[k] = 0;
+    }
     return FN(largest_of)(K_pad, exponents);
+}
+
+/* The row of topic weights below for log E beta, b != 1 and no logarithms: in two passes. */
+INLINE REAL FN(mean_weights)(int K, int K_pad, const REAL *lambda, const REAL *log_sums, REAL b,
+                             int normalise, REAL *exponents, REAL *weights, REAL *row_sum)
+{
+    V top = FN(log)(FN(splat)(lambda[0])) - log_sums[0], sum = {0};
+    for (int k = 0; k < K_pad; k += LANES) { /* in the padding log_sums are huge */
+        const V exponent = FN(log)(FN(load)(lambda + k)) - FN(load)(log_sums + k);
+        FN(store)(exponents + k, exponent);
+        top = FN(max)(top, exponent);
+    }
+    const REAL reference = normalise ? FN(largest_lane)(top) : 0;
+    const V floor = FN(splat)(normalise ? CLAMP : CLAMP_PLAIN);
+    for (int k = 0; k < K_pad; k += LANES) {
+        const V exponent = b * (FN(load)(exponents + k) - reference);
+        const V weight = FN(exp_clamped)(FN(max)(exponent, floor));
+        FN(store)(weights + k, weight);
+        sum += weight;
+    }
+    *row_sum = FN(add_lanes)(K, K_pad, weights, sum);
+    for (int k = K; k < K_pad; k++)
+        weights[k] = 0;
+    return reference;
 }
 
 /* One row of topic weights, W_k = exp(b (l_k - reference)), with 0 in the padding.  Here l_k =
@@ -124,10 +190,10 @@ INLINE REAL FN(weight_exponents)(int kind, int K, int K_pad, const REAL *lambda,
  * these differ much, see WIDE_MEAN.  With `normalise` the reference is about the largest l_k of the
  * row, else 0.  Returns the reference.  `logs`, unless NULL, receives the exponents at b = 1,
  * without a clamp.  If `factor` is not 1, lambda is first moved towards eta, as in step_row.
- * `scratch` has 2 K_pad numbers. */
+ * `row_sum` receives the row's sum.  `scratch` has 2 K_pad numbers. */
 static REAL FN(topic_weights)(int mean, int K, int K_pad, const REAL *lambda, const REAL *eta,
                               REAL factor, const REAL *log_sums, REAL b, int normalise,
-                              REAL *scratch, REAL *weights, REAL *logs)
+                              REAL *scratch, REAL *weights, REAL *row_sum, REAL *logs)
 {
     REAL *exponents = scratch;
     if (factor != 1) { /* the row has missed steps */
@@ -139,6 +205,9 @@ static REAL FN(topic_weights)(int mean, int K, int K_pad, const REAL *lambda, co
         lambda = row;
     }
     REAL reference;
+    if (mean == 1 && b != 1 && !logs)
+        return FN(mean_weights)(K, K_pad, lambda, log_sums, b, normalise, exponents, weights,
+                                row_sum);
     if (mean == 2)
         reference = FN(weight_exponents)(FN(WIDE_MEAN), K, K_pad, lambda, log_sums, b, weights,
                                          exponents);
@@ -162,13 +231,15 @@ static REAL FN(topic_weights)(int mean, int K, int K_pad, const REAL *lambda, co
         for (int k = K; k < K_pad; k++)
             logs[k] = (REAL)PADDED_LOG;
     }
+    V sum = {0};
     for (int k = 0; k < K_pad; k += LANES) {
         const V exponent = b * (FN(load)(exponents + k) - reference);
         const V factor = FN(exp_clamped)(FN(max)(exponent, floor));
-        FN(store)(weights + k, FN(load)(weights + k) * factor);
+        const V weight = FN(load)(weights + k) * factor;
+        FN(store)(weights + k, weight);
+        sum += weight;
     }
-    for (int k = K; k < K_pad; k++)
-        weights[k] = 0;
+    *row_sum = FN(sum_of_lanes)(sum);
     return reference;
 }
 

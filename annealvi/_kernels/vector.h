@@ -128,6 +128,43 @@ INLINE void FN(sum_lanes)(V *acc, int n_words, REAL *out)
     for (int i = 0; i < count; i++)
         FN(store)(out + i * LANES, acc[i]);
 }
+
+/* The sums over lanes of LANES vectors, as one vector. */
+INLINE V FN(sums_of_vectors)(V *acc)
+{
+    int count = LANES;
+#pragma GCC unroll 4
+    for (int s = 1; s < LANES; s *= 2) {
+#pragma GCC unroll 8
+        for (int i = 0; i < count / 2; i++)
+            acc[i] = FN(fold)(acc[2 * i], acc[2 * i + 1], s);
+        count /= 2;
+    }
+    return acc[0];
+}
+
+/* The sum of a vector's lanes, and the largest of them. */
+INLINE REAL FN(sum_of_lanes)(V x)
+{
+#pragma GCC unroll 4
+    for (int s = LANES / 2; s; s /= 2)
+        x += __builtin_shuffle(x, FN(lanes)() ^ s);
+    return x[0];
+}
+INLINE REAL FN(largest_lane)(V x)
+{
+#pragma GCC unroll 4
+    for (int s = LANES / 2; s; s /= 2)
+        x = FN(max)(x, __builtin_shuffle(x, FN(lanes)() ^ s));
+    return x[0];
+}
+INLINE int FN(sum_of_int_lanes)(VI x)
+{
+#pragma GCC unroll 4
+    for (int s = LANES / 2; s; s /= 2)
+        x += __builtin_shuffle(x, FN(lanes)() ^ s);
+    return (int)x[0];
+}
 #else
 INLINE void FN(sum_lanes)(V *acc, int n_words, REAL *out)
 {
@@ -137,5 +174,34 @@ INLINE void FN(sum_lanes)(V *acc, int n_words, REAL *out)
             total += acc[j][l];
         out[j] = total;
     }
+}
+
+INLINE REAL FN(sum_of_lanes)(V x)
+{
+    REAL total = 0;
+    for (int l = 0; l < LANES; l++)
+        total += x[l];
+    return total;
+}
+INLINE REAL FN(largest_lane)(V x)
+{
+    REAL largest = x[0];
+    for (int l = 1; l < LANES; l++)
+        largest = x[l] > largest ? x[l] : largest;
+    return largest;
+}
+INLINE int FN(sum_of_int_lanes)(VI x)
+{
+    int total = 0;
+    for (int l = 0; l < LANES; l++)
+        total += (int)x[l];
+    return total;
+}
+INLINE V FN(sums_of_vectors)(V *acc)
+{
+    V sums;
+    for (int j = 0; j < LANES; j++)
+        sums[j] = FN(sum_of_lanes)(acc[j]);
+    return sums;
 }
 #endif

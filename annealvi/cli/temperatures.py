@@ -132,7 +132,7 @@ def temperatures(n_seeds: int = 3, output: str = "annealvi_demo.png") -> None:
 
     best = max(fits["annealvi, the default"], key=lambda result: result.heldout).estimator
     print("\nTopics of the default fit that predicts best, largest first:")
-    order = np.argsort(-best.components_.sum(axis=1))
+    order = np.argsort(-best.components_.sum(axis=1, dtype=np.float64))
     words = best.top_words(8, abstracts.feature_names)
     for rank, topic in enumerate(order, start=1):
         print(f"{rank:>4}  {' '.join(words[topic])}")

@@ -1,4 +1,5 @@
-"""Word counts and topics of other programs: files of UCI, LDA-C and MALLET, gensim's corpora."""
+"""Word counts of other programs and on disk: files of UCI, LDA-C, Matrix Market and MALLET,
+gensim's corpora, texts in blocks, and corpora that are larger than memory."""
 
 from annealvi.corpus.files import read_lda_c, read_uci
 from annealvi.corpus.gensim import from_gensim, to_gensim
@@ -8,14 +9,29 @@ from annealvi.corpus.mallet import (
     read_mallet_topic_keys,
     read_mallet_weights,
 )
+from annealvi.corpus.mapped import open, write
+from annealvi.corpus.streams import (
+    stream_gensim,
+    stream_lda_c,
+    stream_matrix_market,
+    stream_texts,
+    stream_uci,
+)
 
 __all__ = [
     "from_gensim",
+    "open",
     "read_lda_c",
     "read_mallet_doc_topics",
     "read_mallet_state",
     "read_mallet_topic_keys",
     "read_mallet_weights",
     "read_uci",
+    "stream_gensim",
+    "stream_lda_c",
+    "stream_matrix_market",
+    "stream_texts",
+    "stream_uci",
     "to_gensim",
+    "write",
 ]

@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 from sklearn.utils import Bunch
 
-from annealvi.corpus.lines import check_counts, opened, read_vocabulary
+from annealvi.corpus.lines import check_counts, check_numbers, opened, read_vocabulary
 
 
 def read_uci(path: str | os.PathLike, vocabulary: str | os.PathLike | None = None) -> Bunch:
@@ -65,8 +65,8 @@ def read_uci(path: str | os.PathLike, vocabulary: str | os.PathLike | None = Non
                 f"Got {entries.shape[0]} lines of {entries.shape[1]} numbers."
             )
         documents, words, counts = entries.T
-        _check_numbers("Documents", documents, n_documents)
-        _check_numbers("Words", words, n_words)
+        check_numbers("Documents", documents, n_documents)
+        check_numbers("Words", words, n_words)
         places = (documents.astype(np.int64) - 1, words.astype(np.int64) - 1)
         X = check_counts(sparse.csr_matrix((counts, places), shape=(n_documents, n_words)))
     return _corpus(X, read_vocabulary(vocabulary, X.shape[1]))
@@ -111,24 +111,33 @@ def read_lda_c(path: str | os.PathLike, vocabulary: str | os.PathLike | None = N
            [0., 5., 0.]])
     """
     with opened(path, "LDA-C counts") as stream:
-        # SVMlight's lines are the same, with a target in the place of the number of words
-        content = io.BytesIO(stream.read())
-        X, n_different = load_svmlight_file(content, zero_based=True, dtype=np.float64)
-        wrong = np.flatnonzero(np.diff(X.indptr) != n_different)
-        if len(wrong):
-            row = int(wrong[0])
-            raise ValueError(
-                f"document {row} says that it has {n_different[row]:g} different words. "
-                f"It has {X.indptr[row + 1] - X.indptr[row]}."
-            )
-        X = check_counts(sparse.csr_matrix(X))
+        X = parse_lda_c(stream.read())
     return _corpus(X, read_vocabulary(vocabulary, X.shape[1]))
 
 
-def _check_numbers(what: str, numbers: NDArray[np.float64], most: int) -> None:
-    wrong = ~((numbers >= 1) & (numbers <= most) & (numbers == np.floor(numbers)))
-    if wrong.any():
-        raise ValueError(f"{what} must be numbered from 1 to {most}. Got {numbers[wrong][0]:g}.")
+def parse_lda_c(content: bytes, n_words: int | None = None, first: int = 0) -> sparse.csr_matrix:
+    """Parse lines of a file of LDA-C.
+
+    Parameters
+    ----------
+    content : bytes
+    n_words : int, default=None
+        Number of columns; by default what the largest number of a word says.
+    first : int
+        Number of the first document, for messages.
+    """
+    # SVMlight's lines are the same, with a target in the place of the number of words
+    X, n_different = load_svmlight_file(
+        io.BytesIO(content), n_features=n_words, zero_based=True, dtype=np.float64
+    )
+    wrong = np.flatnonzero(np.diff(X.indptr) != n_different)
+    if len(wrong):
+        row = int(wrong[0])
+        raise ValueError(
+            f"document {first + row} says that it has {n_different[row]:g} different words. "
+            f"It has {X.indptr[row + 1] - X.indptr[row]}."
+        )
+    return check_counts(sparse.csr_matrix(X))
 
 
 def _corpus(X: sparse.csr_matrix, words: NDArray | None) -> Bunch:

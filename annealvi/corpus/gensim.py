@@ -14,6 +14,9 @@ from annealvi._optional import import_optional
 from annealvi._sparse import check_csr
 from annealvi.corpus.lines import check_gaps
 
+#: No id of a word is larger.
+MOST_WORDS = 2**31 - 1
+
 
 def from_gensim(
     corpus: Iterable[Iterable[tuple[int, float]]], dictionary: Mapping[int, str] | None = None
@@ -77,6 +80,8 @@ def from_gensim(
     wrong = (ids != np.floor(ids)) | ~(ids >= 0) | ~np.isfinite(ids)
     if wrong.any():
         raise ValueError(f"Ids of 'corpus' must be integers >= 0. Got {ids[wrong][0]:g}.")
+    if ids.max(initial=0) >= MOST_WORDS:
+        raise ValueError(f"Ids of 'corpus' must be below {MOST_WORDS}. Got {ids.max():g}.")
     n_words, words = int(ids.max(initial=-1)) + 1, None
     if dictionary is not None:
         words = _words(dictionary)

@@ -74,6 +74,21 @@ def check_counts(X: sparse.csr_matrix) -> sparse.csr_matrix:
     return X
 
 
+def check_numbers(what: str, numbers: NDArray[np.float64], most: int) -> None:
+    """Check that documents or words have numbers from 1 to `most`.
+
+    Parameters
+    ----------
+    what : str
+        For the message.
+    numbers : ndarray
+    most : int
+    """
+    wrong = ~((numbers >= 1) & (numbers <= most) & (numbers == np.floor(numbers)))
+    if wrong.any():
+        raise ValueError(f"{what} must be numbered from 1 to {most}. Got {numbers[wrong][0]:g}.")
+
+
 def check_gaps(most: int, n: int, what: str) -> int:
     """Return the number of words or documents, which must not be far more than there are.
 

@@ -13,6 +13,7 @@ from annealvi.deep.estimators.posterior import HierarchicalPosterior  # noqa: E4
 from annealvi.deep.estimators.sbn import SigmoidBeliefNetwork  # noqa: E402
 from annealvi.deep.estimators.vae import VariationalAutoencoder  # noqa: E402
 from annealvi.deep.penalties import ProximityPenalty  # noqa: E402
+from annealvi.deep.statistics import WeightStatistic  # noqa: E402
 
 __all__ = [
     "HierarchicalPosterior",
@@ -20,4 +21,5 @@ __all__ = [
     "ProximityPenalty",
     "SigmoidBeliefNetwork",
     "VariationalAutoencoder",
+    "WeightStatistic",
 ]

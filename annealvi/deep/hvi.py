@@ -23,10 +23,7 @@ computed together, and so are all transitions where none depends on another.
 
 from __future__ import annotations
 
-import copy
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -42,6 +39,7 @@ from annealvi.deep.gaussians import (
     standard_log_density,
 )
 from annealvi.deep.noise import Noise
+from annealvi.deep.paths import LayeredPosterior, Trajectory
 
 #: :meth:`Chain.log_marginal` handles reverse draws in blocks of about this many numbers.
 BLOCK = 2**16
@@ -65,14 +63,16 @@ class Transitions(nn.Module):
         smaller.
     weight_scale : float, default=1.0
         Scale of the hidden biases, and of the weights out of the hidden layers, at the start.
-    activation : {"relu", "elu"}, default="relu"
-        Activation of the hidden layers.
+    activation : {"relu", "elu", "gated"}, default="relu"
+        Activation of the hidden layers.  ``"gated"`` multiplies linear units by sigmoid ones of
+        their own, :math:`h = (W z + b) \odot \mathrm{sigmoid}(V z + c)`.
     context : int, default=0
         Number of features of each datum in an amortised chain; 0 means that the chain is not
         amortised.  With a context the linear maps are weight-normalised, with scales and shifts
         linear in the context (Krueger et al. 2017, *Bayesian hypernetworks*):
         :math:`(a + A c) \odot \bar W z + B c + b`, where the columns of :math:`\bar W` have
-        length one.
+        length one.  With ``"gated"`` each context is first brought to mean 0 and variance 1:
+        gated features have no bound, and a large one would throw the scales off.
     """
 
     def __init__(
@@ -91,12 +91,13 @@ class Transitions(nn.Module):
         super().__init__()
         self.dim, self.activation = dim, activation
         many = (n_transitions, n_runs)
+        wide = 2 * hidden if activation == "gated" else hidden  # outputs of the hidden maps
 
         def weights(n_in: int, n_out: int) -> Tensor:
             return torch.randn(*many, n_in, n_out) / math.sqrt(n_in)
 
-        self.hidden_weight = nn.Parameter(weights(dim, hidden))
-        self.hidden_bias = nn.Parameter(weight_scale * torch.randn(*many, 1, hidden))
+        self.hidden_weight = nn.Parameter(weights(dim, wide))
+        self.hidden_bias = nn.Parameter(weight_scale * torch.randn(*many, 1, wide))
         # one map for means, gates and sigmas; at the start sigma does not depend on z
         spread = slice(2 * dim, None)
         out, bias = weight_scale * weights(hidden, 3 * dim), torch.zeros(*many, 1, 3 * dim)
@@ -110,9 +111,9 @@ class Transitions(nn.Module):
             out[..., spread] = 0.0
         self.out_weight, self.out_bias = nn.Parameter(out), nn.Parameter(bias)
         if self.conditioned:
-            self.hidden_scale = nn.Parameter(torch.ones(*many, 1, hidden))
+            self.hidden_scale = nn.Parameter(torch.ones(*many, 1, wide))
             self.out_scale = nn.Parameter(scale)
-            self.hidden_conditioner = nn.Parameter(0.1 * weights(context, 2 * hidden))
+            self.hidden_conditioner = nn.Parameter(0.1 * weights(context, 2 * wide))
             self.out_conditioner = nn.Parameter(0.1 * weights(context, 6 * dim))
 
     def moments(
@@ -134,8 +135,11 @@ class Transitions(nn.Module):
         mean, sigma : Tensors of the shape of z
         """
         h = self._affine(z, "hidden", t, context)
-        act = functional.relu if self.activation == "relu" else functional.elu
-        h = act(h, inplace=True)
+        if self.activation == "gated":
+            h = functional.glu(h, dim=-1)
+        else:
+            act = functional.relu if self.activation == "relu" else functional.elu
+            h = act(h, inplace=True)
         m, gate, s = self._affine(h, "out", t, context).split(self.dim, dim=-1)
         return torch.lerp(z, m, gate.sigmoid()), functional.softplus(s) + LEAST_SIGMA
 
@@ -150,6 +154,8 @@ class Transitions(nn.Module):
         if self.conditioned:
             if context is None:
                 raise ValueError("The transitions of an amortised chain need a context.")
+            if self.activation == "gated":
+                context = functional.layer_norm(context, context.shape[-1:])
             given = context.expand(*x.shape[:-1], context.shape[-1]).flatten(0, -3)
             scale, shift = torch.bmm(given, of("conditioner")).chunk(2, dim=-1)
             direction = functional.normalize(of("weight"), dim=-2)
@@ -159,29 +165,7 @@ class Transitions(nn.Module):
         return y.unflatten(0, x.shape[:-2])
 
 
-@dataclass(frozen=True)
-class Trajectory:
-    """Draws along a chain, with the log densities that objectives need.
-
-    Parameters
-    ----------
-    z : Tensor of shape (T + 1, R, N, d)
-        z_0, ..., z_T.
-    log_base : Tensor of shape (R, N)
-        log q_0(z_0).
-    log_forward : Tensor of shape (T, R, N)
-        log q_t(z_t | z_{t-1}), t = 1, ..., T.
-    log_reverse : Tensor of shape (T, R, N)
-        log r_t(z_{t-1} | z_t).
-    """
-
-    z: Tensor
-    log_base: Tensor
-    log_forward: Tensor
-    log_reverse: Tensor
-
-
-class Chain(nn.Module):
+class Chain(LayeredPosterior):
     """A hierarchical posterior of T transitions, in R independent runs.
 
     Parameters
@@ -189,8 +173,9 @@ class Chain(nn.Module):
     dim, n_transitions : int
         d and T; with T = 0 the chain is its base.
     n_runs, hidden, sigma, gate_bias, weight_scale, activation, context
-        See :class:`Transitions`.  For amortised chains use ``activation="elu"`` and
-        ``sigma=0.05``; with .5 they do not learn.
+        See :class:`Transitions`.  For amortised chains use ``activation="elu"`` or ``"gated"``,
+        ``sigma=0.05`` and ``gate_bias=-4``, with which they start near the identity.  With a
+        sigma of .5 they do not learn, and open gates begin hundreds of nats behind.
     base : Base, optional
         q_0; by default :class:`AmortisedGaussian` where there is a context, else
         :class:`StandardNormal`.
@@ -210,11 +195,9 @@ class Chain(nn.Module):
         context: int = 0,
         base: Base | None = None,
     ) -> None:
-        super().__init__()
-        self.dim, self.n_transitions, self.n_runs = dim, n_transitions, n_runs
-        if base is None and context:
-            base = AmortisedGaussian(dim, context, n_runs=n_runs)
-        self.base: Base = StandardNormal() if base is None else base
+        if base is None:
+            base = AmortisedGaussian(dim, context, n_runs=n_runs) if context else StandardNormal()
+        super().__init__(dim, n_transitions, n_runs, base)
         self.forwards, self.reverses = (
             Transitions(
                 dim,
@@ -230,87 +213,20 @@ class Chain(nn.Module):
             for _ in range(2)
         )
 
-    @torch.no_grad()
-    def single(self, run: int) -> Chain:
-        """Return a copy of one run, as a chain with a single run."""
-        one = copy.deepcopy(self)
-        if self.n_runs == 1:
-            return one  # its base may have any parameters
-        one.n_runs = 1
-        for parameter in one.parameters():
-            # shapes are (T, R, ., .) in transitions and (R, ., .) in a base
-            axis = parameter.dim() - 3
-            parameter.grad = None
-            parameter.data = parameter.narrow(axis, run, 1).clone()
-        return one
+    def move(
+        self, z: Tensor, epsilon: Tensor, t: int | None, context: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Draw the next states, and return their standard deviations too."""
+        mean, sigma = self.forwards.moments(z, t, context)
+        return torch.addcmul(mean, sigma, epsilon[1:] if t is None else epsilon[t + 1]), sigma
 
-    def draw_noise(self, n: int, noise: Noise) -> Tensor:
-        """Return the random numbers of n draws of each run, of shape (T + 1, R, n, d)."""
-        return noise.normal(self.n_transitions + 1, self.n_runs, n, self.dim)
-
-    def forward(
-        self, epsilon: Tensor, *, context: Tensor | None = None, detach: bool = False
-    ) -> Trajectory:
-        """Draw along the chain by reparametrisation.
-
-        Parameters
-        ----------
-        epsilon : Tensor of shape (T + 1, R, N, d)
-            Standard normal numbers, see :meth:`draw_noise`.
-        context : Tensor of shape (R, N, c) or (N, c), optional
-        detach : bool, default=False
-            Whether transition t takes z_{t-1} as a constant.  Then the terms of t have no
-            gradient in the parameters of other transitions, and all transitions are computed
-            in one pass.
-
-        Returns
-        -------
-        Trajectory
-        """
-        z, log_base = self.base(epsilon[0], context)
-        if detach:
-            with torch.no_grad():
-                states = torch.stack(list(self._steps(z.detach(), epsilon, context)))
-            before = states[:-1]
-            mean, sigma = self.forwards.moments(before, context=context)
-            after = torch.addcmul(mean, sigma, epsilon[1:])
-            states = torch.cat([z.unsqueeze(0), after])
-            log_sigma = sigma.log().sum(dim=-1)
-        else:
-            sigmas: list[Tensor] = []
-            states = torch.stack(list(self._steps(z, epsilon, context, sigmas)))
-            before, after = states[:-1], states[1:]
-            log_sigma = torch.stack(sigmas).log().sum(dim=-1) if sigmas else before.sum(dim=-1)
-        log_forward = standard_log_density(epsilon[1:]) - log_sigma
-        log_reverse = gaussian_log_density(before, *self.reverses.moments(after, context=context))
-        return Trajectory(states, log_base, log_forward, log_reverse)
-
-    def _steps(
-        self,
-        z: Tensor,
-        epsilon: Tensor,
-        context: Tensor | None,
-        sigmas: list[Tensor] | None = None,
-    ) -> Iterator[Tensor]:
-        """Yield z_0, ..., z_T; append the standard deviations to the list, if there is one."""
-        yield z
-        for t in range(self.n_transitions):
-            mean, sigma = self.forwards.moments(z, t, context)
-            z = torch.addcmul(mean, sigma, epsilon[t + 1])
-            if sigmas is not None:
-                sigmas.append(sigma)
-            yield z
-
-    @torch.no_grad()
-    def layers(self, n: int, noise: Noise, *, context: Tensor | None = None) -> Tensor:
-        """Return draws of z_0, ..., z_T, of shape (T + 1, R, n, d), without gradients."""
-        epsilon = self.draw_noise(n, noise)
-        z, _ = self.base(epsilon[0], context)
-        return torch.stack(list(self._steps(z, epsilon, context)))
-
-    def log_weight(self, path: Trajectory) -> Tensor:
-        """Return log q(z_0, ..., z_T) - log r(z_0, ..., z_{T-1} | z_T), of shape (R, N)."""
-        return path.log_base + (path.log_forward - path.log_reverse).sum(dim=0)
+    def log_transitions(
+        self, states: Tensor, parts: Tensor, epsilon: Tensor, context: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Return log q_t(z_t | z_{t-1}) and log r_t(z_{t-1} | z_t)."""
+        log_forward = standard_log_density(epsilon[1:]) - parts.log().sum(dim=-1)
+        reverse = self.reverses.moments(states[1:], context=context)
+        return log_forward, gaussian_log_density(states[:-1], *reverse)
 
     @torch.no_grad()
     def log_marginal(
@@ -364,3 +280,27 @@ class Chain(nn.Module):
             weight += self.base.log_density(state, given)
             total = torch.logaddexp(total, weight.unflatten(1, (n_rows, n)).logsumexp(dim=-1))
         return total - math.log(n_draws)
+
+    def log_marginal_bounds(
+        self, path: Trajectory, n_draws: int, noise: Noise
+    ) -> tuple[Tensor, Tensor]:
+        r"""Return two estimates of log q(z_T): a lower and an upper bound in expectation.
+
+        The upper one counts the path itself among the draws of the reverse chain.
+
+        Parameters
+        ----------
+        path : Trajectory
+            Draws of a chain that is not amortised.
+        n_draws : int
+            K, draws of the reverse chain for each of them.
+        noise : Noise
+
+        Returns
+        -------
+        below, above : Tensors of shape (R, N)
+        """
+        hat = self.log_marginal(path.z[-1], n_draws, noise)
+        # the same reverse draws and one more, the path itself: log (K e^hat + w) / (K + 1)
+        with_path = torch.logaddexp(hat + math.log(n_draws), self.log_weight(path))
+        return hat, with_path - math.log1p(n_draws)

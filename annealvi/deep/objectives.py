@@ -29,8 +29,8 @@ import torch
 from torch import Tensor
 
 from annealvi.deep.gaussians import standard_log_density
-from annealvi.deep.hvi import Chain, Trajectory
 from annealvi.deep.noise import Noise
+from annealvi.deep.paths import LayeredPosterior, Trajectory
 
 #: log f: takes a Tensor of shape (..., d) and returns one of shape (...).
 LogDensity = Callable[[Tensor], Tensor]
@@ -97,7 +97,8 @@ def importance_weighted(log_weight: Tensor) -> Tensor:
     Parameters
     ----------
     log_weight : Tensor of shape (K, ...)
-        log p(x, z_k) - log q(z_k | x); for a chain log f(z_T) minus :meth:`Chain.log_weight`.
+        log p(x, z_k) - log q(z_k | x); for a chain log f(z_T) minus
+        :meth:`annealvi.deep.paths.LayeredPosterior.log_weight`.
 
     Returns
     -------
@@ -106,7 +107,9 @@ def importance_weighted(log_weight: Tensor) -> Tensor:
     return torch.logsumexp(log_weight, dim=0) - math.log(len(log_weight))
 
 
-def hvi_elbo(chain: Chain, path: Trajectory, log_density: LogDensity, *, beta: float = 1) -> Tensor:
+def hvi_elbo(
+    chain: LayeredPosterior, path: Trajectory, log_density: LogDensity, *, beta: float = 1
+) -> Tensor:
     r"""Return the ELBO of a hierarchical posterior, a lower bound of log Z.
 
     .. math::
@@ -114,7 +117,7 @@ def hvi_elbo(chain: Chain, path: Trajectory, log_density: LogDensity, *, beta: f
 
     Parameters
     ----------
-    chain : Chain
+    chain : LayeredPosterior
     path : Trajectory
         Draws along it, not detached.
     log_density : callable
@@ -192,7 +195,7 @@ def avo(
 
 
 def loss_calibrated(
-    chain: Chain,
+    chain: LayeredPosterior,
     epsilon: Tensor,
     log_density: LogDensity,
     *,
@@ -207,9 +210,9 @@ def loss_calibrated(
 
     Parameters
     ----------
-    chain : Chain
+    chain : LayeredPosterior
     epsilon : Tensor of shape (T + 1, R, N, d)
-        Standard normal numbers, see :meth:`Chain.draw_noise`.
+        Standard normal numbers, see :meth:`annealvi.deep.paths.LayeredPosterior.draw_noise`.
     log_density : callable
         log f.
     calibration : float
@@ -238,7 +241,7 @@ def loss_calibrated(
 
 @torch.no_grad()
 def log_evidence_bounds(
-    chain: Chain,
+    chain: LayeredPosterior,
     log_density: LogDensity,
     noise: Noise,
     *,
@@ -253,12 +256,13 @@ def log_evidence_bounds(
 
     where :math:`\log \hat q` is estimated with K draws of the reverse chain and
     :math:`\log \tilde q` counts the path that led to z_T among them, see
-    :meth:`Chain.log_marginal`.  The upper bound minus log Z is the -KL of Huang et al.
-    (2018), who take K = 2,000.
+    :meth:`annealvi.deep.hvi.Chain.log_marginal`.  The upper bound minus log Z is the -KL of
+    Huang et al. (2018), who take K = 2,000.  A flow has a density in closed form: then both
+    bounds are the same.
 
     Parameters
     ----------
-    chain : Chain
+    chain : LayeredPosterior
     log_density : callable
         log f.
     noise : Noise
@@ -271,8 +275,6 @@ def log_evidence_bounds(
         Their means over N are the bounds.
     """
     path = chain(chain.draw_noise(n_draws, noise))
-    z, log_f = path.z[-1], log_density(path.z[-1])
-    hat = chain.log_marginal(z, n_reverse, noise)
-    # the same reverse draws and one more, the path itself: log (K e^hat + w) / (K + 1)
-    with_path = torch.logaddexp(hat + math.log(n_reverse), chain.log_weight(path))
-    return log_f - (with_path - math.log1p(n_reverse)), log_f - hat
+    log_f = log_density(path.z[-1])
+    below, above = chain.log_marginal_bounds(path, n_reverse, noise)
+    return log_f - above, log_f - below

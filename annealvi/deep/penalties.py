@@ -1,7 +1,7 @@
 r"""Proximity penalties for networks: a cost for moving q fast away from its recent past.
 
 A fit minimises the objective below, where f is a statistic of q, :math:`\tilde f` its moving
-average and d the inverse Huber distance:
+average and d a distance, usually the inverse Huber distance:
 
 .. math::
    -L + k_t \sum_u d(f_u - \tilde f_u), \quad
@@ -11,13 +11,12 @@ average and d the inverse Huber distance:
 (Altosaar, Ranganath, Blei 2018, *Proximity Variational Inference*, Algorithm 2 and its amortised
 form).  In an amortised model the statistic is first averaged over the minibatch and the draws.
 Each latent unit u then has one distance, and the penalty is their sum.  Only the parameters of q
-get a gradient from it.
+get a gradient from it.  The statistics are in :mod:`annealvi.deep.statistics`.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -26,17 +25,31 @@ import torch
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import StrOptions
 from torch import Tensor, nn
-from torch.distributions import Bernoulli, Distribution, Independent, Poisson, kl_divergence
-from torch.nn.functional import softplus
 
 from annealvi._validation import Interval
+from annealvi.deep.statistics import STATISTICS, Statistic, UnitStatistic, WeightStatistic
 from annealvi.files import Node
 from annealvi.proximity.penalty import MAGNITUDES
 
-STATISTICS = ("entropy", "kl", "mean_variance", "orthogonal")
-#: Above this rate the entropy of a Poisson variable is computed by its asymptotic series, whose
-#: next term is then below 1e-7.  Below it a sum of so many terms leaves out less than 1e-7.
-LARGE_RATE, TERMS = 30.0, 100
+#: d of each element of a Tensor.
+Distance = Callable[[Tensor], Tensor]
+#: Arguments at which a distance is tried; 0 is where every fit begins.
+POINTS = (0.0, 0.13, -0.57, 0.93, -1.4, 2.6, -7.1)
+
+
+def inverse_huber(distance: Tensor) -> Tensor:
+    """Return d of each element: |x| up to 1, and (x^2 + 1) / 2 beyond.
+
+    Parameters
+    ----------
+    distance : Tensor
+    """
+    size = distance.abs()
+    return torch.where(size < 1, size, 0.5 * (distance.square() + 1))
+
+
+#: The distances that have a name.
+DISTANCES: dict[str, Distance] = {"inverse_huber": inverse_huber, "square": torch.square}
 
 
 class ProximityPenalty(BaseEstimator):
@@ -44,10 +57,18 @@ class ProximityPenalty(BaseEstimator):
 
     Parameters
     ----------
-    statistic : {"entropy", "kl", "mean_variance", "orthogonal"}, default="entropy"
-        The statistic f of each latent unit: the entropy of q; KL(q || p), with the prior held
-        fixed; the mean and the variance of q; or :math:`W W^T` of the layers of an encoder,
-        which keeps their units from all turning in the same direction.
+    statistic : str, callable or WeightStatistic, default="entropy"
+        The statistic f of each latent unit: the entropy of q; ``"kl"``, KL(q || p) with the prior
+        held fixed; the ``"mean"`` of q, its ``"variance"`` or both, ``"mean_variance"``; or
+        ``"orthogonal"``, :math:`W W^T` of the layers of an encoder, which keeps their units from
+        all turning in the same direction.  A function ``f(q, prior)`` of two PyTorch
+        distributions returns a Tensor whose last axis is that of the units; axes before it are
+        averaged.  A function of the encoder's weights is wrapped in a
+        :class:`annealvi.deep.WeightStatistic`.
+    distance : {"inverse_huber", "square"} or callable, default="inverse_huber"
+        The distance d of each element of f from its past: :math:`|u|` up to 1 and
+        :math:`(u^2 + 1) / 2` beyond; :math:`u^2`; or a function of a Tensor u that works on each
+        element alone.  Its gradient at u = 0 must be finite, because every fit begins there.
     magnitude : float or None, default=None
         :math:`k_0 \ge 0`, the magnitude at the start.  None takes the absolute value of the
         ELBO, summed over the first minibatch before the first step.  Larger values hold q back
@@ -71,10 +92,14 @@ class ProximityPenalty(BaseEstimator):
     --------
     >>> from annealvi.deep.penalties import ProximityPenalty
     >>> penalty = ProximityPenalty("orthogonal", magnitude=0.01, gamma=1.0)
+    >>> def spread(q, prior):  # how much the means of a minibatch differ, of each unit
+    ...     return q.mean.reshape(-1, q.mean.shape[-1]).var(dim=0)
+    >>> penalty = ProximityPenalty(spread, magnitude=10.0)
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        "statistic": [StrOptions(set(STATISTICS))],
+        "statistic": [StrOptions(set(STATISTICS)), callable],
+        "distance": [StrOptions(set(DISTANCES)), callable],
         "magnitude": [None, Interval(Real, 0, None, closed="left")],
         "shape": [StrOptions(set(MAGNITUDES))],
         "gamma": [Interval(Real, 0, 1, closed="right")],
@@ -83,14 +108,16 @@ class ProximityPenalty(BaseEstimator):
 
     def __init__(
         self,
-        statistic: str = "entropy",
+        statistic: str | UnitStatistic | WeightStatistic = "entropy",
         *,
+        distance: str | Distance = "inverse_huber",
         magnitude: float | None = None,
         shape: str = "exponential",
         gamma: float = 1e-5,
         decay: float = 0.9999,
     ) -> None:
         self.statistic = statistic
+        self.distance = distance
         self.magnitude = magnitude
         self.shape = shape
         self.gamma = gamma
@@ -102,19 +129,28 @@ class ProximityPenalty(BaseEstimator):
         return RunningPenalty(clone(self), n_steps)
 
     def check(self) -> None:
-        """Raise an error if a parameter is out of its range."""
+        """Raise a ValueError if a parameter is out of its range.
+
+        A distance of the user's is tried at some numbers; a statistic is checked in the fit.
+        """
         self._validate_params()
+        if not isinstance(self.distance, str):
+            check_distance(self.distance)
+
+
+#: What the `proximity` parameter of an estimator can be.
+ProximityLike = str | UnitStatistic | WeightStatistic | ProximityPenalty | None
 
 
 def as_penalty(
-    value: Any, owner: str, statistics: Iterable[str] = STATISTICS
+    value: Any, owner: str, statistics: Iterable[str] = tuple(STATISTICS)
 ) -> ProximityPenalty | None:
     """Return the penalty that a `proximity` parameter stands for, checked.
 
     Parameters
     ----------
-    value : None, str or ProximityPenalty
-        No penalty, the name of a statistic, or a penalty.
+    value : None, str, callable or ProximityPenalty
+        No penalty, a statistic by its name or itself, or a penalty.
     owner : str
         Name of the estimator, for the error messages.
     statistics : iterable of str
@@ -123,39 +159,95 @@ def as_penalty(
     Raises
     ------
     ValueError
-        If the value is no penalty, or its statistic is not among `statistics`.
+        If the value is no penalty, or q does not have its statistic.
     """
     allowed = list(statistics)
-    penalty = ProximityPenalty(value) if isinstance(value, str) and value in allowed else value
+    short = value in allowed if isinstance(value, str) else callable(value)
+    penalty = ProximityPenalty(value) if short and not isinstance(value, type) else value
     if penalty is None:
         return None
     if not isinstance(penalty, ProximityPenalty):
         raise ValueError(
-            f"The 'proximity' parameter of {owner} must be None, a str among {allowed} or an "
-            f"instance of 'annealvi.deep.ProximityPenalty'. Got {value!r} instead."
+            f"The 'proximity' parameter of {owner} must be None, a str among {allowed}, a callable "
+            f"or an instance of 'annealvi.deep.ProximityPenalty'. Got {value!r} instead."
         )
     penalty.check()
-    if penalty.statistic not in allowed:
+    statistic = Statistic(penalty.statistic)
+    if statistic.own and statistic.of_weights and "orthogonal" not in allowed:
+        raise ValueError(
+            f"The 'proximity' parameter of {owner} cannot have a WeightStatistic, because its q "
+            f"has no network. Got {penalty.statistic!r}."
+        )
+    if not statistic.own and statistic.name not in allowed:
         raise ValueError(
             f"The 'proximity' parameter of {owner} can have the statistics {allowed}. "
-            f"Got {penalty.statistic!r} instead."
+            f"Got {statistic.name!r} instead."
         )
     return penalty
 
 
+def check_distance(distance: Distance) -> None:
+    """Check that a distance works elementwise, with a finite gradient.
+
+    Parameters
+    ----------
+    distance : callable
+
+    Raises
+    ------
+    ValueError
+        If it does not.
+    """
+    what = f"The 'distance' {getattr(distance, '__name__', type(distance).__name__)!r}"
+    u = torch.tensor(POINTS, requires_grad=True)
+    with torch.enable_grad():
+        found = _as_distances(distance(u), u, what)
+        if not found.requires_grad:
+            raise ValueError(f"{what} has no gradient: compute it by operations of PyTorch.")
+        (gradient,) = torch.autograd.grad(found.sum(), u)
+    if not bool(torch.isfinite(gradient).all()):
+        at = float(u.detach()[~torch.isfinite(gradient)][0])
+        raise ValueError(f"The gradient of {what[0].lower()}{what[1:]} must be finite at u = {at}.")
+    alone = [_as_distances(distance(x), x, what) for x in u.detach()[:, None]]
+    if not torch.allclose(torch.cat(alone), found.detach(), rtol=1e-4, atol=1e-6):
+        raise ValueError(f"{what} must work on each element alone: see 'distance'.")
+
+
+def _as_distances(found: Any, u: Tensor, what: str) -> Tensor:
+    """The distances of a function of the user's, if they can be."""
+    if not isinstance(found, Tensor) or found.shape != u.shape:
+        shown = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
+        raise ValueError(f"{what} must return a Tensor of shape {tuple(u.shape)}. Got {shown}.")
+    if not bool(torch.isfinite(found.detach()).all()):
+        bad = u.detach()[~torch.isfinite(found.detach())].flatten()[0]
+        raise ValueError(f"{what} must be finite. It is not at u = {float(bad):.6g}.")
+    return found
+
+
 class RunningPenalty(nn.Module):
     """The penalty of one fit, a part of its network so that its memory is saved with it.
+
+    A loop of your own adds it to the loss: ``value = penalty.statistic([(q, prior)])`` and
+    ``loss = -elbo + penalty(value, step, elbo)``.
 
     Parameters
     ----------
     parameters : ProximityPenalty
     n_steps : int
         Steps of the fit.
+
+    Attributes
+    ----------
+    statistic : Statistic
+        Called with q and the prior of each layer, and the weights of q's networks.
     """
 
     def __init__(self, parameters: ProximityPenalty, n_steps: int) -> None:
         super().__init__()
-        self.statistic = parameters.statistic
+        self.statistic = Statistic(parameters.statistic)
+        given = parameters.distance
+        self._distance = DISTANCES[given] if isinstance(given, str) else given
+        self._own_distance = not isinstance(given, str)
         self.n_steps = n_steps
         self._falls = MAGNITUDES[parameters.shape](parameters.gamma)
         self._alpha = parameters.decay
@@ -178,7 +270,11 @@ class RunningPenalty(nn.Module):
         """
         if self._first is None:
             self._first = abs(float(total_elbo))
-        penalty = self.magnitude(step) * inverse_huber(value - self.average(value)).sum()
+        moved = value - self.average(value)
+        distances = self._distance(moved)
+        if self._own_distance:
+            distances = _as_distances(distances, moved, "The 'distance' of the penalty")
+        penalty = self.magnitude(step) * distances.sum()
         now = value.detach().double()
         if self._sum is not None:  # one operation without copies: W W^T is large
             now = torch.add(now, self._sum.to(now), alpha=self._alpha)
@@ -196,6 +292,11 @@ class RunningPenalty(nn.Module):
         if self._sum is None:
             return value.detach()
         if self._sum.shape != value.shape:
+            if self.statistic.own:
+                raise ValueError(
+                    f"The statistic of a penalty must keep its shape. It had "
+                    f"{len(self._sum)} values, and now has {len(value)}."
+                )
             raise ValueError(
                 f"The file is damaged: the average of a proximity statistic has shape "
                 f"{tuple(self._sum.shape)}, the statistic {tuple(value.shape)}."
@@ -218,112 +319,3 @@ class RunningPenalty(nn.Module):
         if not self._given:  # a magnitude given to the fit that continues has priority
             self._first = state["first"]
         self._sum, self._weight = state["sum"], state["weight"]
-
-
-def inverse_huber(distance: Tensor) -> Tensor:
-    """Return d of each element: |x| up to 1, and (x^2 + 1) / 2 beyond.
-
-    Parameters
-    ----------
-    distance : Tensor
-    """
-    size = distance.abs()
-    return torch.where(size < 1, size, 0.5 * (distance.square() + 1))
-
-
-def statistic(name: str, q: Distribution, prior: Distribution | None = None) -> Tensor:
-    """Return a statistic of each latent unit, averaged over all axes of q but the last.
-
-    Parameters
-    ----------
-    name : {"entropy", "kl", "mean_variance"}
-    q : Distribution
-        Its batch shape ends in the units.
-    prior : Distribution, optional
-        p, for ``"kl"``.  Its parameters must be detached.
-
-    Returns
-    -------
-    Tensor of shape (n_units,), or (2 n_units,) for the mean and the variance
-    """
-    if isinstance(q, Independent):
-        raise TypeError("The statistic is of each unit: give the base of an Independent.")
-    if name == "entropy":
-        values = [poisson_entropy(q.rate) if isinstance(q, Poisson) else q.entropy()]
-    elif name == "kl":
-        assert prior is not None
-        if isinstance(q, Bernoulli) and isinstance(prior, Bernoulli):
-            values = [bernoulli_kl(q.logits, prior.logits)]
-        else:
-            values = [kl_divergence(q, prior.expand(q.batch_shape))]
-    elif name == "mean_variance":
-        values = [q.mean, q.variance]
-    else:
-        raise ValueError(f"No distribution has the statistic {name!r}.")
-    return torch.cat([value.reshape(-1, value.shape[-1]).mean(dim=0) for value in values])
-
-
-def gram(weights: Iterable[Tensor]) -> Tensor:
-    """Return all elements of W W^T of each layer, in one row.
-
-    Parameters
-    ----------
-    weights : iterable of Tensor
-        Of shape (outputs, inputs).
-    """
-    return torch.cat([_Gram.apply(weight).flatten() for weight in weights])
-
-
-class _Gram(torch.autograd.Function):
-    """W W^T; as it is symmetric, its gradient needs one product instead of two."""
-
-    @staticmethod
-    def forward(context: Any, weight: Tensor) -> Tensor:
-        context.save_for_backward(weight)
-        return weight @ weight.T
-
-    @staticmethod
-    def backward(context: Any, gradient: Tensor) -> Tensor:
-        (weight,) = context.saved_tensors
-        return (gradient + gradient.T) @ weight
-
-
-def bernoulli_kl(logits: Tensor, prior_logits: Tensor) -> Tensor:
-    r"""Return KL(q || p) of bits, elementwise, finite for all logits.
-
-    .. math::
-       \sigma(a)(a - b) - \log(1 + e^a) + \log(1 + e^b)
-
-    PyTorch's own function returns infinity where a probability rounds to 0 or 1.
-
-    Parameters
-    ----------
-    logits, prior_logits : Tensor
-        a and b.
-    """
-    a, b = logits, prior_logits
-    return a.sigmoid() * (a - b) - softplus(a) + softplus(b)
-
-
-def poisson_entropy(rate: Tensor) -> Tensor:
-    r"""Return the entropy of Poisson variables, elementwise.
-
-    .. math::
-       H = \lambda (1 - \log \lambda) + e^{-\lambda} \sum_{n \ge 2} \lambda^n \log(n!) / n!
-
-    and for large rates :math:`\frac12 \log 2 \pi e \lambda - \frac1{12\lambda}
-    - \frac1{24\lambda^2} - \frac{19}{360\lambda^3}`.
-
-    Parameters
-    ----------
-    rate : Tensor
-    """
-    small = rate.clamp(torch.finfo(rate.dtype).tiny, LARGE_RATE)
-    n = torch.arange(2, TERMS, dtype=rate.dtype, device=rate.device)
-    log_factorial = torch.lgamma(n + 1)
-    terms = torch.exp(n * small.log()[..., None] - small[..., None] - log_factorial)
-    exact = small * (1 - small.log()) + (terms * log_factorial).sum(dim=-1)
-    large = rate.clamp(min=LARGE_RATE)
-    series = 0.5 * (2 * math.pi * math.e * large).log() - 1 / (12 * large)
-    series = series - 1 / (24 * large.square()) - 19 / (360 * large**3)
-    return torch.where(rate < LARGE_RATE, exact, series)

@@ -12,12 +12,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import gen_batches
 
 from annealvi._threads import shallow
 from annealvi.files import Node
@@ -89,13 +87,13 @@ class OverRelaxed:
         The step sizes of the steps before these passes.
     n_before, n_passes : int
         Number of those steps, and of the passes in batch, each of one step.
-    factor : float, default=1.8
+    factor : float, default=1.9
     """
 
     before: Callable[[int], float]
     n_before: int
     n_passes: int
-    factor: float = 1.8
+    factor: float = 1.9
 
     def __call__(self, t: int) -> float:
         if t <= self.n_before:
@@ -346,7 +344,8 @@ def optimise(
     changing = nullcontext() if changing is None else changing
     for index in range(position.n_passes, n_passes + n_full_passes):
         size = batch_size if index < n_passes else n_samples
-        for rows in islice(gen_batches(n_samples, size), position.n_batches, None):
+        for first in range(position.n_batches * size, n_samples, size):
+            rows = slice(first, min(first + size, n_samples))
             n_rows = rows.stop - rows.start
             with monitor.clock():
                 tempering = temperature.tempering(monitor.step)
@@ -358,7 +357,8 @@ def optimise(
                     temperature.observe(local, population / n_rows)
                 inverse = tempering.inverse if local.inverse is None else local.inverse
                 del local  # its statistics may take as much memory as the global variables
-                monitor.advance(n_rows / population, float(1.0 / np.mean(inverse)))
+                b = np.float64(inverse) if isinstance(inverse, float) else np.mean(inverse)
+                monitor.advance(n_rows / population, float(1.0 / b))
                 position.n_batches += 1
             if on_step is not None:
                 try:

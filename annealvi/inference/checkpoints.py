@@ -16,12 +16,13 @@ from sklearn.utils import check_random_state
 from annealvi._version import __version__
 from annealvi.exceptions import InconsistentVersionWarning
 from annealvi.files import Node, read, restore_generator, write
+from annealvi.scale.elsewhere import Elsewhere
 from annealvi.temperature.parameters import parameter_tree
 
 #: The kind of these files.
 KIND = "checkpoint"
 #: Parameters that may differ when a fit is resumed: they do not change its result.
-FREE = frozenset({"callback", "n_jobs", "verbose"})
+FREE = frozenset({"callback", "checkpoint", "client", "n_jobs", "verbose"})
 #: Number of elements that are hashed at a time.
 BLOCK = 1 << 20
 
@@ -89,7 +90,8 @@ class Fingerprint:
                 raise ValueError(
                     f"{file} is a checkpoint of a fit with another {name!r}: it has {given}, this "
                     f"{self.owner} has {_shown(value)}. A fit is resumed with the parameters that "
-                    f"it began with; only {', '.join(sorted(FREE))} may differ."
+                    f"it began with; only {', '.join(sorted(FREE & self.parameters.keys()))} may "
+                    "differ."
                 )
         shape, dtype = node.items("shape"), node.string("dtype")
         for what, had, have in (
@@ -122,8 +124,10 @@ def digest(X: Any) -> str:
 
     Parameters
     ----------
-    X : ndarray or CSR matrix
+    X : ndarray, CSR matrix or Elsewhere
     """
+    if isinstance(X, Elsewhere):
+        return X.digest
     total = hashlib.sha256(str(X.dtype).encode())
     parts = [X.indptr, X.indices, X.data] if sparse.issparse(X) else [X]
     for number, part in enumerate(parts):

@@ -109,17 +109,20 @@ class Fitted(Versioned, CallbackSupport):
         return Callbacks.of(self.callback, self)
 
     @contextmanager
-    def _fit_under_way(self, X: Any, y: Any) -> Iterator[Callbacks | None]:
+    def _fit_under_way(
+        self, X: Any, y: Any, others: tuple[Any, ...] = ()
+    ) -> Iterator[Callbacks | None]:
         """Return the context of a fit: callbacks act at its end, and its progress is let go.
 
         Parameters
         ----------
         X, y : object
             As the user gave them.
+        others : tuple of callables
+            Callbacks beside the user's.
         """
-        others: tuple[Any, ...] = ()
         if "_skl_callbacks" in vars(self):  # scikit-learn's, from `set_callbacks`
-            others = (Tasks(self, self._init_callback_context, X, y),)
+            others += (Tasks(self, self._init_callback_context, X, y),)
         callbacks = Callbacks.of(self.callback, self, others)
         try:
             with during_fit(callbacks):

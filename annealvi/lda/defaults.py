@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
-from sklearn.utils._param_validation import RealNotInt, StrOptions
+from sklearn.utils._param_validation import Options, RealNotInt, StrOptions
 
 from annealvi._validation import Interval
 from annealvi.inference import LinearDecay, RobbinsMonro, full_step
 from annealvi.models.lda.block import DocumentEstimate, LocalOptions
 from annealvi.models.lda.weights import TopicEstimate
+from annealvi.scale.elsewhere import Elsewhere
 from annealvi.temperature import (
     Annealed,
     Fixed,
@@ -45,6 +46,7 @@ CONSTRAINTS: dict[str, Any] = {
     "max_iter": [None, Interval(Integral, 0, None, closed="left")],
     "finish_iter": [None, Interval(Integral, 0, None, closed="left")],
     "batch_size": [None, Interval(Integral, 0, None, closed="neither")],
+    "shard_size": [None, Interval(Integral, 0, None, closed="neither")],
     "evaluate_every": [Interval(Integral, None, None, closed="neither")],
     "total_samples": [Interval(Real, 0, None, closed="neither")],
     "perp_tol": [Interval(Real, 0, None, closed="left")],
@@ -60,6 +62,11 @@ CONSTRAINTS: dict[str, Any] = {
     "init": [StrOptions({"auto", "random", "documents", "kmeans++"}), "array-like"],
     "document_init": [StrOptions({"auto", "random", "warm", "constant"})],
     "preset": [StrOptions({"annealvi", "sklearn"})],
+    "dtype": [
+        StrOptions({"auto", "float32", "float64"}),
+        Options(type, {np.float32, np.float64}),
+        Options(np.dtype, {np.dtype(np.float32), np.dtype(np.float64)}),
+    ],
     "n_init": [Interval(Integral, 1, None, closed="left")],
     "validation_fraction": [None, Interval(RealNotInt, 0, 1, closed="neither")],
     "patience": [Interval(Integral, 1, None, closed="left")],
@@ -75,18 +82,20 @@ KINDS: dict[str, Temperature] = {
     "local": LocalVariational(),
 }
 PRIORS = ("doc_topic_prior", "topic_word_prior")
+#: When a document's iterations end; if one of these is given, they are not over-relaxed.
+TESTS = {"mean_change_tol", "token_change_tol", "max_doc_update_iter"}
 #: Data are plenty if the corpus has so many words, or more, for each entry of the topics.
 PLENTY = 2.5
 #: The finishing passes where data are plenty.
-FINISH = 15
+FINISH = 12
 
 
 class Settings(NamedTuple):
     """The parameters of TemperedLDA of the same names, with none left open.
 
-    Three fields are not parameters.  ``memory_spans`` is that of
+    Four fields are not parameters.  ``memory_spans`` is that of
     :class:`annealvi.inference.LinearDecay`, or None if the step sizes follow `learning_decay`
-    and `learning_offset`.  ``inference_iter`` is that of
+    and `learning_offset`.  ``inference_iter`` and ``over_relaxed`` are those of
     :class:`annealvi.models.lda.LocalOptions`.  ``learned`` lists the priors to learn; learning
     starts from the values given here.
     """
@@ -102,6 +111,7 @@ class Settings(NamedTuple):
     batch_size: int
     max_doc_update_iter: int
     inference_iter: int | None
+    over_relaxed: bool
     mean_change_tol: float
     token_change_tol: float | None
     temperature: Any
@@ -109,6 +119,7 @@ class Settings(NamedTuple):
     document_init: str
     document_estimate: DocumentEstimate
     topic_estimate: TopicEstimate
+    shard_size: int | None = None
     learned: tuple[str, ...] = ()
 
     def parameters(self) -> dict[str, Any]:
@@ -119,6 +130,8 @@ class Settings(NamedTuple):
             parameters["temperature"] = clone(self.temperature)  # the user may change theirs
         if parameters.pop("inference_iter") is not None:
             parameters["max_doc_update_iter"] = None
+        if parameters.pop("over_relaxed"):
+            parameters |= {"mean_change_tol": None, "token_change_tol": None}
         if parameters.pop("memory_spans") is not None:  # no such pair gives these steps
             parameters |= {"learning_decay": None, "learning_offset": None}
         return parameters
@@ -145,7 +158,7 @@ class Settings(NamedTuple):
             return full_step
         if n_steps is None or self.memory_spans is None:
             return RobbinsMonro(self.learning_decay, self.learning_offset)
-        return LinearDecay(max(1, n_steps), self.memory_spans)
+        return LinearDecay(max(1, n_steps), self.memory_spans, largest_step(self.batch_size))
 
     def local_options(self) -> LocalOptions:
         start: Any = self.document_init
@@ -156,6 +169,8 @@ class Settings(NamedTuple):
             self.token_change_tol,
             self.inference_iter,
             document_estimate=self.document_estimate,
+            over_relaxed=self.over_relaxed,
+            shard_size=None if self.shard_size is None else int(self.shard_size),
         )
 
 
@@ -181,6 +196,7 @@ def scikit_learn(n_topics: int, n_samples: int, plenty: bool) -> Settings:
         batch_size=128,
         max_doc_update_iter=100,
         inference_iter=None,
+        over_relaxed=False,
         mean_change_tol=1e-3,
         token_change_tol=None,
         temperature=Fixed(1.0),
@@ -213,6 +229,7 @@ def recommended(n_topics: int, n_samples: int, plenty: bool) -> Settings:
         batch_size=minibatch(n_samples),
         max_doc_update_iter=30,
         inference_iter=100,
+        over_relaxed=True,
         mean_change_tol=1e-3,
         token_change_tol=0.01,
         temperature=COOLING,
@@ -263,6 +280,20 @@ def minibatch(n_samples: int) -> int:
     return -(-n_samples // n_batches) if n_batches and 0 < 4 * rest < size else size
 
 
+def largest_step(size: int) -> float:
+    """The largest step size of minibatches: 0.2 up to 4,096 documents, then as the root, up to 0.8.
+
+    Where minibatches are large, the steps of a fit are few, and a minibatch represents the data
+    better.
+
+    Parameters
+    ----------
+    size : int
+        Documents in a minibatch.
+    """
+    return float(np.clip(0.2 * np.sqrt(size / 4096), 0.2, 0.8))
+
+
 def passes(n_samples: int) -> int:
     """110 / D^(1/4), between 2 and 40.
 
@@ -279,12 +310,16 @@ def words_per_entry(X: Any, n_topics: int) -> float:
 
     Parameters
     ----------
-    X : CSR matrix of shape (n_samples, n_features)
+    X : CSR matrix of shape (n_samples, n_features) or Elsewhere
         V counts the words that occur.
     n_topics : int
         K.
     """
-    n_used = int(np.count_nonzero(np.bincount(X.indices[: X.indptr[-1]], minlength=1)))
+    if isinstance(X, Elsewhere):
+        return X.n_words / (n_topics * max(1, X.n_used))
+    used = np.zeros(max(1, X.shape[1]), dtype=bool)
+    used[X.indices[: X.indptr[-1]]] = True
+    n_used = int(np.count_nonzero(used))
     return float(X.data.sum(dtype=np.float64)) / (n_topics * max(1, n_used))
 
 
@@ -325,6 +360,8 @@ def resolve(
     cools = density is not None and _cools(settings.temperature)
     if "document_estimate" not in given and not cools:
         settings = settings._replace(document_estimate="variational")
+    if TESTS & given.keys() or settings.document_init != "constant" or not cools:
+        settings = settings._replace(over_relaxed=False)
     budgeted = "max_iter" in given or parameters["validation_fraction"] is not None
     if "finish_iter" not in given and (
         budgeted or not cools or settings.learning_method != "online"

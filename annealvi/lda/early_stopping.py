@@ -57,7 +57,7 @@ class HeldOutDocuments:
         if self.halves is None:
             return state.document_elbo(self.X) / self.n_words
         seen, hidden = self.halves
-        gamma = state.infer(seen)
+        gamma = state.infer(seen).astype(np.float64, copy=False)
         theta = gamma / gamma.sum(axis=1)[:, np.newaxis]
         topics = state.model.topics
         shape = topics.n_topics, topics.n_features
@@ -198,7 +198,7 @@ class EarlyStopping:
 
     def _score(self, state: LDAState) -> float:
         """Score and record the topics, and keep them if they are the best so far."""
-        state.model.release_large_buffers()
+        state.model.buffers.release_large()
         monitor, score = state.monitor, self.held_out.score(state)
         self._step = monitor.step
         if monitor.step:

@@ -7,18 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike
 from sklearn.base import _fit_context
-from sklearn.utils import check_random_state
 
-from annealvi._threads import shallow, writing
-from annealvi._validation import check_flag, n_threads, unchanged_on_error
 from annealvi.inference import Monitor
 from annealvi.lda.defaults import CONSTRAINTS
 from annealvi.lda.fitted import FittedLDA
-from annealvi.lda.state import LDAState
-from annealvi.lda.stream import fit_portion, prepare_portion
-from annealvi.lda.words import check_words
 from annealvi.temperature import Temperature
 
 
@@ -80,7 +74,8 @@ class TemperedLDA(FittedLDA):
         If neither this nor `learning_offset` is given, the step size of `fit` falls linearly
         instead: in a fit of S steps :math:`\rho_t = (2 F / S) (1 - (t - 1/2) / S)`, at most
         0.2 and at least a twentieth of :math:`2 F / S`, with :math:`F = 60 K^{-0.3}`, or
-        :math:`100 K^{-0.3}` where data are plenty (see `finish_iter`).  In all other cases
+        :math:`100 K^{-0.3}` where data are plenty (see `finish_iter`).  In minibatches of
+        B > 4096 it is at most :math:`0.2 \sqrt{B / 4096}`, or 0.8.  In all other cases
         (`learning_offset` given, `partial_fit`, ``preset="sklearn"``) None means 0.7.
     learning_offset : float, default=None
         :math:`\tau` >= 1 in the same formula.  A larger value makes early steps smaller.
@@ -91,9 +86,9 @@ class TemperedLDA(FittedLDA):
         `validation_fraction` it is an upper limit, see there.
     finish_iter : int, default=None
         Largest number of passes after these, in batch, which converge the topics at T = 1.
-        Their steps are 1.8 times those of batch inference, but for the last of all.  They end
+        Their steps are 1.9 times those of batch inference, but for the last of all.  They end
         once a pass moves less than 0.1% of the topics' words; a ConvergenceWarning says if the
-        last one moves more than 2%.  None means 15 where data are plenty, otherwise 0.  Data
+        last one moves more than 2%.  None means 12 where data are plenty, otherwise 0.  Data
         are plenty if X has 2.5 words or more for each topic and each word that occurs; with
         fewer, these passes overfit.  None also means 0 in batch, if `max_iter` or
         `validation_fraction` is given, and if no schedule cools the fit.
@@ -101,6 +96,10 @@ class TemperedLDA(FittedLDA):
         Documents in a minibatch.  None means :math:`5 \sqrt{D}`, between 100 and 1000, and up
         to a quarter more if few documents would be left over; in `partial_fit` D is
         `total_samples`.  Under ``preset="sklearn"`` None means 128.
+    shard_size : int, default=None
+        If given, a step sums over shards of so many documents of its minibatch, in float64, as
+        workers do in :class:`annealvi.dask.TemperedLDA`.  The size is a part of the fit: sums over
+        other shards differ in their last digits.  Memory grows by two of a shard's statistics.
     evaluate_every : int, default=-1
         Evaluate the training perplexity after every so many passes of `fit`, and stop when it
         changes by less than `perp_tol`.  Zero or a negative number means never.  While T is
@@ -125,6 +124,17 @@ class TemperedLDA(FittedLDA):
         Values of the parameters left open, None or ``"auto"``.  ``"annealvi"`` is the
         recipe described above, which does well on many corpora.  ``"sklearn"`` takes
         scikit-learn's defaults and gives its numbers.
+    dtype : {"auto", "float32", "float64"} or NumPy dtype, default="auto"
+        Whether `fit` computes in float32 or float64.  ``"auto"`` is float32 whatever the dtype
+        of X: that takes less time and half the memory, and the topics are as good.  It is the
+        dtype of X, float64 for integers, under ``preset="sklearn"`` or
+        ``document_init="random"``, and if float32 cannot hold the counts.  It is float64 if
+        `init` has numbers that float32 does not have, and if a prior is below 1e-38 or above
+        8192.  Choose ``"float64"`` if a tolerance is below 1e-6.  Sums over documents and over
+        words are always float64.
+
+        `partial_fit` goes on in the dtype of the fit, `dtype_`.  `transform` returns float32 if
+        its X is float32, and float64 otherwise.  So is `components_`, by the X that was fitted.
     temperature : float, str or Temperature, default="auto"
         The temperature T of the fit.  Higher temperatures smooth the objective, so that the
         fit depends less on its start.
@@ -205,7 +215,8 @@ class TemperedLDA(FittedLDA):
         :math:`\sum_k |\Delta\gamma_{dk}|` falls below this times its number of words, which
         means the same for every `n_components`.  A word that changes its topic adds 2 to the
         sum.  If neither of the two is given, None means 0.01, or the test of
-        `mean_change_tol` under ``preset="sklearn"``.
+        `mean_change_tol` under ``preset="sklearn"``.  In a fit that cools, None for these two
+        and `max_doc_update_iter` also means 0.02 and over-relaxed iterations below T = 1.2.
     document_init : {"auto", "random", "warm", "constant"}, default="auto"
         Start of each document's :math:`\gamma` in training.
 
@@ -239,11 +250,18 @@ class TemperedLDA(FittedLDA):
     components_ : ndarray of shape (n_components, n_features)
         :math:`\lambda`, the variational parameters of the topics' words.  Divided by its row
         sums it is E[beta].  You may assign another array or write into this one:
-        `transform`, `score` and `partial_fit` then use it.  The array is a view of the model,
-        or a copy if the updates of some words are still pending (after an online step of
-        `partial_fit`).  An array obtained before a step may not show later updates.
+        `transform`, `score` and `partial_fit` then use it.  An array obtained before a step may
+        not show later updates.
+
+        It is float32 if the fitted X was float32, and float64 otherwise.  If that is `dtype_`,
+        the array is a view of the model, or a copy if the updates of some words are still
+        pending (after an online step of `partial_fit`).  Otherwise it is a copy, made when it is
+        first asked for and kept until the next step.  What you write to it or assign is then
+        rounded to `dtype_`.
     exp_dirichlet_component_ : ndarray of shape (n_components, n_features)
-        :math:`\exp E[\log\beta]`, computed from `components_`.
+        :math:`\exp E[\log\beta]`, computed from `components_`, in its dtype.
+    dtype_ : dtype
+        The dtype that the fit computes in, float32 or float64.
     bound_ : float
         Perplexity after `fit` of all documents that it was given, including those held out.
     validation_score_ : float
@@ -337,6 +355,7 @@ class TemperedLDA(FittedLDA):
         max_iter: int | None = None,
         finish_iter: int | None = None,
         batch_size: int | None = None,
+        shard_size: int | None = None,
         evaluate_every: int = -1,
         total_samples: float = 1e6,
         perp_tol: float = 1e-1,
@@ -355,6 +374,7 @@ class TemperedLDA(FittedLDA):
         n_init: int = 1,
         validation_fraction: float | None = None,
         patience: int = 3,
+        dtype: Literal["auto", "float32", "float64"] | DTypeLike = "auto",
         callback: Callable[[Any, Monitor], None] | Sequence[Callable] | None = None,
     ) -> None:
         self.n_components = n_components
@@ -366,6 +386,7 @@ class TemperedLDA(FittedLDA):
         self.max_iter = max_iter
         self.finish_iter = finish_iter
         self.batch_size = batch_size
+        self.shard_size = shard_size
         self.evaluate_every = evaluate_every
         self.total_samples = total_samples
         self.perp_tol = perp_tol
@@ -384,6 +405,7 @@ class TemperedLDA(FittedLDA):
         self.n_init = n_init
         self.validation_fraction = validation_fraction
         self.patience = patience
+        self.dtype = dtype
         self.callback = callback
 
     # ----------------------------------------------------------------- fitting
@@ -439,6 +461,10 @@ class TemperedLDA(FittedLDA):
         and has no last phase at T = 1.  `n_init`, `validation_fraction` and `patience`
         apply to `fit` only.
 
+        What steps write to is kept for the next call: at most 2 K numbers, or 3 K with a learned
+        temperature, for each word of a minibatch, and some for its documents.  `fit`, copies
+        and pickles are without it, and :meth:`release_buffers` gives it back.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
@@ -455,45 +481,5 @@ class TemperedLDA(FittedLDA):
         ValueError
             If X or a parameter is out of range.  The estimator is then unchanged.
         """
-        with writing(self):
-            first, owner = not self.__sklearn_is_fitted__(), type(self).__name__
-            self._check_parameters()
-            settings, callbacks = self._resolved(), self._callbacks()
-            threads = n_threads(self.n_jobs)
-            with unchanged_on_error(self) as commit:
-                if first:
-                    columns = shallow(self)  # which other threads do not see
-                    X = check_words(columns, X, "partial_fit", reset=True)
-                    rng = check_random_state(self.random_state)
-                    K = int(self.n_components)
-                    state = LDAState.begin(owner, X, K, settings, rng, threads)
-                else:
-                    state = self._state
-                    X = self._check_X(X, "partial_fit", state)
-                wanted = settings.wanted_temperature(owner)
-                population = float(self.total_samples)
-                prepare_portion(state, X, settings, population, wanted, threads)
-                if first:
-                    self._show(columns, _state=state)
-                fit_portion(state, X, settings, population, callbacks, commit)
+        self._partial_fit(X)
         return self
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit_transform(self, X: Any, y: Any = None, *, normalize: bool = True) -> NDArray:
-        """Fit, then `transform` the same documents.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : Ignored
-        normalize : bool, default=True
-            See `transform`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components)
-        """
-        check_flag(normalize, "normalize", f"{type(self).__name__}.fit_transform")
-        gamma = self._fit(X, y, keep_gamma=True)
-        assert gamma is not None
-        return self._shares(gamma, normalize)

@@ -183,7 +183,7 @@ class Evaluation:
         state, X = self.state, self.X
         model, temperature, monitor = state.model, state.temperature, state.monitor
         model.topics.catch_up()  # as at the end of the fit
-        model.release_large_buffers()
+        model.buffers.release_large()
         elbo, perplexity = self._evaluate()
         monitor.record(elbo=elbo, perplexity=perplexity)
         done = monitor.step

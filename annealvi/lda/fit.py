@@ -11,17 +11,19 @@ import numpy as np
 from numpy.random import RandomState
 from scipy import sparse
 
-from annealvi._validation import check_counts
+from annealvi._validation import check_total
 from annealvi.files import Node
 from annealvi.inference import Callbacks, OverRelaxed, Position, Start
 from annealvi.lda.defaults import Settings, check_steps, is_open, resolve, words_per_entry
 from annealvi.lda.document_temperatures import document_temperatures
+from annealvi.lda.dtypes import extent
 from annealvi.lda.early_stopping import EarlyStopping, HeldOutDocuments, hold_out
 from annealvi.lda.evaluation import Evaluation, StoppingTest
 from annealvi.lda.finish import Finish
 from annealvi.lda.results import some_documents
 from annealvi.lda.saved import load_state, state_tree
 from annealvi.lda.state import LDAState
+from annealvi.scale.elsewhere import Elsewhere
 from annealvi.temperature import LocalVariational, Temperature
 
 #: With validation, at most this multiple of the usual number of passes.
@@ -38,7 +40,7 @@ class Task:
     ----------
     owner : str
         Name of the estimator, for messages.
-    documents, training : CSR matrix
+    documents, training : CSR matrix or Elsewhere
         All documents given to `fit`, and those that are not held out.
     held_out : HeldOutDocuments or None
     n_topics : int
@@ -58,8 +60,8 @@ class Task:
     """
 
     owner: str
-    documents: sparse.csr_matrix
-    training: sparse.csr_matrix
+    documents: sparse.csr_matrix | Elsewhere
+    training: sparse.csr_matrix | Elsewhere
     held_out: HeldOutDocuments | None
     n_topics: int
     settings: Settings
@@ -157,7 +159,8 @@ class LDARun:
             task.documents,
             (task.n_passes, settings.finish_iter),
             task.stopping,
-            keep_gamma=task.keep_gamma or isinstance(planned, LocalVariational),
+            keep_gamma=task.keep_gamma
+            or (isinstance(planned, LocalVariational) and not isinstance(X, Elsewhere)),
             early_stopping=self._early_stopping,
             prefix=f"start {number + 1}, " if task.n_starts > 1 else "",
         )
@@ -306,7 +309,7 @@ class LDARun:
 def plan_fit(
     owner: str,
     parameters: Mapping[str, Any],
-    X: sparse.csr_matrix,
+    X: sparse.csr_matrix | Elsewhere,
     rng: RandomState,
     *,
     keep_gamma: bool,
@@ -321,7 +324,7 @@ def plan_fit(
         Name of the estimator, for messages.
     parameters : mapping
         The estimator's parameters.
-    X : CSR matrix of shape (n_samples, V)
+    X : CSR matrix of shape (n_samples, V) or Elsewhere
     rng : RandomState
         Draws the documents that are held out.
     keep_gamma : bool
@@ -339,7 +342,9 @@ def plan_fit(
     if parameters["validation_fraction"] is not None:
         training, held_out = hold_out(X, float(parameters["validation_fraction"]), rng)
     # a minibatch, which may be one document, stands for all
-    words = check_counts(training, training.shape[0], "the number of documents")
+    words = check_total(
+        extent(training)[0], training.dtype, training.shape[0], "the number of documents"
+    )
     if held_out is not None and not words:  # a corpus of no words at all is fitted to the prior
         raise ValueError(
             "X must have words. Got only zeros for the training documents, "

@@ -1,63 +1,75 @@
-"""The methods and attributes of a fitted LDA estimator, in scikit-learn's conventions."""
+"""The methods of a fitted LDA estimator, in scikit-learn's conventions."""
 
 from __future__ import annotations
 
-import copy
+from collections.abc import Callable
 from functools import partial
-from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    _fit_context,
+)
 from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
 from annealvi._threads import shallow, writing
 from annealvi._validation import (
-    FLOATS,
-    as_array,
     check_counts,
     check_flag,
     check_inverses,
-    check_topics,
     n_threads,
     unchanged_on_error,
 )
-from annealvi.files import Node
 from annealvi.inference.checkpoints import Fingerprint
-from annealvi.inference.fitted import Fitted, same_features
-from annealvi.lda.defaults import Settings, resolve
+from annealvi.inference.fitted import same_features
+from annealvi.lda.attributes import Attributes
 from annealvi.lda.document_temperatures import document_temperatures
+from annealvi.lda.dtypes import in_dtype
+from annealvi.lda.parameters import check_parameters
 from annealvi.lda.prediction import check_method, prediction_tempering
-from annealvi.lda.saved import state_of, state_tree
 from annealvi.lda.starts import fit_best
 from annealvi.lda.state import LDAState
-from annealvi.lda.words import check_words
+from annealvi.lda.stream import begin_stream, fit_portion, prepare_portion
+from annealvi.lda.words import Prepared, check_words, prepare_words
 from annealvi.metrics.top_words import top_words
 from annealvi.model import Tempering
 from annealvi.models.lda.collapsed import Method, infer_collapsed
 
 
-class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """The methods and attributes of a fitted estimator; see :class:`annealvi.TemperedLDA`.
+class FittedLDA(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """The methods of a fitted estimator; see :class:`annealvi.TemperedLDA`.
 
     A subclass defines the parameters and the fit.
     """
 
-    # set by `fit`, `partial_fit` or an assignment to `components_`
-    _state: LDAState
-
-    # the subclass's parameters that are needed here
-    n_components: int
-    total_samples: float
-    n_jobs: int | None
-    random_state: Any
-
     # --------------------------------------------------------------- inference
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_transform(self, X: Any, y: Any = None, *, normalize: bool = True) -> NDArray:
+        """Fit, then `transform` the same documents.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : Ignored
+        normalize : bool, default=True
+            See `transform`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            In float32 if X is, otherwise in float64.
+        """
+        check_flag(normalize, "normalize", f"{type(self).__name__}.fit_transform")
+        gamma = self._fit(X, y, keep_gamma=True)
+        assert gamma is not None
+        return self._shares(gamma, normalize, self._state.model.topics.shown_dtype)
 
     def transform(
         self,
@@ -89,6 +101,7 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Returns
         -------
         ndarray of shape (n_samples, n_components)
+            In float32 if X is, otherwise in float64.
 
         Raises
         ------
@@ -102,19 +115,26 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         check_flag(normalize, "normalize", owner)
         check_method(method, temperature, owner)
         state, tempering = self._view(temperature, "transform")
-        X, threads = self._check_X(X, "transform", state), n_threads(self.n_jobs)
+        given = self._check_words(X, "transform", state)
+        X, threads = in_dtype(given, state.model.dtype), n_threads(self.n_jobs)
         if method == "cvb0":
             gamma = infer_collapsed(state.model.documents, X, n_threads=threads)
         else:
             gamma = state.infer(X, tempering, n_threads=threads)
-        return self._shares(gamma, normalize)
+        return self._shares(gamma, normalize, given.dtype)
 
     @staticmethod
-    def _shares(gamma: NDArray, normalize: bool) -> NDArray:
-        """E[theta], in place of gamma, or gamma."""
+    def _shares(gamma: NDArray, normalize: bool, dtype: np.dtype) -> NDArray:
+        """E[theta], perhaps in place of gamma, or gamma; in a dtype that the user expects."""
         if normalize:
+            gamma = gamma.astype(np.promote_types(gamma.dtype, dtype), copy=False)
             gamma /= gamma.sum(axis=1)[:, np.newaxis]
-        return gamma
+        elif gamma.size and gamma.max() > np.finfo(dtype).max:
+            raise ValueError(
+                f"gamma must be at most {np.finfo(dtype).max:.3g} in {dtype}, the dtype "
+                f"of X. Got {gamma.max():.3g}. Give X in float64, or use normalize=True."
+            )
+        return gamma.astype(dtype, copy=False)
 
     def score(self, X: Any, y: Any = None, *, temperature: float | str = 1.0) -> float:
         """Compute the ELBO of documents at T = 1, in nats; it includes the topics' KL.
@@ -246,166 +266,14 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         check_is_fitted(self)
         return top_words(self._fitted().model.topics.copy().components, n, feature_names, self)
 
-    # -------------------------------------------------------------- attributes
+    def release_buffers(self) -> None:
+        """Give back the memory that `partial_fit` keeps for its next call.
 
-    @property
-    def components_(self) -> NDArray:
-        return self._fitted().model.topics.show()
-
-    @components_.setter
-    def components_(self, value: ArrayLike) -> None:
-        with writing(self):
-            self._set_components(as_array(value))
-
-    def _set_components(self, value: NDArray) -> None:
-        owner = type(self).__name__
-        state: LDAState | None = vars(self).get("_state")
-        if state is not None and state.model.training is not None:
-            # a callback edits the topics of a running fit
-            model = state.model
-            shape = (model.n_topics, model.n_features)
-            value = check_topics(value, "components_", owner, shape, model.dtype)
-            with state.lock:
-                model.topics.assign(value)
-                state.results.sample = None
-            return
-        n_topics = value.shape[0] if value.ndim else self.n_components
-        n_features = value.shape[-1] if value.ndim and state is None else 0
-        n_features = getattr(self, "n_features_in_", n_features)
-        dtype = value.dtype if value.dtype in FLOATS else np.dtype(np.float64)
-        dtype = dtype if state is None else state.model.dtype
-        value = check_topics(value, "components_", owner, (n_topics, n_features), dtype)
-        with unchanged_on_error(self):
-            self._go_on_from(value, dtype)
-
-    def _go_on_from(self, components: NDArray, dtype: np.dtype) -> None:
-        """Use given topics as if a fit had found them."""
-        self._validate_params()  # settings follow from them
-        settings = self._resolved(components.shape[0])
-        owner, threads = type(self).__name__, n_threads(self.n_jobs)
-        wanted = settings.wanted_temperature(owner)
-        if self.__sklearn_is_fitted__():
-            self._state = self._state.moved_to(components, settings, threads)
-            return
-        rng = check_random_state(self.random_state)
-        state = LDAState.at_topics(owner, components, settings, rng, threads, dtype)
-        planned = state.plan(wanted, None, float(self.total_samples) / settings.batch_size)
-        state.follow(wanted, planned)
-        self.n_features_in_, self._state = components.shape[1], state
-
-    @property
-    def exp_dirichlet_component_(self) -> NDArray:
-        return self._fitted().model.topics.exp_e_log()
-
-    @exp_dirichlet_component_.setter
-    def exp_dirichlet_component_(self, value: ArrayLike) -> None:
-        derived = self.exp_dirichlet_component_
-        value = as_array(value)
-        wrong = value.dtype.kind not in "fiu" or value.shape != derived.shape
-        if wrong or not np.allclose(value, derived, rtol=1e-3, atol=1e-6):
-            raise ValueError(
-                f"The 'exp_dirichlet_component_' of {type(self).__name__} follows from "
-                "'components_' as exp(E[log beta]); the array assigned differs from it. Assign "
-                "'components_' instead."
-            )
-
-    @property
-    def doc_topic_prior_(self) -> float | NDArray[np.float64]:
-        return self._fitted().doc_topic_prior
-
-    @doc_topic_prior_.setter
-    def doc_topic_prior_(self, value: float | NDArray[np.float64]) -> None:
-        with writing(self):
-            self._fitted().doc_topic_prior = value
-
-    @property
-    def topic_word_prior_(self) -> float | NDArray[np.float64]:
-        return self._fitted().topic_word_prior
-
-    @topic_word_prior_.setter
-    def topic_word_prior_(self, value: float | NDArray[np.float64]) -> None:
-        with writing(self):
-            self._fitted().topic_word_prior = value
-
-    @property
-    def random_state_(self) -> RandomState | None:
-        return self._fitted().model.rng
-
-    @random_state_.setter
-    def random_state_(self, value: RandomState) -> None:
-        with writing(self):
-            state = self._fitted()
-            state.model.rng = check_random_state(value)
-
-    @property
-    def n_batch_iter_(self) -> int:
-        return self._fitted().monitor.step + 1
-
-    @n_batch_iter_.setter
-    def n_batch_iter_(self, value: int) -> None:
-        with writing(self):
-            state = self._fitted()
-            if not isinstance(value, Integral) or not 1 <= value <= 2**53:
-                raise ValueError(
-                    f"The 'n_batch_iter_' of {type(self).__name__} must be an int in the range "
-                    f"[1, {2**53}]. Got {value!r} instead."
-                )
-            state.monitor.step = int(value) - 1
-
-    @property
-    def n_iter_(self) -> int:
-        return self._fitted().n_passes
-
-    @property
-    def settings_(self) -> dict[str, Any]:
-        return self._found(self._fitted().settings, "settings_", "`fit` or `partial_fit`")
-
-    @property
-    def bound_(self) -> float:
-        return self._found(self._fitted().results.bound, "bound_", "`fit`")
-
-    @property
-    def validation_score_(self) -> float:
-        score = self._fitted().results.validation_score
-        return self._found(score, "validation_score_", "`fit` with validation_fraction")
-
-    @property
-    def init_scores_(self) -> NDArray[np.float64]:
-        return self._found(self._fitted().results.init_scores, "init_scores_", "`fit`")
-
-    @property
-    def document_temperatures_(self) -> NDArray[np.float64]:
-        temperatures = self._fitted().results.document_temperatures
-        when = "`fit` with a LocalVariational temperature"
-        return self._found(temperatures, "document_temperatures_", when)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the fitted state as a tree, for :func:`annealvi.save`."""
-        check_is_fitted(self)
-        return {
-            "feature_names_in": getattr(self, "feature_names_in_", None),
-            "fit": state_tree(copy.copy(self._fitted())),
-        }
-
-    def load_state_dict(self, node: Node) -> None:
-        """Take over a fitted state, for :func:`annealvi.load`.
-
-        Parameters
-        ----------
-        node : Node
-            What :meth:`state_dict` returned, from a file.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range, or the state is not one of this class.
+        Call it if a stream pauses and memory is short.  It changes no result: the next call
+        allocates the memory again, which takes it some milliseconds.
         """
-        self._validate_params()
-        state = state_of(type(self).__name__, node.node("fit"))
-        n_features = state.model.n_features
-        if not node.is_none("feature_names_in"):
-            self.feature_names_in_ = node.strings("feature_names_in", n_features)
-        self._state, self.n_features_in_ = state, n_features
+        with writing(self):
+            self._drop_buffers()
 
     @property
     def _n_features_out(self) -> int:
@@ -420,12 +288,6 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     # ----------------------------------------------------------------- details
 
-    def _found(self, value: Any, name: str, when: str) -> Any:
-        """Return a result of the fit; AttributeError if the fit has none."""
-        if value is None:
-            raise AttributeError(f"{name!r} of {type(self).__name__} is only there after {when}.")
-        return value
-
     def _view(self, temperature: float | str = 1.0, method: str = "") -> tuple[LDAState, Tempering]:
         """The fit at this moment, for a method that reads it, and the tempering it asks for."""
         check_is_fitted(self)
@@ -436,39 +298,81 @@ class FittedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     def _check_X(self, X: Any, method: str, state: LDAState) -> sparse.csr_matrix:
         """X as a canonical CSR matrix of the dtype of a fit."""
-        X = check_words(self, X, method, dtype=state.model.dtype)
-        return same_features(self, X, state.model.n_features)
+        return in_dtype(self._check_words(X, method, state), state.model.dtype)
 
-    def _fit(self, X: Any, y: Any, keep_gamma: bool = False, resume: Any = None) -> NDArray | None:
-        """Fit from every start and take the best; return gamma if it is to be kept."""
-        under_way = self._fit_under_way(X, y)
+    def _check_words(self, X: Any, method: str, state: LDAState) -> sparse.csr_matrix:
+        """X as a canonical CSR matrix of float32 or float64."""
+        return same_features(self, check_words(self, X, method), state.model.n_features)
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        keep_gamma: bool = False,
+        resume: Any = None,
+        prepare: Callable[[Any, Any], Prepared] | None = None,
+        others: tuple[Any, ...] = (),
+    ) -> NDArray | None:
+        """Fit from every start and take the best; return gamma, if it is kept.
+
+        `prepare` checks X and sets the features of an estimator that it gets.  `others` are more
+        callbacks.
+        """
+        prepare = prepare_words if prepare is None else prepare
+        under_way = self._fit_under_way(X, y, others)
         with writing(self), unchanged_on_error(self) as commit, under_way as callbacks:
+            self._drop_buffers()  # of a stream, which this fit replaces
             columns = shallow(self)  # which other threads do not see
-            X = check_words(columns, X, "fit", reset=True)
+            documents, shown, parameters = prepare(columns, X)
             best = fit_best(
-                Fingerprint(self, X),
-                vars(self),
-                X,
+                Fingerprint(self, documents),
+                parameters,
+                documents,
                 keep_gamma=keep_gamma,
                 n_threads=n_threads(self.n_jobs),
                 callback=callbacks,
                 resume=resume,
                 follow=partial(setattr, self, "_progress"),
-                adopt=lambda state: self._show(columns, _state=state),
+                adopt=lambda state: self._show(columns, _state=state.shown_as(shown)),
                 commit=commit,
             )
         return best.evaluation.gamma
 
+    def _partial_fit(self, X: Any) -> None:
+        """Learn from one more portion of documents."""
+        with writing(self):
+            first, owner = not self.__sklearn_is_fitted__(), type(self).__name__
+            self._check_parameters()
+            settings, callbacks = self._resolved(), self._callbacks()
+            threads = n_threads(self.n_jobs)
+            with unchanged_on_error(self) as commit:
+                if first:
+                    columns = shallow(self)  # which other threads do not see
+                    X = check_words(columns, X, "partial_fit", reset=True)
+                    state, X = begin_stream(owner, vars(self), X, settings, threads)
+                else:
+                    state = self._state
+                    X = self._check_X(X, "partial_fit", state)
+                population = float(self.total_samples)
+                prepare_portion(state, X, settings, population, threads)
+                if first:
+                    self._show(columns, _state=state)
+                fit_portion(state, X, settings, population, callbacks, commit)
+
+    def _drop_buffers(self) -> None:
+        """Release the buffers of training, if there are any."""
+        state: LDAState | None = vars(self).get("_state")
+        if state is not None:
+            state.model.buffers.release()
+
     def _check_parameters(self) -> None:
         """Check parameters; for `partial_fit` scikit-learn does so only at the first call."""
-        constraints: dict[str, Any] = self._parameter_constraints
-        validate_parameter_constraints(constraints, vars(self), type(self).__name__)
+        check_parameters(self._check_values, vars(self))
 
-    def _resolved(self, n_topics: int | None = None) -> Settings:
-        """The settings for a stream of documents, by default of `n_components` topics."""
-        # not get_params, which looks the signature up at every call of partial_fit
-        given = vars(self) if n_topics is None else vars(self) | {"n_components": n_topics}
-        return resolve(given, int(min(float(self.total_samples), 2**53)))
+    @classmethod
+    def _check_values(cls, values: dict[str, Any]) -> None:
+        constraints: dict[str, Any] = cls._parameter_constraints
+        validate_parameter_constraints(constraints, values, cls.__name__)
 
     def _perplexity(self, state: LDAState, X: Any, given: Any, sub_sampling: bool) -> float:
         if sub_sampling:

@@ -23,6 +23,7 @@ from annealvi.inference.checkpoints import (
 )
 from annealvi.lda.fit import LDARun, plan_fit
 from annealvi.lda.state import LDAState
+from annealvi.scale.elsewhere import Elsewhere
 
 
 class FitProgress:
@@ -113,7 +114,7 @@ def _loaded(start: Callable[[threading.Event], LDARun], node: Node) -> LDARun:
 def fit_best(
     fingerprint: Fingerprint,
     parameters: Mapping[str, Any],
-    X: sparse.csr_matrix,
+    X: sparse.csr_matrix | Elsewhere,
     *,
     keep_gamma: bool,
     n_threads: int,
@@ -133,7 +134,7 @@ def fit_best(
         The estimator, its parameters and X.
     parameters : mapping
         The estimator's parameters.
-    X : CSR matrix of shape (n_samples, V)
+    X : CSR matrix of shape (n_samples, V) or Elsewhere
     keep_gamma : bool
         Whether to keep gamma of all documents.
     n_threads : int
@@ -171,7 +172,7 @@ def fit_best(
     begun = None if saved is None else saved.node("generator")
     own = begin_generator(parameters["random_state"], begun)
     rngs, rng = generators(own, int(parameters["n_init"]))
-    in_turn = callback is not None or saved is not None
+    in_turn = callback is not None or saved is not None or isinstance(X, Elsewhere)
     n_workers = 1 if in_turn else min(n_threads, len(rngs))
     progress = FitProgress(fingerprint, own)
     task = plan_fit(

@@ -72,6 +72,8 @@ class LDAState:
     #: The priors that the model has, and those that the temperature was attached with.
     in_use: tuple[Prior, Prior] | None = field(default=None, init=False)
     attached: tuple[Prior, Prior] | None = field(default=None, init=False)
+    #: The settings of the last portion of a stream.
+    streamed_with: Settings | None = field(default=None, init=False)
 
     # ------------------------------------------------------- copies for other threads
 
@@ -105,6 +107,7 @@ class LDAState:
                 "temperature": copy.deepcopy(self.temperature, {id(self.model): model}),
                 "monitor": self.monitor.copy(),
                 "results": replace(self.results),
+                "streamed_with": None,
             }
 
     # ------------------------------------------------------------------ beginning
@@ -138,7 +141,7 @@ class LDAState:
         """
         n_samples, n_features = X.shape
         state = cls._of_model(owner, (n_topics, n_features), X.dtype, settings)
-        state.settings = settings.parameters()
+        state.settings = settings.parameters() | {"dtype": X.dtype.name}
         init = settings.init
         if not isinstance(init, str):
             shape = (n_topics, n_features)
@@ -205,6 +208,7 @@ class LDAState:
         """
         rng, dtype = self.model.rng, self.model.dtype
         fresh = self.at_topics(self.owner, components, settings, rng, n_threads, dtype)
+        fresh.shown_as(self.model.topics.shown_dtype)
         priors = self.doc_topic_prior, self.topic_word_prior
         if fresh.model.n_topics != self.model.n_topics:
             priors = fresh.doc_topic_prior, fresh.topic_word_prior
@@ -218,6 +222,16 @@ class LDAState:
         state.temperature.attach(state.model)
         state.resume(settings, n_threads)
         return state
+
+    def shown_as(self, dtype: np.dtype) -> Self:
+        """Return this state, whose topics are shown to the user in a dtype of his own.
+
+        Parameters
+        ----------
+        dtype : dtype
+        """
+        self.model.topics.shown_dtype = dtype
+        return self
 
     def resume(self, settings: Settings, n_threads: int) -> None:
         """Apply the settings and the current priors to the model."""
@@ -234,7 +248,7 @@ class LDAState:
     def _attach(self) -> None:
         """Attach the temperature again, if the user has set other priors since."""
         priors = self.doc_topic_prior, self.topic_word_prior
-        if self.attached is not None and not all(map(np.array_equal, priors, self.attached)):
+        if self.attached is not None and not all(map(_same, priors, self.attached)):
             self.temperature.attach(self.model)  # log C was computed with other priors
         self.attached = priors
 
@@ -260,30 +274,33 @@ class LDAState:
         on_step: Callable[[], None],
         after_pass: Callable[[int], bool] | None = None,
         position: Position | None = None,
+        keep_buffers: bool = False,
     ) -> None:
         """Make passes over documents; see :func:`annealvi.inference.optimise`.
 
-        Also after an error or interrupt, steps are recorded and buffers released.
+        Also after an error or interrupt, steps are recorded and buffers released.  Otherwise
+        those of the steps stay for more passes, with `keep_buffers`.
         """
         try:
-            optimise(
-                self.model,
-                X,
-                self.temperature,
-                self.monitor,
-                n_samples=X.shape[0],
-                batch_size=batch_size,
-                n_passes=n_passes,
-                n_full_passes=n_full_passes,
-                population=population,
-                step_size=step_size,
-                on_step=on_step,
-                after_pass=after_pass,
-                position=position,
-                changing=self.lock,
-            )
+            with self.model.buffers.used(keep=keep_buffers):
+                optimise(
+                    self.model,
+                    X,
+                    self.temperature,
+                    self.monitor,
+                    n_samples=X.shape[0],
+                    batch_size=batch_size,
+                    n_passes=n_passes,
+                    n_full_passes=n_full_passes,
+                    population=population,
+                    step_size=step_size,
+                    on_step=on_step,
+                    after_pass=after_pass,
+                    position=position,
+                    changing=self.lock,
+                )
         finally:
-            self.model.release_buffers()
+            self.model.forget_documents()
             self._show_learned_priors()
             if self.monitor.temperature_path:
                 self.monitor.record()
@@ -413,10 +430,8 @@ class LDAState:
         self.use_priors()
         documents = self.model.documents
         if given is None:
-            bound = documents.inferred_bound(X, tempering, n_threads=n_threads, gamma=out)
-        else:
-            bound = documents.bound(X, given, n_threads=n_threads)
-        return float(np.sum(bound))
+            return self.model.document_bound(X, tempering, n_threads=n_threads, gamma=out)
+        return float(np.sum(documents.bound(X, given, n_threads=n_threads)))
 
     def elbo(
         self,
@@ -456,3 +471,8 @@ class LDAState:
         """exp(-ELBO per word) at T = 1; parameters as for :meth:`elbo`."""
         elbo = self.elbo(X, given=given, population=population, n_threads=n_threads)
         return perplexity_of(elbo, X, population)
+
+
+def _same(one: Prior, other: Prior) -> bool:
+    """Whether two priors are equal."""
+    return one is other or np.array_equal(one, other)

@@ -2,16 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import check_random_state
 
 from annealvi._validation import HEADROOM, check_counts
 from annealvi.inference import Monitor
 from annealvi.lda.defaults import Settings, check_steps
+from annealvi.lda.dtypes import fit_dtype, in_dtype
 from annealvi.lda.state import LDAState
-from annealvi.temperature import Temperature
+
+
+def begin_stream(
+    owner: str,
+    parameters: Mapping[str, Any],
+    X: sparse.csr_matrix,
+    settings: Settings,
+    n_threads: int,
+) -> tuple[LDAState, sparse.csr_matrix]:
+    """Return the state before the first portion of a stream, and the portion in its dtype.
+
+    Parameters
+    ----------
+    owner : str
+        Name of the estimator, for messages.
+    parameters : mapping
+        The estimator's parameters.
+    X : CSR matrix of shape (n_samples, V)
+        The first portion.
+    settings : Settings
+    n_threads : int
+
+    Raises
+    ------
+    ValueError
+        If the counts are out of range, or a prior or `init` does not fit the data.
+    """
+    shown = X.dtype
+    X = in_dtype(X, fit_dtype(parameters, X, float(parameters["total_samples"])))
+    rng = check_random_state(parameters["random_state"])
+    n_topics = int(parameters["n_components"])
+    state = LDAState.begin(owner, X, n_topics, settings, rng, n_threads)
+    return state.shown_as(shown), X
 
 
 def prepare_portion(
@@ -19,7 +54,6 @@ def prepare_portion(
     X: sparse.csr_matrix,
     settings: Settings,
     population: float,
-    wanted: Temperature,
     n_threads: int,
 ) -> None:
     """Check one more portion of a stream, and update the settings and the temperature.
@@ -32,8 +66,6 @@ def prepare_portion(
     settings : Settings
     population : float
         Number of documents in the whole stream.
-    wanted : Temperature
-        Planned again if it differs from that of the last portion.
     n_threads : int
 
     Raises
@@ -50,15 +82,17 @@ def prepare_portion(
         )
     state.check_priors()
     state.model.topics.notice_writes()
-    state.model.release_buffers()  # in a forked child, of a step that was not its own
     state.model.set_corpus(X, population)
-    batch_size, planned = int(settings.batch_size), state.temperature
-    if state.planned_for is None or wanted != state.planned_for:
-        planned = state.plan(wanted, None, population / batch_size)
+    batch_size, wanted, planned = int(settings.batch_size), None, state.temperature
+    if settings is not state.streamed_with:  # if it is, the temperature is the same, too
+        wanted = settings.wanted_temperature(state.owner)
+        if state.planned_for is None or wanted != state.planned_for:
+            planned = state.plan(wanted, None, population / batch_size)
     n_steps = -(-X.shape[0] // batch_size)
     check_steps(settings, planned, settings.step_size(None), state.monitor.step, n_steps)
-    if planned is not state.temperature:
+    if wanted is not None and planned is not state.temperature:
         state.follow(wanted, planned)
+    state.streamed_with = settings
     state.resume(settings, n_threads)
 
 
@@ -102,6 +136,7 @@ def fit_portion(
             population=population,
             step_size=settings.step_size(None),
             on_step=on_step,
+            keep_buffers=True,
         )
     except BaseException:
         if state.model.topics.version == version:  # no step has moved the topics

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_non_negative
 
-from annealvi._sparse import check_csr
-from annealvi._validation import FLOATS, check_counts
+from annealvi._sparse import are_plain_counts, check_csr
+from annealvi.lda.dtypes import fit_dtype, in_dtype
+from annealvi.scale.elsewhere import Elsewhere
 
 
-def check_words(
-    estimator: Any, X: Any, method: str, *, dtype: Any = FLOATS, reset: bool = False
-) -> sparse.csr_matrix:
-    """Check word counts and return them as a canonical CSR matrix.
+def check_words(estimator: Any, X: Any, method: str, *, reset: bool = False) -> sparse.csr_matrix:
+    """Check word counts and return them as a canonical CSR matrix, of float32 if X is, or float64.
+
+    Whether their sums are in range is checked by :func:`annealvi.lda.dtypes.in_dtype`.
 
     Parameters
     ----------
@@ -23,8 +25,6 @@ def check_words(
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
     method : str
         Its method that got X, for messages.
-    dtype : dtype or tuple of dtypes
-        Allowed ones; others are converted to the first.
     reset : bool
         Whether to set the estimator's number and names of features, instead of checking them.
 
@@ -40,10 +40,42 @@ def check_words(
             f"The X of {type(estimator).__name__}.{method} must be a matrix of word counts. "
             "Got texts: annealvi.TopicModel takes texts."
         )
-    X = check_csr(X, estimator=estimator, reset=reset, dtype=dtype)
+    if not reset and are_plain_counts(X, estimator):
+        return X
+    X = check_csr(X, estimator=estimator, reset=reset)
     check_non_negative(X, f"{type(estimator).__name__}.{method}")
-    check_counts(X)
     return X
+
+
+class Prepared(NamedTuple):
+    """What a fit gets, once it is checked.
+
+    Parameters
+    ----------
+    documents : CSR matrix or Elsewhere
+        In the dtype that the fit computes in.
+    shown : dtype
+        The dtype that the user sees.
+    parameters : mapping
+        The parameters of the fit.
+    """
+
+    documents: sparse.csr_matrix | Elsewhere
+    shown: np.dtype
+    parameters: Mapping[str, Any]
+
+
+def prepare_words(estimator: Any, X: Any) -> Prepared:
+    """Check the documents of a fit, and set the estimator's number and names of features.
+
+    Parameters
+    ----------
+    estimator : TemperedLDA
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+    """
+    X = check_words(estimator, X, "fit", reset=True)
+    parameters = vars(estimator)
+    return Prepared(in_dtype(X, fit_dtype(parameters, X, X.shape[0])), X.dtype, parameters)
 
 
 def _are_texts(X: Any) -> bool:

@@ -257,7 +257,7 @@ def document_completion(
     log_likelihood = _log_likelihood(hidden, theta, topics, sums)
     rows = np.repeat(np.arange(hidden.shape[0]), np.diff(hidden.indptr))
     totals = np.bincount(rows, weights=log_likelihood, minlength=hidden.shape[0])
-    lengths = np.asarray(hidden.sum(axis=1), dtype=np.float64).ravel()
+    lengths = np.asarray(hidden.sum(axis=1, dtype=np.float64)).ravel()
     with np.errstate(invalid="ignore"):
         return np.where(lengths > 0, totals / lengths, np.nan)
 

@@ -19,7 +19,6 @@ deterministic annealing are gradient ascent on L.
 References
 ----------
 Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*, AISTATS, Algorithms 1, 2.
-Kingma, Ba (2015), *Adam: a method for stochastic optimization*, ICLR.
 """
 
 from __future__ import annotations
@@ -37,47 +36,13 @@ from sklearn.utils._param_validation import StrOptions
 
 from annealvi._validation import Interval, as_array
 from annealvi.exceptions import DivergenceError
+from annealvi.proximity.adam import Adam
+from annealvi.proximity.checks import check_statistic
 from annealvi.proximity.factor_model import BernoulliFactorModel
-from annealvi.proximity.penalty import MAGNITUDES, MovingAverage, inverse_huber_derivative
-from annealvi.proximity.statistics import STATISTICS, Bernoulli
+from annealvi.proximity.penalty import DISTANCES, MAGNITUDES, Distance, Penalty
+from annealvi.proximity.statistics import STATISTICS, Bernoulli, Statistic
 
 Array = NDArray[np.float64]
-
-
-class Adam:
-    """Adam: steps along the gradient, each element scaled by a running average of its size.
-
-    Parameters
-    ----------
-    rate : float
-        About the size of a step.
-    decays : tuple of float, default=(0.9, 0.999)
-        Decays of the averages of the gradient and of its square.
-    eps : float, default=1e-8
-        Gradients well below this lead to almost no step.
-    """
-
-    def __init__(
-        self, rate: float, decays: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8
-    ) -> None:
-        self.rate = rate
-        self.eps = eps
-        self._decays = decays
-        self._averages: tuple[Array, Array] | None = None
-        self._left = [1.0, 1.0]
-
-    def __call__(self, gradient: Array) -> Array:
-        """Return the step along this gradient, of the same shape."""
-        if self._averages is None:
-            self._averages = np.zeros_like(gradient), np.zeros_like(gradient)
-        for i, (average, decay) in enumerate(zip(self._averages, self._decays, strict=True)):
-            average *= decay
-            average += (1.0 - decay) * (gradient if i == 0 else gradient * gradient)
-            self._left[i] *= decay
-        first, second = self._averages
-        scale = np.sqrt(second / (1.0 - self._left[1]))
-        scale += self.eps
-        return self.rate / (1.0 - self._left[0]) * first / scale
 
 
 @dataclass
@@ -114,9 +79,18 @@ class ProximityAscent(BaseEstimator):
 
     Parameters
     ----------
-    statistic : {"entropy", "kl", "mean", "variance", "mean_variance"}, default="entropy"
-        The statistic of q that may change only slowly, see
-        :mod:`annealvi.proximity.statistics`.  Annealing does not use it.
+    statistic : str or callable, default="entropy"
+        The statistic f of q that may change only slowly: ``"entropy"``, ``"kl"``, ``"mean"``,
+        ``"variance"`` or ``"mean_variance"``, see :mod:`annealvi.proximity.statistics`.  A
+        function ``f(q, prior_logit)`` of a :class:`annealvi.proximity.Bernoulli` returns f and its
+        derivative: an array of the shape of q's logits, if each element of f depends on one logit
+        alone, or a function from an array c of the shape of f to
+        :math:`\sum_j c_j \, \partial f_j / \partial \theta`.  It is compared with finite
+        differences before the first step (:func:`annealvi.proximity.check_statistic`).  Annealing
+        does not use it.
+    distance : {"inverse_huber", "square"} or Distance, default="inverse_huber"
+        The distance d of f from its past; the distances of all elements are added.  Annealing
+        does not use it.
     method : {"fast", "inner", "annealing"}, default="fast"
         Algorithm 2, Algorithm 1, or deterministic annealing with the same magnitudes.
     magnitude : float or None, default=None
@@ -161,7 +135,8 @@ class ProximityAscent(BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        "statistic": [StrOptions(set(STATISTICS))],
+        "statistic": [StrOptions(set(STATISTICS)), callable],
+        "distance": [StrOptions(set(DISTANCES)), Distance],
         "method": [StrOptions({"fast", "inner", "annealing"})],
         "magnitude": [None, Interval(Real, 0, None, closed="left")],
         "shape": [StrOptions(set(MAGNITUDES))],
@@ -178,8 +153,9 @@ class ProximityAscent(BaseEstimator):
 
     def __init__(
         self,
-        statistic: str = "entropy",
+        statistic: str | Statistic = "entropy",
         *,
+        distance: str | Distance = "inverse_huber",
         method: Literal["fast", "inner", "annealing"] = "fast",
         magnitude: float | None = None,
         shape: Literal["exponential", "linear"] = "exponential",
@@ -194,6 +170,7 @@ class ProximityAscent(BaseEstimator):
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.statistic = statistic
+        self.distance = distance
         self.method = method
         self.magnitude = magnitude
         self.shape = shape
@@ -227,7 +204,9 @@ class ProximityAscent(BaseEstimator):
         Raises
         ------
         ValueError
-            If a parameter or an array is out of its range.
+            If a parameter or an array is out of its range, or if a statistic or a distance of
+            your own returns what it must not: another shape, NaN, or a derivative that finite
+            differences contradict.
         DivergenceError
             If logits, components or the ELBO become infinite or NaN.  Its ``state`` is the
             last Ascent in which all were finite: that of the step before or, if its ELBO is
@@ -240,7 +219,10 @@ class ProximityAscent(BaseEstimator):
             )
         start = model.check_means(means)
         shape = (*start.shape[:2], model.n_samples)
-        return _Run(self, model, start, _check_logits(logits, shape)).go()
+        theta = _check_logits(logits, shape)
+        if not isinstance(self.statistic, str) and self.method != "annealing":
+            check_statistic(self.statistic, Bernoulli(theta), model.prior_logit)
+        return _Run(self, model, start, theta).go()
 
 
 class _Run:
@@ -254,8 +236,7 @@ class _Run:
         self.means, self.logits = means, logits
         self.rng = check_random_state(owner.random_state)
         self.falls = MAGNITUDES[owner.shape](owner.gamma)
-        self.terms = STATISTICS[owner.statistic]
-        self.averages = [MovingAverage(owner.decay) for _ in self.terms]
+        self.penalty = Penalty(owner.statistic, owner.distance, owner.decay, model.prior_logit)
         self.move_logits, self.move_means = self._optimizer(), self._optimizer()
         self.step = 0
         self.records: list[tuple[int, Array, Array]] = []
@@ -307,9 +288,8 @@ class _Run:
         if self.owner.method == "inner":
             logits = self._inner(q, gradient, k)
         else:
-            logits = q.logit + self.move_logits(gradient - k * self._pull(q))
-        for term, average in zip(self.terms, self.averages, strict=True):
-            average.update(term(q, self.model.prior_logit)[0])
+            logits = q.logit + self.move_logits(gradient - k * self.penalty.gradient(q))
+        self.penalty.update(q)
         return logits
 
     def _inner(self, q: Bernoulli, gradient: Array, k: Array) -> Array:
@@ -320,17 +300,8 @@ class _Run:
             logits = logits + self.owner.noise * self.rng.standard_normal(logits.shape)
         for _ in range(int(self.owner.n_inner)):
             back = (logits - q.logit) / rho
-            logits = logits + move(gradient - back - k * self._pull(Bernoulli(logits)))
+            logits = logits + move(gradient - back - k * self.penalty.gradient(Bernoulli(logits)))
         return logits
-
-    def _pull(self, q: Bernoulli) -> Array:
-        """The gradient of d(f - past f), summed over statistics; 0 in the first step."""
-        pull = np.zeros_like(q.logit)
-        for term, average in zip(self.terms, self.averages, strict=True):
-            if average.value is not None:
-                value, derivative = term(q, self.model.prior_logit)
-                pull += inverse_huber_derivative(value - average.value) * derivative
-        return pull
 
     def _optimizer(self) -> Callable[[Array], Array]:
         rate = float(self.owner.learning_rate)

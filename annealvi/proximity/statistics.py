@@ -13,6 +13,13 @@ q(z) = Bern(lambda) with lambda = sigmoid(theta), for each element separately:
 
 The prior of ``kl`` is held fixed.  Derivatives are with respect to theta.
 
+Each statistic is a function ``f(q, prior_logit)`` of a :class:`Bernoulli` and of the logit of the
+prior's pi.  It returns f and one of two things: the derivative of each element of f with respect
+to the same element of theta, an array of the same shape; or, if f has another shape or mixes
+elements, a function that takes an array c of f's shape to :math:`\sum_j c_j \, \partial f_j /
+\partial \theta`, an array of theta's shape.  ``mean_variance`` is of the second kind.  A function
+of your own stands on the same footing, see :class:`annealvi.proximity.ProximityAscent`.
+
 References
 ----------
 Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*, AISTATS, section 3.
@@ -61,8 +68,10 @@ class Bernoulli:
         return np.log1p(self._tail) + self._size * self._unlikely
 
 
+#: The derivative of f, elementwise or as a product with an array of f's shape.
+Derivative = Array | Callable[[Array], Array]
 #: A function of q and of the logit of the prior's pi that returns f and its derivative.
-Statistic = Callable[[Bernoulli, Array], tuple[Array, Array]]
+Statistic = Callable[[Bernoulli, Array], tuple[Array, Derivative]]
 
 
 def entropy(q: Bernoulli, prior_logit: ArrayLike = 0.0) -> tuple[Array, Array]:
@@ -116,11 +125,26 @@ def variance(q: Bernoulli, prior_logit: ArrayLike = 0.0) -> tuple[Array, Array]:
     return q.variance, q.variance * (1.0 - 2.0 * q.probability)
 
 
-#: The statistics that each name means.  If there are several, their distances are added.
-STATISTICS: dict[str, tuple[Statistic, ...]] = {
-    "entropy": (entropy,),
-    "kl": (kl,),
-    "mean": (mean,),
-    "variance": (variance,),
-    "mean_variance": (mean, variance),
+def mean_variance(
+    q: Bernoulli, prior_logit: ArrayLike = 0.0
+) -> tuple[Array, Callable[[Array], Array]]:
+    """Return lambda and lambda (1 - lambda), stacked, and the product with their derivatives.
+
+    Parameters
+    ----------
+    q : Bernoulli
+    prior_logit : array-like
+        Not used.
+    """
+    (first, first_slope), (second, second_slope) = mean(q), variance(q)
+    return np.stack([first, second]), lambda c: c[0] * first_slope + c[1] * second_slope
+
+
+#: The statistics that have a name.
+STATISTICS: dict[str, Statistic] = {
+    "entropy": entropy,
+    "kl": kl,
+    "mean": mean,
+    "variance": variance,
+    "mean_variance": mean_variance,
 }

@@ -138,14 +138,41 @@ class Variational(Learned):
         return self.damping is None or self.damping < 1
 
     @classmethod
-    def as_printed(cls) -> Self:
-        """The temperature of the paper: C(T) over the prior, q(y) uniform at first, undamped.
+    def as_printed(cls, partition: str | LogPartition | ArrayLike = "prior") -> Self:
+        r"""The temperature of the paper: C(T) over the prior, q(y) uniform at first, undamped.
 
-        It learns until the last step.
+        It learns until the last step.  The grid is the paper's: 100 temperatures from 1 to 10,
+        evenly spaced in log T.
+
+        Parameters
+        ----------
+        partition : {"prior", "posterior"}, LogPartition or array-like, default="prior"
+            How log C(T) is computed, as in the class.  ``"prior"`` is not what the paper prints
+            for topic models.  It is Jensen's bound N log E S of the form that the updates of
+            LDA temper, which has topics explicit and needs no draws.  Eq. 18 is a Monte Carlo
+            estimate in the form that has topics summed out.  To use it, compute a LogPartition
+            with ``form="collapsed"`` and ``"monte-carlo"`` on the same grid, see Examples.
+            On 1,000 abstracts T then jumps to 10 after the first step and stays there
+            (docs/temperatures.md).
+
+        Examples
+        --------
+        Eq. 18 for documents of 40 words:
+
+        >>> from annealvi.models.lda_prior import LDAPrior
+        >>> from annealvi.partition import exponential_grid, log_partition
+        >>> prior = LDAPrior(
+        ...     2, 20, [40] * 3, doc_topic_prior=1.0, topic_word_prior=1.0, form="collapsed"
+        ... )
+        >>> log_c = log_partition(
+        ...     prior, exponential_grid(10, 100), "monte-carlo", n_samples=1000, random_state=0
+        ... )
+        >>> Variational.as_printed(log_c).partition.method
+        'monte-carlo'
         """
         uniform = 1 / float(np.mean(1 / np.geomspace(1, 10, 100)))
         return cls(
-            partition="prior",
+            partition=partition,
             damping=1.0,
             start=uniform,
             monotone=False,

@@ -219,14 +219,14 @@ def _measure(
 
 def _without_topics(train: sparse.csr_matrix, test: sparse.csr_matrix, seed: int) -> float:
     """Held-out log-likelihood per word, if words are predicted by their frequencies."""
-    counts = np.asarray(train.sum(axis=0), np.float64).ravel() + SMOOTHING
+    counts = np.asarray(train.sum(axis=0, dtype=np.float64)).ravel() + SMOOTHING
     hidden = split_tokens(test, random_state=seed)[1]
     if not hidden.nnz:
         raise ValueError(
             "choose hides half of the words of documents to predict them from the other half: the "
             "documents held out must have at least two words. Got shorter ones only."
         )
-    return float((hidden @ np.log(counts / counts.sum())).sum() / hidden.sum())
+    return float((hidden @ np.log(counts / counts.sum())).sum() / hidden.sum(dtype=np.float64))
 
 
 # ---------------------------------------------------------------- recommendations

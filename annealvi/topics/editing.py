@@ -16,6 +16,7 @@ from annealvi._validation import as_array
 from annealvi.lda import TemperedLDA
 from annealvi.lda.defaults import is_learned
 from annealvi.lda.words import check_words
+from annealvi.topics.state import number_of_topics
 
 Model = TypeVar("Model")
 
@@ -71,7 +72,7 @@ def merge(model: Model, groups: Sequence[Sequence[int]]) -> Model:
     (200, 6)
     """
     lda = _lda_of(model, "merge")
-    n_topics = len(lda.components_)
+    n_topics = number_of_topics(lda)
     groups = list(groups) if is_list(groups) else groups
     if not isinstance(groups, list) or not all(is_list(group) for group in groups):
         raise TypeError(
@@ -123,7 +124,7 @@ def drop(model: Model, topics: Sequence[int]) -> Model:
     a document's topics are as mixed as before.
     """
     lda = _lda_of(model, "drop")
-    n_topics = len(lda.components_)
+    n_topics = number_of_topics(lda)
     given = [topics] if isinstance(topics, Integral) else topics
     dropped = _topics(given, "topics", "drop", n_topics)
     _check_once(dropped, "topics", "drop")
@@ -189,7 +190,7 @@ def reduce(model: Model, n: int, X: Any = None) -> Model:
     sizes = components.sum(axis=1)
     if X is not None:
         counts = check_words(lda, _counts(model, X), "reduce")
-        tokens = np.asarray(counts.sum(axis=1), np.float64).ravel()
+        tokens = np.asarray(counts.sum(axis=1, dtype=np.float64)).ravel()
         sizes = tokens @ lda.transform(counts)
         if not sizes.sum() > 0:
             raise ValueError("The 'X' of reduce must have documents with words. Got none.")
@@ -234,10 +235,10 @@ def refine(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> Model:
             f"Got {max_iter!r} instead."
         )
     fitted = _clone(lda)
-    n_topics = len(lda.components_)
+    n_topics = number_of_topics(lda)
     priors = {"doc_topic_prior": lda.doc_topic_prior_, "topic_word_prior": lda.topic_word_prior_}
     start: dict[str, Any] = {
-        "init": np.array(lda.components_),
+        "init": np.array(lda.components_, lda.dtype_),  # so that it computes as the old fit
         "temperature": 1.0,
         "learning_method": "batch",
         "max_iter": int(max_iter),
@@ -308,7 +309,9 @@ def _with_parts(model: Any, lda: TemperedLDA, parts: Sequence[Sequence[int]]) ->
         edited.set_params(doc_topic_prior=alpha)
     if as_array(lda.topic_word_prior).ndim == 2:
         edited.set_params(topic_word_prior=eta)
+    edited.set_params(dtype=lda.dtype_.name)
     edited.components_ = topics
+    edited.set_params(dtype=lda.dtype)
     if hasattr(lda, "feature_names_in_"):
         edited.feature_names_in_ = lda.feature_names_in_
     edited.doc_topic_prior_ = alpha
@@ -325,7 +328,7 @@ def _of_part(eta: NDArray[np.float64], part: Sequence[int]) -> NDArray[np.float6
 def _alpha_of(lda: TemperedLDA, parts: Sequence[Sequence[int]]) -> NDArray[np.float64]:
     """The prior of merged topics: sums, scaled so that the sum of all stays the same."""
     given = np.asarray(lda.doc_topic_prior_, np.float64)
-    alpha = np.broadcast_to(given, len(lda.components_))
+    alpha = np.broadcast_to(given, number_of_topics(lda))
     sums = np.array([alpha[list(part)].sum() for part in parts])
     return sums * (alpha.sum() / sums.sum())
 

@@ -20,7 +20,7 @@ from annealvi.inference.tasks import CallbackSupport
 from annealvi.lda import TemperedLDA
 from annealvi.models.lda.collapsed import Method
 from annealvi.storage import load, save
-from annealvi.topics.state import TopicState
+from annealvi.topics.state import TopicState, number_of_topics
 from annealvi.topics.vectorizer import TopicVectorizer, Vocabulary, with_stop_words
 from annealvi.versions import Versioned
 
@@ -97,7 +97,7 @@ class FittedTopics(
         if vocabulary is None:
             vocabulary = Vocabulary(words, 0, {}, {}, {})
         model = cls(
-            len(lda.components_), vectorizer=clone(vectorizer), lda=clone(lda), stop_words=None
+            number_of_topics(lda), vectorizer=clone(vectorizer), lda=clone(lda), stop_words=None
         )
         model._state = TopicState(vectorizer, vocabulary, lda)
         return model
@@ -209,7 +209,7 @@ class FittedTopics(
                 f"'lda' must have the {n_words} words of the model. Got n_features_in_="
                 f"{lda.n_features_in_}."
             )
-        n_topics = len(lda.components_)
+        n_topics = number_of_topics(lda)
         seeded = {} if seed_topics is None else seed_topics
         if not isinstance(seeded, Mapping) or not all(
             isinstance(name, str) and type(topic) is int and 0 <= topic < n_topics
@@ -328,7 +328,7 @@ class FittedTopics(
 
     @property
     def _n_features_out(self) -> int:
-        return len(self._fitted().lda.components_)
+        return number_of_topics(self._fitted().lda)
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_state" in vars(self)

@@ -229,7 +229,8 @@ def seeded_start(
     -------
     ndarray of shape (n_topics, n_words)
     """
-    start = np.ones((n_topics, X.shape[1]))
+    # float32 holds these small counts, and `dtype` stays open; an array of float64 would decide
+    start = np.ones((n_topics, X.shape[1]), np.float32)
     X = sparse.csr_matrix(X, dtype=np.float64)
     topics_of_spread_documents(X, check_random_state(random_state), start[len(seeds) :])
     # as many of the seed words as possible, and of these documents the shortest

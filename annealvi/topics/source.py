@@ -218,7 +218,7 @@ class Source:
             log_likelihood[block] = np.log(np.maximum(p, _LEAST)) * X.data[block]
         totals = np.bincount(rows, weights=log_likelihood, minlength=X.shape[0])
         with np.errstate(invalid="ignore"):
-            return "log_likelihood", totals / as_array(X.sum(axis=1)).ravel()
+            return "log_likelihood", totals / as_array(X.sum(axis=1, dtype=np.float64)).ravel()
 
 
 def of_each(values: Any, n: int, name: str, what: str = "document") -> list:

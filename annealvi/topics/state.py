@@ -19,6 +19,16 @@ from annealvi.topics.texts import check_texts
 from annealvi.topics.vectorizer import Vocabulary, with_vocabulary
 
 
+def number_of_topics(lda: TemperedLDA) -> int:
+    """K of a fitted TemperedLDA; `components_` may be an array that is made for the asking.
+
+    Parameters
+    ----------
+    lda : TemperedLDA
+    """
+    return len(lda.get_feature_names_out())
+
+
 @dataclass
 class TopicState:
     """A fit of TopicModel.
@@ -133,7 +143,7 @@ class TopicState:
             {name: n_dropped.integer(name) for name in n_dropped},
         )
         names, topics = node.items("seeds"), node.items("seed_topics")
-        n_topics = len(lda.components_)
+        n_topics = number_of_topics(lda)
         sound = len(names) == len(topics) and all(
             isinstance(name, str) and type(topic) is int and 0 <= topic < n_topics
             for name, topic in zip(names, topics, strict=True)

@@ -14,6 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 
@@ -37,7 +38,7 @@ class Fit:
 
 def mean_topics(weights: NDArray) -> NDArray:
     """E[beta] of topics with Dirichlet parameters: each row divided by its sum."""
-    return weights / weights.sum(axis=1, keepdims=True)
+    return weights / weights.sum(axis=1, keepdims=True, dtype=np.float64)
 
 
 class Library(NamedTuple):

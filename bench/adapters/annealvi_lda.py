@@ -18,7 +18,10 @@ from bench.adapters import Fit, mean_topics
 def estimator(
     problem, X, n_threads=1, same_trajectory=False, seed=0, **options: Any
 ) -> TemperedLDA:
-    """An estimator that makes online mean-field steps at T = 1, unless `options` say otherwise."""
+    """An estimator that makes online mean-field steps at T = 1, unless `options` say otherwise.
+
+    It computes in the dtype of X.
+    """
     return TemperedLDA(
         problem.n_topics,
         doc_topic_prior=problem.alpha,
@@ -28,7 +31,7 @@ def estimator(
         random_state=seed,
         n_jobs=n_threads,
         document_init="random" if same_trajectory else "constant",
-        **{"preset": "sklearn", "learning_method": "online", **options},
+        **{"preset": "sklearn", "learning_method": "online", "dtype": X.dtype.name, **options},
     )
 
 
@@ -57,6 +60,12 @@ def start(
             lda.partial_fit(X)
 
     return Fit(one_pass, lambda: mean_topics(lda.components_))
+
+
+def start_portions(problem, X, *, n_threads=1, same_trajectory=False, seed=0):
+    """A function of `partial_fit` for portions of X; the model has seen one minibatch before."""
+    lda = estimator(problem, X, n_threads, same_trajectory, seed)
+    return lda.partial_fit(X[: problem.batch_size]).partial_fit
 
 
 def start_transform(problem, X, new, *, n_threads=1, dtype=np.float64, repeats=1):

@@ -34,6 +34,12 @@ def start(problem, X, *, n_threads=1, seed=0, prepared=True):
     return Fit(lambda: lda.partial_fit(X), lambda: mean_topics(lda.components_))
 
 
+def start_portions(problem, X, *, n_threads=1, seed=0):
+    """A function of `partial_fit` for portions of X; the model has seen one minibatch before."""
+    lda = _estimator(problem, X, n_threads, seed)
+    return lda.partial_fit(X[: problem.batch_size]).partial_fit
+
+
 def start_transform(problem, X, new, *, n_threads=1):
     """`transform` of documents that the model was not fitted to."""
     lda = _estimator(problem, X, n_threads).partial_fit(X)

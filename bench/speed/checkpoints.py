@@ -57,8 +57,9 @@ def measure(n_topics: int, n_words: int) -> str:
             raise StopIteration
 
         lda = TemperedLDA(
-            *(n_topics,), max_iter=1, init="random", temperature=2, callback=write_and_stop
-        ).fit(X)
+            *(n_topics,), max_iter=1, init="random", temperature=2, callback=write_and_stop,
+            dtype="float64",
+        ).fit(X)  # fmt: skip
         size = path.stat().st_size
         annealvi.save(lda, path)
         reading = seconds_of(lambda: annealvi.load(path))

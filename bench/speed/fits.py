@@ -25,6 +25,8 @@ from annealvi.datasets import load_arxiv_abstracts, make_shape_mixture
 
 #: Fits by name.
 Fits = dict[str, Callable[[], Any]]
+#: Whether fits may compute in another dtype than that of X; those of older commits may not.
+HAS_DTYPE = "dtype" in TemperedLDA().get_params()
 
 LDA_ATTRIBUTES = (
     "components_ exp_dirichlet_component_ doc_topic_prior_ topic_word_prior_ temperature_ "
@@ -96,15 +98,20 @@ def interrupted_after(steps: int, lda: Any, learn: Callable[[Any], Any], X: Any)
         lda.set_params(callback=None)
 
 
+def make_lda(X: Any, n_topics: int = 7, **parameters: Any) -> TemperedLDA:
+    """An estimator that computes in the dtype of X, unless `parameters` say otherwise."""
+    if HAS_DTYPE:
+        parameters = {"dtype": X.dtype.name} | parameters
+    return TemperedLDA(n_topics, random_state=3, **parameters)
+
+
 def fit_lda(X: Any, n_topics: int = 7, **parameters: Any) -> Any:
-    return answers_of_lda(TemperedLDA(n_topics, random_state=3, **parameters).fit(X), X)
+    return answers_of_lda(make_lda(X, n_topics, **parameters).fit(X), X)
 
 
 def stream_lda(X: Any, interrupted: bool = False, **parameters: Any) -> Any:
     """A stream in portions of 100; interrupted, the second portion stops once and is repeated."""
-    lda = TemperedLDA(
-        7, random_state=3, batch_size=50, **({"total_samples": X.shape[0]} | parameters)
-    )
+    lda = make_lda(X, batch_size=50, **({"total_samples": X.shape[0]} | parameters))
     for start in range(0, X.shape[0], 100):
         if interrupted and start == 100:
             interrupted_after(1, lda, lda.partial_fit, X[start : start + 100])
@@ -114,7 +121,7 @@ def stream_lda(X: Any, interrupted: bool = False, **parameters: Any) -> Any:
 
 def interrupted_lda(X: Any) -> Any:
     """A fit that is interrupted, and goes on as a stream."""
-    lda = TemperedLDA(7, random_state=3, **ONLINE)
+    lda = make_lda(X, **ONLINE)
     interrupted_after(7, lda, lda.fit, X)
     before = lda.transform(X[:50])
     lda.partial_fit(X[:100])
@@ -123,7 +130,7 @@ def interrupted_lda(X: Any) -> Any:
 
 def edited_lda(X: Any) -> Any:
     """Topics and priors that are written to between steps."""
-    lda = TemperedLDA(7, random_state=3, **ONLINE).fit(X)
+    lda = make_lda(X, **ONLINE).fit(X)
     lda.components_ = np.array(lda.components_) + 0.5
     lda.doc_topic_prior_ = 0.2
     lda.topic_word_prior_ = np.linspace(0.1, 0.3, X.shape[1])
@@ -140,7 +147,7 @@ def called_back_lda(X: Any) -> Any:
         monitor.record(mean=estimator.transform(X[:5]).max())
         seen.append(estimator.components_.sum())
 
-    lda = TemperedLDA(7, random_state=3, n_init=2, callback=callback, **ONLINE).fit(X)
+    lda = make_lda(X, n_init=2, callback=callback, **ONLINE).fit(X)
     return seen, answers_of_lda(lda, X)
 
 
@@ -213,6 +220,16 @@ def lda_fits() -> Fits:
         "fit, interrupted and resumed": partial(interrupted_lda, X),
         "edited": partial(edited_lda, X),
     }
+    if HAS_DTYPE:
+        names = (
+            "default",
+            "default, 2 threads",
+            "validation",
+            "online, VT",
+            "online, LVT",
+            "stream",
+        )
+        fits |= {f"{name}, dtype left open": partial(fits[name], dtype="auto") for name in names}
     return {f"LDA: {name}": run for name, run in fits.items()}
 
 

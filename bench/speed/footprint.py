@@ -92,6 +92,7 @@ def peak(name: str, n_words: int, n_topics: int, dtype: str) -> float:
     # a small fit first, so that what is loaded on demand does not count
     parameters, task = FITS.get(name, ({}, QUESTIONS.get(name)))
     assert task is not None
+    parameters = {"dtype": dtype, **parameters}
     small = TemperedLDA(2, random_state=0, max_iter=1, **parameters).fit(X[:200, :500])
     if name in QUESTIONS:
         task(small, X[:200, :500])

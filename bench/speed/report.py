@@ -199,6 +199,12 @@ GROUPS: dict[str, tuple[str, str, Callable[[list[Bench]], str]]] = {
         memory,
     ),
     "quality": ("Time to quality", "", quality),
+    "portions": (
+        "A stream in small portions against scikit-learn's",
+        "CPU seconds on one thread, float64, on scikit-learn's trajectory: a call of `partial_fit` "
+        "for every 256 documents.",
+        pairs_table(*PAIR),
+    ),
     "stream": ("A stream of half a million documents", "", stream),
     "roofline": ("The local step beside the machine's limits", "", roofline),
     "learned temperatures, CPU": (

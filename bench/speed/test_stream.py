@@ -1,4 +1,4 @@
-"""A long stream in a fresh process; see stream.py.
+"""A stream in small portions, see portions.py, and a long one in a fresh process, see stream.py.
 
 make bench
 """
@@ -15,7 +15,35 @@ from pathlib import Path
 import pytest
 
 from annealvi.datasets import DATA_VARIABLE
-from bench.problems import STREAM_PROBLEM
+from bench.adapters import SCIKIT_LEARN, annealvi_lda
+from bench.problems import PROBLEMS, STREAM_PROBLEM
+from bench.speed.pairs import run
+from bench.speed.portions import CORPORA, SIZES, cut
+
+PORTIONS_PROBLEMS = [p for p in PROBLEMS if p.corpus in CORPORA and p.n_topics in SIZES]
+
+
+@pytest.mark.parametrize("problem", PORTIONS_PROBLEMS, ids=str)
+@pytest.mark.benchmark(timer=time.process_time, group="portions")
+def test_small_portions(benchmark, load, adapter, problem):
+    """A call of partial_fit for each minibatch, on scikit-learn's trajectory."""
+    X, theirs = load(problem), adapter(SCIKIT_LEARN)
+    portions = cut(X, problem.batch_size)
+
+    def start(library, **options):
+        call = library.start_portions(problem, X, **options)
+        return lambda: [call(portion) for portion in portions]
+
+    run(
+        benchmark,
+        f"{problem}: scikit-learn, small portions",
+        time.process_time,
+        lambda: start(theirs),
+        lambda: start(annealvi_lda, same_trajectory=True),
+        rounds=problem.rounds,
+        warmup_rounds=0,
+        row=f"{problem.corpus}, {problem.n_topics}",
+    )
 
 
 @pytest.mark.benchmark(timer=time.perf_counter, group="stream")
@@ -27,8 +55,8 @@ def test_stream(benchmark):
         pytest.skip("memory is read from /proc/self, which this system does not have")
     command = [sys.executable, "-m", "bench.speed.stream"]
 
-    def run():
+    def measured():
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
         return json.loads(done.stdout.splitlines()[-1])
 
-    benchmark.extra_info["records"] = benchmark.pedantic(run, rounds=1)
+    benchmark.extra_info["records"] = benchmark.pedantic(measured, rounds=1)

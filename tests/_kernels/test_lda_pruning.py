@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.special import logsumexp, psi, softmax
 
 from annealvi.model import Batch, Tempering
-from annealvi.models.lda import LDA, LocalOptions
+from annealvi.models.lda import LDA, LocalOptions, block
 from tests.marks import slow_values
 
 DTYPES = (np.float32, np.float64)
@@ -19,12 +19,19 @@ DTYPES = (np.float32, np.float64)
 ATOL = 1e-6
 
 
+@pytest.fixture(autouse=True)
+def small_shares(monkeypatch):
+    """In float32 too, topics are dropped only if no result shows it: see also test_block_shares."""
+    for name in ("SINGLE_SHARE", "TRAINING_SHARE"):
+        monkeypatch.setattr(f"annealvi.models.lda.block.{name}", block.LEAST_SHARE)
+
+
 class Fitted(NamedTuple):
     gamma: np.ndarray
     statistics: np.ndarray  # (K, V)
     energy: np.ndarray
     normalizer: np.ndarray
-    n_active: np.ndarray  # topics left, or how wide rows are
+    n_active: np.ndarray  # topics left, or how wide rows are; up to 64 topics are spread again
 
 
 def fit(X, lam, b=1.0, *, alpha, prune=True, n_iterations=30, n_threads=1, passes=1):
@@ -37,7 +44,7 @@ def fit(X, lam, b=1.0, *, alpha, prune=True, n_iterations=30, n_threads=1, passe
     for _ in range(passes):
         local = model.local_step(Batch(X, slice(0, X.shape[0])), tempering, moments=True)
     statistics = local.statistics.dense(K).T
-    n_active = model.training.work.n_active[: X.shape[0]].copy()
+    n_active = model.buffers.training.work.n_active[: X.shape[0]].copy()
     again, normalizer = np.ones((X.shape[0], K), dtype=X.dtype), np.zeros(X.shape[0])
     model.documents.fit(X, again, tempering, n_threads, exact=False, bound=normalizer)
     if passes == 1:
@@ -107,7 +114,7 @@ def test_as_with_all_topics(n_topics, dtype, instruction_set):
         dropped, kept = (fit(X, lam, prune=prune, **options) for prune in (True, False))
         expected = naive(X, lam, **options)
         assert np.all(kept.n_active >= n_topics)
-        if n_topics >= 16 and n_iterations == 30:  # otherwise this test is of nothing
+        if n_topics > 64 and n_iterations == 30:  # otherwise this test is of nothing
             assert np.mean(dropped.n_active < n_topics) > 0.2
         assert_close(dropped, expected, rtol_of(dtype))
         assert_close(dropped, kept, rtol_of(dtype))
@@ -200,7 +207,7 @@ def test_any_problem(n_topics, n_features, n_iterations, b, least, seed):
 
 
 def test_going_on_from_where_topics_were_dropped():
-    X, lam = problem(60)
+    X, lam = problem(70)
     dropped, kept = (
         fit(X, lam, alpha=0.02, n_iterations=8, prune=prune, passes=4) for prune in (True, False)
     )
@@ -235,14 +242,14 @@ def test_the_same_bits(dtype, index, instruction_set):
 def test_rows_do_not_depend_on_longer_neighbours():
     """The room for packed rows follows the longest document of a block."""
     rng = np.random.RandomState(0)
-    lam = rng.gamma(0.02, 60.0, (60, 4000)) + 0.1
+    lam = rng.gamma(0.02, 60.0, (70, 4000)) + 0.1
     X = np.zeros((5, 4000))
     for counts, n_words in zip(X, (4000, 2100, 1800, 900, 8), strict=True):
         counts[rng.choice(4000, n_words, replace=False)] = 1
         counts[lam[:9].sum(axis=0) < 2] = 0
     X = sparse.csr_matrix(X)
     many = fit(X, lam, alpha=0.01)
-    assert np.any(many.n_active < 60)
+    assert np.any(many.n_active < 70)
     for d in range(5):
         alone = fit(X[d], lam, alpha=0.01)
         assert_array_equal(alone.gamma[0], many.gamma[d])
@@ -250,19 +257,22 @@ def test_rows_do_not_depend_on_longer_neighbours():
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_nothing_is_dropped_under_a_random_start(dtype, instruction_set):
-    X, lam = problem(60, dtype=dtype)
-    results = []
+def test_a_random_start_with_topics_dropped(dtype, instruction_set):
+    """scikit-learn's arithmetic, in which the sum of gamma counts the topics that are left out."""
+    X, lam = problem(70, dtype=dtype)
+    alpha = alpha_of("asymmetric", 70, dtype)
+    results, left = [], []
     for prune in (True, False):
         options = LocalOptions(30, 0.0, "random", prune=prune)
-        model = LDA(60, 150, alpha=0.02, eta=0.1, dtype=dtype, options=options)
+        model = LDA(70, 150, alpha=alpha, eta=0.1, dtype=dtype, options=options)
         model.topics.assign(lam)
         model.rng = np.random.RandomState(0)
         local = model.local_step(Batch(X, slice(0, 40)), Tempering())
-        assert np.all(model.training.work.n_active[:40] == model.topics.width)
-        results.append((local.statistics.dense(60), model.documents.infer(X)))
+        left.append(model.buffers.training.work.n_active[:40].copy())
+        results.append((local.statistics.dense(70), model.documents.infer(X)))
+    assert np.any(left[0] < left[1])
     for one, other in zip(*results, strict=True):
-        assert_array_equal(one, other)
+        assert_allclose(one, other, rtol=rtol_of(dtype), atol=1e-9 if dtype is np.float64 else 1e-4)
 
 
 def exclusive(n_topics, dtype):

@@ -135,6 +135,26 @@ def test_the_gate_and_the_start(context):
     np.testing.assert_allclose(mean.detach(), z)
 
 
+@pytest.mark.parametrize("context", [0, 3])
+def test_gated_hidden_units_are_linear_ones_times_sigmoids(context):
+    torch.manual_seed(0)
+    transitions = Transitions(2, 1, hidden=4, context=context, activation="gated").double()
+    assert transitions.out_weight.shape == (1, 1, 4, 6)
+    z = torch.randn(1, 5, 2).double()
+    given = torch.ones(5, context).double() if context else None  # brought to mean 0: no effect
+    weight = transitions.hidden_weight[0, 0]
+    if context:
+        weight = weight / weight.norm(dim=0)
+    linear, gate = (z[0] @ weight + transitions.hidden_bias[0, 0]).chunk(2, dim=-1)
+    h = linear * torch.sigmoid(gate)
+    out = transitions.out_weight[0, 0]
+    if context:
+        out = out / out.norm(dim=0) * transitions.out_scale[0, 0]
+    m, g, _ = (h @ out + transitions.out_bias[0, 0]).chunk(3, dim=-1)
+    expected = torch.lerp(z[0], m, torch.sigmoid(g))
+    torch.testing.assert_close(transitions.moments(z, 0, given)[0][0], expected)
+
+
 def test_weight_normalisation_ignores_the_lengths_of_weights():
     torch.manual_seed(0)
     transitions = Transitions(2, 1, context=3, activation="elu").double()

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import copy
+import pickle
 
 import numpy as np
 import pytest
 import torch
-from scipy import stats
 from sklearn.base import clone
-from torch.distributions import Bernoulli, Independent, Normal, Poisson
 
 from annealvi.deep.penalties import (
-    LARGE_RATE,
+    DISTANCES,
     ProximityPenalty,
     as_penalty,
-    bernoulli_kl,
-    gram,
     inverse_huber,
-    poisson_entropy,
-    statistic,
 )
+from annealvi.deep.statistics import OF_UNITS, STATISTICS, WeightStatistic
+
+
+def my_mean(q, prior):
+    return q.mean
 
 
 def test_inverse_huber_and_its_slope():
@@ -94,85 +94,25 @@ def test_a_fit_goes_on_with_the_magnitude_it_is_given():
         assert resumed.magnitude(0) == expected
 
 
-@pytest.mark.parametrize("rate", [1e-3, 0.3, 1.0, 7.5, 29.9, 30.1, 80.0])
-def test_poisson_entropy(rate):
-    found = float(poisson_entropy(torch.tensor(rate, dtype=torch.double)))
-    assert found == pytest.approx(float(stats.poisson(rate).entropy()), rel=1e-6)
-
-
-@pytest.mark.parametrize("rate", [0.5, 12.0, LARGE_RATE + 3])
-def test_slope_of_poisson_entropy(rate):
-    at = torch.tensor(rate, dtype=torch.double, requires_grad=True)
-    assert torch.autograd.gradcheck(poisson_entropy, (at,))
-
-
-def test_poisson_entropy_of_no_rate():
-    rate = torch.tensor([0.0, 1e-30], requires_grad=True)
-    entropy = poisson_entropy(rate)
-    entropy.sum().backward()
-    assert float(entropy.detach().abs().max()) < 1e-20
-    assert bool(torch.isfinite(rate.grad).all())
-
-
-def test_statistics_are_averaged_before_the_distance():
-    logits = torch.randn(6, 5, 3, generator=torch.Generator().manual_seed(0))
-    q = Bernoulli(logits=logits)
-    p = logits.sigmoid()
-    np.testing.assert_allclose(
-        statistic("mean_variance", q),
-        torch.cat([p.mean((0, 1)), (p * (1 - p)).mean((0, 1))]),
-        rtol=1e-5,
-    )
-    np.testing.assert_allclose(
-        statistic("entropy", q), stats.bernoulli(p.numpy()).entropy().mean((0, 1)), rtol=1e-4
-    )
-    prior = Bernoulli(logits=torch.zeros(3))
-    expected = np.log(2) - stats.bernoulli(p.numpy()).entropy().mean((0, 1))
-    np.testing.assert_allclose(statistic("kl", q, prior), expected, rtol=1e-3, atol=1e-6)
-    assert statistic("entropy", Poisson(p)).shape == (3,)
-    assert statistic("entropy", Normal(p, 1.0)).shape == (3,)
-    with pytest.raises(TypeError, match="Independent"):
-        statistic("entropy", Independent(q, 1))
-    with pytest.raises(ValueError, match="'orthogonal'"):
-        statistic("orthogonal", q)
-
-
-def test_kl_of_bits_that_are_all_but_certain():
-    a = torch.tensor([-500.0, 0.3, 80.0, -2.0], requires_grad=True)
-    b = torch.tensor([3.0, -1.0, -90.0, -700.0])
-    kl = bernoulli_kl(a, b)
-    kl.sum().backward()
-    p = 1 / (1 + np.exp(-np.array([0.3, -1.0])))
-    exact = stats.bernoulli(p[0]).expect(
-        lambda z: stats.bernoulli(p[0]).logpmf(z) - stats.bernoulli(p[1]).logpmf(z)
-    )
-    certain = 700 / (1 + np.exp(2)) - stats.bernoulli(1 / (1 + np.exp(2))).entropy()
-    np.testing.assert_allclose(kl.detach(), [np.log1p(np.exp(3)), exact, 90, certain], rtol=1e-5)
-    assert bool(torch.isfinite(a.grad).all())
-    found = statistic("kl", Bernoulli(logits=a[:, None]), Bernoulli(logits=b[:, None]))
-    np.testing.assert_allclose(found.detach(), kl.detach().mean(), rtol=1e-6)
-
-
-def test_gram_of_orthogonal_layers_is_the_identity():
-    wide, square = torch.empty(3, 7), torch.empty(4, 4)
-    torch.nn.init.orthogonal_(wide, generator=torch.Generator().manual_seed(0))
-    torch.nn.init.orthogonal_(square, generator=torch.Generator().manual_seed(0))
-    expected = np.r_[np.eye(3).ravel(), np.eye(4).ravel()]
-    np.testing.assert_allclose(gram([wide, square]), expected, atol=1e-6)
-
-
 def test_parameters():
     penalty = ProximityPenalty("kl", magnitude=2.0)
     assert clone(penalty).get_params() == penalty.get_params()
     assert as_penalty(None, "VAE") is None
     assert as_penalty("kl", "VAE").statistic == "kl"
     assert as_penalty(penalty, "VAE") is penalty
+    for statistic in (my_mean, STATISTICS["kl"], WeightStatistic(my_mean)):
+        assert as_penalty(statistic, "VAE").statistic is statistic
+    own = ProximityPenalty(my_mean, distance=torch.square)
+    for copied in (clone(own), pickle.loads(pickle.dumps(own))):
+        assert copied.statistic is my_mean and copied.distance is torch.square
 
 
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"statistic": "median"}, "'statistic' parameter .* must be a str among"),
+        ({"statistic": "median"}, "'statistic' parameter .* must be a str among .* or a callable"),
+        ({"distance": "far"}, "'distance' parameter .* must be a str among .* or a callable"),
+        ({"statistic": 3}, "'statistic' parameter .* must be a str among .* or a callable"),
         ({"magnitude": -1.0}, r"'magnitude' parameter .* range \[0.0, inf\)"),
         ({"gamma": 0.0}, r"'gamma' parameter .* range \(0.0, 1.0\]"),
         ({"gamma": 1.5}, r"'gamma' parameter .* range \(0.0, 1.0\]"),
@@ -191,8 +131,54 @@ def test_bad_penalties_name_what_is_allowed():
         as_penalty("median", "VAE")
     with pytest.raises(ValueError, match=r"can have the statistics \['entropy'\].*'kl'"):
         as_penalty(ProximityPenalty("kl"), "VAE", ["entropy"])
+    with pytest.raises(ValueError, match=r"'proximity' .* a callable or an instance.*Got <class"):
+        as_penalty(ProximityPenalty, "VAE")
+    with pytest.raises(ValueError, match="cannot have a WeightStatistic, because its q has no net"):
+        as_penalty(WeightStatistic(my_mean), "DEF", OF_UNITS)
+    with pytest.raises(ValueError, match=r"can have the statistics .* Got 'orthogonal'"):
+        as_penalty(STATISTICS["orthogonal"], "DEF", OF_UNITS)
 
 
-def test_slope_of_gram():
-    weights = [torch.randn(n, 4, dtype=torch.double, requires_grad=True) for n in (3, 2)]
-    assert torch.autograd.gradcheck(lambda *layers: gram(layers), weights)
+def test_other_distances():
+    value = torch.tensor([0.5, 3.0], dtype=torch.double, requires_grad=True)
+    for distance, cost, slope in (
+        ("square", 9.25, [1.0, 6.0]),
+        (DISTANCES["square"], 9.25, [1.0, 6.0]),
+        (lambda u: torch.cosh(u) - 1, np.cosh([0.5, 3.0]).sum() - 2, np.sinh([0.5, 3.0])),
+    ):
+        penalty = ProximityPenalty(distance=distance, magnitude=2.0, gamma=1.0).plan(2)
+        penalty(torch.zeros(2, dtype=torch.double), 0, 0.0)
+        found = penalty(value, 1, 0.0)
+        (gradient,) = torch.autograd.grad(found, value)
+        assert found.item() == pytest.approx(2 * cost)
+        np.testing.assert_allclose(gradient, 2 * np.array(slope))
+
+
+@pytest.mark.parametrize(
+    ("distance", "words"),
+    [
+        (lambda u: u.square().sum(), r"must return a Tensor of shape \(7,\)\. Got \(\)"),
+        (lambda u: u.detach().numpy(), r"must return a Tensor of shape \(7,\)\. Got ndarray"),
+        (lambda u: u.log(), r"must be finite\. It is not at u = 0"),
+        (lambda u: u.square().sqrt(), r"The gradient of the 'distance' .* must be finite at u = 0"),
+        (lambda u: u.abs().detach(), "has no gradient: compute it by operations of PyTorch"),
+        (lambda u: (u - u.mean()).square(), "must work on each element alone"),
+    ],
+)
+def test_wrong_distances(distance, words):
+    with pytest.raises(ValueError, match=words):
+        as_penalty(ProximityPenalty(distance=distance), "VAE")
+
+
+def test_a_distance_that_goes_wrong_later():
+    penalty = ProximityPenalty(distance=lambda u: u.square() / (u < 10)).plan(9)
+    penalty(torch.zeros(2), 0, 1.0)
+    with pytest.raises(ValueError, match=r"'distance' of the penalty must be finite\. .* u = 11"):
+        penalty(torch.tensor([1.0, 11.0]), 1, 1.0)
+
+
+def test_a_statistic_that_changes_its_shape():
+    penalty = ProximityPenalty(my_mean).plan(9)
+    penalty(torch.zeros(2), 0, 1.0)
+    with pytest.raises(ValueError, match=r"must keep its shape\. It had 2 values, and now has 3"):
+        penalty(torch.zeros(3), 1, 1.0)

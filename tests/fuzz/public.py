@@ -36,6 +36,7 @@ EXEMPT = {
     "OutOfReach": "an error",
     "KINDS": "a dict",
     "STATISTICS": "a dict",
+    "DISTANCES": "a dict",
     "__version__": "a str",
     "Ascent": "a result",
     "Draws": "made by log_partition, which checks its parameters",

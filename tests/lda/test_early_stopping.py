@@ -70,6 +70,7 @@ def test_the_fit_is_that_of_the_other_documents(X, method, dtype):
         seen.append(estimator.components_.copy())
 
     settings = dict(learning_method=method, max_iter=6, temperature="annealed", batch_size=20)
+    settings["dtype"] = dtype
     make(callback=callback, **settings).fit(X)
     alone, seen = seen, []
     training, _ = parts(make(), X)
@@ -93,7 +94,7 @@ def test_results_repeat(X, n_jobs):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_the_score_is_document_completion(X, dtype):
     X = X.astype(dtype)
-    lda = make(max_iter=3).fit(X)
+    lda = make(max_iter=3, dtype=dtype).fit(X)
     _, held_out = parts(lda, X)
     # the split of tokens is drawn after that of documents
     rng = starts.generators(check_random_state(lda.random_state), lda.n_init)[1]
@@ -135,6 +136,7 @@ def test_the_best_topics_are_kept(X):
             kept[monitor.step] = estimator.components_.copy()
 
         lda = make(n_components=12, random_state=seed, callback=callback, topic_word_prior=0.01)
+        lda.set_params(dtype="float64")
         lda.fit(X)
         best = np.argmax(lda.history_["validation"])
         earlier += best + 1 < len(lda.history_["validation"])
@@ -223,7 +225,7 @@ def test_where_tokens_cannot_be_split_the_bound_is_the_score(X, kind, monkeypatc
         X = sparse.csr_matrix(np.eye(50)[np.random.RandomState(0).randint(50, size=120)])
     else:
         monkeypatch.setattr("annealvi.lda.early_stopping.MOST_TOKENS", 10)
-    lda = make(max_iter=4).fit(X)
+    lda = make(max_iter=4, dtype="float64").fit(X)
     _, held_out = parts(lda, X)
     assert held_out.halves is None
     bound = lda.score(held_out.X) - lda._state.model.topics.bound()

@@ -200,7 +200,7 @@ def test_not_fitted(method):
 
 
 def test_perplexity_at_a_given_gamma():
-    lda = TemperedLDA(3, random_state=0).fit(X)
+    lda = TemperedLDA(3, dtype="float64", random_state=0).fit(X)
     gamma = lda.transform(X, normalize=False)
     expected = pytest.approx(lda.perplexity(X), rel=1e-12)
     assert lda._perplexity_precomp_distr(X, gamma) == expected
@@ -262,12 +262,13 @@ def test_an_error_leaves_the_estimator_as_it_was(method, parameters):
 
 
 @pytest.mark.parametrize("name", ["doc_topic_prior", "topic_word_prior"])
-def test_a_prior_must_not_underflow_in_the_dtype_of_X(name):
-    with pytest.raises(ValueError, match=rf"{name}.* float32, the dtype of X. Got 1e-40"):
-        TemperedLDA(3, **{name: 1e-40}).fit(X.astype(np.float32))
-    TemperedLDA(3, **{name: 1e-40}).fit(X)
+def test_a_prior_must_not_underflow_in_the_dtype_of_the_fit(name):
+    with pytest.raises(ValueError, match=rf"{name}.* float32, the dtype of the compu.* Got 1e-40"):
+        TemperedLDA(3, dtype="float32", **{name: 1e-40}).fit(X)
+    for dtype in (np.float32, np.float64):
+        assert TemperedLDA(3, **{name: 1e-40}).fit(X.astype(dtype)).dtype_ == np.float64
     with pytest.raises(ValueError, match=r"init.* float32"):
-        TemperedLDA(3, init=np.full((3, 20), 1e-50)).fit(X.astype(np.float32))
+        TemperedLDA(3, dtype="float32", init=np.full((3, 20), 1e-50)).fit(X)
 
 
 def test_ragged_priors_and_huge_temperatures():

@@ -8,6 +8,8 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from annealvi import Annealed, TemperedLDA, Variational
@@ -148,7 +150,7 @@ def test_a_perplexity_beyond_the_largest_float_warns():
 def test_priors_whose_sums_overflow(name, dtype):
     wrong = float(np.finfo(dtype).max) / 2
     with pytest.raises(ValueError, match=rf"{name!r} .* range of sums of .* of float"):
-        TemperedLDA(3, **{name: wrong}).fit(X.astype(dtype))
+        TemperedLDA(3, dtype=dtype, **{name: wrong}).fit(X.astype(dtype))
     lda = TemperedLDA(3, random_state=0).fit(X.astype(dtype))
     before = lda.transform(X)
     old = getattr(lda, f"{name}_")
@@ -160,18 +162,21 @@ def test_priors_whose_sums_overflow(name, dtype):
 
 
 @pytest.mark.parametrize("temperature", [1e50, Annealed(1e50), Variational(t_max=1e100)])
-def test_temperatures_that_a_dtype_cannot_hold(temperature):
+def test_temperatures_that_float32_cannot_hold(temperature):
     lda = TemperedLDA(3, temperature=temperature, random_state=0, max_iter=3)
-    for method in ("fit", "partial_fit"):
-        if method == "fit" or not isinstance(temperature, Annealed):  # a stream is not cooled
-            with pytest.raises(
-                ValueError, match=r"temperature must be at most 8.51e\+37 in float32"
-            ):
-                getattr(lda, method)(X.astype(np.float32))
-            assert not hasattr(lda, "components_")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # T stays high
-        assert np.all(np.isfinite(answers(lda.fit(X))))
+    for dtype in ("float32", "float64"):
+        for method in ("fit", "partial_fit"):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)  # T stays high
+                found = getattr(clone(lda).set_params(dtype=dtype), method)(X)
+            assert np.all(np.isfinite(answers(found)))
+            assert np.all(np.isfinite(found.transform(X, temperature=1e50)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_temperatures_that_no_float_can_hold(dtype):
+    with pytest.raises(ValueError, match=r"temperature must be at most 4.49e\+307. Got 1e\+308"):
+        TemperedLDA(3, temperature=1e308, dtype=dtype, max_iter=1).fit(X)
 
 
 # ------------------------------------------------ what the user writes to topics
@@ -194,7 +199,7 @@ QUESTIONS = {
 @pytest.mark.parametrize("value", WRITES)
 @pytest.mark.parametrize("stream", [False, True])
 def test_what_is_written_to_the_topics(value, stream):
-    lda = TemperedLDA(3, temperature=2, batch_size=5, random_state=0)
+    lda = TemperedLDA(3, temperature=2, batch_size=5, dtype="float64", random_state=0)
     lda = lda.partial_fit(X[:7]) if stream else lda.fit(X)
     expected = answers(lda)
     topics = lda.components_
@@ -274,3 +279,25 @@ def test_tiny_steps_with_a_large_prior(estimate):
     assert lda.components_.min() > 0
     assert np.all(np.isfinite(lda.transform(X)))
     assert np.isfinite(lda.score(X))
+
+
+def test_a_callback_that_changes_the_words_of_the_documents():
+    """The kernels prepare what they read for the words that are there now."""
+    rng = np.random.RandomState(0)
+    low, high = (
+        np.sort([rng.choice(1000, 30, replace=False) for _ in range(60)]).astype(np.int32).ravel()
+        for _ in range(2)
+    )
+    indptr = np.arange(0, 60 * 30 + 1, 30, dtype=np.int32)
+    Z = sparse.csr_matrix((np.ones(60 * 30), low, indptr), shape=(60, 50_000))
+
+    def callback(estimator, monitor):
+        if monitor.step == 7:  # of 18, when the order of the words is kept
+            Z.indices[:] = 49_000 + high
+
+    fit = {"max_iter": 6, "batch_size": 20, "finish_iter": 0, "random_state": 0}
+    lda = TemperedLDA(5, callback=callback, **fit).fit(Z)
+    assert np.isfinite(lda.components_).all()
+    prior = lda.topic_word_prior_
+    n_words = lda.components_[:, np.unique(Z.indices)].sum() - 5 * prior * len(np.unique(Z.indices))
+    assert n_words > 0.5 * Z.sum()  # the last steps have learned them

@@ -12,8 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 from annealvi import LocalVariational, TemperedLDA, Variational
+from annealvi.datasets import load_arxiv_abstracts
 from annealvi.models.lda_prior import LDAPrior
-from annealvi.partition import LogPartition
+from annealvi.partition import LogPartition, exponential_grid, log_partition
 from tests.lda.fits import METHODS, assert_identical, without_words
 from tests.lda.learned import LEARNED, everything
 
@@ -73,7 +74,7 @@ def test_float32_follows_float64(make, X, temperature, method):
         make(temperature=LEARNED[temperature], learning_method=method).fit(X.astype(dtype))
         for dtype in (np.float32, np.float64)
     ]
-    assert fits[0].components_.dtype == fits[0].transform(X).dtype == np.float32
+    assert [lda.components_.dtype for lda in fits] == [np.float32, np.float64]
     assert_allclose(fits[0].temperature_path_, fits[1].temperature_path_, rtol=2e-3)
     assert_allclose(fits[0].components_, fits[1].components_, rtol=0.02, atol=0.02)
     assert_allclose(fits[0].document_temperatures(X), fits[1].document_temperatures(X), rtol=0.01)
@@ -179,6 +180,24 @@ def test_log_c_given(make, X, kind, method):
                 clone(lda).set_params(**other).fit(X)
         with pytest.raises(ValueError, match=r"'n_documents' is 80, expected 40"):
             clone(lda).fit(X[:40])
+
+
+@pytest.mark.filterwarnings("ignore:One draw dominates")
+@pytest.mark.parametrize("form", ["explicit", "collapsed"])
+def test_equation_18_as_printed(form):
+    """Without topics log C(T) is too small beside energies that contain them: T stays highest."""
+    X = load_arxiv_abstracts().data[:150]
+    prior = LDAPrior.from_counts(X, 5, form=form)
+    grid = exponential_grid(10, 100)
+    log_c = log_partition(prior, grid, "monte-carlo", n_samples=2, n_theta=5, random_state=0)
+    temperature = Variational.as_printed(log_c)
+    lda = TemperedLDA(5, temperature=temperature, preset="sklearn", max_iter=6, random_state=0)
+    path = lda.fit(X).temperature_path_
+    assert path[0] == pytest.approx(1 / np.mean(grid))
+    if form == "collapsed":
+        assert_allclose(path[1:], 10.0)
+    else:
+        assert np.all((path[1:] > 2) & (path[1:] < 9))
 
 
 # ------------------------------------------------------------------ extremes

@@ -82,7 +82,7 @@ def test_a_batch_fit_that_learns_never_lowers_its_objective(X):
         lda = make(
             learning_method="batch", document_init="warm", temperature=1, max_iter=25,
             evaluate_every=1, perp_tol=0, topic_estimate=estimate, mean_change_tol=1e-8,
-            token_change_tol=None, max_doc_update_iter=500,
+            token_change_tol=None, max_doc_update_iter=500, dtype="float64",
         )  # fmt: skip
         with pytest.warns(UserWarning, match="had not converged"):
             lda.fit(X)
@@ -153,8 +153,8 @@ def test_limits_hold_where_there_is_nothing_to_learn_from(
 ):
     lda = make(
         n_components=n_components, learning_method=method, topic_estimate=estimate,
-        temperature=1, max_iter=40, batch_size=2,
-    ).fit(counts.astype(dtype))  # fmt: skip
+        temperature=1, max_iter=40, batch_size=2, dtype=dtype,
+    ).fit(counts)  # fmt: skip
     centre = {1: 1.0, 5: 0.2}[n_components]
     alpha, eta = np.asarray(lda.doc_topic_prior_), lda.topic_word_prior_
     assert np.all((alpha >= centre / 100) & (alpha <= centre * 100))
@@ -175,12 +175,11 @@ def test_the_same_for_any_number_of_threads(X, method, estimate, dtype):
     found = []
     for n_jobs in (1, 2, 5):
         streams = method == "stream"
-        lda = make(
-            n_jobs=n_jobs, topic_estimate=estimate, learning_method="auto" if streams else method
-        )
+        lda = make(n_jobs=n_jobs, topic_estimate=estimate, dtype=dtype)
+        lda.set_params(learning_method="auto" if streams else method)
         for _ in range(3 if streams else 0):
-            lda.partial_fit(X.astype(dtype))
-        found.append(everything(lda if streams else lda.fit(X.astype(dtype)), X))
+            lda.partial_fit(X)
+        found.append(everything(lda if streams else lda.fit(X), X))
     assert_identical(found[0], found[1])
     assert_identical(found[0], found[2])
 
@@ -216,7 +215,7 @@ def test_assigned_priors_are_taken_and_learned_from(X):
     learned = lda.doc_topic_prior_
     lda.doc_topic_prior_, lda.topic_word_prior_ = 0.7, 0.3
     plain = make(doc_topic_prior=0.7, topic_word_prior=0.3)
-    plain.components_ = lda.components_
+    plain.components_ = lda.components_.astype(lda.settings_["dtype"])
     assert_array_equal(lda.transform(X), plain.transform(X))
     assert lda.score(X) == plain.score(X)
     lda.partial_fit(X[:16])

@@ -153,6 +153,7 @@ def test_a_callback_may_edit_the_topics(fit, X):
             estimator.components_ = topics
 
     settings = dict(temperature=1, document_init="constant", max_iter=4, learning_method="batch")
+    settings["dtype"] = "float64"
     edited = fit(X, callback=callback, **settings)
     assert_array_equal(
         edited.components_, fit(X, init=topics, **settings | dict(max_iter=3)).components_
@@ -173,6 +174,7 @@ def test_sparse_documents_never_lower_their_objective(X, temperature):
         max_iter=25,
         evaluate_every=1,
         perp_tol=0.0,
+        dtype="float64",
         random_state=0,
     ).fit(X)
     objective = lda.history_["annealed_elbo"]

@@ -42,7 +42,7 @@ def test_where_data_are_plenty(plenty):
         plenty.sum() / (5 * np.count_nonzero(plenty.getnnz(axis=0)))
     )
     lda = TemperedLDA(5, random_state=0).fit(plenty)
-    assert lda.settings_["finish_iter"] == 15
+    assert lda.settings_["finish_iter"] == 12
     change = lda.history_["topic_change"]
     n_online = lda.settings_["max_iter"]
     assert np.isnan(change[:n_online]).all() and np.isfinite(change[n_online:]).all()
@@ -50,7 +50,7 @@ def test_where_data_are_plenty(plenty):
     assert lda.temperature_path_[-1] == 1
     # a word of the vocabulary that no document has makes no difference
     wide = np.hstack([plenty.toarray(), np.zeros((600, 80))])
-    assert TemperedLDA(5, random_state=0).fit(wide).settings_["finish_iter"] == 15
+    assert TemperedLDA(5, random_state=0).fit(wide).settings_["finish_iter"] == 12
 
 
 @pytest.mark.parametrize(
@@ -72,12 +72,13 @@ def test_nowhere_else(plenty, parameters):
 
 
 def test_the_steps_go_beyond_the_optimum_and_the_last_does_not(plenty):
-    """The same topics as of single batch steps, taken 1.8 times as far by hand."""
-    options = dict(random_state=0, document_estimate="variational")
+    """The same topics as of single batch steps, taken 1.9 times as far by hand."""
+    options = dict(random_state=0, document_estimate="variational", dtype="float64")
+    options["token_change_tol"] = 0.01  # given, so the same at every temperature
     start = TemperedLDA(5, max_iter=4, **options).fit(plenty)
     finished = quietly(TemperedLDA(5, max_iter=4, finish_iter=3, **options).fit, plenty)
     topics = start.components_
-    for factor in (1.8, 1.8, 1.0):
+    for factor in (1.9, 1.9, 1.0):
         batch = dict(init=topics, temperature=1, learning_method="batch", max_iter=1)
         optimum = TemperedLDA(5, **batch, **options).fit(plenty).components_
         floor = np.min(start.topic_word_prior_)
@@ -92,8 +93,9 @@ def test_no_topic_falls_below_the_prior(plenty, eta):
     shapes = {"words": (80,), "topics": (5, 80)}
     prior = rng.uniform(0.05, 0.5, shapes[eta]) if eta in shapes else eta
     lda = TemperedLDA(5, max_iter=2, finish_iter=6, topic_word_prior=prior, random_state=0)
-    topics = quietly(lda.fit, plenty).components_
-    assert np.all(topics >= np.broadcast_to(prior, topics.shape) * (1 - 1e-12))
+    for dtype, rounding in (("float32", 1e-6), ("float64", 1e-12)):
+        topics = quietly(lda.set_params(dtype=dtype).fit, plenty).components_
+        assert np.all(topics >= np.broadcast_to(prior, topics.shape) * (1 - rounding))
 
 
 def test_they_raise_the_bound_and_the_held_out_likelihood(plenty):
@@ -130,7 +132,7 @@ def test_the_printed_lines(plenty, capsys):
 
 def test_the_same_bits_for_any_number_of_threads(plenty):
     one, two = (
-        TemperedLDA(5, max_iter=3, finish_iter=9, n_jobs=n, random_state=0).fit(plenty)
+        quietly(TemperedLDA(5, max_iter=3, finish_iter=9, n_jobs=n, random_state=0).fit, plenty)
         for n in (1, 2)
     )
     assert_array_equal(one.components_, two.components_)

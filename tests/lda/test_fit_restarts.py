@@ -53,7 +53,7 @@ SETTINGS = {
 @pytest.mark.parametrize("dtype", [np.float64, *slow_values(np.float32)])
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 def test_bit_identical_for_any_n_jobs(X, settings, dtype):
-    X = X.astype(dtype)
+    X, settings = X.astype(dtype), settings | {"dtype": dtype}
     one = make(n_init=3, **settings)
     topics = one.fit_transform(X)
     assert topics.dtype == dtype and one.init_scores_.shape == (3,)

@@ -24,7 +24,9 @@ SMALL, LARGE = dict(batch_size=4), dict(batch_size=40)
 
 
 def estimator(**parameters):
-    return TemperedLDA(K, **(dict(random_state=0, total_samples=600) | parameters))
+    """A stream in float64, so that its state takes X as it is."""
+    defaults = dict(random_state=0, total_samples=600, dtype="float64")
+    return TemperedLDA(K, **(defaults | parameters))
 
 
 def portions(lda, n=12):

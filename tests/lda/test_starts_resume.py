@@ -33,16 +33,16 @@ CASES = [
 def test_a_resumed_fit_ends_at_the_same_bits(kind, dtype, tmp_path):
     """From every seventh step, at the end of a pass or within one, and from the end of the fit."""
     X = corpus(dtype)
-    whole = bits(quietly(make(kind).fit, X), X)
+    whole = bits(quietly(make(kind, dtype=dtype).fit, X), X)
     snapshots = Snapshots(tmp_path, every=1 if "batch" in str(KINDS[kind]) else 7)
     last = tmp_path / "last"
-    watched = make(kind, callback=[Checkpoint(last, seconds=1e6), snapshots])
+    watched = make(kind, dtype=dtype, callback=[Checkpoint(last, seconds=1e6), snapshots])
     assert bits(quietly(watched.fit, X), X) == whole
     assert len(snapshots.paths) >= 2
     for number, path in enumerate([*snapshots.paths, last], start=1):
         counter = Counter()
-        lda = quietly(make(kind, callback=counter, n_jobs=2).fit, X, resume=path)
-        assert bits(lda, X) == whole
+        lda = make(kind, dtype=dtype, callback=counter, n_jobs=2)
+        assert bits(quietly(lda.fit, X, resume=path), X) == whole
         made = snapshots.n_steps if path == last else number * snapshots.every
         assert counter.n_steps == snapshots.n_steps - made
 
@@ -158,6 +158,7 @@ def checkpoint(tmp_path_factory):
         ({"temperature": Fixed(2)}, "another 'temperature': it has 'local', .* Fixed"),
         ({"doc_topic_prior": np.ones(4)}, "another 'doc_topic_prior': it has 'learn'"),
         ({"n_init": 3}, "another 'n_init'"),
+        ({"dtype": "float64"}, "another 'dtype': it has 'auto', this TemperedLDA has 'float64'"),
         ({"validation_fraction": None}, "another 'validation_fraction': it has 0.2"),
     ],
 )
@@ -178,7 +179,6 @@ def test_another_corpus_is_refused(checkpoint):
     X, lda = corpus(), make("all of it")
     for other, message in (
         (X[:79], r"its shape was \[80, 60\], that of X is \[79, 60\]"),
-        (X.astype(np.float32), "its dtype was 'float64', that of X is 'float32'"),
         (X[::-1], "the numbers in X differ, or their order"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -190,9 +190,20 @@ def test_the_same_corpus_in_another_form(checkpoint):
     wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
     fits = [
         quietly(make("all of it").fit, some, resume=checkpoint)
-        for some in (X, X.toarray(), wide, sparse.csc_matrix(X))
+        for some in (
+            X,
+            X.toarray(),
+            wide,
+            sparse.csc_matrix(X),
+            X.astype(int),
+        )
     ]
+    single = fits.pop(4)  # which shows its topics in float32
+    assert_array_equal(single.components_, fits[0].components_)
     assert len({bits(lda, X) for lda in fits}) == 1
+    single = quietly(make("all of it").fit, X.astype(np.float32), resume=checkpoint)
+    assert single.components_.dtype == np.float32
+    assert_array_equal(single.components_, fits[0].components_)
 
 
 def test_other_files_are_refused(checkpoint, tmp_path):

@@ -72,7 +72,7 @@ def test_an_estimator_has_parameters_and_a_state(counts):
 
 
 def test_a_state_answers_without_an_estimator(counts):
-    lda = TemperedLDA(3, max_iter=2, random_state=0).fit(counts)
+    lda = TemperedLDA(3, max_iter=2, dtype="float64", random_state=0).fit(counts)
     state = pickle.loads(pickle.dumps(vars(lda)["_state"]))
     assert_array_equal(state.infer(counts), lda.transform(counts, normalize=False))
     assert state.elbo(counts) == lda.score(counts)
@@ -83,7 +83,7 @@ def test_a_state_answers_without_an_estimator(counts):
 def test_a_state_that_goes_on_is_a_stream(counts):
     """As partial_fit would, with nothing of the estimator's but its settings."""
     lda = TemperedLDA(3, random_state=0, batch_size=20, total_samples=120, temperature=1)
-    lda.partial_fit(counts)
+    lda.set_params(dtype="float64").partial_fit(counts)
     settings = resolve(lda.get_params(), 120)
     state = pickle.loads(pickle.dumps(vars(lda)["_state"]))
     assert isinstance(state, LDAState)
@@ -110,7 +110,7 @@ def test_starts_share_nothing(counts):
 
 
 def test_assigned_topics_leave_copies_alone(counts):
-    lda = TemperedLDA(3, max_iter=2, random_state=0).fit(counts)
+    lda = TemperedLDA(3, max_iter=2, dtype="float64", random_state=0).fit(counts)
     old = vars(lda)["_state"]
     before, view = lda.transform(counts), lda.components_
     lda.components_ = np.array(lda.components_) + 1.0

@@ -110,7 +110,8 @@ def test_document_completion(X, library, monkeypatch):
     lda = library(3, random_state=0).fit(X)
     seen, hidden = split_tokens(X, random_state=4)
     theta = lda.transform(seen)
-    beta = lda.components_ / lda.components_.sum(axis=1, keepdims=True)
+    topics = np.asarray(lda.components_, np.float64)
+    beta = topics / topics.sum(axis=1, keepdims=True)
     total, per_document = 0.0, []
     for share, words in zip(theta, hidden.toarray(), strict=True):
         log_likelihood = sum(n * np.log(share @ beta[:, v]) for v, n in enumerate(words) if n)

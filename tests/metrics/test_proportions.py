@@ -24,7 +24,7 @@ def X():
 
 @pytest.fixture(scope="module")
 def lda(X):
-    return TemperedLDA(3, max_iter=3, random_state=0).fit(X)
+    return TemperedLDA(3, max_iter=3, dtype="float64", random_state=0).fit(X)
 
 
 def foreign(components, theta=None):

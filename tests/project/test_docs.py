@@ -45,7 +45,7 @@ def run_snippets(name, deep=False):
     if find_spec("sklearn.callback") is None:  # before scikit-learn 1.9
         chosen = [snippet for snippet in chosen if "sklearn.callback" not in snippet]
     assert chosen
-    namespace = {}
+    namespace = {"__name__": "__main__" if "__main__" in text else "a page"}
     for snippet in chosen:
         exec(compile(snippet, name, "exec"), namespace)
 
@@ -66,7 +66,7 @@ def test_snippets_of_the_docs(page):
     run_snippets(f"docs/{page}.md")
 
 
-PAGES_WITH_FILES = ["files", "mixtures", "pictures", "serving", "start", "streams"]
+PAGES_WITH_FILES = ["files", "mixtures", "pictures", "scale", "serving", "start", "streams"]
 PAGES_WITH_FILES_THAT_TAKE_TIME = ["index"]
 
 

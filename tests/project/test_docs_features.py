@@ -16,7 +16,16 @@ from tests.marks import slow_values
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "features.md"
 #: Where the names of each column are looked up.
 MODULES = {
-    "annealvi": ["", ".topics", ".metrics", ".plot", ".corpus", ".checkpoint", ".progress"],
+    "annealvi": [
+        "",
+        ".topics",
+        ".metrics",
+        ".plot",
+        ".corpus",
+        ".checkpoint",
+        ".progress",
+        ".dask",
+    ],
     "BERTopic": ["", ".representation", ".vectorizers"],
     "gensim": [".models", ".corpora", ".utils", ".parsing.preprocessing"],
     "tomotopy": ["", ".utils", ".label", ".coherence", ".viewer"],

@@ -111,11 +111,18 @@ def test_annealing_lengths(load, tmp_path, monkeypatch, capsys):
     arguments = ["--seeds", "1", "--topics", "4", "--jobs", "1", "--output", str(output)]
     module = load("annealing_lengths")
     monkeypatch.setattr(module, "POINTS", 4)
+    arguments += ["--lengths", "0.1", "0.5", "--shape", "exponential"]
     module.main(["--passes", "2", *arguments])
     assert output.stat().st_size > 10_000
     table = rows(capsys.readouterr().out)
-    assert {"SVI", "tA = 0.02", "tA = 1.2", "T0 = 1.5", "T0 = 5"} < set(table)
-    assert len(table) == 2 + 1 + len(module.LENGTHS) + len(module.STARTS)  # two heads, one SVI
+    names = {"SVI", "linear", "exponential", "tA = 0.1", "tA = 0.5", "T0 = 1.5", "T0 = 5"}
+    assert names < set(table)
+    # three heads, one SVI, two shapes, two lengths
+    assert len(table) == 3 + 1 + 2 + 2 + len(module.STARTS)
+    assert table["exponential"] == table["tA = 0.1"] == table["T0 = 2"] != table["linear"]
+    with pytest.raises(SystemExit, match="2"):
+        module.main(["--passes", "1", "--lengths", "2", *arguments[:-5]])
+    assert "--lengths must lie between 0 and the 1 passes" in capsys.readouterr().err
     with pytest.raises(SystemExit, match="2"):
         module.main(["--offset", "8", *arguments])
     assert "--offset must be larger" in capsys.readouterr().err

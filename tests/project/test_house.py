@@ -20,11 +20,12 @@ FLOORS = [
     {"model", "schedules", "versions"},
     {"_sparse", "files"},
     {"corpus", "datasets", "data", "partition", "proximity"},
+    {"scale"},
     {"models", "temperature"},
     {"inference"},
     {"mixtures", "metrics"},
     {"lda", "deep"},
-    {"plot", "storage"},
+    {"dask", "plot", "storage"},
     {"topics"},
     {""},  # the package's own __init__
     {"cli"},

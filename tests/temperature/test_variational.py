@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from annealvi import Variational
 from annealvi.inference import Monitor, optimise
 from annealvi.model import LocalStep, Tempering
+from annealvi.partition import LogPartition
 
 
 class Stub:
@@ -199,6 +200,8 @@ def test_as_printed():
         final_fraction=0.0,
     )
     planned = temperature.plan(50, model=Stub())
+    log_c = LogPartition(1 / np.geomspace(1, 10, 100), np.zeros(100), "monte-carlo")
+    assert Variational.as_printed(log_c).partition is log_c
     # the first step is at the mean of b under a uniform q(y)
     assert planned.inverse(0) == pytest.approx(np.mean(np.geomspace(1, 0.1, 100)), rel=1e-12)
     assert not planned.settled(49)

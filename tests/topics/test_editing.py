@@ -26,7 +26,7 @@ def fitted(n_topics=6, **parameters):
 
 @pytest.fixture(scope="module")
 def lda():
-    return fitted()
+    return fitted(dtype="float64")
 
 
 def with_topics(topics, **parameters):

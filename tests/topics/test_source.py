@@ -26,7 +26,7 @@ def test_topics_are_probabilities(lda):
     for model in (lda, Given()):
         topics = Source(model).components_
         weights = np.asarray(model.components_)
-        assert_allclose(topics, weights / weights.sum(axis=1, keepdims=True))
+        assert_allclose(topics, weights / weights.sum(axis=1, keepdims=True), rtol=1e-6)
 
 
 @pytest.mark.parametrize("make", [np.array, sparse.csr_matrix, sparse.coo_array, np.ndarray.tolist])

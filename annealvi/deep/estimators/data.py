@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from torch import Tensor
 
-from annealvi.deep.penalties import STATISTICS, ProximityPenalty, RunningPenalty, as_penalty
+from annealvi.deep.penalties import ProximityPenalty, RunningPenalty, as_penalty
+from annealvi.deep.statistics import FUNCTION, STATISTICS, Statistic
 from annealvi.deep.training import Outcome
 from annealvi.files import Node
+from annealvi.schedules import Linear, Schedule
 from annealvi.temperature import LocalVariational, Temperature, Variational, as_temperature
 
 #: Adam's epsilon in Altosaar et al. (2018).
@@ -29,12 +32,12 @@ class Bound(NamedTuple):
     elbo : Tensor, scalar
         The ELBO at T = 1, averaged over the data of the minibatch.
     statistic : callable
-        ``statistic(name)`` returns a statistic of q for a proximity penalty.
+        ``statistic(f)`` returns the statistic f of q for a proximity penalty.
     """
 
     tempered: Tensor
     elbo: Tensor
-    statistic: Callable[[str], Tensor]
+    statistic: Callable[[Statistic], Tensor]
 
 
 def penalised(
@@ -90,6 +93,32 @@ def plan_parameters(
     steps_per_pass = n_samples / min(int(estimator.batch_size), n_samples)
     temperature = plan_temperature(estimator.temperature, n_steps, steps_per_pass, owner)
     return temperature, None if penalty is None else penalty.plan(n_steps)
+
+
+def plan_beta(estimator: Any) -> list[float]:
+    """Return beta of each step that is annealed; after these it is 1.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With the parameters `annealing`, `schedule` and `max_iter`.
+
+    Raises
+    ------
+    ValueError
+        If the schedule gives a number that is not finite, or is negative.
+    """
+    given: Schedule | None = estimator.schedule
+    schedule = Linear(0.01, 1.0) if given is None else given
+    annealed = float(estimator.annealing) * int(estimator.max_iter)
+    betas = [schedule(step / annealed) for step in range(math.ceil(annealed))]
+    for step, beta in enumerate(betas):
+        if not isinstance(beta, Real) or not 0 <= beta < math.inf:
+            raise ValueError(
+                f"The 'schedule' parameter of {type(estimator).__name__} must give finite floats "
+                f"in the range [0, inf). Got {beta!r} at {step / annealed:.3g} of the way."
+            )
+    return [float(beta) for beta in betas]
 
 
 def plan_temperature(value: Any, n_steps: int, steps_per_pass: float, owner: str) -> Temperature:
@@ -158,7 +187,19 @@ def integers(node: Node, *names: str) -> dict[str, int]:
     return {name: node.integer(name, 1) for name in names}
 
 
-def saved_penalty(node: Node, statistics: Sequence[str] = STATISTICS) -> RunningPenalty | None:
+def penalty_name(penalty: RunningPenalty | None) -> str | None:
+    """The statistic of a penalty as a part of the architecture.
+
+    Parameters
+    ----------
+    penalty : RunningPenalty or None
+    """
+    return None if penalty is None else penalty.statistic.name
+
+
+def saved_penalty(
+    node: Node, estimator: Any, statistics: Iterable[str] = STATISTICS
+) -> RunningPenalty | None:
     """The penalty of a network from a file, to take over what it remembers.
 
     Its settings do not matter: it has no further steps.
@@ -167,12 +208,29 @@ def saved_penalty(node: Node, statistics: Sequence[str] = STATISTICS) -> Running
     ----------
     node : Node
         The architecture.
-    statistics : sequence of str
+    estimator : estimator
+        Its `proximity` has the statistic, if that is a function.
+    statistics : iterable of str
         Statistics that q can have.
+
+    Raises
+    ------
+    ValueError
+        If the file was written with a function that `proximity` does not have.
     """
     if node.is_none("proximity"):
         return None
-    return ProximityPenalty(node.string("proximity", statistics)).plan(1)
+    name = node.string("proximity")
+    if not name.startswith(FUNCTION):
+        return ProximityPenalty(node.string("proximity", list(statistics))).plan(1)
+    owner = type(estimator).__name__
+    penalty = as_penalty(estimator.proximity, owner, statistics)
+    if penalty is None or Statistic(penalty.statistic).name != name:
+        raise ValueError(
+            f"The file was written with a penalty of the statistic {name.removeprefix(FUNCTION)!r},"
+            f" and the 'proximity' of this {owner} has another one. Got {estimator.proximity!r}."
+        )
+    return penalty.plan(1)
 
 
 def _is_width(width: Any) -> bool:

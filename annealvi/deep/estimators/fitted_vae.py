@@ -15,7 +15,7 @@ from torch import Tensor
 
 from annealvi._sparse import check_matrix
 from annealvi.deep.estimators.base import DeepEstimator, numbers, positive
-from annealvi.deep.models.vae import never_positive
+from annealvi.deep.models.layers import ReLUStack, never_positive
 from annealvi.deep.objectives import importance_weighted
 
 #: Number of draws of z that are computed at a time.
@@ -148,8 +148,15 @@ class FittedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepE
         dict of str to ndarray of bool, of shape (n_units,)
             The units of ``"encoder 1"``, ..., counted from the pixels, and of ``"decoder 1"``,
             ..., counted from z.  The decoder is given one draw of z from q for each image.
+
+        Raises
+        ------
+        ValueError
+            If the units are gated: such a unit passes on negative numbers too.
         """
         noise, network = self._draws(), self.network_
+        if type(network.encoder) is not ReLUStack:
+            raise ValueError("dead_units needs a fit with units='relu': gated units do not die.")
 
         def dead(x: Tensor) -> NDArray[np.bool_]:
             z, _ = network.log_weights(x, 1, noise)
@@ -157,7 +164,7 @@ class FittedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepE
             return numbers(torch.cat(never_positive(layers)))[None]
 
         every = np.all(self._by_blocks(X, 1, dead), axis=0)
-        widths = [layer.out_features for layer in network.encoder.layers]
+        widths = network.encoder.widths
         names = [f"{part} {i + 1}" for part in ("encoder", "decoder") for i in range(len(widths))]
         ends = np.cumsum([*widths, *widths[::-1]])[:-1]
         return dict(zip(names, np.split(every, ends), strict=True))

@@ -20,21 +20,21 @@ from annealvi.deep.estimators.data import (
     Bound,
     integers,
     penalised,
+    penalty_name,
     plan_parameters,
     saved_penalty,
 )
 from annealvi.deep.estimators.fitted_poisson import FittedPoissonDEF
 from annealvi.deep.models.poisson import Counts, PoissonNetwork, estimate
 from annealvi.deep.noise import Noise
-from annealvi.deep.penalties import ProximityPenalty
+from annealvi.deep.penalties import ProximityLike
 from annealvi.deep.rows import SparseRows
+from annealvi.deep.statistics import OF_UNITS
 from annealvi.deep.training import Outcome
 from annealvi.files import Node
 from annealvi.temperature import Temperature
 
 TINY = float(np.finfo(np.float64).tiny)
-#: Statistics that a penalty can use; "orthogonal" needs weights of q, and this q has none.
-STATISTICS = ("entropy", "kl", "mean_variance")
 
 
 class PoissonDEF(FittedPoissonDEF):
@@ -69,10 +69,11 @@ class PoissonDEF(FittedPoissonDEF):
         S >= 2, the draws from q for each document in a step.  More make gradients less noisy and
         steps slower.
 
-    proximity : None, str or ProximityPenalty, default=None
-        Penalty on moving q away from its recent past: ``"entropy"``, ``"kl"``,
-        ``"mean_variance"``, or a :class:`annealvi.deep.ProximityPenalty` to choose the magnitude
-        too.  The statistic of a topic is averaged over the documents of the minibatch.
+    proximity : None, str, callable or ProximityPenalty, default=None
+        Penalty on moving q away from its recent past: ``"entropy"``, ``"kl"``, ``"mean"``,
+        ``"variance"`` (the two are one for Poisson variables), ``"mean_variance"``, a statistic
+        of your own, or a :class:`annealvi.deep.ProximityPenalty` to choose the magnitude too.
+        The statistic of a topic is averaged over the documents of the minibatch.
 
     temperature : float, "annealed" or Temperature, default=1
         T of each step: a number >= 1, ``"annealed"``, or an object of :mod:`annealvi.temperature`
@@ -175,7 +176,7 @@ class PoissonDEF(FittedPoissonDEF):
         prior_rate: float = 0.1,
         background: float = 0.01,
         n_draws: int = 32,
-        proximity: str | ProximityPenalty | None = None,
+        proximity: ProximityLike = None,
         temperature: float | str | Temperature = 1,
         n_local_steps: int = 300,
         learning_rate: float = 0.01,
@@ -229,7 +230,7 @@ class PoissonDEF(FittedPoissonDEF):
         with writing(self), unchanged_on_error(self) as keep:
             given, X = (X, y), self._check_X(X, "fit", reset=True)
             n_samples = int(X.shape[0])
-            temperature, penalty = plan_parameters(self, n_samples, STATISTICS)
+            temperature, penalty = plan_parameters(self, n_samples, OF_UNITS)
             # half a count more, so that no word is impossible
             total = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel() + 0.5
             plan = Plan(
@@ -239,7 +240,7 @@ class PoissonDEF(FittedPoissonDEF):
                     "n_samples": n_samples,  # each document has rates of its own
                     "prior_rate": float(self.prior_rate),
                     "background": float(self.background),
-                    "proximity": None if penalty is None else penalty.statistic,
+                    "proximity": penalty_name(penalty),
                 },
                 build=partial(
                     PoissonNetwork,
@@ -275,7 +276,7 @@ class PoissonDEF(FittedPoissonDEF):
         sizes = integers(saved, "n_features", "n_components", "n_samples")
         prior_rate = saved.number("prior_rate", TINY)
         background = saved.number("background", TINY, 1.0)
-        penalty = saved_penalty(saved, STATISTICS)
+        penalty = saved_penalty(saved, self, OF_UNITS)
 
         def build() -> PoissonNetwork:
             mean = torch.empty(sizes["n_features"])
@@ -288,7 +289,7 @@ class PoissonDEF(FittedPoissonDEF):
             **sizes,
             "prior_rate": prior_rate,
             "background": background,
-            "proximity": None if penalty is None else penalty.statistic,
+            "proximity": penalty_name(penalty),
         }
         self._load(node, architecture, build, self._optimiser)
 

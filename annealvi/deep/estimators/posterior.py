@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -28,13 +27,15 @@ from annealvi.deep.estimators.base import (
     numbers,
     positive,
 )
-from annealvi.deep.estimators.data import integers
+from annealvi.deep.estimators.data import integers, plan_beta
+from annealvi.deep.flows import FlowPosterior
 from annealvi.deep.hvi import Chain
 from annealvi.deep.noise import Noise
 from annealvi.deep.objectives import hvi_elbo, log_evidence_bounds, loss_calibrated
+from annealvi.deep.paths import LayeredPosterior
 from annealvi.deep.training import Outcome
 from annealvi.files import Node
-from annealvi.schedules import Linear, Schedule
+from annealvi.schedules import Schedule
 
 #: Number of draws along an untrained chain at which a log density is tried before the fit.
 TRIALS = 64
@@ -47,13 +48,36 @@ RANKING = (500, 50)
 WIDTHS = ("dim", "n_transitions", "hidden", "n_init")
 
 
+def _gaussian(dim: int, n_transitions: int, hidden: int, n_init: int) -> Chain:
+    return Chain(
+        dim,
+        n_transitions,
+        n_runs=n_init,
+        hidden=hidden,
+        gate_bias=GATE_BIAS,
+        weight_scale=WEIGHT_SCALE,
+    )
+
+
+def _flow(dim: int, n_transitions: int, hidden: int, n_init: int) -> FlowPosterior:
+    return FlowPosterior(dim, n_transitions, n_runs=n_init, hidden=hidden)
+
+
+#: What leads from N(0, I) to the density, by the name of a transition.
+POSTERIORS: dict[str, Callable[[int, int, int, int], LayeredPosterior]] = {
+    "gaussian": _gaussian,
+    "flow": _flow,
+}
+
+
 class HierarchicalPosterior(DeepEstimator):
     r"""A deep posterior for a density that is known up to a constant.
 
-    A chain of T gated Gaussian transitions leads from N(0, I) to the density (see
-    :mod:`annealvi.deep.hvi`).  Annealed variational objectives give each transition its own
-    target on the way, so that the chain explores.  The plain ELBO of the chain finds modes that
-    are near each other, or only some of the modes (see :mod:`annealvi.deep.objectives`).
+    A chain of T transitions leads from N(0, I) to the density: gated Gaussians (see
+    :mod:`annealvi.deep.hvi`), or deterministic flows (:mod:`annealvi.deep.flows`).  Annealed
+    variational objectives give each transition its own target on the way, so that the chain
+    explores.  The plain ELBO of the chain finds modes that are near each other, or only some of the
+    modes (see :mod:`annealvi.deep.objectives`).
 
     Parameters
     ----------
@@ -67,6 +91,12 @@ class HierarchicalPosterior(DeepEstimator):
     n_transitions : int, default=10
         T, the number of transitions.  More can represent more complicated densities, and make
         steps slower.
+
+    transition : {"gaussian", "flow"}, default="gaussian"
+        What a transition is.  ``"gaussian"``: a Gaussian whose mean and standard deviation depend
+        on the state before.  ``"flow"``: a deep sigmoidal flow, an increasing function of each
+        coordinate given those before it.  A flow has a density in closed form, so that the bounds
+        are equal, and `score_samples` is exact.
 
     objective : {"avo", "elbo"}, default="avo"
         What is maximised: the sum of the annealed objectives of the transitions, or the
@@ -85,7 +115,8 @@ class HierarchicalPosterior(DeepEstimator):
         ``Linear(0.01, 1)``.
 
     hidden : int, default=64
-        Width of the hidden layer of each transition.
+        Width of the hidden layer of each transition; with ``"flow"`` that of the network from which
+        a coordinate has its function.
 
     learning_rate : float, default=1e-3
         Step size of Adam.  Lower it if the fit diverges.
@@ -126,7 +157,7 @@ class HierarchicalPosterior(DeepEstimator):
     best_ : int
         Index of the fit with the largest lower bound.
 
-    network_ : Chain
+    network_ : Chain or FlowPosterior
         The chains of all fits, in the order of `lower_bounds_`.
 
     n_iter_ : int
@@ -145,6 +176,7 @@ class HierarchicalPosterior(DeepEstimator):
     Huang, Tan, Lacoste, Courville (2018), *Improving explorability in variational inference
     with annealed variational objectives*, NeurIPS.
     Ranganath, Tran, Blei (2016), *Hierarchical variational models*, ICML.
+    Huang, Krueger, Lacoste, Courville (2018), *Neural autoregressive flows*, ICML.
 
     Examples
     --------
@@ -159,6 +191,7 @@ class HierarchicalPosterior(DeepEstimator):
         "log_density": [callable],
         "dim": [Interval(Integral, 1, None, closed="left")],
         "n_transitions": [Interval(Integral, 1, None, closed="left")],
+        "transition": [StrOptions(set(POSTERIORS))],
         "objective": [StrOptions({"avo", "elbo"})],
         "calibration": [Interval(Real, 0, 1, closed="both")],
         "annealing": [Interval(Real, 0, 1, closed="both")],
@@ -174,6 +207,7 @@ class HierarchicalPosterior(DeepEstimator):
         dim: int,
         n_transitions: int = 10,
         *,
+        transition: Literal["gaussian", "flow"] = "gaussian",
         objective: Literal["avo", "elbo"] = "avo",
         calibration: float = 1.0,
         annealing: float = 0.0,
@@ -191,6 +225,7 @@ class HierarchicalPosterior(DeepEstimator):
         self.log_density = log_density
         self.dim = dim
         self.n_transitions = n_transitions
+        self.transition = transition
         self.objective = objective
         self.calibration = calibration
         self.annealing = annealing
@@ -232,9 +267,10 @@ class HierarchicalPosterior(DeepEstimator):
             for name in ("lower_bounds_", "lower_bound_", "best_"):
                 self.__dict__.pop(name, None)  # a callback must not see those of an earlier fit
             before = getattr(self, "_training", None)
+            sizes = {name: int(getattr(self, name)) for name in WIDTHS}
             plan = Plan(
-                architecture={name: int(getattr(self, name)) for name in WIDTHS},
-                build=partial(_chain, *(int(getattr(self, name)) for name in WIDTHS)),
+                architecture=_architecture(sizes, self.transition),
+                build=partial(_chain, self.transition, *sizes.values()),
                 objective=self._objective,
                 optimiser=self._optimiser,
             )
@@ -264,12 +300,14 @@ class HierarchicalPosterior(DeepEstimator):
         """
         self._validate_params()
         saved = node.node("fit").node("architecture")
-        sizes = integers(saved, *WIDTHS)
-        bounds = None
+        sizes, transition, bounds = integers(saved, *WIDTHS), "gaussian", None
+        if "transition" in saved and not saved.is_none("transition"):
+            transition = saved.string("transition", list(POSTERIORS))
         if not node.is_none("lower_bounds"):
             shape = (sizes["n_init"],)
             bounds = node.array("lower_bounds", shape, np.float64, finite=False).copy()
-        self._load(node, sizes, partial(_chain, *sizes.values()), self._optimiser)
+        build = partial(_chain, transition, *sizes.values())
+        self._load(node, _architecture(sizes, transition), build, self._optimiser)
         if bounds is not None:
             self._take_bounds(bounds)
 
@@ -374,11 +412,11 @@ class HierarchicalPosterior(DeepEstimator):
         return torch.optim.Adam(parameters, lr=self.learning_rate)
 
     def _objective(
-        self, network: Chain, X: Any, noise: Noise
+        self, network: LayeredPosterior, X: Any, noise: Noise
     ) -> Callable[[torch.Tensor | None, int], Outcome]:
         self._check_log_density(network, noise.device)
         calibration = float(self.calibration) if self.objective == "avo" else 0.0
-        betas = self._betas()
+        betas = plan_beta(self)
 
         def objective(rows: torch.Tensor | None, step: int) -> Outcome:
             beta = betas[step] if step < len(betas) else 1.0
@@ -396,24 +434,11 @@ class HierarchicalPosterior(DeepEstimator):
 
         return objective
 
-    def _betas(self) -> list[float]:
-        """Return beta of each step that is annealed."""
-        schedule = Linear(0.01, 1.0) if self.schedule is None else self.schedule
-        annealed = float(self.annealing) * int(self.max_iter)
-        betas = [schedule(step / annealed) for step in range(math.ceil(annealed))]
-        for step, beta in enumerate(betas):
-            if not isinstance(beta, Real) or not 0 <= beta < math.inf:
-                raise ValueError(
-                    f"The 'schedule' parameter of {type(self).__name__} must give finite floats in "
-                    f"the range [0, inf). Got {beta!r} at {step / annealed:.3g} of the way."
-                )
-        return [float(beta) for beta in betas]
-
     def _log_density(self, z: torch.Tensor) -> torch.Tensor:
         """Evaluate the user's log density on a tensor with any number of leading axes."""
         return self.log_density(z.flatten(0, -2)).unflatten(0, z.shape[:-1])
 
-    def _check_log_density(self, network: Chain, device: torch.device) -> None:
+    def _check_log_density(self, network: LayeredPosterior, device: torch.device) -> None:
         """Check the log density along an untrained chain, with separate random numbers."""
         z = network.layers(TRIALS, Noise(0, device)).flatten(0, -2).requires_grad_()
         name = f"The 'log_density' parameter of {type(self).__name__}"
@@ -456,18 +481,16 @@ class HierarchicalPosterior(DeepEstimator):
         self.best_ = int(np.argmax(np.nan_to_num(self.lower_bounds_, nan=-np.inf)))
         self.lower_bound_ = float(self.lower_bounds_[self.best_])
 
-    def _chain(self) -> Chain:
+    def _chain(self) -> LayeredPosterior:
         """Return the chain of the best fit, or of the first if none was chosen yet."""
         check_is_fitted(self, "network_")
         return self.network_.single(getattr(self, "best_", 0))
 
 
-def _chain(dim: int, n_transitions: int, hidden: int, n_init: int) -> Chain:
-    return Chain(
-        dim,
-        n_transitions,
-        n_runs=n_init,
-        hidden=hidden,
-        gate_bias=GATE_BIAS,
-        weight_scale=WEIGHT_SCALE,
-    )
+def _chain(transition: str, *sizes: int) -> LayeredPosterior:
+    return POSTERIORS[transition](*sizes)
+
+
+def _architecture(sizes: dict[str, int], transition: str) -> dict[str, Any]:
+    """What a state says; Gaussian transitions are not named, as in states of older versions."""
+    return {**sizes, "transition": None if transition == "gaussian" else transition}

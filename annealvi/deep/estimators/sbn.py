@@ -33,13 +33,14 @@ from annealvi.deep.estimators.data import (
     Bound,
     layer_widths,
     penalised,
+    penalty_name,
     plan_parameters,
     saved_penalty,
 )
 from annealvi.deep.models.sbn import BeliefNetwork
 from annealvi.deep.noise import Noise
 from annealvi.deep.objectives import importance_weighted, leave_one_out
-from annealvi.deep.penalties import ProximityPenalty
+from annealvi.deep.penalties import ProximityLike
 from annealvi.deep.rows import as_rows
 from annealvi.deep.training import Outcome
 from annealvi.files import Node
@@ -73,11 +74,12 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, De
         S >= 2, the draws from q for each datum in a step.  More make gradients less noisy and
         steps slower.
 
-    proximity : None, str or ProximityPenalty, default=None
-        Penalty on moving q away from its recent past: ``"entropy"``, ``"kl"``,
-        ``"mean_variance"``, ``"orthogonal"``, or a :class:`annealvi.deep.ProximityPenalty` to
-        choose the magnitude too.  Statistics of a unit are averaged over the minibatch and the
-        draws; the prior of ``"kl"`` is the distribution given the layer above.
+    proximity : None, str, callable or ProximityPenalty, default=None
+        Penalty on moving q away from its recent past: ``"entropy"``, ``"kl"``, ``"mean"``,
+        ``"variance"``, ``"mean_variance"``, ``"orthogonal"``, a statistic of your own, or a
+        :class:`annealvi.deep.ProximityPenalty` to choose the magnitude too.  Statistics of a
+        unit are averaged over the minibatch and the draws; the prior of ``"kl"`` is the
+        distribution given the layer above.
 
     temperature : float, "annealed" or Temperature, default=1
         T of each step: a number >= 1, ``"annealed"``, or an object of :mod:`annealvi.temperature`
@@ -179,7 +181,7 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, De
         hidden: Sequence[int] = (200,),
         *,
         n_draws: int = 5,
-        proximity: str | ProximityPenalty | None = None,
+        proximity: ProximityLike = None,
         temperature: float | str | Temperature = 1,
         initial_weight: float | None = None,
         initial_prior: float = 0.5,
@@ -239,7 +241,7 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, De
                 architecture={
                     "n_features": int(self.n_features_in_),
                     "hidden": hidden,
-                    "proximity": None if penalty is None else penalty.statistic,
+                    "proximity": penalty_name(penalty),
                 },
                 build=partial(
                     BeliefNetwork,
@@ -273,13 +275,13 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, De
         saved = node.node("fit").node("architecture")
         n_features = saved.integer("n_features", 1)
         hidden = layer_widths(saved.items("hidden"), type(self).__name__)
-        penalty = saved_penalty(saved)
+        penalty = saved_penalty(saved, self)
 
         def build() -> BeliefNetwork:
             return BeliefNetwork(torch.empty(n_features), hidden, penalty=penalty)
 
-        statistic = None if penalty is None else penalty.statistic
-        architecture = {"n_features": n_features, "hidden": hidden, "proximity": statistic}
+        architecture = {"n_features": n_features, "hidden": hidden}
+        architecture["proximity"] = penalty_name(penalty)
         self._load(node, architecture, build, self._optimiser)
 
     def transform(self, X: Any) -> NDArray[np.float32]:

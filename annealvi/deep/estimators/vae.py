@@ -6,10 +6,11 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import _fit_context
+from sklearn.utils._param_validation import StrOptions
 from torch import Tensor, nn
 from torch.optim import Adam
 
@@ -22,15 +23,19 @@ from annealvi.deep.estimators.data import (
     integers,
     layer_widths,
     penalised,
+    penalty_name,
+    plan_beta,
     plan_parameters,
     saved_penalty,
 )
 from annealvi.deep.estimators.fitted_vae import FittedAutoencoder
+from annealvi.deep.models.layers import STACKS
 from annealvi.deep.models.vae import AutoencoderNetwork
 from annealvi.deep.noise import Noise
-from annealvi.deep.penalties import ProximityPenalty
+from annealvi.deep.penalties import ProximityLike
 from annealvi.deep.training import Outcome
 from annealvi.files import Node
+from annealvi.schedules import Schedule
 from annealvi.temperature import Temperature
 
 
@@ -55,12 +60,12 @@ class VariationalAutoencoder(FittedAutoencoder):
         Units of each layer of the encoder, the layer nearest the pixels first.  The decoder has
         the same layers in reverse order.
 
-    proximity : str or ProximityPenalty, default=None
+    proximity : None, str, callable or ProximityPenalty, default=None
         Penalty on moving q away from its recent past: the name of a statistic (``"orthogonal"``,
-        ``"entropy"``, ``"kl"`` or ``"mean_variance"``), or a
-        :class:`annealvi.deep.ProximityPenalty` to choose the magnitude too.  ``"orthogonal"`` is
-        computed from the weights of all layers that lead to q, and leaves fewer dead units in the
-        encoder.  The others are statistics of the Gaussian q.
+        ``"entropy"``, ``"kl"``, ``"mean"``, ``"variance"`` or ``"mean_variance"``), a statistic
+        of your own, or a :class:`annealvi.deep.ProximityPenalty` to choose the magnitude too.
+        ``"orthogonal"`` is computed from the weights of all layers that lead to q, and leaves
+        fewer dead units in the encoder.  The others are statistics of the Gaussian q.
 
     temperature : float, "annealed" or Temperature, default=1
         T of each step: a number >= 1, ``"annealed"``, or an object of :mod:`annealvi.temperature`
@@ -74,10 +79,24 @@ class VariationalAutoencoder(FittedAutoencoder):
     transition_hidden : int, default=64
         Units of the hidden layer of each transition.
 
+    units : {"relu", "gated"}, default="relu"
+        Hidden units of encoder and decoder.  ``"gated"`` units are linear, each times a sigmoid
+        unit of its own; the hidden units of the transitions are then gated too.  They cost about
+        twice the time.
+
     calibration : float, default=0.0
         a in [0, 1]: the probability that a step follows the annealed objectives, with the
         targets :math:`p(z) p(x \mid z)^{t/T}`, instead of the ELBO.  Not used without
         transitions.
+
+    annealing : float, default=0.0
+        The part of the steps, in [0, 1], over which beta follows `schedule` (a warm-up).  After it
+        beta is 1.  Beta is the weight of all terms but log p(x | z): without transitions it
+        multiplies the divergence KL(q(z | x), p(z)).
+
+    schedule : Schedule or None, default=None
+        Beta over the annealed steps, see :mod:`annealvi.schedules`; None means
+        ``Linear(0.01, 1)``.
 
     learning_rate : float, default=1e-3
         Step size of Adam.  Lower it if the fit diverges.
@@ -151,7 +170,10 @@ class VariationalAutoencoder(FittedAutoencoder):
         "temperature": "no_validation",  # plan_temperature
         "n_transitions": [Interval(Integral, 0, None, closed="left")],
         "transition_hidden": [Interval(Integral, 1, None, closed="left")],
+        "units": [StrOptions(set(STACKS))],
         "calibration": [Interval(Real, 0, 1, closed="both")],
+        "annealing": [Interval(Real, 0, 1, closed="both")],
+        "schedule": [None, callable],
         **TRAINING_CONSTRAINTS,
     }
 
@@ -160,11 +182,14 @@ class VariationalAutoencoder(FittedAutoencoder):
         n_components: int = 100,
         *,
         hidden: Sequence[int] = (200, 200),
-        proximity: str | ProximityPenalty | None = None,
+        proximity: ProximityLike = None,
         temperature: float | str | Temperature = 1,
         n_transitions: int = 0,
         transition_hidden: int = 64,
+        units: Literal["relu", "gated"] = "relu",
         calibration: float = 0.0,
+        annealing: float = 0.0,
+        schedule: Schedule | None = None,
         learning_rate: float = 1e-3,
         batch_size: int = 128,
         max_iter: int = 10_000,
@@ -179,7 +204,10 @@ class VariationalAutoencoder(FittedAutoencoder):
         self.temperature = temperature
         self.n_transitions = n_transitions
         self.transition_hidden = transition_hidden
+        self.units = units
         self.calibration = calibration
+        self.annealing = annealing
+        self.schedule = schedule
         self.learning_rate = learning_rate
         self.batch_size = batch_size
         self.max_iter = max_iter
@@ -219,6 +247,7 @@ class VariationalAutoencoder(FittedAutoencoder):
             given, X = (X, y), self._check_X(X, reset=True)
             hidden = layer_widths(self.hidden, type(self).__name__)
             temperature, penalty = plan_parameters(self, len(X))
+            betas = plan_beta(self)
             plan = Plan(
                 architecture={
                     "n_features": self.n_features_in_,
@@ -228,7 +257,8 @@ class VariationalAutoencoder(FittedAutoencoder):
                     "transition_hidden": (
                         int(self.transition_hidden) if self.n_transitions else None
                     ),
-                    "proximity": None if penalty is None else penalty.statistic,
+                    "units": _units_name(self.units),
+                    "proximity": penalty_name(penalty),
                 },
                 build=partial(
                     AutoencoderNetwork,
@@ -237,10 +267,14 @@ class VariationalAutoencoder(FittedAutoencoder):
                     hidden,
                     n_transitions=int(self.n_transitions),
                     transition_hidden=int(self.transition_hidden),
+                    units=self.units,
                     penalty=penalty,
                 ),
                 objective=partial(
-                    negative_bound, temperature=temperature, calibration=float(self.calibration)
+                    negative_bound,
+                    temperature=temperature,
+                    calibration=float(self.calibration),
+                    betas=betas,
                 ),
                 optimiser=self._optimiser,
             )
@@ -266,12 +300,16 @@ class VariationalAutoencoder(FittedAutoencoder):
         if n_transitions:
             width = saved.integer("transition_hidden", 1)
         hidden = layer_widths(saved.items("hidden"), type(self).__name__)
-        penalty = saved_penalty(saved)
+        units = "relu"
+        if "units" in saved and not saved.is_none("units"):
+            units = saved.string("units", list(STACKS))
+        penalty = saved_penalty(saved, self)
         build = partial(
             AutoencoderNetwork,
             *(sizes["n_features"], sizes["n_components"], hidden),
             n_transitions=n_transitions,
             transition_hidden=width or 1,
+            units=units,
             penalty=penalty,
         )
         architecture = {
@@ -279,12 +317,18 @@ class VariationalAutoencoder(FittedAutoencoder):
             "hidden": hidden,
             "n_transitions": n_transitions,
             "transition_hidden": width,
-            "proximity": None if penalty is None else penalty.statistic,
+            "units": _units_name(units),
+            "proximity": penalty_name(penalty),
         }
         self._load(node, architecture, build, self._optimiser)
 
     def _optimiser(self, parameters: Iterator[nn.Parameter]) -> Adam:
         return Adam(parameters, lr=self.learning_rate, eps=EPSILON, fused=True)
+
+
+def _units_name(units: str) -> str | None:
+    """How a state names the units: not at all if rectified, as states of older versions do."""
+    return None if units == "relu" else units
 
 
 def negative_bound(
@@ -294,6 +338,7 @@ def negative_bound(
     *,
     temperature: Temperature,
     calibration: float,
+    betas: Sequence[float] = (),
 ) -> Callable[[Any, int], Outcome]:
     """Return the objective that a fit of an autoencoder minimises.
 
@@ -308,20 +353,28 @@ def negative_bound(
         Planned for this fit.
     calibration : float
         The probability that a step of a chain follows the annealed objectives.
+    betas : sequence of float, default=()
+        Beta of the first steps; after these it is 1.
     """
 
-    def bound(rows: Tensor, t: float) -> Bound:
+    def bound(rows: Tensor, t: float, beta: float) -> Bound:
         x = X[rows]
         context = network.encoder(x)
         if network.chain is not None:
             tempered, elbo = network.chain_bound(
-                x, context, noise, temperature=t, calibration=calibration
+                x, context, noise, temperature=t, calibration=calibration, beta=beta
             )
         else:
             parts = network.bound(x, network.posterior(context), noise)
             tempered = elbo = (parts.energy + parts.entropy).mean()
-            if t != 1:
-                tempered = elbo + (t - 1.0) * parts.entropy.mean()
+            if beta * t != 1:
+                tempered = elbo + (beta * t - 1.0) * parts.entropy.mean()
+            if beta != 1:
+                tempered = tempered + (beta - 1.0) * parts.prior.mean()
         return Bound(tempered, elbo, partial(network.statistic, context=context))
 
-    return penalised(bound, temperature, network.penalty)
+    def objective(rows: Any, step: int) -> Outcome:
+        beta = betas[step] if step < len(betas) else 1.0
+        return penalised(partial(bound, beta=beta), temperature, network.penalty)(rows, step)
+
+    return objective

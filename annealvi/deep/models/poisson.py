@@ -21,7 +21,8 @@ from torch.distributions import Poisson, kl_divergence
 from torch.nn.functional import embedding, softplus
 
 from annealvi.deep.noise import Noise
-from annealvi.deep.penalties import RunningPenalty, statistic
+from annealvi.deep.penalties import RunningPenalty
+from annealvi.deep.statistics import Statistic
 
 #: Rates are cut off here before a draw, as float32 cannot represent all larger counts.
 LARGEST_RATE = 2.0**24
@@ -105,16 +106,16 @@ class PoissonNetwork(nn.Module):
         explained = (rates.log() @ x[:, :, None])[..., 0]  # padding has count 0
         return explained - mass - torch.lgamma(x + 1).sum(dim=1)[:, None]
 
-    def statistic(self, name: str, log_rates: Tensor) -> Tensor:
-        """Return the proximity statistic of each component, averaged over documents.
+    def statistic(self, statistic: Statistic, log_rates: Tensor) -> Tensor:
+        """Return a proximity statistic of each component, averaged over documents.
 
         Parameters
         ----------
-        name : {"entropy", "kl", "mean_variance"}
+        statistic : Statistic
         log_rates : Tensor of shape (B, K)
         """
         q = Poisson(log_rates.exp(), validate_args=False)
-        return statistic(name, q, self._prior(log_rates))
+        return statistic([(q, self._prior(log_rates))])
 
     def kl(self, log_rates: Tensor) -> Tensor:
         """Return KL(q || p) of each document, of shape (B,).

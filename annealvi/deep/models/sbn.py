@@ -23,7 +23,8 @@ from torch.distributions import Bernoulli
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from annealvi.deep.noise import Noise, check_room
-from annealvi.deep.penalties import RunningPenalty, gram, statistic
+from annealvi.deep.penalties import RunningPenalty
+from annealvi.deep.statistics import Statistic
 
 
 class Ascent(NamedTuple):
@@ -142,24 +143,24 @@ class BeliefNetwork(nn.Module):
         rest = zip(p_logits[1:], bits, strict=True)
         return first + sum((log_bernoulli(*pair) for pair in rest), first.new_zeros(()))
 
-    def statistic(self, name: str, ascent: Ascent) -> Tensor:
-        """Return the proximity statistic of all layers of q, one after the other.
+    def statistic(self, statistic: Statistic, ascent: Ascent) -> Tensor:
+        """Return a proximity statistic of all layers of q, one after the other.
 
-        The prior of ``"kl"``, which comes from p, is held fixed.
+        The prior of a layer, which comes from p, is held fixed.
 
         Parameters
         ----------
-        name : {"entropy", "kl", "mean_variance", "orthogonal"}
+        statistic : Statistic
         ascent : Ascent
         """
-        if name == "orthogonal":
-            return gram(layer.get_parameter("weight") for layer in self.encoder)
-        return torch.cat(
-            [
-                statistic(name, Bernoulli(logits=q), Bernoulli(logits=p.detach()))
-                for q, p in zip(ascent.q_logits, ascent.p_logits, strict=True)
-            ]
+        layers = (
+            (
+                Bernoulli(logits=q, validate_args=False),  # a fit that diverges says so itself
+                Bernoulli(logits=p.detach(), validate_args=False),
+            )
+            for q, p in zip(ascent.q_logits, ascent.p_logits, strict=True)
         )
+        return statistic(layers, (layer.get_parameter("weight") for layer in self.encoder))
 
     def sample(self, n_samples: int, noise: Noise) -> tuple[Tensor, list[Tensor]]:
         """Draw from p, from the top layer down.

@@ -10,7 +10,7 @@ With T > 0 a chain of gated transitions continues from q_0, see :mod:`annealvi.d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -25,46 +25,15 @@ from annealvi.deep.gaussians import (
     standard_log_density,
 )
 from annealvi.deep.hvi import Chain
+from annealvi.deep.models.layers import STACKS, start_orthogonal
 from annealvi.deep.noise import Noise
 from annealvi.deep.objectives import avo
-from annealvi.deep.penalties import RunningPenalty, gram, statistic
+from annealvi.deep.penalties import RunningPenalty
+from annealvi.deep.statistics import Statistic
 
-#: Standard deviation of an amortised chain at its start; with .5 it does not learn.
-CHAIN_SIGMA = 0.05
-
-
-class ReLUStack(nn.Module):
-    """Linear layers, each followed by a rectifier.
-
-    Parameters
-    ----------
-    n_in : int
-        Inputs.
-    widths : sequence of int
-        Units of each layer.
-    """
-
-    def __init__(self, n_in: int, widths: Sequence[int]) -> None:
-        super().__init__()
-        sizes = [n_in, *widths]
-        self.layers = nn.ModuleList(map(nn.Linear, sizes, sizes[1:]))
-
-    def activations(self, x: Tensor) -> list[Tensor]:
-        """Return the output of each layer.
-
-        Parameters
-        ----------
-        x : Tensor of shape (..., n_in)
-        """
-        found = []
-        for layer in self.layers:
-            x = functional.relu(layer(x))
-            found.append(x)
-        return found
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the output of the last layer."""
-        return self.activations(x)[-1]
+#: Standard deviation, and mean argument of the gates, of an amortised chain at its start: it is
+#: near the identity.  With a standard deviation of .5 it does not learn.
+CHAIN_SIGMA, CHAIN_GATE = 0.05, -4.0
 
 
 class GaussianHead(nn.Module):
@@ -101,18 +70,24 @@ class GaussianHead(nn.Module):
 
 
 class Parts(NamedTuple):
-    r"""The two parts of the ELBO of each datum, whose sum it is.
+    r"""The parts of the ELBO of each datum, whose sum it is.
 
     Attributes
     ----------
-    energy : Tensor of shape (n_samples,)
-        :math:`\log p(x, z)`.
+    likelihood, prior : Tensors of shape (n_samples,)
+        :math:`\log p(x \mid z)` and :math:`\log p(z)`.
     entropy : Tensor of shape (n_samples,)
         :math:`-\log q(z \mid x)`, which is multiplied by the temperature.
     """
 
-    energy: Tensor
+    likelihood: Tensor
+    prior: Tensor
     entropy: Tensor
+
+    @property
+    def energy(self) -> Tensor:
+        r""":math:`\log p(x, z)`."""
+        return self.likelihood + self.prior
 
 
 class AutoencoderNetwork(nn.Module):
@@ -128,6 +103,9 @@ class AutoencoderNetwork(nn.Module):
         T, the number of transitions.
     transition_hidden : int, default=64
         Units of the hidden layer of each transition.
+    units : {"relu", "gated"}, default="relu"
+        Units of encoder and decoder.  The transitions have gated hidden units with ``"gated"``,
+        and else ELU.
     penalty : RunningPenalty, optional
         A part of the network, so that it is saved with it.
     """
@@ -140,17 +118,21 @@ class AutoencoderNetwork(nn.Module):
         *,
         n_transitions: int = 0,
         transition_hidden: int = 64,
+        units: str = "relu",
         penalty: RunningPenalty | None = None,
     ) -> None:
         super().__init__()
         self.n_components = n_components
-        self.encoder = ReLUStack(n_features, hidden)
+        stack = STACKS[units]
+        self.encoder = stack(n_features, hidden)
         self.head = GaussianHead(hidden[-1], n_components)
-        for weight in self.encoder_weights():
-            nn.init.orthogonal_(weight)
+        for layer in self.encoder.layers:
+            start_orthogonal(layer.weight, stack.maps)  # type: ignore[arg-type]
+        for head in (self.head.mean, self.head.spread):
+            start_orthogonal(head.weight)
         for linear in (*self.encoder.layers, self.head.mean, self.head.spread):
             nn.init.zeros_(linear.bias)  # type: ignore[arg-type]
-        self.decoder = ReLUStack(n_components, hidden[::-1])
+        self.decoder = stack(n_components, hidden[::-1])
         self.pixels = nn.Linear(hidden[0], n_features)
         self.chain = None
         if n_transitions:
@@ -159,7 +141,8 @@ class AutoencoderNetwork(nn.Module):
                 n_transitions,
                 hidden=transition_hidden,
                 sigma=CHAIN_SIGMA,
-                activation="elu",
+                gate_bias=CHAIN_GATE,
+                activation="gated" if units == "gated" else "elu",
                 context=hidden[-1],
                 base=self.head,
             )
@@ -243,10 +226,17 @@ class AutoencoderNetwork(nn.Module):
         """
         z = torch.addcmul(q.mean, q.stddev, noise.normal(*q.mean.shape))
         log_prior = standard_log_density(q.mean) - 0.5 * q.variance.sum(dim=-1)
-        return Parts(self.log_likelihood(x, z) + log_prior, q.entropy().sum(dim=-1))
+        return Parts(self.log_likelihood(x, z), log_prior, q.entropy().sum(dim=-1))
 
     def chain_bound(
-        self, x: Tensor, context: Tensor, noise: Noise, *, temperature: float, calibration: float
+        self,
+        x: Tensor,
+        context: Tensor,
+        noise: Noise,
+        *,
+        temperature: float,
+        calibration: float,
+        beta: float = 1.0,
     ) -> tuple[Tensor, Tensor]:
         r"""Return the objective of one step of a chain, and the ELBO.
 
@@ -263,6 +253,8 @@ class AutoencoderNetwork(nn.Module):
             T, the weight of the entropy of q.
         calibration : float
             a in [0, 1].
+        beta : float, default=1.0
+            Weight of all terms but log p(x | z), which multiplies T too.
 
         Returns
         -------
@@ -275,28 +267,30 @@ class AutoencoderNetwork(nn.Module):
         annealed = calibration > 0 and noise.coin(calibration)
         path = chain(epsilon, context=context, detach=annealed)
         log_weight = chain.log_weight(path)
-        if not annealed:
-            log_joint = self.log_joint(x, path.z[-1])
-            bound = log_joint - temperature * log_weight
+        z = path.z[1:] if annealed else path.z[-1]
+        target = log_joint = self.log_joint(x, z)
+        if beta != 1:
+            target = log_joint + (beta - 1.0) * standard_log_density(z)
+        if annealed:
+            log_joint = log_joint[-1]
+            bound = avo(path, lambda _: target, beta=beta * temperature)
         else:
-            every = self.log_joint(x, path.z[1:])
-            log_joint = every[-1]
-            bound = avo(path, lambda z: every, beta=temperature)
+            bound = target - beta * temperature * log_weight
         return bound.mean(), (log_joint - log_weight).mean()
 
-    def statistic(self, name: str, context: Tensor) -> Tensor:
+    def statistic(self, statistic: Statistic, context: Tensor) -> Tensor:
         """Return a statistic of q_0 for a proximity penalty.
 
         Parameters
         ----------
-        name : {"entropy", "kl", "mean_variance", "orthogonal"}
+        statistic : Statistic
         context : Tensor of shape (n_samples, n_units)
             The output of the encoder.
         """
-        if name == "orthogonal":
-            return gram(self.encoder_weights())
+        if statistic.of_weights:
+            return statistic((), self.encoder_weights())
         prior = Normal(context.new_zeros(()), context.new_ones(()))
-        return statistic(name, self.posterior(context), prior)
+        return statistic([(self.posterior(context), prior)])
 
     def log_weights(self, x: Tensor, n_draws: int, noise: Noise) -> tuple[Tensor, Tensor]:
         r"""Return draws of z, and their :math:`\log p(x, z) - \log q(z \mid x)`.
@@ -326,18 +320,3 @@ class AutoencoderNetwork(nn.Module):
         z = path.z[-1, 0].unflatten(0, (n_draws, len(x)))
         log_q = self.chain.log_weight(path)[0].unflatten(0, (n_draws, len(x)))
         return z, self.log_joint(x, z) - log_q
-
-
-def never_positive(activations: Iterable[Tensor]) -> list[Tensor]:
-    """Return which units of each layer are dead: positive on no row.
-
-    Parameters
-    ----------
-    activations : iterable of Tensor
-        Each of shape (..., units).
-
-    Returns
-    -------
-    list of Tensor of bool, each of shape (units,)
-    """
-    return [~(layer.flatten(0, -2) > 0).any(dim=0) for layer in activations]

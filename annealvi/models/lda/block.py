@@ -11,16 +11,26 @@ from numpy.typing import DTypeLike, NDArray
 from annealvi._kernels import lda as kernels
 from annealvi._kernels.layout import aligned_empty, padded_length, padded_rows
 from annealvi.model import Tempering
-from annealvi.models.lda.statistics import Statistics
+from annealvi.models.lda.statistics import FittedBlock, Statistics
 from annealvi.models.lda.weights import TopicWeights
+from annealvi.models.lda.word_index import WordIndex, WordIndices
 
 #: Bytes for a document's rows of the topics that it still uses: about the level 2 cache.
 PACKED_BYTES = 1 << 19
+
+#: A workspace has room for this share more than the first rows need: one part in so many.
+SPARE = 4
 
 Start = Literal["random", "warm", "constant"]
 DocumentEstimate = Literal["variational", "sparse"]
 #: Sparsity at T = 1 of the ``"sparse"`` estimate, and the temperature below which it sets in.
 SPARSITY, SPARSE_BELOW = 0.5, 1.5
+#: See :meth:`LocalOptions.relaxation`.
+RELAXATION, RELAXED_BELOW = (1.5, 2.0), 1.2
+#: See :meth:`LocalOptions.least_share`: in float64, and in float32 after and in training.
+LEAST_SHARE, SINGLE_SHARE, TRAINING_SHARE = 1e-9, 1e-4, 1e-2
+#: The same with scikit-learn's arithmetic.
+EXACT_SHARE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -46,11 +56,16 @@ class LocalOptions:
         Largest number of iterations outside training, if it differs from `max_iter`.  In
         float32 the result of a document that is stopped before convergence may vary.
     prune : bool
-        Whether later iterations skip topics with a negligible share in the document, if that
-        saves time.  In float64 this changes gamma by less than 1e-6.  It is never done
-        with ``start="random"``.
+        Whether later iterations skip topics with a small share in the document, if that saves
+        time; see :meth:`least_share`.
     document_estimate : {"variational", "sparse"}
         Whether training uses E log theta, or documents of fewer topics once T is low.
+    over_relaxed : bool
+        Whether training takes longer steps, and may stop earlier, once T is low; see
+        :meth:`relaxation`.
+    shard_size : int or None
+        Number of documents in a shard, if training sums over these; see
+        :mod:`annealvi.models.lda.shards`.
     """
 
     max_iter: int = 100
@@ -60,6 +75,43 @@ class LocalOptions:
     inference_iter: int | None = None
     prune: bool = True
     document_estimate: DocumentEstimate = "variational"
+    over_relaxed: bool = False
+    shard_size: int | None = None
+
+    def least_share(self, dtype: DTypeLike, training: bool) -> float:
+        """Return the share of a word below which a document's topic may be skipped; 0 for none.
+
+        In float64 gamma changes by less than 1e-6, and by less than 1e-10 with
+        ``start="random"``.
+
+        Parameters
+        ----------
+        dtype : dtype
+        training : bool
+            Whether the statistics of training are wanted.
+        """
+        if not self.prune:
+            return 0.0
+        if self.start == "random":
+            return EXACT_SHARE
+        if np.dtype(dtype) == np.float64:
+            return LEAST_SHARE
+        return TRAINING_SHARE if training else SINGLE_SHARE
+
+    def relaxation(self, tempering: Tempering) -> tuple[float, float]:
+        """Return omega and a factor of the tolerance for documents in training.
+
+        With ``over_relaxed``, once T is below 1.2, gamma moves omega = 1.5 times as far as to the
+        coordinate optimum, from the second iteration on.  As it is then closer to its limit, the
+        tolerance is twice as large.  Otherwise both are 1.
+
+        Parameters
+        ----------
+        tempering : Tempering
+        """
+        if self.over_relaxed and float(np.mean(tempering.inverse)) * RELAXED_BELOW > 1:
+            return RELAXATION
+        return 1.0, 1.0
 
     def sparsity(self, tempering: Tempering) -> float:
         """Return the kappa of :mod:`annealvi.models.lda.sparse_documents` at a temperature.
@@ -94,39 +146,39 @@ class Workspace:
         self.n_threads = n_threads  # the buffers are for this number of threads
         self._width, self._dtype = width, dtype
         self._capacity = (0, 0, 0)
-        self.counter = np.empty(n_features, dtype=np.int64)
-        self.words = np.empty(n_features, dtype=np.int64)
-        self.first = np.empty(n_features + 1, dtype=np.int64)
+        self.indices = WordIndices(n_features)
         self.sums = np.empty((n_threads, width))
 
     def reserve(self, indptr: NDArray, rows: slice) -> None:
         """Make room for some rows of a CSR matrix."""
         counts = np.diff(indptr[rows.start : rows.stop + 1])
-        needed = (len(counts), int(counts.sum()), int(counts.max(initial=0)))
+        n_entries = int(indptr[rows.stop] - indptr[rows.start])
+        needed = (len(counts), n_entries, int(counts.max(initial=0)))
         if self._capacity != (0, 0, 0) and all(
             n <= room for n, room in zip(needed, self._capacity, strict=True)
         ):
             return
+        # some more than needed, which takes no memory until it is used: portions of a stream have
+        # about as many words each
         n_samples, n_entries, longest = (
-            max(1, n, room) for n, room in zip(needed, self._capacity, strict=True)
+            max(1, n + n // SPARE, room) for n, room in zip(needed, self._capacity, strict=True)
         )
         self._capacity = (n_samples, n_entries, longest)
         block = kernels.SWEEP_BLOCK
         self._padded = -(-longest // block) * block
-        self.document = np.empty(n_entries, dtype=np.int64)
-        self.position = np.empty(n_entries, dtype=np.int64)
         self.ratio = np.empty(n_entries, dtype=self._dtype)
         self.t = aligned_empty((n_samples, self._width), self._dtype)
+        n_slots = self.n_threads * kernels.TOGETHER_DOCUMENTS
         size = padded_length(kernels.scratch_size(self._width, self._padded), self._dtype)
-        self.scratch = aligned_empty((self.n_threads, size), self._dtype)
+        self.scratch = aligned_empty((n_slots, size), self._dtype)
         size = kernels.pointers_size(self._width, self._padded)
-        self.rows = np.empty((self.n_threads, size), dtype=np.int64)
+        self.rows = np.empty((n_slots, size), dtype=np.int64)
         self.active = np.empty((n_samples, self._width), dtype=np.int32)
         self.n_active = np.empty(n_samples, dtype=np.int32)
         room = min(self._padded * self._width, PACKED_BYTES // np.dtype(self._dtype).itemsize)
         size = kernels.columns_size(self._padded)
-        self.columns = aligned_empty((self.n_threads, size), self._dtype)
-        self.packed = aligned_empty((self.n_threads, room), self._dtype)
+        self.columns = aligned_empty((n_slots, size), self._dtype)
+        self.packed = aligned_empty((n_slots, room), self._dtype)
 
     def order(self, indptr: NDArray, rows: slice) -> NDArray[np.int64]:
         """The order in which threads process documents: the longest first."""
@@ -137,7 +189,8 @@ class Workspace:
 
     def raised(self, needed: bool) -> NDArray:
         """A buffer for the rows of a document that has its own temperature."""
-        shape = (self.n_threads, self._padded * self._width) if needed else (1, 1)
+        n_slots = self.n_threads * kernels.TOGETHER_DOCUMENTS
+        shape = (n_slots, self._padded * self._width) if needed else (1, 1)
         return np.empty(shape, dtype=self._dtype)
 
 
@@ -154,35 +207,15 @@ class Local(NamedTuple):
     word_energy : ndarray of shape (V,) or None
         Written along with statistics if all documents have the same b: sum_d n_dv E[log beta]
         of the words in the block.
+    deferred : bool
+        Whether the block is the only one of a step, and its statistics are summed later.
     """
 
     statistics: Statistics | None = None
     log_normalizer: NDArray[np.float64] | None = None
     energy: NDArray[np.float64] | None = None
     word_energy: NDArray[np.float64] | None = None
-
-
-class Training(NamedTuple):
-    """The buffers of training steps, kept from the first step to the last.
-
-    They belong to the one thread that makes these steps.
-
-    Parameters
-    ----------
-    weights : TopicWeights
-    work : Workspace
-    statistics : Statistics
-    """
-
-    weights: TopicWeights
-    work: Workspace
-    statistics: Statistics
-
-    @classmethod
-    def empty(cls, n_features: int, width: int, dtype: DTypeLike, n_threads: int) -> Training:
-        shape = n_features, width, dtype
-        weights = TopicWeights(*shape, bounded=True)
-        return cls(weights, Workspace(*shape, n_threads), Statistics(*shape))
+    deferred: bool = False
 
 
 class Call(NamedTuple):
@@ -201,6 +234,8 @@ class Call(NamedTuple):
         Whether to compute scikit-learn's numbers, its eps included.
     sparsity : float
         kappa, see :mod:`annealvi.models.lda.sparse_documents`; 0 for the mean field.
+    relaxation : tuple of float
+        See :meth:`LocalOptions.relaxation`.
     """
 
     X: Any
@@ -210,30 +245,7 @@ class Call(NamedTuple):
     alpha: NDArray[np.float64]
     exact: bool
     sparsity: float = 0.0
-
-
-def index_words(X: Any, rows: slice, work: Workspace) -> NDArray[np.int64]:
-    """Transpose a block of documents into the workspace, and return its distinct words.
-
-    Parameters
-    ----------
-    X : CSR matrix of shape (n_samples, V)
-    rows : slice
-    work : Workspace
-    """
-    work.reserve(X.indptr, rows)
-    n_words = kernels.index_words(
-        X.indices,
-        X.indptr,
-        rows.start,
-        rows.stop,
-        work.counter,
-        work.words,
-        work.first,
-        work.document,
-        work.position,
-    )
-    return work.words[:n_words]
+    relaxation: tuple[float, float] = (1.0, 1.0)
 
 
 def run_kernels(
@@ -243,7 +255,7 @@ def run_kernels(
     inverse: NDArray,
     b0: float,
     alpha: NDArray[np.float64],
-    words: NDArray[np.int64],
+    index: WordIndex,
     weights: TopicWeights,
     work: Workspace,
     wanted: Local,
@@ -251,6 +263,7 @@ def run_kernels(
     *,
     exact: bool,
     sparsity: float = 0.0,
+    relaxation: tuple[float, float] = (1.0, 1.0),
     max_iter: int | None = None,
 ) -> None:
     """Fit gamma of a block of documents in place, and write the other outputs that are wanted.
@@ -268,10 +281,10 @@ def run_kernels(
         The power of the weights.
     alpha : ndarray of shape (K,)
         Prior of the documents' topic proportions.
-    words : ndarray of int64
-        The result of :func:`index_words` for the same block.
+    index : WordIndex
+        Of the same block.
     weights : TopicWeights
-        Must be up to date for `words` at b0, with logs if energies are wanted or any b
+        Must be up to date for its words at b0, with logs if energies are wanted or any b
         differs from b0.
     work : Workspace
     wanted : Local
@@ -279,11 +292,14 @@ def run_kernels(
     exact : bool
         Whether to compute scikit-learn's numbers, including its eps.
     sparsity : float
+    relaxation : tuple of float
     max_iter : int, optional
         Replaces that of `options`.
     """
     dtype = gamma.dtype
+    work.reserve(X.indptr, rows)
     by_topic = options.token_tolerance is None
+    tolerance = options.tolerance if options.token_tolerance is None else options.token_tolerance
     nothing = np.empty(0)
     kernels.fit_documents(
         X.data,
@@ -295,16 +311,18 @@ def run_kernels(
         weights.place,
         weights.values,
         weights.log_scale,
+        weights.row_sums,
         weights.logs,
         b0,
         inverse,
         padded_rows(alpha[None, :], dtype, fill=alpha[0])[0],
         np.finfo(dtype).eps if exact else 0.0,
         sparsity,
-        options.tolerance if by_topic else options.token_tolerance,
+        relaxation[0],
+        relaxation[1] * tolerance,
         by_topic,
         options.max_iter if max_iter is None else max_iter,
-        options.prune and not exact,
+        options.least_share(dtype, wanted.statistics is not None),
         wanted.statistics is not None,
         wanted.log_normalizer is not None,
         wanted.energy is not None,
@@ -322,32 +340,26 @@ def run_kernels(
         work.columns,
         work.raised(bool(np.any(inverse != b0))),
     )
-    if wanted.statistics is not None:
-        kernels.accumulate_statistics(
-            words,
-            work.first,
-            work.document,
-            work.position,
-            len(words),
-            work.ratio,
-            work.t,
-            work.active,
-            work.n_active,
-            inverse,
-            b0,
-            weights.place,
-            weights.values,
-            weights.logs,
-            not exact,
-            work.n_threads,
-            weights.log_scale,
-            wanted.statistics.row_of,
-            wanted.statistics.n_rows,
-            wanted.statistics.values,
-            nothing if wanted.word_energy is None else wanted.word_energy,
-            work.sums,
-            work.scratch,
-        )
+    if wanted.statistics is None:
+        return
+    block = FittedBlock(
+        index,
+        work.ratio,
+        work.t,
+        work.active,
+        work.n_active,
+        inverse,
+        b0,
+        weights,
+        exact,
+        work.n_threads,
+        work.sums,
+        work.scratch,
+    )
+    if wanted.deferred:
+        wanted.statistics.defer(block)
+    else:
+        wanted.statistics.add(block, wanted.word_energy)
 
 
 def lengths(X: Any, rows: slice) -> NDArray[np.float64]:

@@ -80,3 +80,16 @@ def checked_sums(node: Node, rows: Rows, n_topics: int) -> NDArray[np.float64] |
     if not np.allclose(sums, total, rtol=CLOSE):
         raise node.error("sums", "the sums of 'rows' over words", sums)
     return sums
+
+
+def read_shown_dtype(node: Node, dtype: np.dtype) -> np.dtype:
+    """The dtype in which topics are shown to the user, by default their own.
+
+    Parameters
+    ----------
+    node : Node
+    dtype : dtype
+    """
+    if "shown" not in node:  # files before there was another
+        return dtype
+    return np.dtype(node.string("shown", ("float32", "float64")))

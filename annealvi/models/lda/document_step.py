@@ -34,6 +34,8 @@ class DocumentStep(LocalStep):
         Returns how much a full step of the topics has added to the energy; None before it.
     inverse_used : ndarray of shape (n_samples,) or None
         b of each document.
+    energy_of_words : float or None
+        The part of `energy` that a full step changes, at the topics of the local step.
     """
 
     unit = "word"
@@ -45,6 +47,7 @@ class DocumentStep(LocalStep):
         self.bound: Callable[[], NDArray[np.float64]] | None = None
         self.moved: Callable[[], float | None] | None = None
         self.inverse_used: NDArray | None = None
+        self.energy_of_words: float | None = None
         self._energy: NDArray[np.float64] | float | None = None
 
     @property

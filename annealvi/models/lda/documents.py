@@ -12,21 +12,24 @@ from numpy.typing import ArrayLike, NDArray
 from annealvi._threads import shallow
 from annealvi.model import UNTEMPERED, LocalRule, Tempering
 from annealvi.models.dirichlet import negative_kl
+from annealvi.models.lda import inverses
 from annealvi.models.lda.block import (
     Call,
     Local,
     LocalOptions,
     Workspace,
-    index_words,
     lengths,
     run_kernels,
 )
+from annealvi.models.lda.draws import gamma_draws
 from annealvi.models.lda.log_partition import DocumentPartition
 from annealvi.models.lda.topics import Topics
 from annealvi.models.lda.weights import TopicWeights
 
-#: Bytes of unnormalised exp(E log theta) kept at a time; this limits the size of a block.
-BLOCK_BYTES = 1 << 23
+#: Bytes of unnormalised exp(E log theta) of a block: about the level 2 cache, because statistics
+#: read them word by word.  A block has so many documents nevertheless, if these take no more than
+#: LARGEST_BLOCK bytes: the statistics of each block are added to those of all.
+BLOCK_BYTES, BLOCK_DOCUMENTS, LARGEST_BLOCK = 1 << 20, 4096, 1 << 23
 #: Weights of topics are kept for later calls if they take at most so many bytes.
 SHARED_BYTES = 1 << 25
 
@@ -234,8 +237,8 @@ class Documents:
         *,
         n_threads: int | None = None,
         gamma: NDArray | None = None,
-    ) -> NDArray[np.float64]:
-        """:meth:`bound` of documents whose gamma is inferred, block by block.
+    ) -> float:
+        """The sum of :meth:`bound` over documents whose gamma is inferred, block by block.
 
         Parameters
         ----------
@@ -250,27 +253,29 @@ class Documents:
 
         Returns
         -------
-        ndarray of shape (n_samples,)
+        float
             In nats.
         """
-        bound = np.empty(X.shape[0])
+        total = 0.0
         exact = self.options.start == "random"
         # a fit ends with the normalisers of phi that its bound needs, if there is no eps
         same = tempering.form == at.form and np.array_equal(tempering.inverse, at.inverse)
         at_once = not exact and tempering.rule is None and same
         for rows in self.blocks(slice(0, X.shape[0])):
-            some, own = X[rows], _of_rows(at, rows)
+            some, own = X[rows], inverses.of_rows(at, rows)
             if at_once:
                 shape = (some.shape[0], self.topics.n_topics)
-                fitted, part = np.ones(shape, dtype=self.topics.dtype), bound[rows]
+                fitted = np.ones(shape, dtype=self.topics.dtype)
+                part = np.empty(len(fitted))
                 self.fit(some, fitted, own, n_threads, exact=False, bound=part)
                 part += negative_kl(self.effective_alpha(at), fitted, self._threads(n_threads))
             else:
-                fitted = self.infer(some, _of_rows(tempering, rows), n_threads=n_threads)
-                bound[rows] = self.bound(some, fitted, own, n_threads=n_threads)
+                fitted = self.infer(some, inverses.of_rows(tempering, rows), n_threads=n_threads)
+                part = self.bound(some, fitted, own, n_threads=n_threads)
+            total += float(np.sum(part))
             if gamma is not None:
                 gamma[rows] = fitted
-        return bound
+        return total
 
     def fit(
         self,
@@ -307,7 +312,7 @@ class Documents:
         if X.shape[0] == 0:
             return
         self.topics.notice_writes()
-        inverse = self.by_document(tempering, X.shape[0])
+        inverse = inverses.of_documents(tempering, X.shape[0], self.topics.dtype)
         rule = tempering.rule
         want_logs = energy is not None or rule is not None or bool(np.any(inverse != inverse[0]))
         weights = self._shared_weights(float(inverse[0]), exact, want_logs)
@@ -345,34 +350,18 @@ class Documents:
     # ------------------------------------- block by block, in training and after
 
     def blocks(self, rows: slice) -> list[slice]:
-        """Split rows into blocks whose exp(E log theta) fits BLOCK_BYTES, for any n_threads.
+        """Split rows into blocks, the same for any n_threads; see BLOCK_BYTES.
 
         Parameters
         ----------
         rows : slice
         """
-        size = max(64, BLOCK_BYTES // (self.topics.width * self.topics.dtype.itemsize))
+        row = self.topics.width * self.topics.dtype.itemsize
+        size = max(64, min(max(BLOCK_BYTES // row, BLOCK_DOCUMENTS), LARGEST_BLOCK // row))
         return [
             slice(start, min(start + size, rows.stop))
             for start in range(rows.start, rows.stop, size)
         ]
-
-    def by_document(self, tempering: Tempering, n_samples: int) -> NDArray:
-        """The inverse temperature of each document, in a new array.
-
-        Parameters
-        ----------
-        tempering : Tempering
-        n_samples : int
-        """
-        inverse = np.asarray(tempering.inverse, dtype=self.topics.dtype)
-        least = np.finfo(self.topics.dtype).tiny
-        if np.min(inverse) < least:
-            raise ValueError(
-                f"The temperature must be at most {1 / least:.3g} in {self.topics.dtype}, the "
-                f"dtype of X. Got {1 / np.min(tempering.inverse):.3g}."
-            )
-        return np.array(np.broadcast_to(inverse, (n_samples,)), order="C")
 
     def start(self, rows: slice, rng: RandomState | None) -> NDArray:
         """gamma at the start of a training step.
@@ -390,7 +379,7 @@ class Documents:
                     "Documents that start at random need a generator, and this fit has none: "
                     "assign `random_state_`."
                 )
-            return rng.gamma(100.0, 0.01, shape).astype(dtype, copy=False)
+            return gamma_draws(rng, shape).astype(dtype, copy=False)
         if self.gamma is not None:
             return self.gamma[rows]
         return np.ones(shape, dtype=dtype)
@@ -416,11 +405,11 @@ class Documents:
         max_iter : int, optional
         """
         topics = self.topics
-        words = index_words(call.X, rows, call.work)
+        index = call.work.indices.of_block(call.X, rows)
         want_logs = wanted.energy is not None or bool(np.any(inverse != call.b0))
         with topics.lock:
             call.weights.refresh(
-                words,
+                index.words,
                 topics.rows(),
                 topics.sums,
                 topics.estimate,
@@ -436,13 +425,14 @@ class Documents:
             inverse,
             call.b0,
             call.alpha,
-            words,
+            index,
             call.weights,
             call.work,
             wanted,
             self.options,
             exact=call.exact,
             sparsity=call.sparsity,
+            relaxation=call.relaxation,
             max_iter=max_iter,
         )
 
@@ -473,7 +463,7 @@ class Documents:
         for _ in range(rule.rounds):
             self.fit_block(call, rows, gamma, inverse, Local(energy=energy))
             log_c = partition(gamma, n_words, call.work.n_threads)
-            inverse[:] = rule(energy, n_words, log_c)
+            inverse[:] = inverses.held(rule(energy, n_words, log_c), inverse.dtype)
 
     # ----------------------------------------------------------------- details
 
@@ -490,10 +480,3 @@ class Documents:
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"gamma": None}
-
-
-def _of_rows(tempering: Tempering, rows: slice) -> Tempering:
-    """The tempering of some of the documents."""
-    if np.ndim(tempering.inverse) == 0:
-        return tempering
-    return tempering._replace(inverse=np.asarray(tempering.inverse)[rows])

@@ -45,7 +45,7 @@ ALPHA_RANGE, ETA_RANGE = 100.0, 10.0
 ROWS = 512
 
 
-class _Seen(NamedTuple):
+class Seen(NamedTuple):
     """Sums over documents from which alpha is learned.
 
     Attributes
@@ -58,6 +58,12 @@ class _Seen(NamedTuple):
 
     by_topic: NDArray[np.float64]
     total: float
+
+    def plus(self, other: Seen | None) -> Seen:
+        """The sums over these documents and others, of which there may be none."""
+        if other is None:
+            return self
+        return Seen(self.by_topic + other.by_topic, self.total + other.total)
 
 
 class LearnedPriors:
@@ -73,11 +79,12 @@ class LearnedPriors:
         self.centre = centre
         self.alpha = self.eta = False
         self._tempering = UNTEMPERED
-        self._seen: _Seen | None = None
+        #: Of the last local step; None if alpha is not learned from it.
+        self.seen: Seen | None = None
 
-    def begin(self, tempering: Tempering) -> None:
-        """Begin a local step."""
-        self._tempering, self._seen = tempering, None
+    def begin(self, tempering: Tempering, seen: Seen | None = None) -> None:
+        """Begin a local step; or take over one of which others have seen the documents."""
+        self._tempering, self.seen = tempering, seen
 
     def add(self, gamma: NDArray, prior: NDArray[np.float64]) -> None:
         """Add documents that have been fitted.
@@ -98,9 +105,8 @@ class LearnedPriors:
         with np.errstate(over="ignore"):  # of a prior at the end of the range
             by_topic = np.sum(_digamma(gamma) - _digamma(rounded), axis=0)
             total = float(np.sum(_digamma(sums) - _digamma(rounded.sum(dtype=np.float64))))
-        if self._seen is not None:
-            by_topic, total = self._seen.by_topic + by_topic, self._seen.total + total
-        self._seen = _Seen(by_topic, total)
+        seen = Seen(by_topic, total)
+        self.seen = seen if self.seen is None else self.seen.plus(seen)
 
     def step(
         self,
@@ -132,12 +138,12 @@ class LearnedPriors:
         b = 1.0
         if self._tempering.form == "posterior":
             b = float(np.mean(self._tempering.inverse))
-        if self._seen is not None:
-            alpha = self._alpha(alpha, self._seen, rho, b)
+        if self.seen is not None:
+            alpha = self._alpha(alpha, self.seen, rho, b)
         if self.eta and eta.ndim == 0 and n_features > 1:
             point = 1.0 if estimate == "map" else 0.0
             eta = np.array(self._eta(float(eta), mean_log_topics(), n_features, rho, b, point))
-        self._seen = None
+        self.seen = None
         return alpha, eta
 
     def _learns(self) -> bool:
@@ -145,7 +151,7 @@ class LearnedPriors:
         return tempering.rule is None and bool(np.min(tempering.inverse) >= 1 / COLD)
 
     def _alpha(
-        self, alpha: NDArray[np.float64], seen: _Seen, rho: float, b: float
+        self, alpha: NDArray[np.float64], seen: Seen, rho: float, b: float
     ) -> NDArray[np.float64]:
         least, most = self.centre / ALPHA_RANGE, self.centre * ALPHA_RANGE
         inside = np.clip(alpha, least, most)

@@ -41,7 +41,7 @@ class DocumentPartition:
     """
 
     def __init__(self, inverses: NDArray[np.float64]) -> None:
-        self.grid = PowerGrid(inverses, precise=False)
+        self.grid = PowerGrid(inverses)
         self._topics: NDArray[np.float64] | None = None
         self._replaced = -1  # `Topics.replaced` when the sums were computed
         self._logs = np.empty((0, 0))  # room for E log beta

@@ -37,29 +37,34 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import Any, Self
+from contextlib import contextmanager
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 
 from annealvi._threads import shallow
-from annealvi.model import UNTEMPERED, Batch, Form, LocalRule, LocalStep, Tempering
-from annealvi.models.lda import critical, seeds
-from annealvi.models.lda.block import Call, Local, LocalOptions, Training, lengths
+from annealvi.model import UNTEMPERED, Batch, Form, LocalStep, Tempering
+from annealvi.models.lda import critical, inverses, seeds
+from annealvi.models.lda.block import LocalOptions
+from annealvi.models.lda.buffers import Buffers, lent_buffers
 from annealvi.models.lda.document_step import DocumentStep, energy_of_words
 from annealvi.models.lda.documents import Documents
 from annealvi.models.lda.learned_priors import LearnedPriors, mean_of_logs
+from annealvi.models.lda.local_step import fit_batch
 from annealvi.models.lda.log_partition import DocumentPartition
+from annealvi.models.lda.shards import Bound, Fit, total
 from annealvi.models.lda.statistics import Statistics
 from annealvi.models.lda.topics import Topics
 from annealvi.models.lda.weights import TopicEstimate
 from annealvi.models.lda_prior import LDAPrior
+from annealvi.scale.elsewhere import Elsewhere, Task
 
 #: Least value of lambda in the posterior form, whose online step may subtract.
 POSTERIOR_FLOOR = 1e-10
-#: Buffers of training are released while the fit is evaluated, if they take more bytes than this.
-LARGE_BYTES = 1 << 25
+
+T = TypeVar("T")
 
 
 class LDA:
@@ -93,8 +98,8 @@ class LDA:
         Size of the whole corpus, if known.  log C(T) refers to it.
     learned_priors : LearnedPriors or None
         Learns alpha and eta; None if neither is learned.
-    training : Training or None
-        The buffers of training steps, from the first one until :meth:`release_buffers`.
+    buffers : Buffers
+        What training steps write to.
     """
 
     def __init__(
@@ -116,9 +121,10 @@ class LDA:
         self.n_documents: float | None = None
         self.n_words: float | None = None
         self.learned_priors: LearnedPriors | None = None
-        self.training: Training | None = None
+        self.buffers = Buffers()
         self._corpus: Any = None
-        self._full_steps = 0
+        #: Number of steps of the topics with rho = 1.
+        self.n_full_steps = 0
         #: log C of documents, if the temperature is learned from it.
         self.partition: DocumentPartition | None = None
 
@@ -211,136 +217,53 @@ class LDA:
         LocalStep
             Its statistics are a :class:`Statistics`, valid until the next call.
         """
-        statistics, call, inverse = self._begin(batch, tempering)
-        if tempering.rule is not None:
-            return self._step_under_rule(batch, statistics, call, inverse, tempering.rule, moments)
-        if moments:
-            return self._step_with_moments(batch, statistics, call, inverse, tempering)
-        for rows, gamma, b in self._blocks(batch, inverse):
-            self.documents.fit_block(call, rows, gamma, b, Local(statistics))
-            self._learn_from(gamma, call)
-        return LocalStep(statistics)
+        if self.documents.options.shard_size is None:
+            return fit_batch(self, batch, tempering, moments, self.rng)
+        return self._sum_of_shards(batch, tempering, moments)
 
-    def _step_with_moments(
-        self,
-        batch: Batch,
-        statistics: Statistics,
-        call: Call,
-        inverse: NDArray,
-        tempering: Tempering,
-    ) -> LocalStep:
-        """The step with the energies that a learned temperature needs, and log C(T).
-
-        If log C is computed, only the batch's total energy is needed, which is cheaper.  It is
-        computed from gamma - alpha = b sum_v n_v phi_v, so documents must be fitted first.
-        """
-        partition = self.partition
-        if partition is not None:
-            partition.refresh(self.topics)
-        uniform = bool(np.all(inverse == inverse[0]))
-        of_batch = uniform and partition is not None and self.documents.options.max_iter > 0
-        n_words = lengths(batch.data, batch.rows)
-        energy = None if of_batch else np.zeros(len(inverse))
-        word_energy = np.empty(self.n_features) if uniform else None
-        log_partition: Any = 0.0
-        from_theta = 0.0
-        gammas = []
-        for rows, gamma, b in self._blocks(batch, inverse):
-            local = slice(rows.start - batch.rows.start, rows.stop - batch.rows.start)
-            own = None if energy is None else energy[local]
-            wanted = Local(statistics, energy=own, word_energy=word_energy)
-            self.documents.fit_block(call, rows, gamma, b, wanted)
-            self._learn_from(gamma, call)
-            if partition is not None:
-                log_c, theta = partition.of_batch(
-                    gamma, call.alpha, n_words[local], self.topics.n_threads
-                )
-                log_partition, from_theta = log_partition + log_c, from_theta + theta
-            gammas.append(gamma)
-        of_words = 0.0 if word_energy is None else float(word_energy[statistics.words()].sum())
-        step = DocumentStep(statistics, float(n_words.sum()))
-        if partition is not None:
-            step.log_partition = log_partition
-        if energy is None:
-            step.energy = from_theta / call.b0 + of_words
-            return step
-        step.energy = energy
-        step.inverse_used = inverse
-        step.bound = lambda: self.documents.bound(
-            batch.data[batch.rows],
-            np.concatenate(gammas),
-            Tempering(inverse, tempering.form),
-        )
-        if uniform:
-            made = self._full_steps
+    def _sum_of_shards(self, batch: Batch, tempering: Tempering, moments: bool) -> LocalStep:
+        """The local step as a sum over shards."""
+        options, seeds = self.documents.options, None
+        if options.start == "random" and self.rng is not None:
+            n_samples = batch.rows.stop - batch.rows.start
+            seeds = self.rng.randint(2**31 - 1, size=-(-n_samples // options.shard_size))
+        if self.partition is not None and (moments or tempering.rule is not None):
+            self.partition.refresh(self.topics)  # its sums last for several steps
+        found = self.total(Fit(tempering, moments, seeds), batch.data, batch.rows)
+        if self.learned_priors is not None:
+            self.learned_priors.begin(tempering, found.seen)
+        topics = self.topics
+        shape = topics.n_features, topics.width, topics.dtype
+        statistics = self.buffers.ready(*shape, topics.n_threads).statistics
+        statistics.clear()
+        statistics.put_seen(found.seen_words, found.rows)
+        if found.n_units is None:
+            return LocalStep(statistics)
+        step = DocumentStep(statistics, found.n_units)
+        step.energy, step.log_partition = found.energy, found.log_partition
+        step.inverse, of_words = found.inverse, found.energy_of_words
+        if of_words is not None:
+            made, b = self.n_full_steps, float(inverses.of_documents(tempering, 1, self.dtype)[0])
             step.moved = lambda: (
                 None
-                if self._full_steps == made
-                else energy_of_words(statistics, self.topics, call.b0) - of_words
+                if self.n_full_steps == made
+                else energy_of_words(statistics, topics, b) - of_words
             )
         return step
 
-    def _step_under_rule(
-        self,
-        batch: Batch,
-        statistics: Statistics,
-        call: Call,
-        inverse: NDArray,
-        rule: LocalRule,
-        moments: bool,
-    ) -> LocalStep:
-        """The step in which a rule gives each document its own temperature."""
-        partition = self.partition
-        if partition is None or not np.array_equal(partition.grid.inverses, rule.inverses):
-            partition = DocumentPartition(rule.inverses)
-        partition.refresh(self.topics)
-        n_words = lengths(batch.data, batch.rows)
-        log_partition: Any = 0.0
-        for rows, gamma, b in self._blocks(batch, inverse):
-            self.documents.heat(call, rows, gamma, b, rule, partition)
-            self.documents.fit_block(call, rows, gamma, b, Local(statistics))
-            self._learn_from(gamma, call)
-            if moments:
-                local = slice(rows.start - batch.rows.start, rows.stop - batch.rows.start)
-                log_c, _ = partition.of_batch(
-                    gamma, call.alpha, n_words[local], self.topics.n_threads
-                )
-                log_partition = log_partition + log_c
-        step = DocumentStep(statistics, float(n_words.sum()))
-        step.inverse = inverse
-        if moments:
-            step.log_partition = log_partition
-        return step
+    def total(self, task: Task[T], X: Any, rows: slice) -> T:
+        """The sum of a task's results over shards, see :mod:`annealvi.models.lda.shards`.
 
-    def _begin(self, batch: Batch, tempering: Tempering) -> tuple[Statistics, Call, NDArray]:
-        """The buffers of a step, the arguments that its blocks share, and b of each document."""
-        topics = self.topics
-        topics.notice_writes()
-        _ = topics.sums  # computing these may change the version
-        shape = (topics.n_features, topics.width, topics.dtype)
-        if self.training is None or self.training.work.n_threads != topics.n_threads:
-            self.training = Training.empty(*shape, topics.n_threads)
-        weights, work, statistics = self.training
-        weights.match(topics.version)
-        statistics.clear()
-        documents = self.documents
-        inverse = documents.by_document(tempering, batch.rows.stop - batch.rows.start)
-        if self.learned_priors is not None:
-            self.learned_priors.begin(tempering)
-        alpha, options = documents.effective_alpha(tempering), documents.options
-        exact, sparsity = options.start == "random", options.sparsity(tempering)
-        call = Call(batch.data, weights, work, float(inverse[0]), alpha, exact, sparsity)
-        return statistics, call, inverse
-
-    def _blocks(self, batch: Batch, inverse: NDArray) -> Iterator[tuple[slice, NDArray, NDArray]]:
-        """Yield the blocks of a batch: rows, gamma at its start, and b of each document."""
-        for rows in self.documents.blocks(batch.rows):
-            local = slice(rows.start - batch.rows.start, rows.stop - batch.rows.start)
-            yield rows, self.documents.start(rows, self.rng), inverse[local]
-
-    def _learn_from(self, gamma: NDArray, call: Call) -> None:
-        if self.learned_priors is not None:
-            self.learned_priors.add(gamma, call.alpha)
+        Parameters
+        ----------
+        task : Task
+        X : CSR matrix of shape (n_samples, V) or Elsewhere
+        rows : slice
+        """
+        if isinstance(X, Elsewhere):
+            return X.total(task, self.copy(lasting=True), rows)
+        size = self.documents.options.shard_size or max(1, rows.stop - rows.start)
+        return total(task, self, X, rows, size)
 
     def global_step(
         self, statistics: Statistics, rho: float, scale: float, tempering: Tempering
@@ -362,7 +285,7 @@ class LDA:
             floor = POSTERIOR_FLOOR
         elif rho > 1:
             floor = float(np.min(self.eta))
-        self._full_steps += rho == 1
+        self.n_full_steps += rho == 1
         if self.partition is not None:
             self.partition.outdate(min(rho, 1.0))
         self.topics.step(statistics, rho, scale, floor=floor, tempering=tempering)
@@ -465,10 +388,26 @@ class LDA:
             The posterior form has priors alpha' = (alpha + T - 1)/T and eta' = eta/T.
         """
         if gamma is None:
-            documents = self.documents.inferred_bound(X, tempering, tempering)
+            documents = self.document_bound(X, tempering, tempering)
         else:
-            documents = self.documents.bound(X, gamma, tempering)
-        return float(np.sum(documents)) + self.topics.bound(tempering)
+            documents = float(np.sum(self.documents.bound(X, gamma, tempering)))
+        return documents + self.topics.bound(tempering)
+
+    def document_bound(
+        self,
+        X: Any,
+        tempering: Tempering = UNTEMPERED,
+        at: Tempering = UNTEMPERED,
+        *,
+        n_threads: int | None = None,
+        gamma: NDArray | None = None,
+    ) -> float:
+        """See :meth:`Documents.inferred_bound`; a sum over shards, if training has them."""
+        sharded = self.documents.options.shard_size is not None or isinstance(X, Elsewhere)
+        if not sharded or not X.shape[0]:
+            return self.documents.inferred_bound(X, tempering, at, n_threads=n_threads, gamma=gamma)
+        task = Bound(tempering, at, n_threads, gamma)
+        return self.total(task, X, slice(0, X.shape[0]))
 
     # --------------------------------------------------------------------- details
 
@@ -479,21 +418,33 @@ class LDA:
             copied.topics = self.topics.copy(lasting=lasting)
             copied.documents = self.documents.copy(copied.topics)
             copied.partition = copy.copy(self.partition)
+            if copied.partition is not None and lasting:
+                copied.partition.release_buffers()
             copied.learned_priors = copy.copy(self.learned_priors)
-        copied.release_buffers()
+        copied.buffers = Buffers()
+        copied.forget_documents()
         return copied
 
-    def release_large_buffers(self) -> None:
-        """Release large buffers of training between two steps."""
-        if self.training is not None and self.training.statistics.values.nbytes > LARGE_BYTES:
-            self.training = None
+    @contextmanager
+    def working(self, n_threads: int) -> Iterator[Self]:
+        """Return the context of some tasks in a worker: a copy with buffers of the process.
 
-    def release_buffers(self) -> None:
-        """Release the buffers that only training needs."""
+        Parameters
+        ----------
+        n_threads : int
+        """
+        own = self.copy()
+        own.topics.n_threads = n_threads
+        own.learned_priors = copy.copy(self.learned_priors)
+        with lent_buffers() as own.buffers:
+            yield own
+
+    def forget_documents(self) -> None:
+        """Release what belongs to the documents of a fit, once it has ended."""
         self.documents.release_buffers()
-        self.training = self._corpus = None
+        self._corpus = None
         if self.partition is not None:
             self.partition.release_buffers()
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"training": None, "_corpus": None}
+        return vars(self) | {"_corpus": None}

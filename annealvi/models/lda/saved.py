@@ -127,6 +127,7 @@ def _options(node: Node) -> LocalOptions:
     estimate: Any = "variational"  # of files before there was another
     if "document_estimate" in node:
         estimate = node.string("document_estimate", get_args(DocumentEstimate))
+    sharded = "shard_size" in node and not node.is_none("shard_size")
     return LocalOptions(
         max_iter=node.integer("max_iter", 0, MOST_ITERATIONS),
         tolerance=node.number("tolerance", 0.0),
@@ -135,6 +136,8 @@ def _options(node: Node) -> LocalOptions:
         inference_iter=None if open_iter else node.integer("inference_iter", 0, MOST_ITERATIONS),
         prune=node.boolean("prune"),
         document_estimate=estimate,
+        over_relaxed="over_relaxed" in node and node.boolean("over_relaxed"),
+        shard_size=node.integer("shard_size", 1) if sharded else None,
     )
 
 

@@ -9,12 +9,17 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.preprocessing import normalize
+from sklearn.utils.random import sample_without_replacement
+
+from annealvi.models.lda.draws import gamma_draws
 
 #: Documents for each topic, and the weight of their counts, if topics start from documents.
 SEED_DOCUMENTS, SEED_WEIGHT = 5, 5.0
 #: Seeds are chosen from at least LEAST_SAMPLE documents, or SAMPLE_PER_TOPIC for each topic if
 #: that is more.
 LEAST_SAMPLE, SAMPLE_PER_TOPIC = 2000, 10
+#: From so many documents a sample is drawn without an array of all their numbers.
+MANY = 1 << 20
 #: Random topics are drawn in about so many parts, each of which takes memory in double precision.
 TOPIC_PARTS = 16
 #: A document this close to a seed (1 - cosine) counts as the same document.
@@ -34,7 +39,7 @@ def random_topics(rng: RandomState, out: NDArray) -> None:
     at_once = max(1, n_topics // TOPIC_PARTS)
     for start in range(0, n_topics, at_once):
         some = out[start : start + at_once]
-        some[:] = rng.gamma(100.0, 0.01, (len(some), n_features))
+        some[:] = gamma_draws(rng, (len(some), n_features))
 
 
 def topics_of_documents(X: Any, eta: NDArray, rng: RandomState, out: NDArray) -> None:
@@ -52,7 +57,7 @@ def topics_of_documents(X: Any, eta: NDArray, rng: RandomState, out: NDArray) ->
     """
     n_samples = X.shape[0]
     size = min(SEED_DOCUMENTS, n_samples)
-    groups = [rng.choice(n_samples, size, replace=False) for _ in range(len(out))]
+    groups = [_sample(n_samples, size, rng) for _ in range(len(out))]
     out[:] = eta
     _add_counts(X, np.array(groups), np.broadcast_to(eta, out.shape), out)
 
@@ -102,9 +107,9 @@ def spread_documents(X: Any, n_topics: int, n_each: int, rng: RandomState) -> ND
         are fewer different documents.
     """
     size = min(X.shape[0], max(LEAST_SAMPLE, SAMPLE_PER_TOPIC * n_topics))
-    sample = np.arange(X.shape[0])
+    sample = np.arange(size)
     if size < X.shape[0]:
-        sample = np.sort(rng.choice(X.shape[0], size, replace=False))
+        sample = np.sort(_sample(X.shape[0], size, rng))
     vectors = _unit_vectors(X[sample])
     by_word = sparse.csr_matrix(vectors.T)
     n_each = min(n_each, size)
@@ -118,12 +123,24 @@ def spread_documents(X: Any, n_topics: int, n_each: int, rng: RandomState) -> ND
         centre = min(centre, int(np.flatnonzero(distance)[-1]))  # in case of rounding errors
         # fast, because only the columns of this document's words are read
         cosine = (vectors[centre] @ by_word).toarray().ravel()
-        # stable, so that ties go by row number on every machine
-        nearest = np.argsort(-cosine, kind="stable")[:n_each]
-        groups.append(np.sort(sample[nearest]))
+        groups.append(np.sort(sample[_largest(cosine, n_each)]))
         np.minimum(distance, 1.0 - cosine, out=distance)
         distance[distance < SAME] = 0
     return np.array(groups, dtype=np.int64).reshape(len(groups), n_each)
+
+
+def _sample(n_samples: int, size: int, rng: RandomState) -> NDArray[np.int64]:
+    """The numbers of `size` different documents, in any order."""
+    if n_samples < MANY:
+        return rng.choice(n_samples, size, replace=False)
+    return sample_without_replacement(n_samples, size, random_state=rng).astype(np.int64)
+
+
+def _largest(values: NDArray[np.float64], n: int) -> NDArray[np.intp]:
+    """The places of the n largest values; ties go by place, on every machine."""
+    least = np.partition(values, len(values) - n)[len(values) - n]
+    candidates = np.flatnonzero(values >= least)
+    return candidates[np.argsort(-values[candidates], kind="stable")[:n]]
 
 
 def _add_counts(X: Any, groups: NDArray[np.int64], start: NDArray, out: NDArray) -> None:
@@ -131,10 +148,11 @@ def _add_counts(X: Any, groups: NDArray[np.int64], start: NDArray, out: NDArray)
 
     Only where there are counts.
     """
+    rows, places = np.unique(groups, return_inverse=True)  # SciPy may convert all that it is given
     ends = np.arange(len(groups) + 1) * groups.shape[1]
     weights = np.full(groups.size, SEED_WEIGHT)
-    chosen = sparse.csr_matrix((weights, groups.ravel(), ends), (len(groups), X.shape[0]))
-    counts = (chosen @ X).tocoo()
+    chosen = sparse.csr_matrix((weights, places.ravel(), ends), (len(groups), len(rows)))
+    counts = (chosen @ X[rows]).tocoo()
     out[counts.row, counts.col] = start[counts.row, counts.col] + counts.data
 
 

@@ -9,13 +9,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from annealvi._kernels import lda as kernels
 from annealvi._kernels.layout import aligned_empty, padded_length
 from annealvi._threads import Lender, brief_lock, is_lent, shallow
-from annealvi._validation import check_written
 from annealvi.files import Node
 from annealvi.model import UNTEMPERED, Tempering
-from annealvi.models.lda.checked_rows import checked_sums, read_rows
+from annealvi.models.lda.checked_rows import checked_sums, read_rows, read_shown_dtype
+from annealvi.models.lda.shown import Shown
 from annealvi.models.lda.statistics import Statistics
 from annealvi.models.lda.topic_bound import log_density_of_mean, negative_kl_of_topics
 from annealvi.models.lda.weights import (
@@ -24,6 +23,7 @@ from annealvi.models.lda.weights import (
     TopicWeights,
     exp_e_log,
     log_of,
+    move_rows,
     prior_rows,
     sums_of_rows,
 )
@@ -101,9 +101,7 @@ class Topics:
         self._sums: NDArray[np.float64] | None = None
         self.version = self.replaced = 0
         self.weights: dict[Any, TopicWeights] = {}
-        #: The array last returned to the user, and its checksums, to detect writes.
-        self._shown: NDArray | None = None
-        self._shown_sums = np.empty(0)
+        self._shown = Shown(n_topics, self.dtype)
 
     def _changed(self) -> None:
         """Mark the values that follow from single rows of lambda as outdated."""
@@ -127,9 +125,9 @@ class Topics:
             _ = self.sums, self.rows()  # computed once for all copies
             copied, lend = shallow(self), self._lender.lend
             copied.lock, copied._lender = brief_lock(), Lender()
-            copied._shown, copied._shown_sums = None, np.empty(0)
+            copied._shown = self._shown.fresh()
             copied._lam, copied._steps = lend(self._lam), (lend(self._steps[0]), self._steps[1])
-            if lasting and self._lam is self._shown:
+            if lasting and self._lam is self._shown.rows:
                 copied._own_arrays()
             return copied
 
@@ -216,19 +214,35 @@ class Topics:
                 self._all_current()
                 self._changed()  # rows change by rounding errors
 
+    @property
+    def shown_dtype(self) -> np.dtype:
+        """The dtype of the array that :meth:`show` returns, which is a copy if it is another."""
+        return self._shown.dtype
+
+    @shown_dtype.setter
+    def shown_dtype(self, dtype: DTypeLike) -> None:
+        with self.lock:
+            if dtype != self._shown.dtype:
+                self.notice_writes()
+                if self._lam is self._shown.rows:
+                    self._own_arrays()
+                self._shown = Shown(self.n_topics, dtype)
+
     def show(self) -> NDArray:
         """:attr:`components` for a user, who may keep the array and write to it.
 
         What the user writes before the topics' next step takes effect.  An array obtained
-        before a step may not show later updates.
+        before a step may not show later updates.  If its dtype is another than that of lambda,
+        the array is a copy, which is kept until the next step.
         """
         with self.lock:
-            if self._shown is None:
-                if is_lent(self._lam) or self._lender.has_lent:  # the user may write to it
+            if self._shown.rows is None:
+                # the user may write to lambda itself
+                own = self._shown.dtype == self.dtype
+                if own and (is_lent(self._lam) or self._lender.has_lent):
                     self._own_arrays()
-                self._shown = self.lam
-                self._shown_sums = self._fingerprint(self._shown)
-            return self._shown[:, : self.n_topics].T
+                self._shown.show(self.lam, self.n_threads)
+            return self._shown.components
 
     def notice_writes(self) -> None:
         """Use what the user wrote to the array that :meth:`show` returned.
@@ -239,15 +253,11 @@ class Topics:
             If it is not positive and finite.  It is looked at again at the next call.
         """
         with self.lock:
-            if self._shown is None:
-                return
-            sums = self._fingerprint(self._shown)
-            if not np.array_equal(sums, self._shown_sums):
-                check_written(self._shown[:, : self.n_topics].T, "components_")
-                self._lam = self._shown
+            if self._shown.written(self.n_threads):
+                self._lam = self._shown.taken_over(self.lam)
                 self._all_current()
                 self._was_replaced()
-                self._shown_sums = sums
+                self._shown.agree(self._lam, self.n_threads)
 
     def assign(self, components: ArrayLike) -> None:
         """Set lambda from an array of shape (K, V)."""
@@ -265,7 +275,7 @@ class Topics:
         """
         with self.lock:
             self._own_arrays(keep=False)
-            self._shown = None
+            self._shown = self._shown.fresh()
             self._lam[:, self.n_topics :] = 0
             yield self._lam[:, : self.n_topics].T
             self._all_current()
@@ -274,12 +284,6 @@ class Topics:
     def _all_current(self) -> None:
         """Record that no row has pending steps."""
         self._steps = (np.ones(self.n_features), 1.0)
-
-    def _fingerprint(self, lam: NDArray) -> NDArray[np.float64]:
-        """Checksum that detects writes to the topics by the user: sums over words and topics."""
-        with np.errstate(over="ignore", invalid="ignore"):  # whatever the user has written
-            sums = sums_of_rows(lam, self.n_topics, self.n_threads)
-            return np.concatenate([sums, lam.sum(axis=1, dtype=np.float64)])
 
     @property
     def sums(self) -> NDArray[np.float64]:
@@ -293,10 +297,10 @@ class Topics:
     # ------------------------------------------------------ what follows from lambda
 
     def exp_e_log(self) -> NDArray:
-        """exp(E log beta) as a (K, V) array."""
+        """exp(E log beta) for a user, as a (K, V) array of :attr:`shown_dtype`."""
         topics = self.copy()
         weights = exp_e_log(topics.rows(), topics.sums, topics.n_threads)
-        return weights[:, : self.n_topics].T
+        return weights[:, : self.n_topics].T.astype(self.shown_dtype, copy=False)
 
     def logs(self, lam: NDArray, out: NDArray | None = None) -> NDArray[np.float64]:
         """E log beta or, under the map estimate, log E beta.
@@ -368,7 +372,7 @@ class Topics:
             if lazily and eta is self._eta_kept and floor == 0:
                 before, eta_sums = self.sums, self._eta_sums
                 self._own_arrays()
-                self._shown = None
+                self._shown = self._shown.fresh()
                 steps = (self._steps[0], self._steps[1] * (1.0 - rho))
                 # if interrupted here, it was a step without statistics
                 self._sums, self._steps = None, steps
@@ -382,7 +386,7 @@ class Topics:
             else:
                 self.catch_up()  # pending steps use the old prior
                 self._own_arrays()
-                self._shown = self._sums = None
+                self._shown, self._sums = self._shown.fresh(), None
                 self._sums = self._move_rows(
                     self._lam,
                     np.ones(self.n_features),  # `_steps` stay, so an interrupt does no harm
@@ -401,7 +405,7 @@ class Topics:
         Without `keep` the copy of lambda has no values yet.
         """
         shared = self._lender.has_lent
-        if shared or self._lam is self._shown or not self._lam.flags.writeable:
+        if shared or self._lam is self._shown.rows or not self._lam.flags.writeable:
             self._lam = self._copied() if keep else aligned_empty(self._lam.shape, self.dtype)
         if shared or not self._steps[0].flags.writeable:
             self._steps = (self._steps[0].copy(), self._steps[1])
@@ -432,24 +436,10 @@ class Topics:
         ndarray of shape (K,)
             Sums over these words of their statistics or, with `whole`, of their rows.
         """
-        none = np.full(0 if statistics else len(lam), -1, dtype=np.int32)
-        sums = np.empty(self.n_topics)
-        kernels.step_topics(
-            words,
-            lam,
-            self.rows().eta if eta is None else eta,
-            decay,
-            now,
-            statistics.values if statistics else lam,
-            statistics.row_of if statistics else none,
-            amount,
-            floor,
-            whole,
-            self.n_threads,
-            np.empty((kernels.n_blocks(len(words)), self.n_topics)),
-            sums,
-        )
-        return sums
+        rows = Rows(lam, self.rows().eta if eta is None else eta, decay, now)
+        if statistics is None:
+            return move_rows(words, rows, floor, whole, self.n_threads)
+        return statistics.step_rows(words, rows, amount, floor, whole, self.n_threads)
 
     def eta_rows(self, dtype: Any, tempering: Tempering = UNTEMPERED) -> NDArray:
         """eta as a (V, K) array with contiguous rows; a scalar takes the memory of one row."""
@@ -465,7 +455,13 @@ class Topics:
             self.notice_writes()
             decay, now = self._steps
             decay_of_rows = None if now == 1 else decay
-            return {"rows": self._lam, "decay": decay_of_rows, "now": now, "sums": self._sums}
+            return {
+                "rows": self._lam,
+                "decay": decay_of_rows,
+                "now": now,
+                "sums": self._sums,
+                "shown": self.shown_dtype.name,
+            }
 
     def load_state_dict(self, node: Node) -> None:
         """Take over what :meth:`state_dict` returned; lambda stays a view of the file.
@@ -481,19 +477,22 @@ class Topics:
         """
         shape = self.n_features, self.width
         rows, decay, now = read_rows(node, shape, self.dtype, FORGOTTEN)
+        shown = read_shown_dtype(node, self.dtype)
         with self.lock:
-            self._lam, self._steps, self._shown = rows, (decay, now), None
+            self._lam, self._steps = rows, (decay, now)
+            self._shown = Shown(self.n_topics, shown)
             self._was_replaced()
             self._sums = checked_sums(node, self.rows(), self.n_topics)
 
     def __getstate__(self) -> dict[str, Any]:
         self.notice_writes()
-        return {name: value for name, value in vars(self).items() if name not in _NOT_PICKLED}
+        kept = {name: value for name, value in vars(self).items() if name not in _NOT_PICKLED}
+        return kept | {"_shown": self._shown.fresh()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        fresh = dict(_lender=Lender(), lock=brief_lock(), weights={})
-        vars(self).update(state, _shown=None, _eta_kept=None, **fresh)
+        fresh = dict(_lender=Lender(), lock=brief_lock(), weights={}, _eta_kept=None)
+        vars(self).update(state, **fresh)
 
 
 #: Attributes that a copy computes again.
-_NOT_PICKLED = ("_shown", "_shown_sums", "_eta_kept", "weights", "lock", "_lender")
+_NOT_PICKLED = ("_eta_kept", "weights", "lock", "_lender")

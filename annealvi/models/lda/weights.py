@@ -9,13 +9,15 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from annealvi._kernels import lda as kernels
+from annealvi._kernels import lda_topics as kernels
 from annealvi._kernels import special
 from annealvi._kernels.layout import aligned_empty
 
 #: Weights of words are kept from block to block up to so many bytes, or up to those of this share
 #: of the vocabulary if that is more.
 KEPT_BYTES, KEPT_SHARE = 1 << 25, 0.25
+#: Logarithm of the sums of topics in the padding, which is then no row's largest weight.
+PADDED_LOG_SUM = 1e30
 
 TopicEstimate = Literal["map", "variational"]
 
@@ -63,6 +65,49 @@ def sums_of_rows(lam: NDArray, n_topics: int, n_threads: int) -> NDArray[np.floa
     """
     sums = np.empty(n_topics)
     kernels.sum_topics(lam, n_threads, np.empty((kernels.n_blocks(len(lam)), n_topics)), sums)
+    return sums
+
+
+def fingerprint(lam: NDArray, n_topics: int, n_threads: int) -> NDArray[np.float64]:
+    """Checksum that detects what a user writes to the topics: sums over words and over topics.
+
+    Parameters
+    ----------
+    lam : ndarray of shape (V, K or more)
+    n_topics, n_threads : int
+    """
+    with np.errstate(over="ignore", invalid="ignore"):  # whatever the user has written
+        sums = sums_of_rows(lam, n_topics, n_threads)
+        return np.concatenate([sums, lam.sum(axis=1, dtype=np.float64)])
+
+
+def move_rows(
+    words: NDArray[np.int64], topics: Rows, floor: float, whole: bool, n_threads: int
+) -> NDArray[np.float64]:
+    """Apply the pending steps of some words' rows, in place.
+
+    Parameters
+    ----------
+    words : ndarray of int64
+    topics : Rows
+        Its `values` and `decay` are changed.
+    floor : float
+        Least value of lambda.
+    whole : bool
+    n_threads : int
+
+    Returns
+    -------
+    ndarray of shape (K,)
+        Sums of these rows with `whole`, otherwise 0.
+    """
+    lam, eta, decay, now = topics
+    sums = np.empty(eta.shape[1])
+    partial = np.empty((kernels.n_blocks(len(words)), eta.shape[1]))
+    none = np.full(len(decay), -1, dtype=np.int32)
+    kernels.step_topics(
+        words, lam, eta, decay, now, lam, none, 0.0, floor, whole, n_threads, partial, sums
+    )
     return sums
 
 
@@ -129,8 +174,8 @@ class TopicWeights:
         The row of each word, or -1.
     values, logs : ndarray of shape (V, K padded)
         `logs` is E log beta - log_scale, and is there once it is needed.
-    log_scale : ndarray of shape (V,)
-        One number for each row.
+    log_scale, row_sums : ndarray of shape (V,)
+        One number for each row; `row_sums` are those of `values`.
     """
 
     def __init__(
@@ -140,6 +185,7 @@ class TopicWeights:
         self.values = aligned_empty((n_features, width), dtype)
         self.logs = np.empty((0, 0), dtype=dtype)
         self.log_scale = np.empty(n_features, dtype=dtype)
+        self.row_sums = np.empty(n_features, dtype=dtype)
         self.place = np.full(n_features, -1, dtype=np.int32)
         self._n_rows = np.zeros(1, dtype=np.int64)  # an array, so that the kernel counts
         self._most = n_features
@@ -202,7 +248,7 @@ class TopicWeights:
             if self._n_rows[0] + n_new > self._most:
                 self.outdate()
         width, dtype = self.values.shape[1], self.values.dtype
-        log_sums = np.zeros(width, dtype=dtype)
+        log_sums = np.full(width, PADDED_LOG_SUM, dtype=dtype)
         log_sums[: len(topic_sums)] = log_of(estimate)(topic_sums)
         kernels.refresh_weights(
             words,
@@ -223,5 +269,6 @@ class TopicWeights:
             self._n_rows,
             self.values,
             self.log_scale,
+            self.row_sums,
             self.logs,
         )

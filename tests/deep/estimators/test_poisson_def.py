@@ -35,7 +35,7 @@ def same_weights(one, other):
 
 def test_planted_topics_are_found():
     X, _ = planted(300, 0)
-    found = tiny(max_iter=800, learning_rate=0.05, n_local_steps=100, n_draws=16).fit(X)
+    found = tiny(max_iter=800, learning_rate=0.02, n_local_steps=100, n_draws=16).fit(X)
     blocks = sorted(tuple(sorted(words)) for words in found.top_words(6))
     assert blocks == [tuple(range(first, first + 6)) for first in (0, 6, 12)]
     new, z = planted(100, 1)
@@ -165,7 +165,7 @@ def test_bad_data(X, message):
         ({"proximity": "orthogonal"}, r"'proximity' parameter .* Got 'orthogonal'"),
         (
             {"proximity": ProximityPenalty("orthogonal")},
-            r"can have the statistics \['entropy', 'kl', 'mean_variance'\]. Got 'orthogonal'",
+            r"can have the statistics \['entropy', 'kl', .*\]. Got 'orthogonal'",
         ),
         ({"proximity": ProximityPenalty(gamma=2.0)}, r"'gamma' parameter .* \(0.0, 1.0\]"),
         ({"temperature": "local"}, r"'temperature' parameter .* Got 'local'"),

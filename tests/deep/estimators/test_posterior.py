@@ -29,10 +29,16 @@ def weights(fitted):
     return torch.cat([p.detach().flatten() for p in fitted.network_.parameters()])
 
 
+@pytest.mark.parametrize("transition", ["gaussian", "flow"])
 @pytest.mark.parametrize("objective", ["avo", "elbo"])
-def test_a_gaussian_is_learned(objective):
+def test_a_gaussian_is_learned(objective, transition):
     fitted = posterior(
-        objective=objective, hidden=16, max_iter=400, learning_rate=0.02, n_init=2
+        transition=transition,
+        objective=objective,
+        hidden=16,
+        max_iter=400,
+        learning_rate=0.02,
+        n_init=2,
     ).fit()
     z = fitted.sample(4000)
     assert z.shape == (4000, 2)
@@ -70,7 +76,9 @@ def test_the_best_run_is_the_one_that_answers():
     assert apart[fitted.best_] < 0.02
 
 
-@pytest.mark.parametrize("options", [{}, {"objective": "elbo"}, {"calibration": 0.3}])
+@pytest.mark.parametrize(
+    "options", [{}, {"objective": "elbo"}, {"calibration": 0.3}, {"transition": "flow"}]
+)
 def test_the_same_seed_gives_the_same_result(options):
     one, two = posterior(**options).fit(), posterior(**options).fit()
     assert torch.equal(weights(one), weights(two))

@@ -29,6 +29,16 @@ MODELS = {
     "poisson": PoissonDEF(3, n_local_steps=3, proximity="entropy", **FEW),
     "vae": VariationalAutoencoder(3, hidden=(8,), proximity=PENALTY, **FEW),
     "chain": VariationalAutoencoder(3, hidden=(8,), n_transitions=2, calibration=0.5, **FEW),
+    "gated": VariationalAutoencoder(
+        3,
+        hidden=(8,),
+        n_transitions=1,
+        transition_hidden=4,
+        units="gated",
+        annealing=0.5,
+        schedule=Linear(0.1, 1.0),
+        **FEW,
+    ),
     "posterior": HierarchicalPosterior(
         *(ENERGIES["d"], 2, 2),
         n_init=2,

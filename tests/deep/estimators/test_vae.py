@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_non_negative
 from annealvi import Annealed, Variational
 from annealvi.deep import ProximityPenalty, VariationalAutoencoder
 from annealvi.exceptions import DivergenceError
+from annealvi.schedules import Linear
 from tests.deep.estimators.fits import order_matters, stop_at
 
 KINDS = {
@@ -21,6 +22,13 @@ KINDS = {
     "orthogonal": {"proximity": ProximityPenalty("orthogonal", magnitude=0.1, gamma=1.0)},
     "entropy, annealed": {"proximity": "entropy", "temperature": "annealed"},
     "chain": {"n_transitions": 2, "calibration": 0.5, "transition_hidden": 8},
+    "gated chain, warm-up": {
+        "n_transitions": 1,
+        "calibration": 0.5,
+        "transition_hidden": 8,
+        "units": "gated",
+        "annealing": 0.7,
+    },
     "chain, kl": {"n_transitions": 1, "proximity": "kl", "transition_hidden": 8},
 }
 kinds = pytest.mark.parametrize("kind", list(KINDS.values()), ids=list(KINDS))
@@ -119,6 +127,7 @@ def test_a_resumed_fit_is_the_fit_that_never_stopped(X, kind, tmp_path):
         {"hidden": (12,)},
         {"n_components": 4},
         {"n_transitions": 1},
+        {"units": "gated"},
         {"proximity": "orthogonal"},
     ],
     ids=lambda other: next(iter(other)),
@@ -198,6 +207,16 @@ def test_the_orthogonal_penalty_holds_the_encoder(X):
     assert drift[1] < 0.5 * drift[0]
 
 
+def test_a_warm_up_moves_the_fit_and_its_schedule_counts(X):
+    """A schedule that is 1 throughout is no warm-up."""
+    plain, ones = small().fit(X), small(annealing=1.0, schedule=Linear(1, 1)).fit(X)
+    assert torch.equal(weights(plain), weights(ones))
+    cold = small(annealing=1.0, schedule=Linear(0, 0), max_iter=300, learning_rate=3e-3).fit(X)
+    usual = small(max_iter=300, learning_rate=3e-3).fit(X)
+    spread = [np.var(vae.transform(X)) for vae in (cold, usual)]
+    assert spread[0] > 2 * spread[1]  # nothing holds q at the prior
+
+
 def test_the_callback_sees_and_stops(X):
     def callback(vae, monitor):
         monitor.record(score=vae.score(X))
@@ -250,6 +269,12 @@ def test_bad_pixels(X, change, message):
         ({"temperature": Variational()}, "VariationalAutoencoder must be one that follows a plan"),
         ({"temperature": Annealed("auto")}, r"'auto' .* VariationalAutoencoder needs a number"),
         ({"n_transitions": -1}, r"'n_transitions' parameter .* range \[0, inf\)"),
+        ({"units": "tanh"}, "'units' parameter .* among .*'gated'"),
+        ({"annealing": 1.1}, r"'annealing' parameter .* range \[0.0, 1.0\]"),
+        (
+            {"annealing": 0.5, "schedule": lambda done: -1.0},
+            "'schedule' parameter of VariationalAutoencoder must give finite floats .* Got -1.0",
+        ),
         ({"calibration": 1.1}, r"'calibration' parameter .* range \[0.0, 1.0\]"),
         ({"transition_hidden": 0}, "'transition_hidden' parameter"),
         ({"learning_rate": 0.0}, "'learning_rate' parameter"),
@@ -277,6 +302,8 @@ def test_bad_questions(X):
         vae.sample(0)
     with pytest.raises(ValueError, match=r"X has 2 features, but inverse_transform .* expecting 3"):
         vae.inverse_transform(X[:, :2])
+    with pytest.raises(ValueError, match="dead_units needs a fit with units='relu'"):
+        small(units="gated").fit(X).dead_units(X)
     with pytest.raises(ValueError, match="X has 19 features"):
         vae.elbo(X[:, 1:])
 

@@ -106,7 +106,7 @@ def test_penalties_move_q_alone(name, x):
     data = torch.stack([x, 1 - x])
 
     def cost(step):
-        return penalty(net.statistic(name, net(data, 6, Noise(0))), step, 0.0)
+        return penalty(net.statistic(penalty.statistic, net(data, 6, Noise(0))), step, 0.0)
 
     cost(0)
     state = penalty.state_dict()

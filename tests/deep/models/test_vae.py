@@ -10,7 +10,7 @@ from torch.distributions import Normal, kl_divergence
 
 from annealvi import Fixed
 from annealvi.deep.estimators.vae import VariationalAutoencoder, negative_bound
-from annealvi.deep.models.vae import AutoencoderNetwork, ReLUStack, never_positive
+from annealvi.deep.models.vae import AutoencoderNetwork
 from annealvi.deep.noise import Noise
 from annealvi.deep.penalties import STATISTICS, ProximityPenalty
 
@@ -135,20 +135,74 @@ def test_steps_of_a_chain_follow_the_objectives(x, calibration):
     torch.testing.assert_close(elbo, plain.mean())
 
 
-def test_dead_units_of_a_network_made_by_hand():
-    stack = ReLUStack(2, (3, 2))
-    with torch.no_grad():
-        stack.layers[0].weight.copy_(torch.tensor([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]]))
-        stack.layers[0].bias.copy_(torch.tensor([0.0, -0.5, 0.0]))
-        stack.layers[1].weight.copy_(torch.tensor([[1.0, 1.0, 0.0], [-1.0, 0.0, 5.0]]))
-        stack.layers[1].bias.zero_()
-    x = torch.tensor([[0.0, 0.4], [1.0, 0.0], [0.2, 0.5]])
-    first, second = stack.activations(x)
-    expected = torch.tensor([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.2, 0.0, 0.0]])
-    torch.testing.assert_close(first, expected)
-    torch.testing.assert_close(stack(x), second)
-    # x_1 is positive somewhere; x_2 never above .5; -x_1 - x_2 never above 0
-    dead = never_positive([first, second])
-    assert [layer.tolist() for layer in dead] == [[False, True, True], [False, True]]
-    alive = never_positive([torch.tensor([[[0.0, 1.0]], [[2.0, 0.0]]])])
-    assert alive[0].tolist() == [False, False]
+@pytest.mark.parametrize("calibration", [0.0, 1.0])
+def test_beta_weighs_all_but_the_likelihood(x, calibration):
+    net = network(n_transitions=3)
+    context = net.encoder(x)
+
+    def bounds(beta):
+        return net.chain_bound(
+            x, context, Noise(4), temperature=1.0, calibration=calibration, beta=beta
+        )
+
+    none, half, whole = (bounds(beta)[0] for beta in (0.0, 0.5, 1.0))
+    path = net.chain(net.chain.draw_noise(9, Noise(4)), context=context)
+    likelihood = net.log_likelihood(x, path.z[1:])
+    alpha = torch.tensor([0.0, 0.0, 1.0]) if calibration == 0 else torch.tensor([1.0, 2.0, 3.0]) / 3
+    expected = (alpha[:, None, None] * likelihood).sum(dim=0).mean()
+    torch.testing.assert_close(none, expected)
+    torch.testing.assert_close(half, (none + whole) / 2)
+    assert (whole - none).abs() > 0.1
+    for beta in (0.0, 0.5):
+        torch.testing.assert_close(bounds(beta)[1], bounds(1.0)[1])  # the ELBO has beta = 1
+
+
+def test_beta_multiplies_the_divergence_without_a_chain(x):
+    """After the steps with a beta, the loss is minus the ELBO."""
+    net = network()
+    q = net.posterior(net.encoder(x))
+    parts = net.bound(x, q, Noise(5))
+    divergence = kl_divergence(q, Normal(torch.zeros(3), torch.ones(3))).sum(dim=-1)
+    for beta, step in ((0.25, 0), (1.0, 1)):
+        objective = negative_bound(
+            net, x, Noise(5), temperature=Fixed(), calibration=0.0, betas=[0.25]
+        )
+        found = objective(torch.arange(9), step)
+        torch.testing.assert_close(-found.loss, (parts.likelihood - beta * divergence).mean())
+        torch.testing.assert_close(found.elbo, (parts.likelihood - divergence).mean())
+
+
+def test_gated_units_are_in_all_networks():
+    net = AutoencoderNetwork(12, 3, (7, 5), n_transitions=2, transition_hidden=4, units="gated")
+    assert [tuple(weight.shape) for weight in net.encoder_weights()[:2]] == [(14, 12), (10, 7)]
+    assert net.decoder.layers[0].weight.shape == (10, 3)
+    assert net.chain.forwards.activation == net.chain.reverses.activation == "gated"
+    assert net.log_weights(torch.ones(6, 12), 2, Noise(0))[1].shape == (2, 6)
+
+
+@pytest.mark.parametrize("units", ["relu", "gated"])
+def test_a_chain_starts_near_the_identity(units):
+    """Its bound is not far from that of the Gaussian it begins with, whatever the encoder says."""
+    torch.manual_seed(0)
+    x = (torch.rand(200, 30) < 0.3).float()
+    net = AutoencoderNetwork(30, 10, (20,), n_transitions=5, units=units)
+    context = net.encoder(x)
+    z = torch.randn(1, 200, 10)
+    for t in range(5):
+        mean, sigma = net.chain.forwards.moments(z, t, context)
+        assert (mean - z).std() < 0.15
+        assert 0.03 < sigma.mean() < 0.08
+    _, elbo = net.chain_bound(x, context, Noise(0), temperature=1.0, calibration=0.0)
+    parts = net.bound(x, net.posterior(context), Noise(0))
+    assert elbo > (parts.energy + parts.entropy).mean() - 100  # open gates: less 1,500
+
+
+def test_a_large_context_does_not_throw_gated_transitions_off():
+    torch.manual_seed(0)
+    net = AutoencoderNetwork(30, 10, (20,), n_transitions=2, units="gated")
+    z, context = torch.randn(1, 200, 10), torch.randn(200, 20)
+    for transitions in (net.chain.forwards, net.chain.reverses):
+        usual = transitions.moments(z, 0, context)
+        large = transitions.moments(z, 0, 1e6 * context + 3e6)
+        for one, other in zip(usual, large, strict=True):
+            torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-3)

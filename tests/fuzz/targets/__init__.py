@@ -8,6 +8,7 @@ from tests.fuzz.target import Target
 from tests.fuzz.targets import (
     corpora,
     data,
+    disk,
     files,
     lda,
     metrics,
@@ -25,7 +26,7 @@ from tests.fuzz.targets import (
 
 _MODULES = (
     *(lda, mixtures, metrics, temperatures, partition, proximity, data, plots, files, saved),
-    *(pictures, summaries, texts, topics, corpora),
+    *(pictures, summaries, texts, topics, corpora, disk),
 )
 #: All targets but those of deep models, by name.
 TARGETS: dict[str, Target] = {

@@ -33,7 +33,7 @@ PAIRS = "#doc name topic proportion ...\n0\ta\t1\t0.75\t0\t0.25\t\n1\tb\t0\t0.6\
 KEYS = "0\t0.5\tstar gène \n1\t1.5\tproof \n"
 
 
-def _file(t: Trial, folder: str, *valid: str) -> Any:
+def damaged_file(t: Trial, folder: str, *valid: str) -> Any:
     """A file with a damaged text, now and then a good one, packed, or none at all."""
     path = Path(folder, t.one_of("a.txt", "b.gz"))
     content = t.one_of(*valid).encode()
@@ -47,15 +47,15 @@ def _file(t: Trial, folder: str, *valid: str) -> Any:
 def _reader(name: str, *valid: str, words: bool = False) -> Callable[[Trial], None]:
     def run(t: Trial) -> None:
         with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as other:
-            given = [_file(t, folder, *valid)]
+            given = [damaged_file(t, folder, *valid)]
             if words and t.chance(0.3):
-                given.append(_file(t, other, VOCABULARY))
+                given.append(damaged_file(t, other, VOCABULARY))
             t.call(name, getattr(corpus, name), *given, allows=(OSError,))
 
     return run
 
 
-def _pairs(t: Trial) -> list[Any]:
+def pairs(t: Trial) -> list[Any]:
     """A document as gensim has it."""
     pairs: list[Any] = [(t.whole(0, 5), t.whole(1, 9)) for _ in range(t.whole(0, 4))]
     if pairs and t.chance(0.15):
@@ -65,7 +65,7 @@ def _pairs(t: Trial) -> list[Any]:
 
 
 def _gensim(t: Trial) -> None:
-    documents: Any = [_pairs(t) for _ in range(t.whole(0, 5))]
+    documents: Any = [pairs(t) for _ in range(t.whole(0, 5))]
     documents = t.one_of(documents, iter(documents), documents, odd(t))
     words: Any = {number: f"word {number}" for number in range(t.whole(0, 7))}
     words = t.one_of(None, words, words, {-1: "a"}, {"a": 1}, {2**40: "b"}, odd(t))

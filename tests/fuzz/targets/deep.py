@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from annealvi import deep
+from annealvi import deep, schedules
 from annealvi.exceptions import DivergenceError
 from tests.fuzz import matrices
 from tests.fuzz.judge import anything, check_finite
@@ -22,8 +22,47 @@ from tests.fuzz.values import Kind, callback, choice, mostly, odd, parameters, r
 
 ALLOWS = (DivergenceError,)
 FEW = whole(1, 3)
+
+
+def _mean(q: Any, prior: Any) -> Any:
+    return q.mean
+
+
+def _several(q: Any, prior: Any) -> Any:
+    return q.mean.sum(dim=-1), q.variance
+
+
+def _lengths(weights: Any) -> Any:
+    return weights[0].norm(dim=1)
+
+
+def _detached(q: Any, prior: Any) -> Any:
+    return q.mean.detach()
+
+
+def _infinite(q: Any, prior: Any) -> Any:
+    return q.mean / 0
+
+
+def _nothing(*given: Any) -> None:
+    return None
+
+
+def _smooth(u: Any) -> Any:
+    return torch.cosh(u) - 1
+
+
+def _root(u: Any) -> Any:
+    return u.abs().sqrt()
+
+
+#: Statistics and distances of the user's own, right and wrong.
+OWN = (_mean, _several, deep.WeightStatistic(_lengths), _detached, _infinite, _nothing)
+DISTANCES = (_smooth, _root, torch.sum, torch.log, _nothing)
+STATISTICS = ("entropy", "kl", "mean", "variance", "mean_variance", "orthogonal")
 PENALTY = dict(
-    statistic=choice("entropy", "kl", "mean_variance", "orthogonal"),
+    statistic=Kind(lambda t: t.one_of(*STATISTICS, *OWN), calls=True),
+    distance=Kind(lambda t: t.one_of("inverse_huber", "square", *DISTANCES), calls=True),
     magnitude=mostly(real(1e-3, 1e3), None, 0),
     shape=choice("exponential", "linear"),
     gamma=mostly(real(1e-10, 1.0), 1),
@@ -39,8 +78,13 @@ TRAINING = dict(
     callback=callback,
 )
 MODEL = TRAINING | dict(
-    proximity=Kind(lambda t: t.one_of(None, "entropy", "kl", _penalty(t))),
+    proximity=Kind(
+        lambda t: t.one_of(None, "entropy", "kl", _penalty(t), t.one_of(*OWN)), calls=True
+    ),
     temperature=choice(1, 2.0, "annealed"),
+)
+SCHEDULE = choice(
+    None, schedules.Linear(0.01, 1.0), schedules.Exponential(0.5, 0.9), lambda step: -1.0, "linear"
 )
 HIDDEN = mostly(choice((4,), [3, 2], (1,)), [], (0,), (-1,), (2.5,), "4")
 TABLES: dict[Any, dict[str, Kind]] = {
@@ -65,6 +109,9 @@ TABLES: dict[Any, dict[str, Kind]] = {
         hidden=HIDDEN,
         n_transitions=whole(0, 2),
         transition_hidden=whole(1, 4),
+        units=choice("relu", "gated"),
+        annealing=mostly(real(1e-3, 1.0), 0.0, 1.0),
+        schedule=SCHEDULE,
         calibration=mostly(real(1e-3, 1.0), 0.0, 1.0),
     ),
 }
@@ -85,6 +132,11 @@ def _penalties(t: Trial) -> None:
     if answered:
         t.call("check", penalty.check)
         t.call("plan", penalty.plan, t.one_of(1, 10), check=anything)
+
+
+def _weights(t: Trial) -> None:
+    function = t.one_of(_lengths, _nothing, Kind(_penalty, calls=True).odd(t))
+    t.call("WeightStatistic", deep.WeightStatistic, function, check=anything)
 
 
 def _data(t: Trial, kind: Any, good: bool) -> Any:
@@ -144,9 +196,11 @@ def _log_density(z: torch.Tensor) -> torch.Tensor:
 POSTERIOR = TRAINING | dict(
     dim=whole(1, 3),
     n_transitions=whole(1, 3),
+    transition=choice("gaussian", "flow"),
     objective=choice("avo", "elbo"),
     calibration=mostly(real(1e-3, 1.0), 0.0, 1.0),
     annealing=mostly(real(1e-3, 1.0), 0.0, 1.0),
+    schedule=SCHEDULE,
     hidden=whole(1, 4),
     n_init=whole(1, 2),
     log_density=choice(_log_density, lambda z: z * float("nan"), lambda z: z),
@@ -182,4 +236,5 @@ TARGETS = (
     *(Target(f"deep.{kind.__name__}", _model(kind), _covers(kind)) for kind in TABLES),
     Target("deep.HierarchicalPosterior", _posterior, _covers(deep.HierarchicalPosterior)),
     Target("deep.ProximityPenalty", _penalties, _covers(deep.ProximityPenalty)),
+    Target("deep.WeightStatistic", _weights, _covers(deep.WeightStatistic)),
 )

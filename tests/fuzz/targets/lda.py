@@ -46,6 +46,7 @@ def table(K: int, V: int) -> dict[str, Kind]:
         learning_offset=mostly(real(1.0, 100.0), None, 1e305),
         max_iter=mostly(whole(0, 4), None),
         batch_size=mostly(whole(1, 12, endless=True), None),
+        shard_size=Kind(lambda t: None if t.chance(0.6) else whole(1, 12, endless=True).good(t)),
         evaluate_every=whole(-1, 2, endless=True),
         total_samples=mostly(real(1.0, 1e7), 1e305, 1e-300),
         perp_tol=real(1e-6, 10.0),
@@ -62,6 +63,7 @@ def table(K: int, V: int) -> dict[str, Kind]:
         init=Kind(lambda t: t.one_of(array((K, V)), choice(*STARTS)).good(t)),
         document_init=choice("auto", "random", "warm", "constant"),
         preset=choice("annealvi", "sklearn"),
+        dtype=choice("auto", "auto", "float32", "float64", np.float32),
         n_init=whole(1, 3),
         validation_fraction=mostly(real(0.05, 0.9), None),
         patience=whole(1, 3, endless=True),
@@ -183,8 +185,12 @@ def _repr(t: Trial, lda: TemperedLDA, K: int, V: int) -> None:
     t.call("repr", repr, lda, check=anything)
 
 
+def _release(t: Trial, lda: TemperedLDA, K: int, V: int) -> None:
+    t.call("release_buffers", lda.release_buffers, check=anything)
+
+
 READ = (
-    *("bound_", "components_", "doc_topic_prior_", "document_temperatures_"),
+    *("bound_", "components_", "doc_topic_prior_", "document_temperatures_", "dtype_"),
     *("exp_dirichlet_component_", "history_", "init_scores_", "n_batch_iter_", "n_iter_"),
     *("random_state_", "settings_", "temperature_", "temperature_path_"),
     *("temperature_posterior_", "temperature_posterior_path_", "topic_word_prior_"),
@@ -213,6 +219,7 @@ def _operations(K: int, V: int) -> dict[str, Operation]:
         set_params=_set,
         get_feature_names_out=_names,
         repr=_repr,
+        release_buffers=_release,
     )
     for name, operation in others.items():
         found[name] = partial(_with, operation, K=K, V=V)

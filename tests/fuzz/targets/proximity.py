@@ -25,8 +25,34 @@ from tests.fuzz.values import (
     whole,
 )
 
+
+def _own(q: Any, prior_logit: Any) -> Any:
+    """A statistic as a user may write it."""
+    return q.probability, q.variance
+
+
+def _product(q: Any, prior_logit: Any) -> Any:
+    return q.logit.sum(axis=-1), lambda c: c[..., None] * np.ones_like(q.logit)
+
+
+#: Functions that do not keep to what is agreed.
+WRONG = (
+    lambda q, prior_logit: q.probability,
+    lambda q, prior_logit: (q.probability, -q.variance),
+    lambda q, prior_logit: (q.probability.sum(), q.variance),
+    lambda q, prior_logit: (q.probability * np.nan, q.variance),
+    lambda q, prior_logit: (None, None),
+)
+SMOOTH = proximity.Distance(lambda u: np.sqrt(1 + u * u) - 1, lambda u: u / np.sqrt(1 + u * u))
+STATISTIC = Kind(
+    lambda t: t.one_of(
+        *("entropy", "kl", "mean", "variance", "mean_variance"), _own, _product, t.one_of(*WRONG)
+    ),
+    calls=True,
+)
 ASCENT = dict(
-    statistic=choice("entropy", "kl", "mean", "variance", "mean_variance"),
+    statistic=STATISTIC,
+    distance=choice("inverse_huber", "square", SMOOTH),
     method=choice("fast", "inner", "annealing"),
     magnitude=mostly(real(1e-3, 1e3), None, 0, 1e300),
     shape=choice("exponential", "linear"),
@@ -109,6 +135,27 @@ def _penalty(t: Trial) -> None:
         t.call("update", average.update, t.one_of(1.0, 2.0, [1.0, 2.0]), check=anything)
 
 
+def _checks(t: Trial) -> None:
+    """Functions of the user's own, right and wrong."""
+    q = proximity.Bernoulli(t.rng.normal(0, t.one_of(1.0, 30.0), (1, 2, 4)))
+    statistic = STATISTIC.good(t) if t.chance(0.7) else STATISTIC.odd(t)
+    if isinstance(statistic, str):
+        statistic = proximity.STATISTICS.get(statistic, statistic)
+    t.call(
+        "check_statistic",
+        proximity.check_statistic,
+        statistic,
+        q if t.chance(0.8) else odd(t),
+        t.one_of(0.0, [[0.3], [-2.0]], np.nan, odd(t)),
+        check=anything,
+    )
+    functions = (np.abs, np.square, np.sum, np.sqrt, np.sign, lambda u: None, lambda u: 2 * u)
+    parts = [t.one_of(*functions, STATISTIC.odd(t)) for _ in range(2)]
+    t.call("Distance", proximity.Distance, *parts, check=anything)
+    if all(map(callable, parts)):
+        t.call("check_distance", proximity.check_distance, *parts, check=anything)
+
+
 def _adam(t: Trial) -> None:
     rate: Any = t.one_of(0.1, 1e-3, 1.0)
     answered, adam = t.call("Adam", proximity.Adam, rate, check=anything)
@@ -131,5 +178,6 @@ TARGETS = (
             ["MovingAverage", "MovingAverage.update", "inverse_huber", "inverse_huber_derivative"]
         ),
     ),
+    Target("checks", _checks, frozenset(["check_statistic", "check_distance", "Distance"])),
     Target("Adam", _adam, frozenset(["Adam"])),
 )

@@ -138,7 +138,7 @@ def test_weights_of_topics_that_have_moved_on_are_let_go(counts):
     weights = weakref.ref(*model.topics.weights.values())
     local = model.local_step(Batch(counts, slice(0, 60)), Tempering())
     model.global_step(local.statistics, 0.5, 1.0, Tempering())
-    model.release_buffers()
+    model.forget_documents()
     assert weights() is None
 
 

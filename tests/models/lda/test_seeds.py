@@ -7,6 +7,7 @@ from scipy import sparse
 
 from annealvi import TemperedLDA
 from annealvi.models.lda import LDA
+from annealvi.models.lda import seeds as starts
 from annealvi.models.lda.seeds import SEED_DOCUMENTS, SEED_WEIGHT, spread_documents
 
 K = 6
@@ -251,3 +252,15 @@ def test_topics_of_documents_are_the_prior_and_counts(eta):
     chosen = [rng.choice(X.shape[0], SEED_DOCUMENTS, replace=False) for _ in range(K)]
     counts = np.array([X.toarray()[rows].sum(axis=0) for rows in chosen])
     assert_allclose(model.topics.components, eta + SEED_WEIGHT * counts, rtol=1e-15)
+
+
+def test_samples_of_very_many_documents(monkeypatch):
+    """They take no array of all, and are different documents, drawn evenly."""
+    monkeypatch.setattr(starts, "MANY", 100)
+    rng = np.random.RandomState(0)
+    found = np.sort([starts._sample(200, 50, rng) for _ in range(400)], axis=1)
+    assert np.all(np.diff(found, axis=1) > 0) and found.min() >= 0 and found.max() < 200
+    shares = np.bincount(found.ravel(), minlength=200) / 400
+    assert abs(shares.mean() - 0.25) < 1e-12 and shares.std() < 0.03
+    for n_samples in (99, 100):
+        assert len(set(starts._sample(n_samples, n_samples, rng).tolist())) == n_samples

@@ -28,7 +28,7 @@ def test_a_step_uses_rows_for_the_words_of_its_minibatch_only():
     model.initialize(np.random.RandomState(0))
     for rows in (slice(0, 4), slice(4, 12)):
         model.local_step(Batch(X, rows), Tempering())
-        weights, _, statistics = model.training
+        weights, _, statistics = model.buffers.training
         words = np.unique(X[rows].indices)
         assert len(words) < X.shape[1]
         for place in (weights.place, statistics.row_of):
@@ -38,16 +38,3 @@ def test_a_step_uses_rows_for_the_words_of_its_minibatch_only():
         statistics.values[len(words) :] = np.nan
         model.global_step(statistics, 0.5, 1.0, Tempering())
         assert np.all(np.isfinite(model.topics.components))
-
-
-def test_large_buffers_are_released_between_steps(monkeypatch):
-    X = stream(4)
-    model = LDA(5, X.shape[1], alpha=0.1, eta=0.1)
-    model.initialize(np.random.RandomState(0))
-    model.local_step(Batch(X, slice(0, 4)), Tempering())
-    model.release_large_buffers()
-    assert model.training is not None
-    monkeypatch.setattr("annealvi.models.lda.model.LARGE_BYTES", 1)
-    model.release_large_buffers()
-    assert model.training is None
-    model.local_step(Batch(X, slice(0, 4)), Tempering())

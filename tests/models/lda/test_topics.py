@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import polygamma, psi
 
-from annealvi._kernels import lda as kernels
+from annealvi._kernels import lda_topics as kernels
 from annealvi.model import UNTEMPERED, Tempering
 from annealvi.models.lda import LDA
 from annealvi.models.lda.statistics import Statistics

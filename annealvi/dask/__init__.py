@@ -1,0 +1,9 @@
+"""Fits on the workers of Dask, for documents that one machine does not hold or takes too long for.
+
+It needs the extra ``dask``.  docs/scale.md says how to start workers and what a step costs.
+"""
+
+from annealvi.dask.completion import document_completion
+from annealvi.dask.estimator import TemperedLDA, document_order
+
+__all__ = ["TemperedLDA", "document_completion", "document_order"]

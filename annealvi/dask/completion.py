@@ -1,0 +1,92 @@
+"""Document completion over the parts of a corpus."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from sklearn.utils import check_random_state
+
+from annealvi.dask.sources import as_engine, partitions_of
+from annealvi.metrics import held_out
+from annealvi.models.lda.collapsed import Method
+from annealvi.scale.corpus import gather
+from annealvi.scale.engines.base import Handle
+
+
+def document_completion(
+    estimator: Any,
+    X: Any,
+    *,
+    client: Any = None,
+    observed: float = 0.5,
+    random_state: Any = 0,
+    temperature: float | str | None = None,
+    method: Method | None = None,
+    doc_topic_prior: ArrayLike | None = None,
+) -> float:
+    """Compute :func:`annealvi.metrics.document_completion` on the workers, part by part.
+
+    Each part of X splits its tokens with a seed of its own, which follows from `random_state` and
+    the part's number.
+
+    Parameters
+    ----------
+    estimator : fitted topic model
+        A local one, or one of this module.
+    X : dask array, or list of delayed, futures or paths
+        Documents that were not fitted.
+    client : distributed.Client, Engine or None, default=None
+        By default the current client.
+    observed : float, default=0.5
+    random_state : int, RandomState instance or None, default=0
+    temperature : float or "learned", default=None
+    method : {"variational", "cvb0"}, default=None
+    doc_topic_prior : float or array-like of shape (n_components,), default=None
+        As in the local function.
+
+    Returns
+    -------
+    float
+        In nats per word of all parts together; higher is better.
+
+    Raises
+    ------
+    ValueError
+        If no document has two or more words, and what the local function raises.
+    """
+    local = estimator.to_local() if hasattr(estimator, "to_local") else estimator
+    options = dict(temperature=temperature, method=method, doc_topic_prior=doc_topic_prior)
+    engine = as_engine(client)
+    partitions = partitions_of(X, engine, "document_completion")
+    n_parts = len(partitions.handles)
+    seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=n_parts)
+
+    def submit() -> list[Handle]:
+        model = engine.put(local)
+        return [
+            engine.submit(_completion, model, handle, observed, int(seed), options, slot=slot)
+            for handle, seed, slot in zip(partitions.handles, seeds, partitions.slots, strict=True)
+        ]
+
+    total, n_words = np.sum(gather(engine, submit), axis=0)
+    if not n_words:
+        raise ValueError(
+            "X has no document with a word to hide: document completion needs documents of at "
+            "least two words."
+        )
+    return float(total / n_words)
+
+
+def _completion(
+    model: Any, X: sparse.csr_matrix, observed: float, seed: int, options: dict[str, Any]
+) -> tuple[float, float]:
+    """The log-likelihood of the hidden words of a part, and their number."""
+    _, hidden = held_out.split_tokens(X, observed=observed, random_state=seed)
+    n_words = float(hidden.sum())
+    if not n_words:
+        return 0.0, 0.0
+    mean = held_out.document_completion(model, X, observed=observed, random_state=seed, **options)
+    return float(mean) * n_words, n_words

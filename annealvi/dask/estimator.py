@@ -1,0 +1,423 @@
+"""TemperedLDA on many processes."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+from sklearn.base import _fit_context
+
+from annealvi._kernels import instruction_set, use_instruction_set
+from annealvi._validation import n_threads
+from annealvi.checkpoint import Checkpoint
+from annealvi.corpus.mapped import open as open_corpus
+from annealvi.dask.sources import are_partitions, as_engine, is_array, partitions_of, sources_of
+from annealvi.inference import Monitor
+from annealvi.lda.defaults import CONSTRAINTS
+from annealvi.lda.dtypes import check_fits, fit_dtype
+from annealvi.lda.estimator import TemperedLDA as LocalLDA
+from annealvi.lda.perplexity import perplexity_of
+from annealvi.lda.words import Prepared
+from annealvi.models.lda.collapsed import Method
+from annealvi.scale.corpus import Partitions, ShardedCorpus
+from annealvi.scale.engines.base import Engine
+from annealvi.scale.order import minibatch_order
+from annealvi.temperature import Temperature
+
+#: Documents in a shard, and in a minibatch where the fit has enough of them.
+SHARD, BATCH = 4096, 16_384
+#: A fit has at least about so many steps.
+LEAST_STEPS = 30
+
+
+class TemperedLDA(LocalLDA):
+    """:class:`annealvi.TemperedLDA`, fitted by the workers of Dask.
+
+    The topics are those of the local estimator to the last bit, whatever the number of workers
+    and whichever of them die: of ``annealvi.TemperedLDA(shard_size=..., batch_size=...)``, fitted
+    to the documents in the order that :func:`document_order` gives.
+
+    A step puts the topics on all workers, and each worker fits its shards of the minibatch.  What
+    they found is added up over a tree, and this process moves the topics.  docs/scale.md says what
+    that costs.
+
+    Parameters
+    ----------
+    client : distributed.Client, Engine or None, default=None
+        The workers; None is the current client.  An engine of :mod:`annealvi.scale.engines` does
+        the same elsewhere.
+    checkpoint : path, default=None
+        A file for :class:`annealvi.checkpoint.Checkpoint`, written every minute.  If it is there
+        when `fit` begins, `fit` goes on from it, on as many workers as there are now.
+    shard_size : int, default=None
+        Documents that a worker fits at a time, on all of its threads; None means 4,096.  It is a
+        part of the fit, as the number of workers is not.
+    batch_size : int, default=None
+        Documents in a minibatch, a multiple of `shard_size`.  None means 16,384, or less so that a
+        fit has some thirty steps.
+    n_jobs : int, default=None
+        Threads of a task; None means as many as the workers have.
+    n_components, doc_topic_prior, topic_word_prior, learning_method, learning_decay : optional
+        As all that follow: see :class:`annealvi.TemperedLDA`.
+    learning_offset, max_iter, finish_iter, total_samples, perp_tol, mean_change_tol : optional
+    max_doc_update_iter, verbose, random_state, temperature, token_change_tol : optional
+    topic_estimate, document_estimate, init, preset, n_init, patience, dtype, callback : optional
+    evaluate_every, validation_fraction, document_init : optional
+        Evaluation, validation and ``document_init="warm"`` need all documents in this process,
+        and are refused.
+
+    See Also
+    --------
+    annealvi.TemperedLDA : Its attributes, and methods for documents in memory.
+    """
+
+    _parameter_constraints: ClassVar[dict] = CONSTRAINTS | {
+        "client": "no_validation",  # as_engine has the messages
+        "checkpoint": [None, str, os.PathLike],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        client: Any = None,
+        checkpoint: str | os.PathLike | None = None,
+        doc_topic_prior: float | ArrayLike | Literal["learn"] | None = None,
+        topic_word_prior: float | ArrayLike | Literal["learn"] | None = None,
+        learning_method: Literal["auto", "batch", "online"] = "auto",
+        learning_decay: float | None = None,
+        learning_offset: float | None = None,
+        max_iter: int | None = None,
+        finish_iter: int | None = None,
+        batch_size: int | None = None,
+        shard_size: int | None = None,
+        evaluate_every: int = -1,
+        total_samples: float = 1e6,
+        perp_tol: float = 1e-1,
+        mean_change_tol: float | None = None,
+        max_doc_update_iter: int | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: int | np.random.RandomState | None = None,
+        temperature: float | str | Temperature = "auto",
+        token_change_tol: float | None = None,
+        topic_estimate: Literal["auto", "map", "variational"] = "auto",
+        document_estimate: Literal["auto", "sparse", "variational"] = "auto",
+        init: str | ArrayLike = "auto",
+        document_init: Literal["auto", "random", "warm", "constant"] = "auto",
+        preset: Literal["annealvi", "sklearn"] = "annealvi",
+        n_init: int = 1,
+        validation_fraction: float | None = None,
+        patience: int = 3,
+        dtype: Literal["auto", "float32", "float64"] | DTypeLike = "auto",
+        callback: Callable[[Any, Monitor], None] | Sequence[Callable] | None = None,
+    ) -> None:
+        super().__init__(
+            n_components,
+            doc_topic_prior=doc_topic_prior,
+            topic_word_prior=topic_word_prior,
+            learning_method=learning_method,
+            learning_decay=learning_decay,
+            learning_offset=learning_offset,
+            max_iter=max_iter,
+            finish_iter=finish_iter,
+            batch_size=batch_size,
+            shard_size=shard_size,
+            evaluate_every=evaluate_every,
+            total_samples=total_samples,
+            perp_tol=perp_tol,
+            mean_change_tol=mean_change_tol,
+            max_doc_update_iter=max_doc_update_iter,
+            n_jobs=n_jobs,
+            verbose=verbose,
+            random_state=random_state,
+            temperature=temperature,
+            token_change_tol=token_change_tol,
+            topic_estimate=topic_estimate,
+            document_estimate=document_estimate,
+            init=init,
+            document_init=document_init,
+            preset=preset,
+            n_init=n_init,
+            validation_fraction=validation_fraction,
+            patience=patience,
+            dtype=dtype,
+            callback=callback,
+        )
+        self.client = client
+        self.checkpoint = checkpoint
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, *, resume: str | os.PathLike | None = None) -> Self:
+        """Learn topics from documents on the workers.
+
+        Parameters
+        ----------
+        X : dask array, or list of delayed, futures or paths
+            An array's blocks, or the parts of a list, are CSR matrices with all words.  A path is
+            that of a corpus of :func:`annealvi.corpus.write`, which workers open.
+        y : Ignored
+        resume : path, optional
+            See the local estimator; by default `checkpoint`, if there is such a file.
+
+        Returns
+        -------
+        self : TemperedLDA
+
+        Raises
+        ------
+        RuntimeError
+            If there are no workers for too long, or they die in the same step again and again.
+        TypeError, ValueError
+            If X or a parameter is not allowed.  The estimator is then unchanged.
+        """
+        self._refuse()
+        others: tuple[Any, ...] = ()
+        if self.checkpoint is not None:
+            others = (Checkpoint(self.checkpoint),)
+            if resume is None and os.path.exists(self.checkpoint):
+                resume = self.checkpoint
+        engine = as_engine(self.client)
+        with _using(engine.instruction_set):
+            self._fit(X, y, resume=resume, prepare=partial(self._prepare, engine), others=others)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, *, normalize: bool = True) -> Any:
+        """Fit, then `transform` the same documents, when the result is computed.
+
+        Parameters
+        ----------
+        X : dask array, or list of delayed, futures or paths
+        y : Ignored
+        normalize : bool, default=True
+        """
+        return self.fit(X, y).transform(X, normalize=normalize)
+
+    def transform(
+        self,
+        X: Any,
+        *,
+        normalize: bool = True,
+        temperature: float | str = 1.0,
+        method: Method = "variational",
+    ) -> Any:
+        """Infer the topic proportions of documents, lazily.
+
+        Parameters
+        ----------
+        X : dask array, or list of delayed, futures or paths; or documents in memory
+        normalize : bool, default=True
+        temperature : float or "learned", default=1.0
+        method : {"variational", "cvb0"}, default="variational"
+            As in the local estimator.
+
+        Returns
+        -------
+        dask array, or list of delayed
+            As X; an array for documents in memory.
+        """
+        options: dict[str, Any] = dict(normalize=normalize, temperature=temperature, method=method)
+        if not are_partitions(X):
+            return super().transform(X, **options)
+        import dask
+
+        model = dask.delayed(self.to_local())
+        parts = [
+            dask.delayed(_transform)(model, source, options)
+            for source in sources_of(X, f"{type(self).__name__}.transform")
+        ]
+        if not is_array(X):
+            return parts
+        import dask.array
+
+        K, dtype = self._n_features_out, np.dtype(X.dtype if X.dtype == np.float32 else float)
+        return dask.array.concatenate(
+            [
+                dask.array.from_delayed(part, (n, K), dtype=dtype)
+                for part, n in zip(parts, X.chunks[0], strict=True)
+            ]
+        )
+
+    def score(self, X: Any, y: Any = None, *, temperature: float | str = 1.0) -> float:
+        """Compute the ELBO of documents at T = 1 as the local estimator does.
+
+        Parameters
+        ----------
+        X : dask array, or list of delayed, futures or paths; or documents in memory
+        y : Ignored
+        temperature : float or "learned", default=1.0
+        """
+        if not are_partitions(X):
+            return super().score(X, y, temperature=temperature)
+        state, tempering = self._view(temperature, "score")
+        with self._documents(X, "score") as documents:
+            return state.elbo(documents, tempering)
+
+    def perplexity(self, X: Any, sub_sampling: bool = False) -> float:
+        """Compute exp(-ELBO per word) of documents at T = 1 as the local estimator does.
+
+        Parameters
+        ----------
+        X : dask array, or list of delayed, futures or paths; or documents in memory
+        sub_sampling : bool, default=False
+        """
+        if not are_partitions(X):
+            return super().perplexity(X, sub_sampling)
+        state, _ = self._view(1.0, "perplexity")
+        with self._documents(X, "perplexity") as documents:
+            population = float(self.total_samples) if sub_sampling else None
+            return perplexity_of(
+                state.elbo(documents, population=population), documents, population
+            )
+
+    def to_local(self) -> LocalLDA:
+        """Return a local estimator with this fit and these parameters.
+
+        Returns
+        -------
+        annealvi.TemperedLDA
+        """
+        own = {"client", "checkpoint"}
+        given = {
+            name: value for name, value in self.get_params(deep=False).items() if name not in own
+        }
+        local = LocalLDA(**given)
+        for name, value in vars(self).items():
+            if name not in own | given.keys():
+                # the two go on without each other
+                setattr(local, name, copy.copy(value) if name == "_state" else value)
+        return local
+
+    # ----------------------------------------------------------------- details
+
+    def _refuse(self) -> None:
+        """Raise an error for what cannot be had without the documents in this process."""
+        owner = type(self).__name__
+        if self.validation_fraction is not None:
+            raise ValueError(
+                f"The 'validation_fraction' parameter of annealvi.dask.{owner} must be None: the "
+                "documents are not in this process. Keep some out of X, and use "
+                f"document_completion. Got {self.validation_fraction!r}."
+            )
+        if self.evaluate_every > 0:
+            raise ValueError(
+                f"The 'evaluate_every' parameter of annealvi.dask.{owner} must be at most 0: call "
+                f"perplexity after the fit. Got {self.evaluate_every!r}."
+            )
+        if self.document_init == "warm":
+            raise ValueError(
+                f"The 'document_init' parameter of annealvi.dask.{owner} must be 'auto', "
+                "'constant' or 'random': 'warm' keeps an array of all documents in one process. "
+                "Got 'warm'."
+            )
+
+    def _prepare(self, engine: Engine, columns: Any, X: Any) -> Prepared:
+        """Check the partitions on the workers, and cut them into shards."""
+        partitions = partitions_of(X, engine, f"{type(self).__name__}.fit")
+        n_samples, columns.n_features_in_ = partitions.shape
+        vars(columns).pop("feature_names_in_", None)
+        parameters = vars(self) | sizes(vars(self), n_samples)
+        dtype = fit_dtype(parameters, partitions, n_samples)
+        return Prepared(self._sharded(partitions, dtype, parameters), partitions.dtype, parameters)
+
+    def _sharded(
+        self, partitions: Partitions, dtype: np.dtype, parameters: Mapping[str, Any]
+    ) -> ShardedCorpus:
+        check_fits(partitions, dtype)
+        size = int(parameters["shard_size"])
+        shards_per_batch = max(1, int(parameters["batch_size"]) // size)
+        threads = None if self.n_jobs is None else n_threads(self.n_jobs)
+        return ShardedCorpus(partitions, dtype, size, shards_per_batch, threads)
+
+    @contextmanager
+    def _documents(self, X: Any, method: str) -> Iterator[ShardedCorpus]:
+        """The documents of X for a method of the fitted estimator."""
+        engine = as_engine(self.client)
+        partitions = partitions_of(X, engine, f"{type(self).__name__}.{method}")
+        n_features = partitions.shape[1]
+        if n_features != self.n_features_in_:
+            raise ValueError(
+                f"X has {n_features} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+        parameters = vars(self) | sizes(vars(self), partitions.shape[0])
+        with _using(engine.instruction_set):
+            yield self._sharded(partitions, self.dtype_, parameters)
+
+
+def sizes(parameters: Mapping[str, Any], n_samples: int) -> dict[str, int]:
+    """The sizes of shards and minibatches, with values for those left open.
+
+    Parameters
+    ----------
+    parameters : mapping
+        The estimator's parameters.
+    n_samples : int
+
+    Raises
+    ------
+    ValueError
+        If a minibatch is not made of whole shards.
+    """
+    shard, batch = parameters["shard_size"], parameters["batch_size"]
+    size = SHARD if shard is None else int(shard)
+    if batch is None:
+        wanted = min(BATCH, max(1, n_samples // LEAST_STEPS))
+        if shard is None:
+            size = min(size, wanted)
+        batch = max(1, wanted // size) * size
+    elif shard is None:
+        size = next(size for size in range(min(size, int(batch)), 0, -1) if not int(batch) % size)
+    if int(batch) % size:
+        raise ValueError(
+            "The 'batch_size' parameter must be a multiple of 'shard_size'. Got "
+            f"batch_size={batch!r} and shard_size={size!r}."
+        )
+    return {"shard_size": size, "batch_size": int(batch)}
+
+
+def document_order(
+    lengths: Any, *, shard_size: int | None = None, batch_size: int | None = None
+) -> NDArray[np.int64]:
+    """Return the order in which :class:`TemperedLDA` takes the documents of partitions.
+
+    Parameters
+    ----------
+    lengths : sequence of int
+        Documents in each partition.
+    shard_size, batch_size : int, optional
+        As the estimator's.
+
+    Returns
+    -------
+    ndarray of int64
+        Numbers of the documents, counted through all partitions.
+    """
+    lengths = [int(length) for length in lengths]
+    given = sizes({"shard_size": shard_size, "batch_size": batch_size}, sum(lengths))
+    n_shards = given["batch_size"] // given["shard_size"]
+    return minibatch_order(lengths, given["shard_size"], n_shards).documents
+
+
+@contextmanager
+def _using(name: str) -> Iterator[None]:
+    """Return a context in which the kernels use an instruction set."""
+    before = instruction_set()
+    use_instruction_set(name)
+    try:
+        yield
+    finally:
+        use_instruction_set(before)
+
+
+def _transform(model: LocalLDA, source: Any, options: dict[str, Any]) -> NDArray:
+    """Transform a partition."""
+    if isinstance(source, str | os.PathLike):
+        source = open_corpus(source)
+    return model.transform(source, **options)

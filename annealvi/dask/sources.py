@@ -1,0 +1,108 @@
+"""What may hold the documents: arrays of Dask, lists of delayed blocks or futures, and paths."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from annealvi._optional import import_optional
+from annealvi.scale.corpus import Partitions
+from annealvi.scale.engines.base import Engine
+from annealvi.scale.engines.dask import DaskEngine
+
+
+def as_engine(client: Any) -> Engine:
+    """The engine of a `client` parameter, which may be an engine itself.
+
+    Parameters
+    ----------
+    client : distributed.Client, Engine or None
+    """
+    if hasattr(client, "gather") and hasattr(client, "threads"):  # a client has no `threads`
+        return client  # type: ignore[no-any-return]
+    return DaskEngine(client)
+
+
+def is_array(X: Any) -> bool:
+    """Return whether X is an array of Dask.
+
+    Parameters
+    ----------
+    X : object
+    """
+    return type(X).__module__.startswith("dask.array")
+
+
+def are_partitions(X: Any) -> bool:
+    """Return whether X is a dask array, or a list of delayed blocks, futures or paths.
+
+    Parameters
+    ----------
+    X : object
+    """
+    return is_array(X) or (isinstance(X, list | tuple) and bool(X) and all(map(_is_source, X)))
+
+
+def sources_of(X: Any, owner: str) -> list[Any]:
+    """The parts of X.
+
+    Parameters
+    ----------
+    X : dask array, or list of delayed, futures or paths
+    owner : str
+        The estimator's method, for messages.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If X is something else.
+    """
+    if is_array(X):
+        if X.ndim != 2:
+            raise ValueError(f"Expected 2D array as X of {owner}, got {X.ndim}D array instead.")
+        if X.numblocks[1] != 1:
+            raise ValueError(
+                f"X of {owner} must not be chunked along words. Got {X.numblocks[1]} blocks of "
+                "columns: use X.rechunk({1: -1})."
+            )
+        return list(X.to_delayed().ravel())
+    if isinstance(X, str | os.PathLike):
+        raise TypeError(
+            f"X of {owner} must be a dask array, or a list of paths, delayed blocks or futures. "
+            "Got one path: use [path]."
+        )
+    if not isinstance(X, list | tuple):
+        raise TypeError(
+            f"X of {owner} must be a dask array whose blocks are CSR matrices, or a list of paths, "
+            f"delayed blocks or futures. Got {type(X).__name__}: annealvi.TemperedLDA fits "
+            "documents that are in memory, and annealvi.corpus.write puts them on disk."
+        )
+    wrong = [one for one in X if not _is_source(one)]
+    if wrong:
+        raise TypeError(
+            f"The parts of X of {owner} must be paths, delayed blocks or futures, which workers "
+            f"can load again if one of them is lost. Got {type(wrong[0]).__name__}."
+        )
+    return list(X)
+
+
+def partitions_of(X: Any, engine: Engine, owner: str) -> Partitions:
+    """The parts of X, checked on the workers.
+
+    Parameters
+    ----------
+    X : dask array, or list of delayed, futures or paths
+    engine : Engine
+    owner : str
+        For messages.
+    """
+    return Partitions(engine, sources_of(X, owner), owner)
+
+
+def _is_source(one: Any) -> bool:
+    if isinstance(one, str | os.PathLike):
+        return True
+    module = type(one).__module__
+    if module.startswith("distributed."):
+        return isinstance(one, import_optional("distributed", "dask", "annealvi.dask").Future)
+    return module.startswith("dask.delayed")

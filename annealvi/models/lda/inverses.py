@@ -1,0 +1,57 @@
+"""The inverse temperatures of documents, as the kernels take them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annealvi.model import Tempering
+
+
+def of_documents(tempering: Tempering, n_samples: int, dtype: np.dtype) -> NDArray:
+    """The inverse temperature of each document, in a new array.
+
+    Parameters
+    ----------
+    tempering : Tempering
+    n_samples : int
+    dtype : dtype
+
+    Raises
+    ------
+    ValueError
+        If one is no normal number of float64.
+    """
+    inverse = np.asarray(tempering.inverse, dtype=np.float64)
+    least = np.finfo(np.float64).tiny
+    if np.min(inverse) < least:
+        raise ValueError(
+            f"The temperature must be at most {1 / least:.3g}. Got {1 / np.min(inverse):.3g}."
+        )
+    return held(np.broadcast_to(inverse, (n_samples,)), dtype)
+
+
+def held(inverse: NDArray[np.float64], dtype: np.dtype) -> NDArray:
+    """Inverse temperatures in a dtype, in a new array; none is below its least normal number.
+
+    At that number of float32 nothing is left of the likelihood, as at any number below it.
+
+    Parameters
+    ----------
+    inverse : ndarray of shape (n_samples,)
+    dtype : dtype
+    """
+    return np.maximum(inverse, np.finfo(dtype).tiny).astype(dtype, order="C")
+
+
+def of_rows(tempering: Tempering, rows: slice) -> Tempering:
+    """The tempering of some of the documents.
+
+    Parameters
+    ----------
+    tempering : Tempering
+    rows : slice
+    """
+    if np.ndim(tempering.inverse) == 0:
+        return tempering
+    return tempering._replace(inverse=np.asarray(tempering.inverse)[rows])

@@ -1,0 +1,180 @@
+"""Sums over shards of documents, the same wherever a shard is.
+
+A minibatch is cut into shards of a given number of documents.  What a step needs of each shard is
+computed from the topics and the shard alone.  It is then added up in float64, over a tree whose
+shape follows from the number of shards.  So the bits do not depend on the process that has a shard.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.random import RandomState
+from numpy.typing import NDArray
+
+from annealvi.model import Batch, Tempering
+from annealvi.models.lda.document_step import DocumentStep
+from annealvi.models.lda.inverses import of_rows
+from annealvi.models.lda.learned_priors import Seen
+from annealvi.models.lda.local_step import Parts, fit_batch
+from annealvi.scale.elsewhere import Task
+from annealvi.scale.tree import TreeSum
+
+T = TypeVar("T")
+#: A shard with at least this share of the vocabulary has rows for all words.
+DENSE_SHARE = 0.5
+
+
+def total(task: Task[T], model: Any, X: Any, rows: slice, size: int) -> T:
+    """Sum a task's results over the shards of some documents.
+
+    Parameters
+    ----------
+    task : Task
+    model : Parts
+    X : CSR matrix of shape (n_samples, V)
+    rows : slice
+    size : int
+        Number of documents in a shard.
+    """
+    starts = range(rows.start, rows.stop, size)
+    tree = TreeSum(len(starts), task.merged)
+    for number, start in enumerate(starts):
+        shard = slice(start, min(start + size, rows.stop))
+        tree.add(number, task(model, X, shard, number))
+    return tree.total()
+
+
+class ShardSum(NamedTuple):
+    """What the local step of some shards hands on.
+
+    Attributes
+    ----------
+    seen_words : ndarray of bool, of shape (V,)
+        Which words the shards have.
+    rows : ndarray of shape (n_words or V, K padded)
+        Their statistics, in float64 if they are sums.  Shards with most words have rows for all,
+        of zeros for the others: these are added faster.
+    n_units : float or None
+        Number of words in the documents, if energies are wanted.
+    energy, energy_of_words : float or None
+        The energy, and that of words alone at the topics of the step; in nats.
+    log_partition : ndarray of shape (M,) or None
+    seen : Seen or None
+        What priors are learned from.
+    inverse : ndarray of shape (n_documents,) or None
+        The inverse temperatures that a rule has found.
+    """
+
+    seen_words: NDArray[np.bool_]
+    rows: NDArray
+    n_units: float | None = None
+    energy: float | None = None
+    energy_of_words: float | None = None
+    log_partition: NDArray[np.float64] | None = None
+    seen: Seen | None = None
+    inverse: NDArray | None = None
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The local step of training, as a task.
+
+    Parameters
+    ----------
+    tempering : Tempering
+        With one inverse temperature for all.
+    moments : bool
+    seeds : ndarray of shape (n_shards,) or None
+        Seeds of the generators for ``start="random"``.
+    """
+
+    tempering: Tempering
+    moments: bool
+    seeds: NDArray[np.int64] | None = None
+
+    def __call__(self, model: Parts, X: Any, rows: slice, number: int) -> ShardSum:
+        rng = None if self.seeds is None else RandomState(int(self.seeds[number]))
+        step = fit_batch(model, Batch(X, rows), self.tempering, self.moments, rng)
+        learned = model.learned_priors
+        seen_words, rows_of_words = step.statistics.seen(DENSE_SHARE)
+        seen = None if learned is None else learned.seen
+        if not isinstance(step, DocumentStep):
+            return ShardSum(seen_words, rows_of_words, seen=seen)
+        return ShardSum(
+            seen_words,
+            rows_of_words,
+            step.n_units,
+            None if step.energy is None else float(np.sum(step.energy)),
+            step.energy_of_words,
+            step.log_partition,
+            seen,
+            step.inverse,
+        )
+
+    def merged(self, one: ShardSum, other: ShardSum) -> ShardSum:
+        seen_words, rows = _sum_of_rows(one, other)
+        inverse = None
+        if one.inverse is not None and other.inverse is not None:
+            inverse = np.concatenate([one.inverse, other.inverse])
+        seen = other.seen if one.seen is None else one.seen.plus(other.seen)
+        added = {name: _sum(getattr(one, name), getattr(other, name)) for name in _ADDED}
+        return ShardSum(seen_words, rows, seen=seen, inverse=inverse, **added)
+
+
+#: Fields that are numbers or arrays to add up, or None.
+_ADDED = ("n_units", "energy", "energy_of_words", "log_partition")
+
+
+def _sum(one: Any, other: Any) -> Any:
+    return None if one is None else one + other
+
+
+def _sum_of_rows(one: ShardSum, other: ShardSum) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """The rows of all words, in float64."""
+    seen_words = one.seen_words | other.seen_words
+    n_words, longest = int(np.count_nonzero(seen_words)), max(len(one.rows), len(other.rows))
+    if longest < len(seen_words):  # none has rows for all
+        longest = n_words
+    if len(one.rows) == len(other.rows) == longest:
+        out = one.rows if one.rows.dtype == np.float64 else None
+        return seen_words, np.add(one.rows, other.rows, out=out, dtype=np.float64)
+    total = np.zeros((longest, one.rows.shape[1]))
+    places = np.arange(longest) if longest == len(seen_words) else np.cumsum(seen_words) - 1
+    for part in (one, other):
+        own = len(part.rows) == longest
+        total[slice(None) if own else places[part.seen_words]] += part.rows
+    return seen_words, total
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The bound of documents whose gamma is inferred, as a task; in nats.
+
+    Parameters
+    ----------
+    tempering, at : Tempering
+        Of the fit, and of the bound.
+    n_threads : int, optional
+    gamma : ndarray of shape (n_samples, K), optional
+        Output array, if the documents are in this process.
+    """
+
+    tempering: Tempering
+    at: Tempering
+    n_threads: int | None = None
+    gamma: NDArray | None = None
+
+    def __call__(self, model: Parts, X: Any, rows: slice, number: int) -> float:
+        return model.documents.inferred_bound(
+            X[rows],
+            of_rows(self.tempering, rows),
+            of_rows(self.at, rows),
+            n_threads=self.n_threads,
+            gamma=None if self.gamma is None else self.gamma[rows],
+        )
+
+    def merged(self, one: float, other: float) -> float:
+        return one + other

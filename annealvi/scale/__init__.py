@@ -1,0 +1,1 @@
+"""Sums over shards of the data, in one process or in many."""

@@ -1,0 +1,290 @@
+"""A corpus in shards, which an engine keeps on its workers."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from scipy import sparse
+
+from annealvi._kernels import instruction_set, use_instruction_set
+from annealvi.scale.elsewhere import Shared, Task
+from annealvi.scale.engines.base import Engine, Handle, WorkersLostError
+from annealvi.scale.order import Order, minibatch_order
+from annealvi.scale.partitions import Facts, Piece, facts_of, load, rows_of, take
+from annealvi.scale.tree import Place, TreeSum
+
+T = TypeVar("T")
+#: How often a sum is begun again because workers died.
+TRIES = 20
+#: Most seconds between two tries.
+LONGEST_PAUSE = 5.0
+
+
+class Partitions:
+    """The parts of a corpus, each checked by the worker that loads it.
+
+    Parameters
+    ----------
+    engine : Engine
+    sources : sequence
+        Paths, matrices, or handles of the engine; see :func:`annealvi.scale.partitions.load`.
+    owner : str
+        The estimator, for messages.
+
+    Attributes
+    ----------
+    facts : list of Facts
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there is none, if one is no matrix of counts or has no documents, or if their widths
+        differ.
+    """
+
+    def __init__(self, engine: Engine, sources: Sequence[Any], owner: str) -> None:
+        if not len(sources):
+            raise ValueError(f"X of {owner} must have at least one partition. Got none.")
+        self.engine, self.owner = engine, owner
+        n_workers = engine.n_workers
+        self._sources = sources
+        #: Neighbours have the same worker.
+        self.slots = [number * n_workers // len(sources) for number in range(len(sources))]
+        self.handles = [self._load(number) for number in range(len(sources))]
+
+        def submit() -> list[Handle]:
+            self.mend()
+            placed = zip(self.handles, self.slots, strict=True)
+            return [engine.submit(facts_of, handle, slot=slot) for handle, slot in placed]
+
+        self.facts: list[Facts] = gather(engine, submit)
+        widths = [facts.n_features for facts in self.facts]
+        wrong = [i for i, width in enumerate(widths) if width != widths[0]]
+        if wrong:
+            raise ValueError(
+                f"All partitions of X must have the same number of words. Partition 0 has "
+                f"{widths[0]}, and partition {wrong[0]} has {widths[wrong[0]]}."
+            )
+
+    def _load(self, number: int) -> Handle:
+        source, name = self._sources[number], f"partition {number} of X"
+        return self.engine.submit(load, source, name, self.owner, slot=self.slots[number])
+
+    def mend(self) -> None:
+        """Load those again that have gone with their workers."""
+        for number, handle in enumerate(self.handles):
+            if self.engine.is_lost(handle):
+                self.handles[number] = self._load(number)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of documents and of words."""
+        return sum(facts.n_documents for facts in self.facts), self.facts[0].n_features
+
+    @property
+    def dtype(self) -> np.dtype:
+        """float32 if all partitions are, otherwise float64."""
+        return np.dtype(np.result_type(*(facts.dtype for facts in self.facts)))
+
+    @property
+    def n_words(self) -> float:
+        """The sum of all counts."""
+        return float(sum(facts.n_words for facts in self.facts))
+
+    @property
+    def least(self) -> float:
+        """The least positive count; infinity if there is none."""
+        return min(facts.least for facts in self.facts)
+
+    @property
+    def n_used(self) -> int:
+        """Number of words that occur."""
+        used = np.bitwise_or.reduce([facts.used for facts in self.facts])
+        return int(np.unpackbits(used, count=self.shape[1]).sum())
+
+    @property
+    def digest(self) -> str:
+        """A hash of all partitions."""
+        return hashlib.sha256("".join(f.digest for f in self.facts).encode()).hexdigest()
+
+
+class ShardedCorpus:
+    """Documents on workers, in the order of the minibatches of a fit.
+
+    It has what :class:`annealvi.scale.elsewhere.Elsewhere` describes.
+
+    Parameters
+    ----------
+    partitions : Partitions
+    dtype : dtype
+        Of the counts in the shards.
+    shard_size, shards_per_batch : int
+        Documents in a shard, and shards in a minibatch.
+    n_threads : int, optional
+        Threads of a task; by default what the engine says.
+    """
+
+    def __init__(
+        self,
+        partitions: Partitions,
+        dtype: np.dtype,
+        shard_size: int,
+        shards_per_batch: int,
+        n_threads: int | None = None,
+    ) -> None:
+        self._engine = partitions.engine
+        self._partitions = partitions  # an engine may have to make the shards again
+        self.shape, self.dtype = partitions.shape, np.dtype(dtype)
+        self.n_words, self.least = partitions.n_words, partitions.least
+        self.n_used, self.digest = partitions.n_used, partitions.digest
+        self.shard_size, self._n_threads = shard_size, n_threads
+        lengths = [facts.n_documents for facts in partitions.facts]
+        self.order: Order = minibatch_order(lengths, shard_size, shards_per_batch)
+        self._n_losses = self._engine.n_losses
+        self._shards: list[Handle] = [self._shard(pieces) for pieces in self.order.shards]
+
+    def _shard(self, pieces: Sequence[Piece]) -> Handle:
+        """The handle of a shard, made where its first documents are."""
+        partitions = self._partitions
+        parts = [partitions.handles[piece.partition] for piece in pieces]
+        slot = partitions.slots[pieces[0].partition]
+        return self._engine.submit(take, self.dtype, list(pieces), *parts, slot=slot)
+
+    def _mend(self) -> None:
+        """Make those shards again that have gone with their workers."""
+        if self._n_losses == self._engine.n_losses:
+            return
+        self._n_losses = self._engine.n_losses
+        self._partitions.mend()
+        for number, handle in enumerate(self._shards):
+            if self._engine.is_lost(handle):
+                self._shards[number] = self._shard(self.order.shards[number])
+
+    def sum(self, *, dtype: Any = None) -> float:
+        """The sum of the counts."""
+        return self.n_words
+
+    def __getitem__(self, rows: Any) -> sparse.csr_matrix:
+        """Documents by a slice or an array of their numbers, in that order."""
+        if isinstance(rows, slice):
+            rows = np.arange(self.shape[0])[rows]
+        rows = np.asarray(rows, dtype=np.int64)
+        in_order = np.argsort(rows, kind="stable")
+        shard, place = np.divmod(rows[in_order], self.shard_size)
+        numbers, starts = np.unique(shard, return_index=True)
+        groups = np.split(place, starts[1:])
+
+        def submit() -> list[Handle]:
+            self._mend()
+            return [
+                self._engine.submit(rows_of, self._shards[number], own)
+                for number, own in zip(numbers, groups, strict=True)
+            ]
+
+        if not len(rows):
+            return sparse.csr_matrix((0, self.shape[1]), dtype=self.dtype)
+        found = sparse.vstack(gather(self._engine, submit), format="csr", dtype=self.dtype)
+        back = np.empty_like(in_order)
+        back[in_order] = np.arange(len(back))
+        return found if np.all(np.diff(in_order) == 1) else found[back]
+
+    def total(self, task: Task[T], model: Shared, rows: slice) -> T:
+        """The sum of a task's results over the shards of some documents.
+
+        Parameters
+        ----------
+        task : Task
+        model : Shared
+        rows : slice
+            From the beginning of a shard to the end of one.
+        """
+        engine, size = self._engine, self.shard_size
+        first, last = rows.start // size, -(-rows.stop // size)
+        n_leaves = last - first
+
+        def submit() -> list[Handle]:
+            n_groups = max(1, min(engine.n_workers, n_leaves))
+            self._mend()
+            shared = engine.put(model)
+            threads = engine.threads() if self._n_threads is None else self._n_threads
+            ends = [first + n_leaves * i // n_groups for i in range(n_groups + 1)]
+            return [
+                engine.submit(
+                    sum_of_shards,
+                    shared,
+                    task,
+                    self._shards[ends[i] : ends[i + 1]],
+                    ends[i] - first,
+                    n_leaves,
+                    threads,
+                    engine.instruction_set,
+                    slot=i,
+                )
+                for i in range(n_groups)
+            ]
+
+        tree = TreeSum(n_leaves, task.merged)
+        for nodes in gather(engine, submit):
+            tree.update(nodes)
+        return tree.total()
+
+
+def sum_of_shards(
+    model: Shared,
+    task: Task[T],
+    shards: Sequence[sparse.csr_matrix],
+    first: int,
+    n_leaves: int,
+    n_threads: int,
+    instructions: str,
+) -> dict[Place, T]:
+    """A task's results of consecutive shards, summed as far as the tree allows.
+
+    Parameters
+    ----------
+    model : Shared
+    task : Task
+    shards : sequence of CSR matrices
+    first : int
+        Number of the first of them among the `n_leaves` of the tree.
+    n_leaves, n_threads : int
+    instructions : str
+        The instruction set that all workers use.
+    """
+    if instruction_set() != instructions:
+        use_instruction_set(instructions)
+    tree: TreeSum[T] = TreeSum(n_leaves, task.merged)
+    with model.working(n_threads) as own:
+        for number, X in enumerate(shards, start=first):
+            tree.add(number, task(own, X, slice(0, X.shape[0]), number))
+    return tree.nodes
+
+
+def gather(engine: Engine, submit: Any) -> list[Any]:
+    """Submit tasks and gather their results; begin again if workers have died.
+
+    Parameters
+    ----------
+    engine : Engine
+    submit : callable
+        Returns the handles.
+
+    Raises
+    ------
+    RuntimeError
+        If workers die again and again.
+    """
+    for number in range(TRIES):
+        try:
+            return engine.gather(submit())
+        except WorkersLostError as lost:
+            last = lost
+            time.sleep(min(0.05 * 2**number, LONGEST_PAUSE))  # new workers need a moment
+    raise RuntimeError(
+        f"Workers have died in {TRIES} tries of the same step, maybe for lack of memory: use a "
+        "smaller shard_size, or fewer threads or tasks for each worker."
+    ) from last

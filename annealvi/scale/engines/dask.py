@@ -1,0 +1,263 @@
+"""The engine on Dask's distributed scheduler."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import math
+import time
+import uuid
+import weakref
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import CancelledError, wait
+from typing import Any
+
+from annealvi._kernels import available_instruction_sets, instruction_set
+from annealvi._optional import import_optional
+from annealvi._version import __version__
+from annealvi.scale.engines.base import Handle, WorkersLostError
+
+PURPOSE = "annealvi.dask"
+DELAYED = ("dask.delayed", "dask._delayed")
+#: Seconds between two looks at whether the workers are still there.
+INTERVAL = 1.0
+#: Seconds after which a value is sent again, the first time: a worker that dies may leave it
+#: without an answer.
+LONGEST_PUT = 5.0
+
+
+class _NotThereError(Exception):
+    """A value that was put is not there any more."""
+
+
+class DaskEngine:
+    """Computes on the workers of a client of Dask.
+
+    Results stay on the workers.  Those of tasks are computed again by the scheduler if their
+    worker dies.  A value that was `put` cannot be; then :class:`WorkersLostError` is raised.
+
+    Parameters
+    ----------
+    client : distributed.Client, optional
+        By default the current one.
+    patience : float, default=300
+        Seconds to wait for workers if there are none, before an error.
+
+    Attributes
+    ----------
+    instruction_set : str
+        The one that this process uses, or the best one that all workers have.
+    n_losses : int
+        How often workers were found to have gone.
+
+    Raises
+    ------
+    ImportError
+        If a worker does not have annealvi.
+    RuntimeError
+        If there is no worker, or one has another version of annealvi.
+    TypeError, ValueError
+        If `client` is no client, there is none, or it is closed.
+    """
+
+    def __init__(self, client: Any = None, patience: float = 300.0) -> None:
+        distributed = import_optional("distributed", "dask", PURPOSE)
+        if client is None:
+            try:
+                client = distributed.default_client()
+            except ValueError as error:
+                raise ValueError(
+                    "The 'client' parameter is None, and there is no current client of Dask: make "
+                    "one first, such as distributed.Client()."
+                ) from error
+        if not isinstance(client, distributed.Client) or client.asynchronous:
+            raise TypeError(
+                "The 'client' parameter must be a synchronous distributed.Client or None. Got "
+                f"{client!r} instead."
+            )
+        self._client, self._patience = client, patience
+        self._distributed = distributed
+        self._name, self._counter = uuid.uuid4().hex[:12], itertools.count()
+        self._addresses: list[str] = []
+        # a task that is bound to a worker, loosely even, waits for ever if that worker dies
+        self._bound: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self.n_losses = 0
+        self._longest_put = LONGEST_PUT
+        self._shared: Any = None  # the last value that was put
+        self._look()
+        self.instruction_set = self._agree()
+        self._direct = False
+        self._direct = self._reaches_workers()
+
+    @property
+    def n_workers(self) -> int:
+        """Number of workers there are now; waits if there are none."""
+        self._look()
+        return len(self._addresses)
+
+    def threads(self) -> int:
+        """Return the least number of threads that a worker has."""
+        return min(self._threads.values())
+
+    def put(self, value: Any) -> Handle:
+        """Send a value to a worker, from which the others fetch it.
+
+        Parameters
+        ----------
+        value : object
+        """
+        started, self._shared = time.monotonic(), None
+        # with `broadcast` the scheduler does not answer if a worker dies meanwhile
+        sending = self._client.scatter(value, hash=False, direct=self._direct, asynchronous=True)
+        try:
+            self._shared = self._ended(sending, self._longest_put)
+        except (OSError, TimeoutError, CancelledError, RuntimeError, KeyError, _NotThereError) as e:
+            if time.monotonic() - started > self._longest_put:
+                self._longest_put *= 2
+            self._look()
+            raise WorkersLostError("a worker was lost while it got the topics") from e
+        return self._shared
+
+    def submit(
+        self, function: Callable[..., Any], *arguments: Any, slot: int | None = None
+    ) -> Handle:
+        """Compute a function on a worker.
+
+        Parameters
+        ----------
+        function : callable
+        *arguments : objects, futures or lists of futures
+        slot : int, optional
+            Tasks of the same slot prefer the same worker.
+        """
+        there: dict[str, Any] = {}
+        address = None if slot is None else self._addresses[slot % len(self._addresses)]
+        if address is not None:
+            there = {"workers": [address], "allow_other_workers": True}
+        parts = [
+            self._client.compute(one, **there) if type(one).__module__ in DELAYED else one
+            for one in arguments
+        ]
+        key = f"annealvi-{function.__name__}-{self._name}-{next(self._counter)}"
+        future = self._client.submit(function, *parts, key=key, pure=False, **there)
+        if address is not None:
+            self._bound[future] = address
+        return future
+
+    def is_lost(self, handle: Handle) -> bool:
+        """Return whether the worker of a result has gone.
+
+        Parameters
+        ----------
+        handle : Future
+        """
+        address = self._bound.get(handle)
+        return address is not None and address not in self._threads
+
+    def gather(self, handles: Sequence[Handle]) -> list[Any]:
+        """Wait for results and return them.
+
+        Parameters
+        ----------
+        handles : sequence of Future
+
+        Raises
+        ------
+        RuntimeError
+            If there are no workers for too long.
+        WorkersLostError
+            See the class.
+        """
+        handles = list(handles)
+        lost = self._distributed.KilledWorker, CancelledError, _NotThereError
+        try:
+            found = self._client.gather(handles, direct=self._direct, asynchronous=True)
+            return list(self._ended(found))
+        except BaseException as error:
+            failed = any(one.status == "error" for one in handles)
+            self._client.cancel(handles)
+            if isinstance(error, lost) or (isinstance(error, OSError) and not failed):
+                raise WorkersLostError("a worker was lost") from error
+            raise  # what a function has raised, or an interrupt
+
+    # ----------------------------------------------------------------- details
+
+    def _ended(self, coroutine: Coroutine[Any, Any, Any], limit: float = math.inf) -> Any:
+        """The result of a coroutine of the client, as long as no worker is lost."""
+        began = time.monotonic()
+        job = asyncio.run_coroutine_threadsafe(coroutine, self._client.loop.asyncio_loop)
+        try:
+            while wait([job], INTERVAL).not_done:
+                self._check_losses()
+                if time.monotonic() - began > limit:
+                    raise TimeoutError
+            return job.result()
+        finally:
+            job.cancel()
+
+    def _check_losses(self) -> None:
+        """Raise _NotThereError if workers have gone, or what was put."""
+        losses = self.n_losses
+        self._look()
+        shared = self._shared
+        there = {} if shared is None else self._client.who_has([shared])
+        if self.n_losses > losses or not all(there.values()):
+            raise _NotThereError  # tasks that wait for what is lost would wait for ever
+
+    def _look(self) -> None:
+        """Find the workers; wait if there are none."""
+        began = time.monotonic()
+        while True:
+            if self._client.status != "running":
+                raise ValueError(
+                    "The 'client' parameter must be a client that is connected to a scheduler. "
+                    f"Got one that is {self._client.status}: make a new one."
+                )
+            self._threads: dict[str, int] = self._client.nthreads()
+            if self._threads:
+                break
+            if time.monotonic() - began > self._patience:
+                raise RuntimeError(
+                    f"There have been no workers for {self._patience:.0f} seconds: start some, "
+                    "such as with `dask worker` and the scheduler's address."
+                )
+            time.sleep(0.1)
+        self.n_losses += any(one not in self._threads for one in self._addresses)
+        kept = [one for one in self._addresses if one in self._threads]
+        self._addresses = kept + sorted(self._threads.keys() - set(kept))
+
+    def _reaches_workers(self) -> bool:
+        """Whether this process can talk to workers itself, which takes half the time."""
+        sending = self._client.scatter(0, hash=False, direct=True, asynchronous=True)
+        try:
+            self._ended(sending, LONGEST_PUT)
+        except (OSError, TimeoutError, CancelledError, RuntimeError, KeyError, _NotThereError):
+            return False
+        return True
+
+    def _agree(self) -> str:
+        """Check the workers' annealvi, and agree on an instruction set."""
+        found = self._client.run(_describe, on_error="return")
+        common = set(available_instruction_sets())
+        for address, answer in found.items():
+            if isinstance(answer, BaseException):
+                raise ImportError(
+                    f"The worker {address} cannot import annealvi: install annealvi "
+                    f"{__version__} in its environment."
+                ) from answer
+            version, available = answer
+            if version != __version__:
+                raise RuntimeError(
+                    "All workers must have the version of annealvi of this process, "
+                    f"{__version__}. The worker {address} has {version}."
+                )
+            common &= set(available)
+        # a worker that comes later agrees when it gets its first task
+        if instruction_set() in common:
+            return instruction_set()
+        return next(name for name in available_instruction_sets() if name in common)
+
+
+def _describe() -> tuple[str, tuple[str, ...]]:
+    """The version of annealvi in a worker, and the instruction sets that it can use."""
+    return __version__, tuple(available_instruction_sets())

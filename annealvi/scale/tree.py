@@ -1,0 +1,82 @@
+"""Sums over a tree whose shape follows from the number of its leaves alone.
+
+Floating-point sums depend on their order.  Here the order is that of a binary tree: node i of a
+level is the sum of nodes 2i and 2i + 1 of the level below, or node 2i alone if it is the last.  So
+the sum has the same bits whoever adds up which part of the leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+#: The level of a node, 0 for leaves, and its place in the level.
+Place = tuple[int, int]
+
+
+class TreeSum(Generic[T]):
+    """A sum of leaves that come in any order, some of them perhaps summed already.
+
+    Two nodes are added as soon as both are there.  If the leaves come in their order, there are
+    never more values than levels.
+
+    Parameters
+    ----------
+    n_leaves : int
+        At least 1.
+    merged : callable
+        Returns the sum of two values, the left one first.  It may change the first.
+    """
+
+    def __init__(self, n_leaves: int, merged: Callable[[T, T], T]) -> None:
+        self._last, self._merged = n_leaves - 1, merged
+        #: The sums that are there, and wait for others.
+        self.nodes: dict[Place, T] = {}
+
+    def add(self, number: int, value: T) -> None:
+        """Add a leaf.
+
+        Parameters
+        ----------
+        number : int
+            Its place among the leaves, from 0.
+        value : object
+        """
+        self._add((0, number), value)
+
+    def update(self, nodes: Mapping[Place, T]) -> None:
+        """Add the nodes of another sum over the same tree, which has other leaves.
+
+        Parameters
+        ----------
+        nodes : dict
+        """
+        for place, value in nodes.items():
+            self._add(place, value)
+
+    def total(self) -> T:
+        """The sum of all leaves.
+
+        Raises
+        ------
+        ValueError
+            If some are missing.
+        """
+        root = self._last.bit_length(), 0
+        if root not in self.nodes:
+            raise ValueError(f"Some of the {self._last + 1} leaves are missing.")
+        return self.nodes[root]
+
+    def _add(self, place: Place, value: T) -> None:
+        level, number = place
+        while self._last >> level:  # the number of the level's last node
+            sibling = number ^ 1
+            if sibling <= self._last >> level:
+                other = self.nodes.pop((level, sibling), None)
+                if other is None:
+                    break
+                left, right = (value, other) if number < sibling else (other, value)
+                value = self._merged(left, right)
+            level, number = level + 1, number >> 1
+        self.nodes[level, number] = value

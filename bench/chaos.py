@@ -1,0 +1,216 @@
+"""Fits on workers that die: are the topics the same to the last bit, and does nothing hang?
+
+    python bench/chaos.py [--runs 50] [--seed 0] [--seconds 120]
+
+Each run fits the bundled abstracts with annealvi.dask.TemperedLDA on a new cluster of 1 to 3 worker
+processes.  At a random moment one of three things happens: one worker is killed (SIGKILL), all are,
+or the process of the fit is.  Dask's nannies start other workers; a killed fit is resumed from its
+checkpoint, on another number of workers.  Half of the fits have a learned temperature and learned
+priors.  Printed are the SHA-256 of the topics of each run beside that of a fit in one process, and
+how many are equal.  A run that takes more than --seconds counts as one that hangs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from annealvi import TemperedLDA, corpus
+from annealvi.dask import TemperedLDA as DaskLDA
+from annealvi.dask import document_order
+from annealvi.datasets import load_arxiv_abstracts
+
+#: Documents in the partitions, and the sizes that make a fit of some 50 steps.
+LENGTHS, SHARD, BATCH = (700, 800, 600, 900), 50, 200
+FITS: dict[str, dict[str, Any]] = {
+    "annealed": dict(n_components=20, max_iter=4),
+    "learned": dict(
+        n_components=20,
+        max_iter=4,
+        temperature="variational",
+        doc_topic_prior="learn",
+        topic_word_prior="learn",
+        dtype="float64",
+    ),
+}
+EVENTS = ("one worker", "all workers", "the fit")
+
+
+def partitions(folder: Path) -> list[str]:
+    """Write the abstracts as corpora on disk, if they are not there yet."""
+    X = load_arxiv_abstracts().data.astype(np.float32)
+    paths, start = [], 0
+    for number, length in enumerate(LENGTHS):
+        path = folder / f"part{number}"
+        if not path.exists():
+            corpus.write(path, [X[start : start + length]])
+        paths.append(str(path))
+        start += length
+    return paths
+
+
+def digest(components: np.ndarray) -> str:
+    """SHA-256 of topics."""
+    return hashlib.sha256(np.ascontiguousarray(components).tobytes()).hexdigest()
+
+
+def expected(kind: str) -> str:
+    """The digest of the fit in this process."""
+    X = load_arxiv_abstracts().data.astype(np.float32)
+    order = document_order(LENGTHS, shard_size=SHARD, batch_size=BATCH)
+    lda = TemperedLDA(**FITS[kind], shard_size=SHARD, batch_size=BATCH, random_state=0)
+    return digest(lda.fit(X[order]).components_)
+
+
+class Killer:
+    """A callback that kills something at some moment of a fit.
+
+    Parameters
+    ----------
+    event : str
+        One of EVENTS.
+    step : int
+        The step after which it waits.
+    seconds : float
+        How long it waits.
+    client : distributed.Client
+    """
+
+    def __init__(self, event: str, step: int, seconds: float, client: Any) -> None:
+        self.event, self.step, self.seconds, self.client = event, step, seconds, client
+
+    def __call__(self, estimator: Any, monitor: Any) -> None:
+        if monitor.step != self.step:
+            return
+        workers = [worker["pid"] for worker in self.client.run(about).values()]
+        victims = {"one worker": workers[:1], "all workers": workers, "the fit": [os.getpid()]}
+        threading.Timer(self.seconds, kill, [victims[self.event]]).start()
+
+
+def about() -> dict[str, int]:
+    """The process of a worker."""
+    return {"pid": os.getpid()}
+
+
+def kill(pids: list[int]) -> None:
+    """Kill processes that are still there."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def fit(kind: str, folder: Path, checkpoint: str, n_workers: int, death: dict[str, Any]) -> str:
+    """Fit on a new cluster, where something may die; return the digest."""
+    from distributed import Client, LocalCluster
+
+    cluster = LocalCluster(
+        n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", silence_logs=50
+    )
+    with cluster, Client(cluster) as client:
+        callback: list[Any] = [Killer(**death, client=client)] if death else []
+        lda = DaskLDA(
+            **FITS[kind],
+            shard_size=SHARD,
+            batch_size=BATCH,
+            random_state=0,
+            client=client,
+            checkpoint=checkpoint,
+            callback=callback,
+        )
+        return digest(lda.fit(partitions(folder)).components_)
+
+
+class Plan(NamedTuple):
+    """A run: the fit, what dies after which step and how much later, and the numbers of workers.
+
+    The second number is that of the cluster on which a fit is resumed.
+    """
+
+    kind: str
+    event: str
+    step: int
+    seconds: float
+    n_workers: tuple[int, int]
+
+
+def drawn(rng: random.Random) -> Plan:
+    """A random plan."""
+    kind, event = rng.choice(sorted(FITS)), rng.choice(EVENTS)
+    n_workers = rng.randrange(1, 4), rng.randrange(1, 4)
+    return Plan(kind, event, rng.randrange(1, 50), rng.uniform(0.0, 0.1), n_workers)
+
+
+def run(plan: Plan, folder: Path, checkpoint: Path, limit: float) -> str:
+    """Make one run in processes of its own; return the digest, or that it hangs."""
+    death = {"event": plan.event, "step": plan.step, "seconds": plan.seconds}
+    output = ""
+    for n_workers in plan.n_workers:
+        order = dict(kind=plan.kind, folder=str(folder), checkpoint=str(checkpoint), death=death)
+        command = [sys.executable, __file__, "--fit", json.dumps(order | {"n_workers": n_workers})]
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, start_new_session=True
+        ) as process:
+            try:
+                output = process.communicate(timeout=limit)[0]
+            except subprocess.TimeoutExpired:
+                output = "it hangs"
+            finally:
+                kill_group(process.pid)
+        if plan.event != "the fit" or output.strip():
+            break
+        death = {}  # the second process goes on
+    return output.strip()
+
+
+def kill_group(leader: int) -> None:
+    """Kill what a run has left."""
+    with suppress(ProcessLookupError):
+        os.killpg(leader, signal.SIGKILL)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    options.add_argument("--runs", type=int, default=50)
+    options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--seconds", type=float, default=120.0, help="after which a run hangs")
+    options.add_argument("--fit", help="one fit, described in JSON")
+    arguments = options.parse_args()
+    if arguments.fit is not None:
+        order = json.loads(arguments.fit)
+        print(fit(**order | {"folder": Path(order["folder"])}))
+        return
+    rng, equal, hung = random.Random(arguments.seed), 0, 0
+    wanted = {kind: expected(kind) for kind in FITS}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        partitions(folder)
+        for number in range(arguments.runs):
+            began = time.monotonic()
+            plan = drawn(rng)
+            found = run(plan, folder, folder / f"run{number}", arguments.seconds)
+            equal += found == wanted[plan.kind]
+            hung += found == "it hangs"
+            seconds = time.monotonic() - began
+            same = "equal" if found == wanted[plan.kind] else f"not {wanted[plan.kind][:12]}"
+            what = f"{plan.event} killed, {plan.kind}"
+            print(f"{number}: {what}, {found[:12]}, {same}, {seconds:.0f} s", flush=True)
+    print(f"{arguments.runs} runs: {equal} equal, {hung} hung")
+    sys.exit(int(equal < arguments.runs))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,201 @@
+"""A stream in small portions, one call of partial_fit each, against scikit-learn.
+
+    python -m bench.speed.portions [--corpus bbc_news debian_desc] [--topics 20 100 500]
+                                   [--portion 256] [--rounds 5] [--parts]
+
+At most 10,000 documents of each corpus are cut into portions of --portion documents, each of them
+one minibatch.  Ours is on scikit-learn's trajectory and finds the same numbers: online steps,
+alpha = eta = 1/K, float64, one thread.  Both models have seen one minibatch before.  In each round
+they go through the stream in turns.  Times are CPU seconds of the process.  Printed for each corpus
+and K: milliseconds a call, medians over rounds, and how many times as fast ours is, the median and
+the quartiles of the rounds' ratios.
+
+What a call costs in Python is measured in two ways.  One is a call with a single word, of the same
+K and the same vocabulary, in which compiled functions have next to nothing to do.  For the other,
+ours goes through the stream once more with a clock around every compiled function of LDA and around
+the draws of gamma.  What is left of a call is Python and NumPy: checks, the estimator, the
+algorithm, buffers.  This rest is larger, because the compiled functions leave Python's code and
+objects in no cache.  Printed are medians over calls; with --parts also the share of each compiled
+function in all calls.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from statistics import median, quantiles
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from threadpoolctl import threadpool_limits
+
+from annealvi._kernels import lda, lda_topics
+from annealvi.models.lda import documents
+from bench import parser
+from bench.adapters import annealvi_lda, scikit_learn
+from bench.markdown import table
+from bench.problems import Problem
+
+CORPORA, SIZES, PORTION = ("bbc_news", "debian_desc"), (20, 100, 500), 256
+#: Documents of a corpus that make up the stream.
+N_DOCUMENTS = 10_000
+#: The compiled functions that a call uses, and the name of the draws of gamma beside them.
+KERNELS = (
+    (lda, "index_words"),
+    (lda_topics, "refresh_weights"),
+    (lda, "fit_documents"),
+    (lda_topics, "accumulate_and_step"),
+    (lda_topics, "accumulate_statistics"),
+    (lda_topics, "step_topics"),
+    (lda_topics, "sum_topics"),
+)
+DRAWS = "draws of gamma"
+
+Portions = list[sparse.csr_matrix]
+Call = Callable[[sparse.csr_matrix], Any]
+
+
+def cut(X: sparse.csr_matrix, size: int) -> Portions:
+    """The portions of a stream; the last one may be smaller."""
+    return [X[first : first + size] for first in range(0, X.shape[0], size)]
+
+
+def seconds(call: Call, portions: Portions) -> float:
+    """CPU seconds of the process for the whole stream."""
+    began = time.process_time()
+    for portion in portions:
+        call(portion)
+    return time.process_time() - began
+
+
+def turns(problem: Problem, rounds: int) -> tuple[list[float], list[float]]:
+    """Milliseconds a call of ours and of scikit-learn's, one number for each round.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its `batch_size` is the size of a portion.
+    rounds : int
+    """
+    X = problem.load()
+    portions = cut(X, problem.batch_size)
+    starts = (
+        lambda: annealvi_lda.start_portions(problem, X, same_trajectory=True),
+        lambda: scikit_learn.start_portions(problem, X),
+    )
+    ours, theirs = times = [], []
+    for _ in range(rounds):
+        for start, spent in zip(starts, times, strict=True):
+            spent.append(1e3 * seconds(start(), portions) / len(portions))
+    return ours, theirs
+
+
+@contextmanager
+def _timed(spent: dict[str, float]) -> Iterator[None]:
+    """Add the CPU seconds of the compiled functions of LDA, and of draws of gamma, to `spent`."""
+
+    def timed(name: str, function: Callable) -> Callable:
+        def run(*args: Any, **kwargs: Any) -> Any:
+            began = time.process_time()
+            result = function(*args, **kwargs)
+            spent[name] += time.process_time() - began
+            return result
+
+        return run
+
+    plain = [(module, name, name) for module, name in KERNELS]
+    plain += [(documents, "gamma_draws", DRAWS)]
+    before = [(module, name, getattr(module, name)) for module, name, _ in plain]
+    try:
+        for (module, name, part), (_, _, function) in zip(plain, before, strict=True):
+            setattr(module, name, timed(part, function))
+        yield
+    finally:
+        for module, name, function in before:
+            setattr(module, name, function)
+
+
+def one_word(problem: Problem, repeats: int = 200) -> float:
+    """Milliseconds of a call with one document of one word, the median over calls."""
+    X = problem.load()
+    call = annealvi_lda.start_portions(problem, X, same_trajectory=True)
+    word = sparse.csr_matrix(([1.0], ([0], [0])), shape=(1, X.shape[1]))
+    return median(1e3 * seconds(call, [word]) for _ in range(repeats))
+
+
+def parts(problem: Problem) -> tuple[float, dict[str, float]]:
+    """Where the time of our calls goes.
+
+    Returns
+    -------
+    rest : float
+        Milliseconds a call outside compiled functions and draws of gamma: the median over calls.
+    shares : dict
+        The share of each part in the CPU seconds of all calls; that of the rest under "rest".
+    """
+    X = problem.load()
+    portions = cut(X, problem.batch_size)
+    spent: dict[str, float] = defaultdict(float)
+    call = annealvi_lda.start_portions(problem, X, same_trajectory=True)
+    totals: dict[str, float] = defaultdict(float)
+    rests = []
+    with _timed(spent):
+        for portion in portions:
+            spent.clear()
+            total = seconds(call, [portion])
+            rests.append(1e3 * (total - sum(spent.values())))
+            for name, part in (*spent.items(), ("rest", total - sum(spent.values()))):
+                totals[name] += part
+    everything = sum(totals.values())
+    return median(rests), {name: part / everything for name, part in totals.items()}
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("--corpus", nargs="+", default=CORPORA)
+    options.add_argument("--topics", nargs="+", type=int, default=SIZES)
+    options.add_argument("--portion", type=int, default=PORTION)
+    options.add_argument("--rounds", type=int, default=5)
+    options.add_argument("--parts", action="store_true", help="the share of each function")
+    arguments = options.parse_args()
+    if arguments.rounds < 2:
+        options.error("--rounds must be at least 2")
+    rows, shares = [], {}
+    for corpus in arguments.corpus:
+        for n_topics in arguments.topics:
+            problem = Problem(corpus, N_DOCUMENTS, n_topics, batch_size=arguments.portion)
+            with threadpool_limits(1, user_api="blas"):
+                try:
+                    ours, theirs = turns(problem, arguments.rounds)
+                except FileNotFoundError as error:
+                    raise SystemExit(str(error)) from None
+                rest, shares[corpus, n_topics] = parts(problem)
+                least = one_word(problem)
+            low, middle, high = quantiles(np.divide(theirs, ours), n=4, method="inclusive")
+            rows.append(
+                [
+                    f"{corpus}, {n_topics}",
+                    f"{median(ours):.3g}",
+                    f"{median(theirs):.3g}",
+                    f"{middle:.1f}",
+                    f"{low:.1f} to {high:.1f}",
+                    f"{least:.2f}",
+                    f"{rest:.2f}",
+                ]
+            )
+    head = ["corpus, K", "annealvi, ms a call", "scikit-learn", "times as fast", "quartiles"]
+    print(table([*head, "one word, ms", "Python in a call, ms"], rows))
+    if arguments.parts:
+        names = list(dict.fromkeys(name for found in shares.values() for name in found))
+        body = [
+            [f"{corpus}, {K}", *(f"{100 * found.get(name, 0.0):.0f}%" for name in names)]
+            for (corpus, K), found in shares.items()
+        ]
+        print("\n" + table(["corpus, K", *names], body))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""The kernels over the vocabulary: statistics that wait for the step, and the step's sums."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+from annealvi._kernels import lda_topics
+from annealvi.model import Batch, Tempering
+from annealvi.models.lda import LDA, LocalOptions
+from annealvi.models.lda.weights import move_rows, sums_of_rows
+
+DTYPES = (np.float32, np.float64)
+V = 700  # eleven blocks of the vocabulary, the last not full
+
+
+def corpus(n_documents=30, n_words=40, seed=0):
+    rng = np.random.RandomState(seed)
+    X = np.zeros((n_documents, V))
+    for row in X:
+        row[rng.choice(V - 50, n_words, replace=False)] = rng.randint(1, 5, n_words)
+    return sparse.csr_matrix(X)
+
+
+def make(n_topics, dtype, *, eta=0.1, start="constant", n_threads=1):
+    options = LocalOptions(20, 0.0, start)
+    model = LDA(n_topics, V, alpha=0.02, eta=eta, dtype=dtype, options=options)
+    model.topics.n_threads = n_threads
+    model.topics.assign(np.random.RandomState(1).gamma(0.05, 60.0, (n_topics, V)) + 0.1)
+    model.rng = np.random.RandomState(2)
+    return model
+
+
+def steps(model, X, rho, tempering, *, wait, seen):
+    """lambda and its sums after three steps of portions of X; `seen` collects what was read."""
+    for first in (0, 10, 20):
+        rows = slice(first, first + 10)
+        b = tempering.inverse if np.ndim(tempering.inverse) == 0 else tempering.inverse[rows]
+        of_rows = tempering._replace(inverse=b)
+        statistics = model.local_step(Batch(X, rows), of_rows).statistics
+        if not wait:
+            seen.append(statistics.values[: statistics.n_rows[0]].copy())
+        words = statistics.words()
+        model.global_step(statistics, rho, 3.0, of_rows)
+        if wait:  # after the step they are what they were
+            seen.append(statistics.values[: statistics.n_rows[0]].copy())
+        assert_array_equal(words, np.unique(X[rows].indices))
+    sums = model.topics.sums.copy()
+    return model.topics.rows(), sums, model.topics.components
+
+
+CASES = {
+    "lazily": {"n_words": 8},
+    "all rows": {"n_words": 300},
+    "from nothing": {"rho": 1.0},
+    "beyond": {"rho": 1.9},  # with a floor
+    "hot": {"b": 0.4},
+    "posterior": {"b": 0.5, "form": "posterior", "rho": 0.1},
+    "a temperature each": {"each": True},
+    "scikit-learn's": {"start": "random"},
+    "a prior for each": {"eta": np.linspace(0.1, 0.4, V)},
+}
+
+
+@pytest.mark.parametrize("n_topics", [5, 90])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("case", CASES)
+def test_statistics_that_wait_are_stepped_to_the_same_bits(
+    case, dtype, n_topics, instruction_set, monkeypatch
+):
+    calls, kernel = [], lda_topics.accumulate_and_step
+    monkeypatch.setattr(
+        lda_topics, "accumulate_and_step", lambda *given: (calls.append(1), kernel(*given))
+    )
+    given = {"n_words": 40, "rho": 0.3, "b": 1.0, "form": "likelihood"} | CASES[case]
+    X = corpus(n_words=given["n_words"]).astype(dtype)
+    b = np.linspace(0.3, 1.0, X.shape[0]).astype(dtype) if given.get("each") else given["b"]
+    tempering, results = Tempering(b, given["form"]), []
+    for wait, n_threads in ((False, 1), (True, 1), (False, 2), (True, 2)):
+        model = make(
+            n_topics,
+            dtype,
+            eta=given.get("eta", 0.1),
+            start=given.get("start", "constant"),
+            n_threads=n_threads,
+        )
+        seen = []
+        rows, sums, components = steps(model, X, given["rho"], tempering, wait=wait, seen=seen)
+        results.append([components, sums, rows.values[:, :n_topics], rows.decay, *seen])
+    for other in results[1:]:
+        for one, two in zip(results[0], other, strict=True):
+            assert_array_equal(one, two)
+    assert calls == 2 * 3 * [1]  # one for each step whose statistics wait
+    if case in ("lazily", "from nothing"):  # numbers of all topics, or of those that are left
+        n_active = model.buffers.training.work.n_active[:10]
+        assert np.any(n_active < model.topics.width) == (n_topics > 64)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_of_two_blocks_only_one_could_wait(dtype, monkeypatch):
+    """Statistics of several blocks are added, in their order."""
+    X, models = corpus().astype(dtype), []
+    for bounds in ([(0, 30)], [(0, 13), (13, 30)]):
+        model = make(5, dtype)
+        blocks = [slice(*pair) for pair in bounds]
+        monkeypatch.setattr(type(model.documents), "blocks", lambda self, rows, b=blocks: b)
+        statistics = model.local_step(Batch(X, slice(0, 30)), Tempering()).statistics
+        model.global_step(statistics, 0.5, 1.0, Tempering())
+        models.append(model)
+    rtol = 1e-12 if dtype is np.float64 else 1e-5
+    assert_allclose(models[0].topics.components, models[1].topics.components, rtol=rtol)
+
+
+def test_the_number_of_threads_may_change_before_the_step():
+    """The buffers of statistics that wait are for the threads of their local step."""
+    X, results = corpus(), []
+    for n_threads in (1, 3):
+        model = make(5, np.float64)
+        statistics = model.local_step(Batch(X, slice(0, 30)), Tempering()).statistics
+        model.topics.n_threads = n_threads
+        model.global_step(statistics, 1.0, 1.0, Tempering())
+        results.append(model.topics.components)
+    assert_array_equal(*results)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n_topics", [1, 64, 65, 200])
+def test_sums_of_topics(dtype, n_topics):
+    lam = make(n_topics, dtype).topics.lam
+    expected = lam[:, :n_topics].sum(axis=0, dtype=np.float64)
+    one, two = (sums_of_rows(lam, n_topics, n_threads) for n_threads in (1, 2))
+    assert_array_equal(one, two)
+    assert_allclose(one, expected, rtol=1e-13)
+    assert lda_topics.n_blocks(V) == 11
+    assert sums_of_rows(lam[:0], n_topics, 2).tolist() == [0] * n_topics
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rows_move_towards_the_prior_but_not_below_the_floor(dtype):
+    topics = make(5, dtype, eta=np.linspace(0.1, 0.4, V)).topics
+    before, rows = topics.components.T.astype(np.float64), topics.rows()._replace(now=0.25)
+    words = np.array([0, 3, 64, V - 1])
+    sums = move_rows(words, rows, 0.3, True, 2)
+    eta = np.linspace(0.1, 0.4, V).astype(dtype).astype(np.float64)[:, None]
+    expected = before.copy()
+    expected[words] = np.maximum(eta + 0.25 * (before - eta), np.float64(dtype(0.3)))[words]
+    assert_allclose(rows.values[:, :5], expected, rtol=4 * np.finfo(dtype).eps)
+    assert_allclose(sums, rows.values[words, :5].sum(axis=0, dtype=np.float64), rtol=1e-13)
+    assert_array_equal(rows.decay[words], 0.25)
+    assert np.all(np.delete(rows.decay, words) == 1)

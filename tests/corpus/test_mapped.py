@@ -1,0 +1,241 @@
+"""Corpora on disk: the same bits as in memory, in memory that does not grow with the corpus."""
+
+import json
+import tracemalloc
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from scipy import sparse
+
+from annealvi import TemperedLDA, corpus
+from annealvi.corpus import mapped
+from annealvi.datasets import load_arxiv_abstracts, make_topic_corpus
+from annealvi.metrics import document_completion
+
+
+@pytest.fixture(scope="module")
+def X():
+    return load_arxiv_abstracts().data[:600].astype(np.float32)
+
+
+def blocks(X, size=70):
+    return (X[first : first + size] for first in range(0, X.shape[0], size))
+
+
+@pytest.fixture(scope="module")
+def folder(X, tmp_path_factory):
+    path = tmp_path_factory.mktemp("mapped") / "corpus"
+    corpus.write(path, blocks(X))
+    return path
+
+
+def is_mapped(array):
+    while array.base is not None and not isinstance(array, np.memmap):
+        array = array.base
+    return isinstance(array, np.memmap)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_what_was_written_is_there(X, tmp_path, dtype):
+    corpus.write(tmp_path / "X", blocks(X), dtype=dtype)
+    read = corpus.open(tmp_path / "X")
+    assert type(read) is sparse.csr_matrix and read.dtype == dtype and read.shape == X.shape
+    for name in ("data", "indices", "indptr"):
+        array = getattr(read, name)
+        assert is_mapped(array) and not array.flags.writeable
+        assert_array_equal(array, getattr(X, name))
+    described = json.loads((tmp_path / "X" / "corpus.json").read_text())
+    assert described == {"format": 1, "shape": list(X.shape), "dtype": dtype}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["X"]
+
+
+def test_blocks_of_all_kinds(tmp_path):
+    dense = np.array([[0, 2, 0], [1, 0, 0]])
+    unsorted = sparse.csr_matrix(([1.0, 2.0, 3.0], [2, 0, 2], [0, 3]), shape=(1, 3))
+    empty = sparse.csr_matrix((0, 3))
+    corpus.write(tmp_path / "X", [dense, empty, unsorted, sparse.coo_array(dense), [[0, 0, 7]]])
+    expected = [[0, 2, 0], [1, 0, 0], [2, 0, 4], [0, 2, 0], [1, 0, 0], [0, 0, 7]]
+    read = corpus.open(tmp_path / "X")
+    assert_array_equal(read.toarray(), expected)
+    assert read.has_canonical_format
+    corpus.write(tmp_path / "none", [sparse.csr_matrix((2, 3))])
+    assert_array_equal(corpus.open(tmp_path / "none").toarray(), np.zeros((2, 3)))
+
+
+def test_many_entries_have_wide_indices(X, tmp_path, monkeypatch):
+    monkeypatch.setattr(mapped, "_INT32_MAX", X.nnz - 1)
+    monkeypatch.setattr(mapped, "CHUNK", 1000)
+    corpus.write(tmp_path / "X", blocks(X))
+    read = corpus.open(tmp_path / "X")
+    assert read.indices.dtype == read.indptr.dtype == np.int64
+    assert (read != X).nnz == 0
+    lda = TemperedLDA(3, max_iter=1, random_state=0).fit(read)
+    assert_array_equal(lda.components_, lda.fit(X).components_)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"preset": "sklearn"},
+        {"dtype": "float64"},
+        {"learning_method": "batch"},
+        {"validation_fraction": 0.2},
+        {"doc_topic_prior": "learn", "n_jobs": 2},
+    ],
+)
+def test_fits_have_the_same_bits(X, folder, parameters):
+    fits = [
+        TemperedLDA(4, max_iter=2, random_state=0, **parameters).fit(Z)
+        for Z in (X, corpus.open(folder))
+    ]
+    assert_array_equal(fits[0].components_, fits[1].components_)
+    assert fits[0].bound_ == fits[1].bound_
+
+
+def test_methods_have_the_same_bits(X, folder):
+    lda, Z = TemperedLDA(4, max_iter=2, random_state=0).fit(X), corpus.open(folder)
+    assert_array_equal(lda.transform(Z), lda.transform(X))
+    assert_array_equal(lda.transform(Z, method="cvb0"), lda.transform(X, method="cvb0"))
+    assert lda.score(Z) == lda.score(X) and lda.perplexity(Z) == lda.perplexity(X)
+    assert document_completion(lda, Z) == document_completion(lda, X)
+    streams = [TemperedLDA(4, random_state=0).partial_fit(Z).partial_fit(Z[:50]) for Z in (X, Z)]
+    assert_array_equal(streams[0].components_, streams[1].components_)
+
+
+def peak(call, Z):
+    tracemalloc.start()
+    try:
+        call(Z)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_corpus(tmp_path):
+    """By less than 64 bytes for each document, which has more than 60 entries of 8 bytes."""
+    X = make_topic_corpus(500, 2000, 3, random_state=0).data.astype(np.float32)
+    assert X.nnz > 60 * X.shape[0]
+    for times in (16, 48):  # in blocks of 4,000 documents
+        corpus.write(tmp_path / str(times), [X] * times)
+    fit = {"max_iter": 1, "batch_size": 200, "finish_iter": 0, "random_state": 0}
+    calls = {
+        "fit": lambda Z: TemperedLDA(32, **fit).fit(Z),
+        "partial_fit": lambda Z: TemperedLDA(32, batch_size=200, random_state=0).partial_fit(Z),
+        "score": TemperedLDA(32, **fit).fit(X).score,
+    }
+    for name, call in calls.items():
+        call(X)  # imports, and what is made once
+        less, more = (peak(call, corpus.open(tmp_path / str(times))) for times in (16, 48))
+        assert more - less < 64 * 32 * X.shape[0], name
+
+
+# ---------------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ([np.eye(3), np.eye(4)], ValueError, "same number of words. The first one has 3, and bl"),
+        ([np.eye(3), -np.eye(3)], ValueError, "block 1: counts must be .* not negative. Got -1"),
+        ([np.eye(3) * 0.1], ValueError, "block 0 has the count .*0.1.* write with dtype='float64'"),
+        ([np.eye(3) * (2**24 + 1)], ValueError, "which float32 does not have"),
+        ([np.eye(3) * np.nan], ValueError, "block 0 contains NaN"),
+        ([["a"]], ValueError, "could not convert"),
+        ([], ValueError, "'blocks' has no block"),
+        (5, TypeError, "'blocks' must be an iterable of matrices. Got int"),
+    ],
+)
+def test_blocks_that_are_refused(tmp_path, given, error, message):
+    with pytest.raises(error, match=message):
+        corpus.write(tmp_path / "X", given)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_dtypes_that_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="'dtype' parameter of write must be a str among"):
+        corpus.write(tmp_path / "X", [np.eye(3)], dtype="int8")
+
+
+def test_an_error_of_the_blocks_leaves_nothing(tmp_path):
+    def failing():
+        yield np.eye(3)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        corpus.write(tmp_path / "X", failing())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_overwritten(X, folder, tmp_path):
+    with pytest.raises(FileExistsError, match="remove it, or write to another path"):
+        corpus.write(folder, [np.eye(3)])
+    assert corpus.open(folder).shape == X.shape
+    with pytest.raises(FileNotFoundError) as raised:
+        corpus.write(tmp_path / "no" / "X", [np.eye(3)])
+    assert raised.value.filename == str(tmp_path / "no" / "X")
+
+
+def test_folders_that_are_no_corpus(tmp_path):
+    with pytest.raises(FileNotFoundError, match="There is no corpus at"):
+        corpus.open(tmp_path / "nothing")
+    with pytest.raises(FileNotFoundError, match=r"There is no corpus at .*corpus.json"):
+        corpus.open(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FileNotFoundError, match="There is no corpus at"):
+        corpus.open(tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": 2}, "has format 2, of a later version of annealvi"),
+        ({"format": "1"}, "is not the description of a corpus"),
+        ({"shape": [4]}, "must have the shape of a matrix"),
+        ({"shape": [4, -3]}, "must have the shape of a matrix"),
+        ({"shape": [True, 3]}, "must have the shape of a matrix"),
+        ({"shape": [5, 3]}, "indptr.npy' must hold 6 numbers of dtype int32 or int64. Got"),
+        ({"dtype": "float64"}, "data.npy' must hold 3 numbers of dtype float64. Got"),
+        ({"dtype": "int8"}, "and the dtype float32 or float64"),
+    ],
+)
+def test_descriptions_that_are_refused(tmp_path, change, message):
+    corpus.write(tmp_path / "X", [np.eye(3)])
+    place = tmp_path / "X" / "corpus.json"
+    place.write_text(json.dumps(json.loads(place.read_text()) | change))
+    with pytest.raises(ValueError, match=message):
+        corpus.open(tmp_path / "X")
+
+
+@pytest.mark.parametrize("text", ["", "[]", "5", "{", "\udcff"])
+def test_descriptions_that_are_none(tmp_path, text):
+    corpus.write(tmp_path / "X", [np.eye(3)])
+    (tmp_path / "X" / "corpus.json").write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(ValueError, match="is not the description of a corpus"):
+        corpus.open(tmp_path / "X")
+
+
+@pytest.mark.parametrize("name", ["data.npy", "indices.npy", "indptr.npy"])
+def test_damaged_files(tmp_path, name):
+    corpus.write(tmp_path / "X", [np.eye(300)])
+    file = tmp_path / "X" / name
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-4])
+    with pytest.raises(ValueError, match=f"{name}' is no file of NumPy, or not whole"):
+        corpus.open(tmp_path / "X")
+    file.write_bytes(b"")
+    with pytest.raises(ValueError, match=f"{name}' is no file of NumPy, or not whole"):
+        corpus.open(tmp_path / "X")
+    file.unlink()
+    with pytest.raises(FileNotFoundError, match=f"has no file {name}"):
+        corpus.open(tmp_path / "X")
+
+
+def test_damaged_numbers_are_refused_before_they_are_read(tmp_path):
+    corpus.write(tmp_path / "X", [np.eye(300)])
+    indices = np.load(tmp_path / "X" / "indices.npy")
+    np.save(tmp_path / "X" / "indices.npy", np.where(indices == 7, 10**6, indices))
+    with pytest.raises(ValueError, match=r"indices array .* must lie in \[0, 300\)"):
+        TemperedLDA(2).fit(corpus.open(tmp_path / "X"))

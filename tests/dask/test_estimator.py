@@ -1,0 +1,263 @@
+"""TemperedLDA on workers: the bits of the local fit, its attributes, and what it refuses."""
+
+import hashlib
+
+import dask
+import numpy as np
+import pytest
+from dask import array as da
+from dask import delayed
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+
+import annealvi
+from annealvi import LocalVariational, Variational, corpus
+from annealvi.dask import TemperedLDA, document_order
+from annealvi.dask.estimator import sizes
+from annealvi.datasets import load_arxiv_abstracts
+from annealvi.scale.engines.loky import LokyEngine
+from annealvi.scale.engines.serial import SerialEngine
+
+LENGTHS = (210, 140, 260, 90)
+SIZES = dict(shard_size=25, batch_size=100)
+FITS = {
+    "annealed": dict(max_iter=3),
+    "fixed, float64": dict(max_iter=2, temperature=2.0, dtype="float64"),
+    "mean field, posterior form": dict(
+        max_iter=3, topic_estimate="variational", temperature=annealvi.Annealed(2, form="posterior")
+    ),
+    "learned temperature and priors": dict(
+        max_iter=3,
+        temperature="variational",
+        doc_topic_prior="learn",
+        topic_word_prior="learn",
+    ),
+    "learned over the prior": dict(max_iter=2, temperature=Variational(partition="prior")),
+    "a temperature for each document": dict(max_iter=2, temperature=LocalVariational()),
+    "batch": dict(max_iter=2, learning_method="batch"),
+    "finish": dict(finish_iter=2, max_iter=1),
+    "scikit-learn's": dict(max_iter=2, preset="sklearn"),
+    "random documents, several starts": dict(max_iter=1, init="documents", n_init=2),
+}
+
+
+@pytest.fixture(scope="module")
+def X():
+    return load_arxiv_abstracts().data[: sum(LENGTHS)].astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def ordered(X):
+    return X[document_order(LENGTHS, **SIZES)]
+
+
+@pytest.fixture(scope="module")
+def parts(X):
+    ends = np.concatenate([[0], np.cumsum(LENGTHS)])
+    return [X[ends[i] : ends[i + 1]] for i in range(len(LENGTHS))]
+
+
+@pytest.fixture(scope="module")
+def paths(parts, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("parts")
+    for i, part in enumerate(parts):
+        corpus.write(folder / str(i), [part])
+    return [str(folder / str(i)) for i in range(len(parts))]
+
+
+def digest(lda):
+    return hashlib.sha256(np.ascontiguousarray(lda.components_).tobytes()).hexdigest()
+
+
+def check_equal(lda, local):
+    """All that a fit has found is the same, to the last bit."""
+    assert digest(lda) == digest(local)
+    assert lda.components_.dtype == local.components_.dtype
+    assert lda.bound_ == local.bound_
+    assert_array_equal(lda.temperature_path_, local.temperature_path_)
+    assert_array_equal(lda.doc_topic_prior_, local.doc_topic_prior_)
+    assert_array_equal(lda.topic_word_prior_, local.topic_word_prior_)
+    assert_array_equal(lda.init_scores_, local.init_scores_)
+    assert lda.n_iter_ == local.n_iter_ and lda.n_batch_iter_ == local.n_batch_iter_
+    assert lda.history_.keys() == local.history_.keys()
+    for name in lda.history_.keys() - {"seconds"}:
+        assert_array_equal(lda.history_[name], local.history_[name])
+
+
+@pytest.mark.parametrize("name", FITS)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_bits_of_the_local_fit(ordered, paths, name):
+    settings = FITS[name] | SIZES | dict(n_components=4, random_state=0)
+    local = annealvi.TemperedLDA(**settings).fit(ordered)
+    lda = TemperedLDA(**settings, client=SerialEngine()).fit(paths)
+    check_equal(lda, local)
+    if isinstance(local.temperature, LocalVariational):
+        assert_array_equal(lda.document_temperatures_, local.document_temperatures_)
+
+
+@pytest.fixture(scope="module")
+def local(ordered):
+    return annealvi.TemperedLDA(4, max_iter=3, random_state=0, **SIZES).fit(ordered)
+
+
+def settings(client, **more):
+    return TemperedLDA(4, max_iter=3, random_state=0, **SIZES, client=client, **more)
+
+
+def test_worker_processes(workers, ordered, parts, paths, local):
+    """Paths, delayed blocks, futures and arrays; on Dask and on loky."""
+    check_equal(settings(workers).fit(paths), local)
+    blocks = [delayed(part) for part in parts]
+    check_equal(settings(workers).fit(blocks), local)
+    check_equal(settings(workers).fit(workers.compute(blocks)), local)
+    arrays = [da.from_delayed(b, p.shape, p.dtype) for b, p in zip(blocks, parts, strict=True)]
+    lda = settings(workers).fit(da.concatenate(arrays))
+    check_equal(lda, local)
+    check_equal(settings(workers, n_jobs=2).fit(paths), local)
+    with LokyEngine(2, 1) as engine:
+        check_equal(settings(engine).fit(paths), local)
+
+
+def test_what_is_asked_of_documents_on_workers(workers, X, parts, paths, local):
+    lda = settings(workers).fit(paths)
+    assert_allclose(lda.score(paths), local.score(X), rtol=1e-12)
+    assert_allclose(lda.perplexity(paths), local.perplexity(X), rtol=1e-12)
+    assert_allclose(lda.perplexity(paths, True), local.perplexity(X, True), rtol=1e-12)
+    assert lda.score(X) == lda.to_local().score(X)
+    assert lda.perplexity(X) == lda.to_local().perplexity(X)
+    expected = local.transform(X)
+    assert_array_equal(lda.transform(X), expected)
+    lazy = lda.transform(paths, temperature=1.5)
+    found = np.vstack(dask.compute(*lazy, scheduler="synchronous"))
+    assert_array_equal(found, local.transform(X, temperature=1.5))
+    blocks = [da.from_delayed(delayed(part), part.shape, part.dtype) for part in parts]
+    array = lda.transform(da.concatenate(blocks))
+    assert array.shape == (X.shape[0], 4) and array.dtype == np.float32
+    assert_array_equal(array.compute(scheduler="synchronous"), expected)
+    both = settings(workers).fit_transform(da.concatenate(blocks))
+    assert_array_equal(both.compute(scheduler="synchronous"), expected)
+    with pytest.raises(ValueError, match=r"X has 3 features, but TemperedLDA is expecting"):
+        lda.score([delayed(sparse.csr_matrix(np.ones((2, 3))))])
+
+
+def test_to_local(paths, X, local, tmp_path):
+    lda = settings(SerialEngine()).fit(paths)
+    found = lda.to_local()
+    assert type(found) is annealvi.TemperedLDA
+    check_equal(found, local)
+    assert found.get_params().keys() == local.get_params().keys()
+    found_before = found.transform(X)
+    assert_array_equal(found_before, local.transform(X))
+    found.partial_fit(X[:50])  # goes on, and leaves the other as it is
+    check_equal(lda, local)
+    annealvi.save(lda.to_local(), tmp_path / "topics.safetensors")
+    assert_array_equal(annealvi.load(tmp_path / "topics.safetensors").transform(X), found_before)
+    with pytest.raises(TypeError, match=r"Save what its to_local\(\) returns"):
+        annealvi.save(lda, tmp_path / "other.safetensors")
+
+
+def test_parameters(workers):
+    lda = TemperedLDA(7, client=workers)
+    assert lda.get_params().keys() == annealvi.TemperedLDA().get_params().keys() | {
+        "client",
+        "checkpoint",
+    }
+    defaults = annealvi.TemperedLDA().get_params()
+    assert {name: TemperedLDA().get_params()[name] for name in defaults} == defaults
+    engine = SerialEngine()
+    assert clone(TemperedLDA(3, checkpoint="x", max_iter=2)).get_params()["checkpoint"] == "x"
+    assert TemperedLDA(3, client=engine).client is engine
+
+
+def test_a_checkpoint_is_resumed(paths, local, tmp_path):
+    path = tmp_path / "fit.safetensors"
+
+    class StopError(Exception):
+        pass
+
+    def stop(estimator, monitor):
+        if monitor.step == 9:
+            estimator.save_state(path)
+            raise StopError
+
+    with pytest.raises(StopError):
+        settings(SerialEngine(), callback=stop).fit(paths)
+    with LokyEngine(2, 1) as engine:
+        check_equal(settings(engine, checkpoint=path).fit(paths), local)
+    steps = []
+    again = settings(
+        SerialEngine(), checkpoint=path, callback=lambda estimator, monitor: steps.append(1)
+    )
+    check_equal(again.fit(paths), local)  # it had ended
+    assert not steps
+    with pytest.raises(ValueError, match="another X: the numbers in X differ, or their order"):
+        settings(SerialEngine(), checkpoint=path).fit(paths[:2] + paths[:1:-1])
+
+
+def test_an_interrupt_leaves_a_fitted_estimator(paths, X):
+    class Interrupted(SerialEngine):
+        left = 15
+
+        def gather(self, handles):
+            self.left -= 1
+            if not self.left:
+                raise KeyboardInterrupt
+            return super().gather(handles)
+
+    lda = settings(Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        lda.fit(paths)
+    assert lda.transform(X[:3]).shape == (3, 4)
+    assert 0 < lda.n_batch_iter_ < 22
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (dict(validation_fraction=0.2), r"'validation_fraction' parameter of annealvi\.dask"),
+        (dict(evaluate_every=1), r"'evaluate_every' parameter of annealvi\.dask.* at most 0"),
+        (dict(document_init="warm"), r"'document_init' parameter of annealvi\.dask"),
+        (
+            dict(shard_size=0),
+            r"'shard_size' parameter of TemperedLDA must be None or an int in the range",
+        ),
+        (dict(shard_size=2.5), r"'shard_size' parameter of TemperedLDA must be None or an int"),
+        (dict(batch_size=101), r"'batch_size' parameter must be a multiple of 'shard_size'.*101"),
+        (dict(checkpoint=3), r"'checkpoint' parameter of TemperedLDA must be"),
+    ],
+)
+def test_what_is_refused(paths, options, message):
+    lda = settings(SerialEngine()).set_params(**options)
+    with pytest.raises(ValueError, match=message):
+        lda.fit(paths)
+    assert not hasattr(lda, "components_")
+
+
+def test_counts_that_a_dtype_does_not_hold(tmp_path):
+    """They are refused in the local estimator's words, for a fit and after one."""
+    tiny = sparse.csr_matrix(np.array([[1e-60, 2.0], [3.0, 4.0]]))
+    for name, X in (("tiny", tiny), ("large", 1e38 * tiny), ("usual", tiny.ceil())):
+        corpus.write(tmp_path / name, [X], dtype="float64")
+    lda = TemperedLDA(1, client=SerialEngine(), dtype="float32", max_iter=1, random_state=0)
+    with pytest.raises(ValueError, match=r"counts in X must be 0 or at least 1\.4e-45 in float32"):
+        lda.fit([tmp_path / "tiny"])
+    with pytest.raises(ValueError, match=r"counts in X must sum to at most 3\.4e\+30 in float32"):
+        lda.fit([tmp_path / "large"])
+    lda.fit([tmp_path / "usual"])
+    with pytest.raises(ValueError, match=r"counts in X must be 0 or at least 1\.4e-45 in float32"):
+        lda.score([tmp_path / "tiny"])
+
+
+def test_sizes_left_open():
+    def of(n_samples, shard=None, batch=None):
+        return tuple(sizes({"shard_size": shard, "batch_size": batch}, n_samples).values())
+
+    assert of(10**9) == (4096, 16384)
+    assert of(300_000) == (4096, 8192)
+    assert of(3000) == (100, 100)
+    assert of(10) == (1, 1)
+    assert of(10**9, shard=1000) == (1000, 16000)
+    assert of(3000, shard=1000) == (1000, 1000)
+    assert of(3000, batch=6000) == (3000, 6000)
+    assert of(3000, batch=7) == (7, 7)

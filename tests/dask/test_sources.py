@@ -1,0 +1,52 @@
+"""What may be the X of a fit on workers."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dask import array as da
+from dask import delayed
+from scipy import sparse
+
+from annealvi.dask.sources import are_partitions, as_engine, is_array, sources_of
+from annealvi.scale.engines.dask import DaskEngine
+from annealvi.scale.engines.serial import SerialEngine
+
+
+def test_sources(workers):
+    X = da.ones((6, 4), chunks=(2, 4))
+    assert is_array(X) and are_partitions(X)
+    assert len(sources_of(X, "fit")) == 3
+    several = [delayed(np.ones)(3), workers.submit(sum, [1, 2]), "path", Path("path")]
+    assert are_partitions(several) and sources_of(tuple(several), "fit") == several
+    for other in (np.ones((2, 2)), sparse.eye(3), [], [[1, 2]], "path", 3):
+        assert not is_array(other) and not are_partitions(other)
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        (da.ones((6, 4), chunks=(2, 2)), ValueError, r"not be chunked along words. Got 2 blocks"),
+        (da.ones(4), ValueError, r"Expected 2D array as X of fit, got 1D array"),
+        ("path", TypeError, r"Got one path: use \[path\]"),
+        (
+            sparse.eye(3, format="csr"),
+            TypeError,
+            r"array whose blocks are CSR.*Got csr_matrix",
+        ),
+        (
+            [sparse.eye(3, format="csr")],
+            TypeError,
+            r"parts of X of fit must be paths.* csr_matrix",
+        ),
+    ],
+)
+def test_what_is_no_source(X, error, message):
+    with pytest.raises(error, match=message):
+        sources_of(X, "fit")
+
+
+def test_engines(workers):
+    engine = SerialEngine()
+    assert as_engine(engine) is engine
+    assert isinstance(as_engine(workers), DaskEngine)

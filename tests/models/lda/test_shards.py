@@ -1,0 +1,116 @@
+"""Sums over shards: the local step without them, up to rounding, and with one the same bits."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+from annealvi import LocalVariational, TemperedLDA, Variational
+from annealvi.datasets import load_arxiv_abstracts
+from annealvi.model import Batch, Tempering
+from annealvi.models.lda.shards import Fit, ShardSum, total
+from tests.models.lda.naive import make
+
+V = 41
+WARNS = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def counts(n_samples, density, seed=0):
+    X = sparse.random(n_samples, V, density, "csr", random_state=seed)
+    X.data = np.ceil(5 * X.data)
+    return X
+
+
+@pytest.mark.parametrize("density", [0.01, 0.05, 0.4])  # few words, most, or all
+@pytest.mark.parametrize("size", [1, 3, 7, 30, 100])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_statistics_add_up(size, density, dtype):
+    X, model = counts(30, density).astype(dtype), make(dtype=dtype)
+    step = model.local_step(Batch(X, slice(2, 29)), Tempering(0.5))
+    whole = step.statistics.dense(5)
+    found = total(Fit(Tempering(0.5), False), model, X, slice(2, 29), size)
+    assert_array_equal(found.seen_words, np.asarray(X[2:29].sum(axis=0) > 0).ravel())
+    rows = np.zeros((V, 5))
+    rows[found.seen_words] = (found.rows[found.seen_words] if len(found.rows) == V else found.rows)[
+        :, :5
+    ]
+    exact = dict(rtol=0) if size >= 27 else dict(rtol=1e-5 if dtype == np.float32 else 1e-12)
+    assert_allclose(rows, whole, atol=0 if size >= 27 else 1e-7, **exact)
+
+
+def test_rows_of_all_words_and_of_some_are_the_same_sum():
+    rng = np.random.RandomState(0)
+    dense = rng.random_sample((4, 10, 3)) * (rng.random_sample((4, 10, 1)) < 0.6)
+    fit = Fit(Tempering(), False)
+
+    def of(rows, in_full):
+        seen = rows.any(axis=1)
+        return ShardSum(seen, rows.copy() if in_full else rows[seen])
+
+    for forms in np.ndindex(2, 2, 2, 2):
+        parts = [of(rows, form) for rows, form in zip(dense, forms, strict=True)]
+        found = fit.merged(fit.merged(parts[0], parts[1]), fit.merged(parts[2], parts[3]))
+        expected = (dense[0] + dense[1]) + (dense[2] + dense[3])
+        assert_array_equal(found.seen_words, expected.any(axis=1))
+        rows = found.rows[found.seen_words] if len(found.rows) == 10 else found.rows
+        assert_array_equal(rows, expected[found.seen_words])
+
+
+@pytest.fixture(scope="module")
+def X():
+    return load_arxiv_abstracts().data[:400]
+
+
+SETTINGS = {
+    "annealed": {},
+    "learned priors": dict(doc_topic_prior="learn", topic_word_prior="learn", temperature=1.05),
+    "learned temperature": dict(temperature=Variational()),
+    "over the prior": dict(temperature=Variational(partition="prior")),
+    "each document": dict(temperature=LocalVariational()),
+    "warm": dict(document_init="warm"),
+    "batch": dict(learning_method="batch", temperature=Variational(partition="prior")),
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+@WARNS
+def test_one_shard_is_no_shards(X, name):
+    settings = dict(max_iter=3, random_state=0) | SETTINGS[name]
+    lda = TemperedLDA(5, **settings).fit(X)
+    one = TemperedLDA(5, shard_size=400, **settings).fit(X)
+    assert_array_equal(one.components_, lda.components_)
+    assert_array_equal(one.temperature_path_, lda.temperature_path_)
+    assert one.bound_ == lda.bound_
+
+
+@pytest.mark.parametrize("name", [name for name in SETTINGS if name != "each document"])
+@pytest.mark.parametrize("preset", ["annealvi", "sklearn"])
+@WARNS
+def test_shards_change_the_last_digits_only(X, name, preset):
+    settings = dict(max_iter=3, random_state=0, dtype="float64", preset=preset) | SETTINGS[name]
+    settings = {"document_init": "constant"} | settings
+    lda = TemperedLDA(5, **settings).fit(X)
+    found = [TemperedLDA(5, shard_size=33, n_jobs=n, **settings).fit(X) for n in (1, 2)]
+    assert_allclose(found[0].components_, lda.components_, rtol=1e-6)
+    assert_allclose(found[0].bound_, lda.bound_, rtol=1e-9)
+    assert_allclose(found[0].doc_topic_prior_, lda.doc_topic_prior_, rtol=1e-8)
+    assert_array_equal(found[0].components_, found[1].components_)
+    assert found[0].settings_["shard_size"] == 33
+
+
+def test_random_documents_are_drawn_shard_by_shard(X):
+    fits = [
+        TemperedLDA(3, preset="sklearn", max_iter=2, shard_size=size, random_state=0).fit(X)
+        for size in (50, 50, 400)
+    ]
+    assert_array_equal(fits[0].components_, fits[1].components_)
+    assert np.any(fits[0].components_ != fits[2].components_)
+
+
+def test_streams_have_shards_too(X):
+    settings = dict(random_state=0, batch_size=100)
+    plain = TemperedLDA(3, **settings).partial_fit(X).partial_fit(X[:70])
+    lda = TemperedLDA(3, shard_size=100, **settings).partial_fit(X).partial_fit(X[:70])
+    assert_array_equal(lda.components_, plain.components_)
+    lda = TemperedLDA(3, shard_size=9, **settings).partial_fit(X).partial_fit(X[:70])
+    assert_allclose(lda.components_, plain.components_, rtol=1e-3)

@@ -1,0 +1,147 @@
+"""The engine on Dask's scheduler, with real worker processes."""
+
+import logging
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+from annealvi import _version
+from annealvi._kernels import available_instruction_sets, instruction_set
+from annealvi.scale.corpus import gather
+from annealvi.scale.engines import dask as engines
+from annealvi.scale.engines.dask import DaskEngine
+from tests.scale.engines import jobs
+
+
+@pytest.fixture
+def engine(workers):
+    return DaskEngine(workers)
+
+
+@pytest.fixture
+def mortals():
+    """Two workers that may be killed."""
+    cluster = LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
+    )
+    with cluster, Client(cluster, set_as_default=False) as client:
+        yield client
+
+
+def test_results_of_results(engine):
+    ten = engine.put(np.array(10))
+    some = [engine.submit(jobs.add, ten, i, slot=i) for i in range(3)]
+    total = [engine.submit(jobs.total, some, slot=1), engine.submit(jobs.add, *some)]
+    assert engine.gather(total) == [33, 33]
+    assert (engine.n_workers, engine.threads(), engine.n_losses) == (2, 1, 0)
+    assert engine.instruction_set == instruction_set()
+
+
+def test_slots_are_workers(engine):
+    pids = engine.gather([engine.submit(jobs.process, slot=i) for i in (0, 1, 2, 3)])
+    assert pids[:2] == pids[2:] and len(set(pids)) == 2 and os.getpid() not in pids
+
+
+def test_delayed_values_are_computed_there(engine):
+    from dask import delayed
+
+    handle = engine.submit(jobs.add, delayed(jobs.process)(), slot=1)
+    (pid,) = engine.gather([handle])
+    assert [pid] == engine.gather([engine.submit(jobs.process, slot=1)])
+
+
+def test_errors_of_a_function(engine):
+    with pytest.raises(FileNotFoundError, match="no such thing"):
+        engine.gather([engine.submit(jobs.fail, "no such thing"), engine.submit(jobs.add, 1)])
+    with pytest.raises(FileNotFoundError, match="no such thing"):
+        engine.gather([engine.submit(jobs.add, engine.submit(jobs.fail, "no such thing"))])
+    assert engine.gather([engine.submit(jobs.add, 1, 2)]) == [3]
+
+
+def test_an_interrupt_cancels_the_step(engine, monkeypatch):
+    monkeypatch.setattr(engines, "INTERVAL", 0.1)
+    handles = [engine.submit(jobs.sleep, 2.0)]
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engine, "_check_losses", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        engine.gather(handles)
+    assert handles[0].status == "cancelled"
+
+
+@pytest.mark.parametrize("n_killed", [1, 2])
+@pytest.mark.slow
+def test_workers_that_die(mortals, n_killed):
+    engine = DaskEngine(mortals)
+    parts = [engine.submit(jobs.add, i, slot=i) for i in range(2)]
+    pids = list(mortals.run(os.getpid).values())
+    engine.gather(parts)
+    seconds = iter([1.0] + 20 * [0.1])
+
+    def submit():
+        n_workers, pause = engine.n_workers, next(seconds)
+        assert n_workers
+        for i, part in enumerate(parts):
+            if engine.is_lost(part):
+                parts[i] = engine.submit(jobs.add, i, slot=i)
+        value = engine.put(5)
+        step = [engine.submit(jobs.sleep, pause, part, slot=i) for i, part in enumerate(parts)]
+        return [*step, engine.submit(jobs.add, value, *step)]
+
+    for pid in pids[:n_killed]:
+        threading.Timer(0.3, os.kill, [pid, signal.SIGKILL]).start()
+    assert gather(engine, submit) == [0, 1, 6]
+    assert set(mortals.run(os.getpid).values()) != set(pids)
+
+
+@pytest.mark.slow
+def test_no_workers_for_too_long():
+    cluster = LocalCluster(
+        n_workers=1, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
+    )
+    with cluster, Client(cluster, set_as_default=False) as client:
+        engine = DaskEngine(client, patience=0.5)
+        cluster.scale(0)
+        deadline = time.monotonic() + 30
+        while client.nthreads() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        with pytest.raises(RuntimeError, match=r"no workers for .* seconds: start some"):
+            engine.gather([engine.submit(jobs.add, 1)])
+    with pytest.raises(ValueError, match=r"'client' parameter must be a client that is connected"):
+        DaskEngine(client)
+
+
+def test_no_client(monkeypatch):
+    with pytest.raises(ValueError, match=r"'client' parameter is None, and there is no current"):
+        DaskEngine()
+    for wrong in (3, "tcp://127.0.0.1:8786"):
+        with pytest.raises(TypeError, match=r"'client' parameter must be a synchronous"):
+            DaskEngine(wrong)
+
+
+def test_workers_of_another_version(workers, monkeypatch):
+    monkeypatch.setattr(engines, "__version__", "9.9")
+    with pytest.raises(
+        RuntimeError, match=rf"this process, 9\.9\. The worker .* has {_version.__version__}"
+    ):
+        DaskEngine(workers)
+
+
+def test_workers_without_annealvi(workers, monkeypatch):
+    monkeypatch.setattr(engines, "_describe", jobs.Broken())
+    with pytest.raises(ImportError, match=r"The worker .* cannot import annealvi: install"):
+        DaskEngine(workers)
+
+
+def test_one_instruction_set_for_all(workers, monkeypatch):
+    sets = available_instruction_sets()
+    monkeypatch.setattr(engines, "available_instruction_sets", lambda: (*sets[-1:],))
+    monkeypatch.setattr(engines, "instruction_set", lambda: "another")
+    assert DaskEngine(workers).instruction_set == sets[-1]

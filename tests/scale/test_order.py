@@ -1,0 +1,53 @@
+"""The order of documents in a fit of partitions."""
+
+from collections import Counter
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from annealvi.scale.order import minibatch_order
+from annealvi.scale.partitions import Piece
+
+
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=9), st.integers(1, 12), st.integers(1, 5))
+def test_every_document_once_in_shards_of_the_same_size(lengths, shard_size, per_batch):
+    order = minibatch_order(lengths, shard_size, per_batch)
+    np.testing.assert_array_equal(np.sort(order.documents), np.arange(sum(lengths)))
+    sizes = [sum(piece.stop - piece.start for piece in shard) for shard in order.shards]
+    assert all(size == shard_size for size in sizes[:-1])
+    assert 0 < sizes[-1] <= shard_size
+    begins = np.concatenate([[0], np.cumsum(lengths)])
+    rows = [
+        np.arange(piece.start, piece.stop) + begins[piece.partition]
+        for shard in order.shards
+        for piece in shard
+    ]
+    np.testing.assert_array_equal(np.concatenate(rows), order.documents)
+    # tails come last
+    n_full = sum(length // shard_size for length in lengths)
+    assert all(len(shard) == 1 for shard in order.shards[:n_full])
+
+
+def test_a_minibatch_has_shards_of_many_partitions():
+    order = minibatch_order([40] * 6, 10, 3)
+    batches = [order.shards[i : i + 3] for i in range(0, 24, 3)]
+    found = [[shard[0].partition for shard in batch] for batch in batches]
+    # in groups that are spread over all, each partition always at the same place
+    assert found == [[0, 2, 4]] * 4 + [[1, 3, 5]] * 4
+
+
+def test_few_partitions_give_several_shards_each():
+    order = minibatch_order([80, 80], 10, 4)
+    for i in range(0, 16, 4):
+        counts = Counter(shard[0].partition for shard in order.shards[i : i + 4])
+        assert counts == {0: 2, 1: 2}
+    assert [shard[0].start for shard in order.shards[:4]] == [0, 40, 0, 40]
+
+
+def test_what_is_left_is_put_together():
+    order = minibatch_order([13, 14, 6], 10, 2)
+    assert order.shards[2:] == [
+        [Piece(0, 10, 13), Piece(1, 10, 14), Piece(2, 0, 3)],
+        [Piece(2, 3, 6)],
+    ]
