@@ -68,9 +68,10 @@ class TemperedLDA(LocalLDA):
     learning_offset, max_iter, finish_iter, total_samples, perp_tol, mean_change_tol : optional
     max_doc_update_iter, verbose, random_state, temperature, token_change_tol : optional
     topic_estimate, document_estimate, init, preset, n_init, patience, dtype, callback : optional
-    evaluate_every, validation_fraction, document_init : optional
-        Evaluation, validation and ``document_init="warm"`` need all documents in this process,
-        and are refused.
+    evaluate_every : optional
+    validation_fraction, document_init : optional
+        Validation and ``document_init="warm"`` need all documents in this process, and are
+        refused.
 
     See Also
     --------
@@ -188,6 +189,27 @@ class TemperedLDA(LocalLDA):
             self._fit(X, y, resume=resume, prepare=partial(self._prepare, engine), others=others)
         return self
 
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from one more portion of documents in this process, as the local estimator does.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : Ignored
+
+        Raises
+        ------
+        TypeError
+            If X is in parts on the workers.
+        """
+        if are_partitions(X):
+            raise TypeError(
+                f"X of {type(self).__name__}.partial_fit must be a matrix in memory. Got parts of "
+                "a corpus, which `fit` takes: give partial_fit one part at a time, computed or "
+                "opened by annealvi.corpus.open."
+            )
+        return super().partial_fit(X, y)
+
     def fit_transform(self, X: Any, y: Any = None, *, normalize: bool = True) -> Any:
         """Fit, then `transform` the same documents, when the result is computed.
 
@@ -304,11 +326,6 @@ class TemperedLDA(LocalLDA):
                 f"The 'validation_fraction' parameter of annealvi.dask.{owner} must be None: the "
                 "documents are not in this process. Keep some out of X, and use "
                 f"document_completion. Got {self.validation_fraction!r}."
-            )
-        if self.evaluate_every > 0:
-            raise ValueError(
-                f"The 'evaluate_every' parameter of annealvi.dask.{owner} must be at most 0: call "
-                f"perplexity after the fit. Got {self.evaluate_every!r}."
             )
         if self.document_init == "warm":
             raise ValueError(

@@ -14,7 +14,6 @@ from annealvi.lda.early_stopping import EarlyStopping
 from annealvi.lda.perplexity import perplexity_of
 from annealvi.lda.state import LDAState
 from annealvi.model import Tempering
-from annealvi.models.lda.sparse_documents import objective
 from annealvi.temperature import LocalVariational, Variational
 
 
@@ -190,22 +189,22 @@ class Evaluation:
         form = temperature.tempering(done - 1).form
         tempering = Tempering(1.0 / monitor.temperature, form)
         kept = model.documents.gamma  # gamma of a warm fit
-        learning = isinstance(temperature, Variational) and not temperature.settled(done - 1)
         if isinstance(temperature, LocalVariational) and tempering != Tempering():
             pass  # each document had its own temperature
         elif model.documents.options.sparsity(tempering) > 0:
-            annealed = float(np.sum(objective(model.documents, X, kept, tempering)))
-            monitor.record(annealed_elbo=annealed + model.topics.bound(tempering))
-        elif kept is None and tempering == Tempering() and not learning:
+            monitor.record(annealed_elbo=model.objective(X, tempering, kept))
+        elif isinstance(temperature, Variational) and not temperature.settled(done - 1):
+            inverse = None
+            if isinstance(temperature.partition, str) and temperature.partition == "posterior":
+                inverse = 1 / temperature.temperatures_
+            annealed, energy, log_c = model.moments(X, tempering, inverse, kept)
+            # Eq. 5 has E_q(y)[b L - log C] - KL(q(y) || pi) in the place of b L
+            change = temperature.tempered_energy(energy, log_c) - energy / monitor.temperature
+            monitor.record(annealed_elbo=annealed, tempered_elbo=annealed + change)
+        elif kept is None and tempering == Tempering():
             monitor.record(annealed_elbo=elbo)
         else:
-            hot = model.documents.infer(X, tempering) if kept is None and learning else kept
-            annealed = model.elbo(X, hot, tempering)
-            monitor.record(annealed_elbo=annealed)
-            if learning:
-                assert hot is not None
-                tempered = annealed + self._tempered_change(temperature, tempering, hot)
-                monitor.record(tempered_elbo=tempered)
+            monitor.record(annealed_elbo=model.elbo(X, kept, tempering))
         self.latest = (done, perplexity)
         return perplexity
 
@@ -216,18 +215,6 @@ class Evaluation:
     def _value_of(self, X: Any, gamma: NDArray | None) -> tuple[float, float]:
         elbo = self.state.elbo(X, out=gamma)
         return elbo, perplexity_of(elbo, X)
-
-    def _tempered_change(
-        self, temperature: Variational, tempering: Tempering, gamma: NDArray
-    ) -> float:
-        """Eq. 5 minus the annealed ELBO: E_q(y)[b L - log C] - KL(q(y) || pi) - b L."""
-        documents, X = self.state.model.documents, self.X
-        energy = float(np.sum(documents.energies(X, gamma, tempering)))
-        log_c = None
-        if isinstance(temperature.partition, str) and temperature.partition == "posterior":
-            log_c = documents.posterior_log_partition(1 / temperature.temperatures_, X, gamma)
-        b = 1.0 / self.state.monitor.temperature
-        return temperature.tempered_energy(energy, log_c) - b * energy
 
     def final(self) -> float:
         """Perplexity at the end of the fit; evaluated again only after a further step."""

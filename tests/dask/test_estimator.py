@@ -36,6 +36,12 @@ FITS = {
     "learned over the prior": dict(max_iter=2, temperature=Variational(partition="prior")),
     "a temperature for each document": dict(max_iter=2, temperature=LocalVariational()),
     "batch": dict(max_iter=2, learning_method="batch"),
+    "evaluated": dict(max_iter=4, evaluate_every=1),
+    "evaluated, mean field": dict(max_iter=3, evaluate_every=2, document_estimate="variational"),
+    "evaluated while it learns": dict(max_iter=3, evaluate_every=1, temperature="variational"),
+    "evaluated until it has converged": dict(
+        max_iter=9, evaluate_every=1, perp_tol=1e6, temperature=1
+    ),
     "finish": dict(finish_iter=2, max_iter=1),
     "scikit-learn's": dict(max_iter=2, preset="sklearn"),
     "random documents, several starts": dict(max_iter=1, init="documents", n_init=2),
@@ -216,7 +222,6 @@ def test_an_interrupt_leaves_a_fitted_estimator(paths, X):
     ("options", "message"),
     [
         (dict(validation_fraction=0.2), r"'validation_fraction' parameter of annealvi\.dask"),
-        (dict(evaluate_every=1), r"'evaluate_every' parameter of annealvi\.dask.* at most 0"),
         (dict(document_init="warm"), r"'document_init' parameter of annealvi\.dask"),
         (
             dict(shard_size=0),
@@ -232,6 +237,18 @@ def test_what_is_refused(paths, options, message):
     with pytest.raises(ValueError, match=message):
         lda.fit(paths)
     assert not hasattr(lda, "components_")
+
+
+def test_portions_are_fitted_in_this_process(paths, parts):
+    lda = settings(SerialEngine())
+    with pytest.raises(TypeError, match="partial_fit must be a matrix in memory"):
+        lda.partial_fit(paths)
+    assert not hasattr(lda, "components_")
+    local = annealvi.TemperedLDA(4, random_state=0, **SIZES)
+    for path, part in zip(paths, parts, strict=True):
+        lda.partial_fit(corpus.open(path))
+        local.partial_fit(part)
+    assert digest(lda) == digest(local)
 
 
 def test_counts_that_a_dtype_does_not_hold(tmp_path):

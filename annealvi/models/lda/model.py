@@ -54,7 +54,7 @@ from annealvi.models.lda.documents import Documents
 from annealvi.models.lda.learned_priors import LearnedPriors, mean_of_logs
 from annealvi.models.lda.local_step import fit_batch
 from annealvi.models.lda.log_partition import DocumentPartition
-from annealvi.models.lda.shards import Bound, Fit, total
+from annealvi.models.lda.shards import Bound, Fit, Moments, Objective, total
 from annealvi.models.lda.statistics import Statistics
 from annealvi.models.lda.topics import Topics
 from annealvi.models.lda.weights import TopicEstimate
@@ -408,6 +408,46 @@ class LDA:
             return self.documents.inferred_bound(X, tempering, at, n_threads=n_threads, gamma=gamma)
         task = Bound(tempering, at, n_threads, gamma)
         return self.total(task, X, slice(0, X.shape[0]))
+
+    def objective(self, X: Any, tempering: Tempering, gamma: NDArray | None = None) -> float:
+        """What training with sparse documents ascends, see :func:`sparse_documents.objective`.
+
+        Parameters
+        ----------
+        X : CSR matrix of shape (n_samples, V) or Elsewhere
+        tempering : Tempering
+        gamma : ndarray of shape (n_samples, K), optional
+        """
+        documents = self.total(Objective(tempering, gamma), X, slice(0, X.shape[0]))
+        return documents + self.topics.bound(tempering)
+
+    def moments(
+        self,
+        X: Any,
+        tempering: Tempering,
+        inverse: NDArray[np.float64] | None,
+        gamma: NDArray | None = None,
+    ) -> tuple[float, float, NDArray[np.float64] | None]:
+        """F(b), the documents' energy, and their log C, at one gamma.
+
+        Parameters
+        ----------
+        X : CSR matrix of shape (n_samples, V) or Elsewhere
+        tempering : Tempering
+        inverse : ndarray of shape (M,) or None
+            Inverse temperatures of log C, if it is wanted.
+        gamma : ndarray of shape (n_samples, K), optional
+            Inferred if not given.
+
+        Returns
+        -------
+        bound, energy : float
+        log_partition : ndarray of shape (M,) or None
+        """
+        task = Moments(tempering, np.zeros(0) if inverse is None else inverse, gamma)
+        bound, energy, *log_c = self.total(task, X, slice(0, X.shape[0]))
+        log_partition = None if inverse is None else np.array(log_c)
+        return float(bound + self.topics.bound(tempering)), float(energy), log_partition
 
     # --------------------------------------------------------------------- details
 

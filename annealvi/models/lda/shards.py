@@ -19,6 +19,7 @@ from annealvi.models.lda.document_step import DocumentStep
 from annealvi.models.lda.inverses import of_rows
 from annealvi.models.lda.learned_priors import Seen
 from annealvi.models.lda.local_step import Parts, fit_batch
+from annealvi.models.lda.sparse_documents import objective
 from annealvi.scale.elsewhere import Task
 from annealvi.scale.tree import TreeSum
 
@@ -173,8 +174,73 @@ class Bound:
             of_rows(self.tempering, rows),
             of_rows(self.at, rows),
             n_threads=self.n_threads,
-            gamma=None if self.gamma is None else self.gamma[rows],
+            gamma=_rows_of(self.gamma, rows),
         )
 
     def merged(self, one: float, other: float) -> float:
         return one + other
+
+
+@dataclass(frozen=True)
+class Objective:
+    """The documents' part of the objective of training, as a task; in nats.
+
+    Parameters
+    ----------
+    tempering : Tempering
+    gamma : ndarray of shape (n_samples, K), optional
+        If the documents are in this process; by default that of their local step.
+    """
+
+    tempering: Tempering
+    gamma: NDArray | None = None
+
+    def __call__(self, model: Parts, X: Any, rows: slice, number: int) -> float:
+        gamma, tempering = _rows_of(self.gamma, rows), of_rows(self.tempering, rows)
+        return float(np.sum(objective(model.documents, _some(X, rows), gamma, tempering)))
+
+    def merged(self, one: float, other: float) -> float:
+        return one + other
+
+
+@dataclass(frozen=True)
+class Moments:
+    """The bound of documents, their energy and log C, all at one gamma, as a task; in nats.
+
+    Its result is an array of these, 2 + M numbers.
+
+    Parameters
+    ----------
+    tempering : Tempering
+    inverse : ndarray of shape (M,)
+        Inverse temperatures of log C; there may be none.
+    gamma : ndarray of shape (n_samples, K), optional
+        If the documents are in this process; by default it is inferred.
+    """
+
+    tempering: Tempering
+    inverse: NDArray[np.float64]
+    gamma: NDArray | None = None
+
+    def __call__(self, model: Parts, X: Any, rows: slice, number: int) -> NDArray[np.float64]:
+        documents, some, tempering = model.documents, _some(X, rows), of_rows(self.tempering, rows)
+        gamma = _rows_of(self.gamma, rows)
+        if gamma is None:
+            gamma = documents.infer(some, tempering)
+        sums = [documents.bound(some, gamma, tempering), documents.energies(some, gamma, tempering)]
+        log_c = np.zeros(0)
+        if len(self.inverse):
+            log_c = documents.posterior_log_partition(self.inverse, some, gamma)
+        return np.concatenate([[np.sum(part) for part in sums], log_c])
+
+    def merged(self, one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
+        return one + other
+
+
+def _some(X: Any, rows: slice) -> Any:
+    """Some documents, without a copy if they are all."""
+    return X if rows == slice(0, X.shape[0]) else X[rows]
+
+
+def _rows_of(gamma: NDArray | None, rows: slice) -> NDArray | None:
+    return None if gamma is None else gamma[rows]
