@@ -35,6 +35,8 @@ _SUMMED = 4096
 #: So many tokens are split one by one at a time.  Longer documents are split entry by entry, which
 #: takes the time and the memory of their entries only.
 _SPLIT_AT_ONCE = 1 << 16
+#: Entries of a CSR matrix of which documents are completed at a time.
+_ENTRIES_AT_ONCE = 1 << 22
 #: Most tokens of a document: more could not be counted exactly.
 MOST_TOKENS = 1e15
 
@@ -224,12 +226,65 @@ def document_completion(
             "The 'estimator' parameter of document_completion must be a topic model with "
             f"{parts}. Got {estimator!r}."
         )
-    seen, hidden = split_tokens(X, observed=observed, random_state=random_state)
-    if method is None and hasattr(X, "iloc"):  # a DataFrame: transform checks its column names
-        seen = type(X)(seen.toarray(), index=X.index, columns=X.columns)
+    given = {"observed": observed, "random_state": random_state}
+    validate_parameter_constraints(_SPLIT, given, "document_completion")
+    rng = check_random_state(random_state)
+    found, n_words = [], 0.0
+    for some in _blocks(X):
+        seen, hidden = split_tokens(some, observed=observed, random_state=rng)
+        theta, components = _inferred(estimator, some, seen, method, temperature, doc_topic_prior)
+        log_likelihood = _log_likelihood(
+            hidden, theta, lambda words, rows=components.T: rows[words], _sums_of_array(components)
+        )
+        n_words += float(hidden.data.sum(dtype=np.float64))
+        if per_document:
+            found.append(_per_word(hidden, log_likelihood))
+        else:
+            found.append(log_likelihood.sum())
+    if per_document:
+        return np.concatenate(found)
+    if not n_words:
+        raise ValueError(
+            "X has no document with a word to hide: document completion needs documents of at "
+            "least two words."
+        )
+    return float(sum(found) / n_words)
+
+
+def _blocks(X: Any) -> list[Any]:
+    """X, or its documents in blocks if it is a large CSR matrix."""
+    if not (sparse.issparse(X) and X.format == "csr" and np.size(X.data) > _ENTRIES_AT_ONCE):
+        return [X]
+    X = check_csr(X)  # before anything is cut out of it
+    return [X[rows] for rows in _spans(np.diff(X.indptr), _ENTRIES_AT_ONCE)]
+
+
+def _per_word(
+    hidden: sparse.csr_matrix, log_likelihood: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The mean log-likelihood of each document's words; NaN where there are none."""
+    rows = np.repeat(np.arange(hidden.shape[0]), np.diff(hidden.indptr))
+    totals = np.bincount(rows, weights=log_likelihood, minlength=hidden.shape[0])
+    lengths = np.asarray(hidden.sum(axis=1, dtype=np.float64)).ravel()
+    with np.errstate(invalid="ignore"):
+        return np.where(lengths > 0, totals / lengths, np.nan)
+
+
+def _inferred(
+    estimator: Any,
+    X: Any,
+    seen: sparse.csr_matrix,
+    method: Method | None,
+    temperature: float | str | None,
+    doc_topic_prior: ArrayLike | None,
+) -> tuple[NDArray, NDArray]:
+    """E[theta] of documents of which some words are seen, and the topics."""
     if method is None:
+        given: Any = seen
+        if hasattr(X, "iloc"):  # a DataFrame: transform checks its column names
+            given = type(X)(seen.toarray(), index=X.index, columns=X.columns)
         options = {} if temperature is None else {"temperature": temperature}
-        theta = as_array(estimator.transform(seen, **options))
+        theta = as_array(estimator.transform(given, **options))
         components = as_array(estimator.components_)
     else:
         check_names(estimator, X)
@@ -237,29 +292,16 @@ def document_completion(
         theta = proportions(components, seen, method, doc_topic_prior, "document_completion")
     fit_each_other = (
         all(array.ndim == 2 and array.dtype.kind in "fiu" for array in (theta, components))
-        and theta.shape == (hidden.shape[0], components.shape[0])
-        and components.shape[1] == hidden.shape[1]
+        and theta.shape == (seen.shape[0], components.shape[0])
+        and components.shape[1] == seen.shape[1]
     )
     if not fit_each_other:
         raise ValueError(
-            f"The 'transform' of the estimator must give a number for each of {hidden.shape[0]} "
+            f"The 'transform' of the estimator must give a number for each of {seen.shape[0]} "
             "documents and each row of `components_`, which must have one column for each of "
-            f"{hidden.shape[1]} features. Got shapes {theta.shape} and {components.shape}."
+            f"{seen.shape[1]} features. Got shapes {theta.shape} and {components.shape}."
         )
-    topics, sums = (lambda words: components.T[words]), _sums_of_array(components)
-    if not per_document:
-        if hidden.nnz == 0:
-            raise ValueError(
-                "X has no document with a word to hide: document completion needs documents of "
-                "at least two words."
-            )
-        return log_likelihood_per_word(hidden, theta, topics, sums)
-    log_likelihood = _log_likelihood(hidden, theta, topics, sums)
-    rows = np.repeat(np.arange(hidden.shape[0]), np.diff(hidden.indptr))
-    totals = np.bincount(rows, weights=log_likelihood, minlength=hidden.shape[0])
-    lengths = np.asarray(hidden.sum(axis=1, dtype=np.float64)).ravel()
-    with np.errstate(invalid="ignore"):
-        return np.where(lengths > 0, totals / lengths, np.nan)
+    return theta, components
 
 
 def _check_inference(method: Any, temperature: Any, doc_topic_prior: Any) -> None:

@@ -124,6 +124,30 @@ def test_document_completion(X, library, monkeypatch):
     assert document_completion(lda, X, random_state=4) == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.parametrize("method", [None, "cvb0"])
+def test_large_matrices_are_completed_in_blocks(X, method, monkeypatch):
+    """Block by block with the same split, long documents included."""
+    lda = TemperedLDA(3, random_state=0).fit(X)
+    X = sparse.vstack([X, 40 * X[:2], X]).tocsr()
+    options = dict(method=method, random_state=4)
+    monkeypatch.setattr("annealvi.metrics.held_out._SPLIT_AT_ONCE", 200)
+    mean = document_completion(lda, X, **options)
+    each = document_completion(lda, X, per_document=True, **options)
+    blocks = []
+
+    def split(X, **options):
+        blocks.append(X.nnz)
+        return split_tokens(X, **options)
+
+    monkeypatch.setattr("annealvi.metrics.held_out.split_tokens", split)
+    monkeypatch.setattr("annealvi.metrics.held_out._ENTRIES_AT_ONCE", 300)
+    assert document_completion(lda, X, **options) == pytest.approx(mean, rel=1e-12)
+    assert max(blocks) <= 300 and sum(blocks) == X.nnz > 1000
+    assert_array_equal(document_completion(lda, X, per_document=True, **options), each)
+    with pytest.raises(ValueError, match=r"integer counts. Got \d+.5"):
+        document_completion(lda, X * 0.5)
+
+
 def test_clear_errors(X):
     lda = TemperedLDA(3).fit(X)
     with pytest.raises(ValueError, match=r"integer counts. Got \d+.5"):
