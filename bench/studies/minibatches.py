@@ -51,7 +51,7 @@ def main() -> None:
                         seconds.append(lda.history_["seconds"][-1])
                     largest = 0.2 if capped else RULE(size)
                     steps = n_passes * -(-X.shape[0] // size)
-                    row = [n_topics, n_passes, f"{size:,}", steps, f"{largest:.1f}"]
+                    row = [str(n_topics), str(n_passes), f"{size:,}", str(steps), f"{largest:.1f}"]
                     rows.append([*row, spread(scores, 4), f"{np.mean(seconds):.1f}"])
                     print(*rows[-1], flush=True)
     head = ("K", "passes", "documents a minibatch", "steps", "largest step", "held out", "s")
