@@ -19,7 +19,7 @@ from annealvi.checkpoint import Checkpoint
 from annealvi.corpus.mapped import open as open_corpus
 from annealvi.dask.sources import are_partitions, as_engine, is_array, partitions_of, sources_of
 from annealvi.inference import Monitor
-from annealvi.lda.defaults import CONSTRAINTS
+from annealvi.lda.defaults import CONSTRAINTS, passes
 from annealvi.lda.dtypes import check_fits, fit_dtype
 from annealvi.lda.estimator import TemperedLDA as LocalLDA
 from annealvi.lda.perplexity import perplexity_of
@@ -30,10 +30,10 @@ from annealvi.scale.engines.base import Engine
 from annealvi.scale.order import minibatch_order
 from annealvi.temperature import Temperature
 
-#: Documents in a shard, and in a minibatch where the fit has enough of them.
-SHARD, BATCH = 4096, 16_384
-#: A fit has at least about so many steps.
-LEAST_STEPS = 30
+#: Documents in a shard, and in a minibatch where the corpus has enough of them.
+SHARD, BATCH = 4096, 65_536
+#: A pass has at least about so many steps, and a fit.
+LEAST_OF_PASS, LEAST_OF_FIT = 8, 30
 
 
 class TemperedLDA(LocalLDA):
@@ -59,8 +59,8 @@ class TemperedLDA(LocalLDA):
         Documents that a worker fits at a time, on all of its threads; None means 4,096.  It is a
         part of the fit, as the number of workers is not.
     batch_size : int, default=None
-        Documents in a minibatch, a multiple of `shard_size`.  None means 16,384, or less so that a
-        fit has some thirty steps.
+        Documents in a minibatch, a multiple of `shard_size`.  None means 65,536, or less so that a
+        pass has some eight steps and a fit some thirty.
     n_jobs : int, default=None
         Threads of a task; None means as many as the workers have.
     n_components, doc_topic_prior, topic_word_prior, learning_method, learning_decay : optional
@@ -385,7 +385,9 @@ def sizes(parameters: Mapping[str, Any], n_samples: int) -> dict[str, int]:
     shard, batch = parameters["shard_size"], parameters["batch_size"]
     size = SHARD if shard is None else int(shard)
     if batch is None:
-        wanted = min(BATCH, max(1, n_samples // LEAST_STEPS))
+        n_passes = passes(n_samples) if parameters["max_iter"] is None else parameters["max_iter"]
+        least = max(LEAST_OF_PASS, -(-LEAST_OF_FIT // max(1, int(n_passes))))
+        wanted = min(BATCH, max(1, n_samples // least))
         if shard is None:
             size = min(size, wanted)
         batch = max(1, wanted // size) * size
@@ -400,7 +402,11 @@ def sizes(parameters: Mapping[str, Any], n_samples: int) -> dict[str, int]:
 
 
 def document_order(
-    lengths: Any, *, shard_size: int | None = None, batch_size: int | None = None
+    lengths: Any,
+    *,
+    shard_size: int | None = None,
+    batch_size: int | None = None,
+    max_iter: int | None = None,
 ) -> NDArray[np.int64]:
     """Return the order in which :class:`TemperedLDA` takes the documents of partitions.
 
@@ -408,7 +414,7 @@ def document_order(
     ----------
     lengths : sequence of int
         Documents in each partition.
-    shard_size, batch_size : int, optional
+    shard_size, batch_size, max_iter : int, optional
         As the estimator's.
 
     Returns
@@ -417,7 +423,9 @@ def document_order(
         Numbers of the documents, counted through all partitions.
     """
     lengths = [int(length) for length in lengths]
-    given = sizes({"shard_size": shard_size, "batch_size": batch_size}, sum(lengths))
+    given = sizes(
+        {"shard_size": shard_size, "batch_size": batch_size, "max_iter": max_iter}, sum(lengths)
+    )
     n_shards = given["batch_size"] // given["shard_size"]
     return minibatch_order(lengths, given["shard_size"], n_shards).documents
 

@@ -1,9 +1,10 @@
 """Fits on Dask beside fits in one process: documents a second, and the cost of a step.
 
-    python -m bench.speed.dask [--documents 543000] [--topics 100 500] [--rounds 1]
+    python -m bench.speed.dask [--documents 543000] [--topics 100 500] [--passes 4]
+        [--batch 65536]
 
-Writes the first --documents of arxiv_big, all but 2,000, as four corpora on disk, and fits them in
-one pass: in one process with one thread and with two, on one worker of Dask with two threads, on
+Writes the first --documents of arxiv_big, all but 2,000, as four corpora on disk, and fits them: in
+one process with one thread and with two, on one worker of Dask with two threads, on
 two workers with one thread each, and on two processes of loky.  All have the same shards and
 minibatches, so all end with the same topics, whose hash is printed.  "Held out" is the likelihood
 per word of the 2,000 documents left.  "ms more a step" is the wall time of a step less that of the
@@ -34,7 +35,7 @@ from annealvi.scale.engines.loky import LokyEngine
 from bench import parser
 from bench.markdown import table
 
-N_PARTS, SHARD, BATCH, N_HELD_OUT = 4, 4096, 16_384, 2000
+N_PARTS, SHARD, N_HELD_OUT = 4, 4096, 2000
 
 
 @contextmanager
@@ -51,6 +52,11 @@ def cluster(n_workers: int, n_threads: int) -> Iterator[Any]:
         yield client
 
 
+def counted(number: int, name: str) -> str:
+    """A number of things in words."""
+    return f"{number} {name}" + "s" * (number != 1)
+
+
 def fit(lda: Any, X: Any) -> tuple[float, int, str]:
     """Fit; return the seconds of the steps, their number, and a hash of the topics."""
     lda.fit(X)
@@ -59,18 +65,23 @@ def fit(lda: Any, X: Any) -> tuple[float, int, str]:
 
 
 def measure(
-    folder: Path, X: sparse.csr_matrix, held_out: sparse.csr_matrix, n_topics: int
+    folder: Path,
+    X: sparse.csr_matrix,
+    held_out: sparse.csr_matrix,
+    n_topics: int,
+    n_passes: int,
+    batch: int,
 ) -> list[tuple[str, ...]]:
     """The rows of the table of one K."""
     ends = [X.shape[0] * i // N_PARTS for i in range(N_PARTS + 1)]
     paths = [str(folder / str(i)) for i in range(N_PARTS)]
-    order = document_order(np.diff(ends), shard_size=SHARD, batch_size=BATCH)
+    order = document_order(np.diff(ends), shard_size=SHARD, batch_size=batch)
     settings: dict[str, Any] = dict(
         n_components=n_topics,
-        max_iter=1,
+        max_iter=n_passes,
         finish_iter=0,
         shard_size=SHARD,
-        batch_size=BATCH,
+        batch_size=batch,
         random_state=0,
     )
     ordered = X[order]
@@ -79,13 +90,13 @@ def measure(
         lda = TemperedLDA(**settings, n_jobs=n_threads)
         seconds, n_steps, digest = fit(lda, ordered)
         local[n_threads] = seconds
-        rows.append((f"one process, {n_threads} threads", seconds, seconds, digest))
+        rows.append((f"one process, {counted(n_threads, 'thread')}", seconds, seconds, digest))
     score = document_completion(lda, held_out)
     sent = len(pickle.dumps(lda._state.model.copy(lasting=True), protocol=5))
     for n_workers, n_threads in ((1, 2), (2, 1)):
         with cluster(n_workers, n_threads) as client:
             seconds, _, digest = fit(DaskLDA(**settings, client=client), paths)
-        name = f"Dask, {n_workers} workers of {n_threads} threads"
+        name = f"Dask, {counted(n_workers, 'worker')} of {counted(n_threads, 'thread')}"
         rows.append((name, seconds, local[2], digest))
     with LokyEngine(2, 1) as engine:
         seconds, _, digest = fit(DaskLDA(**settings, client=engine), paths)
@@ -110,6 +121,8 @@ def main() -> None:
     options = parser(__doc__)
     options.add_argument("--documents", type=int, default=543_000)
     options.add_argument("--topics", type=int, nargs="+", default=[100, 500])
+    options.add_argument("--passes", type=int, default=4)
+    options.add_argument("--batch", type=int, default=65_536)
     arguments = options.parse_args()
     X = load_corpus("arxiv_big").data.astype(np.float32)[: arguments.documents]
     X, held_out = X[:-N_HELD_OUT], X[-N_HELD_OUT:]
@@ -119,7 +132,7 @@ def main() -> None:
         for i in range(N_PARTS):
             corpus.write(Path(name) / str(i), [X[ends[i] : ends[i + 1]]])
         for n_topics in arguments.topics:
-            rows += measure(Path(name), X, held_out, n_topics)
+            rows += measure(Path(name), X, held_out, n_topics, arguments.passes, arguments.batch)
     head = "K", "where", "s", "documents/s", "of the local fit's", "ms more a step", "MB sent"
     print(table((*head, "held out", "topics"), rows))
     print(f"{time.monotonic() - began:.0f} s")

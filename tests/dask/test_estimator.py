@@ -267,14 +267,31 @@ def test_counts_that_a_dtype_does_not_hold(tmp_path):
 
 
 def test_sizes_left_open():
-    def of(n_samples, shard=None, batch=None):
-        return tuple(sizes({"shard_size": shard, "batch_size": batch}, n_samples).values())
+    def of(n_samples, shard=None, batch=None, max_iter=None):
+        given = {"shard_size": shard, "batch_size": batch, "max_iter": max_iter}
+        return tuple(sizes(given, n_samples).values())
 
-    assert of(10**9) == (4096, 16384)
-    assert of(300_000) == (4096, 8192)
-    assert of(3000) == (100, 100)
+    assert of(10**9) == (4096, 65_536)
+    assert of(541_000) == (4096, 65_536)
+    assert of(541_000, max_iter=1) == (4096, 16_384)
+    assert of(541_000, max_iter=2) == (4096, 32_768)
+    assert of(541_000, max_iter=0) == (4096, 16_384)
+    assert of(100_000) == (4096, 12_288)
+    assert of(3000) == (375, 375)
     assert of(10) == (1, 1)
-    assert of(10**9, shard=1000) == (1000, 16000)
+    assert of(10**9, shard=1000) == (1000, 65_000)
     assert of(3000, shard=1000) == (1000, 1000)
     assert of(3000, batch=6000) == (3000, 6000)
     assert of(3000, batch=7) == (7, 7)
+
+
+def test_the_order_of_minibatches_left_open(X, parts, paths):
+    order = document_order(LENGTHS, max_iter=2)
+    shard, batch = sizes(
+        {"shard_size": None, "batch_size": None, "max_iter": 2}, len(order)
+    ).values()
+    lda = TemperedLDA(4, max_iter=2, random_state=0, client=SerialEngine()).fit(paths)
+    local = annealvi.TemperedLDA(
+        4, max_iter=2, random_state=0, shard_size=shard, batch_size=batch
+    ).fit(X[order])
+    check_equal(lda, local)
