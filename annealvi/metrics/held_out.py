@@ -253,7 +253,8 @@ def document_completion(
 
 def _blocks(X: Any) -> list[Any]:
     """X, or its documents in blocks if it is a large CSR matrix."""
-    if not (sparse.issparse(X) and X.format == "csr" and np.size(X.data) > _ENTRIES_AT_ONCE):
+    entries = getattr(X, "data", ()) if sparse.issparse(X) and X.format == "csr" else ()
+    if np.size(entries) <= _ENTRIES_AT_ONCE:
         return [X]
     X = check_csr(X)  # before anything is cut out of it
     return [X[rows] for rows in _spans(np.diff(X.indptr), _ENTRIES_AT_ONCE)]
