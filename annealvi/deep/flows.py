@@ -219,7 +219,12 @@ class FlowPosterior(LayeredPosterior):
         return self.forwards(z, t)
 
     def log_transitions(
-        self, states: Tensor, parts: Tensor, epsilon: Tensor, context: Tensor | None
+        self,
+        before: Tensor,
+        after: Tensor,
+        parts: Tensor,
+        epsilon: Tensor,
+        context: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
         """Return minus the log determinants, and zeros."""
         return -parts, torch.zeros_like(parts)

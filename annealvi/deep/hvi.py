@@ -221,12 +221,17 @@ class Chain(LayeredPosterior):
         return torch.addcmul(mean, sigma, epsilon[1:] if t is None else epsilon[t + 1]), sigma
 
     def log_transitions(
-        self, states: Tensor, parts: Tensor, epsilon: Tensor, context: Tensor | None
+        self,
+        before: Tensor,
+        after: Tensor,
+        parts: Tensor,
+        epsilon: Tensor,
+        context: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
         """Return log q_t(z_t | z_{t-1}) and log r_t(z_{t-1} | z_t)."""
         log_forward = standard_log_density(epsilon[1:]) - parts.log().sum(dim=-1)
-        reverse = self.reverses.moments(states[1:], context=context)
-        return log_forward, gaussian_log_density(states[:-1], *reverse)
+        reverse = self.reverses.moments(after, context=context)
+        return log_forward, gaussian_log_density(before, *reverse)
 
     @torch.no_grad()
     def log_marginal(

@@ -86,13 +86,19 @@ class LayeredPosterior(nn.Module, abc.ABC):
 
     @abc.abstractmethod
     def log_transitions(
-        self, states: Tensor, parts: Tensor, epsilon: Tensor, context: Tensor | None
+        self,
+        before: Tensor,
+        after: Tensor,
+        parts: Tensor,
+        epsilon: Tensor,
+        context: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
         """Return the log densities of all transitions, forward and reverse.
 
         Parameters
         ----------
-        states : Tensor of shape (T + 1, R, N, d)
+        before, after : Tensors of shape (T, R, N, d)
+            z_{t-1} and z_t.
         parts : Tensor of shape (T, ...)
             From :meth:`move`.
         epsilon, context
@@ -132,7 +138,9 @@ class LayeredPosterior(nn.Module, abc.ABC):
             steps = list(self.steps(z, epsilon, context))
             states = torch.stack([z for z, _ in steps])
             parts = torch.stack([part for _, part in steps if part is not None])
-        return Trajectory(states, log_base, *self.log_transitions(states, parts, epsilon, context))
+            before, after = states[:-1], states[1:]
+        log_densities = self.log_transitions(before, after, parts, epsilon, context)
+        return Trajectory(states, log_base, *log_densities)
 
     def steps(
         self, z: Tensor, epsilon: Tensor, context: Tensor | None
