@@ -115,8 +115,11 @@ def kill(pids: list[int]) -> None:
 
 def fit(kind: str, folder: Path, checkpoint: str, n_workers: int, death: dict[str, Any]) -> str:
     """Fit on a new cluster, where something may die; return the digest."""
+    import dask
     from distributed import Client, LocalCluster
 
+    # after 15 seconds a LocalCluster gives up a worker that takes long to start again
+    dask.config.set({"distributed.deploy.lost-worker-timeout": "300s"})
     cluster = LocalCluster(
         n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", silence_logs=50
     )
