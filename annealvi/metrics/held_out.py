@@ -251,13 +251,15 @@ def document_completion(
     return float(sum(found) / n_words)
 
 
-def _blocks(X: Any) -> list[Any]:
-    """X, or its documents in blocks if it is a large CSR matrix."""
+def _blocks(X: Any) -> Iterator[Any]:
+    """X, or its documents block by block if it is a large CSR matrix."""
     entries = getattr(X, "data", ()) if sparse.issparse(X) and X.format == "csr" else ()
     if np.size(entries) <= _ENTRIES_AT_ONCE:
-        return [X]
+        yield X
+        return
     X = check_csr(X)  # before anything is cut out of it
-    return [X[rows] for rows in _spans(np.diff(X.indptr), _ENTRIES_AT_ONCE)]
+    for rows in _spans(np.diff(X.indptr), _ENTRIES_AT_ONCE):
+        yield X[rows]
 
 
 def _per_word(
