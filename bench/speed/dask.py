@@ -106,7 +106,7 @@ def measure(
             str(n_topics),
             name,
             f"{seconds:.1f}",
-            f"{X.shape[0] / seconds:,.0f}",
+            f"{n_passes * X.shape[0] / seconds:,.0f}",
             f"{base / seconds:.2f}",
             f"{1000 * (seconds - base) / n_steps:.0f}",
             f"{sent / 1e6:.1f}",
