@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import _fit_context
+from sklearn.utils._param_validation import validate_parameter_constraints
 
 from annealvi._kernels import instruction_set, use_instruction_set
 from annealvi._validation import n_threads
@@ -421,11 +422,23 @@ def document_order(
     -------
     ndarray of int64
         Numbers of the documents, counted through all partitions.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is not valid.
     """
-    lengths = [int(length) for length in lengths]
-    given = sizes(
-        {"shard_size": shard_size, "batch_size": batch_size, "max_iter": max_iter}, sum(lengths)
-    )
+    options = {"shard_size": shard_size, "batch_size": batch_size, "max_iter": max_iter}
+    constraints = {name: CONSTRAINTS[name] for name in options}
+    validate_parameter_constraints(constraints, options, "document_order")
+    found = np.atleast_1d(np.asarray(lengths))
+    if found.ndim != 1 or found.dtype.kind not in "iu" or not found.size or found.min() < 0:
+        raise ValueError(
+            "The 'lengths' parameter of document_order must be a sequence of the numbers of "
+            f"documents, ints of at least 0. Got {lengths!r} instead."
+        )
+    lengths = found.tolist()
+    given = sizes(options, sum(lengths))
     n_shards = given["batch_size"] // given["shard_size"]
     return minibatch_order(lengths, given["shard_size"], n_shards).documents
 

@@ -285,6 +285,21 @@ def test_sizes_left_open():
     assert of(3000, batch=7) == (7, 7)
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (dict(lengths=3.0), r"'lengths' parameter of document_order must be .* Got 3\.0"),
+        (dict(lengths=[3, -1]), r"'lengths' parameter of document_order .* Got \[3, -1\]"),
+        (dict(lengths=[]), r"'lengths' parameter of document_order"),
+        (dict(lengths=[3], shard_size=0), r"'shard_size' parameter of document_order must be"),
+        (dict(lengths=[3], batch_size=2.5), r"'batch_size' parameter of document_order must be"),
+    ],
+)
+def test_the_order_of_what_is_no_length(given, message):
+    with pytest.raises(ValueError, match=message):
+        document_order(**given)
+
+
 def test_the_order_of_minibatches_left_open(X, parts, paths):
     order = document_order(LENGTHS, max_iter=2)
     shard, batch = sizes(

@@ -13,6 +13,7 @@ MODULES = (
     "annealvi",
     "annealvi.checkpoint",
     "annealvi.corpus",
+    "annealvi.dask",
     "annealvi.datasets",
     "annealvi.metrics",
     "annealvi.models.lda_prior",

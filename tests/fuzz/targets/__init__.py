@@ -22,11 +22,12 @@ from tests.fuzz.targets import (
     temperatures,
     texts,
     topics,
+    workers,
 )
 
 _MODULES = (
     *(lda, mixtures, metrics, temperatures, partition, proximity, data, plots, files, saved),
-    *(pictures, summaries, texts, topics, corpora, disk),
+    *(pictures, summaries, texts, topics, corpora, disk, workers),
 )
 #: All targets but those of deep models, by name.
 TARGETS: dict[str, Target] = {
