@@ -22,6 +22,7 @@ def lda(X):
     return annealvi.TemperedLDA(4, max_iter=2, random_state=0).fit(X)
 
 
+@pytest.mark.slow
 def test_parts_add_up(workers, X, lda):
     cuts = [X[:100], X[100:130], X[130:]]
     found = document_completion(lda, [delayed(part) for part in cuts], client=workers)

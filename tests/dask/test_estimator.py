@@ -111,6 +111,7 @@ def settings(client, **more):
     return TemperedLDA(4, max_iter=3, random_state=0, **SIZES, client=client, **more)
 
 
+@pytest.mark.slow
 def test_worker_processes(workers, ordered, parts, paths, local):
     """Paths, delayed blocks, futures and arrays; on Dask and on loky."""
     check_equal(settings(workers).fit(paths), local)
@@ -176,6 +177,7 @@ def test_parameters(workers):
     assert TemperedLDA(3, client=engine).client is engine
 
 
+@pytest.mark.slow
 def test_a_checkpoint_is_resumed(paths, local, tmp_path):
     path = tmp_path / "fit.safetensors"
 

@@ -66,8 +66,8 @@ def test_snippets_of_the_docs(page):
     run_snippets(f"docs/{page}.md")
 
 
-PAGES_WITH_FILES = ["files", "mixtures", "pictures", "scale", "serving", "start", "streams"]
-PAGES_WITH_FILES_THAT_TAKE_TIME = ["index"]
+PAGES_WITH_FILES = ["files", "mixtures", "pictures", "serving", "start", "streams"]
+PAGES_WITH_FILES_THAT_TAKE_TIME = ["index", "scale"]
 
 
 @pytest.mark.parametrize(
