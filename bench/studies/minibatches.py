@@ -35,9 +35,8 @@ def by_size(X: Any, held_out: Any, n_topics: int, seeds: int) -> None:
             given = dict(max_iter=n_passes, finish_iter=0, batch_size=size)
             scores, seconds = fits(X, held_out, n_topics, seeds, given)
             steps = n_passes * -(-X.shape[0] // size)
-            largest = f"{0.2 if capped else RULE(size):.1f}"
-            row = (n_topics, n_passes, f"{size:,}", steps, largest, scores, seconds)
-            print(f"| {' | '.join(map(str, row))} |", flush=True)
+            largest = f"{defaults.largest_step(size):.1f}"
+            show(n_topics, n_passes, f"{size:,}", steps, largest, scores, seconds)
 
 
 def by_steps(X: Any, held_out: Any, n_topics: int, seeds: int, steps: list[int]) -> None:
@@ -46,8 +45,12 @@ def by_steps(X: Any, held_out: Any, n_topics: int, seeds: int, steps: list[int])
         size = min(SIZES[-1], X.shape[0] // number)
         given = dict(batch_size=size, shard_size=min(size, SHARD))
         scores, seconds = fits(X, held_out, n_topics, seeds, given)
-        row = (n_topics, f"{X.shape[0]:,}", number, f"{size:,}", scores, seconds)
-        print(f"| {' | '.join(map(str, row))} |", flush=True)
+        show(n_topics, f"{X.shape[0]:,}", number, f"{size:,}", scores, seconds)
+
+
+def show(*row: Any) -> None:
+    """Print a row at once."""
+    print(f"| {' | '.join(map(str, row))} |", flush=True)
 
 
 def fits(

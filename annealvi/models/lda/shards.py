@@ -150,8 +150,15 @@ def _sum_of_rows(one: ShardSum, other: ShardSum) -> tuple[NDArray[np.bool_], NDA
     return seen_words, total
 
 
+class Addition:
+    """The sum of two results that are numbers, or arrays of one shape."""
+
+    def merged(self, one: Any, other: Any) -> Any:
+        return one + other
+
+
 @dataclass(frozen=True)
-class Bound:
+class Bound(Addition):
     """The bound of documents whose gamma is inferred, as a task; in nats.
 
     Parameters
@@ -177,12 +184,9 @@ class Bound:
             gamma=_rows_of(self.gamma, rows),
         )
 
-    def merged(self, one: float, other: float) -> float:
-        return one + other
-
 
 @dataclass(frozen=True)
-class Objective:
+class Objective(Addition):
     """The documents' part of the objective of training, as a task; in nats.
 
     Parameters
@@ -199,12 +203,9 @@ class Objective:
         gamma, tempering = _rows_of(self.gamma, rows), of_rows(self.tempering, rows)
         return float(np.sum(objective(model.documents, _some(X, rows), gamma, tempering)))
 
-    def merged(self, one: float, other: float) -> float:
-        return one + other
-
 
 @dataclass(frozen=True)
-class Moments:
+class Moments(Addition):
     """The bound of documents, their energy and log C, all at one gamma, as a task; in nats.
 
     Its result is an array of these, 2 + M numbers.
@@ -232,9 +233,6 @@ class Moments:
         if len(self.inverse):
             log_c = documents.posterior_log_partition(self.inverse, some, gamma)
         return np.concatenate([[np.sum(part) for part in sums], log_c])
-
-    def merged(self, one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
-        return one + other
 
 
 def _some(X: Any, rows: slice) -> Any:
