@@ -175,6 +175,7 @@ setup(
             extension("_dispatch", f"{KERNELS}/dispatch.c"),  # long ones first
             extension("lda"),
             extension("lda_collapsed"),
+            extension("lda_seeds"),
             extension("lda_topics"),
             extension("gemm"),
             extension("fmm"),

@@ -8,7 +8,7 @@ from importlib import import_module
 
 COMPILED = (
     *("_dispatch", "bounds", "build_info", "counts", "draws", "fmm", "gemm", "lda"),
-    *("lda_collapsed", "lda_topics", "partition", "special", "threads"),
+    *("lda_collapsed", "lda_seeds", "lda_topics", "partition", "special", "threads"),
 )
 
 
@@ -44,6 +44,7 @@ try:
             gemm,
             lda,
             lda_collapsed,
+            lda_seeds,
             lda_topics,
             partition,
             special,
@@ -78,6 +79,7 @@ __all__ = [
     "instruction_set",
     "lda",
     "lda_collapsed",
+    "lda_seeds",
     "lda_topics",
     "openmp_enabled",
     "partition",

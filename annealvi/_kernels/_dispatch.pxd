@@ -146,12 +146,18 @@ cdef extern from "kernels.h" nogil:
 cdef const kernel_table *kernels
 
 cdef enum:
-    # With fewer numbers than this (words or entries times topics) one thread does all: a local
-    # step takes 2 to 3 ns for each, and waking a second thread takes 5 us to some ms, depending
-    # on whether a processor is free.
+    # With less to do than this, in nanoseconds, one thread does all: waking a second one takes
+    # 5 us to some ms, depending on whether a processor is free.
     LEAST_SHARED = 1 << 18
+    # About the nanoseconds for each topic of an entry or word: of a local step, of a row of
+    # weights, and of the rest.
+    FITTED = 2
+    WEIGHTED = 4
+    MOVED = 1
 
 
-cdef inline int shared_among(int n_threads, Py_ssize_t n, Py_ssize_t K) noexcept nogil:
+cdef inline int shared_among(
+    int n_threads, Py_ssize_t n, Py_ssize_t K, Py_ssize_t each
+) noexcept nogil:
     """The number of threads for n rows of K numbers."""
-    return n_threads if n * K >= LEAST_SHARED else 1
+    return n_threads if n * K * each >= LEAST_SHARED else 1

@@ -31,6 +31,14 @@ def aligned_empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray:
     return raw[offset : offset + n_bytes].view(dtype).reshape(shape)
 
 
+def separate_rows(n: int, width: int, dtype: DTypeLike = np.float64) -> NDArray:
+    """n uninitialised rows of at least `width` numbers, of which no two share a cache line.
+
+    Two threads that write to the same line, each to its own part, wait for each other.
+    """
+    return aligned_empty((n, padded_length(width, dtype)), dtype)
+
+
 def padded_rows(rows: NDArray, dtype: DTypeLike, fill: float = 0.0) -> NDArray:
     """An aligned copy of a matrix whose rows are padded with `fill`."""
     n, width = rows.shape

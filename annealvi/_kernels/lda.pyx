@@ -14,7 +14,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memcpy
 
 from annealvi._kernels._dispatch cimport (
-    NARROW, NEGLIGIBLE, STATE, WORD_BLOCK, kernels, shared_among)
+    FITTED, NARROW, NEGLIGIBLE, STATE, WORD_BLOCK, kernels, shared_among)
 
 ctypedef fused index_t:
     int32_t
@@ -168,7 +168,7 @@ def fit_documents(
     edge = <double>usual + <double>least_share
     kernels.f64.digamma(1, &edge, &f_edge)
     f_edge -= sparsity / edge
-    n_threads = shared_among(n_threads, indptr[stop] - origin, K)
+    n_threads = shared_among(n_threads, indptr[stop] - origin, K, FITTED)
     with nogil, parallel(num_threads=n_threads):
         for i in prange(n_pairs, schedule="dynamic", chunksize=2):
             for which in range(min(TOGETHER, n - TOGETHER * i)):

@@ -11,12 +11,13 @@ from cython cimport floating
 from cython.parallel cimport prange, threadid
 from libc.stdint cimport int32_t, int64_t
 
-from annealvi._kernels._dispatch cimport kernels, shared_among
+from annealvi._kernels._dispatch cimport MOVED, WEIGHTED, kernels, shared_among
 
 cdef enum:
     # Words in a block: the topics' sums are added block by block, in this fixed order.
     VOCABULARY_BLOCK = 64
     ADDED = 64  # topics whose sums one thread adds at a time
+    SUMMED = 4  # entries whose statistics take as long as the step of a word
     # If logarithms of topic sums differ by more than this, they are a WIDE_MEAN (lda_words.h):
     # in float32 they could be clamped, at 40.
     WIDE = 30
@@ -61,8 +62,8 @@ def refresh_weights(
             new[n_new] = words[i]
             place[words[i]] = <int32_t>(n_rows[0] + n_new)
             n_new += 1
-    n_threads = shared_among(n_threads, n_new, K)
-    for i in prange(n_new, nogil=True, num_threads=n_threads, schedule="static"):
+    n_threads = shared_among(n_threads, n_new, K, WEIGHTED)
+    for i in prange(n_new, nogil=True, num_threads=n_threads, schedule="dynamic", chunksize=16):
         v = new[i]
         row = n_rows[0] + i
         logs_v = NULL
@@ -115,7 +116,7 @@ def accumulate_statistics(
         if row_of[words[i]] < 0:
             row_of[words[i]] = <int32_t>n_rows[0]
             n_rows[0] += 1
-    n_threads = shared_among(n_threads, first[n_words], K_pad)
+    n_threads = shared_among(n_threads, n_words + first[n_words] // SUMMED, K_pad, MOVED)
     for i in prange(n_words, nogil=True, num_threads=n_threads, schedule="dynamic", chunksize=16):
         v = words[i]
         row = place[v]
@@ -169,7 +170,7 @@ def step_topics(
         int K = sums.shape[0]
         const floating *s_row
         double factor
-    n_threads = shared_among(n_threads, n_words, K)
+    n_threads = shared_among(n_threads, n_words, K, MOVED)
     for block in prange(n_parts, nogil=True, num_threads=n_threads, schedule="static"):
         for k in range(K):
             partial[block, k] = 0
@@ -230,7 +231,7 @@ def accumulate_and_step(
         const floating *s_row
         floating *own
         double factor
-    n_threads = shared_among(n_threads, n_words, K)
+    n_threads = shared_among(n_threads, n_words + position.shape[0] // SUMMED, K, MOVED)
     for block in prange(
         n_parts, nogil=True, num_threads=n_threads, schedule="dynamic", chunksize=1
     ):
@@ -278,7 +279,7 @@ def sum_topics(
     cdef:
         Py_ssize_t n_features = lam.shape[0], n_blocks = partial.shape[0], block, v, k
         Py_ssize_t K = sums.shape[0]
-    n_threads = shared_among(n_threads, n_features, K)
+    n_threads = shared_among(n_threads, n_features, K, MOVED)
     for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
         for k in range(K):
             partial[block, k] = 0
@@ -291,7 +292,7 @@ def sum_topics(
 cdef void add_blocks(const double[:, ::1] partial, int n_threads, double[::1] sums):
     """Sum the blocks in their order, for some topics at a time."""
     cdef Py_ssize_t block, k, part, K = sums.shape[0], n_parts = (K + ADDED - 1) // ADDED
-    n_threads = shared_among(n_threads, partial.shape[0], K)
+    n_threads = shared_among(n_threads, partial.shape[0], K, MOVED)
     for part in prange(n_parts, nogil=True, num_threads=n_threads, schedule="static"):
         for k in range(part * ADDED, min((part + 1) * ADDED, K)):
             sums[k] = 0

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from annealvi._kernels import lda as kernels
-from annealvi._kernels.layout import aligned_empty, padded_length, padded_rows
+from annealvi._kernels.layout import aligned_empty, padded_length, padded_rows, separate_rows
 from annealvi.model import Tempering
 from annealvi.models.lda.statistics import FittedBlock, Statistics
 from annealvi.models.lda.weights import TopicWeights
@@ -147,7 +147,7 @@ class Workspace:
         self._width, self._dtype = width, dtype
         self._capacity = (0, 0, 0)
         self.indices = WordIndices(n_features)
-        self.sums = np.empty((n_threads, width))
+        self.sums = separate_rows(n_threads, width)
 
     def reserve(self, indptr: NDArray, rows: slice) -> None:
         """Make room for some rows of a CSR matrix."""

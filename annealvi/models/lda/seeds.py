@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.preprocessing import normalize
 from sklearn.utils.random import sample_without_replacement
 
+from annealvi._kernels import lda_seeds as kernels
 from annealvi.models.lda.draws import gamma_draws
 
 #: Documents for each topic, and the weight of their counts, if topics start from documents.
@@ -111,22 +112,26 @@ def spread_documents(X: Any, n_topics: int, n_each: int, rng: RandomState) -> ND
     if size < X.shape[0]:
         sample = np.sort(_sample(X.shape[0], size, rng))
     vectors = _unit_vectors(X[sample])
-    by_word = sparse.csr_matrix(vectors.T)
-    n_each = min(n_each, size)
+    words, values, first = vectors.indices.astype(np.int64), vectors.data, vectors.indptr
+    # a centre reads only the entries of its own words
+    of_word = sparse.csr_matrix(vectors.T)
+    by_word = of_word.data, of_word.indices.astype(np.int64), of_word.indptr.astype(np.int64)
     # 1 - cosine, half the squared distance, to the nearest centre; documents without any word
     # that distinguishes them cannot become centres
-    distance = (np.diff(vectors.indptr) > 0).astype(np.float64)
+    distance = (np.diff(first) > 0).astype(np.float64)
+    cosine, nearest = np.empty(size), np.empty(min(n_each, size), dtype=np.int64)
     groups: list[NDArray[np.int64]] = []
-    while len(groups) < n_topics and np.any(distance > 0):
+    while len(groups) < n_topics:
         reach = np.cumsum(distance)
+        if not reach[-1] > 0:
+            break
         centre = int(np.searchsorted(reach, rng.random_sample() * reach[-1], side="right"))
-        centre = min(centre, int(np.flatnonzero(distance)[-1]))  # in case of rounding errors
-        # fast, because only the columns of this document's words are read
-        cosine = (vectors[centre] @ by_word).toarray().ravel()
-        groups.append(np.sort(sample[_largest(cosine, n_each)]))
-        np.minimum(distance, 1.0 - cosine, out=distance)
-        distance[distance < SAME] = 0
-    return np.array(groups, dtype=np.int64).reshape(len(groups), n_each)
+        if centre == size:  # by a rounding error
+            centre = int(np.flatnonzero(distance)[-1])
+        own = slice(first[centre], first[centre + 1])
+        kernels.join_centre(values[own], words[own], *by_word, SAME, distance, cosine, nearest)
+        groups.append(np.sort(sample[nearest]))
+    return np.array(groups, dtype=np.int64).reshape(len(groups), len(nearest))
 
 
 def _sample(n_samples: int, size: int, rng: RandomState) -> NDArray[np.int64]:
@@ -134,13 +139,6 @@ def _sample(n_samples: int, size: int, rng: RandomState) -> NDArray[np.int64]:
     if n_samples < MANY:
         return rng.choice(n_samples, size, replace=False)
     return sample_without_replacement(n_samples, size, random_state=rng).astype(np.int64)
-
-
-def _largest(values: NDArray[np.float64], n: int) -> NDArray[np.intp]:
-    """The places of the n largest values; ties go by place, on every machine."""
-    least = np.partition(values, len(values) - n)[len(values) - n]
-    candidates = np.flatnonzero(values >= least)
-    return candidates[np.argsort(-values[candidates], kind="stable")[:n]]
 
 
 def _add_counts(X: Any, groups: NDArray[np.int64], start: NDArray, out: NDArray) -> None:

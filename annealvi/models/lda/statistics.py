@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from annealvi._kernels import lda_topics as kernels
-from annealvi._kernels.layout import aligned_empty
+from annealvi._kernels.layout import aligned_empty, separate_rows
 from annealvi.models.lda.weights import Rows, TopicWeights
 from annealvi.models.lda.word_index import WordIndex
 
@@ -168,7 +168,7 @@ class Statistics:
         """
         lam, eta, decay, now = topics
         n_topics, block = eta.shape[1], self._deferred
-        sums, partial = np.empty(n_topics), np.empty((kernels.n_blocks(len(words)), n_topics))
+        sums, partial = np.empty(n_topics), separate_rows(kernels.n_blocks(len(words)), n_topics)
         step = (amount, floor, whole)
         if block is None:
             kernels.step_topics(

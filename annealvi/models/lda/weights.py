@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from annealvi._kernels import lda_topics as kernels
 from annealvi._kernels import special
-from annealvi._kernels.layout import aligned_empty
+from annealvi._kernels.layout import aligned_empty, separate_rows
 
 #: Weights of words are kept from block to block up to so many bytes, or up to those of this share
 #: of the vocabulary if that is more.
@@ -64,7 +64,8 @@ def sums_of_rows(lam: NDArray, n_topics: int, n_threads: int) -> NDArray[np.floa
     n_topics, n_threads : int
     """
     sums = np.empty(n_topics)
-    kernels.sum_topics(lam, n_threads, np.empty((kernels.n_blocks(len(lam)), n_topics)), sums)
+    partial = separate_rows(kernels.n_blocks(len(lam)), n_topics)
+    kernels.sum_topics(lam, n_threads, partial, sums)
     return sums
 
 
@@ -103,7 +104,7 @@ def move_rows(
     """
     lam, eta, decay, now = topics
     sums = np.empty(eta.shape[1])
-    partial = np.empty((kernels.n_blocks(len(words)), eta.shape[1]))
+    partial = separate_rows(kernels.n_blocks(len(words)), eta.shape[1])
     none = np.full(len(decay), -1, dtype=np.int32)
     kernels.step_topics(
         words, lam, eta, decay, now, lam, none, 0.0, floor, whole, n_threads, partial, sums
@@ -263,7 +264,7 @@ class TopicWeights:
             b,
             not exact,
             n_threads,
-            np.empty((n_threads, 2 * width), dtype=dtype),
+            separate_rows(n_threads, 2 * width, dtype),
             np.empty(len(words), dtype=np.int64),
             self.place,
             self._n_rows,
