@@ -94,6 +94,11 @@ class Tempering(NamedTuple):
     rule: LocalRule | None = None
     limits: FactorLimits | None = None
 
+    @property
+    def mean(self) -> float:
+        """The mean of b over the data of the batch."""
+        return float(self.inverse if isinstance(self.inverse, float) else np.mean(self.inverse))
+
 
 #: No tempering: T = 1.
 UNTEMPERED = Tempering()

@@ -245,7 +245,7 @@ class GMM:
         Under the posterior form a rho below 1 is multiplied by T, up to 1.
         """
         if tempering.form == "posterior":
-            rho = min(1.0, rho / float(np.mean(tempering.inverse)))
+            rho = min(1.0, rho / tempering.mean)
         prior = self._tempered_prior(tempering)
         self._least_beta = self._prior_beta(prior)
         target = prior + scale * statistics
@@ -429,7 +429,7 @@ class GMM:
         """
         if tempering.form == "likelihood":
             return self.prior
-        b = float(np.mean(tempering.inverse))
+        b = tempering.mean
         hot = b * self.prior
         # b multiplies the exponents of the densities: w^(alpha - 1) and, if g dimensions
         # share a lambda, lambda^(g nu/2 + g/2 - 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -109,7 +110,7 @@ class LocalOptions:
         ----------
         tempering : Tempering
         """
-        if self.over_relaxed and float(np.mean(tempering.inverse)) * RELAXED_BELOW > 1:
+        if self.over_relaxed and tempering.mean * RELAXED_BELOW > 1:
             return RELAXATION
         return 1.0, 1.0
 
@@ -124,7 +125,7 @@ class LocalOptions:
         """
         if self.document_estimate == "variational":
             return 0.0
-        T = 1.0 / float(np.mean(tempering.inverse))
+        T = 1.0 / tempering.mean
         return SPARSITY * max(0.0, (SPARSE_BELOW - T) / (SPARSE_BELOW - 1.0))
 
 
@@ -146,14 +147,19 @@ class Workspace:
         self.n_threads = n_threads  # the buffers are for this number of threads
         self._width, self._dtype = width, dtype
         self._capacity = (0, 0, 0)
-        self.indices = WordIndices(n_features)
+        self.indices = WordIndices(n_features, n_threads)
         self.sums = separate_rows(n_threads, width)
+        self._alpha = np.empty(0), np.empty(0, dtype=dtype)
 
-    def reserve(self, indptr: NDArray, rows: slice) -> None:
-        """Make room for some rows of a CSR matrix."""
-        counts = np.diff(indptr[rows.start : rows.stop + 1])
-        n_entries = int(indptr[rows.stop] - indptr[rows.start])
-        needed = (len(counts), n_entries, int(counts.max(initial=0)))
+    def padded(self, alpha: NDArray[np.float64]) -> NDArray:
+        """The prior of the documents' topics as the kernels read it; the last one is kept."""
+        if not np.array_equal(alpha, self._alpha[0]):
+            self._alpha = alpha.copy(), padded_rows(alpha[None, :], self._dtype, fill=alpha[0])[0]
+        return self._alpha[1]
+
+    def reserve(self, index: WordIndex) -> None:
+        """Make room for a block of documents."""
+        needed = len(index.order), len(index.position), index.longest
         if self._capacity != (0, 0, 0) and all(
             n <= room for n, room in zip(needed, self._capacity, strict=True)
         ):
@@ -179,13 +185,6 @@ class Workspace:
         size = kernels.columns_size(self._padded)
         self.columns = aligned_empty((n_slots, size), self._dtype)
         self.packed = aligned_empty((n_slots, room), self._dtype)
-
-    def order(self, indptr: NDArray, rows: slice) -> NDArray[np.int64]:
-        """The order in which threads process documents: the longest first."""
-        if self.n_threads == 1:
-            return np.arange(rows.stop - rows.start)
-        lengths = np.diff(indptr[rows.start : rows.stop + 1])
-        return np.argsort(-lengths, kind="stable")
 
     def raised(self, needed: bool) -> NDArray:
         """A buffer for the rows of a document that has its own temperature."""
@@ -262,6 +261,8 @@ def run_kernels(
     options: LocalOptions,
     *,
     exact: bool,
+    mixed: bool,
+    refresh: Callable[[], None],
     sparsity: float = 0.0,
     relaxation: tuple[float, float] = (1.0, 1.0),
     max_iter: int | None = None,
@@ -284,30 +285,36 @@ def run_kernels(
     index : WordIndex
         Of the same block.
     weights : TopicWeights
-        Must be up to date for its words at b0, with logs if energies are wanted or any b
-        differs from b0.
     work : Workspace
     wanted : Local
     options : LocalOptions
     exact : bool
         Whether to compute scikit-learn's numbers, including its eps.
+    mixed : bool
+        Whether any b differs from b0.
+    refresh : callable
+        Brings the weights of the block's words up to date at b0, with logs if energies are wanted
+        or any b differs from b0.  It is called directly before documents are fitted: the threads
+        that share both are then still awake.
     sparsity : float
     relaxation : tuple of float
     max_iter : int, optional
         Replaces that of `options`.
     """
     dtype = gamma.dtype
-    work.reserve(X.indptr, rows)
+    work.reserve(index)
     by_topic = options.token_tolerance is None
     tolerance = options.tolerance if options.token_tolerance is None else options.token_tolerance
-    nothing = np.empty(0)
+    nothing, alpha, raised = np.empty(0), work.padded(alpha), work.raised(mixed)
+    least_share = options.least_share(dtype, wanted.statistics is not None)
+    refresh()
     kernels.fit_documents(
         X.data,
         X.indices,
         X.indptr,
         rows.start,
         rows.stop,
-        work.order(X.indptr, rows),
+        index.order,
         weights.place,
         weights.values,
         weights.log_scale,
@@ -315,14 +322,14 @@ def run_kernels(
         weights.logs,
         b0,
         inverse,
-        padded_rows(alpha[None, :], dtype, fill=alpha[0])[0],
+        alpha,
         np.finfo(dtype).eps if exact else 0.0,
         sparsity,
         relaxation[0],
         relaxation[1] * tolerance,
         by_topic,
         options.max_iter if max_iter is None else max_iter,
-        options.least_share(dtype, wanted.statistics is not None),
+        least_share,
         wanted.statistics is not None,
         wanted.log_normalizer is not None,
         wanted.energy is not None,
@@ -338,7 +345,7 @@ def run_kernels(
         work.rows,
         work.packed,
         work.columns,
-        work.raised(bool(np.any(inverse != b0))),
+        raised,
     )
     if wanted.statistics is None:
         return

@@ -85,7 +85,7 @@ class Documents:
         """
         if tempering.form == "likelihood":
             return self.alpha
-        b = float(np.mean(tempering.inverse))
+        b = tempering.mean
         return b * self.alpha + (1.0 - b)
 
     # ---------------------------------------------------------- after training
@@ -406,18 +406,21 @@ class Documents:
         """
         topics = self.topics
         index = call.work.indices.of_block(call.X, rows)
-        want_logs = wanted.energy is not None or bool(np.any(inverse != call.b0))
-        with topics.lock:
-            call.weights.refresh(
-                index.words,
-                topics.rows(),
-                topics.sums,
-                topics.estimate,
-                call.b0,
-                call.exact,
-                call.work.n_threads,
-                want_logs,
-            )
+        mixed = bool(np.any(inverse != call.b0))
+
+        def refresh() -> None:
+            with topics.lock:
+                call.weights.refresh(
+                    index.words,
+                    topics.rows(),
+                    topics.sums,
+                    topics.estimate,
+                    call.b0,
+                    call.exact,
+                    call.work.n_threads,
+                    mixed or wanted.energy is not None,
+                )
+
         run_kernels(
             call.X,
             rows,
@@ -431,6 +434,8 @@ class Documents:
             wanted,
             self.options,
             exact=call.exact,
+            mixed=mixed,
+            refresh=refresh,
             sparsity=call.sparsity,
             relaxation=call.relaxation,
             max_iter=max_iter,

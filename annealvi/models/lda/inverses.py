@@ -7,6 +7,9 @@ from numpy.typing import NDArray
 
 from annealvi.model import Tempering
 
+#: The least normal number of float64.
+TINY = float(np.finfo(np.float64).tiny)
+
 
 def of_documents(tempering: Tempering, n_samples: int, dtype: np.dtype) -> NDArray:
     """The inverse temperature of each document, in a new array.
@@ -23,11 +26,11 @@ def of_documents(tempering: Tempering, n_samples: int, dtype: np.dtype) -> NDArr
         If one is no normal number of float64.
     """
     inverse = np.asarray(tempering.inverse, dtype=np.float64)
-    least = np.finfo(np.float64).tiny
-    if np.min(inverse) < least:
-        raise ValueError(
-            f"The temperature must be at most {1 / least:.3g}. Got {1 / np.min(inverse):.3g}."
-        )
+    least = float(inverse) if inverse.ndim == 0 else float(np.min(inverse))
+    if least < TINY:
+        raise ValueError(f"The temperature must be at most {1 / TINY:.3g}. Got {1 / least:.3g}.")
+    if inverse.ndim == 0:
+        return np.full(n_samples, max(least, float(np.finfo(dtype).tiny)), dtype=dtype)
     return held(np.broadcast_to(inverse, (n_samples,)), dtype)
 
 

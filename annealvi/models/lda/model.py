@@ -281,7 +281,7 @@ class LDA:
         """
         floor = 0.0
         if tempering.form == "posterior":
-            rho = min(1.0, rho / float(np.mean(tempering.inverse)))
+            rho = min(1.0, rho / tempering.mean)
             floor = POSTERIOR_FLOOR
         elif rho > 1:
             floor = float(np.min(self.eta))

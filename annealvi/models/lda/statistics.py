@@ -216,6 +216,8 @@ class Statistics:
 
     def words(self) -> NDArray[np.int64]:
         """The words that were seen, ascending."""
+        if self._deferred is not None:
+            return self._deferred.entries.words
         return np.flatnonzero(self.row_of >= 0)
 
     def rows(self, words: NDArray[np.int64], n_topics: int) -> NDArray:

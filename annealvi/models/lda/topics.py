@@ -324,7 +324,7 @@ class Topics:
         log Dir(E beta; eta + 1) - log Dir(E beta; 1).
         """
         self.notice_writes()
-        b = float(np.mean(tempering.inverse)) if tempering.form == "posterior" else 1.0
+        b = tempering.mean if tempering.form == "posterior" else 1.0
         if self.estimate == "variational":
             return negative_kl_of_topics(
                 self.lam, self.eta * b, self.sums, self.n_topics, self.n_threads
@@ -443,7 +443,7 @@ class Topics:
 
     def eta_rows(self, dtype: Any, tempering: Tempering = UNTEMPERED) -> NDArray:
         """eta as a (V, K) array with contiguous rows; a scalar takes the memory of one row."""
-        b = float(np.mean(tempering.inverse)) if tempering.form == "posterior" else 1.0
+        b = tempering.mean if tempering.form == "posterior" else 1.0
         return prior_rows(self.eta, (self.n_features, self.n_topics), b, dtype)
 
     def state_dict(self) -> dict[str, Any]:

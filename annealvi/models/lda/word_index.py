@@ -25,12 +25,18 @@ class WordIndex(NamedTuple):
         Where the entries of each word begin, and the end.
     document, position : ndarray of shape (n_entries,) or longer
         The document of each entry, and its place among all entries; both from 0 in the block.
+    order : ndarray of shape (n_documents,)
+        The order in which threads fit the documents: the longest first.
+    longest : int
+        Number of entries of the longest document.
     """
 
     words: NDArray[np.int64]
     first: NDArray[np.int64]
     document: NDArray[np.int64]
     position: NDArray[np.int64]
+    order: NDArray[np.int64]
+    longest: int
 
 
 class WordIndices:
@@ -45,16 +51,14 @@ class WordIndices:
     ----------
     n_features : int
         V.
+    n_threads : int, default=1
+        With one thread documents are fitted in their order.
     """
 
-    def __init__(self, n_features: int) -> None:
+    def __init__(self, n_features: int, n_threads: int = 1) -> None:
+        self._n_threads = n_threads
         self._counter = np.empty(n_features, dtype=np.int64)
-        self._room = WordIndex(
-            np.empty(n_features, dtype=np.int64),
-            np.empty(n_features + 1, dtype=np.int64),
-            np.empty(0, dtype=np.int64),
-            np.empty(0, dtype=np.int64),
-        )
+        self._room = tuple(np.empty(n, dtype=np.int64) for n in (n_features, n_features + 1, 0, 0))
         self._corpus: weakref.ref[Any] | None = None
         self._kept: dict[tuple[int, int], tuple[int, WordIndex | None]] = {}
         self._bytes = 0
@@ -85,25 +89,38 @@ class WordIndices:
             self._kept[key] = digest, None
             self._bytes -= _n_bytes(kept)
         elif self._bytes + _n_bytes(index) <= MOST_BYTES:
-            index = WordIndex(*(array.copy() for array in index))
+            index = index._replace(
+                words=index.words.copy(),
+                first=index.first.copy(),
+                document=index.document.copy(),
+                position=index.position.copy(),
+            )
             self._kept[key] = digest, index
             self._bytes += _n_bytes(index)
         return index
 
     def _transposed(self, X: Any, rows: slice) -> WordIndex:
-        n_entries = int(X.indptr[rows.stop] - X.indptr[rows.start])
-        room = self._room
-        if len(room.document) < n_entries:
+        ends = X.indptr[rows.start : rows.stop + 1]
+        lengths, n_entries = np.diff(ends), int(ends[-1] - ends[0])
+        words, first, document, position = self._room
+        if len(document) < n_entries:
             document, position = (np.empty(n_entries, dtype=np.int64) for _ in range(2))
-            room = self._room = room._replace(document=document, position=position)
+            self._room = words, first, document, position
         n_words = kernels.index_words(
-            X.indices, X.indptr, rows.start, rows.stop, self._counter, *room
+            X.indices, X.indptr, rows.start, rows.stop, self._counter, *self._room
         )
-        words, first, document, position = room
+        order = np.arange(len(lengths))
+        if self._n_threads > 1:
+            order = np.argsort(-lengths, kind="stable")
         return WordIndex(
-            words[:n_words], first[: n_words + 1], document[:n_entries], position[:n_entries]
+            words[:n_words],
+            first[: n_words + 1],
+            document[:n_entries],
+            position[:n_entries],
+            order,
+            int(lengths.max(initial=0)),
         )
 
 
 def _n_bytes(index: WordIndex | None) -> int:
-    return 0 if index is None else sum(array.nbytes for array in index)
+    return 0 if index is None else sum(array.nbytes for array in index[:-1])
