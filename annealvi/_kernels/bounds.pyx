@@ -22,7 +22,7 @@ def row_terms(
     const double[::1] prior,       # IN  (K,)
     const double[::1] psi_sums,    # IN  (n,) psi(sum_k gamma_dk)
     int n_threads,                 # IN  at most; one thread if there are few terms
-    double[:, :, ::1] scratch,     # OUT (n_threads, 2, K)
+    double[:, ::1] scratch,        # OUT (n_threads, 2 K)
     double[::1] out,               # OUT (n,)
 ):
     """out_d = sum_k (prior_k - gamma_dk) (psi(gamma_dk) - psi_sums_d) + log Gamma(gamma_dk)."""
@@ -37,7 +37,7 @@ def row_terms(
     if n * K < LEAST_SHARED:
         n_threads = 1
     for d in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
-        psi_sum = &scratch[threadid(), 0, 0]
+        psi_sum = &scratch[threadid(), 0]
         terms = psi_sum + K
         for k in range(K):
             psi_sum[k] = psi_sums[d]

@@ -282,7 +282,7 @@ class LDAState:
         those of the steps stay for more passes, with `keep_buffers`.
         """
         try:
-            with self.model.buffers.used(keep=keep_buffers):
+            with self.model.buffers.used(keep=keep_buffers, repeated=n_passes > 1):
                 optimise(
                     self.model,
                     X,

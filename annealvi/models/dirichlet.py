@@ -8,6 +8,7 @@ from scipy.special import gammaln
 
 from annealvi._kernels import bounds, special
 from annealvi._kernels import partition as kernels
+from annealvi._kernels.layout import separate_rows
 
 #: The kernel draws for concentrations below this; it rejects more draws the larger they are.
 SMALL = 0.5
@@ -101,6 +102,6 @@ def negative_kl(
     out = np.empty(len(gamma))
     prior = np.ascontiguousarray(prior)
     sums = gamma.sum(axis=1, dtype=np.float64)
-    scratch = np.empty((n_threads, 2, len(prior)))
+    scratch = separate_rows(n_threads, 2 * len(prior))
     bounds.row_terms(gamma, prior, special.digamma(sums), n_threads, scratch, out)
     return out + (gammaln(prior.sum()) - gammaln(prior).sum() - special.lgamma(sums))

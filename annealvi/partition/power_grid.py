@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from annealvi._kernels import partition as kernels
+from annealvi._kernels.layout import separate_rows
 
 #: Rows that :meth:`PowerGrid.column_sums` sums before it adds them to others.
 SUMMED_ROWS: int = kernels.SUMMED_ROWS
@@ -144,8 +145,8 @@ class PowerGrid:
             self._steps,
             np.empty((0, 0)) if weights is None else weights,
             n_threads,
-            np.empty((n_threads, kernels.scratch_size(self._size))),
-            np.empty((n_threads, logs.shape[1] if plain else 0)),
+            separate_rows(n_threads, kernels.scratch_size(self._size)),
+            separate_rows(n_threads, logs.shape[1] if plain else 0),
             out,
         )
         return out
@@ -175,7 +176,7 @@ class PowerGrid:
             self._starts,
             self._steps,
             n_threads,
-            np.empty((n_threads, kernels.scratch_size(self._size))),
+            separate_rows(n_threads, kernels.scratch_size(self._size)),
             np.empty((blocks, *out.shape)),
             out,
         )

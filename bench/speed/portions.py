@@ -12,8 +12,8 @@ the quartiles of the rounds' ratios.
 
 What a call costs in Python is measured in two ways.  One is a call with a single word, of the same
 K and the same vocabulary, in which compiled functions have next to nothing to do.  For the other,
-ours goes through the stream once more with a clock around every compiled function of LDA and around
-the draws of gamma.  What is left of a call is Python and NumPy: checks, the estimator, the
+ours goes through the stream once more with a clock around every compiled function and around the
+draws of gamma.  What is left of a call is Python and NumPy: checks, the estimator, the
 algorithm, buffers.  This rest is larger, because the compiled functions leave Python's code and
 objects in no cache.  Printed are medians over calls; with --parts also the share of each compiled
 function in all calls.
@@ -32,7 +32,7 @@ import numpy as np
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from annealvi._kernels import lda, lda_topics
+from annealvi._kernels import counts, lda, lda_topics
 from annealvi.models.lda import documents
 from bench import parser
 from bench.adapters import annealvi_lda, scikit_learn
@@ -44,6 +44,8 @@ CORPORA, SIZES, PORTION = ("bbc_news", "debian_desc"), (20, 100, 500), 256
 N_DOCUMENTS = 10_000
 #: The compiled functions that a call uses, and the name of the draws of gamma beside them.
 KERNELS = (
+    (counts, "are_plain"),
+    (lda, "digest_of_block"),
     (lda, "index_words"),
     (lda_topics, "refresh_weights"),
     (lda, "fit_documents"),
@@ -95,7 +97,7 @@ def turns(problem: Problem, rounds: int) -> tuple[list[float], list[float]]:
 
 @contextmanager
 def _timed(spent: dict[str, float]) -> Iterator[None]:
-    """Add the CPU seconds of the compiled functions of LDA, and of draws of gamma, to `spent`."""
+    """Add the CPU seconds of compiled functions, and of draws of gamma, to `spent`."""
 
     def timed(name: str, function: Callable) -> Callable:
         def run(*args: Any, **kwargs: Any) -> Any:

@@ -23,7 +23,7 @@ def positive(rng, shape, dtype):
 
 def row_terms(gamma, prior, psi_sums, n_threads=1):
     out = np.empty(len(gamma))
-    scratch = np.empty((n_threads, 2, gamma.shape[1]))
+    scratch = np.empty((n_threads, 2 * gamma.shape[1]))
     bounds.row_terms(gamma, prior, psi_sums, n_threads, scratch, out)
     return out
 

@@ -11,7 +11,7 @@ from scipy.special import entr
 
 from annealvi._kernels import fmm as kernels
 from annealvi._kernels import gemm
-from annealvi._kernels.layout import aligned_empty
+from annealvi._kernels.layout import aligned_empty, separate_rows
 from annealvi.files import Node
 from annealvi.model import FactorLimits
 
@@ -176,7 +176,7 @@ def collect(nu: NDArray, X: NDArray, n_threads: int) -> Factors:
     n_threads : int
     """
     (n, D), K = X.shape, len(nu)
-    tile = np.empty((n_threads, gemm.tile_size(K, max(D, K))), dtype=nu.dtype)
+    tile = separate_rows(n_threads, gemm.tile_size(K, max(D, K)), nu.dtype)
     data, pairs = np.empty((K, D)), np.empty((K, K))
     for right, gram, out in ((X, False, data), (nu, True, pairs)):
         partial = np.empty((gemm.n_groups(n, out.shape[1]), *out.shape))

@@ -51,6 +51,7 @@ class Buffers:
         self.training: Training | None = None
         self._shape: tuple[int, int, np.dtype] | None = None
         self._process: int | None = None  # the one in which steps are being made
+        self._repeated = False
 
     def ready(self, n_features: int, width: int, dtype: DTypeLike, n_threads: int) -> Training:
         """The buffers for a step, made if there are none for this number of threads.
@@ -69,6 +70,7 @@ class Buffers:
             self.training = Training(weights, Workspace(*shape, n_threads), Statistics(*shape))
         elif self.training.work.n_threads != n_threads:
             self.training = self.training._replace(work=Workspace(*shape, n_threads))
+        self.training.work.indices.repeated = self._repeated
         return self.training
 
     @property
@@ -77,14 +79,17 @@ class Buffers:
         return self._process == os.getpid()
 
     @contextmanager
-    def used(self, *, keep: bool = False) -> Iterator[None]:
+    def used(self, *, keep: bool = False, repeated: bool = False) -> Iterator[None]:
         """Return the context of a fit, which releases the buffers at its end.
 
         Parameters
         ----------
         keep : bool
             Whether to keep them for another fit.  After an error they are released.
+        repeated : bool
+            Whether documents are seen more than once.
         """
+        before, self._repeated = self._repeated, repeated
         outer = self._process if self.in_use else None  # of a callback that fits once more
         if outer is None and self._process is not None:
             self.release()  # in a forked child, of a step of the parent's that was not its own
@@ -94,7 +99,7 @@ class Buffers:
             yield
             kept = keep
         finally:
-            self._process = outer
+            self._process, self._repeated = outer, before
             if not kept:
                 self.release()
             elif self.training is not None:  # the next call may bring other documents in this X

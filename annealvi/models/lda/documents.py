@@ -261,11 +261,14 @@ class Documents:
         # a fit ends with the normalisers of phi that its bound needs, if there is no eps
         same = tempering.form == at.form and np.array_equal(tempering.inverse, at.inverse)
         at_once = not exact and tempering.rule is None and same
-        for rows in self.blocks(slice(0, X.shape[0])):
+        blocks = self.blocks(slice(0, X.shape[0]))
+        longest = blocks[0].stop if at_once and blocks else 0
+        room = np.empty((longest, self.topics.n_topics), dtype=self.topics.dtype)
+        for rows in blocks:
             some, own = X[rows], inverses.of_rows(at, rows)
             if at_once:
-                shape = (some.shape[0], self.topics.n_topics)
-                fitted = np.ones(shape, dtype=self.topics.dtype)
+                fitted = room[: some.shape[0]]
+                fitted[:] = 1
                 part = np.empty(len(fitted))
                 self.fit(some, fitted, own, n_threads, exact=False, bound=part)
                 part += negative_kl(self.effective_alpha(at), fitted, self._threads(n_threads))

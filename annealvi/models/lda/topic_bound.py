@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annealvi._kernels import bounds, special
+from annealvi._kernels.layout import separate_rows
 
 #: Number of words whose logarithms are computed at a time.
 TOPIC_ROWS = 512
@@ -40,8 +41,8 @@ def negative_kl_of_topics(
         eta,
         special.digamma(sums),
         n_threads,
-        np.empty((n_threads, K)),
-        np.empty((bounds.n_vocabulary_blocks(V), K)),
+        separate_rows(n_threads, K),
+        separate_rows(bounds.n_vocabulary_blocks(V), K),
         total,
     )
     of_prior = special.lgamma(of_words * eta.sum(axis=0)) - of_words * np.sum(

@@ -198,8 +198,9 @@ class TopicWeights:
 
     def outdate(self) -> None:
         """Drop all rows, because lambda has changed."""
-        self._n_rows[0] = 0
-        self.place[:] = -1
+        if self._n_rows[0]:
+            self._n_rows[0] = 0
+            self.place[:] = -1
 
     def match(self, version: int) -> None:
         """Outdate the rows unless they were computed from this version of the topics.

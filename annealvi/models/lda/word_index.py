@@ -42,10 +42,11 @@ class WordIndex(NamedTuple):
 class WordIndices:
     """Transposes blocks of documents, and keeps the blocks of passes over the same documents.
 
-    A block is kept when it is seen for the second time, as long as all take at most MOST_BYTES.  So
-    a stream, whose documents are seen once, keeps none.  All are forgotten when passes over other
-    blocks begin, as in a finish.  A kept block is used as long as its documents have the same
-    words: kernels read what was prepared for these words, and a callback may have changed them.
+    A block is kept when it is seen for the second time, or at once if passes are `repeated`, as
+    long as all take at most MOST_BYTES.  So a stream, whose documents are seen once, keeps none.
+    All are forgotten when passes over other blocks begin, as in a finish.  A kept block is used as
+    long as its documents have the same words: kernels read what was prepared for these words, and
+    a callback may have changed them.
 
     Parameters
     ----------
@@ -53,10 +54,15 @@ class WordIndices:
         V.
     n_threads : int, default=1
         With one thread documents are fitted in their order.
+
+    Attributes
+    ----------
+    repeated : bool
+        Whether each block is known to be seen again.
     """
 
     def __init__(self, n_features: int, n_threads: int = 1) -> None:
-        self._n_threads = n_threads
+        self._n_threads, self.repeated = n_threads, False
         self._counter = np.empty(n_features, dtype=np.int64)
         self._room = tuple(np.empty(n, dtype=np.int64) for n in (n_features, n_features + 1, 0, 0))
         self._corpus: weakref.ref[Any] | None = None
@@ -88,7 +94,9 @@ class WordIndices:
         if before != digest:  # seen for the first time, as it is now
             self._kept[key] = digest, None
             self._bytes -= _n_bytes(kept)
-        elif self._bytes + _n_bytes(index) <= MOST_BYTES:
+            if not self.repeated:
+                return index
+        if self._bytes + _n_bytes(index) <= MOST_BYTES:
             index = index._replace(
                 words=index.words.copy(),
                 first=index.first.copy(),

@@ -41,6 +41,27 @@ def test_a_block_is_kept_from_its_second_pass_on():
     check(second, X, rows)
 
 
+def test_a_block_of_repeated_passes_is_kept_at_once():
+    X, indices, rows = corpus(), WordIndices(12), slice(0, 20)
+    indices.repeated = True
+    first = indices.of_block(X, rows)
+    check(indices.of_block(X, slice(20, 30)), X, slice(20, 30))
+    assert indices.of_block(X, rows) is first
+    check(first, X, rows)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_two_threads_begin_with_the_longest_documents(n_threads):
+    X, rows = corpus(), slice(4, 25)
+    index = WordIndices(12, n_threads).of_block(X, rows)
+    lengths = np.diff(X.indptr)[rows]
+    in_order = np.arange(21) if n_threads == 1 else np.argsort(-lengths, kind="stable")
+    assert_array_equal(index.order, in_order)
+    assert index.longest == lengths.max()
+    nothing = WordIndices(12, n_threads).of_block(X, slice(3, 3))
+    assert (len(nothing.order), nothing.longest) == (0, 0)
+
+
 def test_other_documents_have_another_index():
     indices, rows = WordIndices(12), slice(0, 20)
     X, Y = corpus(), corpus(1)

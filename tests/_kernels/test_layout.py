@@ -1,0 +1,48 @@
+"""The memory layout of arrays: what starts on a cache line of its own, and what padding holds."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from annealvi._kernels.layout import (
+    CACHE_LINE,
+    aligned_empty,
+    padded_length,
+    padded_rows,
+    separate_rows,
+)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+@pytest.mark.parametrize("shape", [(1,), (3, 5), (7, 1, 2), (0, 4)])
+def test_arrays_start_on_a_cache_line(dtype, shape):
+    for _ in range(10):
+        found = aligned_empty(shape, dtype)
+        assert (found.shape, found.dtype) == (shape, np.dtype(dtype))
+        assert found.ctypes.data % CACHE_LINE == 0
+        assert found.flags.c_contiguous
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("width", [0, 1, 8, 9, 100])
+def test_no_two_rows_share_a_cache_line(dtype, width):
+    rows = separate_rows(3, width, dtype)
+    assert len(rows) == 3
+    assert width <= rows.shape[1] < width + CACHE_LINE // rows.itemsize
+    lines = [row.ctypes.data // CACHE_LINE for row in rows] if width else [0, 1, 2]
+    ends = [(row.ctypes.data + row.nbytes - 1) // CACHE_LINE for row in rows] if width else lines
+    assert all(end < start for end, start in zip(ends[:-1], lines[1:], strict=True))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_are_padded(dtype):
+    rows = np.arange(15.0).reshape(3, 5)
+    found = padded_rows(rows, dtype, fill=-1)
+    assert found.shape == (3, padded_length(5, dtype))
+    assert_array_equal(found[:, :5], rows)
+    assert_array_equal(found[:, 5:], -1)
+
+
+def test_more_than_fits_into_the_address_space_is_a_memory_error():
+    with pytest.raises(MemoryError, match="Unable to allocate"):
+        aligned_empty((1 << 40, 1 << 40), np.float64)
