@@ -14,7 +14,7 @@ from annealvi._kernels.layout import (
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
-@pytest.mark.parametrize("shape", [(1,), (3, 5), (7, 1, 2), (0, 4)])
+@pytest.mark.parametrize("shape", [(1,), (3, 5), (7, 1, 2)])
 def test_arrays_start_on_a_cache_line(dtype, shape):
     for _ in range(10):
         found = aligned_empty(shape, dtype)
