@@ -28,7 +28,8 @@ def of_documents(tempering: Tempering, n_samples: int, dtype: np.dtype) -> NDArr
     inverse = np.asarray(tempering.inverse, dtype=np.float64)
     least = float(inverse) if inverse.ndim == 0 else float(np.min(inverse))
     if least < TINY:
-        raise ValueError(f"The temperature must be at most {1 / TINY:.3g}. Got {1 / least:.3g}.")
+        got = 1 / least if least else np.inf
+        raise ValueError(f"The temperature must be at most {1 / TINY:.3g}. Got {got:.3g}.")
     if inverse.ndim == 0:
         return np.full(n_samples, max(least, float(np.finfo(dtype).tiny)), dtype=dtype)
     return held(np.broadcast_to(inverse, (n_samples,)), dtype)

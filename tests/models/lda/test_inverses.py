@@ -25,6 +25,9 @@ def test_none_is_below_the_least_normal_number(dtype):
     assert_array_equal(inverses.held(given, np.dtype(dtype)), [max(least, dtype(1e-307)), 1])
     with pytest.raises(ValueError, match=r"temperature must be at most 4.49e\+307. Got 1e\+308"):
         inverses.of_documents(Tempering(1e-308), 1, np.dtype(dtype))
+    for inverse in (0.0, np.array([1.0, 0.0])):
+        with pytest.raises(ValueError, match="Got inf"):
+            inverses.of_documents(Tempering(inverse), 2, np.dtype(dtype))
 
 
 def test_some_rows():
