@@ -431,7 +431,10 @@ def document_order(
     options = {"shard_size": shard_size, "batch_size": batch_size, "max_iter": max_iter}
     constraints = {name: CONSTRAINTS[name] for name in options}
     validate_parameter_constraints(constraints, options, "document_order")
-    found = np.atleast_1d(np.asarray(lengths))
+    try:
+        found = np.atleast_1d(np.asarray(lengths))
+    except ValueError:  # sequences of several lengths
+        found = np.empty(0)
     if found.ndim != 1 or found.dtype.kind not in "iu" or not found.size or found.min() < 0:
         raise ValueError(
             "The 'lengths' parameter of document_order must be a sequence of the numbers of "

@@ -63,7 +63,7 @@ def minibatch_order(lengths: Sequence[int], shard_size: int, shards_per_batch: i
     begins = np.concatenate([[0], np.cumsum(lengths)])
     pieces = [piece for shard in shards for piece in shard]
     documents = [np.arange(piece.start, piece.stop) + begins[piece.partition] for piece in pieces]
-    return Order(shards, np.concatenate(documents).astype(np.int64))
+    return Order(shards, np.concatenate([np.empty(0, dtype=np.int64), *documents]))
 
 
 def _cut(pieces: Sequence[Piece], size: int) -> list[list[Piece]]:

@@ -377,7 +377,7 @@ def _check_parameters(vectorizer: Any) -> None:
     given = getattr(vectorizer, "dtype", np.int64)
     try:
         numeric = np.dtype(given).kind in "iuf"
-    except TypeError:
+    except (TypeError, ValueError):  # the latter from a str that is no text
         numeric = False
     if not numeric:
         raise ValueError(

@@ -293,6 +293,7 @@ def test_sizes_left_open():
         (dict(lengths=3.0), r"'lengths' parameter of document_order must be .* Got 3\.0"),
         (dict(lengths=[3, -1]), r"'lengths' parameter of document_order .* Got \[3, -1\]"),
         (dict(lengths=[]), r"'lengths' parameter of document_order"),
+        (dict(lengths=[[1, 2], [3]]), r"'lengths' parameter of document_order"),
         (dict(lengths=[3], shard_size=0), r"'shard_size' parameter of document_order must be"),
         (dict(lengths=[3], batch_size=2.5), r"'batch_size' parameter of document_order must be"),
     ],

@@ -29,6 +29,11 @@ def test_every_document_once_in_shards_of_the_same_size(lengths, shard_size, per
     assert all(len(shard) == 1 for shard in order.shards[:n_full])
 
 
+def test_no_documents_have_no_order():
+    order = minibatch_order([0, 0], 2, 2)
+    assert order.shards == [] and order.documents.dtype == np.int64 and not len(order.documents)
+
+
 def test_a_minibatch_has_shards_of_many_partitions():
     order = minibatch_order([40] * 6, 10, 3)
     batches = [order.shards[i : i + 3] for i in range(0, 24, 3)]

@@ -195,6 +195,11 @@ def test_a_fit_goes_on_as_a_stream(model):
         (dict(vectorizer=TopicVectorizer(min_df=61)), ValueError, "No words are left of 60 docu"),
         (dict(vectorizer=CountVectorizer(vocabulary=[1, 2])), ValueError, "'vocabulary' parameter"),
         (dict(vectorizer=CountVectorizer(dtype="no")), ValueError, "'dtype' parameter of CountVec"),
+        (
+            dict(vectorizer=CountVectorizer(dtype="\udc80")),
+            ValueError,
+            "'dtype' parameter of Count",
+        ),
         (dict(vectorizer=TfidfVectorizer(dtype=str)), ValueError, "'dtype' parameter of TfidfVec"),
         (dict(vectorizer=CountVectorizer(min_df="a")), ValueError, "'min_df' parameter of Count"),
     ],
