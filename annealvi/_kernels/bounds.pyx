@@ -8,13 +8,10 @@ results are bit-identical for any number of threads.
 from cython cimport floating
 from cython.parallel cimport prange, threadid
 
-from annealvi._kernels._dispatch cimport kernels
+from annealvi._kernels._dispatch cimport BOUNDED, kernels, shared_among
 
 cdef enum:
     VOCABULARY_BLOCK = 64  # words whose terms are summed by one thread
-    # With fewer terms than this one thread does all: it takes about 0.6 ms.  Waking a second
-    # one takes 5 to 20 us if a processor is free, and 50 us to some ms if none is.
-    LEAST_SHARED = 1 << 18
 
 
 def row_terms(
@@ -34,8 +31,7 @@ def row_terms(
         double total
     if K == 0:
         return
-    if n * K < LEAST_SHARED:
-        n_threads = 1
+    n_threads = shared_among(n_threads, n, K, BOUNDED)
     for d in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
         psi_sum = &scratch[threadid(), 0]
         terms = psi_sum + K
@@ -70,8 +66,7 @@ def column_terms(
         const double *row = NULL
     if K == 0:
         return
-    if n_features * K < LEAST_SHARED:
-        n_threads = 1
+    n_threads = shared_among(n_threads, n_features, K, BOUNDED)
     for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
         filled = &scratch[threadid(), 0]
         for k in range(K):

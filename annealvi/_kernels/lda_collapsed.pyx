@@ -9,15 +9,11 @@ from cython.parallel cimport parallel, prange, threadid
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcpy
 
-from annealvi._kernels._dispatch cimport kernels
+from annealvi._kernels._dispatch cimport COLLAPSED, kernels, shared_among
 
 ctypedef fused index_t:
     int32_t
     int64_t
-
-# With fewer numbers than this (entries times topics) one thread does all; see lda.pyx.
-cdef enum:
-    LEAST_SHARED = 1 << 15
 
 
 def collapse_documents(
@@ -46,8 +42,7 @@ def collapse_documents(
         const floating **row_of = NULL
     if n == 0:
         return
-    if (indptr[stop] - indptr[start]) * <Py_ssize_t>K_pad < LEAST_SHARED:
-        n_threads = 1
+    n_threads = shared_among(n_threads, indptr[stop] - indptr[start], K_pad, COLLAPSED)
     with nogil, parallel(num_threads=n_threads):
         own = &scratch[threadid(), 0]
         row_of = <const floating **>&rows[threadid(), 0]

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from annealvi._kernels import lda_collapsed as kernels
-from annealvi._kernels.layout import aligned_empty
+from annealvi._kernels.layout import aligned_empty, separate_rows
 from annealvi.models.lda.documents import Documents
 from annealvi.models.lda.weights import TopicWeights
 
@@ -77,7 +77,7 @@ def infer_collapsed(
     topics.notice_writes()
     weights = TopicWeights(topics.n_features, topics.width, topics.dtype, bounded=True)
     longest = int(np.diff(X.indptr).max(initial=0))
-    rows = np.empty((n_threads, longest + 1), dtype=np.int64)
+    rows = separate_rows(n_threads, longest + 1, np.int64)
     scratch = aligned_empty((n_threads, (longest + 3) * topics.width), topics.dtype)
     for block in documents.blocks(slice(0, X.shape[0])):
         entries = X.indices[X.indptr[block.start] : X.indptr[block.stop]]

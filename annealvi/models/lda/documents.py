@@ -262,8 +262,8 @@ class Documents:
         same = tempering.form == at.form and np.array_equal(tempering.inverse, at.inverse)
         at_once = not exact and tempering.rule is None and same
         blocks = self.blocks(slice(0, X.shape[0]))
-        longest = blocks[0].stop if at_once and blocks else 0
-        room = np.empty((longest, self.topics.n_topics), dtype=self.topics.dtype)
+        most = max((rows.stop - rows.start for rows in blocks), default=0)
+        room = np.empty((most, self.topics.n_topics), dtype=self.topics.dtype)
         for rows in blocks:
             some, own = X[rows], inverses.of_rows(at, rows)
             if at_once:

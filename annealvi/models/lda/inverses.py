@@ -26,12 +26,12 @@ def of_documents(tempering: Tempering, n_samples: int, dtype: np.dtype) -> NDArr
         If one is no normal number of float64.
     """
     inverse = np.asarray(tempering.inverse, dtype=np.float64)
-    least = float(inverse) if inverse.ndim == 0 else float(np.min(inverse))
+    least = float(inverse.min())
     if least < TINY:
         got = 1 / least if least else np.inf
         raise ValueError(f"The temperature must be at most {1 / TINY:.3g}. Got {got:.3g}.")
     if inverse.ndim == 0:
-        return np.full(n_samples, max(least, float(np.finfo(dtype).tiny)), dtype=dtype)
+        return np.full(n_samples, held(inverse, dtype))
     return held(np.broadcast_to(inverse, (n_samples,)), dtype)
 
 
@@ -42,7 +42,7 @@ def held(inverse: NDArray[np.float64], dtype: np.dtype) -> NDArray:
 
     Parameters
     ----------
-    inverse : ndarray of shape (n_samples,)
+    inverse : ndarray of shape (n_samples,) or ()
     dtype : dtype
     """
     return np.maximum(inverse, np.finfo(dtype).tiny).astype(dtype, order="C")

@@ -137,7 +137,7 @@ class LearnedPriors:
         # the posterior form's priors, see annealvi.models.lda
         b = 1.0
         if self._tempering.form == "posterior":
-            b = float(np.mean(self._tempering.inverse))
+            b = self._tempering.mean
         if self.seen is not None:
             alpha = self._alpha(alpha, self.seen, rho, b)
         if self.eta and eta.ndim == 0 and n_features > 1:
