@@ -17,8 +17,8 @@ from sklearn.utils import Bunch, check_random_state
 from sklearn.utils._param_validation import validate_params
 
 from annealvi._archive import read_archive
-from annealvi._sparse import check_matrix, sound_csr
-from annealvi._validation import Interval
+from annealvi.checks import Interval
+from annealvi.matrices import check_matrix, sound_csr
 
 #: The environment variable with the folder of the data, and the folder if it is not set.
 DATA_VARIABLE = "ANNEALVI_DATA"

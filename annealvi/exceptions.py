@@ -4,7 +4,48 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from sklearn import exceptions
+from sklearn.utils._param_validation import InvalidParameterError
+
+
+class BadParameter(InvalidParameterError):  # noqa: N818
+    """A parameter has a value that is not allowed.
+
+    It is a ValueError, and a TypeError as well, as scikit-learn's errors of parameters are.
+
+    Parameters
+    ----------
+    name : str
+        The parameter.
+    must_be : str
+        What is allowed, as it follows "must be".
+    got : object
+        What was passed.
+    hint : str, default=""
+        A sentence on what to do instead.
+
+    Attributes
+    ----------
+    owner : str or None
+        The class or function that has the parameter; :func:`annealvi.checks.checked` sets it.
+    """
+
+    def __init__(self, name: str, must_be: str, got: Any, hint: str = "") -> None:
+        super().__init__(name, must_be, got, hint)
+        self.name, self.must_be, self.got, self.hint = name, must_be, got, hint
+        self.owner: str | None = None
+
+    def __str__(self) -> str:
+        of = f" of {self.owner}" if self.owner else ""
+        text = f"The {self.name!r} parameter{of} must be {self.must_be}. "
+        return f"{text}Got {_shown(self.got)} instead.{' ' * bool(self.hint)}{self.hint}"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"shape {value.shape} and dtype {value.dtype}"
+    return repr(value.item() if isinstance(value, np.generic) else value)
 
 
 class DivergenceError(ArithmeticError):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Protocol
 
-from annealvi._validation import as_float
+from annealvi.checks import as_float
 
 
 class Schedule(Protocol):

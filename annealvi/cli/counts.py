@@ -13,10 +13,10 @@ from scipy import sparse
 from scipy.io import mmread
 
 from annealvi._archive import read_archive
-from annealvi._sparse import sound_csr
 from annealvi.cli.columns import Corpus, Roles
 from annealvi.cli.tables import kind_of, read_words
 from annealvi.corpus import read_lda_c, read_uci
+from annealvi.matrices import sound_csr
 
 #: The arrays of a CSR matrix in an .npz file, annealvi's or SciPy's.
 _MATRIX = ("data", "indices", "indptr", "shape")

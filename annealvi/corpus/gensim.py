@@ -11,8 +11,8 @@ from scipy import sparse
 from sklearn.utils import Bunch
 
 from annealvi._optional import import_optional
-from annealvi._sparse import check_csr
 from annealvi.corpus.lines import check_gaps
+from annealvi.matrices import check_csr
 
 #: No id of a word is larger.
 MOST_WORDS = 2**31 - 1

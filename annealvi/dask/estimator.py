@@ -15,8 +15,8 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import validate_parameter_constraints
 
 from annealvi._kernels import instruction_set, use_instruction_set
-from annealvi._validation import n_threads
 from annealvi.checkpoint import Checkpoint
+from annealvi.checks import n_threads
 from annealvi.corpus.mapped import open as open_corpus
 from annealvi.dask.sources import are_partitions, as_engine, is_array, partitions_of, sources_of
 from annealvi.inference import Monitor

@@ -26,7 +26,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import StrOptions
 from torch import Tensor, nn
 
-from annealvi._validation import Interval
+from annealvi.checks import Interval
 from annealvi.deep.statistics import STATISTICS, Statistic, UnitStatistic, WeightStatistic
 from annealvi.files import Node
 from annealvi.proximity.penalty import MAGNITUDES

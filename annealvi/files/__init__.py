@@ -1,7 +1,8 @@
 """Files: trees of numbers, strings and arrays, written as safetensors and read with checks.
 
 An object that is to be written has ``state_dict()``, which returns a tree, and
-``load_state_dict(node)``, which takes a :class:`Node` and checks each value it uses.
+``load_state_dict(node)``, which takes one and checks each value it uses; a
+:class:`~annealvi.files.schema.Schema` does both from one list of fields.
 """
 
 from annealvi.files.container import read, write

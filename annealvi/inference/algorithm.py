@@ -17,10 +17,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from annealvi._threads import shallow
 from annealvi.files import Node
 from annealvi.model import Batch, Model
 from annealvi.temperature.base import Temperature
+from annealvi.threads import shallow
 
 
 @dataclass(frozen=True)

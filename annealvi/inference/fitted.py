@@ -11,10 +11,10 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from annealvi._threads import shallow, writing
 from annealvi.inference.callbacks import Callbacks, during_fit
 from annealvi.inference.tasks import CallbackSupport, Tasks
 from annealvi.temperature.variational import Variational
+from annealvi.threads import shallow, writing
 from annealvi.versions import Versioned
 
 

@@ -13,8 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from annealvi._threads import writing
-from annealvi._validation import as_array, check_topics, n_threads, unchanged_on_error
+from annealvi.checks import as_array, check_topics, n_threads, unchanged_on_error
 from annealvi.files import Node
 from annealvi.inference.fitted import Fitted
 from annealvi.lda.defaults import Settings
@@ -22,6 +21,7 @@ from annealvi.lda.dtypes import single_or_double, topics_dtype
 from annealvi.lda.parameters import stream_settings
 from annealvi.lda.saved import state_of, state_tree
 from annealvi.lda.state import LDAState
+from annealvi.threads import writing
 
 
 class Attributes(Fitted, BaseEstimator):
@@ -49,13 +49,12 @@ class Attributes(Fitted, BaseEstimator):
             self._set_components(as_array(value))
 
     def _set_components(self, value: NDArray) -> None:
-        owner = type(self).__name__
         state: LDAState | None = vars(self).get("_state")
         if state is not None and state.model.buffers.in_use:
             # a callback edits the topics of a running fit
             model = state.model
             shape = (model.n_topics, model.n_features)
-            value = check_topics(value, "components_", owner, shape, model.dtype)
+            value = check_topics(value, "components_", shape, model.dtype)
             with state.lock:
                 model.topics.assign(value)
                 state.results.sample = None
@@ -65,7 +64,7 @@ class Attributes(Fitted, BaseEstimator):
         n_features = getattr(self, "n_features_in_", n_features)
         self._validate_params()  # settings follow from them
         dtype = topics_dtype(vars(self), value) if state is None else state.model.dtype
-        value = check_topics(value, "components_", owner, (n_topics, n_features), dtype)
+        value = check_topics(value, "components_", (n_topics, n_features), dtype)
         with unchanged_on_error(self):
             self._go_on_from(value, dtype)
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils._param_validation import Options, RealNotInt, StrOptions
 
-from annealvi._validation import Interval
+from annealvi.checks import Interval
 from annealvi.inference import LinearDecay, RobbinsMonro, full_step
 from annealvi.models.lda.block import DocumentEstimate, LocalOptions
 from annealvi.models.lda.weights import TopicEstimate

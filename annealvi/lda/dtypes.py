@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from annealvi._validation import HEADROOM, as_array, check_counts, check_total, least_positive
+from annealvi.checks import HEADROOM, as_array, check_counts, check_total, least_positive
 from annealvi.lda.defaults import PRIORS, is_learned, is_open
 from annealvi.scale.elsewhere import Counted
 

@@ -9,7 +9,7 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy import sparse
 
-from annealvi._validation import check_priors, check_topics
+from annealvi.checks import check_priors, check_topics
 from annealvi.files import Node
 from annealvi.lda.state import LDAState
 from annealvi.metrics.held_out import log_likelihood_per_word, split_tokens, sums_of
@@ -189,11 +189,11 @@ class EarlyStopping:
             best, model = node.node("best"), state.model
             shape = model.n_topics, model.n_features
             topics = best.array("topics", shape, model.dtype)
-            check_topics(topics, "components_", state.owner, shape, model.dtype)
+            check_topics(topics, "components_", shape, model.dtype)
             pair = best.items("priors")
             if len(pair) != 2:
                 raise best.error("priors", "a list of two priors", pair)
-            priors = check_priors(pair[0], pair[1], state.owner, shape, model.dtype, suffix="_")
+            priors = check_priors(pair[0], pair[1], shape, model.dtype, suffix="_")
             self._best = best.integer("step"), best.integer("passes"), topics, priors
 
     def _score(self, state: LDAState) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.random import RandomState
 from scipy import sparse
 
-from annealvi._validation import check_total
+from annealvi.checks import check_total
 from annealvi.files import Node
 from annealvi.inference import Callbacks, OverRelaxed, Position, Start
 from annealvi.lda.defaults import Settings, check_steps, is_open, resolve, words_per_entry

@@ -18,8 +18,7 @@ from sklearn.base import (
 from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
-from annealvi._threads import shallow, writing
-from annealvi._validation import (
+from annealvi.checks import (
     check_counts,
     check_flag,
     check_inverses,
@@ -40,6 +39,7 @@ from annealvi.lda.words import Prepared, check_words, prepare_words
 from annealvi.metrics.top_words import top_words
 from annealvi.model import Tempering
 from annealvi.models.lda.collapsed import Method, infer_collapsed
+from annealvi.threads import shallow, writing
 
 
 class FittedLDA(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -66,7 +66,7 @@ class FittedLDA(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         ndarray of shape (n_samples, n_components)
             In float32 if X is, otherwise in float64.
         """
-        check_flag(normalize, "normalize", f"{type(self).__name__}.fit_transform")
+        check_flag(normalize, "normalize")
         gamma = self._fit(X, y, keep_gamma=True)
         assert gamma is not None
         return self._shares(gamma, normalize, self._state.model.topics.shown_dtype)
@@ -112,7 +112,7 @@ class FittedLDA(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """
         check_is_fitted(self)
         owner = f"{type(self).__name__}.transform"
-        check_flag(normalize, "normalize", owner)
+        check_flag(normalize, "normalize")
         check_method(method, temperature, owner)
         state, tempering = self._view(temperature, "transform")
         given = self._check_words(X, "transform", state)
@@ -178,7 +178,7 @@ class FittedLDA(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             If X is out of range, or has no words.
         """
         check_is_fitted(self)
-        check_flag(sub_sampling, "sub_sampling", f"{type(self).__name__}.perplexity")
+        check_flag(sub_sampling, "sub_sampling")
         state, _ = self._view()
         return self._perplexity(state, self._check_X(X, "perplexity", state), None, sub_sampling)
 
@@ -239,8 +239,7 @@ class FittedLDA(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         annealvi.partition.log_partition
         """
         check_is_fitted(self)
-        owner = f"{type(self).__name__}.posterior_log_partition"
-        inverses = check_inverses(inverse, "inverse", owner)
+        inverses = check_inverses(inverse, "inverse")
         state, _ = self._view()
         X = self._check_X(data, "posterior_log_partition", state)
         return state.model.documents.posterior_log_partition(

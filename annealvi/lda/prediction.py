@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import StrOptions, validate_parameter_constraints
 
-from annealvi._validation import as_float
+from annealvi.checks import as_float
 from annealvi.lda.state import LDAState
 from annealvi.model import Tempering
 from annealvi.models.lda.collapsed import METHODS

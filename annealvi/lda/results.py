@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from annealvi._sparse import check_csr
 from annealvi.files import Node
+from annealvi.matrices import check_csr
 
 #: Number of documents over which the log partition function of a word is averaged.
 CORPUS_SAMPLE = 512

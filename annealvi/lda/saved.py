@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from annealvi._validation import check_priors
+from annealvi.checks import check_priors
 from annealvi.files import Node
 from annealvi.lda.results import Results
 from annealvi.lda.state import LDAState, Prior
@@ -118,5 +118,4 @@ def _priors(state: LDAState, node: Node, name: str) -> tuple[Prior, Prior]:
         raise node.error(name, "a list of two priors", pair)
     shape = state.model.n_topics, state.model.n_features
     dtype = state.model.dtype
-    owner = state.owner
-    return check_priors(pair[0], pair[1], owner, shape, dtype, suffix="_")
+    return check_priors(pair[0], pair[1], shape, dtype, suffix="_")

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 
-from annealvi._threads import Lock, shallow
-from annealvi._validation import check_priors, check_topics
+from annealvi.checks import check_priors, check_topics
 from annealvi.inference import Monitor, Position, optimise
 from annealvi.lda.defaults import Settings, prior
 from annealvi.lda.perplexity import perplexity_of
@@ -29,6 +28,7 @@ from annealvi.model import UNTEMPERED, Tempering
 from annealvi.models.lda import LDA
 from annealvi.models.lda.learned_priors import LearnedPriors
 from annealvi.temperature import Fixed, Temperature
+from annealvi.threads import Lock, shallow
 
 Prior = float | NDArray[np.float64]
 
@@ -145,7 +145,7 @@ class LDAState:
         init = settings.init
         if not isinstance(init, str):
             shape = (n_topics, n_features)
-            state.model.topics.assign(check_topics(init, "init", owner, shape, X.dtype))
+            state.model.topics.assign(check_topics(init, "init", shape, X.dtype))
             state.model.rng = rng
         else:
             if init == "documents" and n_topics > n_samples:
@@ -190,7 +190,7 @@ class LDAState:
     ) -> Self:
         """A state with a new model, whose topics are not initialised yet."""
         given = settings.doc_topic_prior, settings.topic_word_prior
-        alpha, eta = check_priors(*given, owner, shape, dtype)
+        alpha, eta = check_priors(*given, shape, dtype)
         estimate = settings.topic_estimate
         model = LDA(*shape, alpha=alpha, eta=eta, dtype=dtype, topic_estimate=estimate)
         return cls(owner, model, alpha, eta)
@@ -354,7 +354,7 @@ class LDAState:
         """The priors that the user sees, after a check."""
         model, shown = self.model, (self.doc_topic_prior, self.topic_word_prior)
         shape = (model.n_topics, model.n_features)
-        return check_priors(*shown, self.owner, shape, model.dtype, suffix="_")
+        return check_priors(*shown, shape, model.dtype, suffix="_")
 
     def _learn_priors(self, names: tuple[str, ...]) -> None:
         """Set which priors the model learns from now on."""

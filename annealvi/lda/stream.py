@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from annealvi._validation import HEADROOM, check_counts
+from annealvi.checks import HEADROOM, check_counts
 from annealvi.inference import Monitor
 from annealvi.lda.defaults import Settings, check_steps
 from annealvi.lda.dtypes import fit_dtype, in_dtype

@@ -9,8 +9,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_non_negative
 
-from annealvi._sparse import are_plain_counts, check_csr
 from annealvi.lda.dtypes import fit_dtype, in_dtype
+from annealvi.matrices import are_plain_counts, check_csr
 from annealvi.scale.elsewhere import Elsewhere
 
 

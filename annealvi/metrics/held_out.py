@@ -20,9 +20,9 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from annealvi._kernels import lda as kernels
 from annealvi._kernels.layout import padded_length, padded_rows
-from annealvi._sparse import check_csr, sound_csr
-from annealvi._validation import Interval, as_array, check_flag
+from annealvi.checks import Interval, as_array, check_flag
 from annealvi.inference import Monitor
+from annealvi.matrices import check_csr, sound_csr
 from annealvi.metrics.proportions import check_names, proportions
 from annealvi.models.lda.collapsed import METHODS, Method
 
@@ -216,7 +216,7 @@ def document_completion(
         that of the fit, if no document has two or more words, or if `temperature`, `method` and
         `doc_topic_prior` do not go together.
     """
-    check_flag(per_document, "per_document", "document_completion")
+    check_flag(per_document, "per_document")
     _check_inference(method, temperature, doc_topic_prior)
     if not hasattr(estimator, "transform" if method is None else "components_"):
         if method is not None and hasattr(estimator, "fit"):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from annealvi._validation import check_prior
+from annealvi.checks import check_prior
 from annealvi.models.lda import LDA, LocalOptions
 from annealvi.models.lda.collapsed import MOST_SWEEPS, TOLERANCE, Method, infer_collapsed
 
@@ -69,7 +69,6 @@ def proportions(
     alpha = check_prior(
         doc_topic_prior,
         "doc_topic_prior",
-        owner,
         ((n_topics,),),
         dtype,
         default=usual_prior(n_topics),

@@ -10,8 +10,8 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.preprocessing import normalize
 from sklearn.utils._param_validation import validate_params
 
-from annealvi._sparse import check_matrix
-from annealvi._validation import Interval
+from annealvi.checks import Interval
+from annealvi.matrices import check_matrix
 
 
 @validate_params(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from annealvi._validation import as_array
+from annealvi.checks import as_array
 
 
 def top_columns(topics: NDArray, n: int) -> NDArray[np.intp]:

@@ -14,8 +14,8 @@ from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import StrOptions, validate_params
 from sklearn.utils.validation import _get_feature_names, check_is_fitted, check_non_negative
 
-from annealvi._sparse import check_csr, check_matrix
-from annealvi._validation import Interval
+from annealvi.checks import Interval
+from annealvi.matrices import check_csr, check_matrix
 from annealvi.metrics.top_words import top_columns
 
 #: Bytes of topics that are copied at a time.

@@ -12,14 +12,14 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from annealvi._sparse import check_matrix
-from annealvi._threads import shallow, writing
-from annealvi._validation import as_array, check_flag, check_squares, n_threads
+from annealvi.checks import as_array, check_flag, check_squares, n_threads
 from annealvi.files import Node
 from annealvi.inference.fitted import same_features
+from annealvi.matrices import check_matrix
 from annealvi.mixtures.base import FittedMixture, sampler
 from annealvi.mixtures.state import MixtureState, ModelFiles
 from annealvi.models.fmm import FMM, model_tree, restored_model
+from annealvi.threads import shallow, writing
 
 FILES = ModelFiles(model_tree, restored_model)
 
@@ -154,7 +154,7 @@ class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         float or ndarray of shape (n_samples,)
             In nats, for all hidden dimensions together.
         """
-        check_flag(per_sample, "per_sample", f"{type(self).__name__}.predictive_score")
+        check_flag(per_sample, "per_sample")
         model = self._ready()
         X = self._check_X(X, model)
         mask = as_array(observed)

@@ -11,10 +11,10 @@ from scipy.special import logsumexp, softmax
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from annealvi._sparse import check_matrix
-from annealvi._validation import check_squares
+from annealvi.checks import check_squares
 from annealvi.files import Node
 from annealvi.inference.fitted import same_features
+from annealvi.matrices import check_matrix
 from annealvi.mixtures.base import FittedMixture, check_reached, sampler
 from annealvi.mixtures.state import MixtureState, ModelFiles
 from annealvi.models.gmm import GMM, model_tree, restored_model

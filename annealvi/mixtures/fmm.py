@@ -16,9 +16,7 @@ from sklearn.cluster import kmeans_plusplus
 from sklearn.utils._param_validation import StrOptions
 
 from annealvi._kernels.layout import single_threaded_blas
-from annealvi._sparse import check_matrix
-from annealvi._threads import shallow, writing
-from annealvi._validation import (
+from annealvi.checks import (
     FLOATS,
     Interval,
     as_array,
@@ -28,10 +26,12 @@ from annealvi._validation import (
     n_threads,
     unchanged_on_error,
 )
+from annealvi.matrices import check_matrix
 from annealvi.mixtures.fitted_fmm import FILES, FittedFMM
 from annealvi.mixtures.run import Callback
 from annealvi.models.fmm import FMM
 from annealvi.temperature import Annealed, Proximity, Temperature, Variational, as_temperature
+from annealvi.threads import shallow, writing
 
 #: Largest ratio of the mean square of X to the noise variance at which residuals are accurate.
 DYNAMIC_RANGE = {np.dtype(np.float32): 1e5, np.dtype(np.float64): 1e11}
@@ -350,7 +350,7 @@ class TemperedFMM(FittedFMM):
                 )
         means = None
         if not isinstance(self.init, str):
-            means = check_numbers(self.init, "init", type(self).__name__, ((K, D),))
+            means = check_numbers(self.init, "init", (K, D))
         longest = D * component_variance if means is None else check_squares(means, "init")
         self._check_range(square + longest, noise_variance, X.dtype)
         if isinstance(self.init, str) and self.init in ("data", "kmeans++") and X.shape[0] < K:

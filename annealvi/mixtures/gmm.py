@@ -14,12 +14,12 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.extmath import randomized_svd
 
-from annealvi._threads import shallow, writing
-from annealvi._validation import Interval, check_numbers, check_squares, unchanged_on_error
+from annealvi.checks import Interval, check_numbers, check_squares, unchanged_on_error
 from annealvi.mixtures.fitted_gmm import FILES, FittedGMM
 from annealvi.mixtures.run import Callback
 from annealvi.models.gmm import GMM, initial_responsibilities
 from annealvi.temperature import Annealed, Temperature, Variational, as_temperature
+from annealvi.threads import shallow, writing
 
 #: The default annealing starts this many times above the critical temperature.
 ABOVE_CRITICAL = 7.0
@@ -276,7 +276,7 @@ class TemperedGaussianMixture(FittedGMM):
             K, means = int(self.n_components), self.means_init
             if means is not None:
                 shape = (K, X.shape[1])
-                means = check_numbers(means, "means_init", type(self).__name__, (shape,))
+                means = check_numbers(means, "means_init", shape)
                 check_squares(means, "means_init")
 
             def build(**start: Any) -> GMM:
@@ -334,7 +334,7 @@ class TemperedGaussianMixture(FittedGMM):
         variance = X.var(axis=0)
         weights = covariances = None
         if self.weights is not None:
-            weights = check_numbers(self.weights, "weights", owner, ((K,),), positive=True)
+            weights = check_numbers(self.weights, "weights", (K,), positive=True)
             if not np.isclose(weights.sum(), 1.0):
                 raise ValueError(
                     f"The 'weights' parameter of {owner} must sum to 1. "
@@ -343,12 +343,12 @@ class TemperedGaussianMixture(FittedGMM):
             weights = weights / weights.sum()
         if self.covariances is not None:
             shapes: tuple[tuple[int, ...], ...] = ((), (K,)) if spherical else ((), (D,), (K, D))
-            given = check_numbers(self.covariances, "covariances", owner, shapes, positive=True)
+            given = check_numbers(self.covariances, "covariances", *shapes, positive=True)
             given = given[:, None] if spherical and given.ndim else given
             covariances = np.broadcast_to(given, (K, D))
         mean_prior = X.mean(axis=0)
         if self.mean_prior is not None:
-            mean_prior = check_numbers(self.mean_prior, "mean_prior", owner, ((D,),))
+            mean_prior = check_numbers(self.mean_prior, "mean_prior", (D,))
             check_squares(mean_prior[None], "mean_prior")
         if self.covariance_prior is None:
             floor = VARIANCE_FLOOR * (variance.mean() or 1.0)
@@ -356,9 +356,7 @@ class TemperedGaussianMixture(FittedGMM):
             beta = np.maximum(unbiased.mean() if spherical else unbiased, floor)
         else:
             shapes = ((),) if spherical else ((), (D,))
-            beta = check_numbers(
-                self.covariance_prior, "covariance_prior", owner, shapes, positive=True
-            )
+            beta = check_numbers(self.covariance_prior, "covariance_prior", *shapes, positive=True)
         alpha = self.weight_concentration_prior
         return dict(
             alpha=np.full(K, 1.0 / K if alpha is None else float(alpha)),

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.random import RandomState
 
-from annealvi._threads import shallow
 from annealvi.files import Node
 from annealvi.inference import Monitor
 from annealvi.model import Model, Tempering
 from annealvi.temperature import Variational
 from annealvi.temperature.parameters import restored_temperature, temperature_tree
+from annealvi.threads import shallow
 
 
 class BatchModel(Model, Protocol):

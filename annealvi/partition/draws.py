@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annealvi._kernels.layout import single_threaded_blas
-from annealvi._validation import as_array
+from annealvi.checks import as_array
 
 
 @dataclass(frozen=True)

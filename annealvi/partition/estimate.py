@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions, validate_parameter_constraints
 
-from annealvi._validation import Interval, n_threads
+from annealvi.checks import Interval, n_threads
 from annealvi.partition.draws import Draws, PlateOfData, log_mean_exp
 from annealvi.partition.result import (
     LogPartition,

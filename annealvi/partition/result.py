@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import validate_parameter_constraints
 
 from annealvi._archive import read_archive
-from annealvi._validation import Interval, as_array, as_numbers, check_numbers
+from annealvi.checks import Interval, as_array, as_numbers, check_numbers
 
 _MADE_FOR = "made_for."
 #: Largest |log C(1)| that counts as 0, for up to a thousand data.  For more data it grows in
@@ -178,7 +178,7 @@ class LogPartition:
         own = check_inverse_temperatures(
             self.inverse_temperatures, "inverse_temperatures", "LogPartition"
         )
-        check_numbers(self.values, "values", "LogPartition", (own.shape,))
+        check_numbers(self.values, "values", own.shape)
         if inverse_temperatures is not None:
             wanted = as_numbers(inverse_temperatures, "inverse_temperatures")
             if wanted.shape != own.shape:

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from annealvi._optional import import_optional
-from annealvi._sparse import check_matrix
-from annealvi._validation import as_array
+from annealvi.checks import as_array
+from annealvi.matrices import check_matrix
 
 
 def _axes(ax: Any) -> Any:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import validate_params
 
 from annealvi._optional import import_optional
-from annealvi._validation import Interval
+from annealvi.checks import Interval
 from annealvi.plot import pictures
 
 N_WORDS = [Interval(Integral, 1, None, closed="left")]

@@ -34,7 +34,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
-from annealvi._validation import Interval, as_array
+from annealvi.checks import Interval, as_array
 from annealvi.exceptions import DivergenceError
 from annealvi.proximity.adam import Adam
 from annealvi.proximity.checks import check_statistic

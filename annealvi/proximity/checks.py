@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import approx_fprime
 
-from annealvi._validation import as_numbers
+from annealvi.checks import as_numbers
 from annealvi.proximity.statistics import Bernoulli, Derivative, Statistic
 
 Array = NDArray[np.float64]

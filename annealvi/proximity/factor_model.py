@@ -39,7 +39,7 @@ from numbers import Real
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from annealvi._validation import as_array, as_float
+from annealvi.checks import as_array, as_float
 from annealvi.proximity.statistics import Bernoulli
 
 Array = NDArray[np.float64]

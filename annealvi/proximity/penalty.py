@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from annealvi._validation import as_numbers
+from annealvi.checks import as_numbers
 from annealvi.files import Node
 from annealvi.proximity.checks import call_statistic, check_distance, name_of, numbers
 from annealvi.proximity.statistics import STATISTICS, Bernoulli, Statistic

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_non_negative
 
-from annealvi._sparse import check_csr
-from annealvi._validation import least_positive
+from annealvi.checks import least_positive
 from annealvi.corpus.mapped import open as open_corpus
+from annealvi.matrices import check_csr
 
 
 class Facts(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from annealvi._validation import as_array
+from annealvi.checks import as_array
 from annealvi.files import Node
 from annealvi.temperature.base import Temperature, whole_steps
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp, softmax
 from sklearn.utils._param_validation import StrOptions
 
-from annealvi._validation import Interval, check_numbers
+from annealvi.checks import Interval, check_numbers
 from annealvi.files import Node
 from annealvi.model import UNTEMPERED, LocallyNormalised, LocalStep, Tempering
 from annealvi.temperature.learned import Learned, Running, check_prior_weights
@@ -204,7 +204,7 @@ class LocalVariational(Learned):
         if not self.continuous:
             check_prior_weights(self.prior, int(self.grid), type(self).__name__)
         elif self.prior is not None:
-            check_numbers(self.prior, "prior", type(self).__name__, ((2,),), positive=True)
+            check_numbers(self.prior, "prior", (2,), positive=True)
 
     def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any, owner: str) -> None:
         self._prepare_grid()

@@ -14,12 +14,12 @@ from scipy.special import entr, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 
-from annealvi._threads import shallow
-from annealvi._validation import Interval, as_array
+from annealvi.checks import Interval, as_array
 from annealvi.files import Node
 from annealvi.model import UNTEMPERED, LocallyNormalised, LocalStep, Normalised, Tempering
 from annealvi.partition.result import LogPartition
 from annealvi.temperature.learned import Learned, Running, check_prior_weights
+from annealvi.threads import shallow
 
 DAMPING_IF_EXACT = 0.03
 #: The least 1/T in a file, and how far rounding may take it above 1.

@@ -15,9 +15,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions, validate_params
 from sklearn.utils.validation import check_non_negative
 
-from annealvi._sparse import check_csr
-from annealvi._validation import Interval
+from annealvi.checks import Interval
 from annealvi.lda import TemperedLDA
+from annealvi.matrices import check_csr
 from annealvi.metrics import (
     document_completion,
     split_tokens,

@@ -12,7 +12,7 @@ from scipy.special import xlogy
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from annealvi._validation import as_array
+from annealvi.checks import as_array
 from annealvi.lda import TemperedLDA
 from annealvi.lda.defaults import is_learned
 from annealvi.lda.words import check_words

@@ -14,12 +14,12 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils.validation import check_is_fitted
 
-from annealvi._threads import shallow
 from annealvi.files import Node
 from annealvi.inference.tasks import CallbackSupport
 from annealvi.lda import TemperedLDA
 from annealvi.models.lda.collapsed import Method
 from annealvi.storage import load, save
+from annealvi.threads import shallow
 from annealvi.topics.state import TopicState, number_of_topics
 from annealvi.topics.vectorizer import TopicVectorizer, Vocabulary, with_stop_words
 from annealvi.versions import Versioned

@@ -14,11 +14,11 @@ from scipy import sparse
 from sklearn.base import _fit_context, clone
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
-from annealvi._threads import writing
-from annealvi._validation import Interval, as_float, unchanged_on_error
+from annealvi.checks import Interval, as_float, unchanged_on_error
 from annealvi.inference.callbacks import as_list
 from annealvi.inference.tasks import Tasks
 from annealvi.lda import TemperedLDA
+from annealvi.threads import writing
 from annealvi.topics.fitted import FittedTopics
 from annealvi.topics.seeds import check_seeds, plant_seeds
 from annealvi.topics.state import TopicState

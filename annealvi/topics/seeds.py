@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from annealvi._validation import as_array
+from annealvi.checks import as_array
 from annealvi.lda import TemperedLDA
 from annealvi.lda.defaults import prior as default_prior
 from annealvi.models.lda.seeds import SEED_DOCUMENTS, SEED_WEIGHT, topics_of_spread_documents

@@ -10,8 +10,8 @@ from scipy import sparse
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
-from annealvi._sparse import check_csr, check_matrix
-from annealvi._validation import as_array, check_counts
+from annealvi.checks import as_array, check_counts
+from annealvi.matrices import check_csr, check_matrix
 from annealvi.topics.texts import are_texts, check_texts
 
 #: Largest distance from 1 of the sum of a document's shares.

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import validate_params
 
 from annealvi._optional import import_optional
-from annealvi._validation import Interval, check_flag
+from annealvi.checks import Interval, check_flag
 from annealvi.metrics import topic_coherence, topic_diversity
 from annealvi.topics import words as ranking
 from annealvi.topics.layout import Similarity, hellinger, places, similarity
@@ -252,7 +252,7 @@ class TopicSummary:
             largest one, and its ``share``.  The same summary always gives the same places.
         """
         pandas = _pandas("map")
-        check_flag(documents, "documents", "TopicSummary.map")
+        check_flag(documents, "documents")
         place = places(hellinger(self.topics))
         columns: dict[str, Any]
         if not documents:

@@ -14,7 +14,7 @@ from sklearn.base import _fit_context, clone
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils._param_validation import StrOptions
 
-from annealvi._validation import as_array
+from annealvi.checks import as_array
 from annealvi.topics.texts import check_texts
 
 #: Words of two letters or more: they begin with a letter and may go on with digits.

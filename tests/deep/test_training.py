@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from annealvi._validation import unchanged_on_error
+from annealvi.checks import unchanged_on_error
 from annealvi.deep.estimators.base import DeepEstimator, Plan
 from annealvi.deep.noise import Noise
 from annealvi.deep.penalties import ProximityPenalty

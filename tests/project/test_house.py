@@ -16,9 +16,9 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 FLOORS = [
     {"_kernels"},
     {"_optional", "_version", "exceptions", "checkpoint"},
-    {"_threads", "_validation", "_archive", "progress"},
+    {"threads", "checks", "_archive", "progress"},
     {"model", "schedules", "versions"},
-    {"_sparse", "files"},
+    {"matrices", "files"},
     {"corpus", "datasets", "data", "partition", "proximity"},
     {"scale"},
     {"models", "temperature"},

@@ -18,8 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from annealvi._optional import import_optional
-from annealvi._threads import brief_lock
-from annealvi._validation import Interval
+from annealvi.checks import Interval
 from annealvi.deep.estimators.saved import header_of, read_state, write_state
 from annealvi.deep.files import load_network, meta_network
 from annealvi.deep.noise import Noise
@@ -28,6 +27,7 @@ from annealvi.deep.training import Outcome, Training, as_device
 from annealvi.files import Node
 from annealvi.inference import Callbacks, Monitor, Start, during_fit
 from annealvi.inference.tasks import CallbackSupport, Tasks
+from annealvi.threads import brief_lock
 from annealvi.versions import Versioned
 
 #: Held while PyTorch's one generator is seeded for a network.

@@ -11,11 +11,11 @@ from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from annealvi._sparse import check_csr
 from annealvi.deep.estimators.base import DeepEstimator, numbers, positive
 from annealvi.deep.models.poisson import Counts, PoissonNetwork, estimate
 from annealvi.deep.noise import Noise, check_room
 from annealvi.deep.rows import SparseRows
+from annealvi.matrices import check_csr
 from annealvi.metrics.held_out import split_tokens
 from annealvi.metrics.top_words import top_words
 from annealvi.schedules import Linear

@@ -13,10 +13,10 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 from torch import Tensor
 
-from annealvi._sparse import check_matrix
 from annealvi.deep.estimators.base import DeepEstimator, numbers, positive
 from annealvi.deep.models.layers import ReLUStack, never_positive
 from annealvi.deep.objectives import importance_weighted
+from annealvi.matrices import check_matrix
 
 #: Number of draws of z that are computed at a time.
 BLOCK = 4096

@@ -13,8 +13,7 @@ import torch
 from sklearn.base import _fit_context
 from torch import nn
 
-from annealvi._threads import writing
-from annealvi._validation import Interval, unchanged_on_error
+from annealvi.checks import Interval, unchanged_on_error
 from annealvi.deep.estimators.base import LARGEST, TRAINING_CONSTRAINTS, Callback, Plan
 from annealvi.deep.estimators.data import (
     Bound,
@@ -33,6 +32,7 @@ from annealvi.deep.statistics import OF_UNITS
 from annealvi.deep.training import Outcome
 from annealvi.files import Node
 from annealvi.temperature import Temperature
+from annealvi.threads import writing
 
 TINY = float(np.finfo(np.float64).tiny)
 

@@ -16,9 +16,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from annealvi._sparse import check_matrix
-from annealvi._threads import writing
-from annealvi._validation import Interval, unchanged_on_error
+from annealvi.checks import Interval, unchanged_on_error
 from annealvi.deep.estimators.base import (
     TRAINING_CONSTRAINTS,
     Callback,
@@ -35,7 +33,9 @@ from annealvi.deep.objectives import hvi_elbo, log_evidence_bounds, loss_calibra
 from annealvi.deep.paths import LayeredPosterior
 from annealvi.deep.training import Outcome
 from annealvi.files import Node
+from annealvi.matrices import check_matrix
 from annealvi.schedules import Schedule
+from annealvi.threads import writing
 
 #: Number of draws along an untrained chain at which a log density is tried before the fit.
 TRIALS = 64

@@ -17,9 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 from torch.optim import Adam
 
-from annealvi._sparse import check_matrix
-from annealvi._threads import writing
-from annealvi._validation import Interval, unchanged_on_error
+from annealvi.checks import Interval, unchanged_on_error
 from annealvi.deep.estimators.base import (
     TRAINING_CONSTRAINTS,
     Callback,
@@ -44,7 +42,9 @@ from annealvi.deep.penalties import ProximityLike
 from annealvi.deep.rows import as_rows
 from annealvi.deep.training import Outcome
 from annealvi.files import Node
+from annealvi.matrices import check_matrix
 from annealvi.temperature import Temperature
+from annealvi.threads import writing
 
 #: Number of draws that are evaluated at a time.
 MOST_DRAWS = 5000

@@ -14,8 +14,7 @@ from sklearn.utils._param_validation import StrOptions
 from torch import Tensor, nn
 from torch.optim import Adam
 
-from annealvi._threads import writing
-from annealvi._validation import Interval, unchanged_on_error
+from annealvi.checks import Interval, unchanged_on_error
 from annealvi.deep.estimators.base import TRAINING_CONSTRAINTS, Callback, Plan
 from annealvi.deep.estimators.data import (
     EPSILON,
@@ -37,6 +36,7 @@ from annealvi.deep.training import Outcome
 from annealvi.files import Node
 from annealvi.schedules import Schedule
 from annealvi.temperature import Temperature
+from annealvi.threads import writing
 
 
 class VariationalAutoencoder(FittedAutoencoder):

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 
-from annealvi._threads import shallow
 from annealvi.model import UNTEMPERED, LocalRule, Tempering
 from annealvi.models.dirichlet import negative_kl
 from annealvi.models.lda import inverses
@@ -25,6 +24,7 @@ from annealvi.models.lda.draws import gamma_draws
 from annealvi.models.lda.log_partition import DocumentPartition
 from annealvi.models.lda.topics import Topics
 from annealvi.models.lda.weights import TopicWeights
+from annealvi.threads import shallow
 
 #: Bytes of unnormalised exp(E log theta) of a block: about the level 2 cache, because statistics
 #: read them word by word.  A block has so many documents nevertheless, if these take no more than

@@ -15,7 +15,7 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 
 from annealvi._kernels import draws as kernels
-from annealvi._threads import writing
+from annealvi.threads import writing
 
 SHAPE, SCALE = 100.0, 0.01
 #: With fewer numbers NumPy is as fast, because reading and setting its state takes .1 ms.

@@ -44,7 +44,6 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 
-from annealvi._threads import shallow
 from annealvi.model import UNTEMPERED, Batch, Form, LocalStep, Tempering
 from annealvi.models.lda import critical, inverses, seeds
 from annealvi.models.lda.block import LocalOptions
@@ -60,6 +59,7 @@ from annealvi.models.lda.topics import Topics
 from annealvi.models.lda.weights import TopicEstimate
 from annealvi.models.lda_prior import LDAPrior
 from annealvi.scale.elsewhere import Elsewhere, Task
+from annealvi.threads import shallow
 
 #: Least value of lambda in the posterior form, whose online step may subtract.
 POSTERIOR_FLOOR = 1e-10

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from annealvi._validation import check_priors
+from annealvi.checks import check_priors
 from annealvi.files import Node, generator_state, restore_generator
 from annealvi.models.lda.block import DocumentEstimate, LocalOptions, Start
 from annealvi.models.lda.model import LDA
@@ -89,7 +89,7 @@ def load_model(model: LDA, node: Node) -> None:
     node.integer("n_topics", model.n_topics, model.n_topics)
     node.string("dtype", (str(model.dtype),))
     shape = model.n_topics, model.n_features
-    check_priors(node.plain("alpha"), node.plain("eta"), "file", shape, model.dtype)
+    check_priors(node.plain("alpha"), node.plain("eta"), shape, model.dtype)
     alpha = node.array("alpha", (model.n_topics,), np.float64)
     model.set_priors(alpha, node.plain("eta"))
     model.topics.estimate = node.string("estimate", get_args(TopicEstimate))  # type: ignore[assignment]

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from annealvi._kernels.layout import padded_rows
-from annealvi._validation import check_written
+from annealvi.checks import check_written
 from annealvi.models.lda.weights import fingerprint
 
 

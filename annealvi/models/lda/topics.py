@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from annealvi._kernels.layout import aligned_empty, padded_length
-from annealvi._threads import Lender, brief_lock, is_lent, shallow
 from annealvi.files import Node
 from annealvi.model import UNTEMPERED, Tempering
 from annealvi.models.lda.checked_rows import checked_sums, read_rows, read_shown_dtype
@@ -27,6 +26,7 @@ from annealvi.models.lda.weights import (
     prior_rows,
     sums_of_rows,
 )
+from annealvi.threads import Lender, brief_lock, is_lent, shallow
 
 #: A step updates all rows if at least this share of the vocabulary occurs in the minibatch,
 #: because the next minibatch would need nearly all of them.

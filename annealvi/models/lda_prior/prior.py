@@ -24,8 +24,8 @@ from sklearn.utils._param_validation import StrOptions, validate_parameter_const
 
 from annealvi._kernels import gemm
 from annealvi._kernels.layout import padded_length, padded_rows
-from annealvi._sparse import check_matrix
-from annealvi._validation import Interval, as_array, check_inverses, check_priors
+from annealvi.checks import Interval, as_array, check_inverses, check_priors
+from annealvi.matrices import check_matrix
 from annealvi.models.dirichlet import centre, log_gamma_variates
 from annealvi.models.lda_prior import exact
 from annealvi.partition.draws import Draws, log_mean_exp
@@ -101,7 +101,7 @@ class LDAPrior:
         double = np.dtype(np.float64)
         self.n_components, self.n_features = K, V
         self.doc_topic_prior, self.topic_word_prior = check_priors(
-            doc_topic_prior, topic_word_prior, "LDAPrior", (K, V), double, default=1 / K
+            doc_topic_prior, topic_word_prior, (K, V), double, default=1 / K
         )
         self.form = form
         self.document_lengths, self._copies = _distinct_lengths(document_lengths)
@@ -173,7 +173,7 @@ class LDAPrior:
             raise ValueError(
                 "log E S has a closed form for form='explicit'. Got form='collapsed' instead."
             )
-        b = check_inverses(inverse, "inverse", "LDAPrior.log_mean_word")
+        b = check_inverses(inverse, "inverse")
         alpha, rows = self._alpha(), self._eta_rows()
         log_sums = np.stack([_log_sum_of_moments(row, self.n_features, b) for row in rows])
         log_theta = betaln(alpha.sum(), b) - betaln(alpha[:, None], b)

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import validate_params
 
 from annealvi._optional import import_optional
-from annealvi._validation import Interval
+from annealvi.checks import Interval
 from annealvi.files import replacing
 from annealvi.plot import pictures
 from annealvi.plot.report import records

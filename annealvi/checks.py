@@ -5,13 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
+from inspect import signature
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeVar
 
 import joblib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _param_validation
+
+from annealvi.exceptions import BadParameter
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: The dtypes that the kernels compute in.
 FLOATS = (np.float64, np.float32)
@@ -40,6 +46,28 @@ class Interval(_param_validation.Interval):
         return super().__contains__(value if exact else number) and math.isfinite(number)
 
 
+def checked(function: Function) -> Function:
+    """Let a public method or function add its name to the errors of its bad parameters.
+
+    A parameter of the method itself is said to be of ``Class.method``, another one of ``Class``.
+    """
+    own = signature(function).parameters
+    method = next(iter(own), None) == "self"
+
+    @wraps(function)
+    def call(*args: Any, **given: Any) -> Any:
+        try:
+            return function(*args, **given)
+        except BadParameter as error:
+            if error.owner is None:
+                owner = type(args[0]).__name__ if method else function.__name__
+                inner = method and error.name in own and function.__name__ != "__init__"
+                error.owner = f"{owner}.{function.__name__}" if inner else owner
+            raise
+
+    return call  # type: ignore[return-value]
+
+
 def n_threads(n_jobs: int | None) -> int:
     """The number of threads for `n_jobs`; None means 1 unless in a joblib context.
 
@@ -49,7 +77,7 @@ def n_threads(n_jobs: int | None) -> int:
     if n_jobs is None:
         n_jobs = joblib.effective_n_jobs(None)
     if not isinstance(n_jobs, Integral):
-        raise TypeError(f"The 'n_jobs' parameter must be an int or None. Got {n_jobs!r} instead.")
+        raise BadParameter("n_jobs", "an int or None", n_jobs)
     n_jobs = int(n_jobs)
     if n_jobs == 0:
         raise ValueError("n_jobs == 0 in Parallel has no meaning")
@@ -102,27 +130,15 @@ def as_array(value: Any) -> NDArray:
         return np.asarray(None)
 
 
-def check_flag(value: Any, name: str, owner: str) -> bool:
-    """Check a parameter that switches something on or off.
-
-    Parameters
-    ----------
-    value : bool or int
-    name, owner : str
-        The parameter, and the function that has it, for the message.
-    """
+def check_flag(value: Any, name: str) -> bool:
+    """Check a parameter that switches something on or off."""
     if not isinstance(value, bool | np.bool_ | Integral):
-        raise TypeError(f"The {name!r} parameter of {owner} must be a bool. Got {value!r} instead.")
+        raise BadParameter(name, "a bool", value)
     return bool(value)
 
 
 def as_float(value: Any) -> float:
-    """A number as a float; infinite where no float can hold it.
-
-    Parameters
-    ----------
-    value : float
-    """
+    """A number as a float; infinite where no float can hold it."""
     try:
         return float(value)
     except OverflowError:
@@ -130,88 +146,39 @@ def as_float(value: Any) -> float:
 
 
 def as_numbers(value: Any, name: str) -> NDArray[np.float64]:
-    """An argument as an array of float64; ValueError if it does not hold numbers.
-
-    Parameters
-    ----------
-    value : float or array-like
-    name : str
-        The argument, for the message.
-    """
+    """An argument as an array of float64; an error if it does not hold numbers."""
     array = as_array(value)
     if array.dtype.kind not in "fiub":
-        raise ValueError(
-            f"{name!r} must be a float or an array of floats. Got shape {array.shape} and dtype "
-            f"{array.dtype} instead."
-        )
+        raise BadParameter(name, "a float or an array of floats", array)
     return array.astype(np.float64, copy=False)
 
 
-def check_inverses(value: ArrayLike, name: str, owner: str) -> NDArray[np.float64]:
-    """Check inverse temperatures in any order: positive numbers.
-
-    Parameters
-    ----------
-    value : array-like of shape (M,)
-    name, owner : str
-        The parameter, and the class or function that has it, for the message.
-
-    Returns
-    -------
-    ndarray of shape (M,)
-    """
+def check_inverses(value: ArrayLike, name: str) -> NDArray[np.float64]:
+    """Check inverse temperatures in any order: positive numbers, of shape (M,)."""
     array = as_array(value)
     if array.dtype.kind not in "fiu" or array.ndim != 1 or not array.size:
-        raise ValueError(
-            f"The {name!r} parameter of {owner} must be a one-dimensional array of numbers. "
-            f"Got shape {array.shape} and dtype {array.dtype} instead."
-        )
+        raise BadParameter(name, "a one-dimensional array of numbers", array)
     array = array.astype(np.float64)
     wrong = array[~(np.isfinite(array) & (array > 0))]
     if wrong.size:
-        raise ValueError(
-            f"The {name!r} parameter of {owner} must be positive and finite. "
-            f"Got {wrong[0]} instead."
-        )
+        raise BadParameter(name, "positive and finite", wrong[0])
     return array
 
 
 def check_numbers(
-    value: Any,
-    name: str,
-    owner: str,
-    shapes: tuple[tuple[int, ...], ...],
-    *,
-    positive: bool = False,
+    value: Any, name: str, *shapes: tuple[int, ...], positive: bool = False
 ) -> NDArray[np.float64]:
-    """Check that a parameter is a finite array of one of some shapes, and return it.
-
-    Parameters
-    ----------
-    value : float or array-like
-    name, owner : str
-        The parameter and the estimator, for the message.
-    shapes : tuple of tuples
-        Allowed shapes; ``()`` is a number.
-    positive : bool
-        Whether elements must be positive.
-    """
+    """Check that a parameter is a finite array of one of some shapes; ``()`` is a number."""
     array = as_array(value)
     if array.dtype.kind not in "fiu" or array.shape not in shapes:
         allowed = " or ".join(
             f"an array of numbers of shape {s}" if s else "a float" for s in shapes
         )
-        raise ValueError(
-            f"The {name!r} parameter of {owner} must be {allowed}. "
-            f"Got shape {array.shape} and dtype {array.dtype} instead."
-        )
+        raise BadParameter(name, allowed, array)
     least = np.finfo(np.float64).tiny if positive else -np.inf
     wrong = array[~(np.isfinite(array) & (array >= least))]
     if wrong.size:
-        raise ValueError(
-            f"The {name!r} parameter of {owner} must be {'positive and ' * positive}finite. "
-            f"Got {wrong.flat[0]} instead."
-        )
+        raise BadParameter(name, f"{'positive and ' * positive}finite", wrong.flat[0])
     return array.astype(np.float64)
 
 
@@ -293,7 +260,6 @@ def check_total(total: float, dtype: np.dtype, population: float = 1.0, method: 
 def check_prior(
     value: ArrayLike | None,
     name: str,
-    owner: str,
     shapes: tuple[tuple[int, ...], ...],
     dtype: np.dtype,
     *,
@@ -302,99 +268,56 @@ def check_prior(
 ) -> float | NDArray[np.float64]:
     """Check a Dirichlet prior: a positive finite number, or an array of one of some shapes.
 
-    Parameters
-    ----------
-    value : None, float or array-like
-    name, owner : str
-        The parameter and the estimator, for the message.
-    shapes : tuple of tuples
-        Shapes that an array may have.
-    dtype : dtype
-        The dtype that the model computes in; the prior must not underflow in it.
-    default : float, optional
-        The value that None means.
-    summed : bool
-        Whether sums of the prior, with :data:`HEADROOM`, must not overflow either.
+    None means `default`.  The prior must not underflow in the dtype that the model computes in;
+    if it is `summed`, sums of it must not overflow, with :data:`HEADROOM`.
     """
     if value is None and default is not None:
         return default
     array = as_array(value)
     if array.dtype.kind not in "fiu":
-        raise ValueError(
-            f"The {name!r} parameter of {owner} must be a float or an array of floats. "
-            f"Got {value!r} instead."
-        )
+        raise BadParameter(name, "a float or an array of floats", value)
     if array.ndim and array.shape not in shapes:
         allowed = " or ".join(str(shape) for shape in shapes)
-        raise ValueError(
-            f"The {name!r} parameter of {owner} must be a float or an array of shape {allowed}. "
-            f"Got an array of shape {array.shape} instead."
-        )
-    _check_positive(array, f"{name!r} parameter of {owner}", dtype, shapes[-1][-1] * summed)
+        raise BadParameter(name, f"a float or an array of shape {allowed}", array)
+    _check_positive(array, name, dtype, shapes[-1][-1] * summed)
     return float(array) if array.ndim == 0 else array.astype(np.float64)
 
 
 def check_priors(
     alpha: ArrayLike | None,
     eta: ArrayLike | None,
-    owner: str,
     shape: tuple[int, int],
     dtype: np.dtype,
     *,
     suffix: str = "",
     default: float | None = None,
 ) -> tuple[float | NDArray[np.float64], float | NDArray[np.float64]]:
-    """The two priors of LDA, `doc_topic_prior` and `topic_word_prior`; see `check_prior`.
-
-    Parameters
-    ----------
-    alpha, eta : None, float or array-like
-    owner : str
-    shape : tuple of int
-        Topics K and words V.
-    dtype : dtype
-    suffix : str
-        Follows the names in the message: ``"_"`` for fitted attributes.
-    default : float, optional
-    """
+    """The two priors of LDA for K topics and V words; `suffix` is "_" for fitted attributes."""
     K, V = shape
     first, second = (f"{name}{suffix}" for name in ("doc_topic_prior", "topic_word_prior"))
     return (
-        check_prior(alpha, first, owner, ((K,),), dtype, default=default, summed=True),
-        check_prior(eta, second, owner, ((V,), (K, V)), dtype, default=default, summed=True),
+        check_prior(alpha, first, ((K,),), dtype, default=default, summed=True),
+        check_prior(eta, second, ((V,), (K, V)), dtype, default=default, summed=True),
     )
 
 
-def check_topics(
-    value: ArrayLike, name: str, owner: str, shape: tuple[int, int], dtype: np.dtype
-) -> NDArray:
+def check_topics(value: ArrayLike, name: str, shape: tuple[int, int], dtype: np.dtype) -> NDArray:
     """Check topics given as an array: lambda, positive and finite, of a given shape."""
     array = as_array(value)
     if array.dtype.kind not in "fiu" or array.shape != shape or not array.size:
-        raise ValueError(
-            f"The {name!r} of {owner} must be an array of numbers of shape {shape}, "
-            f"(n_components, n_features). Got shape {array.shape} and dtype {array.dtype} instead."
-        )
-    _check_positive(array, f"{name!r} parameter of {owner}", dtype, shape[1])
+        wanted = f"an array of numbers of shape {shape}, (n_components, n_features)"
+        raise BadParameter(name, wanted, array)
+    _check_positive(array, name, dtype, shape[1])
     return array
 
 
 def check_written(array: NDArray, name: str, dtype: np.dtype) -> None:
-    """Check what a user has written to an array of topics: positive and finite, as in `assign`.
-
-    Parameters
-    ----------
-    array : ndarray of shape (n_components, n_features)
-    name : str
-        Of the array, for the message.
-    dtype : dtype
-        Of the model that takes them over.
-    """
-    _check_positive(array, f"values written to {name!r}", dtype, array.shape[1])
+    """Check what a user has written to an array of topics: positive and finite."""
+    _check_positive(array, name, dtype, array.shape[1])
 
 
-def _check_positive(array: NDArray, what: str, dtype: np.dtype, n_summed: int) -> None:
-    """Raise ValueError unless all are positive and in the range of the model's dtype.
+def _check_positive(array: NDArray, name: str, dtype: np.dtype, n_summed: int) -> None:
+    """Check that all are positive and in the range of the model's dtype.
 
     Unless `n_summed` is 0, a sum of so many of them must be in the range too, with
     :data:`HEADROOM`.
@@ -402,13 +325,11 @@ def _check_positive(array: NDArray, what: str, dtype: np.dtype, n_summed: int) -
     least, most = array.min(), array.max()  # NaN if there is one; no array of their size
     if not (least > 0 and most < np.inf):
         wrong = array[~(np.isfinite(array) & (array > 0))]
-        raise ValueError(f"The {what} must be positive and finite. Got {wrong.flat[0]} instead.")
+        raise BadParameter(name, "positive and finite", wrong.flat[0])
     # scalars of float64, to which NumPy casts numbers of float32 that they are compared with
     tiny = np.float64(np.finfo(dtype).tiny)
     huge = np.float64(np.finfo(dtype).max) / (HEADROOM * n_summed if n_summed else 1.0)
     if least < tiny or most > huge:
         of = f" of sums of {n_summed} numbers" if n_summed else ""
-        raise ValueError(
-            f"The {what} must lie in [{tiny:.3g}, {huge:.3g}], the range{of} of {dtype}, the dtype "
-            f"of the computation. Got {least if least < tiny else most} instead."
-        )
+        wanted = f"in [{tiny:.3g}, {huge:.3g}], the range{of} of {dtype}, in which it computes"
+        raise BadParameter(name, wanted, least if least < tiny else most)

@@ -18,7 +18,7 @@ from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.validation import validate_data
 
 from annealvi._kernels import counts as kernels
-from annealvi._validation import FLOATS, as_array
+from annealvi.checks import FLOATS, as_array
 
 #: Entries that are compared at a time.
 CHUNK = 1 << 20

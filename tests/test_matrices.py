@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from annealvi._sparse import are_plain_counts, check_csr, check_matrix, sound_csr
+from annealvi.matrices import are_plain_counts, check_csr, check_matrix, sound_csr
 from tests import damaged
 from tests.damaged import X
 

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from annealvi import TemperedLDA
-from annealvi._threads import Lender, brief_lock, is_lent, shallow, writing
+from annealvi.threads import Lender, brief_lock, is_lent, shallow, writing
 from tests.side_by_side import at_once
 
 

@@ -1,0 +1,272 @@
+"""State declared once: fields from which follow both a tree for a file and its checked reading.
+
+A schema lists the attributes that make up the state of an object, each with a field that says what
+it may be.  ``schema.dump(object)`` returns a tree (see :mod:`annealvi.files`), and
+``schema.load(tree)`` checks a tree of a stranger and returns the values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.random import RandomState
+from numpy.typing import DTypeLike, NDArray
+
+#: Values that shapes and dtypes refer to by name: numbers read before them, or given to `load`.
+Sizes = Mapping[str, Any]
+
+
+def damaged(way: str, wanted: str, value: Any) -> ValueError:
+    """The error of a value in a file that cannot be used; `way` says where it stands."""
+    if isinstance(value, np.ndarray):
+        got = f"an array of {value.dtype} of shape {value.shape}"
+    else:
+        got = repr(value)
+        got = got if len(got) <= 80 else f"{got[:77]}..."
+    return ValueError(f"The file is damaged: {way!r} must be {wanted}. Got {got}.")
+
+
+class Field:
+    """What one value of a state may be; this one takes every value, which the caller checks."""
+
+    def dump(self, value: Any) -> Any:
+        return value
+
+    def load(self, value: Any, way: str, sizes: Sizes) -> Any:
+        return value
+
+
+class Flag(Field):
+    """True or False."""
+
+    def dump(self, value: Any) -> bool:
+        return bool(value)
+
+    def load(self, value: Any, way: str, sizes: Sizes) -> bool:
+        if not isinstance(value, bool):
+            raise damaged(way, "a bool", value)
+        return value
+
+
+class Text(Field):
+    """A string, one of `options` if these are given."""
+
+    def __init__(self, *options: str) -> None:
+        self.options = options
+
+    def dump(self, value: Any) -> str:
+        return str(value)
+
+    def load(self, value: Any, way: str, sizes: Sizes) -> str:
+        if not isinstance(value, str) or (self.options and value not in self.options):
+            raise damaged(way, f"one of {list(self.options)}" if self.options else "a str", value)
+        return value
+
+
+class Integer(Field):
+    """An int in [least, most]; either may be a name."""
+
+    def __init__(self, least: int | str = 0, most: int | str = 2**53) -> None:
+        self.least, self.most = least, most
+
+    def dump(self, value: Any) -> int:
+        return int(value)
+
+    def load(self, value: Any, way: str, sizes: Sizes) -> int:
+        least, most = (_size(bound, sizes) for bound in (self.least, self.most))
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise damaged(way, f"an int in the range [{least}, {most}]", value)
+        return value
+
+
+class Number(Field):
+    """A float in [least, most]; with ``finite=False`` it may also be infinite or NaN."""
+
+    def __init__(
+        self, least: float = -np.inf, most: float = np.inf, *, finite: bool = True
+    ) -> None:
+        self.least, self.most, self.finite = least, most, finite
+
+    def dump(self, value: Any) -> float:
+        return float(value)
+
+    def load(self, value: Any, way: str, sizes: Sizes) -> float:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            number = float(value) if abs(value) <= np.finfo(float).max else np.nan
+            number = value if isinstance(value, float) else number
+            if not np.isfinite(number):
+                if not self.finite and isinstance(value, float):
+                    return number
+            elif self.least <= number <= self.most:
+                return number
+        kind = "a finite float" if self.finite else "a float"
+        raise damaged(way, f"{kind} in the range [{self.least:g}, {self.most:g}]", value)
+
+
+class Array(Field):
+    """An array of a shape and dtype, read-only when it was read.
+
+    A side is a number, a name, or None for any length; the dtype may be a name.  `finite` and
+    `positive` say what all elements must be.
+    """
+
+    def __init__(
+        self,
+        shape: Sequence[int | str | None],
+        dtype: DTypeLike = np.float64,
+        *,
+        finite: bool = True,
+        positive: bool = False,
+    ) -> None:
+        self.shape, self.dtype = tuple(shape), dtype
+        self.finite, self.positive = finite, positive
+
+    def dump(self, value: Any) -> NDArray:
+        return np.asarray(value)
+
+    def load(self, value: Any, way: str, sizes: Sizes) -> NDArray:
+        named = isinstance(self.dtype, str) and self.dtype in sizes
+        dtype = np.dtype(sizes[self.dtype] if named else self.dtype)  # type: ignore[index]
+        shape = tuple(None if side is None else _size(side, sizes) for side in self.shape)
+        if (
+            not isinstance(value, np.ndarray)
+            or value.dtype != dtype
+            or value.ndim != len(shape)
+            or any(n is not None and n != m for n, m in zip(shape, value.shape, strict=True))
+        ):
+            raise damaged(way, f"an array of {dtype} of shape {shape}", value)
+        checks = dtype.kind == "f" and (self.finite or self.positive)
+        if checks and not _sound(value, self.positive):
+            kind = "positive and finite" if self.positive else "finite"
+            raise damaged(way, f"{kind} everywhere", value)
+        return value
+
+
+class Strings(Field):
+    """A 1-d array of strings, of a length that may be a name."""
+
+    def __init__(self, length: int | str | None = None) -> None:
+        self.length = length
+
+    def load(self, value: Any, way: str, sizes: Sizes) -> NDArray:
+        length = None if self.length is None else _size(self.length, sizes)
+        strings = isinstance(value, np.ndarray) and value.dtype.kind in "OU" and value.ndim == 1
+        if not strings or (length is not None and len(value) != length):
+            raise damaged(way, "an array of strings of the right length", value)
+        return value
+
+
+class Optional(Field):
+    """None, or what another field takes."""
+
+    def __init__(self, field: Field) -> None:
+        self.field = field
+
+    def dump(self, value: Any) -> Any:
+        return None if value is None else self.field.dump(value)
+
+    def load(self, value: Any, way: str, sizes: Sizes) -> Any:
+        return None if value is None else self.field.load(value, way, sizes)
+
+
+class Listed(Field):
+    """A list whose items are of one field, at most `most` of them."""
+
+    def __init__(self, field: Field, most: int | str = 2**53) -> None:
+        self.field, self.most = field, most
+
+    def dump(self, value: Any) -> list:
+        return [self.field.dump(item) for item in value]
+
+    def load(self, value: Any, way: str, sizes: Sizes) -> list:
+        most = _size(self.most, sizes)
+        if not isinstance(value, list) or len(value) > most:
+            raise damaged(way, f"a list of at most {most} items", value)
+        return [self.field.load(item, f"{way}.{i}", sizes) for i, item in enumerate(value)]
+
+
+class Generator(Field):
+    """A RandomState, or None; a new generator in the same state when it was read."""
+
+    def dump(self, value: RandomState | None) -> dict[str, Any] | None:
+        if value is None:
+            return None
+        state = value.get_state(legacy=False)
+        if state["bit_generator"] != "MT19937":
+            raise TypeError(
+                f"A RandomState of {state['bit_generator']} cannot be written to a file, only one "
+                "of MT19937, NumPy's default."
+            )
+        return {**state["state"], "has_gauss": state["has_gauss"], "gauss": state["gauss"]}
+
+    def load(self, value: Any, way: str, sizes: Sizes) -> RandomState | None:
+        if value is None:
+            return None
+        state = TWISTER.load(value, way)
+        rng = RandomState(0)
+        rng.set_state(("MT19937", *(state[name] for name in TWISTER.fields)))
+        return rng
+
+
+class Schema(Field):
+    """The fields of a state, by the names of the attributes that hold them.
+
+    A schema is itself a field: a state within a state.  Fields are read in their order; the values
+    read, and the keyword arguments of :meth:`load`, are what shapes refer to by name.
+
+    Parameters
+    ----------
+    make : callable, default=dict
+        Gets the values by name and returns what `load` returns.
+    **fields : Field
+    """
+
+    def __init__(self, make: Callable[..., Any] = dict, /, **fields: Field) -> None:
+        self.make, self.fields = make, fields
+
+    def dump(self, value: Any) -> dict[str, Any]:
+        """The state of an object (or of a mapping of its values) as a tree."""
+        if isinstance(value, Mapping):
+            return {name: field.dump(value[name]) for name, field in self.fields.items()}
+        return {name: field.dump(getattr(value, name)) for name, field in self.fields.items()}
+
+    def load(self, value: Any, way: str = "", sizes: Sizes | None = None, **more: Any) -> Any:
+        """The values of a tree that was read from a file, checked."""
+        if not isinstance(value, Mapping):
+            raise damaged(way, "a dict", value)
+        known, values = {**(sizes or {}), **more}, {}
+        for name, field in self.fields.items():
+            place = f"{way}.{name}" if way else name
+            if name not in value:
+                raise ValueError(f"The file is damaged: {place!r} is missing.")
+            known[name] = values[name] = field.load(value[name], place, known)
+        return self.make(**values)
+
+    def restore(self, target: Any, value: Any, way: str = "", **sizes: Any) -> None:
+        """Set the attributes of an object to those of a tree, once all are checked."""
+        for name, part in Schema(**self.fields).load(value, way, sizes).items():
+            setattr(target, name, part)
+
+
+TWISTER = Schema(
+    key=Array((624,), np.uint32),
+    pos=Integer(0, 624),
+    has_gauss=Integer(0, 1),
+    gauss=Number(),
+)
+
+
+def _size(size: int | str, sizes: Sizes) -> int:
+    return sizes[size] if isinstance(size, str) else size
+
+
+def _sound(array: NDArray, positive: bool, block: int = 1 << 20) -> bool:
+    """Whether all elements are finite, or positive and finite; without a copy of the array."""
+    flat = array.reshape(-1)
+    for start in range(0, flat.size, block):
+        some = flat[start : start + block]
+        if not np.all(np.isfinite(some)) or (positive and not np.all(some > 0)):
+            return False
+    return True
