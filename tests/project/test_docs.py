@@ -86,7 +86,7 @@ def test_snippets_of_texts(tmp_path, monkeypatch, capsys):
     assert {"sparse", "hypothesis", "cdf"} <= set(words)
 
 
-DEEP_PAGES = ["annealed_objectives", "autoencoders", "deep_proximity", "papers"]
+DEEP_PAGES = ["deep_models", "papers"]
 
 
 @pytest.mark.deep

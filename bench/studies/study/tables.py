@@ -54,7 +54,7 @@ def seconds(results: Results) -> str:
     return _by_method(
         results,
         lambda r: f"{mean(r.seconds):.3g}" if r.seconds else ABSENT,
-        methods=[SUBJECT, SCIKIT_LEARN, GENSIM, LAST, ARTM],
+        methods=[SUBJECT, SCIKIT_LEARN, LAST],
     )
 
 
