@@ -2,9 +2,8 @@
 
 A tree is a dict of None, bool, int, float, str, arrays, lists and further dicts.  Arrays are the
 tensors of the file.  All else is JSON, in the entry ``annealvi`` of the header.  A checksum over
-both finds damage.  A large array that stands in several places is in the file once.  Nothing is
-executed when a file is read.  Arrays are views of the file; one may stand in at most `MOST_PLACES`
-places, so that whoever copies each of them takes no more than that many times its bytes.
+both finds damage.  Nothing is executed when a file is read.  Arrays are views of the file; each
+stands in one place of the tree, so that copies of all of them take no more than the file's bytes.
 """
 
 from __future__ import annotations
@@ -13,7 +12,9 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from annealvi._version import __version__
-from annealvi.files.replacing import replacing
 
-#: Version of the format.  It grows when an older reader would misunderstand a file.
-FORMAT = 1
+#: Version of the format.  It grows when an older reader would misunderstand a file.  1 was in
+#: development and was never released.
+FORMAT = 2
 #: Names of the entries in the header of the file.
 TREE, CHECKSUM = "annealvi", "sha256"
 #: Dtypes of arrays that can be written, by the names that safetensors has for them.
@@ -35,35 +36,18 @@ DTYPES = {f"{kind.upper()}{8 * n}": np.dtype(f"{kind}{n}") for kind in "iu" for 
 DTYPES |= {"BOOL": np.dtype(bool), "F32": np.dtype(np.float32), "F64": np.dtype(np.float64)}
 #: Most characters of the description, which takes some fifty times its length in memory.
 MOST_TEXT = 1 << 24
-#: Bytes from which on equal arrays are written once, and the most places of one array.
-LEAST_SHARED, MOST_PLACES = 4096, 8
 #: Longest side of an array without elements, which takes no bytes of the file.
 LONGEST_EMPTY = 1 << 16
 
 
 def write(path: str | os.PathLike, kind: str, tree: Mapping[str, Any]) -> None:
-    """Write a tree to a file.
+    """Write a tree; `kind` says what the file is, and `read` asks for it.
 
     The file is written beside its place and moved there.  An existing file is replaced only once
-    the new one is complete, and stays as it was after an error.
-
-    Parameters
-    ----------
-    path : path
-    kind : str
-        What the file is, such as ``"estimator"``; `read` asks for it.
-    tree : dict
-        None, bool, int, float, str, arrays, lists and dicts of these.  Scalars of NumPy become
-        Python's.  Arrays keep their order, C or Fortran.
-
-    Raises
-    ------
-    TypeError
-        If the tree holds anything else.
-    OSError
-        If the file cannot be written.
+    the new one is complete, and stays as it was after an error.  TypeError if the tree holds
+    anything that a file cannot hold.
     """
-    tensors = _Tensors()
+    tensors: dict[str, NDArray] = {}
     plain = _flatten(
         {"kind": kind, "format": FORMAT, "version": __version__, "tree": tree}, "", tensors
     )
@@ -82,27 +66,11 @@ def write(path: str | os.PathLike, kind: str, tree: Mapping[str, Any]) -> None:
 
 
 def read(path: str | os.PathLike, kind: str) -> dict[str, Any]:
-    """Read a tree that :func:`write` wrote.
+    """Read the ``version`` of annealvi that wrote a file, and the ``tree`` in it.
 
-    Parameters
-    ----------
-    path : path
-    kind : str
-        The kind that the file must have.
-
-    Returns
-    -------
-    dict
-        With ``version``, the version of annealvi that wrote it, and ``tree``.  Arrays are
-        read-only views of the file, which is mapped into memory: do not change the file in place
-        while they are used.
-
-    Raises
-    ------
-    ValueError
-        If the file is not of this kind, is damaged, or has a newer format.
-    OSError
-        If the file cannot be read.
+    Arrays are read-only views of the file, which is mapped into memory: do not change the file in
+    place while they are used.  ValueError if the file is not of this kind, is damaged, or has
+    another format.
     """
     name = os.fsdecode(path)
     text, checksum, tensors = _open(path)
@@ -117,21 +85,18 @@ def read(path: str | os.PathLike, kind: str) -> dict[str, Any]:
     theirs, version = plain["format"], plain["version"]
     if not isinstance(version, str) or not isinstance(theirs, int) or theirs < 1:
         raise ValueError(f"{name!r} is damaged: it has format {theirs!r} and version {version!r}.")
-    if theirs > FORMAT:
+    if theirs != FORMAT:
+        todo = "use a newer annealvi" if theirs > FORMAT else "fit the model again"
         raise ValueError(
             f"{name!r} has format {theirs}, written by annealvi {version[:40]}. This is annealvi "
-            f"{__version__}, which reads formats up to {FORMAT}: use a newer annealvi."
+            f"{__version__}, which reads format {FORMAT}: {todo}."
         )
     if _checksum(text, tensors) != checksum:
         raise ValueError(f"{name!r} is damaged: its contents do not match their checksum.")
     if plain["kind"] != kind:
         raise ValueError(f"{name!r} must be a file of kind {kind!r}. Got kind {plain['kind']!r}.")
     try:
-        left = {
-            name: MOST_PLACES if array.nbytes >= LEAST_SHARED else 1
-            for name, array in tensors.items()
-        }
-        tree = _unflatten(plain["tree"], tensors, left)
+        tree = _unflatten(plain["tree"], tensors)
     except RecursionError as error:
         raise ValueError(f"{name!r} is damaged: it is nested too deeply.") from error
     if not isinstance(tree, dict):
@@ -139,29 +104,34 @@ def read(path: str | os.PathLike, kind: str) -> dict[str, Any]:
     return {"version": version, "tree": tree}
 
 
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A new file beside `path`, which is moved there at the end, or removed after an error."""
+    prefix = f".{path.name[:40]}."  # a name has a greatest length
+    try:
+        handle, name = tempfile.mkstemp(prefix=prefix, suffix=".partial", dir=path.parent)
+    except OSError as error:
+        error.filename = str(path)  # the file that was asked for, not the one beside it
+        raise
+    os.close(handle)
+    partial = Path(name)
+    try:
+        yield partial
+        umask = os.umask(0)
+        os.umask(umask)
+        partial.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~umask)
+        with partial.open("rb+") as file:
+            os.fsync(file.fileno())  # complete on the disk, before it takes the old one's place
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
 # -------------------------------------------------------------------------- details
 
 
-class _Tensors(dict[str, NDArray]):
-    """The arrays of a file that is written, by their names."""
-
-    def __init__(self) -> None:
-        self._places: dict[str, int] = {}  # of large arrays
-
-    def put(self, name: str, array: NDArray) -> str:
-        """Add an array and return its name, or the name of an equal one if it is large."""
-        if array.nbytes < LEAST_SHARED:
-            self[name] = array
-            return name
-        for known, n_places in self._places.items():
-            if n_places < MOST_PLACES and _same(self[known], array):
-                self._places[known] += 1
-                return known
-        self[name], self._places[name] = array, 1
-        return name
-
-
-def _flatten(value: Any, way: str, tensors: _Tensors) -> Any:
+def _flatten(value: Any, way: str, tensors: dict[str, NDArray]) -> Any:
     """A tree as JSON; arrays go to `tensors`, under their way through the tree.
 
     A dict with the single key ``$`` stands for what JSON does not have.
@@ -178,7 +148,8 @@ def _flatten(value: Any, way: str, tensors: _Tensors) -> Any:
         turned = value.flags.f_contiguous and not value.flags.c_contiguous
         stored = np.ascontiguousarray(value.T if turned else value, native)
         stored = stored if turned else stored.reshape(value.shape)
-        return {"$": {"transposed" if turned else "array": tensors.put(name, stored)}}
+        tensors[name] = stored
+        return {"$": {"transposed" if turned else "array": name}}
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | str):
@@ -199,17 +170,6 @@ def _flatten(value: Any, way: str, tensors: _Tensors) -> Any:
     raise TypeError(f"{way!r} cannot be written: it is a {type(value).__name__}.")
 
 
-def _same(one: NDArray, other: NDArray, block: int = 1 << 20) -> bool:
-    """Whether two arrays are equal to the last bit."""
-    if (one.dtype, one.shape) != (other.dtype, other.shape):
-        return False
-    one, other = (array.reshape(-1).view(np.uint8) for array in (one, other))
-    return all(
-        np.array_equal(one[first : first + block], other[first : first + block])
-        for first in range(0, len(one), block)
-    )
-
-
 def _flatten_strings(value: NDArray, way: str, tensors: dict[str, NDArray]) -> Any:
     """Strings as UTF-8, one after another, and where each ends."""
     texts = value.tolist()
@@ -221,31 +181,24 @@ def _flatten_strings(value: NDArray, way: str, tensors: dict[str, NDArray]) -> A
     return {"$": {"strings": way}}
 
 
-def _unflatten(value: Any, tensors: dict[str, NDArray], left: dict[str, int]) -> Any:
-    """The tree of JSON.  `left` counts in how many places each array may still stand."""
-
-    def taken(way: Any, *, alone: bool = False) -> NDArray | None:
-        if not isinstance(way, str) or not left.get(way):
-            return None
-        left[way] = 0 if alone else left[way] - 1
-        return tensors[way]
-
+def _unflatten(value: Any, left: dict[str, NDArray]) -> Any:
+    """The tree of JSON; `left` are the arrays that have no place yet."""
     if isinstance(value, list):
-        return [_unflatten(part, tensors, left) for part in value]
+        return [_unflatten(part, left) for part in value]
     if not isinstance(value, dict):
         return value
     if "$" not in value:
-        return {key: _unflatten(part, tensors, left) for key, part in value.items()}
+        return {key: _unflatten(part, left) for key, part in value.items()}
     marked = value["$"]
-    if isinstance(marked, dict):
+    if isinstance(marked, dict) and all(isinstance(way, str) for way in marked.values()):
         if marked.get("float") in ("nan", "inf", "-inf"):
             return float(marked["float"])
-        if (array := taken(marked.get("array"))) is not None:
+        if (array := left.pop(marked.get("array", ""), None)) is not None:
             return array
-        if (array := taken(marked.get("transposed"))) is not None:
+        if (array := left.pop(marked.get("transposed", ""), None)) is not None:
             return array.T
         way = marked.get("strings")
-        text, ends = (taken(f"{way}.{part}", alone=True) for part in ("text", "ends"))
+        text, ends = (left.pop(f"{way}.{part}", None) for part in ("text", "ends"))
         if text is not None and ends is not None:
             return _unflatten_strings(text, ends)
     raise ValueError(f"The file is damaged: {str(value)[:80]!r} stands for nothing.")

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import DTypeLike, NDArray
 
+from annealvi.files.schema import Generator
 
-class Node:
+
+class Node(Mapping[str, Any]):
     """A dict of a tree, whose values may come from a stranger.
 
     Its methods return a value only if it is what the caller can use.
@@ -26,8 +28,11 @@ class Node:
         self._values = values
         self.way = way
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._values
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __len__(self) -> int:
+        return len(self._values)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
@@ -186,48 +191,12 @@ def _sound(array: NDArray, positive: bool, block: int = 1 << 20) -> bool:
 
 
 def generator_state(rng: RandomState | None) -> dict[str, Any] | None:
-    """The state of a generator as a tree; None for None.
-
-    Parameters
-    ----------
-    rng : RandomState or None
-
-    Raises
-    ------
-    TypeError
-        If it is not a Mersenne Twister, as NumPy's RandomState is unless told otherwise.
-    """
-    if rng is None:
-        return None
-    state = rng.get_state(legacy=False)
-    if state["bit_generator"] != "MT19937":
-        raise TypeError(
-            f"A RandomState of {state['bit_generator']} cannot be written to a file, only one of "
-            "MT19937, NumPy's default."
-        )
-    return {
-        "key": state["state"]["key"],
-        "position": state["state"]["pos"],
-        "has_gauss": state["has_gauss"],
-        "gauss": state["gauss"],
-    }
+    """The state of a generator as a tree; None for None."""
+    return Generator().dump(rng)
 
 
 def restore_generator(node: Node) -> RandomState:
-    """The generator of a state that :func:`generator_state` returned.
-
-    Parameters
-    ----------
-    node : Node
-    """
-    rng = RandomState(0)
-    rng.set_state(
-        (
-            "MT19937",
-            node.array("key", (624,), np.uint32),
-            node.integer("position", 0, 624),
-            node.integer("has_gauss", 0, 1),
-            node.number("gauss"),
-        )
-    )
+    """The generator of a state that :func:`generator_state` returned."""
+    rng = Generator().load(node, node.way, {})
+    assert rng is not None
     return rng

@@ -38,6 +38,15 @@ class Field:
         return value
 
 
+class Tree(Field):
+    """A dict, whose values the caller checks."""
+
+    def load(self, value: Any, way: str, sizes: Sizes) -> Any:
+        if not isinstance(value, Mapping):
+            raise damaged(way, "a dict", value)
+        return value
+
+
 class Flag(Field):
     """True or False."""
 
@@ -236,6 +245,7 @@ class Schema(Field):
         """The values of a tree that was read from a file, checked."""
         if not isinstance(value, Mapping):
             raise damaged(way, "a dict", value)
+        way = way or getattr(value, "way", "")
         known, values = {**(sizes or {}), **more}, {}
         for name, field in self.fields.items():
             place = f"{way}.{name}" if way else name

@@ -16,8 +16,8 @@ from sklearn.utils import check_random_state
 from annealvi._version import __version__
 from annealvi.exceptions import InconsistentVersionWarning
 from annealvi.files import Node, read, restore_generator, write
+from annealvi.files.parameters import parameter_tree
 from annealvi.scale.elsewhere import Elsewhere
-from annealvi.temperature.parameters import parameter_tree
 
 #: The kind of these files.
 KIND = "checkpoint"

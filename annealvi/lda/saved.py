@@ -6,12 +6,12 @@ from typing import Any
 
 from annealvi.checks import check_priors
 from annealvi.files import Node
+from annealvi.files.parameters import parameter_tree
 from annealvi.lda.results import Results
 from annealvi.lda.state import LDAState, Prior
 from annealvi.models.lda.saved import load_model, load_partition, model_of, model_tree
 from annealvi.temperature import Temperature
 from annealvi.temperature.parameters import (
-    parameter_tree,
     parameter_value,
     restored_temperature,
     temperature_tree,

@@ -12,8 +12,9 @@ from scipy import sparse
 from sklearn.base import clone
 
 from annealvi.files import Node
+from annealvi.files.parameters import has_function, parameter_of, parameter_tree
 from annealvi.lda import TemperedLDA
-from annealvi.storage import estimator_of, part_of, part_tree, tree_of
+from annealvi.storage import estimator_of, tree_of
 from annealvi.topics.comparison import Choice
 from annealvi.topics.texts import check_texts
 from annealvi.topics.vectorizer import Vocabulary, with_vocabulary
@@ -89,10 +90,11 @@ class TopicState:
                 f"A {owner} whose vectorizer has input={self.vectorizer.input!r} cannot be "
                 "written: reading a file may not make `transform` open other files."
             )
-        tree, functions = part_tree(self.vectorizer, "vectorizer_", owner)
+        functions = has_function(self.vectorizer)
+        tree = None if functions else parameter_tree(self.vectorizer, "vectorizer_")
         words = {name: _strings(words) for name, words in vocabulary.dropped.items()}
         return {
-            "vectorizer": None if functions else tree,
+            "vectorizer": tree,
             "words": _strings(vocabulary.words),
             "n_documents": vocabulary.n_documents,
             "limits": dict(vocabulary.limits),
@@ -128,7 +130,7 @@ class TopicState:
         if node.is_none("vectorizer"):
             vectorizer = make_vectorizer()
         else:
-            vectorizer = part_of(node, "vectorizer")
+            vectorizer = parameter_of(node.plain("vectorizer"), "state.vectorizer")
         if _reads_files(vectorizer):
             raise node.error("vectorizer", "with input='content'", vectorizer.input)
         _check_counts(vectorizer)

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import stat
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from numpy.testing import assert_array_equal
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from annealvi.files import container, read, write
+from annealvi.files import container, read, replacing, write
 
 TREE = {
     "none": None,
@@ -119,7 +120,8 @@ def forged(path, change):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda plain: plain | {"format": 2}, "has format 2, .* use a newer annealvi"),
+        (lambda plain: plain | {"format": 3}, "has format 3, .* use a newer annealvi"),
+        (lambda plain: plain | {"format": 1}, "has format 1, .* fit the model again"),
         (lambda plain: plain | {"format": "1"}, "damaged: it has format '1'"),
         (lambda plain: {"tree": {}}, "no kind, format or version"),
         (lambda plain: [], "no kind, format or version"),
@@ -203,43 +205,6 @@ def test_an_array_that_is_named_twice(path):
         read(path, "test")
 
 
-LARGE = np.random.RandomState(0).random_sample((40, 50))
-
-
-def test_equal_large_arrays_are_written_once(path):
-    other = LARGE.copy()
-    other[-1, -1] = np.nextafter(other[-1, -1], 2)
-    tree = {"a": LARGE, "b": [LARGE.copy()], "c": np.asfortranarray(LARGE), "d": LARGE.T}
-    tree |= {"e": other, "f": LARGE.view(np.int64), "g": LARGE.reshape(50, 40)}
-    tree |= {"words": np.array(["x" * 5000] * 2, dtype=object), "h": np.full(10_000, 120, "u1")}
-    write(path, "test", tree)
-    found = read(path, "test")["tree"]
-    assert_same(found, tree)
-    assert np.shares_memory(found["a"], found["b"][0]) and not found["a"].flags.writeable
-    for name in "cd":
-        assert found[name].flags.f_contiguous and not found[name].flags.c_contiguous
-    with safe_open(path, "numpy") as file:
-        # d is a, turned; c is kept in the order of columns
-        names = {name.removeprefix("tree.") for name in file.keys()}  # noqa: SIM118
-    assert names == {"a", "c", "e", "f", "g", "h", "words.text", "words.ends"}
-
-
-def test_an_array_in_very_many_places_is_written_again(path):
-    """The reader allows so many places, for it cannot tell what a stranger has in mind."""
-    write(path, "test", {"all": [LARGE] * 20})
-    found = read(path, "test")["tree"]["all"]
-    assert len(found) == 20 and all(np.array_equal(one, LARGE) for one in found)
-    assert path.stat().st_size < 4 * LARGE.nbytes
-    write(path, "test", {"all": [LARGE] * container.MOST_PLACES})
-    rewritten(path, lambda tree: tree.update(again=tree["all"][0]))
-    with pytest.raises(ValueError, match=r"damaged: .* stands for nothing"):
-        read(path, "test")
-    write(path, "test", {"words": np.array(["x" * 5000], dtype=object)})
-    rewritten(path, lambda tree: tree.update(again=tree["words"]))
-    with pytest.raises(ValueError, match=r"damaged: .* stands for nothing"):
-        read(path, "test")
-
-
 def test_a_long_array_of_nothing(path):
     write(path, "test", {"a": np.empty((container.LONGEST_EMPTY, 0))})
     read(path, "test")
@@ -287,3 +252,19 @@ def test_a_long_name(tmp_path):
     path = tmp_path / ("n" * 250)
     write(path, "test", {"a": 1})
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
+
+
+def test_an_error_leaves_the_old_file(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("old")
+    with pytest.raises(ZeroDivisionError), replacing(path) as partial:
+        partial.write_text("new")
+        raise ZeroDivisionError
+    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
+
+
+def test_an_error_names_the_file_that_was_asked_for(tmp_path):
+    path = tmp_path / "missing" / "topics.safetensors"
+    with pytest.raises(FileNotFoundError) as raised, replacing(path):
+        pass
+    assert Path(raised.value.filename) == path and ".partial" not in str(raised.value)

@@ -8,12 +8,11 @@ from numpy.testing import assert_array_equal
 
 from annealvi import Annealed, Fixed, LocalVariational, Proximity, Variational
 from annealvi.files import Node, read, write
+from annealvi.files.parameters import parameter_of, parameter_tree
 from annealvi.model import LocalStep
 from annealvi.partition import LogPartition
 from annealvi.temperature import Temperature
 from annealvi.temperature.parameters import (
-    parameter_tree,
-    parameter_value,
     restored_temperature,
     temperature_tree,
 )
@@ -40,8 +39,8 @@ def through_a_file(tree, path):
     ],
 )
 def test_a_parameter_comes_back(value, tmp_path):
-    found = parameter_value(
-        through_a_file(parameter_tree(value, "p", "Owner"), tmp_path / "a"), "content"
+    found = parameter_of(
+        through_a_file(parameter_tree(value, "p"), tmp_path / "a").plain("content"), "content"
     )
     assert type(found) is type(value)
     if isinstance(value, np.ndarray):
@@ -56,14 +55,14 @@ def test_a_parameter_comes_back(value, tmp_path):
     [(np.float32(0.5), 0.5), (np.int64(3), 3), (Fraction(1, 4), 0.25), (range(3), [0, 1, 2])],
 )
 def test_numbers_become_those_of_python(value, plain):
-    assert repr(parameter_tree(value, "p", "Owner")) == repr(plain)
+    assert repr(parameter_tree(value, "p")) == repr(plain)
 
 
 def test_a_generator_goes_on(tmp_path):
     rng = np.random.RandomState(3)
     rng.randn(3)
-    node = through_a_file(parameter_tree(rng, "random_state", "Owner"), tmp_path / "a")
-    assert_array_equal(parameter_value(node, "content").randn(5), rng.randn(5))
+    node = through_a_file(parameter_tree(rng, "random_state"), tmp_path / "a")
+    assert_array_equal(parameter_of(node.plain("content"), "content").randn(5), rng.randn(5))
 
 
 class Own(Temperature):
@@ -97,14 +96,14 @@ class Sub(Fixed):
     ],
 )
 def test_what_a_file_cannot_hold(value):
-    with pytest.raises(TypeError, match=r"'p.*' parameter of Owner cannot be written to a file"):
-        parameter_tree(value, "p", "Owner")
+    with pytest.raises(TypeError, match=r"'p.*' parameter cannot be written to a file"):
+        parameter_tree(value, "p")
 
 
 def test_a_generator_that_a_file_cannot_hold():
     rng = np.random.RandomState(np.random.PCG64(0))
-    with pytest.raises(TypeError, match=r"'random_state' parameter of Owner: .* PCG64"):
-        parameter_tree(rng, "random_state", "Owner")
+    with pytest.raises(TypeError, match=r"'random_state' parameter: .* PCG64"):
+        parameter_tree(rng, "random_state")
 
 
 def test_a_temperature_of_the_users_own_cannot_be_written():
@@ -127,7 +126,7 @@ def test_a_temperature_of_the_users_own_cannot_be_written():
 )
 def test_forged_parameters(tree):
     with pytest.raises(ValueError, match="file is damaged: 'content"):
-        parameter_value(Node({"content": tree}), "content")
+        parameter_of(tree, "content")
 
 
 # ------------------------------------------------------------------- planned temperatures

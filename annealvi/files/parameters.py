@@ -1,0 +1,168 @@
+"""Parameters of estimators and temperatures as trees, for files.
+
+Numbers, strings, arrays and lists stand for themselves.  Objects are dicts with their ``type``,
+which is looked up in a fixed table: a file cannot name a class to import.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.random import RandomState
+
+from annealvi.files.schema import Field, Generator, Listed, Number, Schema, Text, Tree, damaged
+
+#: Objects that may be parameters, and the module of each; their own parameters are written.
+OBJECTS = {
+    "Annealed": "annealvi.temperature",
+    "CountVectorizer": "sklearn.feature_extraction.text",
+    "Exponential": "annealvi.schedules",
+    "Fixed": "annealvi.temperature",
+    "Linear": "annealvi.schedules",
+    "LocalVariational": "annealvi.temperature",
+    "LogPartition": "annealvi.partition",
+    "Proximity": "annealvi.temperature",
+    "ProximityPenalty": "annealvi.deep",
+    "Relaxing": "annealvi.schedules",
+    "TemperedLDA": "annealvi.lda",
+    "TopicVectorizer": "annealvi.topics",
+    "Variational": "annealvi.temperature",
+}
+#: Dtypes that may be parameters.
+DTYPES = {np.dtype(kind).name: kind for kind in (np.float32, np.float64, np.int32, np.int64)}
+ALLOWED = (
+    "None, a bool, a number, a string, an array, list or dict of these, a dtype, a temperature or "
+    "schedule of annealvi, a LogPartition or a RandomState"
+)
+#: Parameters of objects that are not written.
+LEFT_OUT = frozenset({"callback"})
+
+_TYPE = Schema(type=Text(*OBJECTS, "RandomState", "tuple", "dict", "dtype"))
+_ITEMS = Schema(items=Listed(Field()))
+_DICT = Schema(keys=Listed(Text()), items=Listed(Field()))
+_STATE = Schema(state=Generator())
+
+
+def parameter_tree(value: Any, name: str, owner: str = "") -> Any:
+    """Return a parameter as a tree; TypeError if a file cannot hold it."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, np.generic):
+        return parameter_tree(value.item(), name)
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        return float(value)
+    if is_object(value):
+        parts = {
+            key: parameter_tree(part, f"{name}.{key}") for key, part in contents(value).items()
+        }
+        return {"type": type(value).__name__, "parameters": parts}
+    if isinstance(value, RandomState):
+        try:
+            return {"type": "RandomState"} | _STATE.dump({"state": value})
+        except TypeError as error:
+            raise TypeError(f"The {name!r} parameter: {error}") from error
+    if isinstance(value, tuple):
+        return {"type": "tuple", "items": parameter_tree(list(value), name)}
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        items = parameter_tree(list(value.values()), name)
+        return {"type": "dict", "keys": [str(key) for key in value], "items": items}
+    if isinstance(value, type | np.dtype) and np.dtype(value).name in DTYPES:
+        return {"type": "dtype", "name": np.dtype(value).name}
+    if isinstance(value, list | range):
+        return [parameter_tree(part, name) for part in value]
+    if hasattr(value, "__array__"):
+        array = np.asarray(value)
+        if array.dtype.kind in "fiub" and array.itemsize <= 8 and array.dtype != np.float16:
+            return array
+    raise TypeError(
+        f"The {name!r} parameter cannot be written to a file: it must be {ALLOWED}. "
+        f"Got {value!r} instead."
+    )
+
+
+def parameter_of(tree: Any, way: str) -> Any:
+    """Return the parameter of a tree from a file; `way` says where it stands there."""
+    if isinstance(tree, list):
+        return [parameter_of(part, f"{way}.{i}") for i, part in enumerate(tree)]
+    if isinstance(tree, np.ndarray):
+        return tree.copy()  # a file's arrays are read-only
+    if not isinstance(tree, Mapping):
+        return tree
+    kind = _TYPE.load(tree, way)["type"]
+    if kind == "RandomState":
+        return _STATE.load(tree, way)["state"]
+    if kind == "tuple":
+        return tuple(parameter_of(_ITEMS.load(tree, way)["items"], f"{way}.items"))
+    if kind == "dtype":
+        return DTYPES[Schema(name=Text(*DTYPES)).load(tree, way)["name"]]
+    if kind == "dict":
+        keys, items = _DICT.load(tree, way).values()
+        if len(keys) != len(items):
+            raise damaged(f"{way}.keys", "strings, one for each item", keys)
+        return dict(zip(keys, parameter_of(items, f"{way}.items"), strict=True))
+    cls = class_of(kind)
+    parts = parameters_of(tree.get("parameters"), cls, f"{way}.parameters")
+    try:
+        return cls(**parts)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"The file is damaged: {way!r} is no {kind}: {error}") from error
+
+
+def parameters_of(tree: Any, cls: Any, way: str) -> dict[str, Any]:
+    """The parameters of an object of a class; those that are not there keep their defaults."""
+    tree = Tree().load(tree, way, {})
+    possible = inspect.signature(cls).parameters
+    for name in tree:
+        if name not in possible or name in LEFT_OUT:
+            raise damaged(f"{way}.{name}", f"a parameter of {cls.__name__}", tree[name])
+    values = {name: parameter_of(part, f"{way}.{name}") for name, part in tree.items()}
+    if is_dataclass(cls):
+        numbers = {field.name for field in fields(cls) if field.type == "float"}
+        values |= {
+            name: Number().load(values[name], f"{way}.{name}", {})
+            for name in numbers & values.keys()
+        }
+    return values
+
+
+def contents(value: Any) -> dict[str, Any]:
+    """The parameters of an object, or the fields of a dataclass."""
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    parts = value.get_params(deep=False)
+    return {name: part for name, part in parts.items() if name not in LEFT_OUT}
+
+
+def class_of(name: str) -> Any:
+    return getattr(importlib.import_module(OBJECTS[name]), name)
+
+
+def is_object(value: Any) -> bool:
+    """Whether it is an object whose class stands in the table, not one of a subclass."""
+    name = type(value).__name__
+    return name in OBJECTS and type(value) is class_of(name)
+
+
+def has_function(value: Any) -> bool:
+    """Whether it is a function, or has one as a parameter, so that a file cannot hold it."""
+    if is_object(value):
+        return any(map(has_function, contents(value).values()))
+    return callable(value) and not isinstance(value, type)
+
+
+class Parameter(Field):
+    """A field for a parameter."""
+
+    def dump(self, value: Any) -> Any:
+        return parameter_tree(value, "")
+
+    def load(self, value: Any, way: str, sizes: Any) -> Any:
+        return parameter_of(value, way)
