@@ -98,7 +98,6 @@ quality: $(VENV)/.rivals
 optima: $(VENV)/.bench
 	$(BIN)/python -m bench.studies.optima
 	$(BIN)/python -m bench.studies.mixtures
-	$(BIN)/python -m bench.studies.mixture_starts
 
 examples: $(VENV)/.demo
 	$(BIN)/python examples/custom_model.py

@@ -77,18 +77,7 @@ def expected(kind: str) -> str:
 
 
 class Killer:
-    """A callback that kills something at some moment of a fit.
-
-    Parameters
-    ----------
-    event : str
-        One of EVENTS.
-    step : int
-        The step after which it waits.
-    seconds : float
-        How long it waits.
-    client : distributed.Client
-    """
+    """A callback that kills something at some moment of a fit."""
 
     def __init__(self, event: str, step: int, seconds: float, client: Any) -> None:
         self.event, self.step, self.seconds, self.client = event, step, seconds, client
@@ -138,10 +127,7 @@ def fit(kind: str, folder: Path, checkpoint: str, n_workers: int, death: dict[st
 
 
 class Plan(NamedTuple):
-    """A run: the fit, what dies after which step and how much later, and the numbers of workers.
-
-    The second number is that of the cluster on which a fit is resumed.
-    """
+    """A run: the fit, what dies after which step and how much later, and the numbers of workers."""
 
     kind: str
     event: str

@@ -19,10 +19,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 def spread(values: ArrayLike, digits: int = 3, sign: str = "") -> str:
-    """Mean ± standard deviation; the mean alone of one value.
-
-    With `sign` "+", a positive mean has a plus in front.
-    """
+    """Mean ± standard deviation, or the mean of one value; `sign` "+" shows a plus."""
     mean = f"{np.mean(values):{sign}.{digits}f}"
     if np.size(values) < 2:
         return mean
@@ -30,13 +27,7 @@ def spread(values: ArrayLike, digits: int = 3, sign: str = "") -> str:
 
 
 def between_markers(document: Path, content: str) -> None:
-    """Replace what stands between the markers of a document.
-
-    Raises
-    ------
-    SystemExit
-        If the document does not have each marker once.
-    """
+    """Replace what stands between the markers of a document."""
     text = document.read_text(encoding="utf-8")
     if text.count(BEGIN) != 1 or text.count(END) != 1:
         raise SystemExit(f"{document} must have each of {BEGIN} and {END} once.")

@@ -12,24 +12,12 @@ from annealvi.datasets import load_corpus
 
 @dataclass(frozen=True)
 class Problem:
-    """Online LDA on the first documents of a corpus.
-
-    Attributes
-    ----------
-    corpus : str
-        A name that :func:`annealvi.datasets.load_corpus` finds.
-    n_documents : int
-    n_topics : int
-    alpha, eta : float or None
-        Dirichlet priors of topics in documents and of words in topics; None means 1/K.
-    batch_size : int
-        Documents in a minibatch.
-    """
+    """Online LDA on the first documents of a corpus."""
 
     corpus: str
     n_documents: int
     n_topics: int
-    alpha: float | None = None
+    alpha: float | None = None  # None: 1/K
     eta: float | None = None
     batch_size: int = 256
 

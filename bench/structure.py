@@ -1,123 +1,240 @@
-"""The structure of the package, in figures: files, imports, and uses of private names.
+"""The size and the structure of the package, in figures.
 
-    python -m bench.structure [FOLDER]
+    python -m bench.structure [FOLDER]        the figures of a checkout, by default of this one
+    python -m bench.structure BEFORE AFTER    both and their ratio, as a table in Markdown
 
-FOLDER is any checkout, by default this one.  The source is read, never imported, so that two
-commits can be compared.  One line is printed for each figure, with what it counts beneath it
-where that helps: each circle, each private use, the longest chain of imports.
-
-The functions serve the tests of the structure as well.
+The source of any commit is read, never imported.  Two rows come from a small fit in a process of
+its own, if the kernels of the checkout are built.  Circles, upward imports and private uses are
+listed beneath the figures.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import json
+import os
+import re
+import subprocess
+import sys
+import tokenize
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 from bench import CHECKOUT, parser
+from bench.markdown import table
 
 PACKAGE = "annealvi"
+#: From the ground; a room imports from itself and from the floors below it.
+FLOORS: list[set[str]] = [
+    {"_kernels"},
+    {"_optional", "optional", "_version", "version", "exceptions", "checkpoint"},
+    {"_threads", "threads", "_validation", "checks", "_archive", "archive", "progress"},
+    {"model", "schedules", "versions"},
+    {"_sparse", "matrices", "files"},
+    {"corpus", "datasets", "data", "partition", "proximity"},
+    {"scale"},
+    {"models", "temperature"},
+    {"inference"},
+    {"mixtures", "metrics"},
+    {"lda", "deep"},
+    {"dask", "plot", "storage"},
+    {"topics"},
+    {""},  # the package's own __init__
+    {"cli"},
+    {"__main__"},
+]
 #: Methods of named tuples, which are public in spite of their underscore.
 NAMEDTUPLE = {"_asdict", "_fields", "_field_defaults", "_make", "_replace"}
-#: Names by which a method calls its own object or class.
-OWN = {"self", "cls"}
-
-#: The modules that each module imports.
-Graph = dict[str, set[str]]
-
-
-class PrivateUse(NamedTuple):
-    """A private name of another object or module.
-
-    Attributes
-    ----------
-    path : Path
-        The file, relative to the checkout.
-    line : int
-    text : str
-        The expression or the import.
-    """
-
-    path: Path
-    line: int
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.path.as_posix()}:{self.line}: {self.text}"
-
-
-# ----------------------------------------------------------------------------- files
-
-
-def sources(folder: Path) -> list[Path]:
-    """The Python files of the package in a checkout."""
-    return sorted((folder / PACKAGE).rglob("*.py"))
-
-
-def root_files(folder: Path) -> list[str]:
-    """Names of the Python files in the root of the package, in order."""
-    return [path.name for path in sources(folder) if path.parent == folder / PACKAGE]
-
-
-def is_underscored(name: str) -> bool:
-    """Whether a name is private: one underscore in front, not two."""
-    return name.startswith("_") and not name.startswith("__")
+Graph = dict[str, set[str]]  # the modules that each module imports
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+NO_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
+NO_CODE |= {tokenize.ENDMARKER}
+MODULES = (".py", ".pyx")
+PRIVATE = re.compile(r"_(?!_)")
+OF_ESTIMATOR = re.compile(r"(self\.)?estimator\b")
+#: Files and functions that only read or write fitted state.
+STATE_FILES = {"files", "storage", "checkpoint", "checkpoints", "saved", "schema", "versions"}
+STATE_FILES |= {"_archive", "archive", "temperature/parameters"}
+STATE_FILES |= {"mixtures/progress", "mixtures/state"}
+STATE_FUNCTIONS = re.compile(
+    r"^_*(load|save|restore|resume)|(^|_)(tree|dump)($|_)|_(state|dict)s?$|etstate|fingerprint"
+)
+#: Fits once under a profiler; prints the classes at work and the frames down to the kernel.
+FIT = """
+import json, sys, numpy, annealvi
+from annealvi._kernels import lda
+X, classes, done = numpy.random.RandomState(0).poisson(0.2, (200, 100)), set(), []
+def profile(frame, event, _):
+    code = frame.f_code
+    if event == "call" and code.co_argcount and not done:
+        first = frame.f_locals.get(code.co_varnames[0])
+        one = first if code.co_varnames[0] == "_cls" else type(first)  # _cls: a named tuple
+        if str(getattr(one, "__module__", "")).startswith("annealvi."):
+            classes.add(one.__module__ + "." + one.__qualname__)
+def kernel(*arguments, _compiled=lda.fit_documents, **options):
+    frame = sys._getframe(1)
+    while frame.f_code.co_name != "<module>" and not done:
+        frames.append(frame.f_code.co_filename)
+        frame = frame.f_back
+    done.append(True)
+    return _compiled(*arguments, **options)
+frames, lda.fit_documents = [], kernel
+model = annealvi.TemperedLDA(10, max_iter=2, random_state=0)
+sys.setprofile(profile)
+model.fit(X)
+sys.setprofile(None)
+print(json.dumps([len(classes), len(frames), len(set(frames))]))
+"""
 
 
-def n_lines(path: Path) -> int:
-    return len(path.read_text(encoding="utf-8").splitlines())
+@cache
+def tree(path: Path) -> tuple[ast.AST, ...]:
+    """All nodes of a file."""
+    return tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"), filename=str(path))))
 
 
-def parse(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+def nodes(paths: Iterable[Path], *kinds: type[ast.AST]) -> Iterator[Any]:
+    """The nodes of some kinds in some files."""
+    return (node for path in paths for node in tree(path) if isinstance(node, kinds))
 
 
-# --------------------------------------------------------------------------- imports
+def sources(folder: Path, *rooms: str) -> list[Path]:
+    """The Python files of the package in a checkout, or of some of its folders."""
+    return [p for r in rooms or ("",) for p in sorted((folder / PACKAGE / r).rglob("*.py"))]
 
 
 def modules(folder: Path) -> dict[str, Path]:
-    """The file of each module of the package, by the module's dotted name.
+    """The file of each module of the package; a package's name stands for its ``__init__.py``."""
+    parts = {path: path.relative_to(folder).with_suffix("").parts for path in sources(folder)}
+    return {".".join(p[:-1] if p[-1] == "__init__" else p): path for path, p in parts.items()}
 
-    A package's name stands for its ``__init__.py``.
-    """
-    found = {}
+
+# ------------------------------------------------------------------------------ lines
+
+
+@cache
+def lines_of(path: Path) -> tuple[set[int], set[int]]:
+    """Numbers of the lines with code, and of those of docstrings."""
+    documentation: set[int] = set()
+    for node in nodes([path], ast.Module, ast.ClassDef, *FUNCTIONS):
+        if ast.get_docstring(node, clean=False):
+            documentation |= set(range(node.body[0].lineno, node.body[0].end_lineno + 1))
+    code: set[int] = set()
+    with path.open(encoding="utf-8") as stream:
+        for token in tokenize.generate_tokens(stream.readline):
+            if token.type not in NO_CODE:
+                code |= set(range(token.start[0], token.end[0] + 1))
+    return code - documentation, documentation
+
+
+def n_code(paths: list[Path]) -> int:
+    return sum(len(lines_of(path)[0]) for path in paths)
+
+
+def n_lines(paths: Iterable[Path]) -> int:
+    return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in paths)
+
+
+def persistence(folder: Path) -> int:
+    """Code of files that only read or write fitted state, and of such functions elsewhere."""
+    total = 0
     for path in sources(folder):
-        parts = path.relative_to(folder).with_suffix("").parts
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found
+        parts = path.relative_to(folder / PACKAGE).with_suffix("").parts
+        if parts[0] in {"corpus", "datasets", "data"}:  # counts of words are no fitted state
+            continue
+        chosen = code = lines_of(path)[0]
+        if not STATE_FILES & {parts[0], parts[-1], "/".join(parts)}:
+            chosen = set()
+            for node in nodes([path], *FUNCTIONS):
+                if STATE_FUNCTIONS.search(node.name):
+                    chosen |= set(range(node.lineno, node.end_lineno + 1))
+        total += len(code & chosen)
+    return total
+
+
+# --------------------------------------------------------------------- names and classes
+
+
+def functions_with(folder: Path, parameter: str) -> int:
+    """How many functions have a parameter of a name."""
+    signatures = (node.args for node in nodes(sources(folder), *FUNCTIONS))
+    return sum(
+        parameter in {a.arg for a in (*s.posonlyargs, *s.args, *s.kwonlyargs)} for s in signatures
+    )
+
+
+def questions_of_temperatures(folder: Path) -> int:
+    """Calls of isinstance outside temperature/ with a class that is defined there."""
+    home = sources(folder, "temperature")
+    kinds = {node.name for node in nodes(home, ast.ClassDef)}
+    calls = nodes(set(sources(folder)) - set(home), ast.Call)
+    return sum(
+        getattr(call.func, "id", None) == "isinstance"
+        and bool(kinds & set(re.findall(r"\w+", ast.unparse(call.args[1]))))
+        for call in calls
+    )
+
+
+def defined(path: Path) -> set[str]:
+    """Names that a file defines: functions, classes, variables, attributes of self and cls."""
+    names = {node.name for node in nodes([path], ast.ClassDef, *FUNCTIONS)}
+    for node in nodes([path], ast.Name, ast.Attribute):
+        if isinstance(node.ctx, ast.Store):
+            names.add(node.id if isinstance(node, ast.Name) else is_own(node.value) and node.attr)
+    return names
+
+
+def is_own(value: ast.expr) -> bool:
+    """Whether an expression is self, cls or super()."""
+    return ast.unparse(value) in {"self", "cls"} or ast.unparse(value).startswith("super(")
+
+
+@cache
+def private_uses(folder: Path) -> list[str]:
+    """Imports of private names, and ``x._name`` of what is neither self, cls nor super()."""
+    # The source does not tell the type of x: where the file itself defines the name, only the
+    # estimator's is counted, and a name that two classes of two files share may be missed.
+    known, uses = modules(folder), []
+    for name, path in known.items():
+        place = path.relative_to(folder).as_posix()
+        for line, source, part in imported(path, name):
+            file = folder.joinpath(*source.split("."), part or "")
+            is_module = file.is_dir() or any(file.with_suffix(s).is_file() for s in MODULES)
+            if part and PRIVATE.match(part) and not is_module:
+                uses.append(f"{place}:{line}: from {source} import {part}")
+        own = defined(path)
+        for node in nodes([path], ast.Attribute):
+            if not PRIVATE.match(node.attr) or node.attr in NAMEDTUPLE or is_own(node.value):
+                continue
+            text = ast.unparse(node)
+            if text not in known and (node.attr not in own or OF_ESTIMATOR.match(text)):
+                uses.append(f"{place}:{node.lineno}: {text}")
+    return sorted(uses)
+
+
+# ---------------------------------------------------------------------------- imports
 
 
 def imported(path: Path, name: str) -> Iterator[tuple[int, str, str | None]]:
-    """Line, module and name of all that a module of the package imports from the package.
-
-    The name is None where a module is imported whole, as by ``import annealvi.model``.
-    Imports within functions, and those for type checkers alone, are included.
-    """
+    """Line, module and name (None: the module) of all that a module imports from the package."""
     package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
-    for node in ast.walk(parse(path)):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                if alias.name.split(".")[0] == PACKAGE:
-                    yield node.lineno, alias.name, None
-        elif isinstance(node, ast.ImportFrom):
-            source = node.module.split(".") if node.module else []
-            if node.level:
-                source = package[: len(package) - node.level + 1] + source
-            if source[:1] == [PACKAGE]:
-                for alias in node.names:
-                    yield node.lineno, ".".join(source), alias.name
+    for node in nodes([path], ast.Import, ast.ImportFrom):
+        source = (getattr(node, "module", None) or "").split(".")
+        if getattr(node, "level", 0):
+            source = package[: len(package) - node.level + 1] + list(filter(None, source))
+        for alias in node.names:
+            if isinstance(node, ast.Import) and alias.name.split(".")[0] == PACKAGE:
+                yield node.lineno, alias.name, None
+            elif source[0] == PACKAGE:
+                yield node.lineno, ".".join(source), alias.name
 
 
 def imports(folder: Path) -> Graph:
-    """The modules of the package that each of its modules imports.
-
-    ``from annealvi.lda import fit`` imports annealvi.lda.fit where that is a module, and
-    otherwise annealvi.lda.  That Python runs the ``__init__.py`` of each parent as well is not
-    counted: it would join almost all modules to a circle.  Compiled modules count as the
-    package that holds them.
-    """
+    """The modules that each module imports, within functions and for type checkers too."""
+    # That Python runs the __init__.py of each parent is not counted, or almost all modules would
+    # be a circle.  Compiled modules count as the package that holds them.
     known = modules(folder)
     graph: Graph = {}
     for name, path in known.items():
@@ -131,158 +248,114 @@ def imports(folder: Path) -> Graph:
     return graph
 
 
-def _components(graph: Graph) -> list[list[str]]:
-    """Strongly connected components, each after those that it imports (Tarjan, 1972)."""
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
-    components: list[list[str]] = []
-
-    def visit(node: str) -> None:
-        index[node] = low[node] = len(index)
-        stack.append(node)
-        for target in sorted(graph[node]):
-            if target not in index:
-                visit(target)
-                low[node] = min(low[node], low[target])
-            elif target in stack:
-                low[node] = min(low[node], index[target])
-        if low[node] == index[node]:
-            start = stack.index(node)
-            components.append(sorted(stack[start:]))
-            del stack[start:]
-
-    for node in sorted(graph):
-        if node not in index:
-            visit(node)
-    return components
+def reached(graph: Graph, start: str) -> set[str]:
+    """The modules that a module imports, directly or through others."""
+    found, waiting = set[str](), list(graph[start])
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += graph.get(name, ())
+    return found
 
 
 def circles(graph: Graph) -> list[list[str]]:
     """Groups of modules that import each other, directly or through others."""
-    return [component for component in _components(graph) if len(component) > 1]
+    reach = {name: reached(graph, name) for name in graph}
+    groups = {
+        tuple(sorted(other for other in reach[name] if name in reach.get(other, ())))
+        for name in graph
+        if name in reach[name]
+    }
+    return [list(group) for group in sorted(groups)]
 
 
-def longest_chain(graph: Graph) -> list[str]:
-    """The longest chain in which each module imports the next.
-
-    A circle counts as one module, which is named by the first of its members.
-    """
-    components = _components(graph)
-    home = {name: group[0] for group in components for name in group}
-    best: dict[str, list[str]] = {}
-    for group in components:
-        targets = {home[target] for name in group for target in graph[name]} - {group[0]}
-        chains = [best[target] for target in sorted(targets)]
-        best[group[0]] = [group[0], *max(chains, key=len, default=[])]
-    return max(best.values(), key=len, default=[])
+def room(module: str) -> str:
+    return module.split(".")[1] if "." in module else ""
 
 
-# --------------------------------------------------------------------- private names
+def floor(module: str) -> int:
+    """The number of a module's floor; -1 if its room has none."""
+    return next((n for n, rooms in enumerate(FLOORS) if room(module) in rooms), -1)
 
 
-def _defined(tree: ast.Module) -> set[str]:
-    """Names that a file defines: functions, classes, variables, attributes of self and cls."""
-    names = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            names.add(node.name)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            names.add(node.id)
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            names |= {node.attr} if _is_own(node.value) else set()
-    return names
+def upward_imports(graph: Graph) -> list[str]:
+    """Imports from the same floor or above, and modules without a floor."""
+    lost = [f"{name} has no floor: add its room to FLOORS" for name in graph if floor(name) < 0]
+    return lost + [
+        f"{name} (floor {floor(name)}) imports {target} (floor {floor(target)})"
+        for name, targets in graph.items()
+        for target in sorted(targets)
+        if room(target) != room(name) and floor(target) >= floor(name) >= 0
+    ]
 
 
-def _is_own(value: ast.expr) -> bool:
-    """Whether an expression is self, cls or super()."""
-    if isinstance(value, ast.Call):
-        return isinstance(value.func, ast.Name) and value.func.id == "super"
-    return isinstance(value, ast.Name) and value.id in OWN
+# ---------------------------------------------------------------------------- figures
 
 
-def _is_estimator(value: ast.expr) -> bool:
-    """Whether an expression begins with `estimator` or `self.estimator`."""
-    while isinstance(value, ast.Attribute | ast.Call | ast.Subscript):
-        if isinstance(value, ast.Attribute) and value.attr == "estimator" and _is_own(value.value):
-            return True
-        value = value.func if isinstance(value, ast.Call) else value.value
-    return isinstance(value, ast.Name) and value.id == "estimator"
+def fit_figures(folder: Path) -> list[int | str]:
+    """Classes at work, frames and files down to the first kernel call of a default fit."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FIT],
+        env=os.environ | {"PYTHONPATH": str(folder.resolve())},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return json.loads(done.stdout) if done.returncode == 0 else ["not built"] * 3
 
 
-def private_uses(folder: Path) -> list[PrivateUse]:
-    """Uses of another object's private attributes, and imports of private names.
-
-    Counted are
-
-    - ``x._name`` where x is neither self, cls nor super(), and the same file does not define
-      `_name`;
-    - ``estimator._name`` and ``self.estimator._name``, whatever the file defines;
-    - ``from annealvi.x import _name`` where `_name` is not a module.
-
-    The source does not tell the type of x, so that a name which two classes of two files share
-    may be missed.  The public methods of named tuples are left out.
-    """
-    known = modules(folder)
-    uses: list[PrivateUse] = []
-    for name, path in known.items():
-        relative = path.relative_to(folder)
-        for line, source, part in imported(path, name):
-            if part and is_underscored(part) and not _is_module(folder, source, part):
-                uses.append(PrivateUse(relative, line, f"from {source} import {part}"))
-        tree = parse(path)
-        defined = _defined(tree)
-        for node in ast.walk(tree):
-            if not isinstance(node, ast.Attribute) or not is_underscored(node.attr):
-                continue
-            if node.attr in NAMEDTUPLE or _is_own(node.value):
-                continue
-            text = ast.unparse(node)
-            if text in known:  # a module, as in annealvi._kernels
-                continue
-            if node.attr not in defined or _is_estimator(node.value):
-                uses.append(PrivateUse(relative, node.lineno, text))
-    return sorted(uses)
+def figures(folder: Path) -> dict[str, object]:
+    """All rows of the table."""
+    files, graph = sources(folder), imports(folder)
+    heart = sources(folder, "lda", "models/lda", "inference")
+    classes, frames, frame_files = fit_figures(folder)
+    pages = (folder / "docs").glob("*.md")
+    return {
+        "lines of code of the package": n_code(files),
+        "lines of docstrings": sum(len(lines_of(path)[1]) for path in files),
+        "files": len(files),
+        "lda + models/lda + inference: code": n_code(heart),
+        "lda + models/lda + inference: files": len(heart),
+        "code of persistence": persistence(folder),
+        "classes at work in a fit before its kernel": classes,
+        "frames from fit to the kernel": frames,
+        "files from fit to the kernel": frame_files,
+        "isinstance of temperatures outside temperature/": questions_of_temperatures(folder),
+        "functions that take owner": functions_with(folder, "owner"),
+        "functions that take tempering": functions_with(folder, "tempering"),
+        "circles of imports": len(circles(graph)),
+        "upward imports": len(upward_imports(graph)),
+        "private uses across files": len(private_uses(folder)),
+        "lines of tests": n_lines((folder / "tests").rglob("*.py")),
+        "lines of bench": n_lines((folder / "bench").rglob("*.py")),
+        "words of docs/*.md": sum(len(path.read_text("utf-8").split()) for path in pages),
+    }
 
 
-def _is_module(folder: Path, source: str, part: str) -> bool:
-    """Whether a part of a package is a module, in Python or compiled."""
-    place = folder.joinpath(*source.split("."), part)
-    return place.is_dir() or any(place.with_suffix(s).is_file() for s in (".py", ".pyx"))
-
-
-# --------------------------------------------------------------------------- figures
-
-
-def report(folder: Path) -> Iterator[str]:
-    """The figures of a checkout, line by line."""
-    root = root_files(folder)
-    yield f"files in the root of the package    {len(root)}"
-    yield f"  of them underscored               {sum(map(is_underscored, root))}"
-    graph = imports(folder)
-    found = circles(graph)
-    yield f"circles of imports                  {len(found)}"
-    yield from (f"  {', '.join(circle)}" for circle in found)
-    uses = private_uses(folder)
-    yield f"private uses across files           {len(uses)}"
-    yield from (f"  {use}" for use in uses)
-    largest = max(sources(folder), key=n_lines)
-    yield f"lines of the largest Python file    {n_lines(largest)}"
-    yield f"  {largest.relative_to(folder).as_posix()}"
-    chain = longest_chain(graph)
-    yield f"files in the longest import chain   {len(chain)}"
-    yield f"  {' > '.join(chain)}"
-    words = (folder / "README.md").read_text(encoding="utf-8").split()
-    yield f"words of the README                 {len(words)}"
+def ratio(before: object, after: object) -> str:
+    is_number = isinstance(before, int) and isinstance(after, int)
+    return f"{after / before:.2f}" if is_number and before else "–"
 
 
 def main() -> None:
     options = parser(__doc__)
-    options.add_argument("folder", nargs="?", type=Path, default=CHECKOUT)
-    folder = options.parse_args().folder
-    if not (folder / PACKAGE / "__init__.py").is_file():
-        options.error(f"there is no package {PACKAGE} in {folder}")
-    print(*report(folder), sep="\n")
+    options.add_argument("folders", nargs="*", type=Path, default=[CHECKOUT], metavar="FOLDER")
+    folders = options.parse_args().folders
+    for folder in folders:
+        if not (folder / PACKAGE / "__init__.py").is_file():
+            options.error(f"there is no package {PACKAGE} in {folder}")
+    found = [figures(folder) for folder in folders]
+    rows = [(name, *(one[name] for one in found)) for name in found[0]]
+    if len(found) == 2:
+        rows = [(*row, ratio(*row[1:])) for row in rows]
+        print(table(["", "before", "after", "ratio"], rows))
+    else:
+        print(*(f"{row[0]:50}{row[1]}" for row in rows), sep="\n")
+    graph = imports(folders[-1])
+    faults = [*circles(graph), *upward_imports(graph), *private_uses(folders[-1])]
+    print(*("  " + str(fault) for fault in faults), sep="\n")
 
 
 if __name__ == "__main__":

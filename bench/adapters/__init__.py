@@ -20,17 +20,10 @@ from numpy.typing import NDArray
 
 @dataclass
 class Fit:
-    """A model that makes one pass each time it is called.
-
-    Attributes
-    ----------
-    one_pass : callable
-    topics : callable
-        Returns the current E[beta], of shape (K, V).
-    """
+    """A model that makes one pass each time it is called."""
 
     one_pass: Callable[[], Any]
-    topics: Callable[[], NDArray]
+    topics: Callable[[], NDArray]  # the current E[beta], of shape (K, V)
 
     def __call__(self) -> None:
         self.one_pass()
@@ -42,17 +35,7 @@ def mean_topics(weights: NDArray) -> NDArray:
 
 
 class Library(NamedTuple):
-    """A library that ours is compared with.
-
-    Attributes
-    ----------
-    name : str
-        Its name in the tables.
-    module : str
-        The module of its adapter.
-    distribution : str
-        Its name for pip.
-    """
+    """A library that ours is compared with."""
 
     name: str
     module: str

@@ -18,10 +18,7 @@ from bench.adapters import Fit, mean_topics
 def estimator(
     problem, X, n_threads=1, same_trajectory=False, seed=0, **options: Any
 ) -> TemperedLDA:
-    """An estimator that makes online mean-field steps at T = 1, unless `options` say otherwise.
-
-    It computes in the dtype of X.
-    """
+    """Online mean-field steps at T = 1, in the dtype of X, unless `options` say otherwise."""
     return TemperedLDA(
         problem.n_topics,
         doc_topic_prior=problem.alpha,
@@ -46,10 +43,7 @@ def start(
     seed=0,
     prepared=True,
 ):
-    """Online passes of `partial_fit` at T = 1.
-
-    The model has seen one minibatch before; if not `prepared`, it has seen nothing.
-    """
+    """Online passes of `partial_fit` at T = 1; if `prepared`, one minibatch has been seen."""
     X = X.astype(dtype)
     lda = estimator(problem, X, n_threads, same_trajectory, seed)
     if prepared:
@@ -81,21 +75,7 @@ def start_transform(problem, X, new, *, n_threads=1, dtype=np.float64, repeats=1
 
 
 def fit(problem, X, dtype=np.float64, **options: Any):
-    """Seconds and topics after each quarter of a pass of `fit`.
-
-    Parameters
-    ----------
-    problem : Problem
-    X : csr_matrix
-    dtype : dtype
-    **options
-        Parameters of TemperedLDA.
-
-    Returns
-    -------
-    list of (float, ndarray)
-        CPU seconds of the process since the fit began, E[beta].
-    """
+    """CPU seconds since the fit began and E[beta], after each quarter of a pass of `fit`."""
     path, spent = [], 0.0
     interval = max(1, X.shape[0] // problem.batch_size // 4)
 
@@ -115,15 +95,7 @@ def fit(problem, X, dtype=np.float64, **options: Any):
 
 
 def start_m_step(n_topics, n_features, n_words, *, dtype=np.float64):
-    """A step of lambda, and of the weights of words that follow from it.
-
-    Parameters
-    ----------
-    n_topics, n_features : int
-    n_words : int
-        Distinct words in the minibatch: only they need new weights.
-    dtype : dtype
-    """
+    """A step of lambda, and of the weights of words that follow from it."""
     model = LDA(n_topics, n_features, alpha=1 / n_topics, eta=1 / n_topics, dtype=dtype)
     rng = np.random.RandomState(0)
     model.initialize(rng)

@@ -56,10 +56,7 @@ def _dictionary(X, tokens):
 
 
 def start(problem, X, *, n_threads=1, smooth=False, seed=0):
-    """Offline passes over batches in memory.
-
-    With `smooth`, alpha and eta are added to the counts, as for LDA; plain PLSA adds nothing.
-    """
+    """Offline passes over batches in memory; without `smooth` (PLSA) there are no priors."""
     n_documents, n_features = X.shape
     tokens = [f"w{word}" for word in range(n_features)]
     model = artm.ARTM(

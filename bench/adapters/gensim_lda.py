@@ -11,12 +11,9 @@ from bench.adapters import Fit
 
 
 def start(problem, X, *, seed=0, passes=1, prepared=True):
-    """Calls of `update`, of `passes` passes each.
-
-    The model has seen one minibatch before; if not `prepared`, it has seen nothing.  Several passes
-    have to be one call, because each call counts its documents as new ones, which makes the corpus
-    larger.
-    """
+    """Calls of `update`, of `passes` passes each."""
+    # Each call counts its documents as new ones, which makes the corpus larger: several passes
+    # have to be one call.
     documents = [
         list(zip(X.indices[a:b].tolist(), X.data[a:b].tolist(), strict=True))
         for a, b in pairwise(X.indptr)

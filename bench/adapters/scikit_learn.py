@@ -22,11 +22,7 @@ def _estimator(problem, X, n_threads=1, seed=0):
 
 
 def start(problem, X, *, n_threads=1, seed=0, prepared=True):
-    """Online passes of `partial_fit`.
-
-    The model has seen one minibatch before; if not `prepared`, it has seen nothing, and the passes
-    are those of `fit`.
-    """
+    """Online passes of `partial_fit`."""
     lda = _estimator(problem, X, n_threads, seed)
     if prepared:
         lda.partial_fit(X[: problem.batch_size])

@@ -37,21 +37,7 @@ print(time.process_time() - began)
 
 
 def install(revision: str, folder: Path) -> Path:
-    """Build a commit with this interpreter's packages.
-
-    Parameters
-    ----------
-    revision : str
-        What git calls a commit, or a folder with a checkout, which is built as it is: changes
-        that are not committed are included.
-    folder : Path
-        An empty folder to build in.
-
-    Returns
-    -------
-    Path
-        The folder that the package was installed into.
-    """
+    """Build a commit, or a checkout as it is in a folder; return where it was installed."""
     site, tree = folder / "site", folder / "tree"
     if (Path(revision) / "pyproject.toml").is_file():
         _copy(Path(revision), tree)
@@ -95,11 +81,7 @@ def _start(site: Path, *code: str, arguments: tuple[str, ...] = ()) -> subproces
 
 
 def run_module(site: Path, module: str, *arguments: str) -> subprocess.Popen[str]:
-    """Start a module of `bench` in a process that imports the build, as ``python -m`` would.
-
-    Its stdin and stdout are pipes, and OpenMP has one thread unless the module asks for more.
-    The process ends with an error if it does not import the build.
-    """
+    """Start a module of `bench` with pipes, in a process that imports the build or fails."""
     run = RUN_MODULE.format(module=module)
     return _start(site, CHECK, run, arguments=arguments)
 

@@ -106,13 +106,7 @@ def peak(name: str, n_words: int, n_topics: int, dtype: str) -> float:
 
 
 def measured(name: str, n_words: int, n_topics: int, dtype: str = "float32") -> float:
-    """The peak of one task, in multiples of lambda, measured in a fresh process.
-
-    Raises
-    ------
-    RuntimeError
-        If the process fails; the message is the process's last line.
-    """
+    """The peak of one task, in multiples of lambda, measured in a fresh process."""
     command = [sys.executable, "-m", "bench.speed.footprint", "--only", name]
     command += ["--words", str(n_words), "--topics", str(n_topics), "--dtype", dtype]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}

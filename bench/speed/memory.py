@@ -33,13 +33,7 @@ def forget_peak() -> None:
 
 
 def measured(name: str) -> float:
-    """Peak memory, in megabytes, of a library's pass in a fresh process.
-
-    Raises
-    ------
-    RuntimeError
-        If the process fails; the message is the process's last line.
-    """
+    """Peak memory, in megabytes, of a library's pass in a fresh process."""
     command = [sys.executable, "-m", "bench.speed.memory", name]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(

@@ -41,13 +41,7 @@ WARM_UP = 100
 
 
 class Clock:
-    """CPU seconds of a fit, without the looks at its topics.
-
-    Parameters
-    ----------
-    folder : Path or None
-        Where topics are written; without it, only the seconds of each look are kept.
-    """
+    """CPU seconds of a fit, without the looks at its topics."""
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder

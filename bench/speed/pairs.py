@@ -21,25 +21,8 @@ def run(
     warmup_rounds: int = 1,
     **where: str,
 ) -> None:
-    """Time each method right after the baseline, in each round, both prepared anew.
-
-    Parameters
-    ----------
-    benchmark : pytest-benchmark's fixture
-    role : str
-        Name of the pair in the table of ratios.
-    timer : callable
-        Times the baseline; it should be the timer of the benchmark.
-    start_baseline : callable
-        Prepares the baseline, and returns the function that is timed.
-    start : callable or mapping of str to callable
-        Prepares the method in the same way; or several methods by name, which take turns with
-        one baseline.  The columns of pytest-benchmark itself show the first.
-    rounds, warmup_rounds : int
-    **where : str
-        Place of the ratios in docs/benchmarks.md: the ``row`` and, for the baseline, the
-        ``library``.
-    """
+    """Time each method right after the baseline, in each round, both prepared anew."""
+    # Several methods take turns with one baseline; pytest-benchmark's own columns show the first.
     methods = dict(start) if isinstance(start, Mapping) else {"": start}
     baseline: list[float] = []
     times: dict[str, list[float]] = {name: [] for name in methods}

@@ -74,14 +74,7 @@ def seconds(call: Call, portions: Portions) -> float:
 
 
 def turns(problem: Problem, rounds: int) -> tuple[list[float], list[float]]:
-    """Milliseconds a call of ours and of scikit-learn's, one number for each round.
-
-    Parameters
-    ----------
-    problem : Problem
-        Its `batch_size` is the size of a portion.
-    rounds : int
-    """
+    """Milliseconds a call of ours and of scikit-learn's, one number for each round."""
     X = problem.load()
     portions = cut(X, problem.batch_size)
     starts = (
@@ -129,15 +122,7 @@ def one_word(problem: Problem, repeats: int = 200) -> float:
 
 
 def parts(problem: Problem) -> tuple[float, dict[str, float]]:
-    """Where the time of our calls goes.
-
-    Returns
-    -------
-    rest : float
-        Milliseconds a call outside compiled functions and draws of gamma: the median over calls.
-    shares : dict
-        The share of each part in the CPU seconds of all calls; that of the rest under "rest".
-    """
+    """Where the time of our calls goes."""
     X = problem.load()
     portions = cut(X, problem.batch_size)
     spent: dict[str, float] = defaultdict(float)

@@ -66,13 +66,7 @@ def cache_bytes(name: str) -> int:
 
 
 def measure_machine() -> Limits:
-    """Compile and run roofline.c.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no C compiler.
-    """
+    """Compile and run roofline.c."""
     compiler = os.environ.get("CC") or shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
         raise FileNotFoundError("The roofline needs a C compiler, and there is none.")

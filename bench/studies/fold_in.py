@@ -26,11 +26,7 @@ class FoldIn(NamedTuple):
     noise: float
 
     def score(self, topics: NDArray[np.float64], X: sparse.csr_matrix) -> float:
-        """Document completion of X, in nats per hidden word.
-
-        Half of each document's tokens give E[theta] by variational inference with E[beta]
-        held; the other half is scored.
-        """
+        """Document completion of X, in nats per hidden word; the other half gives E[theta]."""
         n_topics, n_features = topics.shape
         smooth = (1 - self.noise) * topics + self.noise / n_features
         lda = TemperedLDA(

@@ -109,10 +109,7 @@ def load(corpus: str, changes: dict) -> Problem:
 
 
 def families() -> dict[str, dict[str, Temperature]]:
-    """The variants of each family.
-
-    Lengths are fractions of the fit: of 4 passes, 1/4 is one pass and 1/40 a tenth of a pass.
-    """
+    """The variants of each family; lengths are fractions of the fit."""
     return {
         "SVI": {"T = 1": Fixed(1)},
         "AVI": {

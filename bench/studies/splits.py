@@ -36,22 +36,7 @@ class Split(NamedTuple):
 
 
 def load(corpus: str) -> Split:
-    """Split the documents of a corpus, in a fixed random order and without empty ones.
-
-    Parameters
-    ----------
-    corpus : str
-        One of CORPORA or OTHERS.
-
-    Returns
-    -------
-    Split
-
-    Raises
-    ------
-    FileNotFoundError
-        If `load_corpus` does not find the corpus.
-    """
+    """Split the documents of a corpus, in a fixed random order and without empty ones."""
     return split(sparse.csr_matrix(load_corpus(corpus).data)[: CORPORA.get(corpus)])
 
 

@@ -52,7 +52,7 @@ def test_tempering_finds_the_components_of_the_toy(shapes, seeds):
     assert np.mean(elbo["VT"]) >= np.mean(best) - 0.3
 
 
-# Measured (bench/studies/mixture_starts.py, other seeds): -11.0 and -10.5, and 5.0 and 5.9
+# Measured with other seeds: -11.0 and -10.5, and 5.0 and 5.9
 # of the shapes found.
 @pytest.mark.slow
 def test_seeds_help_plain_inference():

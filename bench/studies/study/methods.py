@@ -56,23 +56,13 @@ class Fitted(NamedTuple):
 
 @dataclass(frozen=True)
 class Configuration:
-    """One setting of a library.
-
-    Attributes
-    ----------
-    alpha, eta : callable
-        The priors, as functions of K.
-    smooth : bool
-        Whether BigARTM uses the priors.
-    up_to : int
-        The largest K that it is tried at.
-    """
+    """One setting of a library."""
 
     name: str
     alpha: Callable[[int], float]
     eta: Callable[[int], float]
     smooth: bool = True
-    up_to: int = sys.maxsize
+    up_to: int = sys.maxsize  # the largest K that it is tried at
 
     def problem(self, cell: Cell, X: sparse.csr_matrix) -> Problem:
         k = cell.n_topics
@@ -113,26 +103,14 @@ def _seconds(work: Callable[[], Any]) -> float:
 
 
 class Task(NamedTuple):
-    """One fit of a rival.
-
-    Attributes
-    ----------
-    adapter : module
-    configuration : Configuration
-    cell : Cell
-    X : csr_matrix
-        Training documents.
-    seed : int
-    passes : int
-        How many, where another method has chosen them; otherwise 0.
-    """
+    """One fit of a rival."""
 
     adapter: Any
     configuration: Configuration
     cell: Cell
     X: sparse.csr_matrix
     seed: int
-    passes: int = 0
+    passes: int = 0  # where another method has chosen them
 
     def start(self, **options: Any) -> Any:
         """Prepare the fit, by the adapter of the library."""
@@ -193,28 +171,13 @@ def gensim(task: Task) -> Iterator[Fitted]:
 
 @dataclass(frozen=True)
 class Family:
-    """The fits of one library.
+    """The fits of one library."""
 
-    Attributes
-    ----------
-    rival : Library or None
-        None for our own stand-in.
-    fit : callable
-        Takes a Task and yields what is fitted.
-    configurations : list of Configuration
-    methods : list of str
-        The methods that it yields; a configuration is chosen for each.
-    follows : str or None
-        The method whose configuration and passes it takes.
-    most_passes : int
-        Most passes to take.
-    """
-
-    rival: Library | None
+    rival: Library | None  # None: our own stand-in
     fit: Callable[[Task], Iterator[Fitted]]
     configurations: list[Configuration]
-    methods: list[str] = field(default_factory=list)
-    follows: str | None = None
+    methods: list[str] = field(default_factory=list)  # a configuration is chosen for each
+    follows: str | None = None  # the method whose configuration and passes it takes
     most_passes: int = sys.maxsize
 
 

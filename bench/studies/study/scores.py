@@ -45,10 +45,7 @@ def best(store: Store, method: str, runs: list[Run]) -> Run:
 
 
 def complete(store: Store, run: Run, settings: fold_in.FoldIn, again: bool = False) -> None:
-    """Compute all scores of a run except stability, which needs other seeds.
-
-    With `again`, coherence and diversity are computed anew.
-    """
+    """All scores of a run except stability; with `again`, coherence and diversity anew."""
     validation(store, run, settings)
     scores = store.scores(run)
     if "test" in scores and "npmi" in scores and not again:

@@ -27,17 +27,7 @@ class Cell:
 
 @dataclass(frozen=True, order=True)
 class Run:
-    """One fit, which its files are named by.
-
-    Attributes
-    ----------
-    cell : Cell
-    method : str
-        Its name in the tables: "tomotopy, averaged".
-    configuration : str
-        One of those from which validation chooses: "alpha=0.1 eta=0.01".
-    seed : int
-    """
+    """One fit, which its files are named by."""
 
     cell: Cell
     method: str

@@ -13,10 +13,7 @@ from bench.studies.study.store import Cell, Run, Store
 
 
 class Result(NamedTuple):
-    """A method in a cell: lists have one value per seed.
-
-    `stand_in` says that the topics are those of scikit-learn's stand-in.
-    """
+    """A method in a cell: lists have one value per seed."""
 
     cell: Cell
     method: str

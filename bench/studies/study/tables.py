@@ -71,24 +71,7 @@ def topics(results: Results) -> str:
 
 @dataclass(frozen=True)
 class Bar:
-    """What our method has to reach against one rival.
-
-    Attributes
-    ----------
-    text, rival : str
-    value : callable
-        Computes the value from our result and theirs; None if one is missing.
-    least : float
-        A cell is won if the value is at least this.
-    cells : int
-        How many of the 21 cells have to be won.
-    average : bool
-        Whether the mean value over cells has to reach `least` instead.
-    subject : str
-        Our method.
-    topics : tuple of int
-        The K of the cells.
-    """
+    """What our method has to reach against one rival."""
 
     text: str
     rival: str
