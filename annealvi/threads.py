@@ -1,6 +1,9 @@
-"""What lets several threads use one estimator: locks that survive a fork, light copies, loans.
+"""One lock for each estimator, and light copies.  docs/threads.md has the policy.
 
-docs/threads.md has the policy.
+Threads that change an estimator take turns (:func:`writing`), maybe for hours.  Readers share the
+estimator (:func:`reading`); a step of a fit, or an assignment, has it alone for a moment
+(:func:`changing`).  Locks are no attributes of their objects, so that no copy and no pickle has
+them.
 """
 
 from __future__ import annotations
@@ -8,111 +11,163 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from contextlib import suppress
-from functools import partial
+from collections.abc import Callable
+from functools import partial, wraps
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 T = TypeVar("T")
-
-#: Seconds that a fork waits for a lock, in case a user's class asks for two of them.
-PATIENCE = 60
-#: A lock of `threading`: its own `with` statement cannot be interrupted between taking the lock
-#: and the block that gives it back.
-Lock = Any
-
-#: As in :class:`Lender`, no Python code runs when a lock or the owner of one is gone.
-_brief: set[weakref.ref] = set()
-_writers: dict[int, tuple[weakref.ref, Lock]] = {}
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def brief_lock() -> Lock:
-    """Return a reentrant lock that is held for a step at most.
+class _Lock:
+    """Shared by readers, or held alone; whoever waits gets it in turn.
 
-    A fork waits for it, so that what it protects is whole in the child.  Who holds one may not
-    ask for another.
+    A thread that holds it may take it again.  One that reads may not wait for another reader.
     """
-    lock = threading.RLock()
-    _brief.add(weakref.ref(lock, _brief.discard))
-    return lock
+
+    def __init__(self) -> None:
+        self.turn = threading.RLock()
+        self._changed = threading.Condition()
+        self._readers: dict[int, int] = {}  # how often each thread reads
+        self._owner: int | None = None  # the thread that has it alone
+        self._depth = self._waiting = 0  # of the owner; readers that wait
+        self._admitted = self._hopeful = 0  # readers that go next; threads that wait to be alone
+
+    def shared(self) -> _Side:
+        return _Side(self._read, self._read_no_more)
+
+    def alone(self) -> _Side:
+        return _Side(self._take, self._let_go)
+
+    def _read(self) -> None:
+        me = threading.get_ident()
+        with self._changed:
+            if me not in self._readers and me != self._owner:
+                self._wait_to_read()
+            self._readers[me] = self._readers.get(me, 0) + 1
+
+    def _read_no_more(self) -> None:
+        me = threading.get_ident()
+        with self._changed:
+            self._readers[me] -= 1
+            if not self._readers[me]:
+                del self._readers[me]
+                self._changed.notify_all()
+
+    def _wait_to_read(self) -> None:
+        """Wait while a thread is alone or waits for it, but for one such turn at most."""
+        self._waiting += 1
+        try:
+            while self._owner is not None or (self._hopeful and not self._admitted):
+                self._changed.wait()
+        finally:
+            self._waiting -= 1
+            self._admitted = max(0, self._admitted - 1)
+            self._changed.notify_all()
+
+    def _take(self) -> None:
+        me = threading.get_ident()
+        with self._changed:
+            if self._owner != me:
+                self._wait_to_be_alone(me)
+            self._owner = me
+            self._depth += 1
+
+    def _let_go(self) -> None:
+        with self._changed:
+            self._depth -= 1
+            if not self._depth:
+                self._owner = None
+                self._admitted = self._waiting
+                self._changed.notify_all()
+
+    def _wait_to_be_alone(self, me: int) -> None:
+        self._hopeful += 1
+        try:
+            while self._owner is not None or self._admitted or self._readers.keys() - {me}:
+                self._changed.wait()
+        finally:
+            self._hopeful -= 1
+            self._changed.notify_all()
 
 
-_adding = brief_lock()
+class _Side:
+    """A context, which may be entered many times."""
+
+    def __init__(self, enter: Callable[[], None], leave: Callable[[], None]) -> None:
+        self._enter, self._leave = enter, leave
+
+    def __enter__(self) -> None:
+        self._enter()
+
+    def __exit__(self, *error: object) -> None:
+        self._leave()
 
 
-def writing(owner: Any) -> Lock:
-    """Return the reentrant lock of whoever changes an object; others wait, maybe for hours.
+_locks: dict[int, tuple[weakref.ref, _Lock]] = {}
+_adding = threading.RLock()
 
-    It is not an attribute of the object, so that no copy and no pickle has it.  A forked child
-    finds it open if another thread held it, because that thread is not there.
 
-    Parameters
-    ----------
-    owner : object
-    """
-    found = _writers.get(id(owner))
+def _lock_of(owner: Any) -> _Lock:
+    found = _locks.get(id(owner))
     if found is None or found[0]() is not owner:
         with _adding:
-            found = _writers.get(id(owner))
+            found = _locks.get(id(owner))
             if found is None or found[0]() is not owner:
-                reference = weakref.ref(owner, partial(_writers.pop, id(owner)))
-                _writers[id(owner)] = found = reference, threading.RLock()
+                reference = weakref.ref(owner, partial(_locks.pop, id(owner)))
+                _locks[id(owner)] = found = reference, _Lock()
     return found[1]
 
 
-class _Fork:
-    """Takes all brief locks before a fork, and gives them back on both sides."""
+def writing(owner: Any) -> Any:
+    """The reentrant lock of whoever changes an object; others wait, maybe for hours."""
+    return _lock_of(owner).turn
 
-    def __init__(self) -> None:
-        self._own = threading.local()
 
-    def before(self) -> None:
-        taken: dict[int, Lock] = {}
-        self._own.taken = taken
-        while True:  # while this thread waits for one lock, others may make more
-            found = [reference() for reference in list(_brief)]
-            new = {id(lock): lock for lock in found if lock is not None and id(lock) not in taken}
-            if not new:
-                return
-            taken.update(new)  # first, so that an interrupt finds them
-            for lock in new.values():
-                lock.acquire(timeout=PATIENCE)
+def reading(owner: Any) -> Any:
+    """The context in which no other thread changes an object."""
+    return _lock_of(owner).shared()
 
-    def after(self) -> None:
-        for lock in vars(self._own).pop("taken", {}).values():
-            with suppress(RuntimeError):  # it was not taken: PATIENCE, or an interrupt
-                lock.release()
 
-    def after_in_child(self) -> None:
-        self.after()
-        for key, (reference, lock) in _writers.copy().items():
-            if lock.acquire(blocking=False):  # free, or held by the thread that forked
-                lock.release()
-            else:
-                _writers[key] = reference, threading.RLock()
+def changing(owner: Any) -> Any:
+    """The context in which no other thread reads or changes an object; for a moment only."""
+    return _lock_of(owner).alone()
+
+
+def reads(method: Function) -> Function:
+    """Let a method run while no other thread changes its object."""
+
+    @wraps(method)
+    def call(self: Any, *args: Any, **given: Any) -> Any:
+        with reading(self):
+            return method(self, *args, **given)
+
+    return call  # type: ignore[return-value]
+
+
+def _in_child() -> None:
+    """Make all locks anew: the threads that held them are not there."""
+    global _adding
+    _adding = threading.RLock()
+    _locks.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    _fork = _Fork()
-    os.register_at_fork(
-        before=_fork.before,
-        after_in_parent=_fork.after,
-        after_in_child=_fork.after_in_child,
-    )
+    os.register_at_fork(after_in_child=_in_child)
 
 
 def shallow(original: T) -> T:
-    """Return a copy that shares all attributes, whatever pickling would leave out.
-
-    Parameters
-    ----------
-    original : object
-    """
+    """A copy that shares all attributes, whatever pickling would leave out."""
     copied = object.__new__(type(original))
     vars(copied).update(vars(original))
     return copied
+
+
+Lock = Any
+brief_lock = threading.RLock  # until models/lda and deep need no such lock
 
 
 class Lender:
@@ -122,12 +177,7 @@ class Lender:
         self._loans: set[weakref.ref] = set()
 
     def lend(self, array: NDArray) -> NDArray:
-        """Return a read-only view.
-
-        Parameters
-        ----------
-        array : ndarray
-        """
+        """Return a read-only view."""
         loan = _Loan(array)
         # no Python code when it is gone, where an interrupt would be lost
         self._loans.add(weakref.ref(loan, self._loans.discard))
@@ -150,10 +200,5 @@ class _Loan:
 
 
 def is_lent(array: NDArray) -> bool:
-    """Whether an array is what :meth:`Lender.lend` returned.
-
-    Parameters
-    ----------
-    array : ndarray
-    """
+    """Whether an array is what :meth:`Lender.lend` returned."""
     return isinstance(array.base, _Loan)

@@ -1,16 +1,16 @@
-"""The locks of writers and of steps; that forked children find them open: test_fork.py."""
+"""The lock of an estimator: writers take turns, readers share it, changes have it alone."""
 
 import gc
+import os
 import threading
+import time
 import weakref
 
-import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
 
 from annealvi import TemperedLDA
-from annealvi.threads import Lender, brief_lock, is_lent, shallow, writing
-from tests.side_by_side import at_once
+from annealvi.threads import changing, reading, shallow, writing
+from tests.side_by_side import PATIENCE, at_once
 
 
 def is_free(lock):
@@ -53,14 +53,67 @@ def test_the_lock_of_an_object_in_a_circle_goes_with_it():
     assert lock() is None
 
 
-def test_a_brief_lock_is_reentrant_and_forgotten_when_it_is_gone():
-    lock = brief_lock()
-    with lock, lock:
-        assert not is_free(lock)
-    assert is_free(lock)
-    gone = weakref.ref(lock)
-    del lock
-    assert gone() is None
+def test_readers_share_an_object_and_a_change_has_it_alone():
+    owner, events, together = TemperedLDA(), [], threading.Barrier(2, timeout=PATIENCE)
+
+    def read():
+        with reading(owner), reading(owner):
+            together.wait()  # both read at the same time
+            time.sleep(0.01)
+            events.append("read")
+
+    def change():
+        with changing(owner), changing(owner), reading(owner):
+            events.append("begin")
+            time.sleep(0.01)
+            events.append("end")
+
+    at_once(read, read, change, change)
+    assert sorted(events) == ["begin"] * 2 + ["end"] * 2 + ["read"] * 2
+    for i, event in enumerate(events):
+        assert event != "begin" or events[i + 1] == "end"
+
+
+def test_neither_readers_nor_changes_wait_forever():
+    owner, done = TemperedLDA(), threading.Event()
+
+    def until_done(side):
+        while not done.is_set():
+            with side(owner):
+                time.sleep(0.0005)
+
+    def some(side):
+        for _ in range(20):
+            with side(owner):
+                pass
+
+    def others():
+        at_once(lambda: some(reading), lambda: some(changing))
+        done.set()
+
+    at_once(*[lambda: until_done(reading)] * 2, lambda: until_done(changing), others)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork")
+def test_a_forked_child_finds_all_locks_open():
+    owner, taken, done = TemperedLDA(), threading.Event(), threading.Event()
+
+    def hold():
+        with writing(owner), changing(owner):
+            taken.set()
+            assert done.wait(PATIENCE)
+
+    def fork():
+        assert taken.wait(PATIENCE)
+        child = os.fork()
+        if not child:
+            with writing(owner), changing(owner), reading(owner):
+                os._exit(0)
+        done.set()
+        assert os.waitpid(child, 0)[1] == 0
+
+    at_once(hold, fork)
 
 
 def test_a_shallow_copy_has_what_pickling_leaves_out():
@@ -74,19 +127,3 @@ def test_a_shallow_copy_has_what_pickling_leaves_out():
     holder = Holder()
     assert shallow(holder).lock is holder.lock
     assert type(shallow(holder)) is Holder
-
-
-def test_what_is_lent_is_out_as_long_as_anyone_has_a_view():
-    array, lender = np.arange(12.0).reshape(3, 4), Lender()
-    lent = lender.lend(array[:, :3])
-    again = Lender().lend(lent)
-    assert is_lent(lent) and is_lent(again) and not is_lent(array) and not is_lent(lent[1:])
-    assert_array_equal(lent, array[:, :3])
-    assert np.shares_memory(again, array)
-    with pytest.raises(ValueError, match="read-only"):
-        lent[0] = 1
-    view = again.T[1:]
-    del lent, again
-    assert lender.has_lent
-    del view
-    assert not lender.has_lent
