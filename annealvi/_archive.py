@@ -10,21 +10,7 @@ from numpy.typing import NDArray
 
 
 def read_archive(path: str | os.PathLike, what: str) -> dict[str, NDArray[Any]]:
-    """Read all arrays of an .npz file.  Nothing is executed: objects are refused.
-
-    Parameters
-    ----------
-    path : path
-    what : str
-        What the file should hold, for the message.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be opened.
-    ValueError
-        If it is not such an archive, or if it is damaged.
-    """
+    """Read all arrays of an .npz file.  Nothing is executed: objects are refused."""
     none = f"{os.fspath(path)!r} holds no {what}"
     with open(path, "rb") as stream:
         try:

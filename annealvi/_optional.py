@@ -7,22 +7,7 @@ from types import ModuleType
 
 
 def import_optional(module: str, extra: str, purpose: str) -> ModuleType:
-    """Import a module, or raise an error that names the extra to install.
-
-    Parameters
-    ----------
-    module : str
-        For example ``"matplotlib.pyplot"``.
-    extra : str
-        The extra of annealvi that installs it.
-    purpose : str
-        Purpose of the module, for the message.
-
-    Raises
-    ------
-    ImportError
-        If the module is not installed.
-    """
+    """Import a module, or raise an error that names the extra to install."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

@@ -120,13 +120,7 @@ class Checkpoint:
 
 
 class _Signals:
-    """Signals to stop, which wait until a checkpoint is written.
-
-    Attributes
-    ----------
-    received : int or None
-        The signal that waits.
-    """
+    """Signals to stop, which wait until a checkpoint is written."""
 
     NUMBERS = (signal.SIGINT, signal.SIGTERM)
 

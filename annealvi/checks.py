@@ -90,17 +90,7 @@ def n_threads(n_jobs: int | None) -> int:
 
 @contextmanager
 def unchanged_on_error(estimator: Any) -> Iterator[Callable[[], None]]:
-    """Restore the attributes of an estimator after an error.
-
-    Parameters
-    ----------
-    estimator : object
-
-    Yields
-    ------
-    callable
-        Call it to commit changes: later errors no longer roll them back.
-    """
+    """Restore the attributes of an estimator after an error."""
     before: dict[str, Any] | None = dict(vars(estimator))
 
     def commit() -> None:
@@ -196,37 +186,14 @@ def check_squares(X: NDArray, name: str = "X") -> float:
 
 
 def check_counts(X: Any, population: float = 1.0, method: str = "", *, dtype: Any = None) -> float:
-    """Check that sums of word counts stay in the range of a dtype; return the sum of all.
-
-    Parameters
-    ----------
-    X : CSR matrix of shape (n_samples, V)
-        Word counts, not negative.
-    population : float
-        Number of documents that a single one of these may stand for.
-    method : str
-        Where that number comes from, for the message.
-    dtype : dtype, optional
-        By default that of X.
-
-    Raises
-    ------
-    ValueError
-        If the sum, times the population, is above the largest number of the dtype divided by
-        :data:`HEADROOM`.
-    """
+    """Check that sums of word counts stay in the range of a dtype; return the sum of all."""
     with np.errstate(over="ignore"):
         total = float(X.data.sum(dtype=np.float64))
     return check_total(total, X.dtype if dtype is None else np.dtype(dtype), population, method)
 
 
 def least_positive(counts: NDArray) -> float:
-    """The least positive number of an array, a part at a time; infinity if there is none.
-
-    Parameters
-    ----------
-    counts : ndarray of shape (n,)
-    """
+    """The least positive number of an array, a part at a time; infinity if there is none."""
     least = np.inf
     for start in range(0, len(counts), PART):
         part = counts[start : start + PART]
@@ -235,15 +202,7 @@ def least_positive(counts: NDArray) -> float:
 
 
 def check_total(total: float, dtype: np.dtype, population: float = 1.0, method: str = "") -> float:
-    """Check that a sum of word counts stays in the range of a dtype, and return it.
-
-    Parameters
-    ----------
-    total : float
-    dtype : dtype
-    population, method
-        See :func:`check_counts`, which also says what is raised.
-    """
+    """Check that a sum of word counts stays in the range of a dtype, and return it."""
     most = float(np.finfo(dtype).max) / HEADROOM
     if not total <= most:
         raise ValueError(

@@ -40,35 +40,6 @@ def check_matrix(
 
     Every function of the library that takes a matrix begins with this.  The arrays of a sparse
     matrix must not change, from another thread or a callback, until that function has returned.
-
-    Parameters
-    ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        It is not changed.
-    estimator : estimator, optional
-        Its number of features and their names are checked or, with `reset`, set.
-    reset : bool, default=True
-        See `sklearn.utils.validation.validate_data`.
-    dtype : dtype or list of dtypes
-        See `sklearn.utils.check_array`.
-    order : {"C", "F"}, optional
-        Of a dense result.
-    accept_sparse : bool, default=True
-    name : str, default="X"
-        For messages.
-
-    Returns
-    -------
-    ndarray or csr_matrix of shape (n_samples, n_features)
-        A CSR matrix has sorted indices without duplicates, in int32 or int64 as its `indptr`.
-        It shares memory with X if nothing had to be converted.
-
-    Raises
-    ------
-    ValueError
-        If X is not sound (see :func:`sound_csr`) or scikit-learn refuses it.
-    TypeError
-        If X is sparse and that is not accepted.
     """
     dtype = list(dtype) if isinstance(dtype, tuple) else dtype
     if sparse.issparse(X):
@@ -104,24 +75,6 @@ def sound_csr(X: Any, name: str = "X") -> sparse.csr_matrix:
     """Return a sparse matrix as a CSR matrix that SciPy may read, whatever was done to X.
 
     Its entries may come in any order and more than once.
-
-    Parameters
-    ----------
-    X : sparse matrix or array
-        Of any of SciPy's formats.
-    name : str, default="X"
-        For messages.
-
-    Returns
-    -------
-    csr_matrix
-        X itself, if nothing had to be converted.
-
-    Raises
-    ------
-    ValueError
-        If an array of X has a wrong type, dimension or length, if indices are not of a signed
-        integer type or out of range, or if the shape is not two non-negative integers.
     """
     shape = _attribute(X, "shape")
     if not isinstance(shape, tuple) or not all(
@@ -148,12 +101,6 @@ def are_plain_counts(X: Any, estimator: Any) -> bool:
     One look at the arrays of a CSR matrix tells what :func:`check_matrix` and the check for
     negative numbers find out in a dozen, which takes as long as a step with a few documents.  What
     they may convert, refuse or warn of is left to them.
-
-    Parameters
-    ----------
-    X : object
-    estimator : estimator
-        It is fitted.  The matrix is not plain if its features have names.
     """
     if type(X) is not sparse.csr_matrix or getattr(estimator, "feature_names_in_", X) is not X:
         return False
@@ -297,21 +244,7 @@ def _from_triples(
 def _compressed(
     X: Any, shape: tuple[int, int], name: str, ndim: int = 1
 ) -> tuple[NDArray, NDArray, NDArray]:
-    """The arrays of rows (CSR), columns (CSC) or rows of blocks (BSR), without unused entries.
-
-    Parameters
-    ----------
-    X : sparse matrix
-    shape : tuple of int
-        The number of rows, and the limit of their indices.
-    name : str
-    ndim : int
-        Dimensions of the data array.
-
-    Returns
-    -------
-    data, indices, indptr : ndarrays
-    """
+    """The arrays of rows (CSR), columns (CSC) or rows of blocks (BSR), without unused entries."""
     indptr, indices = _indices(X, "indptr", name), _indices(X, "indices", name)
     data = _values(X, name, ndim)
     n_rows, limit = shape

@@ -37,15 +37,7 @@ class LocalRule(Protocol):
         n_units: NDArray[np.float64],
         log_partition: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """Return the inverse temperature of each datum.
-
-        Parameters
-        ----------
-        energy, n_units : ndarray of shape (n_samples,)
-            Energy and number of units of each datum, see :class:`LocalStep`.
-        log_partition : ndarray of shape (n_samples, M)
-            log C of each datum.
-        """
+        """Return the inverse temperature of each datum."""
 
 
 class FactorLimits(NamedTuple):

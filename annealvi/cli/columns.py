@@ -14,34 +14,18 @@ _LISTED = 40
 
 @dataclass(frozen=True)
 class Roles:
-    """The columns that the command line names.
+    """The columns that the command line names."""
 
-    Parameters
-    ----------
-    text : tuple of str
-        Columns of the texts, which are joined; by default ``text``, or the only column.
-    title, time, group, name : str or None
-        By default a column ``title`` is taken as the titles.
-    """
-
+    #: Columns of the texts, which are joined; by default ``text``, or the only column.
     text: tuple[str, ...] = ()
+    #: By default a column ``title`` is taken as the titles.
     title: str | None = None
     time: str | None = None
     group: str | None = None
     name: str | None = None
 
     def among(self, columns: Iterable[str], origin: str, *, texts: bool = True) -> Roles:
-        """Return the columns of a file; ValueError, which lists them all, if one is not there.
-
-        Parameters
-        ----------
-        columns : iterable of str
-            Those of the file.
-        origin : str
-            The file, for messages.
-        texts : bool
-            Whether the file has texts; otherwise it has counts.
-        """
+        """Return the columns of a file; ValueError, which lists them all, if one is not there."""
         known = list(columns)
         options = {"--title": self.title, "--time": self.time, "--class": self.group}
         options |= {"--name": self.name}
@@ -69,30 +53,20 @@ class Roles:
 
 @dataclass
 class Corpus:
-    """Documents of a file or a folder: texts, or counts of words.
+    """Documents of a file or a folder: texts, or counts of words."""
 
-    Parameters
-    ----------
-    origin : str
-        Where they are from, for messages.
-    texts : list of str or None
-    counts : CSR matrix or None
-    words : ndarray of str or None
-        The words of the counts, where they are known.
-    titles, times, groups, names : list or None
-        One for each document; None where the command line asks for none.
-    note : str
-        What a reader should know of the reading.
-    """
-
+    #: Where they are from, for messages.
     origin: str
     texts: list[str] | None = None
     counts: Any = None
+    #: The words of the counts, where they are known.
     words: Any = None
+    #: One for each document; None where the command line asks for none.
     titles: list[str] | None = None
     times: list | None = None
     groups: list | None = None
     names: list[str] | None = None
+    #: What a reader should know of the reading.
     note: str = ""
 
     def __len__(self) -> int:
@@ -100,15 +74,7 @@ class Corpus:
 
 
 def corpus_of(table: dict[str, list], roles: Roles, origin: str) -> Corpus:
-    """Return the documents of columns that were read.
-
-    Parameters
-    ----------
-    table : dict of str to list
-    roles : Roles
-        Of these columns.
-    origin : str
-    """
+    """Return the documents of columns that were read."""
     texts, note = None, ""
     if roles.text:
         columns = [["" if value is None else value for value in table[name]] for name in roles.text]

@@ -21,13 +21,7 @@ WRONG, INTERRUPTED = 2, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit status.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        By default those of the process.
-    """
+    """Run the command line and return the exit status."""
     chosen = _parser().parse_args(arguments)
     run: Callable[[argparse.Namespace], None] = chosen.run
     try:

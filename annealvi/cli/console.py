@@ -17,13 +17,7 @@ _ENOUGH = 0.02
 
 
 class Console:
-    """Writes lines to stderr; a line of progress on a terminal is replaced by the next.
-
-    Parameters
-    ----------
-    quiet : bool
-        Whether to write nothing but errors.
-    """
+    """Writes lines to stderr; a line of progress on a terminal is replaced by the next."""
 
     def __init__(self, quiet: bool = False) -> None:
         self._quiet = quiet
@@ -62,16 +56,7 @@ class Console:
 
 
 class FitProgress:
-    """A callback of TemperedLDA: how far the fit is, what time is left, and the bound.
-
-    Parameters
-    ----------
-    console : Console
-    X : CSR matrix of shape (n_samples, n_words)
-        The documents of the fit.  The bound is that of some of them.
-    what : str
-        What is fitted.
-    """
+    """A callback of TemperedLDA: how far the fit is, what time is left, and the bound."""
 
     def __init__(self, console: Console, X: Any, what: str) -> None:
         self._console, self._what = console, what

@@ -38,23 +38,7 @@ def format_of(path: Path) -> str | None:
 def read_counts(
     path: Path, format: str, roles: Roles, vocabulary: str | None, encoding: str
 ) -> Corpus:
-    """Read counts of words.
-
-    Parameters
-    ----------
-    path : Path
-    format : {"npz", "mtx", "uci", "lda-c"}
-    roles : Roles
-        Columns: an .npz file may have arrays with an entry for each document.
-    vocabulary : str or None
-        File with a word on each line; by default one that lies beside the counts is used.
-    encoding : str
-        Of the words.
-
-    Returns
-    -------
-    Corpus
-    """
+    """Read counts of words."""
     origin, words = repr(str(path)), None
     arrays: dict[str, NDArray] = {}
     if format == "npz":

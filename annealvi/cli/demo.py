@@ -19,20 +19,7 @@ N_TOPICS = 30
 
 
 def demo(output: str = "annealvi_demo.html") -> None:
-    """Fit topics to the bundled abstracts, print them and write a report.
-
-    Parameters
-    ----------
-    output : str, default="annealvi_demo.html"
-        File of the report.
-
-    Raises
-    ------
-    ImportError
-        If pandas or plotly is not installed; the message names the extra to install.
-    OSError
-        If the report cannot be written to `output`.
-    """
+    """Fit topics to the bundled abstracts, print them and write a report."""
     for module in ("pandas", "plotly"):
         import_optional(module, "demo", "annealvi demo")
     if Path(output).is_dir() or not Path(output).parent.is_dir():

@@ -33,18 +33,7 @@ MOST_CLASSES = 500
 
 
 def fit(chosen: argparse.Namespace) -> None:
-    """Fit topics, print them, and write what is asked for.
-
-    Parameters
-    ----------
-    chosen : argparse.Namespace
-        The options of the command.
-
-    Raises
-    ------
-    OSError, ValueError, TypeError, ImportError
-        If something of the input is wrong; nothing has been written then.
-    """
+    """Fit topics, print them, and write what is asked for."""
     console = Console(chosen.quiet)
     if chosen.jobs is not None and chosen.jobs < 1 and chosen.jobs != -1:
         raise ValueError(f"--jobs must be -1 or at least 1. Got {chosen.jobs}.")
@@ -100,13 +89,7 @@ def fit(chosen: argparse.Namespace) -> None:
 
 
 def read(chosen: argparse.Namespace, console: Console) -> Corpus:
-    """Read the documents that the options name.
-
-    Parameters
-    ----------
-    chosen : argparse.Namespace
-    console : Console
-    """
+    """Read the documents that the options name."""
     console.progress(f"reading {chosen.path}")
     corpus = read_corpus(
         chosen.path,
@@ -123,13 +106,7 @@ def read(chosen: argparse.Namespace, console: Console) -> Corpus:
 
 
 def print_topics(topics: Topics, n_words: int) -> None:
-    """Print the topics, largest first: number, share and words.
-
-    Parameters
-    ----------
-    topics : Topics
-    n_words : int
-    """
+    """Print the topics, largest first: number, share and words."""
     print("topic  share  words")
     for k in np.argsort(-topics.shares, kind="stable").tolist():
         name = f"{topics.seeded[k]}: " if k in topics.seeded else ""
@@ -147,22 +124,7 @@ def write_report(
     freq: str = "YE",
     title: str | None = None,
 ) -> None:
-    """Write the report of a fit.
-
-    Parameters
-    ----------
-    topics : Topics
-    X : CSR matrix of shape (n_samples, n_words)
-    words : array of str or None
-    corpus : Corpus
-    others : list of TemperedLDA
-        A second fit, if there is one.
-    path : str
-    freq : str
-        Length of the periods.
-    title : str, optional
-        The headline; by default the name of the documents' file.
-    """
+    """Write the report of a fit."""
     names = topics.words if words is None else words
     texts = corpus.texts
     summary = describe(

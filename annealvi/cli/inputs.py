@@ -31,32 +31,7 @@ def read_corpus(
     files: str | None = None,
     vocabulary: str | None = None,
 ) -> Corpus:
-    """Read documents.
-
-    Parameters
-    ----------
-    path : str
-    roles : Roles
-        The columns.
-    format : str, optional
-        One of :data:`FORMATS`; by default the name of the file tells.
-    encoding : str
-    files : str, optional
-        Pattern of the names of the files of a folder.
-    vocabulary : str, optional
-        File of the words of counts.
-
-    Returns
-    -------
-    Corpus
-
-    Raises
-    ------
-    OSError
-        If it cannot be read.
-    ValueError
-        If it has no documents, or is not what its name says.
-    """
+    """Read documents."""
     place, origin = Path(path), repr(path)
     is_folder = place.is_dir()
     if not is_folder and not place.exists():

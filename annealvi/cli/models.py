@@ -24,27 +24,7 @@ from annealvi.topics.words import (
 
 
 class Topics:
-    """The topics of a fitted model, with words and labels.
-
-    Parameters
-    ----------
-    model : TopicModel or TemperedLDA
-    origin : str
-        Where it is from, for messages.
-
-    Attributes
-    ----------
-    lda : TemperedLDA
-    words : ndarray of shape (n_words,) of str
-        Numbers, where the words are not known.
-    topics : ndarray of shape (K, n_words)
-        p(w | k).
-    shares : ndarray of shape (K,)
-        Share of each topic in the words that were fitted.
-    labels : list of str
-    seeded : dict of int to str
-        The names of topics that have seed words.
-    """
+    """The topics of a fitted model, with words and labels."""
 
     def __init__(self, model: TopicModel | TemperedLDA, origin: str) -> None:
         self.model, self.origin = model, origin
@@ -102,19 +82,7 @@ class Topics:
 
 
 def read_topics(path: str) -> Topics:
-    """Read a model that ``annealvi fit`` or :func:`annealvi.save` wrote.
-
-    Parameters
-    ----------
-    path : str
-
-    Raises
-    ------
-    OSError
-        If it cannot be read.
-    ValueError
-        If it is no topic model.
-    """
+    """Read a model that ``annealvi fit`` or :func:`annealvi.save` wrote."""
     if os.path.isdir(path):
         raise IsADirectoryError(f"{path!r} must be a file of a model, and is a folder.")
     model: Any = load(path)

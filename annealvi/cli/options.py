@@ -76,12 +76,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def at_least(least: int) -> Any:
-    """A type of whole numbers that are not smaller than `least`.
-
-    Parameters
-    ----------
-    least : int
-    """
+    """A type of whole numbers that are not smaller than `least`."""
 
     def number(text: str) -> int:
         try:
@@ -116,12 +111,7 @@ def _documents_in(text: str) -> int | float:
 
 
 def add_documents(parser: argparse.ArgumentParser) -> None:
-    """Add the options of commands that read documents.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-    """
+    """Add the options of commands that read documents."""
     parser.add_argument("path", metavar="PATH", help="file or folder of documents, see below")
     group = parser.add_argument_group("how to read the documents")
     group.add_argument(
@@ -138,12 +128,7 @@ def add_documents(parser: argparse.ArgumentParser) -> None:
 
 
 def add_fit(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``annealvi fit``.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-    """
+    """Add the options of ``annealvi fit``."""
     add_documents(parser)
     parser.add_argument(
         "--topics",
@@ -212,12 +197,7 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
 
 
 def add_label(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``annealvi label``.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-    """
+    """Add the options of ``annealvi label``."""
     parser.add_argument("model", metavar="MODEL", help="file that annealvi fit --model wrote")
     add_documents(parser)
     parser.add_argument(
@@ -230,24 +210,14 @@ def add_label(parser: argparse.ArgumentParser) -> None:
 
 
 def add_show(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``annealvi show``.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-    """
+    """Add the options of ``annealvi show``."""
     parser.add_argument("model", metavar="MODEL", help="file that annealvi fit --model wrote")
     parser.add_argument("--topic", type=at_least(0), metavar="K", help="one topic, in more detail")
     parser.add_argument("--words", type=at_least(1), metavar="N", help="how many words of a topic")
 
 
 def add_compare(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``annealvi compare``.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-    """
+    """Add the options of ``annealvi compare``."""
     parser.add_argument("model", metavar="MODEL", help="file that annealvi fit --model wrote")
     parser.add_argument("other", metavar="MODEL", help="another")
     parser.add_argument(
@@ -256,12 +226,7 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
 
 
 def add_demo(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``annealvi demo``.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-    """
+    """Add the options of ``annealvi demo``."""
     parser.add_argument(
         "--temperatures",
         action="store_true",
@@ -278,10 +243,5 @@ def add_demo(parser: argparse.ArgumentParser) -> None:
 
 
 def as_roles(chosen: argparse.Namespace) -> Roles:
-    """Return the columns that the options name.
-
-    Parameters
-    ----------
-    chosen : argparse.Namespace
-    """
+    """Return the columns that the options name."""
     return Roles(tuple(chosen.text), chosen.title, chosen.time, chosen.group, chosen.name)

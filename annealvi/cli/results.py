@@ -24,13 +24,7 @@ _FEW, _MANY = 8, 20
 
 
 def label(chosen: argparse.Namespace) -> None:
-    """Write a table of the largest topic of each document.
-
-    Parameters
-    ----------
-    chosen : argparse.Namespace
-        The options of the command.
-    """
+    """Write a table of the largest topic of each document."""
     console = Console(chosen.quiet)
     if chosen.output is not None and not Path(chosen.output).parent.is_dir():
         raise FileNotFoundError(f"--output: there is no folder for {chosen.output!r}.")
@@ -61,13 +55,7 @@ def label(chosen: argparse.Namespace) -> None:
 
 
 def show(chosen: argparse.Namespace) -> None:
-    """Print the topics of a model, or one of them.
-
-    Parameters
-    ----------
-    chosen : argparse.Namespace
-        The options of the command.
-    """
+    """Print the topics of a model, or one of them."""
     topics = read_topics(chosen.model)
     if chosen.topic is not None:
         k, n_topics = chosen.topic, len(topics.labels)
@@ -89,13 +77,7 @@ def show(chosen: argparse.Namespace) -> None:
 
 
 def compare(chosen: argparse.Namespace) -> None:
-    """Print which topics of two models are alike.
-
-    Parameters
-    ----------
-    chosen : argparse.Namespace
-        The options of the command.
-    """
+    """Print which topics of two models are alike."""
     first, second = read_topics(chosen.model), read_topics(chosen.other)
     a, b, n_common = _on_common_words(first, second)
     cosine = _cosines(a, b)

@@ -12,25 +12,7 @@ EXAMPLE = '{"space": ["nasa", "orbit"]}'
 
 
 def read_seeds(given: str | None, encoding: str) -> dict[str, list[str]]:
-    """Return the seed words that an option names.
-
-    Parameters
-    ----------
-    given : str or None
-        JSON, or a file of it.
-    encoding : str
-        Of the file.
-
-    Returns
-    -------
-    dict of str to list of str
-        Names of topics, and words of each; empty without the option.
-
-    Raises
-    ------
-    OSError, ValueError
-        If it is no file, or no object of lists of words.
-    """
+    """Return the seed words that an option names."""
     if given is None:
         return {}
     written = given.lstrip().startswith("{")

@@ -37,15 +37,6 @@ def read_folder(path: Path, choose: Any, encoding: str, pattern: str = "*") -> d
     """Read the files of a folder and of the folders in it, a document each.
 
     The columns are ``text``, ``name`` (the path within the folder) and ``folder``.
-
-    Parameters
-    ----------
-    path : Path
-    choose : callable
-        Returns the Roles, given the names of all columns.
-    encoding : str
-    pattern : str
-        Of the names of files; those that begin with a dot are left out.
     """
     files = sorted(
         (
@@ -201,25 +192,13 @@ READERS: dict[str, Reader] = {
 
 
 def read_text(path: Path, encoding: str) -> str:
-    """Read a file of text.
-
-    Parameters
-    ----------
-    path : Path
-    encoding : str
-    """
+    """Read a file of text."""
     with _opened(path, encoding) as stream:
         return stream.read()
 
 
 def read_words(path: Path, encoding: str) -> list[str]:
-    """Read a file with a word on each line.
-
-    Parameters
-    ----------
-    path : Path
-    encoding : str
-    """
+    """Read a file with a word on each line."""
     with _opened(path, encoding) as stream:
         lines = [line.strip() for line in stream]
     while lines and not lines[-1]:

@@ -79,22 +79,7 @@ def _row(name: str, results: Sequence[_Result]) -> str:
 
 
 def temperatures(n_seeds: int = 3, output: str = "annealvi_demo.png") -> None:
-    """Fit LDA to the bundled corpus in three ways, print scores of the topics, draw a figure.
-
-    Parameters
-    ----------
-    n_seeds : int, default=3
-        Number of fits of each method, with random states 0, 1, ...
-    output : str, default="annealvi_demo.png"
-        File of the figure.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib or tqdm is not installed; the message names the extra to install.
-    OSError
-        If the figure could not be written to `output`.
-    """
+    """Fit LDA to the bundled corpus in three ways, print scores of the topics, draw a figure."""
     matplotlib = import_optional("matplotlib", "demo", "annealvi demo --temperatures")
     matplotlib.use("Agg")
     tqdm = import_optional("tqdm", "demo", "annealvi demo --temperatures").tqdm

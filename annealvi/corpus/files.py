@@ -116,16 +116,7 @@ def read_lda_c(path: str | os.PathLike, vocabulary: str | os.PathLike | None = N
 
 
 def parse_lda_c(content: bytes, n_words: int | None = None, first: int = 0) -> sparse.csr_matrix:
-    """Parse lines of a file of LDA-C.
-
-    Parameters
-    ----------
-    content : bytes
-    n_words : int, default=None
-        Number of columns; by default what the largest number of a word says.
-    first : int
-        Number of the first document, for messages.
-    """
+    """Parse lines of a file of LDA-C."""
     # SVMlight's lines are the same, with a target in the place of the number of words
     X, n_different = load_svmlight_file(
         io.BytesIO(content), n_features=n_words, zero_based=True, dtype=np.float64

@@ -22,19 +22,7 @@ MOST_GAPS = 10**7
 
 @contextmanager
 def opened(path: str | os.PathLike, kind: str) -> Iterator[IO[bytes]]:
-    """Open a file that may be compressed by gzip; its parser's errors name it.
-
-    Parameters
-    ----------
-    path : path
-    kind : str
-        What the file should be, for messages.
-
-    Raises
-    ------
-    ValueError
-        If the parser, which is the body of the `with` statement, cannot read it.
-    """
+    """Open a file that may be compressed by gzip; its parser's errors name it."""
     place = os.fspath(path)
     with ExitStack() as stack:
         stream: Any = stack.enter_context(open(path, "rb"))
@@ -51,23 +39,13 @@ def opened(path: str | os.PathLike, kind: str) -> Iterator[IO[bytes]]:
 
 
 def read_lines(stream: IO[bytes]) -> list[str]:
-    """The lines of a text in UTF-8, without those that are empty.
-
-    Parameters
-    ----------
-    stream : binary file
-    """
+    """The lines of a text in UTF-8, without those that are empty."""
     lines = stream.read().decode("utf-8").splitlines()
     return [line for line in lines if line.strip()]
 
 
 def check_counts(X: sparse.csr_matrix) -> sparse.csr_matrix:
-    """Return counts, which must be finite and not negative.
-
-    Parameters
-    ----------
-    X : CSR matrix of shape (n_samples, n_features)
-    """
+    """Return counts, which must be finite and not negative."""
     wrong = ~(np.isfinite(X.data) & (X.data >= 0))
     if wrong.any():
         raise ValueError(f"counts must be finite and not negative. Got {X.data[wrong][0]:g}.")
@@ -75,15 +53,7 @@ def check_counts(X: sparse.csr_matrix) -> sparse.csr_matrix:
 
 
 def check_numbers(what: str, numbers: NDArray[np.float64], most: int) -> None:
-    """Check that documents or words have numbers from 1 to `most`.
-
-    Parameters
-    ----------
-    what : str
-        For the message.
-    numbers : ndarray
-    most : int
-    """
+    """Check that documents or words have numbers from 1 to `most`."""
     wrong = ~((numbers >= 1) & (numbers <= most) & (numbers == np.floor(numbers)))
     if wrong.any():
         raise ValueError(f"{what} must be numbered from 1 to {most}. Got {numbers[wrong][0]:g}.")
@@ -93,15 +63,6 @@ def check_gaps(most: int, n: int, what: str) -> int:
     """Return the number of words or documents, which must not be far more than there are.
 
     What is returned to the user has a place for each number, used or not.
-
-    Parameters
-    ----------
-    most : int
-        The largest number, from 0.
-    n : int
-        How many there are.
-    what : str
-        For the message.
     """
     limit = max(MOST_GAPS, 10 * n)
     if most >= limit:
@@ -110,23 +71,7 @@ def check_gaps(most: int, n: int, what: str) -> int:
 
 
 def read_vocabulary(path: str | os.PathLike | None, n_words: int) -> NDArray | None:
-    """Read the words of a corpus, one on each line.
-
-    Parameters
-    ----------
-    path : path or None
-    n_words : int
-        How many the counts have.
-
-    Returns
-    -------
-    ndarray of str, of at least `n_words` words, or None
-
-    Raises
-    ------
-    ValueError
-        If there are fewer.
-    """
+    """Read the words of a corpus, one on each line."""
     if path is None:
         return None
     with opened(path, "a vocabulary") as stream:

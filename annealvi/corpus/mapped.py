@@ -141,14 +141,7 @@ def open(path: str | os.PathLike) -> sparse.csr_matrix:
 
 
 class _Writer:
-    """Appends blocks to the files of a folder.
-
-    Parameters
-    ----------
-    folder : Path
-    dtype : dtype
-        Of the counts.
-    """
+    """Appends blocks to the files of a folder."""
 
     def __init__(self, folder: Path, dtype: np.dtype) -> None:
         self.folder, self.dtype = folder, dtype
@@ -170,14 +163,7 @@ class _Writer:
         self._indices.close()
 
     def append(self, block: Any, name: str) -> None:
-        """Append some documents.
-
-        Parameters
-        ----------
-        block : matrix of shape (n_documents, n_words)
-        name : str
-            For messages.
-        """
+        """Append some documents."""
         empty = sparse.issparse(block) and block.shape[0] == 0
         X = sound_csr(block, name) if empty else check_csr(block, name=name)
         if self.n_words is None:
@@ -228,13 +214,7 @@ class _Writer:
 
 
 class _Appended:
-    """A file of NumPy with one array, to which numbers are appended.
-
-    Parameters
-    ----------
-    path : Path
-    dtype : dtype
-    """
+    """A file of NumPy with one array, to which numbers are appended."""
 
     def __init__(self, path: Path, dtype: np.dtype) -> None:
         self.dtype, self.length = dtype, 0

@@ -370,19 +370,7 @@ class TemperedLDA(LocalLDA):
 
 
 def sizes(parameters: Mapping[str, Any], n_samples: int) -> dict[str, int]:
-    """The sizes of shards and minibatches, with values for those left open.
-
-    Parameters
-    ----------
-    parameters : mapping
-        The estimator's parameters.
-    n_samples : int
-
-    Raises
-    ------
-    ValueError
-        If a minibatch is not made of whole shards.
-    """
+    """The sizes of shards and minibatches, with values for those left open."""
     shard, batch = parameters["shard_size"], parameters["batch_size"]
     size = SHARD if shard is None else int(shard)
     if batch is None:

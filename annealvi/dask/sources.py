@@ -12,51 +12,24 @@ from annealvi.scale.engines.dask import DaskEngine
 
 
 def as_engine(client: Any) -> Engine:
-    """The engine of a `client` parameter, which may be an engine itself.
-
-    Parameters
-    ----------
-    client : distributed.Client, Engine or None
-    """
+    """The engine of a `client` parameter, which may be an engine itself."""
     if hasattr(client, "gather") and hasattr(client, "threads"):  # a client has no `threads`
         return client  # type: ignore[no-any-return]
     return DaskEngine(client)
 
 
 def is_array(X: Any) -> bool:
-    """Return whether X is an array of Dask.
-
-    Parameters
-    ----------
-    X : object
-    """
+    """Return whether X is an array of Dask."""
     return type(X).__module__.startswith("dask.array")
 
 
 def are_partitions(X: Any) -> bool:
-    """Return whether X is a dask array, or a list of delayed blocks, futures or paths.
-
-    Parameters
-    ----------
-    X : object
-    """
+    """Return whether X is a dask array, or a list of delayed blocks, futures or paths."""
     return is_array(X) or (isinstance(X, list | tuple) and bool(X) and all(map(_is_source, X)))
 
 
 def sources_of(X: Any, owner: str) -> list[Any]:
-    """The parts of X.
-
-    Parameters
-    ----------
-    X : dask array, or list of delayed, futures or paths
-    owner : str
-        The estimator's method, for messages.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If X is something else.
-    """
+    """The parts of X."""
     if is_array(X):
         if X.ndim != 2:
             raise ValueError(f"Expected 2D array as X of {owner}, got {X.ndim}D array instead.")
@@ -87,15 +60,7 @@ def sources_of(X: Any, owner: str) -> list[Any]:
 
 
 def partitions_of(X: Any, engine: Engine, owner: str) -> Partitions:
-    """The parts of X, checked on the workers.
-
-    Parameters
-    ----------
-    X : dask array, or list of delayed, futures or paths
-    engine : Engine
-    owner : str
-        For messages.
-    """
+    """The parts of X, checked on the workers."""
     return Partitions(engine, sources_of(X, owner), owner)
 
 

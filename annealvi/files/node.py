@@ -16,12 +16,6 @@ class Node(Mapping[str, Any]):
     """A dict of a tree, whose values may come from a stranger.
 
     Its methods return a value only if it is what the caller can use.
-
-    Parameters
-    ----------
-    values : dict
-    way : str
-        Where the dict stands in the file, for messages.
     """
 
     def __init__(self, values: Mapping[str, Any], way: str = "") -> None:
@@ -119,17 +113,7 @@ class Node(Mapping[str, Any]):
         finite: bool = True,
         positive: bool = False,
     ) -> NDArray:
-        """An array, read-only.
-
-        Parameters
-        ----------
-        name : str
-        shape : tuple
-            None for any length.
-        dtype : dtype
-        finite, positive : bool
-            What all elements must be.
-        """
+        """An array, read-only."""
         value = self._value(name)
         dtype = np.dtype(dtype)
         if (

@@ -224,12 +224,6 @@ class Schema(Field):
 
     A schema is itself a field: a state within a state.  Fields are read in their order; the values
     read, and the keyword arguments of :meth:`load`, are what shapes refer to by name.
-
-    Parameters
-    ----------
-    make : callable, default=dict
-        Gets the values by name and returns what `load` returns.
-    **fields : Field
     """
 
     def __init__(self, make: Callable[..., Any] = dict, /, **fields: Field) -> None:

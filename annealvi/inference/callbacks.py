@@ -111,12 +111,7 @@ def during_fit(callbacks: Callbacks | None) -> AbstractContextManager[None]:
 
 
 def as_list(callback: Any) -> list[Any]:
-    """Return the callbacks that a parameter `callback` holds.
-
-    Parameters
-    ----------
-    callback : None, callable or list of callables
-    """
+    """Return the callbacks that a parameter `callback` holds."""
     if isinstance(callback, list | tuple):
         return list(callback)
     return [] if callback is None else [callback]

@@ -31,12 +31,6 @@ class Fingerprint:
     """The estimator, the parameters and the data of a fit.
 
     A fit is resumed only if all of them are those of the checkpoint.
-
-    Parameters
-    ----------
-    estimator : object
-    X : ndarray or CSR matrix
-        The data, as the estimator has checked them.
     """
 
     def __init__(self, estimator: Any, X: Any) -> None:
@@ -47,13 +41,7 @@ class Fingerprint:
         self._digest: str | None = None
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the fingerprint as a tree.
-
-        Raises
-        ------
-        TypeError
-            If a parameter cannot be written to a file.
-        """
+        """Return the fingerprint as a tree."""
         if self._digest is None:
             self._digest = digest(self.X)
         return {
@@ -65,20 +53,7 @@ class Fingerprint:
         }
 
     def check(self, node: Node, path: str | os.PathLike) -> None:
-        """Check that a checkpoint is one of this fit.
-
-        Parameters
-        ----------
-        node : Node
-            What :meth:`state_dict` returned, from a file.
-        path : path
-            The file, for the message.
-
-        Raises
-        ------
-        ValueError
-            If the estimator, a parameter or X differs.  The message names the first one.
-        """
+        """Check that a checkpoint is one of this fit."""
         file = f"resume={os.fspath(path)!r}"
         theirs = node.string("estimator")
         if theirs != self.owner:
@@ -120,12 +95,7 @@ class Fingerprint:
 
 
 def digest(X: Any) -> str:
-    """SHA-256 of data; the dtype of a sparse matrix' indices makes no difference.
-
-    Parameters
-    ----------
-    X : ndarray, CSR matrix or Elsewhere
-    """
+    """SHA-256 of data; the dtype of a sparse matrix' indices makes no difference."""
     if isinstance(X, Elsewhere):
         return X.digest
     total = hashlib.sha256(str(X.dtype).encode())
@@ -139,13 +109,7 @@ def digest(X: Any) -> str:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Return whether two trees are equal, arrays by dtype and elements, NaN to NaN.
-
-    Parameters
-    ----------
-    one, other : trees
-        See :mod:`annealvi.files`.
-    """
+    """Return whether two trees are equal, arrays by dtype and elements, NaN to NaN."""
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
         return (
             isinstance(one, np.ndarray)
@@ -177,30 +141,12 @@ def _shown(value: Any) -> str:
 
 
 def write_checkpoint(path: str | os.PathLike, tree: Mapping[str, Any]) -> None:
-    """Write a checkpoint, see :func:`annealvi.files.write`.
-
-    Parameters
-    ----------
-    path : path
-    tree : dict
-    """
+    """Write a checkpoint, see :func:`annealvi.files.write`."""
     write(path, KIND, tree)
 
 
 def read_checkpoint(path: str | os.PathLike, owner: str) -> Node:
-    """Read a checkpoint; warn if another version of annealvi wrote it.
-
-    Parameters
-    ----------
-    path : path
-    owner : str
-        Name of the estimator, for the warning.
-
-    Warns
-    -----
-    InconsistentVersionWarning
-        Another version may compute other bits.
-    """
+    """Read a checkpoint; warn if another version of annealvi wrote it."""
     content = read(path, KIND)
     if content["version"] != __version__:
         warnings.warn(
@@ -215,15 +161,7 @@ def read_checkpoint(path: str | os.PathLike, owner: str) -> Node:
 
 
 def begin_generator(random_state: Any, saved: Node | None) -> RandomState:
-    """Return the generator of a fit at its beginning, for a resumed fit that of the checkpoint.
-
-    Parameters
-    ----------
-    random_state : int, RandomState or None
-        The parameter.  A RandomState is set to the state that it had when the fit began.
-    saved : Node or None
-        What :func:`annealvi.files.generator_state` returned then.
-    """
+    """Return the generator of a fit at its beginning, for a resumed fit that of the checkpoint."""
     if saved is None:
         return check_random_state(random_state)
     restored = restore_generator(saved)

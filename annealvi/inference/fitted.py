@@ -112,15 +112,7 @@ class Fitted(Versioned, CallbackSupport):
     def _fit_under_way(
         self, X: Any, y: Any, others: tuple[Any, ...] = ()
     ) -> Iterator[Callbacks | None]:
-        """Return the context of a fit: callbacks act at its end, and its progress is let go.
-
-        Parameters
-        ----------
-        X, y : object
-            As the user gave them.
-        others : tuple of callables
-            Callbacks beside the user's.
-        """
+        """Return the context of a fit: callbacks act at its end, and its progress is let go."""
         if "_skl_callbacks" in vars(self):  # scikit-learn's, from `set_callbacks`
             others += (Tasks(self, self._init_callback_context, X, y),)
         callbacks = Callbacks.of(self.callback, self, others)
@@ -138,15 +130,7 @@ class Fitted(Versioned, CallbackSupport):
         return state
 
     def _show(self, columns: Any, **found: Any) -> None:
-        """Set what a fit has found, with the features that it was given, all at once.
-
-        Parameters
-        ----------
-        columns : object
-            Has `n_features_in_`, and `feature_names_in_` if the features have names.
-        **found
-            The other attributes.
-        """
+        """Set what a fit has found, with the features that it was given, all at once."""
         names = ("n_features_in_", "feature_names_in_")
         seen = {name: vars(columns)[name] for name in names if name in vars(columns)}
         vars(self).update(found | seen)
@@ -167,17 +151,6 @@ def same_features(estimator: Any, X: Any, n_features: int) -> Any:
     """Return X if it has as many features as the fit that is read.
 
     The estimator's own number may be that of a later fit, by another thread.
-
-    Parameters
-    ----------
-    estimator : object
-    X : matrix of shape (n_samples, n_features)
-    n_features : int
-
-    Raises
-    ------
-    ValueError
-        In scikit-learn's words, if there are more or fewer.
     """
     if X.shape[1] != n_features:
         raise ValueError(

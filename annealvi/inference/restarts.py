@@ -11,21 +11,11 @@ from typing import Generic, Protocol, TypeVar
 
 
 class Run(Protocol):
-    """A fit from one starting point, which has begun.
+    """A fit from one starting point, which has begun."""
 
-    Attributes
-    ----------
-    score : float
-        The score reported to the user, once the run has ended.
-    goodness : float
-        Runs are compared by this; higher is better.  -infinity until it is known.
-    stopped : bool
-        Whether the callback raised StopIteration; no more starts then follow.
-    in_callback : bool
-        Whether the user's callback is running; an error raised now comes from the user's code.
-    """
-
+    #: Whether the callback raised StopIteration; no more starts then follow.
     stopped: bool
+    #: Whether the user's callback is running; an error raised now comes from the user's code.
     in_callback: bool
 
     @property
@@ -50,14 +40,7 @@ Start = Callable[[threading.Event], R]
 
 
 class Best(Generic[R]):
-    """Keeps the best run it has seen.
-
-    Attributes
-    ----------
-    run : Run or None
-    number : int
-        Number of its start, from 0.
-    """
+    """Keeps the best run it has seen."""
 
     def __init__(self) -> None:
         self.run: R | None = None

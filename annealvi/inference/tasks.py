@@ -31,12 +31,7 @@ else:
         CallbackSupport = object
 
         def with_callbacks(method):
-            """Return the method itself: there are no callbacks to end.
-
-            Parameters
-            ----------
-            method : callable
-            """
+            """Return the method itself: there are no callbacks to end."""
             return method
 
 
@@ -50,22 +45,6 @@ class Tasks:
 
     The root task is the fit, and its leaves are the steps.  If there are several starts, each is
     a task in between.  A fitted estimator is offered after each pass and at the end of the fit.
-
-    Parameters
-    ----------
-    estimator : object
-        Whose callbacks they are.  It may be another one than the fit is made for: a model of
-        texts, whose topics are fitted.
-    open_root : callable
-        Its method `_init_callback_context`.
-    X : object
-        The data as the user gave them.
-    y : object
-        The user's y.  If it is None, zeros are shown in its place: scikit-learn's
-        ScoringMonitor scores nothing without a y, and ours is ignored.
-    fitted : callable, default=dict
-        Returns what a copy of the estimator needs to be fitted as far as the fit is, by the names
-        of attributes.  The default is for estimators whose copies have the fit.
     """
 
     def __init__(
@@ -87,13 +66,7 @@ class Tasks:
 
     @contextmanager
     def during_fit(self, estimator: Any) -> Iterator[None]:
-        """Return the context that `fit` runs in.
-
-        Parameters
-        ----------
-        estimator : object
-            Not used.
-        """
+        """Return the context that `fit` runs in."""
         try:
             yield
             while self._path:
@@ -103,14 +76,7 @@ class Tasks:
             _teardown(self._estimator)
 
     def begin(self, estimator: Any, start: Start) -> None:
-        """Open the task of a start, and its first step.
-
-        Parameters
-        ----------
-        estimator : object
-            Not used.
-        start : Start
-        """
+        """Open the task of a start, and its first step."""
         n_left = start.n_steps - start.n_done
         several = start.n_starts > 1
         self._steps_per_pass = start.steps_per_pass
@@ -155,10 +121,5 @@ class Tasks:
 
 
 def len_of(X: Any) -> int:
-    """Number of rows of data, which may be sparse.
-
-    Parameters
-    ----------
-    X : object
-    """
+    """Number of rows of data, which may be sparse."""
     return X.shape[0] if hasattr(X, "shape") else len(X)

@@ -175,15 +175,7 @@ class Settings(NamedTuple):
 
 
 def scikit_learn(n_topics: int, n_samples: int, plenty: bool) -> Settings:
-    """The defaults of scikit-learn's LatentDirichletAllocation.
-
-    Parameters
-    ----------
-    n_topics, n_samples : int
-        K, and the documents of the corpus.
-    plenty : bool
-        Makes no difference.
-    """
+    """The defaults of scikit-learn's LatentDirichletAllocation."""
     return Settings(
         doc_topic_prior=1.0 / n_topics,
         topic_word_prior=1.0 / n_topics,
@@ -208,15 +200,7 @@ def scikit_learn(n_topics: int, n_samples: int, plenty: bool) -> Settings:
 
 
 def recommended(n_topics: int, n_samples: int, plenty: bool) -> Settings:
-    """The settings that did well on every corpus tested; docs/defaults.md has the evidence.
-
-    Parameters
-    ----------
-    n_topics, n_samples : int
-        K, and the documents of the corpus.
-    plenty : bool
-        Whether the corpus has many words for each entry of the topics, see `words_per_entry`.
-    """
+    """The settings that did well on every corpus tested; docs/defaults.md has the evidence."""
     return Settings(
         doc_topic_prior=prior(n_topics),
         topic_word_prior=prior(n_topics),
@@ -244,12 +228,7 @@ PRESETS = {"annealvi": recommended, "sklearn": scikit_learn}
 
 
 def prior(n_topics: int) -> float:
-    """1/K up to ten topics, 0.1 up to thirty, 3/K beyond.
-
-    Parameters
-    ----------
-    n_topics : int
-    """
+    """1/K up to ten topics, 0.1 up to thirty, 3/K beyond."""
     return min(max(0.1, 1.0 / n_topics), 3.0 / n_topics)
 
 
@@ -257,11 +236,6 @@ def batch_size(n_samples: int) -> int:
     """5 sqrt(D), between 100 and 1000.
 
     Small corpora need many steps.  Large corpora need steps with little noise.
-
-    Parameters
-    ----------
-    n_samples : int
-        D, the number of documents in the corpus.
     """
     return int(np.clip(round(5 * np.sqrt(n_samples)), 100, 1000))
 
@@ -270,10 +244,6 @@ def minibatch(n_samples: int) -> int:
     """`batch_size`, or a little more if the last minibatch would be less than a quarter of it.
 
     A short last minibatch would have the same weight as a full one.
-
-    Parameters
-    ----------
-    n_samples : int
     """
     size = batch_size(n_samples)
     n_batches, rest = divmod(n_samples, size)
@@ -285,36 +255,17 @@ def largest_step(size: int) -> float:
 
     Where minibatches are large, the steps of a fit are few, and a minibatch represents the data
     better.
-
-    Parameters
-    ----------
-    size : int
-        Documents in a minibatch.
     """
     return float(np.clip(0.2 * np.sqrt(size / 4096), 0.2, 0.8))
 
 
 def passes(n_samples: int) -> int:
-    """110 / D^(1/4), between 2 and 40.
-
-    Parameters
-    ----------
-    n_samples : int
-        D, the number of documents in the corpus.
-    """
+    """110 / D^(1/4), between 2 and 40."""
     return int(np.clip(round(110 / max(n_samples, 1) ** 0.25), 2, 40))
 
 
 def words_per_entry(X: Any, n_topics: int) -> float:
-    """Words of a corpus for each entry of the topics: N / (K V).
-
-    Parameters
-    ----------
-    X : CSR matrix of shape (n_samples, n_features) or Elsewhere
-        V counts the words that occur.
-    n_topics : int
-        K.
-    """
+    """Words of a corpus for each entry of the topics: N / (K V)."""
     if isinstance(X, Elsewhere):
         return X.n_words / (n_topics * max(1, X.n_used))
     used = np.zeros(max(1, X.shape[1]), dtype=bool)
@@ -326,17 +277,7 @@ def words_per_entry(X: Any, n_topics: int) -> float:
 def resolve(
     parameters: Mapping[str, Any], n_samples: int, density: float | None = None
 ) -> Settings:
-    """The parameters of TemperedLDA, with values for those that were left open.
-
-    Parameters
-    ----------
-    parameters : dict
-        The estimator's parameters.
-    n_samples : int
-        Number of documents in the whole corpus.
-    density : float, optional
-        The `words_per_entry` of the corpus; None in a stream, of which it is not known.
-    """
+    """The parameters of TemperedLDA, with values for those that were left open."""
     plenty = density is not None and density >= PLENTY
     preset = PRESETS[parameters["preset"]](int(parameters["n_components"]), n_samples, plenty)
     given = {
@@ -396,23 +337,12 @@ def _is_plain(settings: Settings) -> bool:
 
 
 def is_learned(prior: Any) -> bool:
-    """Return whether a prior is to be learned, starting at the preset's value.
-
-    Parameters
-    ----------
-    prior : object
-        `doc_topic_prior` or `topic_word_prior`.
-    """
+    """Return whether a prior is to be learned, starting at the preset's value."""
     return isinstance(prior, str) and prior == "learn"
 
 
 def is_open(value: Any) -> bool:
-    """Return whether a parameter is left open.
-
-    Parameters
-    ----------
-    value : object
-    """
+    """Return whether a parameter is left open."""
     return value is None or (isinstance(value, str) and value == "auto")
 
 
@@ -426,21 +356,6 @@ def check_steps(
     """Raise an error if rho T >= 1 in the posterior form: lambda could become negative.
 
     Steps at T = 1 may have rho = 1.
-
-    Parameters
-    ----------
-    settings : Settings
-    temperature : Temperature
-        The planned temperature.
-    step_size : callable
-        rho of step 1, 2, ...
-    first, n_steps : int
-        Number of steps done, and of steps to come.
-
-    Raises
-    ------
-    ValueError
-        If rho T >= 1 in one of these steps with T > 1.
     """
     advice = (
         f"a larger learning_offset than {settings.learning_offset!r} or a larger "

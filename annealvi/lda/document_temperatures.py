@@ -23,16 +23,7 @@ def document_temperatures(
     *,
     n_threads: int | None = None,
 ) -> NDArray[np.float64]:
-    """See :meth:`annealvi.TemperedLDA.document_temperatures`.
-
-    Parameters
-    ----------
-    state : LDAState
-    X : CSR matrix of shape (n_samples, V)
-    gamma : ndarray of shape (n_samples, K), optional
-        Inferred if not given.
-    n_threads : int, optional
-    """
+    """See :meth:`annealvi.TemperedLDA.document_temperatures`."""
     sample = some_documents(X) if state.results.sample is None else state.results.sample
     corpus = _mean_log_partition(state, sample, n_threads)
     temperatures = np.empty(X.shape[0])

@@ -26,15 +26,6 @@ def fit_dtype(
     ``"auto"`` is the dtype of X if the parameters ask for scikit-learn's local step, and if float32
     cannot hold the counts.  It is float64 if `init` is an array with numbers that float32 does not
     have, and if float32 cannot hold the priors.
-
-    Parameters
-    ----------
-    parameters : mapping
-        The estimator's parameters.
-    X : CSR matrix of shape (n_samples, V) or Counted
-        The first documents, in float32 or float64.
-    population : float
-        Number of documents that a single one of these may stand for.
     """
     given = parameters["dtype"]
     if not is_open(given):
@@ -47,12 +38,7 @@ def fit_dtype(
 
 
 def extent(X: sparse.csr_matrix | Counted) -> tuple[float, float]:
-    """The sum of word counts, and the least positive one (infinity if there is none).
-
-    Parameters
-    ----------
-    X : CSR matrix or Counted
-    """
+    """The sum of word counts, and the least positive one (infinity if there is none)."""
     if isinstance(X, Counted):
         return X.n_words, X.least
     with np.errstate(over="ignore"):
@@ -66,12 +52,6 @@ def topics_dtype(parameters: Mapping[str, Any], components: NDArray) -> np.dtype
     ``"auto"`` is float32 if it has all of their numbers: so topics that were found in float32 and
     shown in float64 are the same topics elsewhere.  It is the dtype of the topics if the parameters
     ask for scikit-learn's local step.
-
-    Parameters
-    ----------
-    parameters : mapping
-        The estimator's parameters.
-    components : ndarray
     """
     given = parameters["dtype"]
     if not is_open(given):
@@ -82,29 +62,12 @@ def topics_dtype(parameters: Mapping[str, Any], components: NDArray) -> np.dtype
 
 
 def single_or_double(array: NDArray) -> np.dtype:
-    """float32 if an array is float32, and float64 if it is of any other dtype.
-
-    Parameters
-    ----------
-    array : ndarray
-    """
+    """float32 if an array is float32, and float64 if it is of any other dtype."""
     return SINGLE if array.dtype == SINGLE else DOUBLE
 
 
 def in_dtype(X: sparse.csr_matrix, dtype: np.dtype) -> sparse.csr_matrix:
-    """Check that a dtype can hold word counts, and return them in it; the indices are shared.
-
-    Parameters
-    ----------
-    X : CSR matrix of shape (n_samples, V)
-        In canonical format.
-    dtype : dtype
-
-    Raises
-    ------
-    ValueError
-        If sums of the counts are out of its range, or a count becomes 0.
-    """
+    """Check that a dtype can hold word counts, and return them in it; the indices are shared."""
     check_counts(X, dtype=dtype)
     if X.dtype == dtype:
         return X
@@ -117,13 +80,7 @@ def in_dtype(X: sparse.csr_matrix, dtype: np.dtype) -> sparse.csr_matrix:
 
 
 def check_fits(X: Counted, dtype: np.dtype) -> None:
-    """Check that a dtype can hold word counts and their sum; see :func:`in_dtype`.
-
-    Parameters
-    ----------
-    X : Counted
-    dtype : dtype
-    """
+    """Check that a dtype can hold word counts and their sum; see :func:`in_dtype`."""
     check_total(X.n_words, dtype)
     _check_least(X.least, dtype)
 

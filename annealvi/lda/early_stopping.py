@@ -24,15 +24,7 @@ MOST_TOKENS = 2e7
 
 
 class HeldOutDocuments:
-    """Documents on which topics are scored; a higher score is better.
-
-    Parameters
-    ----------
-    X : CSR matrix of shape (n_samples, V)
-        Must contain at least one word.
-    rng : RandomState
-        Generator for the split of the tokens.
-    """
+    """Documents on which topics are scored; a higher score is better."""
 
     def __init__(self, X: sparse.csr_matrix, rng: RandomState) -> None:
         self.X = X
@@ -49,10 +41,6 @@ class HeldOutDocuments:
 
         Log-likelihood of document completion or, if tokens cannot be split, the documents'
         part of the bound.
-
-        Parameters
-        ----------
-        state : LDAState
         """
         if self.halves is None:
             return state.document_elbo(self.X) / self.n_words
@@ -69,16 +57,7 @@ class HeldOutDocuments:
 def hold_out(
     X: sparse.csr_matrix, fraction: float, rng: RandomState
 ) -> tuple[sparse.csr_matrix, HeldOutDocuments]:
-    """Split the documents into a training set, order kept, and a held-out set.
-
-    Parameters
-    ----------
-    X : CSR matrix of shape (n_samples, V)
-    fraction : float
-        Share of the documents that is held out; their number is rounded up, as in
-        :func:`sklearn.model_selection.train_test_split`.
-    rng : RandomState
-    """
+    """Split the documents into a training set, order kept, and a held-out set."""
     n_samples = X.shape[0]
     size = whole_steps(fraction * n_samples)
     if not 1 <= size < n_samples:
@@ -99,14 +78,7 @@ def hold_out(
 
 
 class EarlyStopping:
-    """Scores one fit after each pass, keeps its best topics and decides when to stop.
-
-    Parameters
-    ----------
-    held_out : HeldOutDocuments
-    patience : int
-        Passes at settled T in which the score must gain :data:`LEAST_GAIN`.
-    """
+    """Scores one fit after each pass, keeps its best topics and decides when to stop."""
 
     def __init__(self, held_out: HeldOutDocuments, patience: int) -> None:
         self.held_out = held_out
@@ -119,12 +91,7 @@ class EarlyStopping:
         self._waited = 0
 
     def after_pass(self, state: LDAState) -> tuple[float, bool]:
-        """Score the current topics; return the score and whether the fit should end.
-
-        Parameters
-        ----------
-        state : LDAState
-        """
+        """Score the current topics; return the score and whether the fit should end."""
         score = self._score(state)
         if not state.temperature.settled(state.monitor.step - 1):
             return score, False  # scores rise merely because T falls
@@ -137,12 +104,7 @@ class EarlyStopping:
         return score, self._waited >= self.patience
 
     def finish(self, state: LDAState) -> None:
-        """Restore the best topics, which may be those of an unfinished last pass.
-
-        Parameters
-        ----------
-        state : LDAState
-        """
+        """Restore the best topics, which may be those of an unfinished last pass."""
         if state.monitor.step != self._step:
             self._score(state)
         if self._best is not None:
@@ -171,14 +133,7 @@ class EarlyStopping:
         }
 
     def load_state_dict(self, node: Node, state: LDAState) -> None:
-        """Take over what :meth:`state_dict` returned.
-
-        Parameters
-        ----------
-        node : Node
-        state : LDAState
-            The fit whose topics they are.
-        """
+        """Take over what :meth:`state_dict` returned."""
         self.score = node.number("score", finite=False)
         self.improving = node.boolean("improving")
         self._step = node.integer("step", -1)

@@ -18,43 +18,18 @@ from annealvi.temperature import LocalVariational, Variational
 
 
 class StoppingTest(NamedTuple):
-    """How often a fit is evaluated, and when its training perplexity has converged.
+    """How often a fit is evaluated, and when its training perplexity has converged."""
 
-    Parameters
-    ----------
-    evaluate_every : int
-        Passes between two evaluations; none if zero or negative.
-    perp_tol : float
-        The fit stops when the perplexity changes by less.
-    verbose : int
-        Whether to print a line after each pass.
-    """
-
+    #: Passes between two evaluations; none if zero or negative.
     evaluate_every: int = -1
+    #: The fit stops when the perplexity changes by less.
     perp_tol: float = 0.1
+    #: Whether to print a line after each pass.
     verbose: int = 0
 
 
 class Evaluation:
-    """Records each pass of a fit, and evaluates the fit on its training documents.
-
-    Parameters
-    ----------
-    state : LDAState
-        The fit.
-    X : CSR matrix of shape (n_samples, V)
-        The training documents.
-    documents : CSR matrix
-        The documents of the final evaluation: X and those that were held out.
-    n_passes : tuple of int
-        Largest number of passes of the fit, and of the finishing ones after them.
-    stopping : StoppingTest
-    keep_gamma : bool
-        Whether to keep gamma of `documents` at the end.
-    early_stopping : EarlyStopping or None
-    prefix : str
-        Beginning of the printed lines.
-    """
+    """Records each pass of a fit, and evaluates the fit on its training documents."""
 
     def __init__(
         self,
@@ -85,13 +60,7 @@ class Evaluation:
         self.compared = False  # whether there were two values to compare
 
     def after_pass(self, index: int) -> bool:
-        """Record a pass; return whether the fit should end.
-
-        Parameters
-        ----------
-        index : int
-            Number of the pass, from 0.
-        """
+        """Record a pass; return whether the fit should end."""
         state, monitor = self.state, self.state.monitor
         every, perp_tol, verbose = self.stopping
         line = f"{self.prefix}iteration: {index + 1} of max_iter: {self.n_passes}"
@@ -129,12 +98,7 @@ class Evaluation:
         }
 
     def load_state_dict(self, node: Node) -> None:
-        """Take over what :meth:`state_dict` returned.
-
-        Parameters
-        ----------
-        node : Node
-        """
+        """Take over what :meth:`state_dict` returned."""
         self.last = None if node.is_none("last") else node.number("last", finite=False)
         self.budget_ended = node.boolean("budget_ended")
         self.compared = node.boolean("compared")
@@ -144,13 +108,7 @@ class Evaluation:
             self.latest = (pair.integer("0"), pair.number("1", finite=False))
 
     def warn(self, stacklevel: int) -> None:
-        """Warn if `max_iter` ended a fit that was still improving.
-
-        Parameters
-        ----------
-        stacklevel : int
-            Stack level of the caller of `fit`, counted from here.
-        """
+        """Warn if `max_iter` ended a fit that was still improving."""
         budget = f"after max_iter={self.n_passes} passes"
         budget += f" and finish_iter={self.n_finishing} more." if self.n_finishing else "."
         if self.budget_ended and self.stopping.evaluate_every > 0:

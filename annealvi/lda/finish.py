@@ -20,21 +20,7 @@ ROWS = 1024
 
 
 class Finish:
-    """Measures how far each finishing pass moves the topics.
-
-    Parameters
-    ----------
-    state : LDAState
-        The fit.
-    n_before, n_passes : int
-        Number of passes before the finishing ones, and largest number of these.
-
-    Attributes
-    ----------
-    change : float or None
-        The share of the topics' words, those of the prior included, that the last pass has
-        moved; None if it is not known.
-    """
+    """Measures how far each finishing pass moves the topics."""
 
     def __init__(self, state: LDAState, n_before: int, n_passes: int) -> None:
         self._state, self._n_before, self._n_passes = state, n_before, n_passes
@@ -42,13 +28,7 @@ class Finish:
         self.change: float | None = None
 
     def after_pass(self, index: int) -> bool:
-        """Record the change of the topics; return whether they have converged.
-
-        Parameters
-        ----------
-        index : int
-            Number of the pass, from 0.
-        """
+        """Record the change of the topics; return whether they have converged."""
         if not self._n_passes or index + 1 < self._n_before:
             return False
         topics, monitor = self._state.model.topics, self._state.monitor
@@ -67,12 +47,7 @@ class Finish:
         return {"topics": self._topics, "change": self.change}
 
     def load_state_dict(self, node: Node) -> None:
-        """Take over what :meth:`state_dict` returned.
-
-        Parameters
-        ----------
-        node : Node
-        """
+        """Take over what :meth:`state_dict` returned."""
         topics = self._state.model.topics
         shape = topics.n_features, topics.n_topics
         self._topics = self.change = None
@@ -82,13 +57,7 @@ class Finish:
             self.change = node.number("change", 0.0)
 
     def warn(self, stacklevel: int) -> None:
-        """Warn if the topics are far from converged.
-
-        Parameters
-        ----------
-        stacklevel : int
-            Stack level of the caller of `fit`, counted from here.
-        """
+        """Warn if the topics are far from converged."""
         if self.change is not None and self.change > FAR:
             warnings.warn(
                 f"The topics had not converged after finish_iter={self._n_passes} passes: the last "
@@ -99,13 +68,7 @@ class Finish:
 
 
 def moved_share(before: NDArray, after: NDArray) -> float:
-    """Half the sum of |after - before| over the larger of their sums: between 0 and 1.
-
-    Parameters
-    ----------
-    before, after : ndarray of shape (V, K)
-        The words of topics.
-    """
+    """Half the sum of |after - before| over the larger of their sums: between 0 and 1."""
     moved, totals = 0.0, np.zeros(2)
     for start in range(0, len(after), ROWS):
         rows = slice(start, start + ROWS)

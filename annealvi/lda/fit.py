@@ -34,45 +34,29 @@ FEW = 200
 
 @dataclass(frozen=True)
 class Task:
-    """The data and settings that all starts of a fit share.
+    """The data and settings that all starts of a fit share."""
 
-    Parameters
-    ----------
-    owner : str
-        Name of the estimator, for messages.
-    documents, training : CSR matrix or Elsewhere
-        All documents given to `fit`, and those that are not held out.
-    held_out : HeldOutDocuments or None
-    n_topics : int
-    settings : Settings
-    temperature : Temperature
-    n_passes, n_planned : int
-        Largest number of passes, and the passes over which T is planned to fall.
-    keep_gamma : bool
-        Whether to keep gamma of all documents.
-    n_starts, n_threads : int
-        Number of starts, and of threads for each.
-    stopping : StoppingTest
-    patience : int
-        See :class:`EarlyStopping`.
-    callback : Callbacks or None
-        Called with the monitor after each step.
-    """
-
+    #: Name of the estimator, for messages.
     owner: str
+    #: All documents given to `fit`, and those that are not held out.
     documents: sparse.csr_matrix | Elsewhere
     training: sparse.csr_matrix | Elsewhere
     held_out: HeldOutDocuments | None
     n_topics: int
     settings: Settings
     temperature: Temperature
+    #: Largest number of passes, and the passes over which T is planned to fall.
     n_passes: int
     n_planned: int
+    #: Whether to keep gamma of all documents.
     keep_gamma: bool
+    #: Number of starts, and of threads for each.
     n_starts: int
     n_threads: int
     stopping: StoppingTest
+    #: See :class:`EarlyStopping`.
     patience: int
+    #: Called with the monitor after each step.
     callback: Callbacks | None
 
     @property
@@ -111,26 +95,7 @@ class Task:
 
 
 class LDARun:
-    """A fit from one start; see :class:`annealvi.inference.restarts.Run`.
-
-    Parameters
-    ----------
-    task : Task
-    number : int
-        Number of the start, from 0.
-    rng : RandomState
-    halt : threading.Event
-        Set if another start has failed or the user has interrupted.
-
-    Attributes
-    ----------
-    state : LDAState
-    evaluation : Evaluation
-    position : Position
-        Passes and minibatches done.
-    score : float
-        The validation score or, without one, the perplexity.
-    """
+    """A fit from one start; see :class:`annealvi.inference.restarts.Run`."""
 
     def __init__(self, task: Task, number: int, rng: RandomState, halt: threading.Event) -> None:
         self.task, self.halt = task, halt
@@ -201,24 +166,13 @@ class LDARun:
             self.goodness = -self.score
 
     def warn(self, stacklevel: int) -> None:
-        """Warn if the fit had not converged, by the tests that it has.
-
-        Parameters
-        ----------
-        stacklevel : int
-            Stack level of the caller of `fit`, counted from here.
-        """
+        """Warn if the fit had not converged, by the tests that it has."""
         self.evaluation.warn(stacklevel + 1)
         if self.position.n_passes == self.task.n_passes + self.task.settings.finish_iter:
             self._finish.warn(stacklevel + 1)  # all of its passes were made
 
     def conclude(self, n_threads: int) -> None:
-        """Compute `bound_` and the other fitted attributes of the best start.
-
-        Parameters
-        ----------
-        n_threads : int
-        """
+        """Compute `bound_` and the other fitted attributes of the best start."""
         state, X = self.state, self.task.documents
         if state.results.bound is not None:
             return  # a fit that had ended was resumed
@@ -246,13 +200,7 @@ class LDARun:
         }
 
     def load_state_dict(self, node: Node) -> None:
-        """Take over a run of the same task from the same start.
-
-        Parameters
-        ----------
-        node : Node
-            What :meth:`state_dict` returned, from a file.
-        """
+        """Take over a run of the same task from the same start."""
         state, task = self.state, self.task
         load_state(state, node.node("state"))
         state.model.documents.gamma = None
@@ -316,28 +264,7 @@ def plan_fit(
     n_threads: int,
     callback: Callbacks | None,
 ) -> Task:
-    """Hold documents out and resolve open parameters.
-
-    Parameters
-    ----------
-    owner : str
-        Name of the estimator, for messages.
-    parameters : mapping
-        The estimator's parameters.
-    X : CSR matrix of shape (n_samples, V) or Elsewhere
-    rng : RandomState
-        Draws the documents that are held out.
-    keep_gamma : bool
-    n_threads : int
-        Number of threads for each start.
-    callback : Callbacks or None
-
-    Raises
-    ------
-    ValueError
-        If the training or the held-out set would be empty, or one of two have no words, if counts
-        are too large, or if `temperature` is not valid.
-    """
+    """Hold documents out and resolve open parameters."""
     training, held_out = X, None
     if parameters["validation_fraction"] is not None:
         training, held_out = hold_out(X, float(parameters["validation_fraction"]), rng)

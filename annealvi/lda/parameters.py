@@ -19,21 +19,7 @@ OTHERS = ("n_components", "preset", "validation_fraction")
 
 
 def check_parameters(check: Callable[[dict[str, Any]], None], values: Mapping[str, Any]) -> None:
-    """Check the parameters of an estimator, those that are the same as before only once.
-
-    Parameters
-    ----------
-    check : callable
-        Raises an error if one of some parameters is out of its range.  It must be hashable and
-        depend on nothing else, as a method of a class.
-    values : dict
-        The parameters.
-
-    Raises
-    ------
-    ValueError
-        What `check` raises.
-    """
+    """Check the parameters of an estimator, those that are the same as before only once."""
     plain: dict[str, Any] = {}
     others: dict[str, Any] = {}
     for name, value in values.items():
@@ -47,13 +33,6 @@ def stream_settings(values: Mapping[str, Any], n_samples: int) -> Settings:
     """Return the settings for a stream: the same object as long as no parameter changes.
 
     If a parameter is an object that may change in place, it is a new one every time.
-
-    Parameters
-    ----------
-    values : dict
-        The attributes of the estimator.
-    n_samples : int
-        Number of documents in the whole stream.
     """
     given = {name: values[name] for name in (*Settings._fields, *OTHERS) if name in values}
     if all(type(value) in PLAIN for value in given.values()):

@@ -9,17 +9,7 @@ from scipy import sparse
 
 
 def perplexity_of(elbo: float, X: sparse.csr_matrix, population: float | None = None) -> float:
-    """exp(-ELBO per word); 1 for documents without words, in which nothing is to be predicted.
-
-    Parameters
-    ----------
-    elbo : float
-        In nats.
-    X : CSR matrix of shape (n_samples, V)
-        The documents of the ELBO.
-    population : float, optional
-        Documents that X is a sample of.
-    """
+    """exp(-ELBO per word); 1 for documents without words, in which nothing is to be predicted."""
     n_words = X.sum(dtype=np.float64)
     if n_words == 0:
         return 1.0

@@ -15,20 +15,7 @@ from annealvi.models.lda.collapsed import METHODS
 
 
 def check_method(method: Any, temperature: Any, owner: str) -> None:
-    """Check the `method` of `transform`, and that the temperature is one that it has.
-
-    Parameters
-    ----------
-    method : str
-    temperature : float or str
-    owner : str
-        The method of the estimator, for messages.
-
-    Raises
-    ------
-    ValueError
-        If the method is unknown, or if it is collapsed and the temperature is not 1.
-    """
+    """Check the `method` of `transform`, and that the temperature is one that it has."""
     constraints = {"method": [StrOptions(set(METHODS))]}
     validate_parameter_constraints(constraints, {"method": method}, owner)
     if method == "cvb0" and not (isinstance(temperature, Real) and temperature == 1):
@@ -39,20 +26,7 @@ def check_method(method: Any, temperature: Any, owner: str) -> None:
 
 
 def prediction_tempering(state: LDAState, temperature: Any, owner: str) -> Tempering:
-    """The tempering for a `temperature` parameter of `transform` or `score`.
-
-    Parameters
-    ----------
-    state : LDAState
-    temperature : float or "learned"
-    owner : str
-        The method of the estimator, for messages.
-
-    Raises
-    ------
-    ValueError
-        If it is out of range, or ``"learned"`` where none was learned.
-    """
+    """The tempering for a `temperature` parameter of `transform` or `score`."""
     if isinstance(temperature, str) and temperature == "learned":
         learned = state.temperature.learned()
         if learned is None:

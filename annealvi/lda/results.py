@@ -18,21 +18,14 @@ CORPUS_SAMPLE = 512
 
 @dataclass
 class Results:
-    """Results of the end of `fit`.  `partial_fit` drops them; new topics drop `sample`.
-
-    Parameters
-    ----------
-    bound, validation_score : float or None
-    init_scores, document_temperatures : ndarray or None
-        The estimator's attributes `bound_`, `validation_score_` and so on.
-    sample : CSR matrix or None
-        Some training documents, over which log C per word is averaged.
-    """
+    """Results of the end of `fit`.  `partial_fit` drops them; new topics drop `sample`."""
 
     bound: float | None = None
     validation_score: float | None = None
+    #: The estimator's attributes `bound_`, `validation_score_` and so on.
     init_scores: NDArray[np.float64] | None = None
     document_temperatures: NDArray[np.float64] | None = None
+    #: Some training documents, over which log C per word is averaged.
     sample: sparse.csr_matrix | None = None
 
     def state_dict(self) -> dict[str, Any]:
@@ -57,16 +50,7 @@ class Results:
 
     @classmethod
     def of(cls, node: Node, n_features: int, dtype: np.dtype) -> Self:
-        """Return the results of a tree that :meth:`state_dict` returned.
-
-        Parameters
-        ----------
-        node : Node
-        n_features : int
-            V.
-        dtype : dtype
-            Of the counts.
-        """
+        """Return the results of a tree that :meth:`state_dict` returned."""
         bound, score = (
             None if node.is_none(name) else node.number(name, finite=False)
             for name in ("bound", "validation_score")
@@ -93,10 +77,5 @@ def _documents(node: Node, n_features: int, dtype: np.dtype) -> sparse.csr_matri
 
 
 def some_documents(X: sparse.csr_matrix) -> sparse.csr_matrix:
-    """At most CORPUS_SAMPLE documents, evenly spaced.
-
-    Parameters
-    ----------
-    X : CSR matrix of shape (n_samples, V)
-    """
+    """At most CORPUS_SAMPLE documents, evenly spaced."""
     return X[:: -(-X.shape[0] // CORPUS_SAMPLE)]

@@ -19,19 +19,7 @@ from annealvi.temperature.parameters import (
 
 
 def state_tree(state: LDAState) -> dict[str, Any]:
-    """Return all that the next step depends on, as a tree; see :mod:`annealvi.files`.
-
-    Parameters
-    ----------
-    state : LDAState
-
-    Raises
-    ------
-    ValueError
-        If the user has assigned a prior that is not valid.
-    TypeError
-        If a part cannot be written, as a temperature of a class of the user's own.
-    """
+    """Return all that the next step depends on, as a tree; see :mod:`annealvi.files`."""
     settings, attached = state.settings, state.attached
     if settings is not None:
         settings = {name: parameter_tree(settings[name], name, state.owner) for name in settings}
@@ -50,19 +38,7 @@ def state_tree(state: LDAState) -> dict[str, Any]:
 
 
 def state_of(owner: str, node: Node) -> LDAState:
-    """Return the state of a tree that :func:`state_tree` returned.
-
-    Parameters
-    ----------
-    owner : str
-        Name of the estimator, for messages.
-    node : Node
-
-    Raises
-    ------
-    ValueError
-        If it is no such tree.
-    """
+    """Return the state of a tree that :func:`state_tree` returned."""
     model = model_of(node.node("model"))
     state = LDAState(owner, model, 1.0, 1.0)
     state.temperature = restored_temperature(node.node("temperature"), model=model)
@@ -71,18 +47,7 @@ def state_of(owner: str, node: Node) -> LDAState:
 
 
 def load_state(state: LDAState, node: Node) -> None:
-    """Take over the tree of a fit with the same plan, whose model has the same K and V.
-
-    Parameters
-    ----------
-    state : LDAState
-    node : Node
-
-    Raises
-    ------
-    ValueError
-        If it is no tree of such a fit.
-    """
+    """Take over the tree of a fit with the same plan, whose model has the same K and V."""
     load_model(state.model, node.node("model"))
     part = node.node("temperature")
     saved = parameter_value(part, "temperature")

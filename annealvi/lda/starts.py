@@ -27,20 +27,7 @@ from annealvi.scale.elsewhere import Elsewhere
 
 
 class FitProgress:
-    """A fit under way: the starts that have ended, the best of them, and the run under way.
-
-    Parameters
-    ----------
-    fingerprint : Fingerprint
-    generator : RandomState
-        That of the first start.  The fit has not drawn from it yet.
-
-    Attributes
-    ----------
-    starts : Progress
-    finished : bool
-        Whether all starts have ended, and the results of the best one are there.
-    """
+    """A fit under way: the starts that have ended, the best of them, and the run under way."""
 
     def __init__(self, fingerprint: Fingerprint, generator: RandomState) -> None:
         self.fingerprint = fingerprint
@@ -50,12 +37,7 @@ class FitProgress:
         self.finished = False
 
     def write(self, path: str | os.PathLike) -> None:
-        """Write a checkpoint.
-
-        Parameters
-        ----------
-        path : path
-        """
+        """Write a checkpoint."""
         write_checkpoint(path, self.state_dict())
 
     def state_dict(self) -> dict[str, Any]:
@@ -74,20 +56,7 @@ class FitProgress:
     def load_state_dict(
         self, node: Node, starts: Sequence[Callable[[threading.Event], LDARun]]
     ) -> None:
-        """Take over a checkpoint.
-
-        Parameters
-        ----------
-        node : Node
-            What :meth:`state_dict` returned, from a file.
-        starts : sequence of callables
-            The starts of the fit, which has the same fingerprint.
-
-        Raises
-        ------
-        ValueError
-            If it is no checkpoint of such a fit.
-        """
+        """Take over a checkpoint."""
         self.finished = node.boolean("finished")
         scores = node.array("scores", (None,), np.float64, finite=False).tolist()
         least = int(self.finished)
@@ -127,43 +96,6 @@ def fit_best(
     """Fit from every start, and set the estimator's state to the best.
 
     Starts run in parallel, each in one thread, or one after another if there is a callback.
-
-    Parameters
-    ----------
-    fingerprint : Fingerprint
-        The estimator, its parameters and X.
-    parameters : mapping
-        The estimator's parameters.
-    X : CSR matrix of shape (n_samples, V) or Elsewhere
-    keep_gamma : bool
-        Whether to keep gamma of all documents.
-    n_threads : int
-        Number of threads for all starts together.
-    callback : Callbacks or None
-        Called with the monitor after each step.
-    resume : path or None
-        A checkpoint to go on from.
-    follow : callable
-        Gives the estimator the fit under way, for `save_state`.
-    adopt : callable
-        Sets the estimator's state: to the best start and, with a callback, to each that begins.
-    commit : callable
-        Called when this state must survive a later error.
-
-    Returns
-    -------
-    LDARun
-        The best start.
-
-    Raises
-    ------
-    ValueError
-        If a parameter does not fit the data, or the checkpoint is of another fit.
-
-    Warns
-    -----
-    ConvergenceWarning
-        If `max_iter` ended the best start while it was still improving.
     """
     saved = None
     if resume is not None:
@@ -223,11 +155,6 @@ def generators(own: RandomState, n_starts: int) -> tuple[list[RandomState], Rand
 
     Start 1 uses the same random stream as ``n_init=1``.  The others are seeded by a copy of
     that stream.
-
-    Parameters
-    ----------
-    own : RandomState
-    n_starts : int
     """
     seeds = copy.deepcopy(own).randint(np.iinfo(np.int32).max, size=n_starts)
     return [own, *map(RandomState, seeds[1:])], RandomState(seeds[0])

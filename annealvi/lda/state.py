@@ -35,38 +35,25 @@ Prior = float | NDArray[np.float64]
 
 @dataclass
 class LDAState:
-    """The state of a fit of TemperedLDA, at any step.
+    """The state of a fit of TemperedLDA, at any step."""
 
-    Parameters
-    ----------
-    owner : str
-        Name of the estimator, for messages.
-    model : LDA
-        Topics and priors, with the steps that update them.
-    doc_topic_prior, topic_word_prior : float or ndarray
-        The priors that the user sees and may assign to; :meth:`use_priors` passes them to the
-        model.
-    temperature : Temperature
-        The planned temperature, with what it has learned.
-    planned_for : Temperature or None
-        A copy of the user's temperature, before planning; None if nothing was planned yet.
-    monitor : Monitor
-        The record: steps, passes, temperatures.
-    settings : dict or None
-        Parameters of the fit with values for those left open.
-    n_passes : int
-        Passes of `fit`, not counting the final pass that met the stopping test.
-    results : Results
-    """
-
+    #: Name of the estimator, for messages.
     owner: str
+    #: Topics and priors, with the steps that update them.
     model: LDA
+    #: The priors that the user sees and may assign to; :meth:`use_priors` passes them to the
+    #: model.
     doc_topic_prior: Prior
     topic_word_prior: Prior
+    #: The planned temperature, with what it has learned.
     temperature: Temperature = field(default_factory=Fixed)
+    #: A copy of the user's temperature, before planning; None if nothing was planned yet.
     planned_for: Temperature | None = None
+    #: The record: steps, passes, temperatures.
     monitor: Monitor = field(default_factory=Monitor)
+    #: Parameters of the fit with values for those left open.
     settings: dict[str, Any] | None = None
+    #: Passes of `fit`, not counting the final pass that met the stopping test.
     n_passes: int = 0
     results: Results = field(default_factory=Results)
     #: The priors that the model has, and those that the temperature was attached with.
@@ -122,23 +109,7 @@ class LDAState:
         rng: RandomState,
         n_threads: int,
     ) -> Self:
-        """Return a state before its first step, with the topics at their starting point.
-
-        Parameters
-        ----------
-        owner : str
-        X : CSR matrix of shape (n_samples, V)
-            Documents that topics may start from.
-        n_topics : int
-        settings : Settings
-        rng : RandomState
-        n_threads : int
-
-        Raises
-        ------
-        ValueError
-            If a prior or `init` does not fit the data.
-        """
+        """Return a state before its first step, with the topics at their starting point."""
         n_samples, n_features = X.shape
         state = cls._of_model(owner, (n_topics, n_features), X.dtype, settings)
         state.settings = settings.parameters() | {"dtype": X.dtype.name}
@@ -167,17 +138,7 @@ class LDAState:
         n_threads: int,
         dtype: np.dtype,
     ) -> Self:
-        """Return a state with given topics.
-
-        Parameters
-        ----------
-        owner : str
-        components : ndarray of shape (n_topics, n_features)
-        settings : Settings
-        rng : RandomState or None
-        n_threads : int
-        dtype : dtype
-        """
+        """Return a state with given topics."""
         state = cls._of_model(owner, (len(components), components.shape[1]), dtype, settings)
         state.model.topics.assign(components)
         state.model.rng = rng
@@ -199,12 +160,6 @@ class LDAState:
         """Return the same fit with other topics, in a new model.
 
         The old model is not changed, because views and copies may still use it.
-
-        Parameters
-        ----------
-        components : ndarray of shape (n_topics, n_features)
-        settings : Settings
-        n_threads : int
         """
         rng, dtype = self.model.rng, self.model.dtype
         fresh = self.at_topics(self.owner, components, settings, rng, n_threads, dtype)
@@ -224,12 +179,7 @@ class LDAState:
         return state
 
     def shown_as(self, dtype: np.dtype) -> Self:
-        """Return this state, whose topics are shown to the user in a dtype of his own.
-
-        Parameters
-        ----------
-        dtype : dtype
-        """
+        """Return this state, whose topics are shown to the user in a dtype of his own."""
         self.model.topics.shown_dtype = dtype
         return self
 
@@ -328,13 +278,7 @@ class LDAState:
     # -------------------------------------------------------------------- priors
 
     def check_priors(self) -> None:
-        """Check the priors, if the user has assigned others.
-
-        Raises
-        ------
-        ValueError
-            If one is not a valid prior.
-        """
+        """Check the priors, if the user has assigned others."""
         if self.priors_assigned():
             self.checked_priors()
 
@@ -389,19 +333,7 @@ class LDAState:
         *,
         n_threads: int | None = None,
     ) -> NDArray:
-        """Infer gamma of documents.
-
-        Parameters
-        ----------
-        X : CSR matrix of shape (n_samples, V)
-        tempering : Tempering
-        n_threads : int, optional
-            Default: that of the fit.  The same holds for all methods.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, K)
-        """
+        """Infer gamma of documents."""
         self.use_priors()
         return self.model.documents.infer(X, tempering, n_threads=n_threads)
 
@@ -414,19 +346,7 @@ class LDAState:
         out: NDArray | None = None,
         n_threads: int | None = None,
     ) -> float:
-        """The documents' part of the ELBO at T = 1, in nats.
-
-        Parameters
-        ----------
-        X : CSR matrix of shape (n_samples, V)
-        tempering : Tempering
-            Temperature at which documents are fitted.
-        given : ndarray of shape (n_samples, K), optional
-            gamma; inferred if not given.
-        out : ndarray of shape (n_samples, K), optional
-            Output array for the inferred gamma.
-        n_threads : int, optional
-        """
+        """The documents' part of the ELBO at T = 1, in nats."""
         self.use_priors()
         documents = self.model.documents
         if given is None:
@@ -443,18 +363,7 @@ class LDAState:
         population: float | None = None,
         n_threads: int | None = None,
     ) -> float:
-        """The ELBO at T = 1, in nats, of the topics and of `population` documents.
-
-        Parameters
-        ----------
-        X : CSR matrix of shape (n_samples, V)
-        tempering : Tempering
-        given, out : ndarray of shape (n_samples, K), optional
-            See :meth:`document_elbo`.
-        population : float, optional
-            Documents that X is a sample of; by default X is all of them.
-        n_threads : int, optional
-        """
+        """The ELBO at T = 1, in nats, of the topics and of `population` documents."""
         elbo = self.document_elbo(X, tempering, given=given, out=out, n_threads=n_threads)
         if population is not None:
             elbo *= population / X.shape[0]

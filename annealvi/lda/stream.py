@@ -23,24 +23,7 @@ def begin_stream(
     settings: Settings,
     n_threads: int,
 ) -> tuple[LDAState, sparse.csr_matrix]:
-    """Return the state before the first portion of a stream, and the portion in its dtype.
-
-    Parameters
-    ----------
-    owner : str
-        Name of the estimator, for messages.
-    parameters : mapping
-        The estimator's parameters.
-    X : CSR matrix of shape (n_samples, V)
-        The first portion.
-    settings : Settings
-    n_threads : int
-
-    Raises
-    ------
-    ValueError
-        If the counts are out of range, or a prior or `init` does not fit the data.
-    """
+    """Return the state before the first portion of a stream, and the portion in its dtype."""
     shown = X.dtype
     X = in_dtype(X, fit_dtype(parameters, X, float(parameters["total_samples"])))
     rng = check_random_state(parameters["random_state"])
@@ -56,24 +39,7 @@ def prepare_portion(
     population: float,
     n_threads: int,
 ) -> None:
-    """Check one more portion of a stream, and update the settings and the temperature.
-
-    Parameters
-    ----------
-    state : LDAState
-        Changed in place, if there is no error.
-    X : CSR matrix of shape (n_samples, V)
-    settings : Settings
-    population : float
-        Number of documents in the whole stream.
-    n_threads : int
-
-    Raises
-    ------
-    ValueError
-        If a prior or the topics are not valid, if counts times the population are too large,
-        or if rho T >= 1 in a step of the posterior form.
-    """
+    """Check one more portion of a stream, and update the settings and the temperature."""
     check_counts(X, population, "total_samples")
     if X.shape[0] > min(population, 1.0) * (np.finfo(np.float64).max / HEADROOM):
         raise ValueError(
@@ -107,19 +73,6 @@ def fit_portion(
     """Fit one more portion of a stream, after :func:`prepare_portion`.
 
     After an error before the end of its first step the results of `fit` are still there.
-
-    Parameters
-    ----------
-    state : LDAState
-        Changed in place.
-    X : CSR matrix of shape (n_samples, V)
-    settings : Settings
-    population : float
-        Number of documents in the whole stream.
-    callback : callable or None
-        Called with the monitor after each step.
-    commit : callable
-        Called after each step, before the callback: this state must survive a later error.
     """
 
     def on_step() -> None:

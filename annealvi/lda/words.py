@@ -18,22 +18,6 @@ def check_words(estimator: Any, X: Any, method: str, *, reset: bool = False) -> 
     """Check word counts and return them as a canonical CSR matrix, of float32 if X is, or float64.
 
     Whether their sums are in range is checked by :func:`annealvi.lda.dtypes.in_dtype`.
-
-    Parameters
-    ----------
-    estimator : TemperedLDA
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
-    method : str
-        Its method that got X, for messages.
-    reset : bool
-        Whether to set the estimator's number and names of features, instead of checking them.
-
-    Raises
-    ------
-    TypeError
-        If X is a list of texts.
-    ValueError
-        If it is no matrix of counts.
     """
     if _are_texts(X):
         raise TypeError(
@@ -48,31 +32,18 @@ def check_words(estimator: Any, X: Any, method: str, *, reset: bool = False) -> 
 
 
 class Prepared(NamedTuple):
-    """What a fit gets, once it is checked.
+    """What a fit gets, once it is checked."""
 
-    Parameters
-    ----------
-    documents : CSR matrix or Elsewhere
-        In the dtype that the fit computes in.
-    shown : dtype
-        The dtype that the user sees.
-    parameters : mapping
-        The parameters of the fit.
-    """
-
+    #: In the dtype that the fit computes in.
     documents: sparse.csr_matrix | Elsewhere
+    #: The dtype that the user sees.
     shown: np.dtype
+    #: The parameters of the fit.
     parameters: Mapping[str, Any]
 
 
 def prepare_words(estimator: Any, X: Any) -> Prepared:
-    """Check the documents of a fit, and set the estimator's number and names of features.
-
-    Parameters
-    ----------
-    estimator : TemperedLDA
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
-    """
+    """Check the documents of a fit, and set the estimator's number and names of features."""
     X = check_words(estimator, X, "fit", reset=True)
     parameters = vars(estimator)
     return Prepared(in_dtype(X, fit_dtype(parameters, X, X.shape[0])), X.dtype, parameters)

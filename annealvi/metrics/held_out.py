@@ -331,42 +331,13 @@ class TopicRows(Protocol):
 def log_likelihood_per_word(
     hidden: sparse.csr_matrix, theta: NDArray, topics: TopicRows, sums: NDArray[np.float64]
 ) -> float:
-    r"""Compute the mean of :math:`\log \sum_k E[\theta_{dk}] E[\beta_{kv}]` over all words.
-
-    Parameters
-    ----------
-    hidden : csr_matrix of shape (n_samples, n_features)
-        Word counts, not all of them zero.
-    theta : ndarray of shape (n_samples, n_components)
-        E[theta].
-    topics : callable
-        Returns rows of lambda.
-    sums : ndarray of shape (n_components,)
-        Sums of lambda over all words.
-
-    Returns
-    -------
-    float
-        In nats.
-    """
+    r"""Compute the mean of :math:`\log \sum_k E[\theta_{dk}] E[\beta_{kv}]` over all words."""
     total = _log_likelihood(hidden, theta, topics, sums).sum()
     return float(total / hidden.data.sum(dtype=np.float64))
 
 
 def sums_of(topics: TopicRows, shape: tuple[int, int]) -> NDArray[np.float64]:
-    """Sum topics over words, some words at a time and always in the same order.
-
-    Parameters
-    ----------
-    topics : callable
-        Returns rows of lambda.
-    shape : tuple of int
-        K and V.
-
-    Returns
-    -------
-    ndarray of shape (K,)
-    """
+    """Sum topics over words, some words at a time and always in the same order."""
     n_topics, n_features = shape
     if n_topics == 1:  # NumPy sums a single column pairwise
         return np.asarray(topics(np.arange(n_features)), np.float64).sum(axis=0)

@@ -14,12 +14,7 @@ from annealvi.models.lda.collapsed import MOST_SWEEPS, TOLERANCE, Method, infer_
 
 
 def usual_prior(n_topics: int) -> float:
-    """The `doc_topic_prior` that :class:`annealvi.TemperedLDA` has if it is left open.
-
-    Parameters
-    ----------
-    n_topics : int
-    """
+    """The `doc_topic_prior` that :class:`annealvi.TemperedLDA` has if it is left open."""
     return min(max(0.1, 1.0 / n_topics), 3.0 / n_topics)
 
 
@@ -30,30 +25,7 @@ def proportions(
     doc_topic_prior: ArrayLike | None,
     owner: str,
 ) -> NDArray[np.float64]:
-    """Infer E[theta] of documents at given topics, at T = 1 and in double precision.
-
-    Parameters
-    ----------
-    components : ndarray of shape (n_components, n_features)
-        Rows are proportional to E[beta].
-    X : csr_matrix of shape (n_samples, n_features)
-        In canonical format.
-    method : {"variational", "cvb0"}
-    doc_topic_prior : None, float or array-like of shape (n_components,)
-        None means `usual_prior`.
-    owner : str
-        The function that was called, for messages.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_components)
-
-    Raises
-    ------
-    ValueError
-        If the topics are not numbers >= 0 with positive sums, one for each feature, or if the
-        prior is out of range.
-    """
+    """Infer E[theta] of documents at given topics, at T = 1 and in double precision."""
     if components.ndim != 2 or components.dtype.kind not in "fiu":
         raise ValueError(
             "The 'components_' of the estimator must be numbers of shape (n_components, "
@@ -97,13 +69,7 @@ def proportions(
 
 
 def check_names(estimator: Any, X: Any) -> None:
-    """Raise ValueError if a DataFrame has other columns than the one that was fitted.
-
-    Parameters
-    ----------
-    estimator : topic model
-    X : matrix or DataFrame
-    """
+    """Raise ValueError if a DataFrame has other columns than the one that was fitted."""
     fitted, given = getattr(estimator, "feature_names_in_", None), getattr(X, "columns", None)
     if fitted is not None and given is not None and list(fitted) != list(given):
         raise ValueError(

@@ -15,17 +15,6 @@ def top_columns(topics: NDArray, n: int) -> NDArray[np.intp]:
     """Return the columns of the n largest numbers of each row, largest first.
 
     Equal numbers are taken in the order of their columns.
-
-    Parameters
-    ----------
-    topics : ndarray of shape (n_topics, n_features), float
-        Finite.
-    n : int
-        At least 1.  If there are fewer columns, all are returned.
-
-    Returns
-    -------
-    ndarray of shape (n_topics, min(n, n_features)), intp
     """
     n_topics, n_features = topics.shape
     n = min(n, n_features)
@@ -41,23 +30,7 @@ def top_columns(topics: NDArray, n: int) -> NDArray[np.intp]:
 def top_words(
     topics: NDArray, n: int, feature_names: ArrayLike | None, estimator: Any
 ) -> list[list[Any]]:
-    """Return the words of :func:`top_columns`, for the `top_words` method of an estimator.
-
-    Parameters
-    ----------
-    topics : ndarray of shape (n_topics, n_features), float
-    n : int
-    feature_names : array-like of shape (n_features,) or None
-        None means the column names that the estimator has seen, or column numbers if there
-        were none.
-    estimator : object
-        A fitted estimator.
-
-    Raises
-    ------
-    ValueError
-        If n is not positive, or if the number of names is not the number of features.
-    """
+    """Return the words of :func:`top_columns`, for the `top_words` method of an estimator."""
     n_features = topics.shape[1]
     if not isinstance(n, Integral) or n < 1:
         raise ValueError(f"'n' must be an int in the range [1, inf). Got {n!r} instead.")

@@ -44,29 +44,6 @@ def fit_mixture(
     numbers after its start.  If there is also no callback, all starts are drawn first and then
     fitted in parallel.  A model is built when its fit begins, so only as many models hold
     arrays of the size of the data as there are fits at a time.
-
-    Parameters
-    ----------
-    X : object
-        The data that the model's local step takes.
-    draw : callable
-        Draws a starting point from the given generator, and returns a function that builds a
-        :class:`BatchModel` there.
-    temperature : Temperature
-    options : Options
-    progress : MixtureProgress
-        It is kept up to date.  The fit goes on from the checkpoint that it has, if it has one.
-    files : ModelFiles
-        How the models are written to files.
-    adopt : callable
-        Sets the estimator's state.
-    commit : callable
-        Called when this state must survive a later error.
-
-    Warns
-    -----
-    ConvergenceWarning
-        If `max_iter` ended the fit before it converged.
     """
     rng = progress.rng
 
@@ -179,21 +156,7 @@ class FittedMixture(Fitted):
 
 
 def sampler(estimator: Any, n_samples: Any, random_state: Any) -> RandomState:
-    """Check that the estimator is fitted and `n_samples` valid; return the generator.
-
-    Parameters
-    ----------
-    estimator : object
-    n_samples : int
-    random_state : int, RandomState or None
-
-    Raises
-    ------
-    NotFittedError
-        If the estimator is not fitted.
-    ValueError
-        If `n_samples` is not a positive integer.
-    """
+    """Check that the estimator is fitted and `n_samples` valid; return the generator."""
     check_is_fitted(estimator)
     if not isinstance(n_samples, Integral) or n_samples < 1:
         raise ValueError(
@@ -204,19 +167,7 @@ def sampler(estimator: Any, n_samples: Any, random_state: Any) -> RandomState:
 
 
 def check_reached(log_joint: NDArray[np.float64], X: NDArray) -> NDArray[np.float64]:
-    """Return log p(x, z) of each datum and component, which must be finite for one of them.
-
-    Parameters
-    ----------
-    log_joint : ndarray of shape (n_samples, n_components)
-        -infinity where a component is not possible.
-    X : ndarray of shape (n_samples, n_features)
-
-    Raises
-    ------
-    ValueError
-        If a row of X is too far from all components.
-    """
+    """Return log p(x, z) of each datum and component, which must be finite for one of them."""
     lost = np.flatnonzero(~np.isfinite(log_joint.max(axis=1)))
     if lost.size:
         raise ValueError(

@@ -23,33 +23,7 @@ from annealvi.mixtures.run import MixtureRun
 
 
 class MixtureProgress:
-    """The starts of a fit that have ended, and the one under way.
-
-    Parameters
-    ----------
-    fingerprint : Fingerprint
-        The parameters and data of the fit.
-    random_state : int, RandomState or None
-        The estimator's parameter.
-    resume : path or None
-        The checkpoint from which the fit goes on.
-
-    Attributes
-    ----------
-    rng : RandomState
-        The generator of the whole fit.
-    starts : Progress
-        See :func:`annealvi.inference.fit_starts`.
-    resumes : bool
-        Whether the fit goes on from a checkpoint.
-    finished : bool
-        Whether no more starts follow.
-
-    Raises
-    ------
-    ValueError
-        If the checkpoint is damaged, or is that of another fit.
-    """
+    """The starts of a fit that have ended, and the one under way."""
 
     def __init__(
         self, fingerprint: Fingerprint, random_state: Any, resume: str | os.PathLike | None
@@ -75,15 +49,7 @@ class MixtureProgress:
         begin: Sequence[Callable[[threading.Event], MixtureRun]],
         ended: Callable[[int, Node], MixtureRun],
     ) -> None:
-        """Take over the starts of the checkpoint.
-
-        Parameters
-        ----------
-        begin : sequence of callables
-            Each draws a start from the generator and begins its run.
-        ended : callable
-            Returns the run that had a number, from what ``MixtureRun.ended_dict`` returned.
-        """
+        """Take over the starts of the checkpoint."""
         node, starts, n_starts = self._saved, self.starts, len(begin)
         assert node is not None
         scores = node.array("scores", (None,), np.float64)
@@ -107,12 +73,7 @@ class MixtureProgress:
         _set(self.rng, node.node("now"))
 
     def write(self, path: str | os.PathLike) -> None:
-        """Write a checkpoint.
-
-        Parameters
-        ----------
-        path : path
-        """
+        """Write a checkpoint."""
         starts = self.starts
         best = run = None
         if starts.best.run is not None:

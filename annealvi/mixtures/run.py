@@ -20,20 +20,11 @@ Callback = Callable[[Any, Monitor], None]
 
 
 class Options(NamedTuple):
-    """The parameters that all mixtures have for their fit.
+    """The parameters that all mixtures have for their fit."""
 
-    Parameters
-    ----------
-    owner : str
-        Name of the estimator, for messages.
-    max_iter, tol, n_init, verbose
-        See :class:`annealvi.TemperedFMM`.
-    n_threads : int
-    callback : Callbacks or None
-    random_state : int, RandomState or None
-    """
-
+    #: Name of the estimator, for messages.
     owner: str
+    #: See :class:`annealvi.TemperedFMM`.
     max_iter: int
     tol: float
     n_init: int
@@ -44,14 +35,7 @@ class Options(NamedTuple):
 
 
 def options_of(estimator: Any, n_threads: int, callback: Callbacks | None) -> Options:
-    """The parameters of an estimator that its fit needs.
-
-    Parameters
-    ----------
-    estimator : TemperedFMM or TemperedGaussianMixture
-    n_threads : int
-    callback : Callbacks or None
-    """
+    """The parameters of an estimator that its fit needs."""
     return Options(
         owner=type(estimator).__name__,
         max_iter=int(estimator.max_iter),
@@ -65,28 +49,7 @@ def options_of(estimator: Any, n_threads: int, callback: Callbacks | None) -> Op
 
 
 class MixtureRun:
-    """A fit from one start; see :class:`annealvi.inference.restarts.Run`.
-
-    Parameters
-    ----------
-    X : object
-        The data that the model's local step takes.
-    model : BatchModel
-        At its starting point.
-    temperature : Temperature
-        The planned temperature.
-    rng : RandomState
-        Generator for the perturbations of the model.
-    number : int
-        Number of the start, from 0.
-    options : Options
-    adopt : callable
-        Called with the state before the callback.
-    halt : threading.Event
-        Set if another start has failed or the user has interrupted.
-    files : ModelFiles
-        How the model is written to a file.
-    """
+    """A fit from one start; see :class:`annealvi.inference.restarts.Run`."""
 
     def __init__(
         self,
@@ -128,13 +91,7 @@ class MixtureRun:
         }
 
     def load_state_dict(self, node: Node) -> None:
-        """Take over the place and all that was learned; called before :meth:`go`.
-
-        Parameters
-        ----------
-        node : Node
-            What :meth:`state_dict` returned.
-        """
+        """Take over the place and all that was learned; called before :meth:`go`."""
         self.state.model.load_state_dict(node.node("model"))
         self.temperature.load_state_dict(node.node("temperature"))
         self.state.load_progress(node)
@@ -148,13 +105,7 @@ class MixtureRun:
         return {"state": state, "comparable": self.comparable, "stopped": self.stopped}
 
     def load_ended(self, node: Node) -> None:
-        """Take over what is left of a run that has ended.
-
-        Parameters
-        ----------
-        node : Node
-            What :meth:`ended_dict` returned.
-        """
+        """Take over what is left of a run that has ended."""
         self.state = MixtureState.restored(node.node("state"), self.files)
         self.comparable, self.stopped = node.boolean("comparable"), node.boolean("stopped")
 

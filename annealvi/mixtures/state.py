@@ -42,42 +42,27 @@ class BatchModel(Model, Protocol):
 
 
 class ModelFiles(NamedTuple):
-    """How models of a class are written to files.
+    """How models of a class are written to files."""
 
-    Parameters
-    ----------
-    tree : callable
-        Returns a model as a tree.
-    restored : callable
-        Returns the model of such a tree, without the buffers of its training.
-    """
-
+    #: Returns a model as a tree.
     tree: Callable[[Any], dict[str, Any]]
+    #: Returns the model of such a tree, without the buffers of its training.
     restored: Callable[[Node], Any]
 
 
 @dataclass
 class MixtureState:
-    """The state of a fit of a mixture, at any step.
-
-    Parameters
-    ----------
-    model : BatchModel
-    monitor : Monitor
-        The record: steps, temperatures, bounds.
-    lower_bound : float
-        Mean ELBO per sample after the last step.
-    converged : bool
-        Whether the last step changed it by less than the tolerance.
-    temperature : Variational or None
-        The temperature, if it has learned a q(y).  Others are not kept: a proximity temperature
-        holds arrays of the size of the training data.
-    """
+    """The state of a fit of a mixture, at any step."""
 
     model: Any
+    #: The record: steps, temperatures, bounds.
     monitor: Monitor
+    #: Mean ELBO per sample after the last step.
     lower_bound: float = -np.inf
+    #: Whether the last step changed it by less than the tolerance.
     converged: bool = False
+    #: The temperature, if it has learned a q(y).  Others are not kept: a proximity temperature
+    #: holds arrays of the size of the training data.
     temperature: Variational | None = None
 
     def view(self) -> Self:
@@ -103,14 +88,7 @@ class MixtureState:
 
     @classmethod
     def restored(cls, node: Node, files: ModelFiles) -> MixtureState:
-        """The state of a fit that has ended, from a file.
-
-        Parameters
-        ----------
-        node : Node
-            What :meth:`state_dict` returned.
-        files : ModelFiles
-        """
+        """The state of a fit that has ended, from a file."""
         state = cls(files.restored(node.node("model")), Monitor())
         state.load_progress(node)
         if not node.is_none("temperature"):

@@ -21,15 +21,7 @@ STIRLING = 16.0
 def log_gamma_variates(
     rng: np.random.Generator, shape: NDArray[np.float64], size: tuple[int, ...]
 ) -> NDArray[np.float64]:
-    """Draw logarithms of Gamma(shape, 1) variates, finite for any shape that is a normal number.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-    shape : ndarray
-        Shape parameters, positive; the array can be broadcast to `size`.
-    size : tuple of int
-    """
+    """Draw logarithms of Gamma(shape, 1) variates, finite for any shape that is a normal number."""
     first = shape.flat[0]
     if first < SMALL and np.all(shape == first):
         out = np.empty(size)
@@ -49,10 +41,6 @@ def log_rising(a: ArrayLike, x: ArrayLike) -> NDArray[np.float64]:
 
     The logarithms of two large Gamma functions would cancel.  If a is not small, Stirling's
     truncated series of both are therefore subtracted term by term.
-
-    Parameters
-    ----------
-    a, x : array-like, broadcast against each other
     """
     a, x = np.asarray(a, dtype=np.float64), np.asarray(x, dtype=np.float64)
     large = np.maximum(a, STIRLING)
@@ -69,15 +57,7 @@ def _stirling_rest(a: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def centre(prior: NDArray[np.float64], size: int | None = None) -> NDArray[np.float64]:
-    """Return the mode of Dir(prior) if it is inside the simplex, else the mean.
-
-    Parameters
-    ----------
-    prior : ndarray of shape (n,)
-    size : int, optional
-        Number of parameters of the distribution, if `prior` is repeated to reach it; n by
-        default.
-    """
+    """Return the mode of Dir(prior) if it is inside the simplex, else the mean."""
     excess = prior - 1.0 if np.all(prior > 1) else prior
     copies = 1.0 if size is None else size / len(prior)
     return excess / (excess.sum() * copies)
@@ -86,19 +66,7 @@ def centre(prior: NDArray[np.float64], size: int | None = None) -> NDArray[np.fl
 def negative_kl(
     prior: NDArray[np.float64], gamma: NDArray, n_threads: int = 1
 ) -> NDArray[np.float64]:
-    """-KL(Dir(gamma_d) || Dir(prior)) of each row.
-
-    Parameters
-    ----------
-    prior : ndarray of shape (K,)
-    gamma : ndarray of shape (n, K)
-    n_threads : int
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        In nats.
-    """
+    """-KL(Dir(gamma_d) || Dir(prior)) of each row."""
     out = np.empty(len(gamma))
     prior = np.ascontiguousarray(prior)
     sums = gamma.sum(axis=1, dtype=np.float64)

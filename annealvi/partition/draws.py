@@ -67,12 +67,7 @@ class Draws:
 
 
 class PlateOfData:
-    """The methods of a model of N data that share only their global parameters.
-
-    Parameters
-    ----------
-    model : Conjugate
-    """
+    """The methods of a model of N data that share only their global parameters."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -109,11 +104,6 @@ class PlateOfData:
 
 
 def log_mean_exp(logs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """log of the mean of exp(logs) over the first axis.
-
-    Parameters
-    ----------
-    logs : ndarray
-    """
+    """log of the mean of exp(logs) over the first axis."""
     most = logs.max(axis=0)
     return most + np.log(np.mean(np.exp(logs - most), axis=0))

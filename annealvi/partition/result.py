@@ -72,18 +72,7 @@ def _check_grid_shape(t_max: float, size: int, caller: str) -> None:
 
 
 def check_inverse_temperatures(value: ArrayLike, name: str, owner: str) -> NDArray[np.float64]:
-    """Check a grid of inverse temperatures: it must start at T = 1 and increase in T.
-
-    Parameters
-    ----------
-    value : array-like of shape (M,)
-    name, owner : str
-        The parameter, and the class or function that has it, for the message.
-
-    Returns
-    -------
-    ndarray of shape (M,)
-    """
+    """Check a grid of inverse temperatures: it must start at T = 1 and increase in T."""
     b = as_array(value)
     what = f"The {name!r} parameter of {owner}"
     if b.dtype.kind not in "fiu" or b.ndim != 1 or len(b) < 2:
@@ -256,12 +245,7 @@ def _same(given: Any, wanted: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """Describe a number, or an array by its shape, for a message.
-
-    Parameters
-    ----------
-    value : object
-    """
+    """Describe a number, or an array by its shape, for a message."""
     array = as_array(value)
     return f"an array of shape {array.shape}" if array.ndim else repr(array.item())
 
@@ -273,15 +257,7 @@ class OutOfReach(ValueError):  # noqa: N818 - what happened is no mistake of the
 def check_log_c_at_1(
     values: NDArray[np.float64], inverse: NDArray[np.float64], n_data: int
 ) -> None:
-    """Raise OutOfReach if log C(1) is not 0: then rounding has spoilt the other values too.
-
-    Parameters
-    ----------
-    values, inverse : ndarrays of shape (M,)
-        log C, and the inverse temperatures.  If none of these is 1, nothing is raised.
-    n_data : int
-        Number of data; the more there are, the more rounding errors add up.
-    """
+    """Raise OutOfReach if log C(1) is not 0: then rounding has spoilt the other values too."""
     at_1 = values[inverse == 1]
     if not np.all(np.abs(at_1) <= _LOST * max(1.0, n_data / 1e3)):
         raise OutOfReach(

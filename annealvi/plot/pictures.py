@@ -101,14 +101,7 @@ MEASURES = {
 
 
 def check_summary(summary: Any, name: str = "summary") -> Any:
-    """Raise TypeError if this is no summary of topics.
-
-    Parameters
-    ----------
-    summary : TopicSummary
-    name : str
-        The parameter, for the message.
-    """
+    """Raise TypeError if this is no summary of topics."""
     wanted = ("topics", "labels", "topic_shares", "feature_names", "similar", "weights")
     missing = [part for part in wanted if not hasattr(summary, part)]
     if missing or isinstance(summary, type):
@@ -120,15 +113,7 @@ def check_summary(summary: Any, name: str = "summary") -> Any:
 
 
 def check_summaries(a: Any, b: Any, names: tuple[str, str]) -> None:
-    """Raise TypeError or ValueError if these are not two summaries of the same words.
-
-    Parameters
-    ----------
-    a : TopicSummary
-    b : TopicSummary
-    names : (str, str)
-        The parameters, for the message.
-    """
+    """Raise TypeError or ValueError if these are not two summaries of the same words."""
     for summary, name in zip((a, b), names, strict=True):
         check_summary(summary, name)
     if not np.array_equal(a.feature_names, b.feature_names):
@@ -139,52 +124,23 @@ def check_summaries(a: Any, b: Any, names: tuple[str, str]) -> None:
 
 
 def shorten(text: str, width: int = WIDTH) -> str:
-    """A text on one line, cut to a width.
-
-    Parameters
-    ----------
-    text : object
-        What is shown as a str.
-    width : int
-        Most characters.
-    """
+    """A text on one line, cut to a width."""
     text = " ".join(str(text).split())
     return text if len(text) <= width else text[: width - 1].rstrip(" ,") + "…"
 
 
 def topic_names(summary: Any, width: int = WIDTH) -> list[str]:
-    """Number and label of each topic.
-
-    Parameters
-    ----------
-    summary : TopicSummary
-    width : int
-        Most characters.
-    """
+    """Number and label of each topic."""
     return [shorten(f"{topic} {label}", width) for topic, label in enumerate(summary.labels)]
 
 
 def by_size(summary: Any) -> list[int]:
-    """The numbers of all topics, largest first.
-
-    Parameters
-    ----------
-    summary : TopicSummary
-    """
+    """The numbers of all topics, largest first."""
     return np.argsort(-np.asarray(summary.topic_shares), kind="stable").tolist()
 
 
 def choose_topics(summary: Any, topics: Any, most: int) -> list[int]:
-    """The numbers of the topics to draw; by default the largest, at most so many.
-
-    Parameters
-    ----------
-    summary : TopicSummary
-    topics : list of int or str, or None
-        Numbers or labels of topics.
-    most : int
-        Number of topics by default.
-    """
+    """The numbers of the topics to draw; by default the largest, at most so many."""
     if topics is None:
         return by_size(summary)[:most]
     given = [topics] if isinstance(topics, Integral | str) else topics
@@ -198,18 +154,7 @@ def choose_topics(summary: Any, topics: Any, most: int) -> list[int]:
 
 
 def bars(summary: Any, topics: Any, n_words: int, relevance: float | None) -> list[Bars]:
-    """The words of the topics, most relevant first, with p(w|k).
-
-    Parameters
-    ----------
-    summary : TopicSummary
-    topics : list of int or str, or None
-        Numbers or labels of topics.
-    n_words : int
-        Number of words of a topic.
-    relevance : float or None
-        None means that of the summary.
-    """
+    """The words of the topics, most relevant first, with p(w|k)."""
     check_summary(summary)
     names = topic_names(summary)
     found = []
@@ -223,14 +168,7 @@ def bars(summary: Any, topics: Any, n_words: int, relevance: float | None) -> li
 
 
 def places(summary: Any, documents: bool = False) -> Places:
-    """Places of topics in the plane; near each other are topics of similar words.
-
-    Parameters
-    ----------
-    summary : TopicSummary
-    documents : bool
-        Whether to place documents too.
-    """
+    """Places of topics in the plane; near each other are topics of similar words."""
     table = check_summary(summary).map()
     x, y, shares = (table[name].to_numpy(np.float64) for name in ("x", "y", "share"))
     names = [shorten(label, 30) for label in summary.labels]
@@ -273,12 +211,7 @@ def _fitting(x: NDArray, y: NDArray, shares: NDArray, names: list[str]) -> list[
 
 
 def alike(summary: Any) -> Grid:
-    """Distances between topics, those that are alike side by side.
-
-    Parameters
-    ----------
-    summary : TopicSummary
-    """
+    """Distances between topics, those that are alike side by side."""
     found = check_summary(summary).similar()
     order = _leaves(found.linkage, len(summary.topics))
     names = [topic_names(summary)[k] for k in order]
@@ -292,12 +225,7 @@ def _leaves(linkage: NDArray | None, n_topics: int) -> NDArray[np.intp]:
 
 
 def tree(summary: Any) -> Tree:
-    """The hierarchy of the topics.
-
-    Parameters
-    ----------
-    summary : TopicSummary
-    """
+    """The hierarchy of the topics."""
     if len(check_summary(summary).topics) < 2:
         raise ValueError("A hierarchy needs at least two topics. Got one.")
     drawn = dendrogram(summary.similar().linkage, no_plot=True)
@@ -311,17 +239,7 @@ def tree(summary: Any) -> Tree:
 
 
 def over_time(summary: Any, times: ArrayLike, freq: Any, topics: Any) -> Courses:
-    """The share of topics in each period, with the number of documents.
-
-    Parameters
-    ----------
-    summary : TopicSummary
-    times : array-like of shape (n_documents,)
-    freq : str, timedelta or pandas.DateOffset
-        Length of a period.
-    topics : list of int or str, or None
-        Numbers or labels of topics.
-    """
+    """The share of topics in each period, with the number of documents."""
     table = check_summary(summary).over(times, freq=freq)
     table.index = _beginnings(table.index)
     return _courses(summary, table, topics, N_CURVES)
@@ -341,15 +259,7 @@ def _beginnings(index: Any) -> Any:
 
 
 def by_group(summary: Any, groups: ArrayLike, topics: Any) -> Courses:
-    """The share of topics in each group of documents, with the number of documents.
-
-    Parameters
-    ----------
-    summary : TopicSummary
-    groups : array-like of shape (n_documents,)
-    topics : list of int or str, or None
-        Numbers or labels of topics.
-    """
+    """The share of topics in each group of documents, with the number of documents."""
     check_summary(summary)
     return _courses(summary, summary.by(groups), topics, len(summary.topics))
 
@@ -368,12 +278,7 @@ def _courses(summary: Any, table: Any, topics: Any, most: int) -> Courses:
 
 
 def group_grid(drawn: Courses) -> Grid:
-    """Topics in rows and groups, with their numbers of documents, in columns.
-
-    Parameters
-    ----------
-    drawn : Courses
-    """
+    """Topics in rows and groups, with their numbers of documents, in columns."""
     columns = [
         f"{shorten(str(label), 24)} ({n})"
         for label, n in zip(drawn.labels, drawn.n_documents, strict=True)
@@ -383,16 +288,7 @@ def group_grid(drawn: Courses) -> Grid:
 
 
 def ranks(summary: Any, topics: Any, n_words: int) -> Ranks:
-    """The most probable words of each topic and how their probabilities fall.
-
-    Parameters
-    ----------
-    summary : TopicSummary
-    topics : list of int or str, or None
-        Numbers or labels of topics.
-    n_words : int
-        Number of words of a topic.
-    """
+    """The most probable words of each topic and how their probabilities fall."""
     chosen = choose_topics(check_summary(summary), topics, N_CURVES)
     names = topic_names(summary)
     rows = np.asarray(summary.topics, dtype=np.float64)[chosen]
@@ -402,12 +298,7 @@ def ranks(summary: Any, topics: Any, n_words: int) -> Ranks:
 
 
 def history(summary: Any) -> list[Curve]:
-    """The temperature of a fit and what was measured during it.
-
-    Parameters
-    ----------
-    summary : TopicSummary
-    """
+    """The temperature of a fit and what was measured during it."""
     records = check_summary(summary).history
     if not records:
         raise ValueError("There is no history of the fit to draw: its model has no `history_`.")
@@ -425,11 +316,6 @@ def matches(a: Any, b: Any) -> Grid:
     """Cosines of the topics of two fits: rows of `a`, columns of `b`, pairs on the diagonal.
 
     Pairs have the largest total cosine; the best pair comes first.
-
-    Parameters
-    ----------
-    a : TopicSummary
-    b : TopicSummary
     """
     check_summaries(a, b, ("a", "b"))
     cosines = np.clip(cosine_similarity(a.topics, b.topics), 0.0, 1.0)

@@ -25,26 +25,7 @@ LONGEST_PAUSE = 5.0
 
 
 class Partitions:
-    """The parts of a corpus, each checked by the worker that loads it.
-
-    Parameters
-    ----------
-    engine : Engine
-    sources : sequence
-        Paths, matrices, or handles of the engine; see :func:`annealvi.scale.partitions.load`.
-    owner : str
-        The estimator, for messages.
-
-    Attributes
-    ----------
-    facts : list of Facts
-
-    Raises
-    ------
-    TypeError, ValueError
-        If there is none, if one is no matrix of counts or has no documents, or if their widths
-        differ.
-    """
+    """The parts of a corpus, each checked by the worker that loads it."""
 
     def __init__(self, engine: Engine, sources: Sequence[Any], owner: str) -> None:
         if not len(sources):
@@ -116,16 +97,6 @@ class ShardedCorpus:
     """Documents on workers, in the order of the minibatches of a fit.
 
     It has what :class:`annealvi.scale.elsewhere.Elsewhere` describes.
-
-    Parameters
-    ----------
-    partitions : Partitions
-    dtype : dtype
-        Of the counts in the shards.
-    shard_size, shards_per_batch : int
-        Documents in a shard, and shards in a minibatch.
-    n_threads : int, optional
-        Threads of a task; by default what the engine says.
     """
 
     def __init__(
@@ -193,15 +164,7 @@ class ShardedCorpus:
         return found if np.all(np.diff(in_order) == 1) else found[back]
 
     def total(self, task: Task[T], model: Shared, rows: slice) -> T:
-        """The sum of a task's results over the shards of some documents.
-
-        Parameters
-        ----------
-        task : Task
-        model : Shared
-        rows : slice
-            From the beginning of a shard to the end of one.
-        """
+        """The sum of a task's results over the shards of some documents."""
         engine, size = self._engine, self.shard_size
         first, last = rows.start // size, -(-rows.stop // size)
         n_leaves = last - first
@@ -242,19 +205,7 @@ def sum_of_shards(
     n_threads: int,
     instructions: str,
 ) -> dict[Place, T]:
-    """A task's results of consecutive shards, summed as far as the tree allows.
-
-    Parameters
-    ----------
-    model : Shared
-    task : Task
-    shards : sequence of CSR matrices
-    first : int
-        Number of the first of them among the `n_leaves` of the tree.
-    n_leaves, n_threads : int
-    instructions : str
-        The instruction set that all workers use.
-    """
+    """A task's results of consecutive shards, summed as far as the tree allows."""
     if instruction_set() != instructions:
         use_instruction_set(instructions)
     tree: TreeSum[T] = TreeSum(n_leaves, task.merged)
@@ -265,19 +216,7 @@ def sum_of_shards(
 
 
 def gather(engine: Engine, submit: Any) -> list[Any]:
-    """Submit tasks and gather their results; begin again if workers have died.
-
-    Parameters
-    ----------
-    engine : Engine
-    submit : callable
-        Returns the handles.
-
-    Raises
-    ------
-    RuntimeError
-        If workers die again and again.
-    """
+    """Submit tasks and gather their results; begin again if workers have died."""
     for number in range(TRIES):
         try:
             return engine.gather(submit())

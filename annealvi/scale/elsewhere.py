@@ -14,17 +14,7 @@ class Task(Protocol[T]):
     """What is computed of each shard of the documents, and how two results are added."""
 
     def __call__(self, model: Any, X: Any, rows: slice, number: int) -> T:
-        """Return the result of a shard.
-
-        Parameters
-        ----------
-        model : object
-        X : CSR matrix of shape (n_samples, V)
-        rows : slice
-            The documents of the shard.
-        number : int
-            Number of the shard among those that are added up.
-        """
+        """Return the result of a shard."""
 
     def merged(self, one: T, other: T) -> T:
         """Return the sum of two results; it may change the first."""
@@ -39,19 +29,7 @@ class Shared(Protocol):
 
 @runtime_checkable
 class Counted(Protocol):
-    """Documents of which the counts have been looked through.
-
-    Attributes
-    ----------
-    shape : tuple of int
-    dtype : dtype
-    n_words, least : float
-        Sum of the counts, and the least positive one (infinity if there is none).
-    n_used : int
-        Number of words that occur.
-    digest : str
-        A hash of all documents.
-    """
+    """Documents of which the counts have been looked through."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -89,11 +67,4 @@ class Elsewhere(Counted, Protocol):
         """The sum of the counts."""
 
     def total(self, task: Task[T], model: Shared, rows: slice) -> T:
-        """The sum of a task's results over the shards of some documents.
-
-        Parameters
-        ----------
-        task : Task
-        model : Shared
-        rows : slice
-        """
+        """The sum of a task's results over the shards of some documents."""

@@ -13,17 +13,11 @@ from annealvi.scale.partitions import Piece
 
 
 class Order(NamedTuple):
-    """The shards of a corpus, in the order of a fit.
+    """The shards of a corpus, in the order of a fit."""
 
-    Parameters
-    ----------
-    shards : list of list of Piece
-        The pieces of each shard.
-    documents : ndarray of int64
-        The numbers of their documents in the partitions, one after another.
-    """
-
+    #: The pieces of each shard.
     shards: list[list[Piece]]
+    #: The numbers of their documents in the partitions, one after another.
     documents: NDArray[np.int64]
 
 
@@ -35,12 +29,6 @@ def minibatch_order(lengths: Sequence[int], shard_size: int, shards_per_batch: i
     group.  If there are fewer partitions, each is cut into parts, which are treated as partitions.
     What is left of each partition comes last, put together to shards of the same size, but for the
     very last.  The order follows from these numbers alone.
-
-    Parameters
-    ----------
-    lengths : sequence of int
-        Documents in each partition.
-    shard_size, shards_per_batch : int
     """
     n_parts = -(-shards_per_batch // len(lengths))
     rows: list[list[Piece]] = []  # the full shards of each part of a partition

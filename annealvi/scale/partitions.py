@@ -18,35 +18,21 @@ from annealvi.matrices import check_csr
 
 
 class Facts(NamedTuple):
-    """What a fit must know of a partition.
-
-    Parameters
-    ----------
-    n_documents, n_features : int
-    dtype : dtype
-    n_words, least : float
-        See :class:`annealvi.scale.elsewhere.Elsewhere`.
-    used : ndarray of uint8
-        A bit for each word, see :func:`numpy.packbits`.
-    digest : str
-    """
+    """What a fit must know of a partition."""
 
     n_documents: int
     n_features: int
     dtype: np.dtype
+    #: See :class:`annealvi.scale.elsewhere.Elsewhere`.
     n_words: float
     least: float
+    #: A bit for each word, see :func:`numpy.packbits`.
     used: NDArray[np.uint8]
     digest: str
 
 
 class Piece(NamedTuple):
-    """Consecutive documents of a partition.
-
-    Parameters
-    ----------
-    partition, start, stop : int
-    """
+    """Consecutive documents of a partition."""
 
     partition: int
     start: int
@@ -54,21 +40,7 @@ class Piece(NamedTuple):
 
 
 def load(source: Any, name: str, owner: str) -> sparse.csr_matrix:
-    """A partition as a canonical CSR matrix; a path is that of a corpus on disk.
-
-    Parameters
-    ----------
-    source : {path, array-like, sparse matrix}
-    name : str
-        For messages.
-    owner : str
-        The estimator, for messages.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is no sparse matrix of counts, or has no documents.
-    """
+    """A partition as a canonical CSR matrix; a path is that of a corpus on disk."""
     if isinstance(source, str | os.PathLike):
         source = open_corpus(source)
     if not sparse.issparse(source):
@@ -84,12 +56,7 @@ def load(source: Any, name: str, owner: str) -> sparse.csr_matrix:
 
 
 def facts_of(X: sparse.csr_matrix) -> Facts:
-    """Look through a partition.
-
-    Parameters
-    ----------
-    X : CSR matrix
-    """
+    """Look through a partition."""
     used = np.zeros(X.shape[1], dtype=bool)
     used[X.indices] = True
     total = hashlib.sha256(str(X.dtype).encode())
@@ -112,13 +79,6 @@ def take(dtype: np.dtype, pieces: Sequence[Piece], *partitions: sparse.csr_matri
     """A shard: the documents of some pieces, in a dtype.
 
     One piece of the same dtype is a view of its partition.
-
-    Parameters
-    ----------
-    dtype : dtype
-    pieces : sequence of Piece
-    *partitions : CSR matrices
-        The partition of each piece.
     """
     parts = [view(X, piece.start, piece.stop) for piece, X in zip(pieces, partitions, strict=True)]
     shard = parts[0] if len(parts) == 1 else sparse.vstack(parts, format="csr")
@@ -129,13 +89,7 @@ def take(dtype: np.dtype, pieces: Sequence[Piece], *partitions: sparse.csr_matri
 
 
 def view(X: sparse.csr_matrix, start: int, stop: int) -> sparse.csr_matrix:
-    """Consecutive rows of a CSR matrix, without a copy of their entries.
-
-    Parameters
-    ----------
-    X : CSR matrix
-    start, stop : int
-    """
+    """Consecutive rows of a CSR matrix, without a copy of their entries."""
     ends = X.indptr[start : stop + 1]
     entries = slice(int(ends[0]), int(ends[-1]))
     shape = stop - start, X.shape[1]
@@ -150,11 +104,5 @@ def _csr(data: NDArray, indices: NDArray, indptr: NDArray, shape: Any) -> sparse
 
 
 def rows_of(shard: sparse.csr_matrix, rows: NDArray[np.int64]) -> sparse.csr_matrix:
-    """Some documents of a shard.
-
-    Parameters
-    ----------
-    shard : CSR matrix
-    rows : ndarray of int64
-    """
+    """Some documents of a shard."""
     return shard[rows]

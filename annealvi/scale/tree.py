@@ -20,13 +20,6 @@ class TreeSum(Generic[T]):
 
     Two nodes are added as soon as both are there.  If the leaves come in their order, there are
     never more values than levels.
-
-    Parameters
-    ----------
-    n_leaves : int
-        At least 1.
-    merged : callable
-        Returns the sum of two values, the left one first.  It may change the first.
     """
 
     def __init__(self, n_leaves: int, merged: Callable[[T, T], T]) -> None:
@@ -35,34 +28,16 @@ class TreeSum(Generic[T]):
         self.nodes: dict[Place, T] = {}
 
     def add(self, number: int, value: T) -> None:
-        """Add a leaf.
-
-        Parameters
-        ----------
-        number : int
-            Its place among the leaves, from 0.
-        value : object
-        """
+        """Add a leaf."""
         self._add((0, number), value)
 
     def update(self, nodes: Mapping[Place, T]) -> None:
-        """Add the nodes of another sum over the same tree, which has other leaves.
-
-        Parameters
-        ----------
-        nodes : dict
-        """
+        """Add the nodes of another sum over the same tree, which has other leaves."""
         for place, value in nodes.items():
             self._add(place, value)
 
     def total(self) -> T:
-        """The sum of all leaves.
-
-        Raises
-        ------
-        ValueError
-            If some are missing.
-        """
+        """The sum of all leaves."""
         root = self._last.bit_length(), 0
         if root not in self.nodes:
             raise ValueError(f"Some of the {self._last + 1} leaves are missing.")

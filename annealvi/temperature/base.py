@@ -151,11 +151,5 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def whole_steps(steps: float) -> int:
-    """Round up to a whole number, but ignore rounding errors: 7.000000000000001 gives 7.
-
-    Parameters
-    ----------
-    steps : float
-        More than 2**53, which no fit makes, count as 2**53.
-    """
+    """Round up to a whole number, but ignore rounding errors: 7.000000000000001 gives 7."""
     return math.ceil(min(round(float(steps), 9), 2.0**53))

@@ -84,11 +84,6 @@ class Running:
     """Exponential averages over minibatches.
 
     A step that sees all data replaces the averages by its own values.
-
-    Parameters
-    ----------
-    weight : float
-        Weight of the newest minibatch.
     """
 
     def __init__(self, weight: float) -> None:
@@ -113,15 +108,7 @@ class Running:
         return {str(number): value for number, value in enumerate(self.values)}
 
     def load_state_dict(self, node: Node, *shapes: tuple[int, ...]) -> None:
-        """Take over averages.
-
-        Parameters
-        ----------
-        node : Node
-            What :meth:`state_dict` returned, from a file.
-        shapes : tuples of int
-            The shapes that the averages must have; ``()`` for a number.  There may be none yet.
-        """
+        """Take over averages."""
         self.values = []
         if "0" in node:
             self.values = [
@@ -131,16 +118,7 @@ class Running:
 
 
 def check_prior_weights(value: ArrayLike | None, size: int, owner: str) -> None:
-    """Raise ValueError unless a prior is None or has a positive number for each temperature.
-
-    Parameters
-    ----------
-    value : array-like or None
-    size : int
-        Number of temperatures.
-    owner : str
-        Class whose parameter it is, for the message.
-    """
+    """Raise ValueError unless a prior is None or has a positive number for each temperature."""
     if value is None:
         return
     prior = as_array(value)

@@ -28,22 +28,6 @@ class DocumentRule:
 
     .. math::
        r_{md} \propto \pi_m \exp(b_m L_d - \log C_d(b_m)), \quad b^*_d = \sum_m r_{md} b_m
-
-    Parameters
-    ----------
-    inverses : ndarray of shape (M,)
-        b_m.
-    log_prior : ndarray of shape (M,)
-        log pi, not necessarily normalised.
-    rounds : int
-        How many times a document and its temperature are fitted in turn.
-    corpus : ndarray of shape (M,), optional
-        log C per word of the corpus.  If given, it replaces each document's own.
-    level : float, optional
-        If given, the b_d of the documents in a call are scaled to have this geometric mean,
-        and then limited to [floor, 1].
-    floor : float, default=0.02
-        The least b_d if `level` is given.
     """
 
     def __init__(

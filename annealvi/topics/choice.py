@@ -162,20 +162,7 @@ def choose(
 
 
 def choose_for(X: sparse.csr_matrix, lda: TemperedLDA, least: int = 1) -> Choice:
-    """Choose a number of topics with little work, for ``TopicModel(n_topics="auto")``.
-
-    Parameters
-    ----------
-    X : CSR matrix of shape (n_samples, n_features)
-    lda : TemperedLDA
-        Its parameters are used, `random_state` too.
-    least : int
-        Fewest topics that are wanted, at most the number of words.
-
-    Returns
-    -------
-    Choice
-    """
+    """Choose a number of topics with little work, for ``TopicModel(n_topics="auto")``."""
     most = min(max(X.shape[0] / DOCUMENTS_EACH, AUTO[0]), X.shape[1])
     ks = [k for k in AUTO if least <= k <= most] or [max(least, min(AUTO[0], X.shape[1]))]
     return choose(X, ks, n_runs=AUTO_RUNS, model=lda, random_state=lda.random_state)

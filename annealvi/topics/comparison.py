@@ -137,22 +137,12 @@ class Choice:
 
 
 def mean_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Means over runs.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_ks, n_runs)
-    """
+    """Means over runs."""
     return np.asarray(values.mean(axis=1))
 
 
 def spread_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Standard deviations over runs; NaN of one run.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_ks, n_runs)
-    """
+    """Standard deviations over runs; NaN of one run."""
     if values.shape[1] < 2:
         return np.full(len(values), np.nan)
     return np.asarray(values.std(axis=1, ddof=1))

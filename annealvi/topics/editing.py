@@ -346,12 +346,7 @@ def _with_lda(model: Any, lda: TemperedLDA, parts: Sequence[Sequence[int]]) -> A
 
 
 def is_list(value: Any) -> bool:
-    """Whether a parameter is a list, an array or another iterable, but no str.
-
-    Parameters
-    ----------
-    value : object
-    """
+    """Whether a parameter is a list, an array or another iterable, but no str."""
     several = isinstance(value, Iterable) and not isinstance(value, str)
     return several and getattr(value, "ndim", 1) > 0  # an array of one number is none
 
@@ -395,19 +390,7 @@ def _parts_after(n_topics: int, groups: Sequence[Sequence[int]]) -> list[list[in
 
 
 def _least_informative(components: NDArray, sizes: NDArray, n: int) -> list[list[int]]:
-    """Merge the two topics that lose the least information until n are left.
-
-    Parameters
-    ----------
-    components : ndarray of shape (n_topics, n_features), float64
-    sizes : ndarray of shape (n_topics,)
-    n : int
-
-    Returns
-    -------
-    list of lists
-        The topics of each of those left, in the order of their first ones.
-    """
+    """Merge the two topics that lose the least information until n are left."""
     sizes = sizes / sizes.sum()
     joint = components * (sizes / components.sum(axis=1))[:, np.newaxis]  # p(topic, word)
     own = xlogy(joint, joint).sum(axis=1) - xlogy(sizes, sizes)  # of each topic

@@ -12,49 +12,23 @@ _ITERATIONS = 300
 
 
 class Similarity(NamedTuple):
-    """How similar topics are.
+    """How similar topics are."""
 
-    Attributes
-    ----------
-    distances : ndarray of shape (K, K)
-        Hellinger distances of topics: 0 if they are the same, 1 if they share no word.
-    linkage : ndarray of shape (K - 1, 4)
-        Their hierarchy by average linkage, as SciPy has it
-        (:func:`scipy.cluster.hierarchy.linkage`): each row joins two clusters.
-    """
-
+    #: Hellinger distances of topics: 0 if they are the same, 1 if they share no word.
     distances: NDArray[np.float64]
+    #: Their hierarchy by average linkage, as SciPy has it
+    #: (:func:`scipy.cluster.hierarchy.linkage`): each row joins two clusters.
     linkage: NDArray[np.float64]
 
     def closest(self, n: int = 10) -> list[tuple[int, int]]:
-        """Return the n pairs of topics that are most similar, closest first.
-
-        Parameters
-        ----------
-        n : int, default=10
-
-        Returns
-        -------
-        list of tuples
-            Pairs of numbers of topics.
-        """
+        """Return the n pairs of topics that are most similar, closest first."""
         first, second = np.triu_indices(len(self.distances), k=1)
         order = np.argsort(self.distances[first, second], kind="stable")[:n]
         return list(zip(first[order].tolist(), second[order].tolist(), strict=True))
 
 
 def hellinger(topics: NDArray[np.float64]) -> NDArray[np.float64]:
-    r"""Compute :math:`\sqrt{1 - \sum_w \sqrt{p(w \mid k) p(w \mid l)}}` of all pairs of topics.
-
-    Parameters
-    ----------
-    topics : ndarray of shape (K, V)
-        p(w | k).
-
-    Returns
-    -------
-    ndarray of shape (K, K)
-    """
+    r"""Compute :math:`\sqrt{1 - \sum_w \sqrt{p(w \mid k) p(w \mid l)}}` of all pairs of topics."""
     roots = np.sqrt(topics)
     distances = np.sqrt(np.clip(1.0 - roots @ roots.T, 0.0, 1.0))
     distances = np.maximum(distances, distances.T)
@@ -63,12 +37,7 @@ def hellinger(topics: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def similarity(topics: NDArray[np.float64]) -> Similarity:
-    """See :meth:`annealvi.topics.TopicSummary.similar`.
-
-    Parameters
-    ----------
-    topics : ndarray of shape (K, V)
-    """
+    """See :meth:`annealvi.topics.TopicSummary.similar`."""
     from scipy.cluster import hierarchy
     from scipy.spatial.distance import squareform
 
@@ -85,14 +54,6 @@ def places(distances: NDArray[np.float64]) -> NDArray[np.float64]:
     It starts from classical scaling, not at random, so the same distances give the same places.
     Classical scaling alone puts topics on top of one another, because it keeps only two of many
     dimensions.
-
-    Parameters
-    ----------
-    distances : ndarray of shape (K, K)
-
-    Returns
-    -------
-    ndarray of shape (K, 2)
     """
     from sklearn.manifold import smacof
 

@@ -27,29 +27,7 @@ ALLOWED = "a dict of names to lists of words, such as {'space': ['nasa', 'orbit'
 def check_seeds(
     seeds: Any, n_topics: int | None, vectorizer: Any, owner: str
 ) -> dict[str, list[str]]:
-    """Check seed words, and write them as the vectorizer writes words: in lower case, say.
-
-    Parameters
-    ----------
-    seeds : mapping of str to iterable of str, or None
-    n_topics : int or None
-        None if it is chosen later.
-    vectorizer : object
-    owner : str
-        The estimator, for messages.
-
-    Returns
-    -------
-    dict of str to list of str
-        Empty for None.
-
-    Raises
-    ------
-    TypeError
-        If it is no mapping, or its words are not lists of str.
-    ValueError
-        If there are more of them than topics, or one has no words.
-    """
+    """Check seed words, and write them as the vectorizer writes words: in lower case, say."""
     if seeds is None:
         return {}
     if not isinstance(seeds, Mapping):
@@ -91,29 +69,6 @@ def plant_seeds(
     """Set the prior and the start of the first topics of a TemperedLDA, which is to be fitted.
 
     The start is left as it is if the user has set one, or wants several.
-
-    Parameters
-    ----------
-    lda : TemperedLDA
-        `n_components` is the number of topics.
-    seeds : dict of str to list of str
-        See :func:`check_seeds`.
-    words : ndarray of shape (n_words,) of str
-    X : CSR matrix of shape (n_samples, n_words)
-    n_each : float
-        Number of documents of the corpus that one of X stands for.
-    owner : str
-        The estimator, for messages.
-
-    Raises
-    ------
-    ValueError
-        If none of a topic's words is in the corpus, or the prior is no number and no array.
-
-    Warns
-    -----
-    UserWarning
-        If some seed words are not in the corpus.
     """
     columns = {word: column for column, word in enumerate(words.tolist())}
     K, base = int(lda.n_components), lda.topic_word_prior
@@ -144,35 +99,6 @@ def seeded_prior(
 
     A seed word's prior in its topic is larger by half the number of times that the corpus has
     the word.  docs/seeds.md says what other weights do.
-
-    Parameters
-    ----------
-    seeds : dict of str to list of str
-        See :func:`check_seeds`.
-    columns : mapping of str to int
-        The columns of words.
-    X : CSR matrix of shape (n_samples, n_words)
-    prior : float or array-like
-        The prior without seeds, `topic_word_prior` of TemperedLDA.
-    n_topics : int
-    n_each : float
-        Number of documents of the corpus that one of X stands for.
-    owner : str
-        The estimator, for messages.
-
-    Returns
-    -------
-    ndarray of shape (n_topics, n_words)
-
-    Raises
-    ------
-    ValueError
-        If none of a topic's words is in the corpus, or the prior is no number and no array.
-
-    Warns
-    -----
-    UserWarning
-        If some seed words are not in the corpus.
     """
     shape = n_topics, X.shape[1]
     base = as_array(prior)
@@ -215,19 +141,6 @@ def seeded_start(
 
     The other topics start from documents that are far from one another, as usual; see
     :func:`annealvi.models.lda.seeds.topics_of_spread_documents`.
-
-    Parameters
-    ----------
-    seeds : dict of str to list of str
-        See :func:`check_seeds`.
-    columns : mapping of str to int
-    X : CSR matrix of shape (n_samples, n_words)
-    n_topics : int
-    random_state : int, RandomState instance or None
-
-    Returns
-    -------
-    ndarray of shape (n_topics, n_words)
     """
     # float32 holds these small counts, and `dtype` stays open; an array of float64 would decide
     start = np.ones((n_topics, X.shape[1]), np.float32)

@@ -25,18 +25,6 @@ def certainty_of(shares: NDArray[np.float64], lengths: NDArray[np.float64]) -> N
 
     .. math::
         \sum_d n_d \theta_{dk}^2 \Big/ \sum_d n_d \theta_{dk}
-
-    Parameters
-    ----------
-    shares : ndarray of shape (D, K)
-        theta, p(k | d).
-    lengths : ndarray of shape (D,)
-        n, the number of words of each document.
-
-    Returns
-    -------
-    ndarray of shape (K,)
-        1 if documents that have the topic have no other; NaN for topics that no document has.
     """
     words = lengths @ shares
     squares = np.einsum("d,dk,dk->k", lengths, shares, shares)
@@ -51,16 +39,7 @@ def by_group(
     groups: Any,
     pandas: Any,
 ) -> Any:
-    """See :meth:`annealvi.topics.TopicSummary.by`.
-
-    Parameters
-    ----------
-    shares : ndarray of shape (D, K)
-    lengths : ndarray of shape (D,)
-    labels : list of str
-    groups : array-like of shape (D,)
-    pandas : module
-    """
+    """See :meth:`annealvi.topics.TopicSummary.by`."""
     name = getattr(groups, "name", None) or "group"
     dtype = groups.dtype if isinstance(groups, pandas.Series | pandas.Categorical) else None
     groups = of_each(groups, len(lengths), "groups")
@@ -85,17 +64,7 @@ def over_time(
     freq: Any,
     pandas: Any,
 ) -> Any:
-    """See :meth:`annealvi.topics.TopicSummary.over`.
-
-    Parameters
-    ----------
-    shares : ndarray of shape (D, K)
-    lengths : ndarray of shape (D,)
-    labels : list of str
-    times : array-like of shape (D,)
-    freq : str, timedelta or pandas.DateOffset
-    pandas : module
-    """
+    """See :meth:`annealvi.topics.TopicSummary.over`."""
     index = _parsed(of_each(times, len(lengths), "times"), pandas)
     offset = _offset(freq, pandas)
     known = np.flatnonzero(index.notna())
@@ -130,15 +99,7 @@ def over_time(
 
 
 def _sums_of_periods(frame: Any, offset: Any, pandas: Any) -> Any:
-    """Sums over periods that follow one another from the first day on, named by their beginnings.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        Indexed by times, in their order.
-    offset : pandas.DateOffset
-    pandas : module
-    """
+    """Sums over periods that follow one another, named by their beginnings."""
     origin, last = frame.index[0].normalize(), frame.index[-1]
     begin, beginnings = origin, []
     while begin <= last:

@@ -23,41 +23,18 @@ _LEAST = 1e-12
 
 
 class Documents(NamedTuple):
-    """Documents as a model takes them.
+    """Documents as a model takes them."""
 
-    Attributes
-    ----------
-    given : matrix of shape (D, V)
-        What the model's methods get: a DataFrame keeps its column names.
-    counts : csr_matrix of shape (D, V)
-        The same, checked.
-    texts : list of str or None
-        What was counted, if texts were given.
-    """
-
+    #: What the model's methods get: a DataFrame keeps its column names.
     given: Any
+    #: The same, checked.
     counts: sparse.csr_matrix
+    #: What was counted, if texts were given.
     texts: list[str] | None
 
 
 class Source:
-    """A fitted topic model of any kind; see the `model` of :func:`annealvi.topics.describe`.
-
-    Parameters
-    ----------
-    model : object
-    name : str, default="model"
-        The parameter that it was given as, for messages.
-
-    Attributes
-    ----------
-    model : object
-        The model of word counts; of a pipeline, its last step.
-    components_ : ndarray of shape (K, V)
-        p(w | k).
-    seed_topics : dict of str to int
-        Names that topics have already, by their seed words.
-    """
+    """A fitted topic model of any kind; see the `model` of :func:`annealvi.topics.describe`."""
 
     def __init__(self, model: Any, name: str = "model") -> None:
         self.model, self._count, self._names = _parts_of(model)
@@ -85,18 +62,7 @@ class Source:
         self.seed_topics: dict[str, int] = dict(getattr(model, "seed_topics_", {}))
 
     def read(self, documents: Any, name: str) -> Documents:
-        """Check documents, and count their words if they are texts.
-
-        Parameters
-        ----------
-        documents : {array-like, sparse matrix} of shape (D, V), or iterable of str
-        name : str
-            The parameter, for messages.
-
-        Returns
-        -------
-        Documents
-        """
+        """Check documents, and count their words if they are texts."""
         texts = None
         if are_texts(documents, name):
             if self._count is None:
@@ -128,14 +94,6 @@ class Source:
 
         Its rows sum to 1 for LDA.  A factorisation X = W H (NMF) gives weights W instead: W_dk
         times the sum of row k of H is the number of words that topic k has in document d.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (D, V)
-
-        Returns
-        -------
-        ndarray of shape (D, K)
         """
         owner = f"'transform' of {type(self.model).__name__}"
         shares = as_array(self.model.transform(X))
@@ -162,19 +120,7 @@ class Source:
         )
 
     def names(self, given: Any, documents: Any) -> NDArray:
-        """Return the words: those given, else those of the model or the documents, else numbers.
-
-        Parameters
-        ----------
-        given : array-like of shape (V,) or None
-        documents : object
-            A DataFrame has names of columns.
-
-        Returns
-        -------
-        ndarray of shape (V,)
-            Of str.
-        """
+        """Return the words: those given, else those of the model or the documents, else numbers."""
         n_features = self.components_.shape[1]
         known = (
             given,
@@ -193,20 +139,7 @@ class Source:
     def unusual(
         self, documents: Documents, shares: NDArray[np.float64]
     ) -> tuple[str, NDArray[np.float64]]:
-        """Compute how badly the topics explain each document.
-
-        Parameters
-        ----------
-        documents : Documents
-        shares : ndarray of shape (D, K)
-
-        Returns
-        -------
-        name : str
-            "temperature" where the model has `document_temperatures`, else "log_likelihood".
-        values : ndarray of shape (D,)
-            The temperature, or the log-likelihood per word.  NaN for documents without words.
-        """
+        """Compute how badly the topics explain each document."""
         if hasattr(self.model, "document_temperatures"):
             return "temperature", self.model.document_temperatures(documents.given)
         X = documents.counts
@@ -222,17 +155,7 @@ class Source:
 
 
 def of_each(values: Any, n: int, name: str, what: str = "document") -> list:
-    """Check that there is one value for each of n things, and return them as a list.
-
-    Parameters
-    ----------
-    values : iterable
-    n : int
-    name : str
-        The parameter, for messages.
-    what : str, default="document"
-        What there are n of.
-    """
+    """Check that there is one value for each of n things, and return them as a list."""
     try:
         items = None if isinstance(values, str | bytes | dict | set) else list(values)
     except TypeError:

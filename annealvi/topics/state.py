@@ -21,35 +21,21 @@ from annealvi.topics.vectorizer import Vocabulary, with_vocabulary
 
 
 def number_of_topics(lda: TemperedLDA) -> int:
-    """K of a fitted TemperedLDA; `components_` may be an array that is made for the asking.
-
-    Parameters
-    ----------
-    lda : TemperedLDA
-    """
+    """K of a fitted TemperedLDA; `components_` may be an array that is made for the asking."""
     return len(lda.get_feature_names_out())
 
 
 @dataclass
 class TopicState:
-    """A fit of TopicModel.
+    """A fit of TopicModel."""
 
-    Parameters
-    ----------
-    vectorizer : object
-        Fitted.
-    vocabulary : Vocabulary
-    lda : TemperedLDA
-    seed_topics : dict of str to int
-        The topics that have seed words, by name.
-    choice : Choice or None
-        How the number of topics was chosen, if it was.
-    """
-
+    #: Fitted.
     vectorizer: Any
     vocabulary: Vocabulary
     lda: TemperedLDA
+    #: The topics that have seed words, by name.
     seed_topics: dict[str, int] = field(default_factory=dict)
+    #: How the number of topics was chosen, if it was.
     choice: Choice | None = None
 
     def __copy__(self) -> Self:
@@ -57,33 +43,11 @@ class TopicState:
         return replace(self, lda=copy.copy(self.lda))
 
     def counts(self, texts: Any, owner: str) -> sparse.csr_matrix:
-        """Count the words of texts, which are checked first.
-
-        Parameters
-        ----------
-        texts : iterable of str
-        owner : str
-            The function that got them, for messages.
-
-        Returns
-        -------
-        CSR matrix of shape (n_samples, n_words)
-        """
+        """Count the words of texts, which are checked first."""
         return sparse.csr_matrix(self.vectorizer.transform(check_texts(texts, owner)))
 
     def state_dict(self, owner: str) -> dict[str, Any]:
-        """Return the fit as a tree, see :mod:`annealvi.files`.
-
-        Parameters
-        ----------
-        owner : str
-            The estimator, for messages.
-
-        Raises
-        ------
-        TypeError
-            If the vectorizer is of a class that a file cannot hold.
-        """
+        """Return the fit as a tree, see :mod:`annealvi.files`."""
         vocabulary = self.vocabulary
         if _reads_files(self.vectorizer):
             raise TypeError(
@@ -108,20 +72,7 @@ class TopicState:
 
     @classmethod
     def of(cls, node: Node, make_vectorizer: Callable[[], Any]) -> Self:
-        """Return the fit of a tree that :meth:`state_dict` returned.
-
-        Parameters
-        ----------
-        node : Node
-        make_vectorizer : callable
-            Makes that of the estimator's parameters.  It is used if the file has none, because it
-            has functions.
-
-        Raises
-        ------
-        ValueError
-            If it is no such tree.
-        """
+        """Return the fit of a tree that :meth:`state_dict` returned."""
         node.node("lda").string("estimator", ["TemperedLDA"])
         lda = estimator_of(node.node("lda"))
         words = node.strings("words", lda.n_features_in_)

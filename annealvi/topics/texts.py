@@ -14,30 +14,7 @@ ALLOWED = "a list, a Series of pandas or polars, or another iterable of str"
 
 
 def check_texts(texts: Any, owner: str, *, name: str = "texts", least: int = 1) -> list[str]:
-    """Check raw texts and return them as a list.
-
-    Parameters
-    ----------
-    texts : iterable of str
-        An iterator is read to its end.
-    owner : str
-        The function that got them, for messages.
-    name : str
-        Their name in messages.
-    least : int
-        Fewest documents that are allowed.
-
-    Returns
-    -------
-    list of str
-
-    Raises
-    ------
-    TypeError
-        If they are no iterable, or one of them is no str: None, NaN or bytes, say.
-    ValueError
-        If there are fewer than `least`.
-    """
+    """Check raw texts and return them as a list."""
     checked = []
     for number, text in enumerate(_items(texts, owner, name)):
         if not isinstance(text, str):
@@ -56,17 +33,6 @@ def are_texts(documents: Any, name: str) -> bool:
 
     Texts are in one dimension.  What they hold is not looked at: :func:`check_texts` says what is
     wrong with a list of numbers.
-
-    Parameters
-    ----------
-    documents : object
-    name : str
-        Their name in messages.
-
-    Raises
-    ------
-    TypeError
-        If they are a single text.
     """
     if isinstance(documents, str | bytes | bytearray):
         raise TypeError(
@@ -87,21 +53,6 @@ def blocks_of(texts: Any, owner: str) -> Iterator[list[str]]:
     """Yield blocks of checked texts: one if `texts` holds str, else each of its items.
 
     An iterator of blocks is read as far as blocks are asked for.
-
-    Parameters
-    ----------
-    texts : iterable of str, or iterable of such iterables
-    owner : str
-        The function that got them, for messages.
-
-    Yields
-    ------
-    list of str
-
-    Raises
-    ------
-    TypeError, ValueError
-        As :func:`check_texts`, with the number of the block.
     """
     items = iter(_items(texts, owner, "texts"))
     try:

@@ -30,11 +30,6 @@ def fewest_documents(n_documents: int) -> int:
 
     It is :math:`\sqrt{D} / 10`, rounded up, and at least 2 from 20 documents on: 2 for 100
     documents, 6 for 3,000, 15 for 20,000 and 100 for a million.
-
-    Parameters
-    ----------
-    n_documents : int
-        Number of documents D.
     """
     return max(1 if n_documents < 20 else 2, math.ceil(n_documents**0.5 / 10))
 
@@ -43,38 +38,25 @@ def most_documents(n_documents: int) -> int:
     """The default of `max_df`: words in more documents are left out.
 
     It is a fifth of the documents, or 50 if that is more.
-
-    Parameters
-    ----------
-    n_documents : int
     """
     return max(int(LARGEST_SHARE * n_documents), ALWAYS_ALLOWED)
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The words that are counted, and those that were left out.
+    """The words that are counted, and those that were left out."""
 
-    Parameters
-    ----------
-    words : ndarray of shape (n_words,) of str
-        In the order of the columns.
-    n_documents : int
-        Number of documents that the vocabulary was learned from.
-    limits : dict of str to int
-        `min_df` and `max_df` as numbers of documents, `max_features` as a number of words;
-        those that there were.
-    dropped : dict of str to list of str
-        For each parameter of the vectorizer that left words out, these words, at most 10,000.
-        Those in most documents come first.
-    n_dropped : dict of str to int
-        How many there were.
-    """
-
+    #: In the order of the columns.
     words: NDArray
+    #: Number of documents that the vocabulary was learned from.
     n_documents: int
+    #: `min_df` and `max_df` as numbers of documents, `max_features` as a number of words; those
+    #: that there were.
     limits: dict[str, int]
+    #: For each parameter of the vectorizer that left words out, these words, at most 10,000.
+    #: Those in most documents come first.
     dropped: dict[str, list[str]]
+    #: How many there were.
     n_dropped: dict[str, int]
 
     def note(self) -> str:
@@ -233,28 +215,7 @@ class TopicVectorizer(CountVectorizer):
 def count_words(
     vectorizer: Any, texts: list[str], *, kept: frozenset[str] = frozenset()
 ) -> tuple[Any, sparse.csr_matrix, Vocabulary]:
-    """Learn the vocabulary of texts, and count its words.
-
-    Parameters
-    ----------
-    vectorizer : CountVectorizer or another transformer of texts
-        It is not changed.
-    texts : list of str
-    kept : frozenset of str
-        Words that stay, however many documents they are in.
-
-    Returns
-    -------
-    vectorizer : object
-        A fitted clone.
-    X : CSR matrix of shape (n_samples, n_words)
-    vocabulary : Vocabulary
-
-    Raises
-    ------
-    ValueError
-        If no words are left.
-    """
+    """Learn the vocabulary of texts, and count its words."""
     counter = clone(vectorizer)
     _check_parameters(counter)
     if not _limits_words(counter):
@@ -297,13 +258,7 @@ def count_words(
 
 
 def with_vocabulary(vectorizer: Any, words: NDArray) -> Any:
-    """Return a clone of a CountVectorizer that is fitted, to these words.
-
-    Parameters
-    ----------
-    vectorizer : CountVectorizer
-    words : ndarray of shape (n_words,) of str
-    """
+    """Return a clone of a CountVectorizer that is fitted, to these words."""
     fitted = clone(vectorizer)
     fitted.vocabulary_ = {word: column for column, word in enumerate(words.tolist())}
     fitted.fixed_vocabulary_ = vectorizer.vocabulary is not None
@@ -311,22 +266,7 @@ def with_vocabulary(vectorizer: Any, words: NDArray) -> Any:
 
 
 def with_stop_words(vectorizer: Any, stop_words: Any, owner: str) -> Any:
-    """Return the vectorizer with stop words, unless it has some or takes none.
-
-    Parameters
-    ----------
-    vectorizer : object
-        It is changed.
-    stop_words : {"english"}, array-like of str or None
-        They are written as the vectorizer writes words, so that ``"C'est"`` leaves out ``"est"``.
-    owner : str
-        The estimator, for the message.
-
-    Raises
-    ------
-    ValueError
-        If they are neither.
-    """
+    """Return the vectorizer with stop words, unless it has some or takes none."""
     parameters = vectorizer.get_params(deep=False) if hasattr(vectorizer, "get_params") else {}
     if stop_words is None or parameters.get("stop_words", 0) is not None:
         return vectorizer

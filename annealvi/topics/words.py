@@ -32,15 +32,6 @@ def shares_of_words(
 
     Unlike the frequencies of words in the documents it is positive for each word that a topic
     has, and it does not praise words that are found only once or twice.
-
-    Parameters
-    ----------
-    topics : ndarray of shape (K, V)
-    topic_shares : ndarray of shape (K,)
-
-    Returns
-    -------
-    ndarray of shape (V,)
     """
     weights = np.maximum(topic_shares, _LEAST_SHARE)
     shares = (weights / weights.sum()) @ topics
@@ -54,25 +45,6 @@ def relevance_of(
 
     .. math::
         \lambda \log p(w \mid k) + (1 - \lambda) \log \frac{p(w \mid k)}{p(w)}
-
-    Parameters
-    ----------
-    topic : ndarray of shape (V,)
-        p(w | k).
-    word_shares : ndarray of shape (V,)
-        p(w).
-    relevance : float
-        Lambda, from 0 to 1.
-
-    Returns
-    -------
-    ndarray of shape (V,)
-        -inf for words that the topic does not have.
-
-    References
-    ----------
-    C. Sievert, K. Shirley, "LDAvis: A method for visualizing and interpreting topics", ACL
-    Workshop on Interactive Language Learning, Visualization, and Interfaces, 2014.
     """
     there = topic > 0
     result = np.full(len(topic), -np.inf)
@@ -83,14 +55,7 @@ def relevance_of(
 def most_relevant(
     topic: NDArray[np.float64], word_shares: NDArray[np.float64], n: int, relevance: float
 ) -> NDArray[np.intp]:
-    """Return the columns of the n most relevant words of a topic that has them, best first.
-
-    Parameters
-    ----------
-    topic, word_shares : ndarray of shape (V,)
-    n : int
-    relevance : float
-    """
+    """Return the columns of the n most relevant words of a topic that has them, best first."""
     ranks = relevance_of(topic, word_shares, relevance)
     (columns,) = top_columns(ranks[np.newaxis], n)
     return columns[topic[columns] > 0]
@@ -101,20 +66,6 @@ def exclusivity_of(topics: NDArray[np.float64], n: int = N_WORDS) -> NDArray[np.
 
     It is the mean of :math:`p(w \mid k) / \sum_j p(w \mid j)` over the topic's n most probable
     words: 1 if no other topic has them, 1 / K if all topics have them equally.
-
-    Parameters
-    ----------
-    topics : ndarray of shape (K, V)
-    n : int
-
-    Returns
-    -------
-    ndarray of shape (K,)
-
-    References
-    ----------
-    J. Bischof, E. Airoldi, "Summarizing topical content with word frequency and exclusivity",
-    ICML 2012.
     """
     top = top_columns(topics, n)
     own = np.take_along_axis(topics, top, axis=1)
@@ -122,12 +73,7 @@ def exclusivity_of(topics: NDArray[np.float64], n: int = N_WORDS) -> NDArray[np.
 
 
 def label_words(words: Sequence[str]) -> list[str]:
-    """Drop words that differ from an earlier one only in their ending, such as a plural.
-
-    Parameters
-    ----------
-    words : sequence of str
-    """
+    """Drop words that differ from an earlier one only in their ending, such as a plural."""
     kept: list[str] = []
     for word in words:
         if not any(_are_alike(word, other) for other in kept):
@@ -143,19 +89,7 @@ def _are_alike(a: str, b: str) -> bool:
 
 
 def labels_of(words: Sequence[Sequence[str]]) -> list[str]:
-    """Make a label for each topic of its most relevant words; no two labels are the same.
-
-    Parameters
-    ----------
-    words : sequence of sequences of str
-        Those of each topic, most relevant first.
-
-    Returns
-    -------
-    list of str
-        Three words each.  A topic with the same three as an earlier one gets a fourth word, and so
-        on; if all its words are the same, a number.
-    """
+    """Make a label for each topic of its most relevant words; no two labels are the same."""
     labels: list[str] = []
     for own in words:
         kept = label_words(own)
@@ -166,12 +100,7 @@ def labels_of(words: Sequence[Sequence[str]]) -> list[str]:
 
 
 class Labels(Sequence[str]):
-    """The labels of topics: one str for each, of which no two are the same.
-
-    Parameters
-    ----------
-    labels : list of str
-    """
+    """The labels of topics: one str for each, of which no two are the same."""
 
     def __init__(self, labels: Sequence[str]) -> None:
         self._labels = list(labels)
@@ -197,12 +126,7 @@ class Labels(Sequence[str]):
         return repr(self._labels)
 
     def number(self, topic: Any) -> int:
-        """Return the number of a topic that is named by its number or its label.
-
-        Parameters
-        ----------
-        topic : int or str
-        """
+        """Return the number of a topic that is named by its number or its label."""
         n_topics = len(self)
         if isinstance(topic, str) and topic in self._labels:
             return self._labels.index(topic)
@@ -216,12 +140,7 @@ class Labels(Sequence[str]):
         )
 
     def change(self, labels: Any) -> None:
-        """Set all labels, by a sequence, or some, by a dict from topics.  All or nothing.
-
-        Parameters
-        ----------
-        labels : sequence of str, or dict of int or str to str
-        """
+        """Set all labels, by a sequence, or some, by a dict from topics.  All or nothing."""
         if isinstance(labels, Mapping):
             changed = list(self._labels)
             for topic, label in labels.items():

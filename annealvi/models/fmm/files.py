@@ -11,12 +11,7 @@ from annealvi.models.fmm.model import FMM
 
 
 def model_tree(model: FMM) -> dict[str, Any]:
-    """A model as a tree, from which :func:`restored_model` can make it without data.
-
-    Parameters
-    ----------
-    model : FMM
-    """
+    """A model as a tree, from which :func:`restored_model` can make it without data."""
     settings = {
         "component_variance": model.component_variance,
         "covariance": model.covariance,
@@ -29,18 +24,7 @@ def model_tree(model: FMM) -> dict[str, Any]:
 
 
 def restored_model(node: Node) -> FMM:
-    """The model of a file, as it was after :meth:`FMM.release_buffers`.
-
-    Parameters
-    ----------
-    node : Node
-        What :func:`model_tree` returned.
-
-    Raises
-    ------
-    ValueError
-        If it is no such tree.
-    """
+    """The model of a file, as it was after :meth:`FMM.release_buffers`."""
     settings, learned = node.node("settings"), node.node("learned")
     dtype = settings.string("dtype", ["float32", "float64"])
     means = learned.array("means", (None, None), np.float64)

@@ -80,15 +80,7 @@ Covariance = Literal["diag", "full"]
 
 
 class FactorStep(LocalStep):
-    """A local step whose energy is evaluated at the current components when it is read.
-
-    Parameters
-    ----------
-    model : FMM
-    statistics : Factors
-    inverse : ndarray of shape (K, n_samples), optional
-        b of each factor, if limits were given.
-    """
+    """A local step whose energy is evaluated at the current components when it is read."""
 
     def __init__(self, model: FMM, statistics: Factors, inverse: NDArray | None = None) -> None:
         self.statistics = statistics
@@ -106,33 +98,6 @@ class FMM:
     """q(mu), q(z) of the training data, and the steps that update them.
 
     Inference is in batch mode; see :class:`annealvi.model.Model` for the protocol.
-
-    Parameters
-    ----------
-    n_components, n_features : int
-        K and D.
-    prior_probability : float or array-like of shape (K,)
-        pi, in (0, 1).
-    noise_variance, component_variance : float
-        sigma_n and sigma_mu.
-    covariance : {"diag", "full"}
-        Covariance of the components given the data.
-    learn_probability, learn_noise : bool
-        Whether pi and sigma_n are learned from the data (empirical Bayes).
-    dtype : dtype
-        float32 or float64, for the products with X and the sweeps; q(mu) is float64.
-    n_threads : int
-    n_samples : int
-        Number of data N.  :meth:`start` sets it to that of the training data.
-
-    Attributes
-    ----------
-    means : ndarray of shape (K, D)
-        M.
-    covariance_matrix : ndarray of shape (K, K)
-        Q.
-    nu : ndarray of shape (K, N padded)
-        nu of the training data, component-major.
     """
 
     def __init__(
@@ -207,13 +172,7 @@ class FMM:
         }
 
     def load_state_dict(self, node: Node) -> None:
-        """Take over what a fit has learned.  A model that is being trained goes on.
-
-        Parameters
-        ----------
-        node : Node
-            What :meth:`state_dict` returned, from a file.
-        """
+        """Take over what a fit has learned.  A model that is being trained goes on."""
         K, D = self.n_components, self.n_features
         least = float(np.finfo(self.dtype).tiny)
         self.means = np.array(node.array("means", (K, D), np.float64))
@@ -238,17 +197,7 @@ class FMM:
     # ------------------------------------------------------------- Algorithm 1
 
     def local_step(self, batch: Batch, tempering: Tempering, moments: bool = False) -> FactorStep:
-        """Make one sweep over nu of all training data.
-
-        Parameters
-        ----------
-        batch : Batch
-            ``data`` is the array given to :meth:`start`, and ``rows`` are all its rows.
-        tempering : Tempering
-            Either one inverse temperature for all data, or limits and no other tempering.
-        moments : bool
-            Not used: the energy is computed when it is read.
-        """
+        """Make one sweep over nu of all training data."""
         if batch.rows != slice(0, self.n_samples):
             raise ValueError(
                 f"The factorial mixture is fitted in batch: a step takes all {self.n_samples} "
@@ -356,14 +305,7 @@ class FMM:
     def posterior_log_partition(
         self, inverse: NDArray[np.float64], data: Any = None
     ) -> NDArray[np.float64]:
-        """log C(T) at the current q, equal to :meth:`log_partition`, which does not use q(mu).
-
-        Parameters
-        ----------
-        inverse : ndarray of shape (M,)
-        data : object
-            Not used.
-        """
+        """log C(T) at the current q, equal to :meth:`log_partition`, which does not use q(mu)."""
         return self.log_partition(inverse)
 
     def hyperparameters(self) -> dict[str, Any]:

@@ -21,68 +21,36 @@ MOST_SAMPLES = 2**31 - kernels.BLOCK
 
 @dataclass
 class Factors:
-    """The statistics of the data at the nu of a local step, not weighted by b.
+    """The statistics of the data at the nu of a local step, not weighted by b."""
 
-    Attributes
-    ----------
-    data : ndarray of shape (K, D)
-        A = nu^T X.
-    pairs : ndarray of shape (K, K)
-        R = sum_n E[z_n z_n^T].
-    entropy : float
-        Entropy of all factors.
-    """
-
+    #: A = nu^T X.
     data: NDArray[np.float64]
+    #: R = sum_n E[z_n z_n^T].
     pairs: NDArray[np.float64]
+    #: Entropy of all factors.
     entropy: float
 
     @classmethod
     def restored(cls, node: Node, n_components: int, n_features: int) -> Self:
-        """The statistics that a file has.
-
-        Parameters
-        ----------
-        node : Node
-        n_components, n_features : int
-        """
+        """The statistics that a file has."""
         shapes = {"data": (n_components, n_features), "pairs": (n_components, n_components)}
         arrays = {name: np.array(node.array(name, shapes[name], np.float64)) for name in shapes}
         return cls(**arrays, entropy=node.number("entropy"))
 
 
 class Field(NamedTuple):
-    """The quadratic energy of one datum as a function of its factors.
+    """The quadratic energy of one datum as a function of its factors."""
 
-    Attributes
-    ----------
-    coupling : ndarray of shape (K, K)
-        G / sigma_n, with 0 on the diagonal.
-    offset : ndarray of shape (K,)
-        logit pi - G_kk / (2 sigma_n).
-    scale : float
-        1 / sigma_n, the factor of P.
-    """
-
+    #: G / sigma_n, with 0 on the diagonal.
     coupling: NDArray
+    #: logit pi - G_kk / (2 sigma_n).
     offset: NDArray
+    #: 1 / sigma_n, the factor of P.
     scale: float
 
 
 def component_major(n_components: int, n_samples: int, dtype: DTypeLike) -> NDArray:
-    """Make an array with a row for each component, whose padding is 0.
-
-    Parameters
-    ----------
-    n_components, n_samples : int
-        K and N.
-    dtype : dtype
-
-    Returns
-    -------
-    ndarray of shape (K, N padded)
-        Rows are padded to whole blocks.  Their first N numbers are not initialised.
-    """
+    """Make an array with a row for each component, whose padding is 0."""
     width = -(-n_samples // kernels.BLOCK) * kernels.BLOCK
     if width > MOST_SAMPLES:
         raise ValueError(
@@ -95,18 +63,7 @@ def component_major(n_components: int, n_samples: int, dtype: DTypeLike) -> NDAr
 
 
 def sweep(field: Field, projection: NDArray, nu: NDArray, b: float, n_threads: int) -> None:
-    """Update all factors of all data once, in place.
-
-    Parameters
-    ----------
-    field : Field
-    projection : ndarray of shape (K, N padded)
-        P, component-major.
-    nu : ndarray of shape (K, N padded)
-    b : float
-        Inverse temperature.
-    n_threads : int
-    """
+    """Update all factors of all data once, in place."""
     inverse = np.full((1, 1), b, dtype=nu.dtype)
     kernels.sweep(projection, *field, inverse, n_threads, nu)
 
@@ -119,24 +76,7 @@ def held_sweep(
     n_samples: int,
     n_threads: int,
 ) -> NDArray:
-    """Update all factors of all data once, within limits and in place.
-
-    Parameters
-    ----------
-    field : Field
-    projection : ndarray of shape (K, N padded)
-        P, component-major.
-    nu : ndarray of shape (K, N padded)
-    limits : FactorLimits
-    n_samples : int
-        N.
-    n_threads : int
-
-    Returns
-    -------
-    ndarray of shape (K, N)
-        b of each factor.
-    """
+    """Update all factors of all data once, within limits and in place."""
     inverse = np.empty_like(nu)
     centre, lower, upper = (np.ascontiguousarray(array, dtype=nu.dtype) for array in limits[1:])
     if not centre.shape == nu.shape[:1] or not lower.shape == upper.shape == nu.shape:
@@ -152,14 +92,7 @@ def held_sweep(
 
 
 def factors_at(probability: NDArray[np.float64], X: NDArray) -> Factors:
-    """The statistics of data at nu = pi, computed without matrix products.
-
-    Parameters
-    ----------
-    probability : ndarray of shape (K,)
-        pi.
-    X : ndarray of shape (n_samples, D)
-    """
+    """The statistics of data at nu = pi, computed without matrix products."""
     n, pi = X.shape[0], probability
     pairs = n * (np.outer(pi, pi) + np.diag(pi * (1 - pi)))
     entropy = n * float(np.sum(entr(pi) + entr(1 - pi)))
@@ -167,14 +100,7 @@ def factors_at(probability: NDArray[np.float64], X: NDArray) -> Factors:
 
 
 def collect(nu: NDArray, X: NDArray, n_threads: int) -> Factors:
-    """The statistics of data.
-
-    Parameters
-    ----------
-    nu : ndarray of shape (K, N padded)
-    X : ndarray of shape (n_samples, D)
-    n_threads : int
-    """
+    """The statistics of data."""
     (n, D), K = X.shape, len(nu)
     tile = separate_rows(n_threads, gemm.tile_size(K, max(D, K)), nu.dtype)
     data, pairs = np.empty((K, D)), np.empty((K, K))

@@ -14,12 +14,7 @@ TINY = float(np.finfo(np.float64).tiny)
 
 
 def model_tree(model: GMM) -> dict[str, Any]:
-    """A model as a tree, from which :func:`restored_model` can make it without data.
-
-    Parameters
-    ----------
-    model : GMM
-    """
+    """A model as a tree, from which :func:`restored_model` can make it without data."""
     settings = {
         "alpha": model.alpha,
         "mean_prior": model.mean_prior,
@@ -35,18 +30,7 @@ def model_tree(model: GMM) -> dict[str, Any]:
 
 
 def restored_model(node: Node) -> GMM:
-    """The model of a file.
-
-    Parameters
-    ----------
-    node : Node
-        What :func:`model_tree` returned.
-
-    Raises
-    ------
-    ValueError
-        If it is no such tree.
-    """
+    """The model of a file."""
     settings, learned = node.node("settings"), node.node("learned")
     shift = learned.node("posterior").array("shift", (None, None), np.float64)
     if not shift.size:

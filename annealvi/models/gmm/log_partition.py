@@ -22,20 +22,6 @@ def log_mean_power(
     with A = sum_k alpha_k.  The series are multiplied by FFT.  All terms are positive, and t
     is chosen so that the product, as a distribution over powers, has its mean at n.  This
     avoids a loss of digits.
-
-    Parameters
-    ----------
-    alpha : ndarray of shape (K,)
-    n : int
-        Number of data.
-    b : float
-        Inverse temperature.
-    log_c : ndarray of shape (K,)
-        log c_k.
-
-    Returns
-    -------
-    float
     """
     if len(alpha) == 1:
         return float(n * log_c[0])
@@ -75,18 +61,7 @@ def log_mean_power(
 def log_distortions(
     covariances: NDArray[np.float64] | None, b: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """log c_k at each b: the factors of components due to their different variances.
-
-    Parameters
-    ----------
-    covariances : ndarray of shape (K, D) or None
-        Known variances; None if they are learned.
-    b : ndarray of shape (M,)
-
-    Returns
-    -------
-    ndarray of shape (M, K)
-    """
+    """log c_k at each b: the factors of components due to their different variances."""
     if covariances is None:
         raise ValueError(
             "C(T) of a Gaussian mixture with learned precisions is infinite at high T, so "

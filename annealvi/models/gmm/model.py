@@ -55,17 +55,7 @@ CovarianceType = Literal["diag", "spherical"]
 
 
 class MixtureStep(LocalStep):
-    """A local step whose energy is evaluated at the current globals when it is read.
-
-    Parameters
-    ----------
-    model : GMM
-    statistics : Natural
-        Statistics weighted by b.
-    plain : Natural
-        Statistics without weights.
-    entropy : ndarray of shape (n_samples,)
-    """
+    """A local step whose energy is evaluated at the current globals when it is read."""
 
     def __init__(
         self, model: GMM, statistics: Natural, plain: Natural, entropy: NDArray[np.float64]
@@ -85,28 +75,6 @@ class GMM:
     """q(w, mu, lambda) and the steps that update it; see :class:`annealvi.model.Model`.
 
     The mean of the data is subtracted, so that differences of squares do not lose digits.
-
-    Parameters
-    ----------
-    n_components, n_features : int
-        K and D.
-    alpha : ndarray of shape (K,)
-        alpha_0; it only matters if weights are learned.
-    mean_prior : ndarray of shape (D,)
-        m_0.
-    kappa : float
-        kappa_0.
-    nu : float
-        nu_0; like `beta` it only matters if precisions are learned.
-    beta : ndarray of shape (D,)
-        beta_0.
-    weights : ndarray of shape (K,), optional
-        Known weights.
-    covariances : ndarray of shape (K, D), optional
-        Known variances.
-    covariance_type : {"diag", "spherical"}
-    n_samples : int
-        Number of data N.  :meth:`start` sets it to that of the training data.
     """
 
     def __init__(
@@ -146,17 +114,7 @@ class GMM:
         means: ArrayLike | None = None,
         responsibilities: NDArray[np.float64] | None = None,
     ) -> None:
-        """Begin training on X from given means or responsibilities.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_samples, D)
-        means : array-like of shape (K, D), optional
-            Each component of q then has an equal share of the data and, if precisions are
-            learned, about the variance of all data.
-        responsibilities : ndarray of shape (n_samples, K), optional
-            Given instead of means.
-        """
+        """Begin training on X from given means or responsibilities."""
         self.n_samples = X.shape[0]
         self.offset = X.mean(axis=0, dtype=np.float64)
         self.prior = self._prior()
@@ -198,13 +156,7 @@ class GMM:
         }
 
     def load_state_dict(self, node: Node) -> None:
-        """Take over what a fit has learned.
-
-        Parameters
-        ----------
-        node : Node
-            What :meth:`state_dict` returned, from a file.
-        """
+        """Take over what a fit has learned."""
         shape = self.n_components, self.n_features
         self.offset = np.array(node.array("offset", shape[1:], np.float64))
         self.prior = self._prior()
@@ -217,16 +169,7 @@ class GMM:
     # ------------------------------------------------------------- Algorithm 1
 
     def local_step(self, batch: Batch, tempering: Tempering, moments: bool = False) -> MixtureStep:
-        """Compute the responsibilities of a batch and the statistics that follow.
-
-        Parameters
-        ----------
-        batch : Batch
-            ``data`` is an array of shape (n_samples, D).
-        tempering : Tempering
-        moments : bool
-            Not used: the energy is computed when it is read.
-        """
+        """Compute the responsibilities of a batch and the statistics that follow."""
         X = self._centred(batch.data[batch.rows])  # type: ignore[index]
         b = np.asarray(tempering.inverse, dtype=np.float64)
         log_phi = b.reshape(-1, 1) * self._log_joint(X)
@@ -328,14 +271,7 @@ class GMM:
     def posterior_log_partition(
         self, inverse: NDArray[np.float64], data: Any = None
     ) -> NDArray[np.float64]:
-        """Compute log C(T) with the expected logarithms of the weights at the current q.
-
-        Parameters
-        ----------
-        inverse : ndarray of shape (M,)
-        data : object
-            Not used.
-        """
+        """Compute log C(T) with the expected logarithms of the weights at the current q."""
         return self.n_samples * self.local_log_partition(self._expected_log_weights(), inverse)
 
     def sample_prior(self, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -352,14 +288,7 @@ class GMM:
     def local_log_partition(
         self, parameters: NDArray[np.float64], inverse: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Logarithm of the sum (integral) of one datum's tempered likelihood.
-
-        Parameters
-        ----------
-        parameters : ndarray of shape (K,)
-            log w.
-        inverse : ndarray of shape (M,)
-        """
+        """Logarithm of the sum (integral) of one datum's tempered likelihood."""
         b = np.asarray(inverse, dtype=np.float64)
         log_sums = logsumexp(
             b[:, None] * parameters + log_distortions(self.known_covariances, b), axis=1

@@ -14,26 +14,17 @@ from annealvi.files import Node
 
 @dataclass(frozen=True)
 class Natural:
-    """The parameters of q or p in which updates are linear.
+    """The parameters of q or p in which updates are linear."""
 
-    Attributes
-    ----------
-    alpha : ndarray of shape (K,)
-        Parameters of the Dirichlet distribution of the weights.
-    kappa : ndarray of shape (K,)
-        Precision of each mean, divided by that of its component.
-    shift : ndarray of shape (K, D)
-        kappa m.
-    nu : ndarray of shape (K,)
-        Degrees of freedom of the precisions.
-    square : ndarray of shape (K, D)
-        beta + kappa m^2.
-    """
-
+    #: Parameters of the Dirichlet distribution of the weights.
     alpha: NDArray[np.float64]
+    #: Precision of each mean, divided by that of its component.
     kappa: NDArray[np.float64]
+    #: kappa m.
     shift: NDArray[np.float64]
+    #: Degrees of freedom of the precisions.
     nu: NDArray[np.float64]
+    #: beta + kappa m^2.
     square: NDArray[np.float64]
 
     def __add__(self, other: Natural) -> Natural:
@@ -48,17 +39,7 @@ class Natural:
 
     @classmethod
     def restored(cls, node: Node, shape: tuple[int, int], *, positive: bool) -> Self:
-        """Parameters from a file.
-
-        Parameters
-        ----------
-        node : Node
-            What :meth:`state_dict` returned.
-        shape : tuple of int
-            K and D.
-        positive : bool
-            Whether `alpha`, `kappa` and `nu` must be positive, as those of a distribution are.
-        """
+        """Parameters from a file."""
 
         def array(name: str, shape: tuple[int, ...], positive: bool = False) -> NDArray:
             return np.array(node.array(name, shape, np.float64, positive=positive))
@@ -71,14 +52,7 @@ class Natural:
 
 
 def collect(X: NDArray[np.float64], phi: NDArray[np.float64]) -> Natural:
-    """The statistics of centred data, to which natural parameters are linear.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, D)
-    phi : ndarray of shape (n_samples, K)
-        Responsibilities.
-    """
+    """The statistics of centred data, to which natural parameters are linear."""
     count = phi.sum(axis=0)
     with single_threaded_blas():
         return Natural(count, count, phi.T @ X, count, phi.T @ X**2)

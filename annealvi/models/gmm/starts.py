@@ -13,28 +13,7 @@ from annealvi._kernels.openmp import single_threaded_openmp
 def initial_responsibilities(
     X: NDArray[np.float64], n_components: int, init: str, rng: RandomState
 ) -> NDArray[np.float64]:
-    """Responsibilities at the start of a fit.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    n_components : int
-        K.
-    init : {"kmeans", "k-means++", "random", "random_from_data"}
-        The clusters of k-means; one datum for each component, drawn by D^2 sampling; random
-        responsibilities; or one datum for each component, drawn uniformly.
-    rng : RandomState
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_components)
-        Rows sum to 1, or to 0 for data that stand for no component.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer data than components, unless `init` is ``"random"``.
-    """
+    """Responsibilities at the start of a fit."""
     n, K = len(X), n_components
     if n < K and init != "random":
         raise ValueError(
@@ -63,14 +42,7 @@ def exchangeable(
     weights: NDArray[np.float64] | None,
     covariances: NDArray[np.float64] | None,
 ) -> NDArray[np.bool_]:
-    """Which components have the same known weights and variances as another one.
-
-    Parameters
-    ----------
-    n_components : int
-    weights : ndarray of shape (n_components,) or None
-    covariances : ndarray of shape (n_components, n_features) or None
-    """
+    """Which components have the same known weights and variances as another one."""
     known = [np.zeros((n_components, 1))]
     if weights is not None:
         known.append(weights[:, None])

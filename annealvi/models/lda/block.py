@@ -36,47 +36,33 @@ EXACT_SHARE = 1e-12
 
 @dataclass(frozen=True)
 class LocalOptions:
-    """Options of the local step of a document.
+    """Options of the local step of a document."""
 
-    Attributes
-    ----------
-    max_iter : int
-        Largest number of iterations for a document.
-    tolerance : float
-        A document stops when mean_k |change of gamma_dk| falls below this.  The more topics
-        there are, the looser the test.
-    start : {"random", "warm", "constant"}
-        Start of gamma in training.  ``"random"`` is scikit-learn's local step in every
-        detail: new Gamma(100, 0.01) draws, and the dtype's eps added to the normaliser of
-        phi.  The others add no eps and take exponents relative to their maximum, so float32
-        does not underflow.
-    token_tolerance : float or None
-        If given, a document stops instead when sum_k |change of gamma_dk| falls below this
-        times its number of tokens.  This test does not depend on K.
-    inference_iter : int or None
-        Largest number of iterations outside training, if it differs from `max_iter`.  In
-        float32 the result of a document that is stopped before convergence may vary.
-    prune : bool
-        Whether later iterations skip topics with a small share in the document, if that saves
-        time; see :meth:`least_share`.
-    document_estimate : {"variational", "sparse"}
-        Whether training uses E log theta, or documents of fewer topics once T is low.
-    over_relaxed : bool
-        Whether training takes longer steps, and may stop earlier, once T is low; see
-        :meth:`relaxation`.
-    shard_size : int or None
-        Number of documents in a shard, if training sums over these; see
-        :mod:`annealvi.models.lda.shards`.
-    """
-
+    #: Largest number of iterations for a document.
     max_iter: int = 100
+    #: A document stops when mean_k |change of gamma_dk| falls below this.  The more topics there
+    #: are, the looser the test.
     tolerance: float = 1e-3
+    #: Start of gamma in training.  ``"random"`` is scikit-learn's local step in every detail: new
+    #: Gamma(100, 0.01) draws, and the dtype's eps added to the normaliser of phi.  The others add
+    #: no eps and take exponents relative to their maximum, so float32 does not underflow.
     start: Start = "constant"
+    #: If given, a document stops instead when sum_k |change of gamma_dk| falls below this times
+    #: its number of tokens.  This test does not depend on K.
     token_tolerance: float | None = None
+    #: Largest number of iterations outside training, if it differs from `max_iter`.  In float32
+    #: the result of a document that is stopped before convergence may vary.
     inference_iter: int | None = None
+    #: Whether later iterations skip topics with a small share in the document, if that saves
+    #: time; see :meth:`least_share`.
     prune: bool = True
+    #: Whether training uses E log theta, or documents of fewer topics once T is low.
     document_estimate: DocumentEstimate = "variational"
+    #: Whether training takes longer steps, and may stop earlier, once T is low; see
+    #: :meth:`relaxation`.
     over_relaxed: bool = False
+    #: Number of documents in a shard, if training sums over these; see
+    #: :mod:`annealvi.models.lda.shards`.
     shard_size: int | None = None
 
     def least_share(self, dtype: DTypeLike, training: bool) -> float:
@@ -84,12 +70,6 @@ class LocalOptions:
 
         In float64 gamma changes by less than 1e-6, and by less than 1e-10 with
         ``start="random"``.
-
-        Parameters
-        ----------
-        dtype : dtype
-        training : bool
-            Whether the statistics of training are wanted.
         """
         if not self.prune:
             return 0.0
@@ -105,10 +85,6 @@ class LocalOptions:
         With ``over_relaxed``, once T is below 1.2, gamma moves omega = 1.5 times as far as to the
         coordinate optimum, from the second iteration on.  As it is then closer to its limit, the
         tolerance is twice as large.  Otherwise both are 1.
-
-        Parameters
-        ----------
-        tempering : Tempering
         """
         if self.over_relaxed and tempering.mean * RELAXED_BELOW > 1:
             return RELAXATION
@@ -118,10 +94,6 @@ class LocalOptions:
         """Return the kappa of :mod:`annealvi.models.lda.sparse_documents` at a temperature.
 
         Under ``"sparse"`` it rises from 0 at T = 1.5 to 0.5 at T = 1, linearly in T.
-
-        Parameters
-        ----------
-        tempering : Tempering
         """
         if self.document_estimate == "variational":
             return 0.0
@@ -134,13 +106,6 @@ class Workspace:
 
     A workspace is used by one call at a time: that of the training steps by the thread that
     makes them, and each other call makes its own.
-
-    Parameters
-    ----------
-    n_features, width : int
-        V, and K with its padding.
-    dtype : dtype
-    n_threads : int
     """
 
     def __init__(self, n_features: int, width: int, dtype: DTypeLike, n_threads: int) -> None:
@@ -194,56 +159,36 @@ class Workspace:
 
 
 class Local(NamedTuple):
-    """The outputs that are wanted from the local step of a block, besides gamma.
+    """The outputs that are wanted from the local step of a block, besides gamma."""
 
-    Attributes
-    ----------
-    statistics : Statistics or None
-        The statistics of the block are added to these.
-    log_normalizer, energy : ndarray of shape (n_samples,) or None
-        These are written: sum_v n_v log sum_k exp b (E log theta + E log beta), and
-        the energy sum_v n_v E[log theta + log beta], with this sign.
-    word_energy : ndarray of shape (V,) or None
-        Written along with statistics if all documents have the same b: sum_d n_dv E[log beta]
-        of the words in the block.
-    deferred : bool
-        Whether the block is the only one of a step, and its statistics are summed later.
-    """
-
+    #: The statistics of the block are added to these.
     statistics: Statistics | None = None
+    #: These are written: sum_v n_v log sum_k exp b (E log theta + E log beta), and the energy
+    #: sum_v n_v E[log theta + log beta], with this sign.
     log_normalizer: NDArray[np.float64] | None = None
     energy: NDArray[np.float64] | None = None
+    #: Written along with statistics if all documents have the same b: sum_d n_dv E[log beta] of
+    #: the words in the block.
     word_energy: NDArray[np.float64] | None = None
+    #: Whether the block is the only one of a step, and its statistics are summed later.
     deferred: bool = False
 
 
 class Call(NamedTuple):
-    """The arguments that all blocks of one call share.
-
-    Parameters
-    ----------
-    X : CSR matrix of shape (n_samples, V)
-    weights : TopicWeights
-    work : Workspace
-    b0 : float
-        Inverse temperature that the weights are raised to.
-    alpha : ndarray of shape (K,)
-        Prior of the documents' topic proportions, or (alpha + T - 1)/T in the posterior form.
-    exact : bool
-        Whether to compute scikit-learn's numbers, its eps included.
-    sparsity : float
-        kappa, see :mod:`annealvi.models.lda.sparse_documents`; 0 for the mean field.
-    relaxation : tuple of float
-        See :meth:`LocalOptions.relaxation`.
-    """
+    """The arguments that all blocks of one call share."""
 
     X: Any
     weights: TopicWeights
     work: Workspace
+    #: Inverse temperature that the weights are raised to.
     b0: float
+    #: Prior of the documents' topic proportions, or (alpha + T - 1)/T in the posterior form.
     alpha: NDArray[np.float64]
+    #: Whether to compute scikit-learn's numbers, its eps included.
     exact: bool
+    #: kappa, see :mod:`annealvi.models.lda.sparse_documents`; 0 for the mean field.
     sparsity: float = 0.0
+    #: See :meth:`LocalOptions.relaxation`.
     relaxation: tuple[float, float] = (1.0, 1.0)
 
 
@@ -267,40 +212,7 @@ def run_kernels(
     relaxation: tuple[float, float] = (1.0, 1.0),
     max_iter: int | None = None,
 ) -> None:
-    """Fit gamma of a block of documents in place, and write the other outputs that are wanted.
-
-    Parameters
-    ----------
-    X : CSR matrix of shape (n_samples, V)
-    rows : slice
-        The block.
-    gamma : ndarray of shape (n_rows, K)
-        On entry the start of each document, on return the result.
-    inverse : ndarray of shape (n_rows,)
-        b of each document.
-    b0 : float
-        The power of the weights.
-    alpha : ndarray of shape (K,)
-        Prior of the documents' topic proportions.
-    index : WordIndex
-        Of the same block.
-    weights : TopicWeights
-    work : Workspace
-    wanted : Local
-    options : LocalOptions
-    exact : bool
-        Whether to compute scikit-learn's numbers, including its eps.
-    mixed : bool
-        Whether any b differs from b0.
-    refresh : callable
-        Brings the weights of the block's words up to date at b0, with logs if energies are wanted
-        or any b differs from b0.  It is called directly before documents are fitted: the threads
-        that share both are then still awake.
-    sparsity : float
-    relaxation : tuple of float
-    max_iter : int, optional
-        Replaces that of `options`.
-    """
+    """Fit gamma of a block of documents in place, and write the other outputs that are wanted."""
     dtype = gamma.dtype
     work.reserve(index)
     by_topic = options.token_tolerance is None
@@ -370,17 +282,7 @@ def run_kernels(
 
 
 def lengths(X: Any, rows: slice) -> NDArray[np.float64]:
-    """Number of words of each document.
-
-    Parameters
-    ----------
-    X : CSR matrix of shape (n_samples, V)
-    rows : slice
-
-    Returns
-    -------
-    ndarray of shape (n_rows,)
-    """
+    """Number of words of each document."""
     ends = X.indptr[rows.start : rows.stop + 1]
     written = ends[1:] > ends[:-1]
     sums = np.zeros(len(written))

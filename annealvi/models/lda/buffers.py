@@ -20,14 +20,7 @@ LARGE_BYTES = 1 << 25
 
 
 class Training(NamedTuple):
-    """What training steps write to.
-
-    Parameters
-    ----------
-    weights : TopicWeights
-    work : Workspace
-    statistics : Statistics
-    """
+    """What training steps write to."""
 
     weights: TopicWeights
     work: Workspace
@@ -41,10 +34,6 @@ class Buffers:
     empty ones.  What they hold never changes a result: each step computes all that it reads.
     Kept, they spare a stream of small portions the time in which the system hands out memory,
     page by page.
-
-    Attributes
-    ----------
-    training : Training or None
     """
 
     def __init__(self) -> None:
@@ -54,15 +43,7 @@ class Buffers:
         self._repeated = False
 
     def ready(self, n_features: int, width: int, dtype: DTypeLike, n_threads: int) -> Training:
-        """The buffers for a step, made if there are none for this number of threads.
-
-        Parameters
-        ----------
-        n_features, width : int
-            V, and K with its padding.
-        dtype : dtype
-        n_threads : int
-        """
+        """The buffers for a step, made if there are none for this number of threads."""
         shape = n_features, width, np.dtype(dtype)
         if self.training is None or self._shape != shape:
             self._shape = shape
@@ -80,15 +61,7 @@ class Buffers:
 
     @contextmanager
     def used(self, *, keep: bool = False, repeated: bool = False) -> Iterator[None]:
-        """Return the context of a fit, which releases the buffers at its end.
-
-        Parameters
-        ----------
-        keep : bool
-            Whether to keep them for another fit.  After an error they are released.
-        repeated : bool
-            Whether documents are seen more than once.
-        """
+        """Return the context of a fit, which releases the buffers at its end."""
         before, self._repeated = self._repeated, repeated
         outer = self._process if self.in_use else None  # of a callback that fits once more
         if outer is None and self._process is not None:

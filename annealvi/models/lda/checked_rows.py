@@ -17,23 +17,7 @@ CLOSE = 1e-2
 def read_rows(
     node: Node, shape: tuple[int, int], dtype: np.dtype, least: float
 ) -> tuple[NDArray, NDArray[np.float64], float]:
-    """Read the values, `decay` and `now` of :class:`Rows`.
-
-    Parameters
-    ----------
-    node : Node
-        What `Topics.state_dict` returned, from a file.
-    shape : tuple of int
-        V, and K with its padding.
-    dtype : dtype
-    least : float
-        Least value of `now`.
-
-    Raises
-    ------
-    ValueError
-        If a part is missing, has another shape or dtype, or is out of range.
-    """
+    """Read the values, `decay` and `now` of :class:`Rows`."""
     rows = node.array("rows", shape, dtype, finite=False)
     now, decay = node.number("now", least, 1.0), np.ones(shape[0])
     if now == 1:
@@ -47,21 +31,7 @@ def read_rows(
 
 
 def checked_sums(node: Node, rows: Rows, n_topics: int) -> NDArray[np.float64] | None:
-    """Check rows that were read, and return their sums over words if the file has them.
-
-    Parameters
-    ----------
-    node : Node
-        Where the rows come from.
-    rows : Rows
-    n_topics : int
-        K.
-
-    Raises
-    ------
-    ValueError
-        If a number is not positive and finite, the padding is not 0, or the sums are others.
-    """
+    """Check rows that were read, and return their sums over words if the file has them."""
     least, total = np.finfo(rows.values.dtype).tiny, np.zeros(n_topics)
     for start in range(0, len(rows.values), TOPIC_ROWS):
         some = slice(start, start + TOPIC_ROWS)
@@ -83,13 +53,7 @@ def checked_sums(node: Node, rows: Rows, n_topics: int) -> NDArray[np.float64] |
 
 
 def read_shown_dtype(node: Node, dtype: np.dtype) -> np.dtype:
-    """The dtype in which topics are shown to the user, by default their own.
-
-    Parameters
-    ----------
-    node : Node
-    dtype : dtype
-    """
+    """The dtype in which topics are shown to the user, by default their own."""
     if "shown" not in node:  # files before there was another
         return dtype
     return np.dtype(node.string("shown", ("float32", "float64")))

@@ -50,25 +50,7 @@ def infer_collapsed(
     max_iter: int = MOST_SWEEPS,
     n_threads: int | None = None,
 ) -> NDArray:
-    """Infer alpha + n of documents, at E[beta] whatever the estimate of the topics.
-
-    Parameters
-    ----------
-    documents : Documents
-    X : CSR matrix of shape (n_samples, V)
-        In canonical format, of the dtype of the topics.
-    alpha : float or array-like of shape (K,), optional
-        By default that of `documents`.
-    tolerance : float
-    max_iter : int
-    n_threads : int, optional
-        By default that of the topics.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, K)
-        Divided by its row sums it is E[theta].
-    """
+    """Infer alpha + n of documents, at E[beta] whatever the estimate of the topics."""
     topics = documents.topics
     n_threads = topics.n_threads if n_threads is None else n_threads
     gamma = np.empty((X.shape[0], topics.n_topics), dtype=topics.dtype)

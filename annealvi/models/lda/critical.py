@@ -45,22 +45,7 @@ MAX_CRITICAL = 100.0
 
 
 def critical_temperature(X: Any, n_topics: int, alpha: float, form: Form = "likelihood") -> float:
-    """Compute the temperature below which topics of these documents differ, at least 1.
-
-    Parameters
-    ----------
-    X : csr_matrix of shape (n_samples, n_features)
-        Word counts.
-    n_topics : int
-    alpha : float
-        Prior of a document's topic proportions; the mean over topics.
-    form : {"likelihood", "posterior"}
-
-    Returns
-    -------
-    float
-        Rounded to two decimals, so that rounding errors of linear algebra do not matter.
-    """
+    """Compute the temperature below which topics of these documents differ, at least 1."""
     X = X[:: max(1, -(-X.shape[0] // MOST))]
     lengths = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
     X = sparse.csr_matrix(X[lengths > 0], dtype=np.float64)

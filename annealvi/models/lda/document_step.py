@@ -14,29 +14,7 @@ from annealvi.models.lda.topics import Topics
 
 
 class DocumentStep(LocalStep):
-    """A local step whose units are words.
-
-    Parameters
-    ----------
-    statistics : Statistics
-    n_units : float
-
-    Attributes
-    ----------
-    energy : ndarray of shape (n_samples,), float or None
-        +E_q[log p(w, z | theta, beta)], see :class:`annealvi.model.LocalStep`.  Computed with
-        the topics that the local step used.  After a full step (rho = 1) of the topics, it is
-        the sum over documents with the new topics, because this energy ascends the tempered
-        ELBO.
-    bound : callable or None
-        Returns b * energy + entropy of each document, with the current topics.
-    moved : callable or None
-        Returns how much a full step of the topics has added to the energy; None before it.
-    inverse_used : ndarray of shape (n_samples,) or None
-        b of each document.
-    energy_of_words : float or None
-        The part of `energy` that a full step changes, at the topics of the local step.
-    """
+    """A local step whose units are words."""
 
     unit = "word"
 
@@ -70,14 +48,7 @@ class DocumentStep(LocalStep):
 
 
 def energy_of_words(statistics: Statistics, topics: Topics, b: float) -> float:
-    """sum_dkv n_dv phi_dvk E log beta_kv of statistics at one b, at the current topics.
-
-    Parameters
-    ----------
-    statistics : Statistics
-    topics : Topics
-    b : float
-    """
+    """sum_dkv n_dv phi_dvk E log beta_kv of statistics at one b, at the current topics."""
     K, total, lam = topics.n_topics, 0.0, topics.lam
     words = statistics.words()
     for some in np.array_split(words, max(1, 8 * K * len(words) // BLOCK_BYTES)):

@@ -38,19 +38,6 @@ class Documents:
     """Inference of the documents' topic proportions theta, for given topics.
 
     Of the documents only gamma is kept, and only with ``start="warm"``.
-
-    Parameters
-    ----------
-    topics : Topics
-    alpha : float or array-like of shape (K,)
-        Prior of the documents' topic proportions.
-    options : LocalOptions
-
-    Attributes
-    ----------
-    alpha : ndarray of shape (K,)
-    gamma : ndarray of shape (D, K) or None
-        gamma of the last pass of training, under ``start="warm"``.
     """
 
     def __init__(self, topics: Topics, alpha: ArrayLike, options: LocalOptions) -> None:
@@ -66,23 +53,13 @@ class Documents:
         return copied
 
     def set_alpha(self, alpha: ArrayLike) -> None:
-        """Use another prior from the next call on.
-
-        Parameters
-        ----------
-        alpha : float or array-like of shape (K,)
-        """
+        """Use another prior from the next call on."""
         self.alpha: NDArray[np.float64] = np.broadcast_to(
             np.array(alpha, dtype=np.float64), (self.topics.n_topics,)
         )
 
     def effective_alpha(self, tempering: Tempering) -> NDArray[np.float64]:
-        """alpha or, under the posterior form, (alpha + T - 1) / T.
-
-        Parameters
-        ----------
-        tempering : Tempering
-        """
+        """alpha or, under the posterior form, (alpha + T - 1) / T."""
         if tempering.form == "likelihood":
             return self.alpha
         b = tempering.mean
@@ -93,19 +70,7 @@ class Documents:
     def infer(
         self, X: Any, tempering: Tempering = UNTEMPERED, *, n_threads: int | None = None
     ) -> NDArray:
-        """Infer gamma of documents, each started from ones.
-
-        Parameters
-        ----------
-        X : CSR matrix of shape (n_samples, V)
-        tempering : Tempering
-        n_threads : int, optional
-            Default: `topics.n_threads`.  The same holds for all methods.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, K)
-        """
+        """Infer gamma of documents, each started from ones."""
         gamma = np.ones((X.shape[0], self.topics.n_topics), dtype=self.topics.dtype)
         self.fit(X, gamma, tempering, n_threads, exact=self.options.start == "random")
         return gamma
@@ -118,20 +83,7 @@ class Documents:
         *,
         n_threads: int | None = None,
     ) -> NDArray[np.float64]:
-        """Energies L_d = +E_q[log p(w_d, z_d | theta_d, beta)] at a given gamma, for its phi.
-
-        Parameters
-        ----------
-        X : CSR matrix of shape (n_samples, V)
-        gamma : ndarray of shape (n_samples, K)
-        tempering : Tempering
-        n_threads : int, optional
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            In nats.
-        """
+        """Energies L_d = +E_q[log p(w_d, z_d | theta_d, beta)] at a given gamma, for its phi."""
         gamma = np.array(gamma, dtype=self.topics.dtype, order="C")
         energy = np.zeros(X.shape[0])
         self.fit(X, gamma, tempering, n_threads, exact=False, max_iter=0, energy=energy)
@@ -145,20 +97,7 @@ class Documents:
         *,
         n_threads: int | None = None,
     ) -> NDArray[np.float64]:
-        """log C_d(b) of documents at a given gamma.
-
-        Parameters
-        ----------
-        X : CSR matrix of shape (n_samples, V)
-        gamma : ndarray of shape (n_samples, K)
-        inverse : ndarray of shape (M,)
-        n_threads : int, optional
-
-        Returns
-        -------
-        ndarray of shape (n_samples, M)
-            In nats.
-        """
+        """log C_d(b) of documents at a given gamma."""
         blocks = self._log_partition_blocks(X, gamma, inverse, n_threads)
         return np.concatenate([np.empty((0, len(inverse))), *blocks])
 
@@ -170,21 +109,7 @@ class Documents:
         *,
         n_threads: int | None = None,
     ) -> NDArray[np.float64]:
-        """log C(b) of all documents together at the current q.
-
-        Parameters
-        ----------
-        inverse : ndarray of shape (M,)
-        data : CSR matrix of shape (n_samples, V)
-        gamma : ndarray of shape (n_samples, K), optional
-            Inferred at T = 1 if not given.
-        n_threads : int, optional
-
-        Returns
-        -------
-        ndarray of shape (M,)
-            In nats.
-        """
+        """log C(b) of all documents together at the current q."""
         if gamma is None:
             gamma = self.infer(data, n_threads=n_threads)
         total = np.zeros(len(inverse))
@@ -209,20 +134,7 @@ class Documents:
         *,
         n_threads: int | None = None,
     ) -> NDArray[np.float64]:
-        """Each document's part of the annealed ELBO at a given gamma and its best phi.
-
-        Parameters
-        ----------
-        X : CSR matrix of shape (n_samples, V)
-        gamma : ndarray of shape (n_samples, K)
-        tempering : Tempering
-        n_threads : int, optional
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            In nats.
-        """
+        """Each document's part of the annealed ELBO at a given gamma and its best phi."""
         gamma = np.array(gamma, dtype=self.topics.dtype, order="C")
         bound = np.zeros(X.shape[0])
         self.fit(X, gamma, tempering, n_threads, exact=False, max_iter=0, bound=bound)
@@ -238,24 +150,7 @@ class Documents:
         n_threads: int | None = None,
         gamma: NDArray | None = None,
     ) -> float:
-        """The sum of :meth:`bound` over documents whose gamma is inferred, block by block.
-
-        Parameters
-        ----------
-        X : CSR matrix of shape (n_samples, V)
-        tempering : Tempering
-            Temperature of the fit.
-        at : Tempering
-            Temperature of the bound.
-        n_threads : int, optional
-        gamma : ndarray of shape (n_samples, K), optional
-            Output array; without it gamma is kept for one block at a time.
-
-        Returns
-        -------
-        float
-            In nats.
-        """
+        """The sum of :meth:`bound` over documents whose gamma is inferred, block by block."""
         total = 0.0
         exact = self.options.start == "random"
         # a fit ends with the normalisers of phi that its bound needs, if there is no eps
@@ -293,23 +188,7 @@ class Documents:
         energy: NDArray[np.float64] | None = None,
         sparsity: float = 0.0,
     ) -> None:
-        """Fit gamma of documents in place, block by block, outside of training.
-
-        Parameters
-        ----------
-        X : CSR matrix of shape (n_samples, V)
-        gamma : ndarray of shape (n_samples, K)
-            Start of each document; overwritten with the result.
-        tempering : Tempering
-        n_threads : int or None
-        exact : bool
-            See :class:`Call`.
-        max_iter : int, optional
-            By default that of the options; 0 leaves gamma as it is.
-        bound, energy : ndarray of shape (n_samples,), optional
-            Output arrays: sum_v n_v log sum_k exp b (E log theta + E log beta), and L_d.
-        sparsity : float, default=0.0
-        """
+        """Fit gamma of documents in place, block by block, outside of training."""
         if max_iter is None:
             max_iter = self.options.inference_iter
         if X.shape[0] == 0:
@@ -353,12 +232,7 @@ class Documents:
     # ------------------------------------- block by block, in training and after
 
     def blocks(self, rows: slice) -> list[slice]:
-        """Split rows into blocks, the same for any n_threads; see BLOCK_BYTES.
-
-        Parameters
-        ----------
-        rows : slice
-        """
+        """Split rows into blocks, the same for any n_threads; see BLOCK_BYTES."""
         row = self.topics.width * self.topics.dtype.itemsize
         size = max(64, min(max(BLOCK_BYTES // row, BLOCK_DOCUMENTS), LARGEST_BLOCK // row))
         return [
@@ -367,14 +241,7 @@ class Documents:
         ]
 
     def start(self, rows: slice, rng: RandomState | None) -> NDArray:
-        """gamma at the start of a training step.
-
-        Parameters
-        ----------
-        rows : slice
-        rng : RandomState or None
-            Generator for ``start="random"``.
-        """
+        """gamma at the start of a training step."""
         shape, dtype = (rows.stop - rows.start, self.topics.n_topics), self.topics.dtype
         if self.options.start == "random":
             if rng is None:
@@ -396,17 +263,7 @@ class Documents:
         wanted: Local,
         max_iter: int | None = None,
     ) -> None:
-        """Fit gamma of a block of documents in place, and write the other wanted outputs.
-
-        Parameters
-        ----------
-        call : Call
-        rows : slice
-        gamma : ndarray of shape (n_rows, K)
-        inverse : ndarray of shape (n_rows,)
-        wanted : Local
-        max_iter : int, optional
-        """
+        """Fit gamma of a block of documents in place, and write the other wanted outputs."""
         topics = self.topics
         index = call.work.indices.of_block(call.X, rows)
         mixed = bool(np.any(inverse != call.b0))
@@ -456,16 +313,6 @@ class Documents:
         """Fit documents and their temperatures in turn, in place.
 
         All documents get the same number of rounds, so results do not depend on the batch.
-
-        Parameters
-        ----------
-        call : Call
-        rows : slice
-        gamma : ndarray of shape (n_rows, K)
-        inverse : ndarray of shape (n_rows,)
-        rule : LocalRule
-        partition : DocumentPartition
-            At the inverse temperatures of the rule.
         """
         energy, n_words = np.zeros(len(gamma)), lengths(call.X, rows)
         for _ in range(rule.rounds):

@@ -32,14 +32,7 @@ for _turn in _TURNS:
 
 
 def gamma_draws(rng: RandomState, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """Return ``rng.gamma(100.0, 0.01, shape)``, and leave `rng` as that does.
-
-    Parameters
-    ----------
-    rng : RandomState
-        Threads may share it here, as long as all draw with this function.
-    shape : tuple of int
-    """
+    """Return ``rng.gamma(100.0, 0.01, shape)``, and leave `rng` as that does."""
     with writing(_TURNS[id(rng) // 64 % len(_TURNS)]):
         if math.prod(shape) < WORTH or type(rng) is not RandomState or not as_numpy():
             return rng.gamma(SHAPE, SCALE, shape)

@@ -12,19 +12,7 @@ TINY = float(np.finfo(np.float64).tiny)
 
 
 def of_documents(tempering: Tempering, n_samples: int, dtype: np.dtype) -> NDArray:
-    """The inverse temperature of each document, in a new array.
-
-    Parameters
-    ----------
-    tempering : Tempering
-    n_samples : int
-    dtype : dtype
-
-    Raises
-    ------
-    ValueError
-        If one is no normal number of float64.
-    """
+    """The inverse temperature of each document, in a new array."""
     inverse = np.asarray(tempering.inverse, dtype=np.float64)
     least = float(inverse.min())
     if least < TINY:
@@ -39,23 +27,12 @@ def held(inverse: NDArray[np.float64], dtype: np.dtype) -> NDArray:
     """Inverse temperatures in a dtype, in a new array; none is below its least normal number.
 
     At that number of float32 nothing is left of the likelihood, as at any number below it.
-
-    Parameters
-    ----------
-    inverse : ndarray of shape (n_samples,) or ()
-    dtype : dtype
     """
     return np.maximum(inverse, np.finfo(dtype).tiny).astype(dtype, order="C")
 
 
 def of_rows(tempering: Tempering, rows: slice) -> Tempering:
-    """The tempering of some of the documents.
-
-    Parameters
-    ----------
-    tempering : Tempering
-    rows : slice
-    """
+    """The tempering of some of the documents."""
     if np.ndim(tempering.inverse) == 0:
         return tempering
     return tempering._replace(inverse=np.asarray(tempering.inverse)[rows])

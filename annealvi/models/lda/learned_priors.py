@@ -46,17 +46,11 @@ ROWS = 512
 
 
 class Seen(NamedTuple):
-    """Sums over documents from which alpha is learned.
+    """Sums over documents from which alpha is learned."""
 
-    Attributes
-    ----------
-    by_topic : ndarray of shape (K,)
-        sum_d psi(gamma_dk) - psi(alpha_k).
-    total : float
-        sum_d psi(sum_k gamma_dk) - psi(sum_k alpha_k).
-    """
-
+    #: sum_d psi(gamma_dk) - psi(alpha_k).
     by_topic: NDArray[np.float64]
+    #: sum_d psi(sum_k gamma_dk) - psi(sum_k alpha_k).
     total: float
 
     def plus(self, other: Seen | None) -> Seen:
@@ -67,13 +61,7 @@ class Seen(NamedTuple):
 
 
 class LearnedPriors:
-    """Which priors are learned, and the sums from which alpha is learned.
-
-    Parameters
-    ----------
-    centre : float
-        The prior that the limits are multiples of.
-    """
+    """Which priors are learned, and the sums from which alpha is learned."""
 
     def __init__(self, centre: float) -> None:
         self.centre = centre
@@ -87,15 +75,7 @@ class LearnedPriors:
         self._tempering, self.seen = tempering, seen
 
     def add(self, gamma: NDArray, prior: NDArray[np.float64]) -> None:
-        """Add documents that have been fitted.
-
-        Parameters
-        ----------
-        gamma : ndarray of shape (n_samples, K)
-        prior : ndarray of shape (K,)
-            The prior that they were fitted with: alpha, or alpha tempered by the posterior
-            form.
-        """
+        """Add documents that have been fitted."""
         if not self.alpha or len(prior) == 1 or not self._learns():
             return
         sums = gamma.sum(axis=1, dtype=np.float64)
@@ -117,21 +97,7 @@ class LearnedPriors:
         n_features: int,
         estimate: TopicEstimate,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return alpha and eta after a step; the same objects if they do not change.
-
-        Parameters
-        ----------
-        alpha : ndarray of shape (K,)
-        eta : ndarray of shape (), (V,) or (K, V)
-            Only learned if it is a single number.
-        rho : float
-            Size of the topics' step, which has been made.
-        mean_log_topics : callable
-            Returns the mean of E log beta over topics and words.
-        n_features : int
-            V.
-        estimate : {"variational", "map"}
-        """
+        """Return alpha and eta after a step; the same objects if they do not change."""
         if not self._learns():
             return alpha, eta
         # the posterior form's priors, see annealvi.models.lda
@@ -175,14 +141,7 @@ class LearnedPriors:
 
 
 def mean_of_logs(logs: Callable[[slice], NDArray[np.float64]], n_features: int) -> float:
-    """Compute the mean of E log beta, some rows at a time and always in the same order.
-
-    Parameters
-    ----------
-    logs : callable
-        Returns E log beta of some words, of shape (n, K).
-    n_features : int
-    """
+    """Compute the mean of E log beta, some rows at a time and always in the same order."""
     means, sizes = [], []
     for start in range(0, n_features, ROWS):
         some = logs(slice(start, start + ROWS))
@@ -195,13 +154,6 @@ def symmetric_from_mean(mean: float, size: int, least: float, most: float) -> fl
     """Find the x in [least, most] whose psi(x) - psi(size x) is nearest to `mean`.
 
     This function of x is increasing.
-
-    Parameters
-    ----------
-    mean : float
-    size : int
-    least, most : float
-        0 < least < most.
     """
 
     def excess(log_x: float) -> float:

@@ -38,22 +38,7 @@ class Parts(Protocol):
 def fit_batch(
     model: Parts, batch: Batch, tempering: Tempering, moments: bool, rng: RandomState | None
 ) -> LocalStep:
-    """Fit gamma and phi of a batch of documents; see :meth:`annealvi.models.lda.LDA.local_step`.
-
-    Parameters
-    ----------
-    model : Parts
-    batch : Batch
-    tempering : Tempering
-    moments : bool
-    rng : RandomState or None
-        Generator for ``start="random"``.
-
-    Returns
-    -------
-    LocalStep
-        Its statistics are a :class:`Statistics`, valid until the next call.
-    """
+    """Fit gamma and phi of a batch of documents; see :meth:`annealvi.models.lda.LDA.local_step`."""
     step = _Step(model, batch, tempering, rng)
     if tempering.rule is not None:
         return step.under_rule(tempering.rule, moments)

@@ -32,13 +32,7 @@ TINY = np.finfo(np.float64).tiny
 
 
 class DocumentPartition:
-    """log C_d(b) of documents at given inverse temperatures.
-
-    Parameters
-    ----------
-    inverses : ndarray of shape (M,)
-        Positive.
-    """
+    """log C_d(b) of documents at given inverse temperatures."""
 
     def __init__(self, inverses: NDArray[np.float64]) -> None:
         self.grid = PowerGrid(inverses)
@@ -64,13 +58,7 @@ class DocumentPartition:
         return {"sums": sums, "moved": self._moved}
 
     def load_state_dict(self, node: Node, topics: Topics) -> None:
-        """Take over what :meth:`state_dict` returned, for the topics as they are now.
-
-        Parameters
-        ----------
-        node : Node
-        topics : Topics
-        """
+        """Take over what :meth:`state_dict` returned, for the topics as they are now."""
         self._topics, self._replaced = None, topics.replaced
         self._moved = node.number("moved", 0.0)
         if not node.is_none("sums"):
@@ -81,12 +69,7 @@ class DocumentPartition:
             self._topics = sums
 
     def refresh(self, topics: Topics) -> None:
-        """Bring the topics' sums over the vocabulary up to date.
-
-        Parameters
-        ----------
-        topics : Topics
-        """
+        """Bring the topics' sums over the vocabulary up to date."""
         if self._topics is not None and self._replaced == topics.replaced:
             return
         V, K = topics.n_features, topics.n_topics
@@ -106,14 +89,7 @@ class DocumentPartition:
     def __call__(
         self, gamma: NDArray, n_words: NDArray[np.float64], n_threads: int
     ) -> NDArray[np.float64]:
-        """log C_d, of shape (n_samples, M).
-
-        Parameters
-        ----------
-        gamma : ndarray of shape (n_samples, K)
-        n_words : ndarray of shape (n_samples,)
-        n_threads : int
-        """
+        """log C_d, of shape (n_samples, M)."""
         rows = self._e_log_theta(gamma)
         sums = self.grid.row_sums(rows, self._topics, n_threads=n_threads)
         return n_words[:, None] * np.log(np.maximum(self.grid.at_inverses(sums), TINY))

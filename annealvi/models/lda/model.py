@@ -68,39 +68,7 @@ T = TypeVar("T")
 
 
 class LDA:
-    """The steps of Algorithm 1 for LDA; see :class:`annealvi.model.Model`.
-
-    Parameters
-    ----------
-    n_topics, n_features : int
-        K and V.
-    alpha : float or array-like of shape (K,)
-        Prior of the documents' topic proportions.
-    eta : float or array-like of shape (V,) or (K, V)
-        Prior of the topics' words.
-    dtype : dtype
-        float32 or float64, for all arrays that the kernels use.
-    options : LocalOptions
-    n_threads : int
-        Threads of the training steps.
-    topic_estimate : {"variational", "map"}
-        Whether the local step uses the distribution q(beta) or its mean.
-
-    Attributes
-    ----------
-    topics : Topics
-        q(beta).
-    documents : Documents
-        Inference of documents at these topics.
-    rng : RandomState or None
-        Generator from which ``start="random"`` draws gamma.
-    n_documents, n_words : float or None
-        Size of the whole corpus, if known.  log C(T) refers to it.
-    learned_priors : LearnedPriors or None
-        Learns alpha and eta; None if neither is learned.
-    buffers : Buffers
-        What training steps write to.
-    """
+    """The steps of Algorithm 1 for LDA; see :class:`annealvi.model.Model`."""
 
     def __init__(
         self,
@@ -156,27 +124,12 @@ class LDA:
         return self.topics.eta
 
     def set_priors(self, alpha: ArrayLike, eta: ArrayLike) -> None:
-        """Use other priors from the next step on.
-
-        Parameters
-        ----------
-        alpha : float or array-like of shape (K,)
-        eta : float or array-like of shape (V,) or (K, V)
-        """
+        """Use other priors from the next step on."""
         self.documents.set_alpha(alpha)
         self.topics.set_eta(eta)
 
     def initialize(self, rng: RandomState, X: Any = None, init: str = "random") -> None:
-        """Put the topics at a starting point.
-
-        Parameters
-        ----------
-        rng : RandomState
-        X : CSR matrix of shape (n_samples, V), optional
-            The documents that ``"documents"`` and ``"kmeans++"`` start from.
-        init : {"random", "documents", "kmeans++"}
-            See :mod:`annealvi.models.lda.seeds`.
-        """
+        """Put the topics at a starting point."""
         self.rng = rng
         with self.topics.replaced_by() as components:
             if init == "kmeans++":
@@ -189,34 +142,12 @@ class LDA:
     # ----------------------------------------------------------------- Algorithm 1
 
     def start_documents(self, n_samples: int) -> None:
-        """Allocate gamma of all documents, if it is kept from pass to pass.
-
-        Parameters
-        ----------
-        n_samples : int
-        """
+        """Allocate gamma of all documents, if it is kept from pass to pass."""
         if self.documents.options.start == "warm":
             self.documents.gamma = np.ones((n_samples, self.n_topics), dtype=self.dtype)
 
     def local_step(self, batch: Batch, tempering: Tempering, moments: bool = False) -> LocalStep:
-        """Fit gamma and phi of a batch of documents.
-
-        Parameters
-        ----------
-        batch : Batch
-            ``data`` is a CSR matrix of counts.
-        tempering : Tempering
-        moments : bool
-            Whether to compute energies.  The energy of a document is its expected
-            log-likelihood, sum_v n_v sum_k phi_vk (E log theta_k + E log beta_kv), with this
-            sign.  After :meth:`normalise_at`: the energy of the whole batch and log C(T).
-            Under a :class:`annealvi.model.LocalRule`: log C(T) only.
-
-        Returns
-        -------
-        LocalStep
-            Its statistics are a :class:`Statistics`, valid until the next call.
-        """
+        """Fit gamma and phi of a batch of documents."""
         if self.documents.options.shard_size is None:
             return fit_batch(self, batch, tempering, moments, self.rng)
         return self._sum_of_shards(batch, tempering, moments)
@@ -252,14 +183,7 @@ class LDA:
         return step
 
     def total(self, task: Task[T], X: Any, rows: slice) -> T:
-        """The sum of a task's results over shards, see :mod:`annealvi.models.lda.shards`.
-
-        Parameters
-        ----------
-        task : Task
-        X : CSR matrix of shape (n_samples, V) or Elsewhere
-        rows : slice
-        """
+        """The sum of a task's results over shards, see :mod:`annealvi.models.lda.shards`."""
         if isinstance(X, Elsewhere):
             return X.total(task, self.copy(lasting=True), rows)
         size = self.documents.options.shard_size or max(1, rows.stop - rows.start)
@@ -272,12 +196,6 @@ class LDA:
 
         rho = 1 sets lambda to the optimum for the batch; a larger rho goes beyond it, but not
         below the least eta.  In the posterior form a smaller rho is multiplied by T, up to 1.
-
-        Parameters
-        ----------
-        statistics : Statistics
-        rho, scale : float
-        tempering : Tempering
         """
         floor = 0.0
         if tempering.form == "posterior":
@@ -293,15 +211,7 @@ class LDA:
             self.step_priors(self.learned_priors, min(rho, 1.0), tempering)
 
     def step_priors(self, learned: LearnedPriors, rho: float, tempering: Tempering) -> None:
-        """Update alpha and eta after the topics.
-
-        Parameters
-        ----------
-        learned : LearnedPriors
-        rho : float
-            Size of the topics' step.
-        tempering : Tempering
-        """
+        """Update alpha and eta after the topics."""
         topics, documents = self.topics, self.documents
 
         def mean_log_topics() -> float:
@@ -338,15 +248,7 @@ class LDA:
     def set_corpus(
         self, X: Any, n_documents: float | None = None, n_words: float | None = None
     ) -> None:
-        """Store the corpus, or its first documents, and its size.
-
-        Parameters
-        ----------
-        X : CSR matrix of shape (n_samples, V)
-            Kept until the fit ends.
-        n_documents, n_words : float, optional
-            Size of the whole corpus, if known.
-        """
+        """Store the corpus, or its first documents, and its size."""
         self._corpus, self.n_documents, self.n_words = X, n_documents, n_words
 
     def critical_temperature(self, form: Form = "likelihood") -> float:
@@ -377,16 +279,7 @@ class LDA:
     def elbo(
         self, X: Any, gamma: NDArray | None = None, tempering: Tempering = UNTEMPERED
     ) -> float:
-        """F(b) of documents and topics; at T = 1 the ELBO.
-
-        Parameters
-        ----------
-        X : CSR matrix of shape (n_samples, V)
-        gamma : ndarray of shape (n_samples, K), optional
-            Inferred if not given.
-        tempering : Tempering
-            The posterior form has priors alpha' = (alpha + T - 1)/T and eta' = eta/T.
-        """
+        """F(b) of documents and topics; at T = 1 the ELBO."""
         if gamma is None:
             documents = self.document_bound(X, tempering, tempering)
         else:
@@ -410,14 +303,7 @@ class LDA:
         return self.total(task, X, slice(0, X.shape[0]))
 
     def objective(self, X: Any, tempering: Tempering, gamma: NDArray | None = None) -> float:
-        """What training with sparse documents ascends, see :func:`sparse_documents.objective`.
-
-        Parameters
-        ----------
-        X : CSR matrix of shape (n_samples, V) or Elsewhere
-        tempering : Tempering
-        gamma : ndarray of shape (n_samples, K), optional
-        """
+        """What training with sparse documents ascends, see :func:`sparse_documents.objective`."""
         documents = self.total(Objective(tempering, gamma), X, slice(0, X.shape[0]))
         return documents + self.topics.bound(tempering)
 
@@ -428,22 +314,7 @@ class LDA:
         inverse: NDArray[np.float64] | None,
         gamma: NDArray | None = None,
     ) -> tuple[float, float, NDArray[np.float64] | None]:
-        """F(b), the documents' energy, and their log C, at one gamma.
-
-        Parameters
-        ----------
-        X : CSR matrix of shape (n_samples, V) or Elsewhere
-        tempering : Tempering
-        inverse : ndarray of shape (M,) or None
-            Inverse temperatures of log C, if it is wanted.
-        gamma : ndarray of shape (n_samples, K), optional
-            Inferred if not given.
-
-        Returns
-        -------
-        bound, energy : float
-        log_partition : ndarray of shape (M,) or None
-        """
+        """F(b), the documents' energy, and their log C, at one gamma."""
         task = Moments(tempering, np.zeros(0) if inverse is None else inverse, gamma)
         bound, energy, *log_c = self.total(task, X, slice(0, X.shape[0]))
         log_partition = None if inverse is None else np.array(log_c)
@@ -467,12 +338,7 @@ class LDA:
 
     @contextmanager
     def working(self, n_threads: int) -> Iterator[Self]:
-        """Return the context of some tasks in a worker: a copy with buffers of the process.
-
-        Parameters
-        ----------
-        n_threads : int
-        """
+        """Return the context of some tasks in a worker: a copy with buffers of the process."""
         own = self.copy()
         own.topics.n_threads = n_threads
         own.learned_priors = copy.copy(self.learned_priors)

@@ -22,15 +22,6 @@ def model_tree(model: LDA) -> dict[str, Any]:
     """Return a model as a tree, see :mod:`annealvi.files`.
 
     Buffers are not in it, nor the documents: gamma of warm starts belongs to a run.
-
-    Parameters
-    ----------
-    model : LDA
-
-    Raises
-    ------
-    TypeError
-        If its generator cannot be written to a file.
     """
     topics, partition = model.topics, model.partition
     return {
@@ -49,17 +40,7 @@ def model_tree(model: LDA) -> dict[str, Any]:
 
 
 def model_of(node: Node) -> LDA:
-    """Return the model of a tree, but for log C(T), which :func:`load_partition` takes over.
-
-    Parameters
-    ----------
-    node : Node
-
-    Raises
-    ------
-    ValueError
-        If it is no such tree.
-    """
+    """Return the model of a tree, but for log C(T), which :func:`load_partition` takes over."""
     dtype = node.string("dtype", DTYPES)
     n_features, width = node.node("topics").array("rows", (None, None), dtype, finite=False).shape
     if not n_features or not width:
@@ -73,19 +54,7 @@ def model_of(node: Node) -> LDA:
 
 
 def load_model(model: LDA, node: Node) -> None:
-    """Take over a tree of a model with the same K and V.
-
-    Parameters
-    ----------
-    model : LDA
-        Its generator is set in place, if it has one.
-    node : Node
-
-    Raises
-    ------
-    ValueError
-        If it is no tree of such a model.
-    """
+    """Take over a tree of a model with the same K and V."""
     node.integer("n_topics", model.n_topics, model.n_topics)
     node.string("dtype", (str(model.dtype),))
     shape = model.n_topics, model.n_features
@@ -107,14 +76,7 @@ def load_model(model: LDA, node: Node) -> None:
 
 
 def load_partition(model: LDA, node: Node) -> None:
-    """Take over the sums of log C(T), once the temperature is attached to the model.
-
-    Parameters
-    ----------
-    model : LDA
-    node : Node
-        The tree of the model.
-    """
+    """Take over the sums of log C(T), once the temperature is attached to the model."""
     if (model.partition is None) != node.is_none("partition"):
         raise node.error("partition", "there if and only if T needs it", node.plain("partition"))
     if model.partition is not None:

@@ -28,14 +28,7 @@ SAME = 1e-9
 
 
 def random_topics(rng: RandomState, out: NDArray) -> None:
-    """lambda ~ Gamma(100, 0.01), as scikit-learn draws it.
-
-    Parameters
-    ----------
-    rng : RandomState
-    out : ndarray of shape (K, V)
-        Overwritten, a few topics at a time.
-    """
+    """lambda ~ Gamma(100, 0.01), as scikit-learn draws it."""
     n_topics, n_features = out.shape
     at_once = max(1, n_topics // TOPIC_PARTS)
     for start in range(0, n_topics, at_once):
@@ -44,18 +37,7 @@ def random_topics(rng: RandomState, out: NDArray) -> None:
 
 
 def topics_of_documents(X: Any, eta: NDArray, rng: RandomState, out: NDArray) -> None:
-    """lambda_k = eta_k + 5 x the counts of 5 random documents.
-
-    Parameters
-    ----------
-    X : CSR matrix of shape (n_samples, V)
-        Word counts.
-    eta : ndarray of shape (), (V,) or (K, V)
-        Prior of the topics' words.
-    rng : RandomState
-    out : ndarray of shape (K, V)
-        Overwritten.
-    """
+    """lambda_k = eta_k + 5 x the counts of 5 random documents."""
     n_samples = X.shape[0]
     size = min(SEED_DOCUMENTS, n_samples)
     groups = [_sample(n_samples, size, rng) for _ in range(len(out))]
@@ -68,14 +50,6 @@ def topics_of_spread_documents(X: Any, rng: RandomState, out: NDArray) -> None:
 
     If there are too few different documents, the topics left over are drawn as
     :func:`random_topics` draws them.
-
-    Parameters
-    ----------
-    X : CSR matrix of shape (n_samples, V)
-        Word counts.
-    rng : RandomState
-    out : ndarray of shape (K, V)
-        Overwritten.
     """
     groups = spread_documents(X, len(out), SEED_DOCUMENTS, rng)
     out[: len(groups)] = 1.0
@@ -90,22 +64,6 @@ def spread_documents(X: Any, n_topics: int, n_each: int, rng: RandomState) -> ND
     contain word v.  A group is a centre and the documents with the largest cosines to it.
     Centres are drawn with probability proportional to the squared distance to the nearest
     earlier centre (k-means++, Arthur and Vassilvitskii 2007).
-
-    Parameters
-    ----------
-    X : csr_matrix of shape (n_samples, n_features)
-        Word counts.
-    n_topics : int
-        Number of groups that are wanted.
-    n_each : int
-        Number of documents in a group; fewer if there are fewer in all.
-    rng : RandomState
-
-    Returns
-    -------
-    ndarray of shape (n_groups, n_each)
-        Row numbers, ascending in each group.  There are fewer groups than wanted if there
-        are fewer different documents.
     """
     size = min(X.shape[0], max(LEAST_SAMPLE, SAMPLE_PER_TOPIC * n_topics))
     sample = np.arange(size)

@@ -29,17 +29,7 @@ DENSE_SHARE = 0.5
 
 
 def total(task: Task[T], model: Any, X: Any, rows: slice, size: int) -> T:
-    """Sum a task's results over the shards of some documents.
-
-    Parameters
-    ----------
-    task : Task
-    model : Parts
-    X : CSR matrix of shape (n_samples, V)
-    rows : slice
-    size : int
-        Number of documents in a shard.
-    """
+    """Sum a task's results over the shards of some documents."""
     starts = range(rows.start, rows.stop, size)
     tree = TreeSum(len(starts), task.merged)
     for number, start in enumerate(starts):
@@ -49,51 +39,33 @@ def total(task: Task[T], model: Any, X: Any, rows: slice, size: int) -> T:
 
 
 class ShardSum(NamedTuple):
-    """What the local step of some shards hands on.
+    """What the local step of some shards hands on."""
 
-    Attributes
-    ----------
-    seen_words : ndarray of bool, of shape (V,)
-        Which words the shards have.
-    rows : ndarray of shape (n_words or V, K padded)
-        Their statistics, in float64 if they are sums.  Shards with most words have rows for all,
-        of zeros for the others: these are added faster.
-    n_units : float or None
-        Number of words in the documents, if energies are wanted.
-    energy, energy_of_words : float or None
-        The energy, and that of words alone at the topics of the step; in nats.
-    log_partition : ndarray of shape (M,) or None
-    seen : Seen or None
-        What priors are learned from.
-    inverse : ndarray of shape (n_documents,) or None
-        The inverse temperatures that a rule has found.
-    """
-
+    #: Which words the shards have.
     seen_words: NDArray[np.bool_]
+    #: Their statistics, in float64 if they are sums.  Shards with most words have rows for all,
+    #: of zeros for the others: these are added faster.
     rows: NDArray
+    #: Number of words in the documents, if energies are wanted.
     n_units: float | None = None
+    #: The energy, and that of words alone at the topics of the step; in nats.
     energy: float | None = None
     energy_of_words: float | None = None
     log_partition: NDArray[np.float64] | None = None
+    #: What priors are learned from.
     seen: Seen | None = None
+    #: The inverse temperatures that a rule has found.
     inverse: NDArray | None = None
 
 
 @dataclass(frozen=True)
 class Fit:
-    """The local step of training, as a task.
+    """The local step of training, as a task."""
 
-    Parameters
-    ----------
-    tempering : Tempering
-        With one inverse temperature for all.
-    moments : bool
-    seeds : ndarray of shape (n_shards,) or None
-        Seeds of the generators for ``start="random"``.
-    """
-
+    #: With one inverse temperature for all.
     tempering: Tempering
     moments: bool
+    #: Seeds of the generators for ``start="random"``.
     seeds: NDArray[np.int64] | None = None
 
     def __call__(self, model: Parts, X: Any, rows: slice, number: int) -> ShardSum:
@@ -159,20 +131,13 @@ class Addition:
 
 @dataclass(frozen=True)
 class Bound(Addition):
-    """The bound of documents whose gamma is inferred, as a task; in nats.
+    """The bound of documents whose gamma is inferred, as a task; in nats."""
 
-    Parameters
-    ----------
-    tempering, at : Tempering
-        Of the fit, and of the bound.
-    n_threads : int, optional
-    gamma : ndarray of shape (n_samples, K), optional
-        Output array, if the documents are in this process.
-    """
-
+    #: Of the fit, and of the bound.
     tempering: Tempering
     at: Tempering
     n_threads: int | None = None
+    #: Output array, if the documents are in this process.
     gamma: NDArray | None = None
 
     def __call__(self, model: Parts, X: Any, rows: slice, number: int) -> float:
@@ -187,16 +152,10 @@ class Bound(Addition):
 
 @dataclass(frozen=True)
 class Objective(Addition):
-    """The documents' part of the objective of training, as a task; in nats.
-
-    Parameters
-    ----------
-    tempering : Tempering
-    gamma : ndarray of shape (n_samples, K), optional
-        If the documents are in this process; by default that of their local step.
-    """
+    """The documents' part of the objective of training, as a task; in nats."""
 
     tempering: Tempering
+    #: If the documents are in this process; by default that of their local step.
     gamma: NDArray | None = None
 
     def __call__(self, model: Parts, X: Any, rows: slice, number: int) -> float:
@@ -209,18 +168,12 @@ class Moments(Addition):
     """The bound of documents, their energy and log C, all at one gamma, as a task; in nats.
 
     Its result is an array of these, 2 + M numbers.
-
-    Parameters
-    ----------
-    tempering : Tempering
-    inverse : ndarray of shape (M,)
-        Inverse temperatures of log C; there may be none.
-    gamma : ndarray of shape (n_samples, K), optional
-        If the documents are in this process; by default it is inferred.
     """
 
     tempering: Tempering
+    #: Inverse temperatures of log C; there may be none.
     inverse: NDArray[np.float64]
+    #: If the documents are in this process; by default it is inferred.
     gamma: NDArray | None = None
 
     def __call__(self, model: Parts, X: Any, rows: slice, number: int) -> NDArray[np.float64]:

@@ -15,17 +15,6 @@ class Shown:
 
     It is the model's own lambda if that has the dtype that is shown.  Otherwise it is a copy in
     the other dtype, made when somebody asks for it.
-
-    Parameters
-    ----------
-    n_topics : int
-    dtype : dtype
-        Of the array that the user gets.
-
-    Attributes
-    ----------
-    rows : ndarray of shape (V, K padded) or None
-        The array; None if the user has none, or one from before the last step.
     """
 
     def __init__(self, n_topics: int, dtype: DTypeLike) -> None:
@@ -48,11 +37,6 @@ class Shown:
         """Take an array to show; one of another dtype is copied.
 
         If the dtype cannot hold the numbers, the copy has that of lambda.
-
-        Parameters
-        ----------
-        lam : ndarray of shape (V, K padded)
-        n_threads : int
         """
         if lam.dtype != self.dtype:
             own = lam[:, : self.n_topics]
@@ -61,12 +45,7 @@ class Shown:
         self._sums = fingerprint(lam, self.n_topics, n_threads)
 
     def written(self, n_threads: int) -> bool:
-        """Whether the user has written to the array since it was last looked at.
-
-        Parameters
-        ----------
-        n_threads : int
-        """
+        """Whether the user has written to the array since it was last looked at."""
         if self.rows is None:
             return False
         return not np.array_equal(fingerprint(self.rows, self.n_topics, n_threads), self._sums)
@@ -75,16 +54,6 @@ class Shown:
         """What the user has written, as an array that may take the place of lambda.
 
         The numbers that were not written to stay as they are, to the last bit.
-
-        Parameters
-        ----------
-        lam : ndarray of shape (V, K padded)
-            lambda as it was shown.
-
-        Raises
-        ------
-        ValueError
-            If it is not positive and finite, or out of the range of lambda's dtype.
         """
         assert self.rows is not None
         check_written(self.components, "components_", lam.dtype)
@@ -97,14 +66,7 @@ class Shown:
         return taken
 
     def agree(self, lam: NDArray, n_threads: int) -> None:
-        """Note that the array was taken over; it shows what was written as lambda holds it.
-
-        Parameters
-        ----------
-        lam : ndarray of shape (V, K padded)
-            What :meth:`taken_over` returned.
-        n_threads : int
-        """
+        """Note that the array was taken over; it shows what was written as lambda holds it."""
         assert self.rows is not None
         if lam is not self.rows:
             self.components[:] = lam[:, : self.n_topics].T

@@ -53,21 +53,7 @@ from annealvi.models.lda.documents import Documents
 def objective(
     documents: Documents, X: Any, gamma: NDArray | None, tempering: Tempering
 ) -> NDArray[np.float64]:
-    """Each document's part of the objective of training, the largest Q at a gamma.
-
-    Parameters
-    ----------
-    documents : Documents
-    X : CSR matrix of shape (n_samples, V)
-    gamma : ndarray of shape (n_samples, K) or None
-        None: that of the local step of training, started from ones.
-    tempering : Tempering
-
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-        In nats.
-    """
+    """Each document's part of the objective of training, the largest Q at a gamma."""
     shape, dtype = (X.shape[0], documents.topics.n_topics), documents.topics.dtype
     sparsity, alpha = documents.options.sparsity(tempering), documents.effective_alpha(tempering)
     bound = np.zeros(X.shape[0])

@@ -14,35 +14,23 @@ from annealvi.models.lda.word_index import WordIndex
 
 
 class FittedBlock(NamedTuple):
-    """What the statistics of a block of documents follow from, once these are fitted.
-
-    Parameters
-    ----------
-    entries : WordIndex
-    ratio, t, active, n_active : ndarray
-        The documents' results, see ``fit_documents`` of the kernels.
-    inverse : ndarray of shape (n_documents,)
-        b of each document.
-    b0 : float
-        The power of the weights.
-    weights : TopicWeights
-    exact : bool
-        Whether to compute scikit-learn's numbers.
-    n_threads : int
-    sums, scratch : ndarray
-        Buffers, of shape (n_threads, K padded) and (n_threads, 2 K padded or more).
-    """
+    """What the statistics of a block of documents follow from, once these are fitted."""
 
     entries: WordIndex
+    #: The documents' results, see ``fit_documents`` of the kernels.
     ratio: NDArray
     t: NDArray
     active: NDArray[np.int32]
     n_active: NDArray[np.int32]
+    #: b of each document.
     inverse: NDArray
+    #: The power of the weights.
     b0: float
     weights: TopicWeights
+    #: Whether to compute scikit-learn's numbers.
     exact: bool
     n_threads: int
+    #: Buffers, of shape (n_threads, K padded) and (n_threads, 2 K padded or more).
     sums: NDArray[np.float64]
     scratch: NDArray
 
@@ -54,17 +42,6 @@ class Statistics:
 
     If all documents of a step are in one block, their statistics are summed only when they are
     needed: row by row by :meth:`step_rows`, or all by :attr:`values`.
-
-    Parameters
-    ----------
-    n_features, width : int
-        V, and K with its padding.
-    dtype : dtype
-
-    Attributes
-    ----------
-    row_of : ndarray of shape (V,)
-        The row of each word, or -1.
     """
 
     def __init__(self, n_features: int, width: int, dtype: DTypeLike) -> None:
@@ -94,25 +71,12 @@ class Statistics:
         self.n_rows[0] = 0
 
     def defer(self, block: FittedBlock) -> None:
-        """Add a block that is the first of a step, and perhaps the only one.
-
-        Parameters
-        ----------
-        block : FittedBlock
-            Its arrays stay as they are until the next step.
-        """
+        """Add a block that is the first of a step, and perhaps the only one."""
         self.row_of[block.entries.words] = np.arange(len(block.entries.words), dtype=np.int32)
         self.n_rows[0], self._deferred = len(block.entries.words), block
 
     def add(self, block: FittedBlock, word_energy: NDArray[np.float64] | None = None) -> None:
-        """Add the statistics of a block of documents.
-
-        Parameters
-        ----------
-        block : FittedBlock
-        word_energy : ndarray of shape (V,), optional
-            Output array, see :class:`annealvi.models.lda.block.Local`.
-        """
+        """Add the statistics of a block of documents."""
         values, weights = self.values, block.weights
         kernels.accumulate_statistics(
             block.entries.words,
@@ -149,23 +113,7 @@ class Statistics:
         whole: bool,
         n_threads: int,
     ) -> NDArray[np.float64]:
-        """Move rows of lambda towards the prior, and add `amount` times their statistics.
-
-        Parameters
-        ----------
-        words : ndarray of int64
-            The rows to move, ascending.
-        topics : Rows
-            Its `values` and `decay` are changed.
-        amount, floor : float
-        whole : bool
-        n_threads : int
-
-        Returns
-        -------
-        ndarray of shape (K,)
-            Sums over these words of their statistics or, with `whole`, of their new rows.
-        """
+        """Move rows of lambda towards the prior, and add `amount` times their statistics."""
         lam, eta, decay, now = topics
         n_topics, block = eta.shape[1], self._deferred
         sums, partial = np.empty(n_topics), separate_rows(kernels.n_blocks(len(words)), n_topics)
@@ -221,23 +169,13 @@ class Statistics:
         return np.flatnonzero(self.row_of >= 0)
 
     def rows(self, words: NDArray[np.int64], n_topics: int) -> NDArray:
-        """A copy of the rows of some words that were seen, without their padding.
-
-        Parameters
-        ----------
-        words : ndarray of int64
-        n_topics : int
-        """
+        """A copy of the rows of some words that were seen, without their padding."""
         return self.values[self.row_of[words], :n_topics]
 
     def seen(self, dense_share: float) -> tuple[NDArray[np.bool_], NDArray]:
         """Which words were seen, and a copy of their rows, with padding, in the order of words.
 
         If they are at least a share of the vocabulary, there are rows for all words.
-
-        Parameters
-        ----------
-        dense_share : float
         """
         values = self.values  # these settle the rows' places
         seen = self.row_of >= 0
@@ -248,13 +186,7 @@ class Statistics:
         return seen, rows
 
     def put_seen(self, seen: NDArray[np.bool_], rows: NDArray) -> None:
-        """Set the rows of words, of which none was seen before, as :meth:`seen` returns them.
-
-        Parameters
-        ----------
-        seen : ndarray of bool, of shape (V,)
-        rows : ndarray of shape (n_words or V, K padded)
-        """
+        """Set the rows of words, of which none was seen before, as :meth:`seen` returns them."""
         words = np.flatnonzero(seen)
         own = self.n_rows[0] + np.arange(len(words))
         self.row_of[words] = own
@@ -264,25 +196,14 @@ class Statistics:
         self.n_rows[0] += len(words)
 
     def dense(self, n_topics: int) -> NDArray:
-        """The statistics of all words, of shape (V, K); those not seen are 0.
-
-        Parameters
-        ----------
-        n_topics : int
-        """
+        """The statistics of all words, of shape (V, K); those not seen are 0."""
         out = np.zeros((len(self.row_of), n_topics), self.values.dtype)
         words = self.words()
         out[words] = self.rows(words, n_topics)
         return out
 
     def put(self, words: NDArray[np.int64], rows: NDArray) -> None:
-        """Set the rows of words, of which none was seen before.
-
-        Parameters
-        ----------
-        words : ndarray of int64
-        rows : ndarray of shape (n_words, K or K padded)
-        """
+        """Set the rows of words, of which none was seen before."""
         own = self.n_rows[0] + np.arange(len(words))
         self.row_of[words] = own
         self.values[own] = 0

@@ -21,16 +21,7 @@ def negative_kl_of_topics(
     n_topics: int,
     n_threads: int,
 ) -> float:
-    """-KL(Dir(lambda) || Dir(eta)), summed over topics.
-
-    Parameters
-    ----------
-    lam : ndarray of shape (V, K padded)
-    eta : ndarray of shape (), (V,) or (K, V)
-    sums : ndarray of shape (K,)
-        sum_v lambda_kv.
-    n_topics, n_threads : int
-    """
+    """-KL(Dir(lambda) || Dir(eta)), summed over topics."""
     K, V = n_topics, len(lam)
     # (1, 1), (V, 1) or (V, K): terms that are equal for all words or topics are summed once
     eta = np.ascontiguousarray(eta.reshape(-1, 1) if eta.ndim < 2 else eta.T)
@@ -54,16 +45,7 @@ def negative_kl_of_topics(
 def log_density_of_mean(
     logs: Callable[[slice], NDArray[np.float64]], eta: NDArray[np.float64], symmetric: bool
 ) -> float:
-    """sum_k log Dir(E beta_k; eta_k + 1) - log Dir(E beta_k; 1).
-
-    Parameters
-    ----------
-    logs : callable
-        Returns log E beta of some words, of shape (n, K).
-    eta : ndarray of shape (V, K)
-    symmetric : bool
-        Whether all rows of eta are equal.
-    """
+    """sum_k log Dir(E beta_k; eta_k + 1) - log Dir(E beta_k; 1)."""
     V, K = eta.shape
     total = np.zeros(K)
     for start in range(0, V, TOPIC_ROWS):  # in this order for any number of threads

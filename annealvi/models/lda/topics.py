@@ -46,33 +46,6 @@ class Topics:
 
     One thread at a time makes steps.  Others read a :meth:`copy`, which shares the arrays; a
     change leaves these to the copies, if there are any, and goes on in new ones.
-
-    Parameters
-    ----------
-    n_topics, n_features : int
-        K and V.
-    eta : float or array-like of shape (V,) or (K, V)
-        Prior of the topics' words.
-    dtype : dtype
-        float32 or float64.
-    n_threads : int
-    estimate : {"variational", "map"}
-        Whether documents use E log beta or log E beta.
-
-    Attributes
-    ----------
-    lam : ndarray of shape (V, K padded)
-        lambda.  The topics' own array or, if rows have pending steps, a copy with these
-        steps applied.
-    version : int
-        Grows with every change of lambda.  Values derived from the topics are recomputed if
-        it has changed.
-    replaced : int
-        Grows when lambda changes other than by a step: by assignment or by the user's writes.
-    lock : RLock
-        Held while the topics change, and while a copy of them is made.
-    weights : dict
-        Filled with what follows from the topics, which copies share; new after each change.
     """
 
     def __init__(
@@ -177,16 +150,7 @@ class Topics:
             return (lam.copy() if lam is self._lam else lam)[:, : self.n_topics].T
 
     def some_rows(self, words: NDArray[np.int64]) -> NDArray:
-        """Copies of some words' rows of lambda, with their pending steps applied.
-
-        Parameters
-        ----------
-        words : ndarray of int64
-
-        Returns
-        -------
-        ndarray of shape (n_words, K)
-        """
+        """Copies of some words' rows of lambda, with their pending steps applied."""
         with self.lock:
             (decay, now), lam = self._steps, self._lam[words]
             if now != 1:
@@ -245,13 +209,7 @@ class Topics:
             return self._shown.components
 
     def notice_writes(self) -> None:
-        """Use what the user wrote to the array that :meth:`show` returned.
-
-        Raises
-        ------
-        ValueError
-            If it is not positive and finite.  It is looked at again at the next call.
-        """
+        """Use what the user wrote to the array that :meth:`show` returned."""
         with self.lock:
             if self._shown.written(self.n_threads):
                 self._lam = self._shown.taken_over(self.lam)
@@ -266,13 +224,7 @@ class Topics:
 
     @contextmanager
     def replaced_by(self) -> Iterator[NDArray]:
-        """Set lambda by writing to all of an array of shape (K, V).
-
-        Yields
-        ------
-        ndarray of shape (K, V)
-            A view of lambda.
-        """
+        """Set lambda by writing to all of an array of shape (K, V)."""
         with self.lock:
             self._own_arrays(keep=False)
             self._shown = self._shown.fresh()
@@ -303,14 +255,7 @@ class Topics:
         return weights[:, : self.n_topics].T.astype(self.shown_dtype, copy=False)
 
     def logs(self, lam: NDArray, out: NDArray | None = None) -> NDArray[np.float64]:
-        """E log beta or, under the map estimate, log E beta.
-
-        Parameters
-        ----------
-        lam : ndarray of shape (n, K or more)
-            Rows of lambda; padding comes out as -infinity.
-        out : ndarray of the same shape, optional
-        """
+        """E log beta or, under the map estimate, log E beta."""
         log = log_of(self.estimate)
         logs = log(np.asarray(lam, dtype=np.float64), out=out)
         logs[:, : self.n_topics] -= log(self.sums)
@@ -351,15 +296,6 @@ class Topics:
         row is needed, and are then applied all at once.  The sums over words follow from those
         of the statistics.  All rows are updated if most words occur, if rho = 1, or if the
         step has another prior or a floor.
-
-        Parameters
-        ----------
-        statistics : Statistics
-        rho, scale : float
-        floor : float
-            Least value of lambda.
-        tempering : Tempering
-            The posterior form uses the prior eta / T.
         """
         with self.lock:
             eta = self.rows().eta
@@ -429,13 +365,7 @@ class Topics:
         floor: float = 0.0,
         whole: bool = False,
     ) -> NDArray[np.float64]:
-        """Apply the pending steps of some words' rows, up to `now`.
-
-        Returns
-        -------
-        ndarray of shape (K,)
-            Sums over these words of their statistics or, with `whole`, of their rows.
-        """
+        """Apply the pending steps of some words' rows, up to `now`."""
         rows = Rows(lam, self.rows().eta if eta is None else eta, decay, now)
         if statistics is None:
             return move_rows(words, rows, floor, whole, self.n_threads)
@@ -464,17 +394,7 @@ class Topics:
             }
 
     def load_state_dict(self, node: Node) -> None:
-        """Take over what :meth:`state_dict` returned; lambda stays a view of the file.
-
-        Parameters
-        ----------
-        node : Node
-
-        Raises
-        ------
-        ValueError
-            If it is not lambda of K topics and V words, positive and finite.
-        """
+        """Take over what :meth:`state_dict` returned; lambda stays a view of the file."""
         shape = self.n_features, self.width
         rows, decay, now = read_rows(node, shape, self.dtype, FORGOTTEN)
         shown = read_shown_dtype(node, self.dtype)

@@ -26,10 +26,6 @@ def log_of(estimate: TopicEstimate) -> Callable[..., NDArray]:
     """Return the function f in log beta_v = f(lambda_v) - f(sum_v lambda_v).
 
     log gives log E[beta]; digamma gives E[log beta].
-
-    Parameters
-    ----------
-    estimate : {"map", "variational"}
     """
     return special.log if estimate == "map" else special.digamma
 
@@ -38,31 +34,18 @@ class Rows(NamedTuple):
     """lambda as it is stored: the updates of some rows may be pending.
 
     Row v of the present lambda is eta_v + now / decay_v (values_v - eta_v).
-
-    Attributes
-    ----------
-    values : ndarray of shape (V, K padded)
-    eta : ndarray of shape (V, K)
-    decay : ndarray of shape (V,)
-        Value of `now` when the row was last updated.
-    now : float
-        The product of 1 - rho over all steps.
     """
 
     values: NDArray
     eta: NDArray
+    #: Value of `now` when the row was last updated.
     decay: NDArray[np.float64]
+    #: The product of 1 - rho over all steps.
     now: float
 
 
 def sums_of_rows(lam: NDArray, n_topics: int, n_threads: int) -> NDArray[np.float64]:
-    """The sums of lambda over words, of shape (K,).
-
-    Parameters
-    ----------
-    lam : ndarray of shape (V, K padded)
-    n_topics, n_threads : int
-    """
+    """The sums of lambda over words, of shape (K,)."""
     sums = np.empty(n_topics)
     partial = separate_rows(kernels.n_blocks(len(lam)), n_topics)
     kernels.sum_topics(lam, n_threads, partial, sums)
@@ -70,13 +53,7 @@ def sums_of_rows(lam: NDArray, n_topics: int, n_threads: int) -> NDArray[np.floa
 
 
 def fingerprint(lam: NDArray, n_topics: int, n_threads: int) -> NDArray[np.float64]:
-    """Checksum that detects what a user writes to the topics: sums over words and over topics.
-
-    Parameters
-    ----------
-    lam : ndarray of shape (V, K or more)
-    n_topics, n_threads : int
-    """
+    """Checksum that detects what a user writes to the topics: sums over words and over topics."""
     with np.errstate(over="ignore", invalid="ignore"):  # whatever the user has written
         sums = sums_of_rows(lam, n_topics, n_threads)
         return np.concatenate([sums, lam.sum(axis=1, dtype=np.float64)])
@@ -85,23 +62,7 @@ def fingerprint(lam: NDArray, n_topics: int, n_threads: int) -> NDArray[np.float
 def move_rows(
     words: NDArray[np.int64], topics: Rows, floor: float, whole: bool, n_threads: int
 ) -> NDArray[np.float64]:
-    """Apply the pending steps of some words' rows, in place.
-
-    Parameters
-    ----------
-    words : ndarray of int64
-    topics : Rows
-        Its `values` and `decay` are changed.
-    floor : float
-        Least value of lambda.
-    whole : bool
-    n_threads : int
-
-    Returns
-    -------
-    ndarray of shape (K,)
-        Sums of these rows with `whole`, otherwise 0.
-    """
+    """Apply the pending steps of some words' rows, in place."""
     lam, eta, decay, now = topics
     sums = np.empty(eta.shape[1])
     partial = separate_rows(kernels.n_blocks(len(words)), eta.shape[1])
@@ -115,16 +76,7 @@ def move_rows(
 def prior_rows(
     eta: NDArray[np.float64], shape: tuple[int, int], b: float, dtype: DTypeLike
 ) -> NDArray:
-    """b eta as an array of shape (V, K); a scalar takes the memory of one row.
-
-    Parameters
-    ----------
-    eta : ndarray of shape (), (V,) or (K, V)
-    shape : tuple of int
-        V and K.
-    b : float
-    dtype : dtype
-    """
+    """b eta as an array of shape (V, K); a scalar takes the memory of one row."""
     if eta.ndim == 0:
         return np.broadcast_to(np.full(shape[1], b * eta, dtype=dtype), shape)
     rows = (eta[:, None] if eta.ndim == 1 else eta.T) * b
@@ -132,15 +84,7 @@ def prior_rows(
 
 
 def exp_e_log(rows: Rows, sums: NDArray[np.float64], n_threads: int) -> NDArray:
-    """exp(E log beta) of all words, of shape (V, K padded).
-
-    Parameters
-    ----------
-    rows : Rows
-    sums : ndarray of shape (K,)
-        Sums of lambda over words.
-    n_threads : int
-    """
+    """exp(E log beta) of all words, of shape (V, K padded)."""
     n_features, width = rows.values.shape
     weights = TopicWeights(n_features, width, rows.values.dtype)
     weights.refresh(np.arange(n_features), rows, sums, "variational", 1.0, True, n_threads)
@@ -160,23 +104,6 @@ class TopicWeights:
 
     Several threads may read rows while another one adds some, because rows that are there are
     not written again.
-
-    Parameters
-    ----------
-    n_features, width : int
-        V, and K with its padding.
-    dtype : dtype
-    bounded : bool
-        Whether all rows may be dropped when they have become many.
-
-    Attributes
-    ----------
-    place : ndarray of shape (V,)
-        The row of each word, or -1.
-    values, logs : ndarray of shape (V, K padded)
-        `logs` is E log beta - log_scale, and is there once it is needed.
-    log_scale, row_sums : ndarray of shape (V,)
-        One number for each row; `row_sums` are those of `values`.
     """
 
     def __init__(
@@ -203,12 +130,7 @@ class TopicWeights:
             self.place[:] = -1
 
     def match(self, version: int) -> None:
-        """Outdate the rows unless they were computed from this version of the topics.
-
-        Parameters
-        ----------
-        version : int
-        """
+        """Outdate the rows unless they were computed from this version of the topics."""
         if version != self._version:
             self._version = version
             self.outdate()

@@ -15,27 +15,18 @@ MOST_BYTES = 1 << 26
 
 
 class WordIndex(NamedTuple):
-    """A block of documents, transposed.
+    """A block of documents, transposed."""
 
-    Parameters
-    ----------
-    words : ndarray of shape (n_words,)
-        The words of the block, ascending.
-    first : ndarray of shape (n_words + 1,) or longer
-        Where the entries of each word begin, and the end.
-    document, position : ndarray of shape (n_entries,) or longer
-        The document of each entry, and its place among all entries; both from 0 in the block.
-    order : ndarray of shape (n_documents,)
-        The order in which threads fit the documents: the longest first.
-    longest : int
-        Number of entries of the longest document.
-    """
-
+    #: The words of the block, ascending.
     words: NDArray[np.int64]
+    #: Where the entries of each word begin, and the end.
     first: NDArray[np.int64]
+    #: The document of each entry, and its place among all entries; both from 0 in the block.
     document: NDArray[np.int64]
     position: NDArray[np.int64]
+    #: The order in which threads fit the documents: the longest first.
     order: NDArray[np.int64]
+    #: Number of entries of the longest document.
     longest: int
 
 
@@ -47,18 +38,6 @@ class WordIndices:
     All are forgotten when passes over other blocks begin, as in a finish.  A kept block is used as
     long as its documents have the same words: kernels read what was prepared for these words, and
     a callback may have changed them.
-
-    Parameters
-    ----------
-    n_features : int
-        V.
-    n_threads : int, default=1
-        With one thread documents are fitted in their order.
-
-    Attributes
-    ----------
-    repeated : bool
-        Whether each block is known to be seen again.
     """
 
     def __init__(self, n_features: int, n_threads: int = 1) -> None:
@@ -74,13 +53,7 @@ class WordIndices:
         self._corpus, self._kept, self._bytes = None, {}, 0
 
     def of_block(self, X: Any, rows: slice) -> WordIndex:
-        """The index of a block, valid until the next call.
-
-        Parameters
-        ----------
-        X : CSR matrix of shape (n_samples, V)
-        rows : slice
-        """
+        """The index of a block, valid until the next call."""
         key = rows.start, rows.stop
         begins = rows.start == 0 and key not in self._kept
         if begins or self._corpus is None or self._corpus() is not X:

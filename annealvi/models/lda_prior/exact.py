@@ -44,22 +44,13 @@ MOST_NODES, CHUNK = 1 << 20, 1 << 16
 
 
 class Problem(NamedTuple):
-    """The problem for which C(T) is computed.
-
-    Attributes
-    ----------
-    inverse : ndarray of shape (M,)
-    alpha : ndarray of shape (K,)
-    eta : ndarray of shape (K, 1) or (K, V)
-    n_features : int
-    lengths, copies : ndarrays
-        Distinct lengths of documents, and the number of documents of each length.
-    """
+    """The problem for which C(T) is computed."""
 
     inverse: NDArray[np.float64]
     alpha: NDArray[np.float64]
     eta: NDArray[np.float64]
     n_features: int
+    #: Distinct lengths of documents, and the number of documents of each length.
     lengths: NDArray[np.int64]
     copies: NDArray[np.int64]
 
@@ -69,12 +60,7 @@ class Problem(NamedTuple):
 
 @np.errstate(over="ignore", invalid="ignore")  # of priors at the end of the range
 def explicit(problem: Problem) -> NDArray[np.float64]:
-    """Compute log C of the explicit form.
-
-    Parameters
-    ----------
-    problem : Problem
-    """
+    """Compute log C of the explicit form."""
     b, K = problem.inverse, len(problem.alpha)
     N = int(problem.lengths @ problem.copies)
     rows = 1 if np.all(problem.eta == problem.eta[0]) else K
@@ -175,12 +161,7 @@ def _log_power(series: NDArray[np.float64], power: int) -> NDArray[np.float64]:
 
 
 def collapsed(problem: Problem) -> NDArray[np.float64]:
-    """Compute log C of the collapsed form.
-
-    Parameters
-    ----------
-    problem : Problem
-    """
+    """Compute log C of the collapsed form."""
     V, N = problem.n_features, int(problem.lengths @ problem.copies)
     eta = np.broadcast_to(problem.eta, (len(problem.alpha), V))
     # S^N <= V^((1 - b) N), while C >= 1 may be much smaller

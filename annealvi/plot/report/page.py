@@ -129,36 +129,17 @@ SECTIONS = {
 
 
 def sections(held: dict[str, Any]) -> list[str]:
-    """Those of `SECTIONS` for which there is a figure.
-
-    Parameters
-    ----------
-    held : dict
-        From :func:`annealvi.plot.report.records.records`, with the figures.
-    """
+    """Those of `SECTIONS` for which there is a figure."""
     return [name for name in SECTIONS if name in held["figures"]]
 
 
 def fill(template: str, values: dict[str, str]) -> str:
-    """Replace each ``{{name}}`` in a template once; what a value contains stays as it is.
-
-    Parameters
-    ----------
-    template : str
-    values : dict of str to str
-        What replaces each name.
-    """
+    """Replace each ``{{name}}`` in a template once; what a value contains stays as it is."""
     return re.sub(r"\{\{(\w+)\}\}", lambda slot: values[slot[1]], template)
 
 
 def as_script_data(data: Any) -> str:
-    """JSON within a script element: nothing in it can end the element.
-
-    Parameters
-    ----------
-    data : object
-        What JSON can hold.
-    """
+    """JSON within a script element: nothing in it can end the element."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c")
 

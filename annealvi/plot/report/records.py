@@ -51,13 +51,7 @@ def records(
     freq: Any,
     groups: Any,
 ) -> dict[str, Any]:
-    """Everything in the report but its figures and its title.
-
-    Parameters
-    ----------
-    summary, n_words, n_documents, relevance, times, freq, groups
-        See :func:`write_report`.
-    """
+    """Everything in the report but its figures and its title."""
     words = candidates(summary, n_words)
     map_ = summary.map()
     used = np.unique(np.concatenate(words))
@@ -98,24 +92,12 @@ def records(
 
 
 def range_of(summary: Any) -> list[int]:
-    """The numbers of all topics.
-
-    Parameters
-    ----------
-    summary : TopicSummary
-    """
+    """The numbers of all topics."""
     return list(range(len(summary.topics)))
 
 
 def candidates(summary: Any, n_words: int) -> list[NDArray[np.intp]]:
-    """The columns of the words that each topic shows, wherever the slider stands.
-
-    Parameters
-    ----------
-    summary : TopicSummary
-    n_words : int
-        Number of words of a topic.
-    """
+    """The columns of the words that each topic shows, wherever the slider stands."""
     overall = np.log(summary.word_shares)
     found = []
     for topic in np.asarray(summary.topics, dtype=np.float64):
@@ -133,12 +115,6 @@ def documents(summary: Any, n: int) -> list[list[int]]:
     """The numbers of the documents that are most about each topic; of equal ones the first.
 
     Documents are equal if the report would show the same title and the same text of them.
-
-    Parameters
-    ----------
-    summary : TopicSummary
-    n : int
-        Number of documents of a topic.
     """
     return [_distinct(summary, k, n) if n else [] for k in range(len(summary.topics))]
 
@@ -164,14 +140,7 @@ def _shown(summary: Any, number: int) -> Any:
 
 
 def document(summary: Any, number: int) -> dict[str, Any]:
-    """One document: title, text, and the topics with a good share of it.
-
-    Parameters
-    ----------
-    summary : TopicSummary
-    number : int
-        The number of the document.
-    """
+    """One document: title, text, and the topics with a good share of it."""
     shares = summary.shares[number]
     order = np.argsort(-shares, kind="stable")[: N_OTHERS + 1]
     found: dict[str, Any] = {
@@ -185,14 +154,7 @@ def document(summary: Any, number: int) -> dict[str, Any]:
 
 
 def course_records(drawn: pictures.Courses, labels: list[str]) -> dict[str, Any]:
-    """Shares of all topics in periods or groups; None where there is no document.
-
-    Parameters
-    ----------
-    drawn : Courses
-    labels : list of str
-        Names of periods or groups.
-    """
+    """Shares of all topics in periods or groups; None where there is no document."""
     return {
         "labels": labels,
         "nDocuments": drawn.n_documents.tolist(),
@@ -203,17 +165,7 @@ def course_records(drawn: pictures.Courses, labels: list[str]) -> dict[str, Any]
 def figures(
     summary: Any, times: Any, freq: Any, groups: Any, other: Any
 ) -> dict[str, dict[str, Any]]:
-    """The figures that plotly draws, by the names of their sections.
-
-    Parameters
-    ----------
-    summary : TopicSummary
-    times : array-like of shape (n_documents,) or None
-    freq : str, timedelta or pandas.DateOffset
-        Length of a period.
-    groups : array-like of shape (n_documents,) or None
-    other : TopicSummary or None
-    """
+    """The figures that plotly draws, by the names of their sections."""
     drawn = {"map": interactive.plot_topic_map(summary)}
     if times is not None:
         drawn["time"] = interactive.plot_topics_over_time(
@@ -233,12 +185,7 @@ def figures(
 
 
 def quality(summary: Any) -> list[tuple[str, float, str]]:
-    """Name, value and meaning of each measure.
-
-    Parameters
-    ----------
-    summary : TopicSummary
-    """
+    """Name, value and meaning of each measure."""
     return [
         (*_measure(key)[:1], float(value), _measure(key)[1])
         for key, value in summary.quality.items()
@@ -250,15 +197,7 @@ def _measure(key: str) -> tuple[str, str]:
 
 
 def clean(text: Any, length: int) -> str:
-    """A text that can be written as UTF-8, cut to a length.
-
-    Parameters
-    ----------
-    text : object
-        What is shown as a str.
-    length : int
-        Most characters.
-    """
+    """A text that can be written as UTF-8, cut to a length."""
     text = str(text)
     cut = text if len(text) <= length else text[: length - 1] + "…"
     return cut.encode("utf-8", "replace").decode("utf-8")

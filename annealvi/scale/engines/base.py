@@ -14,19 +14,11 @@ class WorkersLostError(Exception):
 
 
 class Engine(Protocol):
-    """Computes functions somewhere, and keeps the results there.
+    """Computes functions somewhere, and keeps the results there."""
 
-    Attributes
-    ----------
-    n_workers : int
-        Workers that there are now: into so many parts a step is cut.
-    instruction_set : str
-        That of the kernels, the same for all workers.
-    n_losses : int
-        How often workers were found to have gone.
-    """
-
+    #: That of the kernels, the same for all workers.
     instruction_set: str
+    #: How often workers were found to have gone.
     n_losses: int
 
     @property
@@ -37,43 +29,15 @@ class Engine(Protocol):
         """Return the number of threads that a task should use."""
 
     def put(self, value: Any) -> Handle:
-        """Send a value that the tasks of a step need.
-
-        Parameters
-        ----------
-        value : object
-        """
+        """Send a value that the tasks of a step need."""
 
     def submit(
         self, function: Callable[..., Any], *arguments: Any, slot: int | None = None
     ) -> Handle:
-        """Compute a function of values and of other results.
-
-        Parameters
-        ----------
-        function : callable
-        *arguments : objects, handles or lists of handles
-        slot : int, optional
-            Tasks of the same slot should have the same worker.
-        """
+        """Compute a function of values and of other results."""
 
     def is_lost(self, handle: Handle) -> bool:
-        """Return whether a result went with its worker, and must be submitted again.
-
-        Parameters
-        ----------
-        handle : Handle
-        """
+        """Return whether a result went with its worker, and must be submitted again."""
 
     def gather(self, handles: Sequence[Handle]) -> list[Any]:
-        """Wait for results and return them.
-
-        Parameters
-        ----------
-        handles : sequence of Handle
-
-        Raises
-        ------
-        WorkersLostError
-            If results are lost with their workers.
-        """
+        """Wait for results and return them."""

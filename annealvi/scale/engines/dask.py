@@ -35,29 +35,6 @@ class DaskEngine:
 
     Results stay on the workers.  Those of tasks are computed again by the scheduler if their
     worker dies.  A value that was `put` cannot be; then :class:`WorkersLostError` is raised.
-
-    Parameters
-    ----------
-    client : distributed.Client, optional
-        By default the current one.
-    patience : float, default=300
-        Seconds to wait for workers if there are none, before an error.
-
-    Attributes
-    ----------
-    instruction_set : str
-        The one that this process uses, or the best one that all workers have.
-    n_losses : int
-        How often workers were found to have gone.
-
-    Raises
-    ------
-    ImportError
-        If a worker does not have annealvi.
-    RuntimeError
-        If there is no worker, or one has another version of annealvi.
-    TypeError, ValueError
-        If `client` is no client, there is none, or it is closed.
     """
 
     def __init__(self, client: Any = None, patience: float = 300.0) -> None:
@@ -100,12 +77,7 @@ class DaskEngine:
         return min(self._threads.values())
 
     def put(self, value: Any) -> Handle:
-        """Send a value to a worker, from which the others fetch it.
-
-        Parameters
-        ----------
-        value : object
-        """
+        """Send a value to a worker, from which the others fetch it."""
         started, self._shared = time.monotonic(), None
         # with `broadcast` the scheduler does not answer if a worker dies meanwhile
         sending = self._client.scatter(value, hash=False, direct=self._direct, asynchronous=True)
@@ -121,15 +93,7 @@ class DaskEngine:
     def submit(
         self, function: Callable[..., Any], *arguments: Any, slot: int | None = None
     ) -> Handle:
-        """Compute a function on a worker.
-
-        Parameters
-        ----------
-        function : callable
-        *arguments : objects, futures or lists of futures
-        slot : int, optional
-            Tasks of the same slot prefer the same worker.
-        """
+        """Compute a function on a worker."""
         there: dict[str, Any] = {}
         address = None if slot is None else self._addresses[slot % len(self._addresses)]
         if address is not None:
@@ -145,29 +109,12 @@ class DaskEngine:
         return future
 
     def is_lost(self, handle: Handle) -> bool:
-        """Return whether the worker of a result has gone.
-
-        Parameters
-        ----------
-        handle : Future
-        """
+        """Return whether the worker of a result has gone."""
         address = self._bound.get(handle)
         return address is not None and address not in self._threads
 
     def gather(self, handles: Sequence[Handle]) -> list[Any]:
-        """Wait for results and return them.
-
-        Parameters
-        ----------
-        handles : sequence of Future
-
-        Raises
-        ------
-        RuntimeError
-            If there are no workers for too long.
-        WorkersLostError
-            See the class.
-        """
+        """Wait for results and return them."""
         handles = list(handles)
         lost = self._distributed.KilledWorker, CancelledError, _NotThereError
         try:

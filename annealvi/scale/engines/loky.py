@@ -23,15 +23,7 @@ TOLD = 256
 
 
 class Recipe:
-    """How a result is made; each worker that needs it makes it once, and keeps it.
-
-    Parameters
-    ----------
-    key : int
-    function : callable
-    arguments : tuple
-        With other recipes in it, or lists of them.
-    """
+    """How a result is made; each worker that needs it makes it once, and keeps it."""
 
     def __init__(self, key: int, function: Callable[..., Any], arguments: tuple) -> None:
         self.key, self.function, self.arguments = key, function, arguments
@@ -42,12 +34,6 @@ class LokyEngine:
 
     A result is a recipe, which any worker can follow.  So nothing is lost with a worker, and new
     ones are started.
-
-    Parameters
-    ----------
-    n_workers : int, default=2
-    n_threads : int, optional
-        Threads of a task; by default the cores divided by the workers.
     """
 
     def __init__(self, n_workers: int = 2, n_threads: int | None = None) -> None:
@@ -83,12 +69,7 @@ class LokyEngine:
         return self._n_threads
 
     def put(self, value: Any) -> Recipe:
-        """Write a value to a file, which each worker reads once.
-
-        Parameters
-        ----------
-        value : object
-        """
+        """Write a value to a file, which each worker reads once."""
         key = next(self._keys)
         path = Path(self._folder.name) / f"{key}.pickle"
         joblib.dump(value, path)
@@ -99,38 +80,15 @@ class LokyEngine:
     def submit(
         self, function: Callable[..., Any], *arguments: Any, slot: int | None = None
     ) -> Recipe:
-        """Return the recipe of a result; it is followed once it is needed.
-
-        Parameters
-        ----------
-        function : callable
-        *arguments : objects, recipes or lists of recipes
-        slot : int, optional
-            Makes no difference.
-        """
+        """Return the recipe of a result; it is followed once it is needed."""
         return self._recipe(next(self._keys), function, arguments)
 
     def is_lost(self, handle: Any) -> bool:
-        """Return False: a result can be made again anywhere.
-
-        Parameters
-        ----------
-        handle : object
-        """
+        """Return False: a result can be made again anywhere."""
         return False
 
     def gather(self, handles: Sequence[Recipe]) -> list[Any]:
-        """Follow recipes, each in one of the workers.
-
-        Parameters
-        ----------
-        handles : sequence of Recipe
-
-        Raises
-        ------
-        WorkersLostError
-            If a worker dies.
-        """
+        """Follow recipes, each in one of the workers."""
         try:
             if self._executor is None:
                 self._executor = ProcessPoolExecutor(max_workers=self.n_workers)

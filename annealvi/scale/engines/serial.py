@@ -9,13 +9,7 @@ from annealvi._kernels import instruction_set
 
 
 class SerialEngine:
-    """Computes in this process.
-
-    Parameters
-    ----------
-    n_threads : int, default=1
-        Threads of a task.
-    """
+    """Computes in this process."""
 
     n_workers = 1
 
@@ -29,40 +23,17 @@ class SerialEngine:
         return self._n_threads
 
     def put(self, value: Any) -> Any:
-        """Return the value.
-
-        Parameters
-        ----------
-        value : object
-        """
+        """Return the value."""
         return value
 
     def submit(self, function: Callable[..., Any], *arguments: Any, slot: int | None = None) -> Any:
-        """Return the result of a function.
-
-        Parameters
-        ----------
-        function : callable
-        *arguments : objects
-        slot : int, optional
-            Makes no difference.
-        """
+        """Return the result of a function."""
         return function(*arguments)
 
     def is_lost(self, handle: Any) -> bool:
-        """Return False: a result can be made again anywhere.
-
-        Parameters
-        ----------
-        handle : object
-        """
+        """Return False: a result can be made again anywhere."""
         return False
 
     def gather(self, handles: Sequence[Any]) -> list[Any]:
-        """Return the results.
-
-        Parameters
-        ----------
-        handles : sequence
-        """
+        """Return the results."""
         return list(handles)
