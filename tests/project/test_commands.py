@@ -1,35 +1,49 @@
-"""The commands of the Makefile: those that the texts name exist, and CI runs each test once."""
+"""The commands that the texts name exist, CI runs each test once, and the promises name tests."""
 
+import ast
+import csv
+import gzip
 import itertools
+import json
 import re
+import shlex
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
 from packaging.version import Version
 
+from annealvi.cli import main
+from annealvi.datasets import load_arxiv_abstracts
 from tests.oldest import lower_bounds
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+DOCS = CHECKOUT / "docs"
 MAKEFILE = (CHECKOUT / "Makefile").read_text(encoding="utf-8")
-
-
-def commands_named():
-    """Each command that a text names, with the text."""
-    texts = [CHECKOUT / "README.md", CHECKOUT / "CONTRIBUTING.md", *CHECKOUT.glob("docs/*.md")]
-    for path in texts:
-        for target in re.findall(r"(?:^|`)make ([\w-]+)", path.read_text("utf-8"), re.MULTILINE):
-            yield target, path.name
-
-
-@pytest.mark.parametrize("target", sorted({target for target, _ in commands_named()}))
-def test_commands_that_the_texts_name_exist(target):
-    texts = {name for named, name in commands_named() if named == target}
-    assert re.search(rf"^{target}:", MAKEFILE, flags=re.MULTILINE), texts
+TEXTS = {path.name: path.read_text(encoding="utf-8") for path in DOCS.glob("*.md")}
+TEXTS |= {n: (CHECKOUT / n).read_text(encoding="utf-8") for n in ("README.md", "CONTRIBUTING.md")}
 
 
 def recipe(target):
     return re.search(rf"^{target}:.*\n((?:\t.*\n)+)", MAKEFILE, flags=re.MULTILINE)[1]
+
+
+def test_commands_that_the_texts_name_exist():
+    """A study that has left the repository says that it is at the tag evidence-1."""
+    missing = []
+    for name, text in TEXTS.items():
+        for target in re.findall(r"(?:^|`)make ([\w-]+)", text, flags=re.MULTILINE):
+            if not re.search(rf"^{target}:", MAKEFILE, flags=re.MULTILINE):
+                missing.append((name, f"make {target}"))
+        for module, rest in re.findall(r"python -m (bench\.[\w.]+)(?=((?:.|\n){0,200}))", text):
+            is_old = "at `evidence-1`" in rest.replace("\n", " ") or "# at evidence-1" in rest
+            if not (CHECKOUT / f"{module.replace('.', '/')}.py").is_file() and not is_old:
+                missing.append((name, module))
+        for script in re.findall(r"python (examples/\w+\.py)", text):
+            if not (CHECKOUT / script).is_file():
+                missing.append((name, script))
+    assert not missing
 
 
 def test_ci_runs_each_test_once():
@@ -44,35 +58,116 @@ def test_ci_runs_each_test_once():
     assert "$(MAKE) test-debug" in recipe("test-all")
 
 
-# ------------------------------------------------------------- the oldest versions
-
-
-def pyproject_of(*dependencies):
-    return {
-        "build-system": {"requires": ["setuptools>=77"]},
-        "project": {"dependencies": list(dependencies), "optional-dependencies": {"plot": []}},
-    }
-
-
 def test_each_requirement_has_one_lower_bound():
     bounds = lower_bounds(tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8")))
     assert {"numpy", "scipy", "scikit-learn", "Cython", "torch", "pytest"} <= set(bounds)
     assert all(Version(version).release for version in bounds.values())
 
 
-def test_lower_bounds():
-    pyproject = pyproject_of("numpy>=1.24,<3", "a-b[c]>=2.0.1; python_version > '3'")
-    assert lower_bounds(pyproject) == {"setuptools": "77", "numpy": "1.24", "a-b": "2.0.1"}
+# ----------------------------------------------------------------------- the promises
+
+
+@cache
+def functions_of(path):
+    tree = ast.parse((CHECKOUT / path).read_text(encoding="utf-8"))
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+def missing(holder):
+    """Why a test or command cannot hold a promise, or None."""
+    if match := re.fullmatch(r"`make ([\w-]+)`", holder):
+        has = re.search(rf"^{match[1]}:", MAKEFILE, flags=re.MULTILINE)
+        return None if has else f"the Makefile has no {match[1]}"
+    if match := re.fullmatch(r"`(tests/[\w/]+\.py)::(test_\w+)`", holder):
+        if not (CHECKOUT / match[1]).is_file():
+            return f"there is no file {match[1]}"
+        return None if match[2] in functions_of(match[1]) else f"{match[1]} has no {match[2]}"
+    return f"{holder} is neither a test nor a command"
+
+
+def test_each_promise_is_held_by_tests_that_exist():
+    lines = [line for line in TEXTS["promises.md"].splitlines() if line.startswith("|")]
+    rows = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines]
+    rows = [cells for cells in rows if cells[0] != "promise" and "---" not in cells[0]]
+    assert len(rows) > 20
+    assert all(len(cells) == 2 for cells in rows)
+    faults = [(cells[0], missing(holder)) for cells in rows for holder in cells[1].split(", ")]
+    assert not [fault for fault in faults if fault[1] is not None]
 
 
 @pytest.mark.parametrize(
-    ("dependencies", "message"),
+    ("holder", "fault"),
     [
-        (["numpy"], "numpy in pyproject.toml must have one lower bound"),
-        (["numpy==2"], "numpy==2 in pyproject.toml must have one lower bound"),
-        (["numpy>=1", "numpy>=2"], "numpy has several lower bounds"),
+        ("`tests/project/test_commands.py::test_no`", "has no test_no"),
+        ("`tests/project/test_no.py::test_no`", "no file"),
+        ("`make nothing`", "no nothing"),
+        ("hope", "neither"),
     ],
 )
-def test_a_requirement_without_one_lower_bound(dependencies, message):
-    with pytest.raises(ValueError, match=message):
-        lower_bounds(pyproject_of(*dependencies))
+def test_a_promise_that_nothing_holds_is_noticed(holder, fault):
+    assert fault in missing(holder)
+
+
+# ------------------------------------------------- the command line, as its page tells it
+
+PAGE = TEXTS["command_line.md"]
+COLUMNS = {"id": "ids", "title": "titles", "abstract": "texts", "created": "created"}
+
+
+def commands():
+    """The commands of the page's blocks marked ``sh``, as lists of words."""
+    blocks = re.findall(r"```sh\n(.*?)```", PAGE, flags=re.DOTALL)
+    return [shlex.split(line) for line in "".join(blocks).replace("\\\n", " ").splitlines()]
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A folder with the files that the page names, where the commands run."""
+    monkeypatch.chdir(tmp_path)
+    corpus = load_arxiv_abstracts(texts=True)
+    columns = {name: getattr(corpus, field)[:120] for name, field in COLUMNS.items()}
+    columns["category"] = corpus.target_names[corpus.target[:120]].tolist()
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    for name, some in (("papers.csv", rows), ("more.csv", rows[:20])):
+        with open(name, "w", encoding="utf-8", newline="") as stream:
+            writer = csv.DictWriter(stream, ["id", "title", "abstract"], extrasaction="ignore")
+            writer.writeheader()
+            writer.writerows(some)
+    with gzip.open("papers.jsonl.gz", "wt", encoding="utf-8") as stream:
+        stream.writelines(json.dumps(row) + "\n" for row in rows)
+    return tmp_path
+
+
+def run(words, capsys):
+    """Run a command, whose output may go to a file."""
+    words, target = (words[:-2], words[-1]) if ">" in words else (words, None)
+    status = main(words[1:])
+    out, err = capsys.readouterr()
+    assert status == 0, (words, err)
+    if target:
+        Path(target).write_text(out, encoding="utf-8")
+    return out
+
+
+def test_the_commands_run(place, capsys):
+    other = "annealvi fit papers.csv --text abstract --model other.safetensors --quiet"
+    run(other.split(), capsys)
+    ours = [words for words in commands() if words[0] == "annealvi" and "demo" not in words]
+    outs = [run(words, capsys) for words in ours]
+    assert [words[1] for words in ours] == [*["fit"] * 3, "label", "show", "show", "compare"]
+    assert all(out.startswith("topic  share  words") for out in outs[:3])
+    assert len(outs[0].splitlines()) == 51
+    assert " privacy: " in outs[1] and " robots: " in outs[1]
+    assert len((place / "labels.csv").read_text(encoding="utf-8").splitlines()) == 21
+    assert "<html" in (place / "topics.html").read_text(encoding="utf-8")
+    assert outs[5].startswith("topic 3: ") and "stability" in outs[6]
+    (block,) = re.findall(r"```text\n(.*?)```", PAGE, flags=re.DOTALL)
+    assert main(["fit", "papers.csv", "--text", "abstrakt"]) == 2
+    assert capsys.readouterr().err.endswith(block)  # after what it was doing
+
+
+@pytest.mark.slow
+def test_the_demo_runs(place, capsys):
+    (demo,) = [words for words in commands() if "demo" in words]
+    assert "30 topics" in run(demo, capsys)
+    assert (place / "annealvi_demo.html").exists()

@@ -1,4 +1,4 @@
-"""The README's snippets run, the docstrings' examples too, and no parameter is left out."""
+"""The snippets of the pages run, the docstrings' examples too, and the reference is complete."""
 
 import doctest
 import importlib
@@ -11,118 +11,75 @@ from pathlib import Path
 import pytest
 
 import annealvi
+from tests.fuzz.public import DEEP, MODULES, public_names
 from tests.marks import slow_values
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+DOCS = CHECKOUT / "docs"
+TEXTS = [*CHECKOUT.glob("*.md"), *DOCS.glob("*.md")]
+BLOCK = re.compile(r"^```python\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
+#: What PyTorch is needed for.
+NEEDS_TORCH = "annealvi.deep"
+SLOW_PAGES = ["index", "n_topics", "scale"]
 
 
-def modules(*, deep):
-    """All modules that a reader may open, those that need PyTorch or the others."""
-    unwanted = ("_", "cli", "data.") if deep else ("_", "cli", "data.", "deep")
-    package = importlib.import_module("annealvi.deep" if deep else "annealvi")
-    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-        name = found.name.removeprefix("annealvi.")
-        if not name.startswith(unwanted):
-            yield name
-
-
-MODULES = sorted(modules(deep=False))
-
-
-def deep_modules():
-    """Those that need PyTorch, where it is; their tests are marked."""
-    return sorted(modules(deep=True)) if find_spec("torch") else []
-
-
-def with_deep(names):
-    return [*names, *(pytest.param(name, marks=pytest.mark.deep) for name in deep_modules())]
-
-
-def run_snippets(name, deep=False):
-    text = (CHECKOUT / name).read_text(encoding="utf-8")
-    snippets = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    chosen = [snippet for snippet in snippets if ("annealvi.deep" in snippet) == deep]
+def snippets(path, *, deep):
+    found = BLOCK.findall(path.read_text(encoding="utf-8"))
     if find_spec("sklearn.callback") is None:  # before scikit-learn 1.9
-        chosen = [snippet for snippet in chosen if "sklearn.callback" not in snippet]
-    assert chosen
+        found = [snippet for snippet in found if "sklearn.callback" not in snippet]
+    return [snippet for snippet in found if (NEEDS_TORCH in snippet) == deep]
+
+
+def pages(*, deep):
+    """The pages with snippets; those of docs/coming_from.md have a test of their own."""
+    names = [path.stem for path in sorted(DOCS.glob("*.md")) if snippets(path, deep=deep)]
+    return [name for name in names if name != "coming_from"]
+
+
+def run(path, folder, monkeypatch, *, deep=False):
+    monkeypatch.chdir(folder)  # some write files
+    text = path.read_text(encoding="utf-8")
     namespace = {"__name__": "__main__" if "__main__" in text else "a page"}
-    for snippet in chosen:
-        exec(compile(snippet, name, "exec"), namespace)
+    for snippet in snippets(path, deep=deep):
+        exec(compile(snippet, path.name, "exec"), namespace)
 
 
 def test_readme_snippets(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # one writes a file
-    run_snippets("README.md")
+    run(CHECKOUT / "README.md", tmp_path, monkeypatch)
     assert capsys.readouterr().out.count("\n") >= 2
 
 
-PAGES = ["guide", "inference", "papers", "proximity", "seeds", "summary"]
-PAGES += ["temperatures", "tempering"]
-PAGES_THAT_TAKE_TIME = ["n_topics"]
+FAST_PAGES = [name for name in pages(deep=False) if name not in SLOW_PAGES]
 
 
-@pytest.mark.parametrize("page", [*PAGES, *slow_values(*PAGES_THAT_TAKE_TIME)])
-def test_snippets_of_the_docs(page):
-    run_snippets(f"docs/{page}.md")
-
-
-PAGES_WITH_FILES = ["files", "mixtures", "pictures", "serving", "start", "streams"]
-PAGES_WITH_FILES_THAT_TAKE_TIME = ["index", "scale"]
-
-
-@pytest.mark.parametrize(
-    "page", [*PAGES_WITH_FILES, *slow_values(*PAGES_WITH_FILES_THAT_TAKE_TIME)]
-)
-def test_snippets_that_write_files(page, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    run_snippets(f"docs/{page}.md")
-    assert list(tmp_path.iterdir())
-
-
-def test_snippets_of_texts(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    run_snippets("docs/texts.md")
-    words = capsys.readouterr().out.split()
-    assert {"sparse", "hypothesis", "cdf"} <= set(words)
-
-
-DEEP_PAGES = ["deep_models", "papers"]
+@pytest.mark.parametrize("page", [*FAST_PAGES, *slow_values(*SLOW_PAGES)])
+def test_snippets_of_the_docs(page, tmp_path, monkeypatch):
+    run(DOCS / f"{page}.md", tmp_path, monkeypatch)
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("name", DEEP_PAGES)
-def test_snippets_of_the_deep_pages(name):
-    run_snippets(f"docs/{name}.md", deep=True)
+@pytest.mark.parametrize("page", pages(deep=True))
+def test_snippets_of_the_deep_pages(page, tmp_path, monkeypatch):
+    run(DOCS / f"{page}.md", tmp_path, monkeypatch, deep=True)
 
 
-def test_every_block_of_python_runs():
-    """On one of the pages above, or in tests/project/test_coming_from.py."""
-    run = {*PAGES, *PAGES_THAT_TAKE_TIME, *PAGES_WITH_FILES, *PAGES_WITH_FILES_THAT_TAKE_TIME}
-    run |= {*DEEP_PAGES, "README", "texts", "coming_from"}
-    for path in [CHECKOUT / "README.md", *CHECKOUT.glob("docs/*.md")]:
-        lines = path.read_text(encoding="utf-8").splitlines()
-        fences = [line.strip("`") for line in lines if line.startswith("```")][::2]
-        assert set(fences) <= {"", "python", "sh", "text", "{toctree}"} or path.stem in (
-            *("changelog", "contributing"),  # these include others
-        )
-        assert ("python" in fences) == (path.stem in run), path.name
-        # a block that is indented, or has no language, would not run
-        code = re.compile(r">>> |import |from \S+ import |annealvi (fit|label|show|compare) ")
-        inside = None
-        for line in lines:
+def test_code_stands_in_blocks_that_are_run():
+    """Python or a command of ours in a block that is indented, or has no language, would not run."""
+    code = re.compile(r">>> |import |from \S+ import |annealvi (fit|label|show|compare) ")
+    for path in TEXTS:
+        inside = ""
+        for line in path.read_text(encoding="utf-8").splitlines():
             if line.startswith("```"):
-                inside = line.strip("`") if inside is None else None
-            elif inside not in ("python", "sh", "text"):
-                loose = line.startswith("    ") or inside is not None
+                inside = "" if inside else line.strip("`") or "no language"
+            elif inside in ("", "no language"):
+                loose = line.startswith("    ") or inside
                 assert not (loose and code.match(line.strip())), (path.name, line)
 
 
 def test_links_in_the_texts_lead_somewhere():
-    pages = [CHECKOUT / "README.md", CHECKOUT / "CONTRIBUTING.md", CHECKOUT / "SECURITY.md"]
-    pages += [*CHECKOUT.glob("docs/*.md")]
-    for path in pages:
+    for path in TEXTS:
         text = path.read_text(encoding="utf-8")
-        for link, anchor in re.findall(r"\]\(([^)#]+)(?:#([^)]*))?\)", text):
+        for link, anchor in re.findall(r"\]\(([^):#]+)(?:#([^)]*))?\)", text):
             assert (path.parent / link).exists(), (path.name, link)
             if anchor:
                 lines = (path.parent / link).read_text(encoding="utf-8").splitlines()
@@ -131,17 +88,42 @@ def test_links_in_the_texts_lead_somewhere():
                 assert anchor in anchors, (path.name, link, anchor)
 
 
-@pytest.mark.parametrize("name", ["benchmarks", "quality", "summary"])
-def test_the_texts_have_room_for_what_is_measured(name):
-    text = (CHECKOUT / f"docs/{name}.md").read_text(encoding="utf-8")
-    begin, end = (f"<!-- measured: {word} -->" for word in ("begin", "end"))
-    assert text.count(begin) == text.count(end) == 1 and text.index(begin) < text.index(end)
+def modules():
+    """All modules but private ones; those that need PyTorch are marked, and left out without it."""
+    for found in pkgutil.walk_packages(annealvi.__path__, "annealvi."):
+        name = found.name.removeprefix("annealvi.")
+        if not name.startswith(("_", "cli", "data.", "deep")):
+            yield found.name
+    if find_spec("torch"):
+        deep = importlib.import_module(NEEDS_TORCH)
+        for found in pkgutil.walk_packages(deep.__path__, f"{NEEDS_TORCH}."):
+            yield pytest.param(found.name, marks=pytest.mark.deep)
 
 
-@pytest.mark.parametrize("name", with_deep(MODULES))
+@pytest.mark.parametrize("name", list(modules()))
 def test_examples_in_docstrings(name):
-    module = importlib.import_module(f"annealvi.{name}")
+    module = importlib.import_module(name)
     assert doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE).failed == 0
+
+
+# ----------------------------------------------------------------------- the reference
+
+
+def reference():
+    """Module and name of all that docs/api.rst lists."""
+    module = None
+    for line in (DOCS / "api.rst").read_text(encoding="utf-8").splitlines():
+        if match := re.match(r"\.\. currentmodule:: (\S+)", line):
+            module = match[1]
+        elif match := re.match(r"   ([\w.]+)$", line):
+            yield module, match[1]
+
+
+def thing(module, name):
+    value = importlib.import_module(module)
+    for part in name.split("."):
+        value = getattr(value, part)
+    return value
 
 
 def documented(doc):
@@ -154,109 +136,65 @@ def documented(doc):
     return names
 
 
-def public(modules):
-    for name in modules:
-        module = importlib.import_module(f"annealvi.{name}")
-        for attribute, value in vars(module).items():
-            if attribute.startswith("_") or getattr(value, "__module__", "") != module.__name__:
-                continue
-            if inspect.isclass(value) or inspect.isfunction(value):
-                yield f"{name}.{attribute}", value
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        pytest.param(*found, marks=[pytest.mark.deep] if found[0].startswith(NEEDS_TORCH) else [])
+        for found in reference()
+    ],
+)
+def test_everything_in_the_reference_is_documented(module, name):
+    """Each parameter is listed, and none is hidden behind ``**options``."""
+    value = thing(module, name)
+    assert inspect.getdoc(value)
+    function = vars(value).get("__init__") if inspect.isclass(value) else value
+    if inspect.isfunction(function):
+        parameters = inspect.signature(function).parameters
+        names = {n for n, p in parameters.items() if n != "self" and p.kind != p.VAR_POSITIONAL}
+        assert not names - documented(value.__doc__) - {"kwargs"}, name
 
 
-def reference():
-    """Names of the reference with the module of each, as docs/api.rst lists them."""
-    module = ""
-    for line in (CHECKOUT / "docs" / "api.rst").read_text(encoding="utf-8").splitlines():
-        if line.startswith(".. currentmodule:: "):
-            module = line.split()[-1]
-        elif re.match(r"   \w[\w.]*$", line):
-            yield f"{module}.{line.strip()}"
+#: No page of their own: a version, and dicts of names that the functions' docstrings list.
+WITHOUT = {"__version__", "KINDS", "DISTANCES", "STATISTICS"}
 
 
-def things():
-    """All that the reference lists; what is not listed needs no more than a line."""
-    for name in reference():
-        if not name.startswith("annealvi.deep"):
-            yield name
-        elif find_spec("torch"):
-            yield pytest.param(name, marks=pytest.mark.deep)
+@pytest.mark.parametrize(
+    "modules",
+    [
+        (*MODULES, "annealvi.inference", "annealvi.model"),
+        pytest.param(DEEP, marks=pytest.mark.deep),
+    ],
+)
+def test_every_public_name_is_in_the_reference(modules):
+    names = {name for module in modules for name in public_names(module)}
+    assert not names - {name.split(".")[-1] for _, name in reference()} - WITHOUT
 
 
-@pytest.mark.parametrize("name", list(things()))
-def test_everything_public_is_documented(name):
-    module, _, attribute = name.rpartition(".")
-    thing = getattr(importlib.import_module(module), attribute)
-    if not callable(thing):
-        return
-    assert inspect.getdoc(thing), name
-    function = thing.__init__ if inspect.isclass(thing) else thing
-    if inspect.isclass(thing) and "__init__" not in vars(thing):
-        return
-    parameters = [p for p in inspect.signature(function).parameters if p not in ("self",)]
-    missing = set(parameters) - documented(thing.__doc__) - {"args", "kwargs"}
-    assert not missing, (name, missing)
+def test_every_page_is_in_a_table_of_contents():
+    tables = [DOCS / f"{name}.md" for name in ("index", "user_guide", "measurements", "project")]
+    entries = r"(?m)^ *(?:[\w ]+<)?([\w./]+)>?$"
+    linked = {"index", "sg_execution_times"}.union(
+        *(re.findall(entries, path.read_text(encoding="utf-8")) for path in tables)
+    )
+    assert not {path.stem for path in (*DOCS.glob("*.md"), *DOCS.glob("*.rst"))} - linked
 
 
-#: Names that a user chooses: of values that are recorded, of parameters of any estimator.
-ANY_NAMES = {"Monitor.record", "load", "FittedTopics.load", "TopicModel.load"}
-ANY_NAMES |= {"TopicModel.set_params", "Schema", "Schema.load", "Schema.restore", "check_csr"}
-
-
-@pytest.mark.parametrize("name", with_deep(MODULES))
-def test_no_parameter_is_hidden(name):
-    functions = {}
-    for path, thing in public([name]):
-        own = path.removeprefix(f"{name}.")
-        functions |= {own: thing} if inspect.isfunction(thing) else methods_of(own, thing)
-    hiding = {
-        path
-        for path, function in functions.items()
-        if inspect.Parameter.VAR_KEYWORD
-        in [parameter.kind for parameter in inspect.signature(function).parameters.values()]
-    }
-    assert hiding <= ANY_NAMES
-
-
-def methods_of(owner, cls):
-    """The public methods of a class, and its own __init__."""
-    found = {
-        f"{owner}.{name}": method
-        for name, method in inspect.getmembers(cls, inspect.isroutine)
-        if not name.startswith("_")
-        and (getattr(method, "__module__", None) or "").startswith("annealvi.")
-    }
-    made_by = vars(cls).get("__init__")
-    is_protocol = getattr(cls, "_is_protocol", False)
-    return found if made_by is None or is_protocol else found | {owner: made_by}
+def fits():
+    """Fitted estimators, with all the attributes that a temperature may give."""
+    X = annealvi.datasets.load_arxiv_abstracts().data[:50]
+    for temperature in ("annealed", "variational", "local"):
+        yield annealvi.TemperedLDA(2, temperature=temperature).fit(X)
+    yield annealvi.TopicModel(2).fit(["stars and planets", "bread and butter"] * 10)
+    X = annealvi.datasets.make_shape_mixture(50, random_state=0).data
+    for temperature in (1, "annealed", "variational"):
+        options = dict(temperature=temperature, max_iter=10, tol=0)
+        yield annealvi.TemperedFMM(3, noise_variance=0.1, **options).fit(X)
+        covariances = None if temperature == 1 else 0.1
+        yield annealvi.TemperedGaussianMixture(3, covariances=covariances, **options).fit(X)
 
 
 @pytest.mark.filterwarnings("ignore:The learned temperature did not cool")  # in 10 steps
-@pytest.mark.parametrize("temperature", ["annealed", "variational", "local"])
-def test_every_fitted_attribute_is_documented(temperature):
-    X = annealvi.datasets.load_arxiv_abstracts().data[:50]
-    lda = annealvi.TemperedLDA(2, temperature=temperature).fit(X)
-    fitted = {name for name in dir(lda) if name.endswith("_") and not name.startswith("_")}
-    assert fitted <= documented(annealvi.TemperedLDA.__doc__)
-
-
-def test_every_fitted_attribute_of_topic_models_is_documented():
-    for estimator in (annealvi.TopicModel(2), annealvi.topics.TopicVectorizer()):
-        estimator.fit(["stars and planets", "bread and butter"] * 10)
-        fitted = {name for name in dir(estimator) if name.endswith("_") and name[0] != "_"}
-        assert fitted <= documented(type(estimator).__doc__), type(estimator)
-
-
-@pytest.mark.filterwarnings("ignore:The learned temperature did not cool")  # in 10 iterations
-@pytest.mark.parametrize("temperature", ["annealed", "variational"])
-def test_every_fitted_attribute_of_the_mixtures_is_documented(temperature):
-    X = annealvi.datasets.make_shape_mixture(50, random_state=0).data
-    options = dict(temperature=temperature, max_iter=10, tol=0)
-    for estimator in (
-        annealvi.TemperedFMM(3, noise_variance=0.1, **options),
-        annealvi.TemperedGaussianMixture(3, covariances=0.1, **options),
-        annealvi.TemperedGaussianMixture(3, **(options | dict(temperature=1))),
-    ):
-        estimator.fit(X)
+def test_every_fitted_attribute_is_documented():
+    for estimator in fits():
         fitted = {name for name in dir(estimator) if name.endswith("_") and name[0] != "_"}
         assert fitted <= documented(type(estimator).__doc__), type(estimator)
