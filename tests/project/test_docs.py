@@ -64,7 +64,7 @@ def test_snippets_of_the_deep_pages(page, tmp_path, monkeypatch):
 
 
 def test_code_stands_in_blocks_that_are_run():
-    """Python or a command of ours in a block that is indented, or has no language, would not run."""
+    """A block of code that is indented, or has no language, would not run."""
     code = re.compile(r">>> |import |from \S+ import |annealvi (fit|label|show|compare) ")
     for path in TEXTS:
         inside = ""
