@@ -56,8 +56,7 @@ from matplotlib import pyplot
 from torch import Tensor, nn
 
 from annealvi.deep.energies import ENERGIES
-from annealvi.deep.gaussians import gaussian_log_density, standard_log_density
-from annealvi.deep.hvi import Chain
+from annealvi.deep.hvi import Chain, gaussian_log_density, standard_log_density
 from annealvi.deep.noise import Noise
 from annealvi.deep.objectives import hvi_elbo, importance_weighted, loss_calibrated
 from annealvi.deep.training import Outcome, Training

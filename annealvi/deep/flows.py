@@ -11,20 +11,20 @@ chain.  Coordinate i is an increasing function whose parameters depend on the co
 
 with weights w that sum to one and slopes a > 0.  The conditioners c are one masked network
 (Germain, Gregor, Murray, Larochelle 2015, *MADE*).  Every second transition takes the coordinates
-in reverse order.  Shapes are those of :mod:`annealvi.deep.paths`.
+in reverse order.  Shapes are those of :mod:`annealvi.deep.hvi`.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from annealvi.deep.gaussians import Base, StandardNormal, inverse_softplus
+from annealvi.deep.hvi import LayeredPosterior, StandardNormal, Trajectory, inverse_softplus
 from annealvi.deep.noise import Noise
-from annealvi.deep.paths import LayeredPosterior, Trajectory
 
 #: K, the sigmoids of each coordinate.
 SIGMOIDS = 16
@@ -35,23 +35,7 @@ LEAST_SLOPE = 1e-3
 
 
 class SigmoidalTransitions(nn.Module):
-    """T sigmoidal transitions in R runs, each with its own parameters.
-
-    At the start each transition is near the identity.
-
-    Parameters
-    ----------
-    dim, n_transitions : int
-        d and T.
-    n_runs : int, default=1
-        R.
-    hidden : int, default=64
-        Units of the hidden layer of each conditioner.
-    n_sigmoids : int, default=16
-        K.
-    weight_scale : float, default=1.0
-        Scale of the weights out of the hidden layer at the start.
-    """
+    """T sigmoidal transitions in R runs, each with its own parameters."""
 
     def __init__(
         self,
@@ -91,30 +75,11 @@ class SigmoidalTransitions(nn.Module):
         self.register_buffer("used", used[:, None].to(bias.dtype), persistent=False)
 
     def forward(self, z: Tensor, t: int | None = None) -> tuple[Tensor, Tensor]:
-        """Return the next states and the log determinants of their derivatives.
-
-        Parameters
-        ----------
-        z : Tensor of shape (R, N, d), or (T, R, N, d) for all transitions at once
-            The states before the transition.
-        t : int, optional
-            Index of the transition, from 0; by default all of them.
-
-        Returns
-        -------
-        z : Tensor of the shape of z
-        log_determinant : Tensor of the shape of z without its last axis
-        """
+        """Return the next states and the log determinants of their derivatives."""
         return increase(z, *self.parameters_of(z, t))
 
     def parameters_of(self, z: Tensor, t: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """Return log w, log a and b of each sigmoid, of the shape of z with an axis for k.
-
-        Parameters
-        ----------
-        z : Tensor of shape (R, N, d), or (T, R, N, d)
-        t : int, optional
-        """
+        """Return log w, log a and b of each sigmoid, of the shape of z with an axis for k."""
         index = slice(None) if t is None else slice(t, t + 1)
         hidden = (self.hidden_weight[index] * self.sees[index]).flatten(0, 1)
         out = (self.out_weight[index] * self.used[index]).flatten(0, 1)
@@ -129,14 +94,7 @@ class SigmoidalTransitions(nn.Module):
 
     @torch.no_grad()
     def inverse(self, z: Tensor, t: int) -> Tensor:
-        """Return the states before a transition, coordinate by coordinate, by halving intervals.
-
-        Parameters
-        ----------
-        z : Tensor of shape (R, N, d)
-            The states after it.
-        t : int
-        """
+        """Return the states before a transition, coordinate by coordinate, by halving intervals."""
         before = torch.zeros_like(z)
         order = range(self.dim) if t % 2 == 0 else reversed(range(self.dim))
         for i in order:
@@ -154,19 +112,7 @@ class SigmoidalTransitions(nn.Module):
 
 
 def increase(z: Tensor, log_w: Tensor, log_a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the logit of a mixture of sigmoids, and the log of its derivative.
-
-    Parameters
-    ----------
-    z : Tensor of shape (..., d)
-    log_w, log_a, b : Tensors of shape (..., d, K)
-
-    Returns
-    -------
-    y : Tensor of shape (..., d)
-    log_determinant : Tensor of shape (...)
-        Summed over the coordinates.
-    """
+    """Return the logit of a mixture of sigmoids, and the log of its derivative."""
     inner = log_a.exp() * z.unsqueeze(-1) + b
     below, above = functional.logsigmoid(inner), functional.logsigmoid(-inner)
     log_x, log_rest = ((log_w + part).logsumexp(dim=-1) for part in (below, above))
@@ -175,38 +121,11 @@ def increase(z: Tensor, log_w: Tensor, log_a: Tensor, b: Tensor) -> tuple[Tensor
 
 
 class FlowPosterior(LayeredPosterior):
-    """A posterior of T sigmoidal transitions, in R independent runs.
+    """A posterior of T transitions, in R runs; options are of :class:`SigmoidalTransitions`."""
 
-    Parameters
-    ----------
-    dim, n_transitions : int
-        d and T.
-    n_runs, hidden, n_sigmoids, weight_scale
-        See :class:`SigmoidalTransitions`.
-    base : Base, optional
-        q_0; by default :class:`annealvi.deep.gaussians.StandardNormal`.
-    """
-
-    def __init__(
-        self,
-        dim: int,
-        n_transitions: int,
-        *,
-        n_runs: int = 1,
-        hidden: int = 64,
-        n_sigmoids: int = SIGMOIDS,
-        weight_scale: float = 1.0,
-        base: Base | None = None,
-    ) -> None:
-        super().__init__(dim, n_transitions, n_runs, StandardNormal() if base is None else base)
-        self.forwards = SigmoidalTransitions(
-            dim,
-            n_transitions,
-            n_runs=n_runs,
-            hidden=hidden,
-            n_sigmoids=n_sigmoids,
-            weight_scale=weight_scale,
-        )
+    def __init__(self, dim: int, n_transitions: int, *, n_runs: int = 1, **options: Any) -> None:
+        super().__init__(dim, n_transitions, n_runs, StandardNormal())
+        self.forwards = SigmoidalTransitions(dim, n_transitions, n_runs=n_runs, **options)
 
     def draw_noise(self, n: int, noise: Noise) -> Tensor:
         """Return the random numbers of n draws of z_0 of each run, of shape (1, R, n, d)."""
@@ -233,16 +152,7 @@ class FlowPosterior(LayeredPosterior):
     def log_marginal(
         self, z: Tensor, n_draws: int, noise: Noise, *, context: Tensor | None = None
     ) -> Tensor:
-        """Return log q(z_T), of shape (R, N): exact, without draws, up to rounding.
-
-        Parameters
-        ----------
-        z : Tensor of shape (R, N, d)
-            z_T.
-        n_draws, noise
-            Not used.
-        context : Tensor of shape (R, N, c) or (N, c), optional
-        """
+        """Return log q(z_T), of shape (R, N): exact, without draws, up to rounding."""
         total = torch.zeros_like(z[..., 0])
         for t in reversed(range(self.n_transitions)):
             z = self.forwards.inverse(z, t)
@@ -252,13 +162,6 @@ class FlowPosterior(LayeredPosterior):
     def log_marginal_bounds(
         self, path: Trajectory, n_draws: int, noise: Noise
     ) -> tuple[Tensor, Tensor]:
-        """Return log q(z_T) of the draws twice, as it is exact.
-
-        Parameters
-        ----------
-        path : Trajectory
-        n_draws, noise
-            Not used.
-        """
+        """Return log q(z_T) of the draws twice, as it is exact."""
         exact = self.log_weight(path)
         return exact, exact

@@ -23,57 +23,207 @@ computed together, and so are all transitions where none depends on another.
 
 from __future__ import annotations
 
+import abc
+import copy
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from annealvi.deep.gaussians import (
-    LEAST_SIGMA,
-    AmortisedGaussian,
-    Base,
-    StandardNormal,
-    gaussian_log_density,
-    inverse_softplus,
-    standard_log_density,
-)
 from annealvi.deep.noise import Noise
-from annealvi.deep.paths import LayeredPosterior, Trajectory
 
+#: Added to softplus, which alone can underflow to a standard deviation of 0.
+LEAST_SIGMA = 1e-4
+_HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 #: :meth:`Chain.log_marginal` handles reverse draws in blocks of about this many numbers.
 BLOCK = 2**16
 
 
-class Transitions(nn.Module):
-    r"""T gated Gaussian transitions in R runs, each with its own parameters.
+def gaussian_log_density(x: Tensor, mean: Tensor, sigma: Tensor) -> Tensor:
+    """Return log N(x; mean, diag(sigma^2)), summed over the last axis."""
+    return (-0.5 * ((x - mean) / sigma) ** 2 - sigma.log() - _HALF_LOG_2PI).sum(dim=-1)
 
-    Parameters
-    ----------
-    dim, n_transitions : int
-        d and T.
-    n_runs : int, default=1
-        R.
-    hidden : int, default=64
-        Width of h.
-    sigma : float, default=1.0
-        :math:`\sigma` at the start, for all z.
-    gate_bias : float, default=-1.0
-        Mean argument of the gate's sigmoid at the start.  Lower values make the transitions
-        smaller.
-    weight_scale : float, default=1.0
-        Scale of the hidden biases, and of the weights out of the hidden layers, at the start.
-    activation : {"relu", "elu", "gated"}, default="relu"
-        Activation of the hidden layers.  ``"gated"`` multiplies linear units by sigmoid ones of
-        their own, :math:`h = (W z + b) \odot \mathrm{sigmoid}(V z + c)`.
-    context : int, default=0
-        Number of features of each datum in an amortised chain; 0 means that the chain is not
-        amortised.  With a context the linear maps are weight-normalised, with scales and shifts
-        linear in the context (Krueger et al. 2017, *Bayesian hypernetworks*):
-        :math:`(a + A c) \odot \bar W z + B c + b`, where the columns of :math:`\bar W` have
-        length one.  With ``"gated"`` each context is first brought to mean 0 and variance 1:
-        gated features have no bound, and a large one would throw the scales off.
-    """
+
+def gaussian_draws(epsilon: Tensor, mean: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor]:
+    """Draw from a Gaussian by reparametrisation."""
+    return mean + sigma * epsilon, standard_log_density(epsilon) - sigma.log().sum(dim=-1)
+
+
+def standard_log_density(x: Tensor) -> Tensor:
+    """Return log N(x; 0, I), summed over the last axis."""
+    return (-0.5 * x**2 - _HALF_LOG_2PI).sum(dim=-1)
+
+
+def inverse_softplus(value: float) -> float:
+    """Return the x with softplus(x) = value."""
+    return value + math.log(-math.expm1(-value))
+
+
+class Gaussian(nn.Module, abc.ABC):
+    """A base q_0 whose means and standard deviations depend on a context, features of a datum."""
+
+    @abc.abstractmethod
+    def moments(self, context: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Return means and standard deviations of z_0, for a context of shape (..., N, c)."""
+
+    def forward(self, epsilon: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Return draws of z_0, (R, N, d), from standard normal numbers, and their log densities."""
+        return gaussian_draws(epsilon, *self.moments(context))
+
+    def log_density(self, z: Tensor, context: Tensor | None = None) -> Tensor:
+        """Return log q_0(z_0), of shape (R, N)."""
+        return gaussian_log_density(z, *self.moments(context))
+
+
+class StandardNormal(nn.Module):
+    """The base of a chain that is not amortised: N(0, I), without parameters."""
+
+    def forward(self, epsilon: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        return epsilon, standard_log_density(epsilon)
+
+    def log_density(self, z: Tensor, context: Tensor | None = None) -> Tensor:
+        return standard_log_density(z)
+
+
+class AmortisedGaussian(Gaussian):
+    """N(A c + a, diag softplus(B c + b)^2), with c the context."""
+
+    def __init__(self, dim: int, context: int, *, n_runs: int = 1) -> None:
+        super().__init__()
+        weight = 0.1 * torch.randn(n_runs, context, 2 * dim) / math.sqrt(context)
+        self.weight = nn.Parameter(weight)
+        bias = torch.zeros_like(weight[:, :1])
+        bias[..., dim:] = inverse_softplus(1.0 - LEAST_SIGMA)
+        self.bias = nn.Parameter(bias)
+
+    def moments(self, context: Tensor | None) -> tuple[Tensor, Tensor]:
+        if context is None:
+            raise ValueError("The base of an amortised chain needs a context.")
+        mean, s = (context @ self.weight + self.bias).chunk(2, dim=-1)
+        return mean, functional.softplus(s) + LEAST_SIGMA
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """Draws along a layered posterior, with the log densities that objectives need."""
+
+    z: Tensor  # z_0, ..., z_T, of shape (T + 1, R, N, d)
+    log_base: Tensor  # log q_0(z_0), of shape (R, N)
+    #: log q_t(z_t | z_{t-1}), of shape (T, R, N); minus the log determinant where z_t is a function
+    #: of z_{t-1}.
+    log_forward: Tensor
+    log_reverse: Tensor  # log r_t(z_{t-1} | z_t); 0 where z_{t-1} is a function of z_t
+
+
+class LayeredPosterior(nn.Module, abc.ABC):
+    """A posterior that leads from a base through T transitions, in R independent runs."""
+
+    # Parameters of transitions have the shape (T, R, ., .), those of a base (R, ., .).
+
+    def __init__(self, dim: int, n_transitions: int, n_runs: int, base: nn.Module) -> None:
+        super().__init__()
+        self.dim, self.n_transitions, self.n_runs = dim, n_transitions, n_runs
+        self.base = base
+
+    @abc.abstractmethod
+    def move(
+        self, z: Tensor, epsilon: Tensor, t: int | None, context: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Make transition t, or all (None); return the states and parts for log_transitions."""
+
+    @abc.abstractmethod
+    def log_transitions(
+        self,
+        before: Tensor,
+        after: Tensor,
+        parts: Tensor,
+        epsilon: Tensor,
+        context: Tensor | None,
+    ) -> tuple[Tensor, Tensor]:
+        """Return the log densities of all transitions, forward and reverse."""
+
+    def forward(
+        self, epsilon: Tensor, *, context: Tensor | None = None, detach: bool = False
+    ) -> Trajectory:
+        """Draw along the layers by reparametrisation."""
+        # with `detach` transition t takes z_{t-1} as a constant: the terms of t have no gradient in
+        # the parameters of other transitions, and all transitions are computed in one pass
+        z, log_base = self.base(epsilon[0], context)
+        if detach or not self.n_transitions:
+            with torch.no_grad():
+                before = torch.stack([z for z, _ in self.steps(z.detach(), epsilon, context)])[:-1]
+            after, parts = self.move(before, epsilon, None, context)
+            states = torch.cat([z.unsqueeze(0), after])
+        else:
+            steps = list(self.steps(z, epsilon, context))
+            states = torch.stack([z for z, _ in steps])
+            parts = torch.stack([part for _, part in steps if part is not None])
+            before, after = states[:-1], states[1:]
+        log_densities = self.log_transitions(before, after, parts, epsilon, context)
+        return Trajectory(states, log_base, *log_densities)
+
+    def steps(
+        self, z: Tensor, epsilon: Tensor, context: Tensor | None
+    ) -> Iterator[tuple[Tensor, Tensor | None]]:
+        """Yield z_0, ..., z_T, each with the part of :meth:`move` that led to it."""
+        yield z, None
+        for t in range(self.n_transitions):
+            z, part = self.move(z, epsilon, t, context)
+            yield z, part
+
+    @abc.abstractmethod
+    def log_marginal(
+        self, z: Tensor, n_draws: int, noise: Noise, *, context: Tensor | None = None
+    ) -> Tensor:
+        """Return log q(z_T), or an estimate, of shape (R, N)."""
+
+    @abc.abstractmethod
+    def log_marginal_bounds(
+        self, path: Trajectory, n_draws: int, noise: Noise
+    ) -> tuple[Tensor, Tensor]:
+        """Return bounds of log q(z_T) at draws of the posterior itself, below and above."""
+
+    @torch.no_grad()
+    def single(self, run: int) -> Self:
+        """Return a copy of one run, as a posterior with a single run."""
+        one = copy.deepcopy(self)
+        if self.n_runs == 1:
+            return one  # its base may have any parameters
+        one.n_runs = 1
+        for parameter in one.parameters():
+            axis = parameter.dim() - 3
+            parameter.grad = None
+            parameter.data = parameter.narrow(axis, run, 1).clone()
+        return one
+
+    def draw_noise(self, n: int, noise: Noise) -> Tensor:
+        """Return the random numbers of n draws of each run, of shape (T + 1, R, n, d)."""
+        return noise.normal(self.n_transitions + 1, self.n_runs, n, self.dim)
+
+    @torch.no_grad()
+    def layers(self, n: int, noise: Noise, *, context: Tensor | None = None) -> Tensor:
+        """Return draws of z_0, ..., z_T, of shape (T + 1, R, n, d), without gradients."""
+        epsilon = self.draw_noise(n, noise)
+        z, _ = self.base(epsilon[0], context)
+        return torch.stack([z for z, _ in self.steps(z, epsilon, context)])
+
+    def log_weight(self, path: Trajectory) -> Tensor:
+        """Return log q(z_0, ..., z_T) - log r(z_0, ..., z_{T-1} | z_T), of shape (R, N)."""
+        return path.log_base + (path.log_forward - path.log_reverse).sum(dim=0)
+
+
+class Transitions(nn.Module):
+    """T gated Gaussian transitions in R runs, each with its own parameters."""
+
+    # With a context, the features of a datum in an amortised chain, the linear maps are
+    # weight-normalised, with scales and shifts linear in the context (Krueger et al. 2017, Bayesian
+    # hypernetworks): (a + A c) * W z + B c + b, where the columns of W have length one.  "gated"
+    # units, (W z + b) * sigmoid(V z + c), bring a context to mean 0 and variance 1 first: gated
+    # features have no bound, and a large one would throw the scales off.
 
     def __init__(
         self,
@@ -82,11 +232,11 @@ class Transitions(nn.Module):
         *,
         n_runs: int = 1,
         hidden: int = 64,
-        sigma: float = 1.0,
-        gate_bias: float = -1.0,
-        weight_scale: float = 1.0,
-        activation: str = "relu",
-        context: int = 0,
+        sigma: float = 1.0,  # of each state at the start, for all z
+        gate_bias: float = -1.0,  # mean argument of the gate's sigmoid at the start
+        weight_scale: float = 1.0,  # of hidden biases, and weights out of the hidden layers
+        activation: str = "relu",  # or "elu" or "gated"
+        context: int = 0,  # 0: not amortised
     ) -> None:
         super().__init__()
         self.dim, self.activation = dim, activation
@@ -119,21 +269,7 @@ class Transitions(nn.Module):
     def moments(
         self, z: Tensor, t: int | None = None, context: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Return means and standard deviations of the next states.
-
-        Parameters
-        ----------
-        z : Tensor of shape (R, N, d), or (T, R, N, d) for all transitions at once
-            The states before the transition.
-        t : int, optional
-            Index of the transition, from 0; by default all of them.
-        context : Tensor of shape (R, N, c) or (N, c), optional
-            Features of each datum, in an amortised chain.
-
-        Returns
-        -------
-        mean, sigma : Tensors of the shape of z
-        """
+        """Return means and standard deviations of the next states; z (R, N, d), or (T, R, N, d)."""
         h = self._affine(z, "hidden", t, context)
         if self.activation == "gated":
             h = functional.glu(h, dim=-1)
@@ -168,17 +304,8 @@ class Transitions(nn.Module):
 class Chain(LayeredPosterior):
     """A hierarchical posterior of T transitions, in R independent runs.
 
-    Parameters
-    ----------
-    dim, n_transitions : int
-        d and T; with T = 0 the chain is its base.
-    n_runs, hidden, sigma, gate_bias, weight_scale, activation, context
-        See :class:`Transitions`.  For amortised chains use ``activation="elu"`` or ``"gated"``,
-        ``sigma=0.05`` and ``gate_bias=-4``, with which they start near the identity.  With a
-        sigma of .5 they do not learn, and open gates begin hundreds of nats behind.
-    base : Base, optional
-        q_0; by default :class:`AmortisedGaussian` where there is a context, else
-        :class:`StandardNormal`.
+    Options are those of :class:`Transitions`.  Amortised chains need ``activation="elu"`` or
+    ``"gated"``, ``sigma=0.05`` and ``gate_bias=-4``, to start near the identity.
     """
 
     def __init__(
@@ -187,29 +314,15 @@ class Chain(LayeredPosterior):
         n_transitions: int,
         *,
         n_runs: int = 1,
-        hidden: int = 64,
-        sigma: float = 1.0,
-        gate_bias: float = -1.0,
-        weight_scale: float = 1.0,
-        activation: str = "relu",
         context: int = 0,
-        base: Base | None = None,
+        base: nn.Module | None = None,
+        **options: Any,
     ) -> None:
         if base is None:
             base = AmortisedGaussian(dim, context, n_runs=n_runs) if context else StandardNormal()
         super().__init__(dim, n_transitions, n_runs, base)
         self.forwards, self.reverses = (
-            Transitions(
-                dim,
-                n_transitions,
-                n_runs=n_runs,
-                hidden=hidden,
-                sigma=sigma,
-                gate_bias=gate_bias,
-                weight_scale=weight_scale,
-                activation=activation,
-                context=context,
-            )
+            Transitions(dim, n_transitions, n_runs=n_runs, context=context, **options)
             for _ in range(2)
         )
 
@@ -242,31 +355,9 @@ class Chain(LayeredPosterior):
         *,
         context: Tensor | None = None,
     ) -> Tensor:
-        r"""Estimate log q(z_T) by importance sampling with the reverse chain.
-
-        .. math::
-           \log \hat q(z_T) = \log \frac1K \sum_{k=1}^K \frac{q(z_{<T}^k, z_T)}
-           {r(z_{<T}^k \mid z_T)}, \quad z_{<T}^k \sim r.
-
-        In expectation it is a lower bound (Burda, Grosse, Salakhutdinov 2016) that becomes tight
-        as K grows.  If z_T was drawn from the chain itself, counting the path that led to it
-        among the draws gives an *upper* bound (Sobolev, Vetrov 2019, *Importance weighted
-        hierarchical variational inference*), see
-        :func:`annealvi.deep.objectives.log_evidence_bounds`.
-
-        Parameters
-        ----------
-        z : Tensor of shape (R, N, d)
-            z_T.
-        n_draws : int
-            K.
-        noise : Noise
-        context : Tensor of shape (R, N, c) or (N, c), optional
-
-        Returns
-        -------
-        Tensor of shape (R, N)
-        """
+        """Estimate log q(z_T) by importance sampling with the reverse chain."""
+        # log (1/K) sum_k q(z_<T^k, z_T) / r(z_<T^k | z_T) with z_<T^k ~ r: in expectation a lower
+        # bound (Burda, Grosse, Salakhutdinov 2016), tight as K grows
         n_rows = z.shape[1]
         total = z.new_full(z.shape[:2], -math.inf)
         block = max(1, BLOCK // max(1, z.numel()))
@@ -289,22 +380,10 @@ class Chain(LayeredPosterior):
     def log_marginal_bounds(
         self, path: Trajectory, n_draws: int, noise: Noise
     ) -> tuple[Tensor, Tensor]:
-        r"""Return two estimates of log q(z_T): a lower and an upper bound in expectation.
-
-        The upper one counts the path itself among the draws of the reverse chain.
-
-        Parameters
-        ----------
-        path : Trajectory
-            Draws of a chain that is not amortised.
-        n_draws : int
-            K, draws of the reverse chain for each of them.
-        noise : Noise
-
-        Returns
-        -------
-        below, above : Tensors of shape (R, N)
-        """
+        """Return two estimates of log q(z_T): a lower and an upper bound in expectation."""
+        # if z_T was drawn from the chain itself, counting the path that led to it among the draws
+        # gives an upper bound (Sobolev, Vetrov 2019, Importance weighted hierarchical variational
+        # inference)
         hat = self.log_marginal(path.z[-1], n_draws, noise)
         # the same reverse draws and one more, the path itself: log (K e^hat + w) / (K + 1)
         with_path = torch.logaddexp(hat + math.log(n_draws), self.log_weight(path))

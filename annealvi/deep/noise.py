@@ -6,37 +6,31 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from annealvi.deep.files import load_generator
-from annealvi.files import Node
+from annealvi.files.schema import Array, Sizes, damaged
+
+#: Bytes of the state of PyTorch's generator on the CPU, and the numbers of its Mersenne Twister.
+GENERATOR_SIZE, TWISTER = 5056, 624
+#: Where the bytes of these parts begin: numbers left, whether it was seeded, the next number, and
+#: whether a draw is kept.
+LEFT, SEEDED, NEXT, KEPT = 8, 12, 16, 5048
 
 
 def check_room(shape: tuple[int, ...]) -> None:
-    """Raise MemoryError if an array of float32 would be larger than the address space.
-
-    Parameters
-    ----------
-    shape : tuple of int
-    """
+    """Raise MemoryError if an array of float32 would be larger than the address space."""
     if math.prod(shape) >= 1 << 60:
         raise MemoryError(f"Unable to allocate an array with shape {shape}")
 
 
 class Noise:
-    """A stream of random numbers, drawn on the CPU and moved to the device of the fit.
+    """A stream of random numbers, drawn on the CPU and moved to the device of the fit."""
 
-    PyTorch's generators give other numbers on other devices.  With one stream on the CPU, a
-    seed gives the same fit on every device, up to rounding.  Drawing takes little time beside
-    the networks.
-
-    Parameters
-    ----------
-    seed : int
-    device : torch.device or str
-        Device to which the numbers are moved.
-    """
+    # PyTorch's generators give other numbers on other devices.  With one stream on the CPU, a
+    # seed gives the same fit on every device, up to rounding.  Drawing takes little time beside
+    # the networks.
 
     def __init__(self, seed: int, device: torch.device | str = "cpu") -> None:
         self.device = torch.device(device)
@@ -91,16 +85,6 @@ class Noise:
         """Continue from a state that :meth:`state` returned."""
         self._generator.set_state(state)
 
-    def load(self, node: Node, name: str) -> None:
-        """Continue from a state in a file.
-
-        Parameters
-        ----------
-        node : Node
-        name : str
-        """
-        load_generator(self._generator, node, name)
-
     def __getstate__(self) -> dict[str, Any]:
         return {"device": self.device, "state": self.state()}
 
@@ -108,3 +92,28 @@ class Noise:
         self.device = state["device"]
         self._generator = torch.Generator()
         self.restore(state["state"])
+
+
+class NoiseState(Array):
+    """The state of a stream in a file; a Tensor for :meth:`Noise.restore` when it was read."""
+
+    def __init__(self) -> None:
+        super().__init__((GENERATOR_SIZE,), np.uint8)
+
+    def dump(self, value: Noise) -> Any:
+        return value.state().numpy()
+
+    def load(self, value: Any, way: str, sizes: Sizes) -> Any:
+        data = super().load(value, way, sizes).tobytes()
+        state = torch.frombuffer(bytearray(data), dtype=torch.uint8)
+        # PyTorch's own check lets some states through that make it read beyond its numbers
+        left, seeded = np.frombuffer(data[LEFT:NEXT], np.int32).tolist()
+        following = int(np.frombuffer(data[NEXT : NEXT + 8], np.uint64)[0])
+        sound = left + following == TWISTER + 1 and 1 <= left <= TWISTER
+        if not (sound or (left, following) == (1, 0)) or seeded != 1 or data[KEPT] > 1:
+            raise damaged(way, "the state of a generator of PyTorch", value)
+        try:
+            torch.Generator().set_state(state)
+        except RuntimeError as error:
+            raise damaged(way, "the state of a generator of PyTorch", value) from error
+        return state

@@ -28,7 +28,9 @@ from torch import Tensor, nn
 
 from annealvi.checks import Interval
 from annealvi.deep.statistics import STATISTICS, Statistic, UnitStatistic, WeightStatistic
-from annealvi.files import Node
+from annealvi.deep.training import TensorField
+from annealvi.exceptions import BadParameter
+from annealvi.files.schema import Number, Optional, Schema
 from annealvi.proximity.penalty import MAGNITUDES
 
 #: d of each element of a Tensor.
@@ -38,12 +40,7 @@ POINTS = (0.0, 0.13, -0.57, 0.93, -1.4, 2.6, -7.1)
 
 
 def inverse_huber(distance: Tensor) -> Tensor:
-    """Return d of each element: |x| up to 1, and (x^2 + 1) / 2 beyond.
-
-    Parameters
-    ----------
-    distance : Tensor
-    """
+    """Return d of each element: |x| up to 1, and (x^2 + 1) / 2 beyond."""
     size = distance.abs()
     return torch.where(size < 1, size, 0.5 * (distance.square() + 1))
 
@@ -129,10 +126,7 @@ class ProximityPenalty(BaseEstimator):
         return RunningPenalty(clone(self), n_steps)
 
     def check(self) -> None:
-        """Raise a ValueError if a parameter is out of its range.
-
-        A distance of the user's is tried at some numbers; a statistic is checked in the fit.
-        """
+        """Raise a ValueError if a parameter is out of its range."""
         self._validate_params()
         if not isinstance(self.distance, str):
             check_distance(self.distance)
@@ -142,62 +136,29 @@ class ProximityPenalty(BaseEstimator):
 ProximityLike = str | UnitStatistic | WeightStatistic | ProximityPenalty | None
 
 
-def as_penalty(
-    value: Any, owner: str, statistics: Iterable[str] = tuple(STATISTICS)
-) -> ProximityPenalty | None:
-    """Return the penalty that a `proximity` parameter stands for, checked.
-
-    Parameters
-    ----------
-    value : None, str, callable or ProximityPenalty
-        No penalty, a statistic by its name or itself, or a penalty.
-    owner : str
-        Name of the estimator, for the error messages.
-    statistics : iterable of str
-        Statistics that the estimator's q has.
-
-    Raises
-    ------
-    ValueError
-        If the value is no penalty, or q does not have its statistic.
-    """
+def as_penalty(value: Any, statistics: Iterable[str] = STATISTICS) -> ProximityPenalty | None:
+    """Return the penalty that a `proximity` parameter stands for; q has these statistics."""
     allowed = list(statistics)
     short = value in allowed if isinstance(value, str) else callable(value)
     penalty = ProximityPenalty(value) if short and not isinstance(value, type) else value
     if penalty is None:
         return None
     if not isinstance(penalty, ProximityPenalty):
-        raise ValueError(
-            f"The 'proximity' parameter of {owner} must be None, a str among {allowed}, a callable "
-            f"or an instance of 'annealvi.deep.ProximityPenalty'. Got {value!r} instead."
-        )
+        wanted = "a callable or an instance of 'annealvi.deep.ProximityPenalty'"
+        raise BadParameter("proximity", f"None, a str among {allowed}, {wanted}", value)
     penalty.check()
     statistic = Statistic(penalty.statistic)
     if statistic.own and statistic.of_weights and "orthogonal" not in allowed:
-        raise ValueError(
-            f"The 'proximity' parameter of {owner} cannot have a WeightStatistic, because its q "
-            f"has no network. Got {penalty.statistic!r}."
-        )
+        wanted = "without a WeightStatistic, because its q has no network"
+        raise BadParameter("proximity", wanted, penalty.statistic)
     if not statistic.own and statistic.name not in allowed:
-        raise ValueError(
-            f"The 'proximity' parameter of {owner} can have the statistics {allowed}. "
-            f"Got {statistic.name!r} instead."
-        )
+        wanted = f"a penalty with one of the statistics {allowed}"
+        raise BadParameter("proximity", wanted, statistic.name)
     return penalty
 
 
 def check_distance(distance: Distance) -> None:
-    """Check that a distance works elementwise, with a finite gradient.
-
-    Parameters
-    ----------
-    distance : callable
-
-    Raises
-    ------
-    ValueError
-        If it does not.
-    """
+    """Check that a distance works elementwise, with a finite gradient."""
     what = f"The 'distance' {getattr(distance, '__name__', type(distance).__name__)!r}"
     u = torch.tensor(POINTS, requires_grad=True)
     with torch.enable_grad():
@@ -225,22 +186,14 @@ def _as_distances(found: Any, u: Tensor, what: str) -> Tensor:
 
 
 class RunningPenalty(nn.Module):
-    """The penalty of one fit, a part of its network so that its memory is saved with it.
+    """The penalty of one fit, a part of its network so that its memory is saved with it."""
 
-    A loop of your own adds it to the loss: ``value = penalty.statistic([(q, prior)])`` and
-    ``loss = -elbo + penalty(value, step, elbo)``.
-
-    Parameters
-    ----------
-    parameters : ProximityPenalty
-    n_steps : int
-        Steps of the fit.
-
-    Attributes
-    ----------
-    statistic : Statistic
-        Called with q and the prior of each layer, and the weights of q's networks.
-    """
+    #: The memory in files; the length of the sum is checked when it is used.
+    MEMORY = Schema(
+        first=Optional(Number(0.0)),
+        sum=Optional(TensorField((None,), np.float64)),
+        weight=Number(0.0),
+    )
 
     def __init__(self, parameters: ProximityPenalty, n_steps: int) -> None:
         super().__init__()
@@ -257,17 +210,7 @@ class RunningPenalty(nn.Module):
         self._weight = 0.0  # the sum of these weights alpha^(t - s)
 
     def forward(self, value: Tensor, step: int, total_elbo: Tensor | float) -> Tensor:
-        """Return k_t times the distance of a value from the average, then update the average.
-
-        Parameters
-        ----------
-        value : Tensor of shape (n,)
-            f, with its gradient.
-        step : int
-            Number of steps made.
-        total_elbo : Tensor or float
-            The ELBO, summed over the minibatch.
-        """
+        """Return k_t times the distance of a value from the average, then update the average."""
         if self._first is None:
             self._first = abs(float(total_elbo))
         moved = value - self.average(value)
@@ -305,15 +248,6 @@ class RunningPenalty(nn.Module):
 
     def get_extra_state(self) -> dict[str, Any]:
         return {"first": self._first, "sum": self._sum, "weight": self._weight}
-
-    def checked_extra_state(self, node: Node) -> dict[str, Any]:
-        """Return the memory of a penalty from a file; its length is checked when it is used."""
-        total = None
-        if not node.is_none("sum"):
-            total = torch.from_numpy(node.array("sum", (None,), np.float64).copy())
-        first = None if node.is_none("first") else node.number("first", 0.0)
-        weight = node.number("weight", 0.0 if total is None else 1.0)
-        return {"first": first, "sum": total, "weight": weight}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
         if not self._given:  # a magnitude given to the fit that continues has priority

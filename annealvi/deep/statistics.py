@@ -59,12 +59,7 @@ class WeightStatistic:
         self.function = function
 
     def __call__(self, weights: Iterable[Tensor]) -> Tensor:
-        """Return the statistic.
-
-        Parameters
-        ----------
-        weights : iterable of Tensor
-        """
+        """Return the statistic."""
         return self.function(list(weights))
 
     def __repr__(self) -> str:
@@ -72,73 +67,34 @@ class WeightStatistic:
 
 
 def entropy(q: Distribution, prior: Distribution | None = None) -> Tensor:
-    """Return the entropy of each unit.
-
-    Parameters
-    ----------
-    q : Distribution
-    prior : Distribution, optional
-        Not used.
-    """
+    """Return the entropy of each unit."""
     return poisson_entropy(q.rate) if isinstance(q, Poisson) else q.entropy()
 
 
 def kl(q: Distribution, prior: Distribution) -> Tensor:
-    """Return KL(q || p) of each unit.
-
-    Parameters
-    ----------
-    q, prior : Distribution
-    """
+    """Return KL(q || p) of each unit."""
     if isinstance(q, Bernoulli) and isinstance(prior, Bernoulli):
         return bernoulli_kl(q.logits, prior.logits)
     return kl_divergence(q, prior.expand(q.batch_shape))
 
 
 def mean(q: Distribution, prior: Distribution | None = None) -> Tensor:
-    """Return the mean of each unit.
-
-    Parameters
-    ----------
-    q : Distribution
-    prior : Distribution, optional
-        Not used.
-    """
+    """Return the mean of each unit."""
     return q.mean
 
 
 def variance(q: Distribution, prior: Distribution | None = None) -> Tensor:
-    """Return the variance of each unit.
-
-    Parameters
-    ----------
-    q : Distribution
-    prior : Distribution, optional
-        Not used.
-    """
+    """Return the variance of each unit."""
     return q.variance
 
 
 def mean_variance(q: Distribution, prior: Distribution | None = None) -> tuple[Tensor, Tensor]:
-    """Return the mean and the variance of each unit.
-
-    Parameters
-    ----------
-    q : Distribution
-    prior : Distribution, optional
-        Not used.
-    """
+    """Return the mean and the variance of each unit."""
     return q.mean, q.variance
 
 
 def gram(weights: Iterable[Tensor]) -> Tensor:
-    """Return all elements of W W^T of each layer, in one row.
-
-    Parameters
-    ----------
-    weights : iterable of Tensor
-        Of shape (outputs, inputs).
-    """
+    """Return all elements of W W^T of each layer, in one row."""
     return torch.cat([_Gram.apply(weight).flatten() for weight in weights])
 
 
@@ -172,22 +128,7 @@ STATISTICS: dict[str, UnitStatistic | WeightStatistic] = {
 
 
 class Statistic:
-    """A statistic under the name that files and messages have for it, checked as it is used.
-
-    Parameters
-    ----------
-    given : str, callable or WeightStatistic
-        One of :data:`STATISTICS`, by name or itself, or a function of the user's.
-
-    Attributes
-    ----------
-    name : str
-        The name, or "function " and the name of the function.
-    of_weights : bool
-        Whether it is a statistic of weights.
-    own : bool
-        Whether it is not one of :data:`STATISTICS`.
-    """
+    """A statistic under the name that files and messages have for it, checked as it is used."""
 
     def __init__(self, given: str | UnitStatistic | WeightStatistic) -> None:
         named = given if isinstance(given, str) else None
@@ -203,26 +144,7 @@ class Statistic:
         self._checked = not self.own
 
     def __call__(self, layers: Layers, weights: Iterable[Tensor] = ()) -> Tensor:
-        """Return f, of each layer after the other, averaged over all axes but the last.
-
-        Parameters
-        ----------
-        layers : iterable of pairs of Distribution
-            q and the prior of each layer; their batch shape ends in the units.
-        weights : iterable of Tensor
-            Of q's networks.
-
-        Returns
-        -------
-        Tensor of shape (n,)
-
-        Raises
-        ------
-        ValueError
-            If a function of the user's returns no Tensor of finite floats with a gradient.
-        TypeError
-            If q is an Independent, which has no single units.
-        """
+        """Return f, of each layer after the other, averaged over all axes but the last."""
         if self.of_weights:
             given = list(weights)
             value = self._function(given)
@@ -288,35 +210,13 @@ def _name(function: Any) -> str:
 
 
 def bernoulli_kl(logits: Tensor, prior_logits: Tensor) -> Tensor:
-    r"""Return KL(q || p) of bits, elementwise, finite for all logits.
-
-    .. math::
-       \sigma(a)(a - b) - \log(1 + e^a) + \log(1 + e^b)
-
-    PyTorch's own function returns infinity where a probability rounds to 0 or 1.
-
-    Parameters
-    ----------
-    logits, prior_logits : Tensor
-        a and b.
-    """
+    """Return KL(q || p) of bits, elementwise, finite for all logits."""
     a, b = logits, prior_logits
     return a.sigmoid() * (a - b) - softplus(a) + softplus(b)
 
 
 def poisson_entropy(rate: Tensor) -> Tensor:
-    r"""Return the entropy of Poisson variables, elementwise.
-
-    .. math::
-       H = \lambda (1 - \log \lambda) + e^{-\lambda} \sum_{n \ge 2} \lambda^n \log(n!) / n!
-
-    and for large rates :math:`\frac12 \log 2 \pi e \lambda - \frac1{12\lambda}
-    - \frac1{24\lambda^2} - \frac{19}{360\lambda^3}`.
-
-    Parameters
-    ----------
-    rate : Tensor
-    """
+    """Return the entropy of Poisson variables, elementwise."""
     small = rate.clamp(torch.finfo(rate.dtype).tiny, LARGE_RATE)
     n = torch.arange(2, TERMS, dtype=rate.dtype, device=rate.device)
     log_factorial = torch.lgamma(n + 1)

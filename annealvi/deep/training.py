@@ -1,31 +1,28 @@
 """The loop that every deep fit runs: a minibatch, a gradient, a step, and its record.
 
 A fit can stop at any step and continue later as if it had not stopped.  Its state holds the
-parameters, the optimiser, the random numbers, the order of the data and the history.
+parameters, the optimiser, the random numbers, the order of the data and the history.  It is
+written as a tree, see :mod:`annealvi.files`: PyTorch's own files are pickles, which can run code
+when they are read.
 """
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy import sparse
 from torch import Tensor, nn
 
-from annealvi.deep.files import (
-    array_of,
-    load_network,
-    load_optimiser,
-    network_tree,
-    optimiser_tree,
-)
-from annealvi.deep.noise import Noise
+from annealvi.deep.noise import Noise, NoiseState
 from annealvi.exceptions import DivergenceError
 from annealvi.files import Node
+from annealvi.files.schema import Array, Field, Integer, Number, Optional, Schema, Sizes, damaged
 from annealvi.inference import Monitor
 
 #: The history of a whole fit has about this many records.
@@ -33,43 +30,42 @@ RECORDS = 1000
 
 
 class Outcome(NamedTuple):
-    """What an objective returns for one step.
+    """What an objective returns for one step."""
 
-    Attributes
-    ----------
-    loss : Tensor, scalar
-        Its gradient is followed downhill.  It may be a surrogate of which only the gradient
-        means anything.
-    elbo : Tensor, scalar
-        The untempered objective, per datum or per draw.
-    temperature : float
-        T of the step.
-    """
-
+    #: A scalar whose gradient is followed downhill.  It may be a surrogate of which only the
+    #: gradient means anything.
     loss: Tensor
+    #: The untempered objective, per datum or per draw.
     elbo: Tensor
     temperature: float = 1.0
 
 
 #: Takes the rows of a minibatch (None where there are no data) and the number of steps made.
-Objective = Callable[[Tensor | None, int], Outcome]
+Objective = Callable[[Any, int], Outcome]
+
+
+class TensorField(Array):
+    """A tensor, which a file has as an array."""
+
+    def dump(self, value: Tensor) -> NDArray:
+        return value.detach().cpu().numpy()
+
+    def load(self, value: Any, way: str, sizes: Sizes) -> Any:
+        return torch.from_numpy(super().load(value, way, sizes).copy())
 
 
 class Training:
-    """The state of one fit and the loop that advances it.
+    """The state of one fit and the loop that advances it."""
 
-    Parameters
-    ----------
-    module : torch.nn.Module
-        Everything that is trained or remembered between steps, buffers included.
-    optimiser : torch.optim.Optimizer
-    noise : Noise
-        Source of the objective's random numbers and of the order of the data.
-    n_rows : int, optional
-        Number of data; None where there are no data.
-    batch_size : int
-        Data per step; at most `n_rows` are used.
-    """
+    STATE = Schema(
+        noise=NoiseState(),
+        n_rows=Optional(Integer(1)),
+        batch_size=Integer(1),
+        order=TensorField((None,), np.int64),
+        position=Integer(),
+        sum=Number(finite=False),
+        count=Integer(),
+    )
 
     def __init__(
         self,
@@ -80,15 +76,15 @@ class Training:
         n_rows: int | None = None,
         batch_size: int = 1,
     ) -> None:
-        self.module = module
+        self.module = module  # all that is trained or remembered between steps
         self.optimiser = optimiser
-        self.noise = noise
-        self.n_rows = n_rows
+        self.noise = noise  # draws the objective's numbers, and the order of the data
+        self.n_rows = n_rows  # None where there are no data
         self.batch_size = batch_size if n_rows is None else min(batch_size, n_rows)
         self.monitor = Monitor()
-        self._order = torch.empty(0, dtype=torch.long)
-        self._position = 0
-        self._sum, self._count = 0.0, 0
+        self.order = torch.empty(0, dtype=torch.long)
+        self.position = 0
+        self.sum, self.count = 0.0, 0  # of the ELBO since the last record
 
     @property
     def steps_per_pass(self) -> int:
@@ -98,28 +94,10 @@ class Training:
     def run(
         self, objective: Objective, until: int, on_step: Callable[[Outcome], None] | None = None
     ) -> None:
-        """Make steps until a total number of steps is reached.
-
-        Parameters
-        ----------
-        objective : callable
-            ``objective(rows, step)`` returns an :class:`Outcome`.  `rows` are those of the
-            minibatch (None where there are no data); `step` is the number of steps made.
-        until : int
-            Total number of steps, counting those made before.
-        on_step : callable, optional
-            Called with the outcome after each step.  It raises ``StopIteration`` to end the
-            fit.
-
-        Raises
-        ------
-        DivergenceError
-            If the loss or its gradient is not finite.  The parameters are then set back to
-            the last ones with a finite loss.
-        """
+        """Make steps up to this number; StopIteration, raised by `on_step`, ends the fit."""
         parameters = [p for p in self.module.parameters() if p.requires_grad]
         finite = [p.detach().clone() for p in parameters]
-        remembering = [m for m in self.module.modules() if _remembers(m)]
+        remembering = _memories(self.module).values()
         every = max(1, until // RECORDS)
         while self.monitor.step < until:
             step = self.monitor.step
@@ -132,7 +110,7 @@ class Training:
                 size = float(nn.utils.get_total_norm(gradients)) if gradients else 0.0
                 loss, elbo = float(outcome.loss.detach()), float(outcome.elbo.detach())
                 if not (math.isfinite(loss) and math.isfinite(size)):
-                    _copy(finite, parameters)
+                    _copy(finite, parameters)  # the last ones with a finite loss
                     for part, memory in zip(remembering, memories, strict=True):
                         part.set_extra_state(memory)
                     raise DivergenceError(self._diverged(until, loss, size))
@@ -140,10 +118,10 @@ class Training:
                 self.optimiser.step()
             share = 1.0 if self.n_rows is None else self.batch_size / self.n_rows
             self.monitor.advance(share, outcome.temperature)
-            self._sum, self._count = self._sum + elbo, self._count + 1
+            self.sum, self.count = self.sum + elbo, self.count + 1
             if self.monitor.step % every == 0 or self.monitor.step == until:
-                self.monitor.record(elbo=self._sum / self._count)
-                self._sum, self._count = 0.0, 0
+                self.monitor.record(elbo=self.sum / self.count)
+                self.sum, self.count = 0.0, 0
             if on_step is not None:
                 try:
                     on_step(outcome)
@@ -151,26 +129,21 @@ class Training:
                     return
 
     def history(self) -> dict[str, NDArray]:
-        """Return the monitor's records, and one more for the steps since the last record.
-
-        The additional record is not kept: a fit that never stopped would not have it.
-        """
-        monitor = copy.deepcopy(self.monitor)
-        if self._count:
-            monitor.record(elbo=self._sum / self._count)
+        """Return the monitor's records, and one more for the steps since the last record."""
+        monitor = copy.deepcopy(self.monitor)  # a fit that never stopped has no such record
+        if self.count:
+            monitor.record(elbo=self.sum / self.count)
         return monitor.history
 
     def _next_rows(self) -> Tensor | None:
-        """Return the rows of the next minibatch; each pass takes the data in a new order.
-
-        Rows at the end of a pass that do not fill a minibatch are left out of this pass.
-        """
+        """Return the rows of the next minibatch; each pass takes the data in a new order."""
         if self.n_rows is None:
             return None
-        if self._position + self.batch_size > len(self._order):
-            self._order, self._position = self.noise.permutation(self.n_rows), 0
-        rows = self._order[self._position : self._position + self.batch_size]
-        self._position += self.batch_size
+        # rows at the end of a pass that do not fill a minibatch are left out of this pass
+        if self.position + self.batch_size > len(self.order):
+            self.order, self.position = self.noise.permutation(self.n_rows), 0
+        rows = self.order[self.position : self.position + self.batch_size]
+        self.position += self.batch_size
         return rows.to(self.noise.device)
 
     def _diverged(self, until: int, loss: float, size: float) -> str:
@@ -183,49 +156,31 @@ class Training:
             f"of scale{kept}."
         )
 
-    # ------------------------------------------------------------------- state
-
     def state_dict(self) -> dict[str, Any]:
-        """Everything that is needed to continue, as a tree; see :mod:`annealvi.files`."""
+        """Return everything that is needed to continue, as a tree."""
         return {
-            "module": network_tree(self.module),
-            "optimiser": optimiser_tree(self.optimiser),
-            "noise": array_of(self.noise.state()),
-            "n_rows": self.n_rows,
-            "batch_size": self.batch_size,
-            "order": array_of(self._order),
-            "position": self._position,
-            "sum": self._sum,
-            "count": self._count,
+            "module": _network_schema(self.module).dump(_network_state(self.module)),
+            "optimiser": _optimiser_tree(self.optimiser),
             "monitor": self.monitor.state_dict(),
+            **self.STATE.dump(self),
         }
 
-    def load_state_dict(self, node: Node) -> None:
-        """Continue from a state of the same architecture, with the step size of this training.
-
-        Parameters
-        ----------
-        node : Node
-            What :meth:`state_dict` returned, from a file.
-
-        Raises
-        ------
-        ValueError
-            If it is no such state.
-        """
-        order = node.array("order", (None,), np.int64)
-        if len(order) not in (0, self.n_rows or 0) or not np.array_equal(
-            np.sort(order), np.arange(len(order))
-        ):
-            raise node.error("order", "each number of a datum once", order)
-        load_network(self.module, node.node("module"))
-        load_optimiser(self.optimiser, node.node("optimiser"))
-        self.noise.load(node, "noise")
-        self._order = torch.from_numpy(order.copy())
-        self._position = node.integer("position", 0, len(order))
-        self._sum = node.number("sum", finite=False)
-        self._count = node.integer("count")
-        self.monitor.load_state_dict(node.node("monitor"))
+    def load_state_dict(self, tree: Mapping[str, Any], way: str = "training") -> None:
+        """Continue from a state of the same architecture, with the step size of this training."""
+        state = self.STATE.load(tree, way)
+        order, n_rows = state["order"], self.n_rows or 0
+        each_once = torch.equal(order.sort().values, torch.arange(len(order)))
+        if len(order) not in (0, n_rows) or not each_once:
+            raise damaged(f"{way}.order", "each number of a datum once", order.numpy())
+        if state["position"] > len(order):
+            raise damaged(f"{way}.position", f"at most {len(order)}", state["position"])
+        parts = Schema(module=Field(), optimiser=Field(), monitor=Field()).load(tree, way)
+        load_network(self.module, parts["module"], f"{way}.module")
+        _load_optimiser(self.optimiser, parts["optimiser"], f"{way}.optimiser")
+        self.noise.restore(state["noise"])
+        self.order, self.position = order, state["position"]
+        self.sum, self.count = state["sum"], state["count"]
+        self.monitor.load_state_dict(Node({"monitor": parts["monitor"]}, way).node("monitor"))
 
 
 def _copy(sources: Sequence[Tensor], targets: Sequence[Tensor]) -> None:
@@ -233,38 +188,136 @@ def _copy(sources: Sequence[Tensor], targets: Sequence[Tensor]) -> None:
         torch._foreach_copy_(list(targets), list(sources))
 
 
-def _remembers(module: nn.Module) -> bool:
-    """Return whether a module has a state besides its parameters, such as a running average."""
-    return type(module).get_extra_state is not nn.Module.get_extra_state
+# ------------------------------------------------------------------------ states as trees
 
 
-def as_device(device: Any, owner: str) -> torch.device:
-    """Return the device that a parameter names, if there is one.
+def _memories(network: nn.Module) -> dict[str, Any]:
+    """The parts with a memory besides their tensors, such as a running average, by name.
 
-    Parameters
-    ----------
-    device : str or torch.device
-        ``"cpu"``, ``"cuda"`` or ``"cuda:1"``.
-    owner : str
-        Name of the estimator, for the error messages.
-
-    Raises
-    ------
-    ValueError
-        If the value names no device, or one that PyTorch does not see.
+    Their MEMORY is its schema.
     """
+    return {
+        name: part
+        for name, part in network.named_modules()
+        if type(part).get_extra_state is not nn.Module.get_extra_state
+    }
+
+
+def _network_state(network: nn.Module) -> dict[str, Any]:
+    state = network.state_dict()
+    return {
+        "tensors": {name: part for name, part in state.items() if isinstance(part, Tensor)},
+        "memories": {name: part.get_extra_state() for name, part in _memories(network).items()},
+    }
+
+
+def _tensors(like: Mapping[str, Tensor]) -> Schema:
+    """Tensors of these shapes and dtypes; they may be on the device "meta"."""
+    # not necessarily finite: a fit may be written just before it finds that it has diverged
+    dtypes = {name: torch.empty(0, dtype=part.dtype).numpy().dtype for name, part in like.items()}
+    return Schema(
+        **{n: TensorField(part.shape, dtypes[n], finite=False) for n, part in like.items()}
+    )
+
+
+def _network_schema(network: nn.Module) -> Schema:
+    return Schema(
+        tensors=_tensors(_network_state(network)["tensors"]),
+        memories=Schema(**{name: part.MEMORY for name, part in _memories(network).items()}),
+    )
+
+
+def load_network(network: nn.Module, tree: Any, way: str) -> None:
+    """Take over tensors and memories of a file; tensors on the device "meta" are replaced."""
+    found = _network_schema(network).load(tree, way)
+    state = found["tensors"]
+    for name, memory in found["memories"].items():
+        state[f"{name}._extra_state" if name else "_extra_state"] = memory
+    network.load_state_dict(state, assign=any(part.is_meta for part in network.parameters()))
+
+
+def meta_network(build: Callable[[], nn.Module], way: str) -> nn.Module:
+    """Build a network without memory for its tensors: those of the file take their places."""
     try:
-        found = torch.device(device)
-    except (RuntimeError, TypeError, ValueError):
-        found = None
-    if found is None or found.type not in ("cpu", "cuda"):
+        with torch.device("meta"):
+            return build()
+    except (RuntimeError, TypeError, OverflowError, MemoryError) as error:
         raise ValueError(
-            f"The 'device' parameter of {owner} must be 'cpu', 'cuda' or 'cuda:<index>'. "
-            f"Got {device!r} instead."
-        )
-    if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
-        raise ValueError(
-            f"The 'device' parameter of {owner} is {device!r}, but PyTorch sees "
-            f"{torch.cuda.device_count()} CUDA devices. Use device='cpu'."
-        )
-    return found
+            f"The file is damaged: {way!r} describes no network ({str(error)[:80]})."
+        ) from error
+
+
+def _optimiser_tree(optimiser: torch.optim.Optimizer) -> dict[str, Any]:
+    """What it remembers of each parameter, by number; settings, such as the step size, are not."""
+    found = {
+        str(number): {name: torch.as_tensor(part) for name, part in parts.items()}
+        for number, parts in optimiser.state_dict()["state"].items()
+    }
+    return {number: _tensors(parts).dump(parts) for number, parts in found.items()}
+
+
+def _load_optimiser(optimiser: torch.optim.Optimizer, tree: Any, way: str) -> None:
+    """Take over what an optimiser remembers of the same parameters, where they had a gradient."""
+    # what an optimiser of this kind remembers, from one with a single number
+    probe = nn.Parameter(torch.zeros(1))
+    probe.grad = torch.zeros(1)
+    other = type(optimiser)([probe], **optimiser.defaults)
+    other.step()
+    likes = {name: torch.as_tensor(part) for name, part in other.state[probe].items()}
+    parameters = [part for group in optimiser.param_groups for part in group["params"]]
+    numbers = [n for n in range(len(parameters)) if isinstance(tree, Mapping) and str(n) in tree]
+    schema = Schema(
+        **{
+            str(n): _tensors({k: parameters[n] if v.ndim else v for k, v in likes.items()})
+            for n in numbers
+        }
+    )
+    state = {int(number): parts for number, parts in schema.load(tree, way).items()}
+    for number, parts in state.items():
+        for name, part in parts.items():
+            if part.ndim == 0 and not 0 <= float(part) < math.inf:  # steps made
+                raise damaged(f"{way}.{number}.{name}", "finite and at least 0", float(part))
+    groups = optimiser.state_dict()["param_groups"]
+    optimiser.load_state_dict({"state": state, "param_groups": groups})
+
+
+# -------------------------------------------------------------------------------- the data
+
+
+class SparseRows:
+    """A CSR matrix in canonical format on a device, from which minibatches are taken."""
+
+    def __init__(self, X: Any, device: torch.device) -> None:
+        self.n_features = X.shape[1]
+        self._start = torch.as_tensor(X.indptr.astype(np.int64), device=device)
+        self._column = torch.as_tensor(X.indices.astype(np.int64), device=device)
+        self._value = torch.as_tensor(X.data.astype(np.float32), device=device)
+
+    def __len__(self) -> int:
+        return len(self._start) - 1
+
+    def __getitem__(self, rows: Tensor) -> Tensor:
+        """Return rows as a dense tensor."""
+        columns, values = self.padded(rows)
+        dense = values.new_zeros(len(rows), self.n_features)
+        return dense.scatter_add_(1, columns, values)  # padding adds 0
+
+    def padded(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Return columns and values, padded to the longest row with column 0 and value 0."""
+        # much smaller than a dense tensor where rows use few of many thousand columns
+        start, end = self._start[rows], self._start[rows + 1]
+        longest = max(1, int((end - start).max()))
+        place = start[:, None] + torch.arange(longest, device=start.device)
+        there = place < end[:, None]
+        if not len(self._value):
+            return torch.zeros_like(place), torch.zeros(place.shape, device=start.device)
+        place = torch.where(there, place, torch.zeros_like(place))
+        return self._column[place] * there, self._value[place] * there
+
+
+def as_rows(X: Any, device: torch.device) -> Tensor | SparseRows:
+    """Move data to a device; both kinds have a length and return rows by index."""
+    if sparse.issparse(X):
+        return SparseRows(X, device)
+    X = np.require(X, np.float32, "W")  # PyTorch needs arrays that can be written to
+    return torch.as_tensor(X, device=device)

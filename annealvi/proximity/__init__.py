@@ -5,14 +5,14 @@ binary factors.  The coordinate-wise form for :class:`annealvi.TemperedFMM` is a
 :class:`annealvi.temperature.Proximity`.
 """
 
-from annealvi.proximity.adam import Adam
-from annealvi.proximity.ascent import Ascent, ProximityAscent
-from annealvi.proximity.checks import check_distance, check_statistic
+from annealvi.proximity.ascent import Adam, Ascent, ProximityAscent
 from annealvi.proximity.factor_model import BernoulliFactorModel
 from annealvi.proximity.penalty import (
     DISTANCES,
     Distance,
     MovingAverage,
+    check_distance,
+    check_statistic,
     inverse_huber,
     inverse_huber_derivative,
 )

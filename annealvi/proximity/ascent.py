@@ -36,13 +36,47 @@ from sklearn.utils._param_validation import StrOptions
 
 from annealvi.checks import Interval, as_array
 from annealvi.exceptions import DivergenceError
-from annealvi.proximity.adam import Adam
-from annealvi.proximity.checks import check_statistic
 from annealvi.proximity.factor_model import BernoulliFactorModel
-from annealvi.proximity.penalty import DISTANCES, MAGNITUDES, Distance, Penalty
+from annealvi.proximity.penalty import DISTANCES, MAGNITUDES, Distance, Penalty, check_statistic
 from annealvi.proximity.statistics import STATISTICS, Bernoulli, Statistic
 
 Array = NDArray[np.float64]
+
+
+class Adam:
+    """Adam: steps along the gradient, each element scaled by a running average of its size.
+
+    Parameters
+    ----------
+    rate : float
+        About the size of a step.
+    decays : tuple of float, default=(0.9, 0.999)
+        Decays of the averages of the gradient and of its square.
+    eps : float, default=1e-8
+        Gradients well below this lead to almost no step.
+    """
+
+    def __init__(
+        self, rate: float, decays: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8
+    ) -> None:
+        self.rate = rate
+        self.eps = eps
+        self._decays = decays
+        self._averages: tuple[Array, Array] | None = None
+        self._left = [1.0, 1.0]
+
+    def __call__(self, gradient: Array) -> Array:
+        """Return the step along this gradient, of the same shape."""
+        if self._averages is None:
+            self._averages = np.zeros_like(gradient), np.zeros_like(gradient)
+        for i, (average, decay) in enumerate(zip(self._averages, self._decays, strict=True)):
+            average *= decay
+            average += (1.0 - decay) * (gradient if i == 0 else gradient * gradient)
+            self._left[i] *= decay
+        first, second = self._averages
+        scale = np.sqrt(second / (1.0 - self._left[1]))
+        scale += self.eps
+        return self.rate / (1.0 - self._left[0]) * first / scale
 
 
 @dataclass
@@ -321,10 +355,7 @@ class _Run:
             self._diverged(self.step + 1, np.any(bad, axis=0))
 
     def _diverged(self, step: int, runs: Any) -> None:
-        """Go back to a state with a finite ELBO, and raise DivergenceError.
-
-        The ELBO may become infinite or NaN long before logits and components do.
-        """
+        """Go back to a state with a finite ELBO, and raise DivergenceError."""
         elbo = self.model.elbo(Bernoulli(self.logits), self.means)
         if np.all(np.isfinite(elbo)):
             self.elbo = elbo

@@ -12,8 +12,8 @@ from sklearn.utils._param_validation import StrOptions
 from annealvi.checks import Interval
 from annealvi.files import Node
 from annealvi.model import UNTEMPERED, BinaryFactors, FactorLimits, LocalStep, Tempering
-from annealvi.proximity.limits import kl_limits
 from annealvi.proximity.penalty import MAGNITUDES, MovingAverage
+from annealvi.proximity.statistics import kl_limits
 from annealvi.temperature.base import Temperature, whole_steps
 
 LEAST = 1e-30  # the least 1/T, so that float32 can hold it

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import entr, expit, logit
 
 from annealvi._kernels import fmm
-from annealvi.proximity.limits import kl_limits
+from annealvi.proximity.statistics import kl_limits
 
 DTYPES = (np.float32, np.float64)
 COMPONENTS = (1, 2, 3, 8, 17, 40)

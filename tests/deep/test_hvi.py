@@ -8,8 +8,7 @@ import torch
 from torch.distributions import Normal
 
 from annealvi.deep.energies import ENERGIES
-from annealvi.deep.gaussians import LEAST_SIGMA, StandardNormal, inverse_softplus
-from annealvi.deep.hvi import Transitions
+from annealvi.deep.hvi import LEAST_SIGMA, StandardNormal, Transitions, inverse_softplus
 from annealvi.deep.objectives import log_evidence_bounds
 from tests.deep.chains import DoubleNoise, chain
 

@@ -97,11 +97,11 @@ def test_a_fit_goes_on_with_the_magnitude_it_is_given():
 def test_parameters():
     penalty = ProximityPenalty("kl", magnitude=2.0)
     assert clone(penalty).get_params() == penalty.get_params()
-    assert as_penalty(None, "VAE") is None
-    assert as_penalty("kl", "VAE").statistic == "kl"
-    assert as_penalty(penalty, "VAE") is penalty
+    assert as_penalty(None) is None
+    assert as_penalty("kl").statistic == "kl"
+    assert as_penalty(penalty) is penalty
     for statistic in (my_mean, STATISTICS["kl"], WeightStatistic(my_mean)):
-        assert as_penalty(statistic, "VAE").statistic is statistic
+        assert as_penalty(statistic).statistic is statistic
     own = ProximityPenalty(my_mean, distance=torch.square)
     for copied in (clone(own), pickle.loads(pickle.dumps(own))):
         assert copied.statistic is my_mean and copied.distance is torch.square
@@ -123,20 +123,22 @@ def test_parameters():
 )
 def test_bad_parameters(parameters, message):
     with pytest.raises(ValueError, match=message):
-        as_penalty(ProximityPenalty(**parameters), "VAE")
+        as_penalty(ProximityPenalty(**parameters))
 
 
 def test_bad_penalties_name_what_is_allowed():
-    with pytest.raises(ValueError, match=r"'proximity' parameter of VAE must be None.*'median'"):
-        as_penalty("median", "VAE")
-    with pytest.raises(ValueError, match=r"can have the statistics \['entropy'\].*'kl'"):
-        as_penalty(ProximityPenalty("kl"), "VAE", ["entropy"])
+    with pytest.raises(ValueError, match=r"'proximity' parameter must be None.*'median'"):
+        as_penalty("median")
+    with pytest.raises(ValueError, match=r"one of the statistics \['entropy'\].*'kl'"):
+        as_penalty(ProximityPenalty("kl"), ["entropy"])
     with pytest.raises(ValueError, match=r"'proximity' .* a callable or an instance.*Got <class"):
-        as_penalty(ProximityPenalty, "VAE")
-    with pytest.raises(ValueError, match="cannot have a WeightStatistic, because its q has no net"):
-        as_penalty(WeightStatistic(my_mean), "DEF", OF_UNITS)
-    with pytest.raises(ValueError, match=r"can have the statistics .* Got 'orthogonal'"):
-        as_penalty(STATISTICS["orthogonal"], "DEF", OF_UNITS)
+        as_penalty(ProximityPenalty)
+    with pytest.raises(
+        ValueError, match="must be without a WeightStatistic, because its q has no net"
+    ):
+        as_penalty(WeightStatistic(my_mean), OF_UNITS)
+    with pytest.raises(ValueError, match=r"one of the statistics .* Got 'orthogonal'"):
+        as_penalty(STATISTICS["orthogonal"], OF_UNITS)
 
 
 def test_other_distances():
@@ -167,7 +169,7 @@ def test_other_distances():
 )
 def test_wrong_distances(distance, words):
     with pytest.raises(ValueError, match=words):
-        as_penalty(ProximityPenalty(distance=distance), "VAE")
+        as_penalty(ProximityPenalty(distance=distance))
 
 
 def test_a_distance_that_goes_wrong_later():

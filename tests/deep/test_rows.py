@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy import sparse
 
-from annealvi.deep.rows import SparseRows, as_rows
+from annealvi.deep.training import SparseRows, as_rows
 
 
 @pytest.fixture

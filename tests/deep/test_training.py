@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import pickle
-from functools import partial
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from annealvi.checks import unchanged_on_error
-from annealvi.deep.estimators.base import DeepEstimator, Plan
+from annealvi.checks import checked, unchanged_on_error
+from annealvi.deep.estimator import DeepEstimator, as_device
 from annealvi.deep.noise import Noise
 from annealvi.deep.penalties import ProximityPenalty
-from annealvi.deep.training import Outcome, Training, as_device
+from annealvi.deep.training import Outcome, Training
 from annealvi.exceptions import DivergenceError
-from tests.deep.estimators.fits import stop_at
+from annealvi.files.schema import Integer, Listed, Schema
+from tests.deep.fits import stop_at
 
 
 class Sum(DeepEstimator):
@@ -32,7 +32,9 @@ class Sum(DeepEstimator):
         self.verbose = 0
         self.callback = others.get("callback")
 
-    def build(self):
+    ARCHITECTURE = Schema(hidden=Listed(Integer(1)))
+
+    def _network(self, architecture, penalty, X=None):
         return nn.Sequential(nn.Linear(5, self.hidden[0]), nn.Linear(self.hidden[0], 1))
 
     def objective(self, network, X, noise):
@@ -44,11 +46,13 @@ class Sum(DeepEstimator):
 
         return outcome
 
+    def _optimiser(self, parameters):
+        return torch.optim.Adam(parameters, lr=self.learning_rate)
+
+    @checked
     def fit(self, X, y=None, *, resume=None):
-        optimiser = partial(torch.optim.Adam, lr=self.learning_rate)
-        plan = Plan({"hidden": list(self.hidden)}, self.build, self.objective, optimiser)
         with unchanged_on_error(self) as keep:
-            return self._fit(X, plan, keep, resume)
+            return self._fit(X, self.objective, keep, resume)
 
 
 @pytest.fixture
@@ -183,8 +187,8 @@ def test_a_diverging_fit_keeps_a_finite_average(X, tmp_path):
     """What a penalty remembers is a part of the state too."""
 
     class Penalised(Sum):
-        def build(self):
-            network = super().build()
+        def _network(self, architecture, penalty, X=None):
+            network = super()._network(architecture, penalty)
             network.add_module("penalty", ProximityPenalty(magnitude=1.0).plan(60))
             return network
 
@@ -237,7 +241,7 @@ def test_an_interrupted_fit_is_kept(X):
 def test_devices_that_are_not_there(device, X):
     with pytest.raises(ValueError, match=r"The 'device' parameter of Sum .*(Got|sees)"):
         Sum(device=device).fit(X)
-    assert as_device("cpu", "Sum").type == "cpu"
+    assert as_device("cpu").type == "cpu"
 
 
 def test_every_row_is_taken_once_a_pass():

@@ -6,8 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import brentq
 
 from annealvi.proximity import Bernoulli
-from annealvi.proximity.limits import CHUNK, REACH, kl_limits
-from annealvi.proximity.statistics import entropy, kl
+from annealvi.proximity.statistics import CHUNK, REACH, entropy, kl, kl_limits
 
 
 def divergence(logit, centre):

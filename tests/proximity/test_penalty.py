@@ -67,7 +67,7 @@ def test_magnitudes():
 @pytest.mark.parametrize("wrong", ["a", [1.0, [2.0]], None, 1j, {"a": 1}])
 def test_what_is_no_number(wrong):
     for function in (inverse_huber, inverse_huber_derivative):
-        with pytest.raises(ValueError, match="'u' must be a float or an array of floats"):
+        with pytest.raises(ValueError, match="'u' parameter must be a float or an array of floats"):
             function(wrong)
-    with pytest.raises(ValueError, match="'new' must be a float or an array of floats"):
+    with pytest.raises(ValueError, match="'new' parameter must be a float or an array of floats"):
         MovingAverage(0.5).update(wrong)

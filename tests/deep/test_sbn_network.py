@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from annealvi.deep import ProximityPenalty
-from annealvi.deep.models.sbn import BeliefNetwork, log_bernoulli
 from annealvi.deep.noise import Noise
 from annealvi.deep.objectives import importance_weighted, leave_one_out
 from annealvi.deep.penalties import STATISTICS
+from annealvi.deep.sbn import BeliefNetwork, log_bernoulli
 
 D = 5
 DEPTHS = [(4,), (3, 2)]  # hidden units

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
@@ -16,23 +16,23 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from annealvi.checks import Interval, unchanged_on_error
-from annealvi.deep.estimators.base import (
+from annealvi.checks import Interval, checked, unchanged_on_error
+from annealvi.deep.estimator import (
     TRAINING_CONSTRAINTS,
     Callback,
     DeepEstimator,
-    Plan,
     numbers,
+    plan_beta,
     positive,
 )
-from annealvi.deep.estimators.data import integers, plan_beta
 from annealvi.deep.flows import FlowPosterior
-from annealvi.deep.hvi import Chain
+from annealvi.deep.hvi import Chain, LayeredPosterior
 from annealvi.deep.noise import Noise
 from annealvi.deep.objectives import hvi_elbo, log_evidence_bounds, loss_calibrated
-from annealvi.deep.paths import LayeredPosterior
-from annealvi.deep.training import Outcome
+from annealvi.deep.penalties import RunningPenalty
+from annealvi.deep.training import Objective, Outcome
 from annealvi.files import Node
+from annealvi.files.schema import Array, Integer, Optional, Schema, Text
 from annealvi.matrices import check_matrix
 from annealvi.schedules import Schedule
 from annealvi.threads import writing
@@ -44,29 +44,10 @@ TRIALS = 64
 GATE_BIAS, WEIGHT_SCALE = -2.0, 0.3
 #: Draws, and draws of the reverse chain for each, that are used to rank fits.
 RANKING = (500, 50)
-#: The sizes of the network.
-WIDTHS = ("dim", "n_transitions", "hidden", "n_init")
-
-
-def _gaussian(dim: int, n_transitions: int, hidden: int, n_init: int) -> Chain:
-    return Chain(
-        dim,
-        n_transitions,
-        n_runs=n_init,
-        hidden=hidden,
-        gate_bias=GATE_BIAS,
-        weight_scale=WEIGHT_SCALE,
-    )
-
-
-def _flow(dim: int, n_transitions: int, hidden: int, n_init: int) -> FlowPosterior:
-    return FlowPosterior(dim, n_transitions, n_runs=n_init, hidden=hidden)
-
-
 #: What leads from N(0, I) to the density, by the name of a transition.
-POSTERIORS: dict[str, Callable[[int, int, int, int], LayeredPosterior]] = {
-    "gaussian": _gaussian,
-    "flow": _flow,
+POSTERIORS: dict[str, Callable[..., LayeredPosterior]] = {
+    "gaussian": partial(Chain, gate_bias=GATE_BIAS, weight_scale=WEIGHT_SCALE),
+    "flow": FlowPosterior,
 }
 
 
@@ -187,6 +168,13 @@ class HierarchicalPosterior(DeepEstimator):
     (5, 2)
     """
 
+    ARCHITECTURE = Schema(
+        dim=Integer(1),
+        n_transitions=Integer(1),
+        hidden=Integer(1),
+        n_init=Integer(1),
+        transition=Text(*POSTERIORS),
+    )
     _parameter_constraints: ClassVar[dict] = {
         "log_density": [callable],
         "dim": [Interval(Integral, 1, None, closed="left")],
@@ -240,6 +228,7 @@ class HierarchicalPosterior(DeepEstimator):
         self.verbose = verbose
         self.callback = callback
 
+    @checked
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any = None, y: Any = None, *, resume: str | os.PathLike | None = None) -> Self:
         """Learn the posterior of the log density.
@@ -267,15 +256,8 @@ class HierarchicalPosterior(DeepEstimator):
             for name in ("lower_bounds_", "lower_bound_", "best_"):
                 self.__dict__.pop(name, None)  # a callback must not see those of an earlier fit
             before = getattr(self, "_training", None)
-            sizes = {name: int(getattr(self, name)) for name in WIDTHS}
-            plan = Plan(
-                architecture=_architecture(sizes, self.transition),
-                build=partial(_chain, self.transition, *sizes.values()),
-                objective=self._objective,
-                optimiser=self._optimiser,
-            )
             try:
-                self._fit(None, plan, keep, resume)
+                self._fit(None, self._objective, keep, resume)
             finally:
                 if getattr(self, "_training", None) is not before and self.n_iter_:
                     self._rank()
@@ -286,30 +268,24 @@ class HierarchicalPosterior(DeepEstimator):
         return super().state_dict() | {"lower_bounds": getattr(self, "lower_bounds_", None)}
 
     def load_state_dict(self, node: Node) -> None:
-        """Take over a fitted state, for :func:`annealvi.load`.
+        """Take over a fitted state, for :func:`annealvi.load`."""
+        with unchanged_on_error(self):
+            super().load_state_dict(node)
+            bounds = Optional(Array(("n_runs",), finite=False)).load(
+                node.plain("lower_bounds"), "lower_bounds", {"n_runs": self.network_.n_runs}
+            )
+            if bounds is not None:
+                self._take_bounds(bounds.copy())
 
-        Parameters
-        ----------
-        node : Node
-            What :meth:`state_dict` returned, from a file.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range, or the state is not one of this class.
-        """
-        self._validate_params()
-        saved = node.node("fit").node("architecture")
-        sizes, transition, bounds = integers(saved, *WIDTHS), "gaussian", None
-        if "transition" in saved and not saved.is_none("transition"):
-            transition = saved.string("transition", list(POSTERIORS))
-        if not node.is_none("lower_bounds"):
-            shape = (sizes["n_init"],)
-            bounds = node.array("lower_bounds", shape, np.float64, finite=False).copy()
-        build = partial(_chain, transition, *sizes.values())
-        self._load(node, _architecture(sizes, transition), build, self._optimiser)
-        if bounds is not None:
-            self._take_bounds(bounds)
+    def _network(
+        self, architecture: Mapping[str, Any], penalty: RunningPenalty | None, X: Any = None
+    ) -> LayeredPosterior:
+        return POSTERIORS[architecture["transition"]](
+            architecture["dim"],
+            architecture["n_transitions"],
+            n_runs=architecture["n_init"],
+            hidden=architecture["hidden"],
+        )
 
     def sample(self, n_samples: int = 1) -> NDArray[np.float32]:
         """Draw from the posterior.
@@ -411,12 +387,10 @@ class HierarchicalPosterior(DeepEstimator):
     def _optimiser(self, parameters: Iterator[nn.Parameter]) -> torch.optim.Adam:
         return torch.optim.Adam(parameters, lr=self.learning_rate)
 
-    def _objective(
-        self, network: LayeredPosterior, X: Any, noise: Noise
-    ) -> Callable[[torch.Tensor | None, int], Outcome]:
+    def _objective(self, network: LayeredPosterior, X: Any, noise: Noise) -> Objective:
         self._check_log_density(network, noise.device)
         calibration = float(self.calibration) if self.objective == "avo" else 0.0
-        betas = plan_beta(self)
+        betas = plan_beta(self.schedule, float(self.annealing) * int(self.max_iter))
 
         def objective(rows: torch.Tensor | None, step: int) -> Outcome:
             beta = betas[step] if step < len(betas) else 1.0
@@ -485,12 +459,3 @@ class HierarchicalPosterior(DeepEstimator):
         """Return the chain of the best fit, or of the first if none was chosen yet."""
         check_is_fitted(self, "network_")
         return self.network_.single(getattr(self, "best_", 0))
-
-
-def _chain(transition: str, *sizes: int) -> LayeredPosterior:
-    return POSTERIORS[transition](*sizes)
-
-
-def _architecture(sizes: dict[str, int], transition: str) -> dict[str, Any]:
-    """What a state says; Gaussian transitions are not named, as in states of older versions."""
-    return {**sizes, "transition": None if transition == "gaussian" else transition}

@@ -15,7 +15,7 @@ from annealvi.deep import (
 )
 from annealvi.deep.energies import ENERGIES
 from annealvi.progress import ProgressBar
-from tests.deep.estimators.fits import stop_at
+from tests.deep.fits import stop_at
 
 X = (np.random.RandomState(0).random_sample((40, 12)) < 0.3).astype(np.float32)
 FEW = dict(max_iter=6, batch_size=16, random_state=0)

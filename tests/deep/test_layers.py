@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from annealvi.deep.models.layers import GatedStack, ReLUStack, never_positive, start_orthogonal
+from annealvi.deep.vae import GatedStack, ReLUStack, never_positive, start_orthogonal
 
 
 def test_a_gated_unit_is_a_linear_one_times_a_sigmoid():

@@ -9,10 +9,10 @@ from scipy.special import logsumexp
 from torch.distributions import Normal, kl_divergence
 
 from annealvi import Fixed
-from annealvi.deep.estimators.vae import VariationalAutoencoder, negative_bound
-from annealvi.deep.models.vae import AutoencoderNetwork
+from annealvi.deep.estimator import penalised
 from annealvi.deep.noise import Noise
 from annealvi.deep.penalties import STATISTICS, ProximityPenalty
+from annealvi.deep.vae import AutoencoderNetwork, VariationalAutoencoder
 
 
 def network(n_components=3, **others):
@@ -101,12 +101,12 @@ def test_a_penalty_moves_the_encoder_alone(x, name):
             random_state=0,
         ).fit(x)
         net = vae.network_
-        objective = negative_bound(net, x, Noise(8), temperature=Fixed(), calibration=0.0)
+        objective = penalised(vae._bound(net, x, Noise(8)), Fixed(), net.penalty)
         net.zero_grad(set_to_none=True)
         objective(torch.arange(9), 0).loss.backward()
         gradients.append({key: value.grad for key, value in net.named_parameters()})
-    plain, penalised = gradients
-    moved = {key for key in plain if not torch.equal(plain[key], penalised[key])}
+    plain, held = gradients
+    moved = {key for key in plain if not torch.equal(plain[key], held[key])}
     weights = {key for key in plain if key.startswith(("encoder", "head"))}
     assert moved and moved <= weights
     if name == "orthogonal":
@@ -164,9 +164,8 @@ def test_beta_multiplies_the_divergence_without_a_chain(x):
     parts = net.bound(x, q, Noise(5))
     divergence = kl_divergence(q, Normal(torch.zeros(3), torch.ones(3))).sum(dim=-1)
     for beta, step in ((0.25, 0), (1.0, 1)):
-        objective = negative_bound(
-            net, x, Noise(5), temperature=Fixed(), calibration=0.0, betas=[0.25]
-        )
+        vae = VariationalAutoencoder(schedule=lambda s: 0.25, annealing=1.0, max_iter=1)
+        objective = penalised(vae._bound(net, x, Noise(5)), Fixed(), None)
         found = objective(torch.arange(9), step)
         torch.testing.assert_close(-found.loss, (parts.likelihood - beta * divergence).mean())
         torch.testing.assert_close(found.elbo, (parts.likelihood - divergence).mean())

@@ -19,7 +19,7 @@ from annealvi.deep import (
 )
 from annealvi.deep.statistics import gram
 from annealvi.exceptions import DivergenceError
-from tests.deep.estimators.fits import assert_refuses
+from tests.deep.fits import assert_refuses
 
 X = (np.random.RandomState(0).random_sample((30, 6)) < 0.4).astype(np.float32)
 KINDS = {

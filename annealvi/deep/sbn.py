@@ -1,56 +1,173 @@
-"""SigmoidBeliefNetwork: the network of :mod:`annealvi.deep.models.sbn` as an estimator."""
+r"""Sigmoid belief networks: layers of bits, each a logistic regression on the one above.
+
+.. math::
+   z_L \sim \mathrm{Bern}(\sigma(b)), \quad
+   z_l \mid z_{l+1} \sim \mathrm{Bern}(\sigma(W_l z_{l+1} + b_l)), \quad
+   x \mid z_1 \sim \mathrm{Bern}(\sigma(W_0 z_1 + b_0))
+
+(Neal 1992, *Connectionist learning of belief networks*).  q mirrors p in the other direction: it
+draws :math:`z_1` given x minus the mean of the data, then :math:`z_2` given :math:`z_1`, and so on
+(Mnih, Gregor 2014, *Neural variational inference and learning in belief networks*).
+"""
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
+from sklearn.base import _fit_context
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
+from torch.distributions import Bernoulli
+from torch.nn.functional import binary_cross_entropy_with_logits
 from torch.optim import Adam
 
-from annealvi.checks import Interval, unchanged_on_error
-from annealvi.deep.estimators.base import (
+from annealvi.checks import Interval, checked
+from annealvi.deep.estimator import (
+    EPSILON,
     TRAINING_CONSTRAINTS,
+    Bound,
+    BoundOf,
     Callback,
-    DeepEstimator,
-    Plan,
+    DataEstimator,
+    StatisticName,
+    Widths,
     numbers,
     positive,
 )
-from annealvi.deep.estimators.data import (
-    EPSILON,
-    Bound,
-    layer_widths,
-    penalised,
-    penalty_name,
-    plan_parameters,
-    saved_penalty,
-)
-from annealvi.deep.models.sbn import BeliefNetwork
-from annealvi.deep.noise import Noise
+from annealvi.deep.noise import Noise, check_room
 from annealvi.deep.objectives import importance_weighted, leave_one_out
-from annealvi.deep.penalties import ProximityLike
-from annealvi.deep.rows import as_rows
-from annealvi.deep.training import Outcome
-from annealvi.files import Node
+from annealvi.deep.penalties import ProximityLike, RunningPenalty
+from annealvi.deep.statistics import STATISTICS, Statistic
+from annealvi.deep.training import as_rows
+from annealvi.files.schema import Integer, Optional, Schema
 from annealvi.matrices import check_matrix
 from annealvi.temperature import Temperature
-from annealvi.threads import writing
 
 #: Number of draws that are evaluated at a time.
 MOST_DRAWS = 5000
 
 
-class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstimator):
+class Ascent(NamedTuple):
+    """S draws from q for each datum of a batch of B.
+
+    Attributes
+    ----------
+    bits : list of Tensor of shape (S, B, H_l)
+        z_l, the layer nearest the data first.
+    q_logits, p_logits : lists of Tensor of shape (S, B, H_l)
+        Of q(z_l | z_{l-1}) and of p(z_l | z_{l+1}).
+    log_q, log_joint : Tensor of shape (S, B)
+        log q(z | x) and log p(x, z).
+    """
+
+    bits: list[Tensor]
+    q_logits: list[Tensor]
+    p_logits: list[Tensor]
+    log_q: Tensor
+    log_joint: Tensor
+
+
+class BeliefNetwork(nn.Module):
+    """The networks of p and q, and the penalty of q."""
+
+    def __init__(
+        self,
+        center: Tensor,
+        hidden: Sequence[int],
+        *,
+        initial_weight: float | None = None,
+        initial_prior: float = 0.5,
+        penalty: RunningPenalty | None = None,
+    ) -> None:
+        super().__init__()
+        sizes = [len(center), *hidden]
+        self.encoder = nn.ModuleList(nn.Linear(below, above) for below, above in pairwise(sizes))
+        self.decoder = nn.ModuleList(nn.Linear(above, below) for below, above in pairwise(sizes))
+        logit = math.log(initial_prior) - math.log1p(-initial_prior)
+        self.prior = nn.Parameter(torch.full((sizes[-1],), logit))
+        self.penalty = penalty
+        self.center: Tensor
+        self.register_buffer("center", center)
+        for layer in [*self.encoder, *self.decoder]:
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.zeros_(layer.bias)
+        if initial_weight is not None:
+            for layer in self.decoder:
+                nn.init.constant_(layer.get_parameter("weight"), initial_weight)
+
+    def first_logits(self, x: Tensor) -> Tensor:
+        """Return the logits of q(z_1 | x), of shape (B, H_1)."""
+        return self.encoder[0](x - self.center)
+
+    def forward(self, x: Tensor, n_draws: int, noise: Noise) -> Ascent:
+        """Draw from q, and return the draws with their log probabilities."""
+        logits = self.first_logits(x).expand(n_draws, -1, -1)
+        bits, q_logits = [noise.bernoulli(logits.sigmoid())], [logits]
+        for layer in list(self.encoder)[1:]:
+            q_logits.append(layer(bits[-1]))
+            bits.append(noise.bernoulli(q_logits[-1].sigmoid()))
+        p_logits = self.p_logits(bits)
+        return Ascent(
+            bits,
+            q_logits,
+            p_logits[1:],
+            sum(
+                (log_bernoulli(*pair) for pair in zip(q_logits, bits, strict=True)), x.new_zeros(())
+            ),
+            self._log_joint(x, bits, p_logits),
+        )
+
+    def p_logits(self, bits: Sequence[Tensor]) -> list[Tensor]:
+        """Return the logits under p of x and of the bits of each layer, given the layer above."""
+        below = [layer(above) for layer, above in zip(self.decoder, bits, strict=True)]
+        return [*below, self.prior.expand_as(bits[-1])]
+
+    def log_joint(self, x: Tensor, bits: Sequence[Tensor]) -> Tensor:
+        """Return log p(x, z), of shape (...)."""
+        return self._log_joint(x, bits, self.p_logits(bits))
+
+    @staticmethod
+    def _log_joint(x: Tensor, bits: Sequence[Tensor], p_logits: Sequence[Tensor]) -> Tensor:
+        first = log_bernoulli(p_logits[0], x.expand_as(p_logits[0]))
+        rest = zip(p_logits[1:], bits, strict=True)
+        return first + sum((log_bernoulli(*pair) for pair in rest), first.new_zeros(()))
+
+    def statistic(self, statistic: Statistic, ascent: Ascent) -> Tensor:
+        """Return a proximity statistic of all layers of q, one after the other."""
+        layers = (
+            (
+                Bernoulli(logits=q, validate_args=False),  # a fit that diverges says so itself
+                Bernoulli(logits=p.detach(), validate_args=False),
+            )
+            for q, p in zip(ascent.q_logits, ascent.p_logits, strict=True)
+        )
+        return statistic(layers, (layer.get_parameter("weight") for layer in self.encoder))
+
+    def sample(self, n_samples: int, noise: Noise) -> tuple[Tensor, list[Tensor]]:
+        """Draw from p, from the top layer down."""
+        check_room((n_samples, len(self.prior)))
+        layers = [noise.bernoulli(self.prior.sigmoid().expand(n_samples, -1))]
+        for layer in reversed(self.decoder):
+            layers.insert(0, noise.bernoulli(layer(layers[0]).sigmoid()))
+        return layers[0], layers[1:]
+
+
+def log_bernoulli(logits: Tensor, bits: Tensor) -> Tensor:
+    """Return log Bern(bits), summed over the last axis."""
+    return -binary_cross_entropy_with_logits(logits, bits, reduction="none").sum(dim=-1)
+
+
+class SigmoidBeliefNetwork(DataEstimator):
     r"""Sigmoid belief network of any depth, fitted by amortised variational inference.
 
     It has layers of bits, each a logistic regression on the layer above:
@@ -132,7 +249,7 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, De
         Logits of x if all these bits are 0.
 
     network_ : torch.nn.Module
-        :class:`annealvi.deep.models.sbn.BeliefNetwork`, with p, q and the penalty.
+        :class:`annealvi.deep.sbn.BeliefNetwork`, with p, q and the penalty.
 
     n_iter_ : int
         Number of steps made.
@@ -166,6 +283,12 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, De
     (50, 4)
     """
 
+    STATISTICS = STATISTICS
+    ARCHITECTURE = Schema(
+        n_features=Integer(1),
+        hidden=Widths(),
+        proximity=Optional(StatisticName(*STATISTICS)),
+    )
     _parameter_constraints: ClassVar[dict] = {
         "hidden": "no_validation",  # layer_widths has the message
         "n_draws": [Interval(Integral, 2, None, closed="left")],
@@ -207,6 +330,7 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, De
         self.verbose = verbose
         self.callback = callback
 
+    @checked
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, *, resume: str | os.PathLike | None = None) -> Self:
         """Learn the network from binary data.
@@ -232,57 +356,38 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, De
         annealvi.exceptions.DivergenceError
             If the loss or its gradient is not finite.  The last finite state is kept.
         """
-        with writing(self), unchanged_on_error(self) as keep:
-            given, X = (X, y), self._check_X(X, reset=True)
-            hidden = layer_widths(self.hidden, type(self).__name__)
-            temperature, penalty = plan_parameters(self, X.shape[0])
+        return self._fit_data(X, y, resume)
+
+    def _network(
+        self, architecture: Mapping[str, Any], penalty: RunningPenalty | None, X: Any = None
+    ) -> BeliefNetwork:
+        center = torch.empty(architecture["n_features"])
+        if X is not None:
             total = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()  # exact
-            plan = Plan(
-                architecture={
-                    "n_features": int(self.n_features_in_),
-                    "hidden": hidden,
-                    "proximity": penalty_name(penalty),
-                },
-                build=partial(
-                    BeliefNetwork,
-                    torch.as_tensor((total / X.shape[0]).astype(np.float32)),
-                    hidden,
-                    initial_weight=self.initial_weight,
-                    initial_prior=float(self.initial_prior),
-                    penalty=penalty,
-                ),
-                objective=partial(
-                    negative_bound, n_draws=int(self.n_draws), temperature=temperature
-                ),
-                optimiser=self._optimiser,
-            )
-            return self._fit(X, plan, keep, resume, given)
+            center = torch.as_tensor((total / X.shape[0]).astype(np.float32))
+        return BeliefNetwork(
+            center,
+            architecture["hidden"],
+            initial_weight=self.initial_weight,
+            initial_prior=float(self.initial_prior),
+            penalty=penalty,
+        )
 
-    def load_state_dict(self, node: Node) -> None:
-        """Take over a fitted state, for :func:`annealvi.load`.
+    def _optimiser(self, parameters: Iterator[nn.Parameter]) -> Adam:
+        return Adam(parameters, lr=self.learning_rate, eps=EPSILON, fused=True)
 
-        Parameters
-        ----------
-        node : Node
-            What :meth:`state_dict` returned, from a file.
+    def _bound(self, network: BeliefNetwork, X: Any, noise: Noise) -> BoundOf:
+        n_draws = int(self.n_draws)
 
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range, or the state is not one of this class.
-        """
-        self._validate_params()
-        saved = node.node("fit").node("architecture")
-        n_features = saved.integer("n_features", 1)
-        hidden = layer_widths(saved.items("hidden"), type(self).__name__)
-        penalty = saved_penalty(saved, self)
+        def bound(rows: Tensor, t: float, step: int) -> Bound:
+            draws = network(X[rows], n_draws, noise)
+            surrogate = leave_one_out(draws.log_joint, draws.log_q, temperature=t)
+            elbo = (draws.log_joint - draws.log_q).detach().mean()
+            return Bound(surrogate.mean(), elbo, partial(network.statistic, ascent=draws))
 
-        def build() -> BeliefNetwork:
-            return BeliefNetwork(torch.empty(n_features), hidden, penalty=penalty)
+        return bound
 
-        architecture = {"n_features": n_features, "hidden": hidden}
-        architecture["proximity"] = penalty_name(penalty)
-        self._load(node, architecture, build, self._optimiser)
+    # -------------------------------------------------------------- afterwards
 
     def transform(self, X: Any) -> NDArray[np.float32]:
         """Return the means under q of the bits nearest the data.
@@ -370,9 +475,6 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, De
 
     # ----------------------------------------------------------------- details
 
-    def _optimiser(self, parameters: Iterator[nn.Parameter]) -> Adam:
-        return Adam(parameters, lr=self.learning_rate, eps=EPSILON, fused=True)
-
     def _log_weights(
         self, X: Any, n_draws: int, reduce: Callable[[Tensor], Tensor]
     ) -> NDArray[np.float64]:
@@ -409,36 +511,3 @@ class SigmoidBeliefNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMixin, De
     @property
     def _n_features_out(self) -> int:
         return self.network_.encoder[0].out_features
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float32"]
-        return tags
-
-
-def negative_bound(
-    network: BeliefNetwork, X: Any, noise: Noise, *, n_draws: int, temperature: Temperature
-) -> Callable[[Any, int], Outcome]:
-    """Return the objective that a fit of a belief network minimises.
-
-    Parameters
-    ----------
-    network : BeliefNetwork
-        With the penalty of the fit.
-    X : Tensor or SparseRows
-        The data.
-    noise : Noise
-    n_draws : int
-        Draws from q for each datum.
-    temperature : Temperature
-        Planned for this fit.
-    """
-
-    def bound(rows: Tensor, t: float) -> Bound:
-        draws = network(X[rows], n_draws, noise)
-        surrogate = leave_one_out(draws.log_joint, draws.log_q, temperature=t)
-        elbo = (draws.log_joint - draws.log_q).detach().mean()
-        return Bound(surrogate.mean(), elbo, partial(network.statistic, ascent=draws))
-
-    return penalised(bound, temperature, network.penalty)

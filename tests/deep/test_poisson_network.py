@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from annealvi.deep import ProximityPenalty
-from annealvi.deep.models.poisson import Counts, PoissonNetwork, _baseline, estimate
 from annealvi.deep.noise import Noise
+from annealvi.deep.poisson import Counts, PoissonNetwork, _baseline, estimate
 from annealvi.deep.statistics import OF_UNITS
 
 K, V = 2, 4

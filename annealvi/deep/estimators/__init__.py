@@ -1,1 +1,0 @@
-"""The estimators of deep models, with the interface of scikit-learn."""
