@@ -88,7 +88,7 @@ def test_files_are_given_the_function(kind, part, tmp_path):
     fitted = model(kind, penalty).fit(X)
     path = tmp_path / "file"
     annealvi.save(fitted, path)
-    words = r"The file has no 'proximity': a file cannot hold a function\. Give it: annealvi\.load"
+    words = r"The file has no 'proximity': a file cannot hold a function\. Pass it: annealvi\.load"
     with pytest.raises(ValueError, match=words):
         annealvi.load(path)
     loaded = annealvi.load(path, proximity=penalty)

@@ -111,7 +111,7 @@ def test_functions_are_given_when_a_file_is_loaded(tmp_path):
     fitted = model("posterior", schedule=lambda s: 1.0, max_iter=2).fit()
     annealvi.save(fitted, tmp_path / "a")
     for parameters, missing in (({}, "log_density"), (given("posterior"), "schedule")):
-        message = rf"has no '{missing}': a file cannot hold a function\. Give it: annealvi\.load"
+        message = rf"has no '{missing}': a file cannot hold a function\. Pass it: annealvi\.load"
         with pytest.raises(ValueError, match=message):
             annealvi.load(tmp_path / "a", **parameters)
     loaded = annealvi.load(tmp_path / "a", schedule=None, **given("posterior"))
