@@ -14,11 +14,7 @@ the gradient g at :math:`\theta_t` and ascends, from a point near it,
    g \cdot (\theta - \theta_t) - \|\theta - \theta_t\|^2 / 2\rho - k\, d(f(\theta) - \tilde f).
 
 Deterministic annealing weights the entropy of q by max(1, k).  With k = 0, Algorithm 2 and
-deterministic annealing are gradient ascent on L.
-
-References
-----------
-Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*, AISTATS, Algorithms 1, 2.
+deterministic annealing are gradient ascent on L (Altosaar, Ranganath, Blei 2018).
 """
 
 from __future__ import annotations
@@ -34,9 +30,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
-from annealvi.checks import Interval, as_array
-from annealvi.exceptions import DivergenceError
-from annealvi.proximity.factor_model import BernoulliFactorModel
+from annealvi.checks import Interval, checked
+from annealvi.exceptions import BadParameter, DivergenceError
+from annealvi.proximity.factor_model import BernoulliFactorModel, check_finite
 from annealvi.proximity.penalty import DISTANCES, MAGNITUDES, Distance, Penalty, check_statistic
 from annealvi.proximity.statistics import STATISTICS, Bernoulli, Statistic
 
@@ -115,13 +111,9 @@ class ProximityAscent(BaseEstimator):
     ----------
     statistic : str or callable, default="entropy"
         The statistic f of q that may change only slowly: ``"entropy"``, ``"kl"``, ``"mean"``,
-        ``"variance"`` or ``"mean_variance"``, see :mod:`annealvi.proximity.statistics`.  A
-        function ``f(q, prior_logit)`` of a :class:`annealvi.proximity.Bernoulli` returns f and its
-        derivative: an array of the shape of q's logits, if each element of f depends on one logit
-        alone, or a function from an array c of the shape of f to
-        :math:`\sum_j c_j \, \partial f_j / \partial \theta`.  It is compared with finite
-        differences before the first step (:func:`annealvi.proximity.check_statistic`).  Annealing
-        does not use it.
+        ``"variance"`` or ``"mean_variance"``, or a function of your own, see
+        :mod:`annealvi.proximity.statistics`.  Its derivative is compared with finite differences
+        before the first step.  Annealing does not use it.
     distance : {"inverse_huber", "square"} or Distance, default="inverse_huber"
         The distance d of f from its past; the distances of all elements are added.  Annealing
         does not use it.
@@ -156,7 +148,7 @@ class ProximityAscent(BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from annealvi.proximity import BernoulliFactorModel, ProximityAscent
+    >>> from annealvi.proximity import BernoulliFactorModel, check_finite, ProximityAscent
     >>> X = np.array([[0.0], [5.0], [5.0], [10.0]])
     >>> model = BernoulliFactorModel(X)
     >>> ascent = ProximityAscent(n_steps=5000).ascend(model, [[40.0], [-20.0]])
@@ -218,6 +210,7 @@ class ProximityAscent(BaseEstimator):
         self.n_records = n_records
         self.random_state = random_state
 
+    @checked
     def ascend(
         self, model: BernoulliFactorModel, means: ArrayLike, logits: ArrayLike | None = None
     ) -> Ascent:
@@ -239,8 +232,7 @@ class ProximityAscent(BaseEstimator):
         ------
         ValueError
             If a parameter or an array is out of its range, or if a statistic or a distance of
-            your own returns what it must not: another shape, NaN, or a derivative that finite
-            differences contradict.
+            your own returns another shape, NaN, or a wrong derivative.
         DivergenceError
             If logits, components or the ELBO become infinite or NaN.  Its ``state`` is the
             last Ascent in which all were finite: that of the step before or, if its ELBO is
@@ -248,12 +240,14 @@ class ProximityAscent(BaseEstimator):
         """
         self._validate_params()
         if not isinstance(model, BernoulliFactorModel):
-            raise ValueError(
-                f"'model' must be a BernoulliFactorModel of the data. Got {type(model).__name__}."
-            )
+            raise BadParameter("model", "a BernoulliFactorModel of the data", model)
         start = model.check_means(means)
         shape = (*start.shape[:2], model.n_samples)
-        theta = _check_logits(logits, shape)
+        must_be = f"broadcastable to shape {shape}, of runs, components and samples"
+        given = check_finite(
+            0.0 if logits is None else logits, "logits", must_be, lambda own: _fits(own, shape)
+        )
+        theta = np.broadcast_to(given, shape).copy()
         if not isinstance(self.statistic, str) and self.method != "annealing":
             check_statistic(self.statistic, Bernoulli(theta), model.prior_logit)
         return _Run(self, model, start, theta).go()
@@ -383,19 +377,6 @@ class _Run:
         )
 
 
-def _check_logits(logits: Any, shape: tuple[int, ...]) -> Array:
-    """Check the logits to start from, and return them."""
-    if logits is None:
-        return np.zeros(shape)
-    array = as_array(logits)
-    if array.dtype.kind not in "fiu":
-        raise ValueError(f"'logits' must be numbers. Got dtype {array.dtype}.")
-    if not np.all(np.isfinite(array)):
-        raise ValueError("'logits' must be finite. They contain NaN or infinity.")
-    try:
-        return np.broadcast_to(array, shape).astype(np.float64)
-    except ValueError:
-        raise ValueError(
-            f"'logits' must broadcast to shape {shape}, of runs, components and samples. "
-            f"Got shape {array.shape}."
-        ) from None
+def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    ends = zip(reversed(shape), reversed(wanted), strict=False)
+    return len(shape) <= len(wanted) and all(n in (1, m) for n, m in ends)

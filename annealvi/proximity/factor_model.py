@@ -24,25 +24,37 @@ with the residual :math:`r_i = x_i - \sum_k \lambda_{ik} \mu_k`, and its gradien
    \partial L / \partial \mu_k &= \sum_i [\lambda_{ik} r_i
        - \lambda_{ik} (1 - \lambda_{ik}) \mu_k] / \sigma^2.
 
-The coordinate update is logit lambda = a (the paper's Eq. 6 leaves out the prior).
-
-References
-----------
-Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*, AISTATS, Eqs. 5-7.
+The coordinate update is logit lambda = a.  These are Eqs. 5-7 of Altosaar, Ranganath, Blei (2018),
+whose Eq. 6 leaves out the prior.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from annealvi.checks import as_array, as_float
+from annealvi.checks import as_array, as_float, checked
+from annealvi.exceptions import BadParameter
 from annealvi.proximity.statistics import Bernoulli
 
 Array = NDArray[np.float64]
+
+
+def check_finite(
+    value: ArrayLike, name: str, must_be: str, fits: Callable[[tuple[int, ...]], bool]
+) -> Array:
+    """Return a parameter as finite float64, if it has numbers of a shape that fits."""
+    array = as_array(value)
+    if array.dtype.kind not in "fiu" or not array.size or not fits(array.shape):
+        raise BadParameter(name, must_be, array if array.ndim else value)
+    wrong = array[~np.isfinite(array)]
+    if wrong.size:
+        raise BadParameter(name, "finite", wrong.flat[0])
+    return array.astype(np.float64)
 
 
 class BernoulliFactorModel:
@@ -70,41 +82,33 @@ class BernoulliFactorModel:
         If a number is out of its range, or X is not finite.
     """
 
+    @checked
     def __init__(
         self, X: ArrayLike, *, prior_probability: ArrayLike = 0.5, noise_variance: float = 1.0
     ) -> None:
-        data = as_array(X)
-        name = type(self).__name__
-        if data.dtype.kind not in "fiu" or data.ndim not in (2, 3) or 0 in data.shape:
-            raise ValueError(
-                f"X of {name} must be numbers of shape (n_samples, n_features) or (n_runs, "
-                f"n_samples, n_features). Got shape {data.shape} and dtype {data.dtype} instead."
-            )
-        if not np.all(np.isfinite(data)):
-            raise ValueError(f"X of {name} must be finite. It contains NaN or infinity.")
-        probability = as_array(prior_probability)
-        if probability.dtype.kind not in "fiu" or probability.ndim > 1 or not probability.size:
-            raise ValueError(
-                f"The 'prior_probability' parameter of {name} must be a float or an array of "
-                f"floats of shape (n_components,). Got {prior_probability!r} instead."
-            )
-        wrong = probability[~((probability > 0) & (probability < 1))]
+        data = check_finite(
+            X,
+            "X",
+            "numbers of shape (n_samples, n_features) or (n_runs, n_samples, n_features)",
+            lambda shape: len(shape) in (2, 3),
+        )
+        probability = check_finite(
+            prior_probability,
+            "prior_probability",
+            "a float or an array of floats of shape (n_components,)",
+            lambda shape: len(shape) < 2,
+        )
+        wrong = probability[(probability <= 0) | (probability >= 1)]
         if wrong.size:
-            raise ValueError(
-                f"The 'prior_probability' parameter of {name} must lie in the range (0.0, 1.0). "
-                f"Got {wrong.flat[0]} instead."
-            )
+            raise BadParameter("prior_probability", "in the range (0.0, 1.0)", wrong.flat[0])
         if (
             not isinstance(noise_variance, float | Real)
             or not 0 < as_float(noise_variance) < math.inf
         ):
-            raise ValueError(
-                f"The 'noise_variance' parameter of {name} must be a float in the range "
-                f"(0.0, inf). Got {noise_variance!r} instead."
-            )
+            raise BadParameter("noise_variance", "a float in the range (0.0, inf)", noise_variance)
         # component-major, as in the kernels: values of different data are contiguous
-        self._x = np.ascontiguousarray(np.swapaxes(data.astype(np.float64), -1, -2))
-        self.prior_probability = probability.astype(np.float64).reshape(-1, 1)
+        self._x = np.ascontiguousarray(np.swapaxes(data, -1, -2))
+        self.prior_probability = probability.reshape(-1, 1)
         self.prior_logit = np.log(self.prior_probability) - np.log1p(-self.prior_probability)
         self.noise_variance = float(noise_variance)
 
@@ -132,28 +136,18 @@ class BernoulliFactorModel:
         ValueError
             If they are not finite or do not have the shape of the data.
         """
-        array = as_array(means)
-        runs = "n_runs" if self._x.ndim == 2 else str(len(self._x))
-        components = "n_components"
-        if len(self.prior_probability) > 1:
-            components = str(len(self.prior_probability))
-        wrong = (
-            array.dtype.kind not in "fiu"
-            or array.ndim not in (2, 3)
-            or 0 in array.shape
-            or array.shape[-1] != self.n_features
-            or (components != "n_components" and array.shape[-2] != int(components))
-            or (runs != "n_runs" and array.shape[:-2] != self._x.shape[:1])
-        )
-        if wrong:
-            raise ValueError(
-                f"'means' must be numbers of shape ({runs}, {components}, {self.n_features}), of "
-                f"runs, components and features. Got shape {array.shape} and dtype "
-                f"{array.dtype} instead."
-            )
-        if not np.all(np.isfinite(array)):
-            raise ValueError("'means' must be finite. They contain NaN or infinity.")
-        array = array.astype(np.float64)
+        n_runs = len(self._x) if self._x.ndim == 3 else None
+        n_components = len(self.prior_probability) if len(self.prior_probability) > 1 else None
+
+        def fits(shape: tuple[int, ...]) -> bool:
+            wanted = (n_runs, n_components, self.n_features)
+            given = (shape[0] if len(shape) == 3 else n_runs, *shape[-2:])
+            allowed = len(shape) == 3 or (len(shape) == 2 and n_runs is None)
+            return allowed and all(n is None or n == m for n, m in zip(wanted, given, strict=True))
+
+        shape = f"({n_runs or 'n_runs'}, {n_components or 'n_components'}, {self.n_features})"
+        must_be = f"numbers of shape {shape}, of runs, components and features"
+        array = check_finite(means, "means", must_be, fits)
         return array if array.ndim == 3 else array[None]
 
     def elbo(self, q: Bernoulli, means: Array) -> Array:

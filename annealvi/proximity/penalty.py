@@ -1,12 +1,9 @@
-r"""The penalty that keeps a statistic near its past values.
+r"""The penalty that keeps a statistic near its past values, and checks of users' functions.
 
 The penalty of proximity variational inference is :math:`k\, d(f(\lambda) - \tilde f)`.  Here
 d is a distance, usually the inverse Huber distance, :math:`\tilde f` a moving average of the
-statistic over the steps, and k a magnitude that falls.
-
-References
-----------
-Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*, AISTATS, sections 2-3.
+statistic over the steps, and k a magnitude that falls (Altosaar, Ranganath, Blei 2018, *Proximity
+Variational Inference*, sections 2-3).
 """
 
 from __future__ import annotations
@@ -20,12 +17,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import approx_fprime
 
-from annealvi.checks import as_numbers
+from annealvi.checks import as_numbers, checked
+from annealvi.exceptions import BadParameter
 from annealvi.files import Node
+from annealvi.files.schema import Array, Field, Integer, Number, Optional, Schema, damaged
 from annealvi.proximity.statistics import STATISTICS, Bernoulli, Derivative, Statistic
 from annealvi.schedules import Exponential, Linear, Schedule
 
-Array = NDArray[np.float64]
+Floats = NDArray[np.float64]
+# A wrong derivative spoils an ascent without a word, so it is compared with finite differences, in
+# a random direction v and with random weights w: d/dh sum_j w_j f_j(theta + h v) at h = 0 must be
+# v . sum_j w_j df_j/dtheta.  One that is wrong anywhere fails with probability 1, up to the
+# accuracy of the differences.
+
 #: Random directions that are tried, and the spread of the logits at which they are.
 DIRECTIONS, SPREAD = 3, 1.5
 #: Largest difference, as a fraction of the two derivatives and of the function's own size.
@@ -39,7 +43,7 @@ def name_of(function: Any) -> str:
     return repr(getattr(function, "__name__", type(function).__name__))
 
 
-def numbers(value: Any, what: str, shape: tuple[int, ...] | None = None) -> Array:
+def numbers(value: Any, what: str, shape: tuple[int, ...] | None = None) -> Floats:
     """Return what a function gave as float64, if it is finite and of the shape."""
     try:
         array = np.asarray(value)
@@ -58,9 +62,9 @@ def numbers(value: Any, what: str, shape: tuple[int, ...] | None = None) -> Arra
 def call_statistic(
     statistic: Statistic,
     q: Bernoulli,
-    prior_logit: Array,
+    prior_logit: Floats,
     shape: tuple[int, ...] | None = None,
-) -> tuple[Array, Derivative]:
+) -> tuple[Floats, Derivative]:
     """Return a statistic and its derivative, if the function keeps to what is agreed."""
     name = name_of(statistic)
     found = statistic(q, prior_logit)
@@ -82,6 +86,7 @@ def call_statistic(
     return value, numbers(derivative, what, q.logit.shape)
 
 
+@checked
 def check_statistic(statistic: Statistic, q: Bernoulli, prior_logit: ArrayLike = 0.0) -> None:
     """Check that a statistic returns what an ascent needs, and that its derivative is right.
 
@@ -100,12 +105,9 @@ def check_statistic(statistic: Statistic, q: Bernoulli, prior_logit: ArrayLike =
 
     Raises
     ------
-    TypeError
-        If the statistic is not callable, or q no Bernoulli.
     ValueError
-        If `prior_logit` is not finite or does not broadcast to q, or if the statistic returns no
-        pair, something of another shape, NaN or infinity, or a derivative that
-        differs from finite differences.
+        If an argument is no such thing, or if the statistic returns no pair, another shape, NaN
+        or infinity, or a derivative that differs from finite differences.
 
     Examples
     --------
@@ -116,9 +118,9 @@ def check_statistic(statistic: Statistic, q: Bernoulli, prior_logit: ArrayLike =
     >>> check_statistic(odds, Bernoulli(np.zeros((1, 2, 3))))
     """
     if not callable(statistic):
-        raise TypeError(f"A statistic must be callable. Got {statistic!r}.")
+        raise BadParameter("statistic", "callable", statistic)
     if not isinstance(q, Bernoulli):
-        raise TypeError(f"'q' must be a Bernoulli. Got {type(q).__name__}.")
+        raise BadParameter("q", "a Bernoulli", q)
     prior = _as_prior(prior_logit, q.logit.shape)
     value, derivative = call_statistic(statistic, q, prior)
     rng = np.random.RandomState(0)  # the ascent's own generator stays as it is
@@ -132,7 +134,7 @@ def check_statistic(statistic: Statistic, q: Bernoulli, prior_logit: ArrayLike =
             for scale, size in ((SPREAD, q.logit.shape), (1.0, q.logit.shape), (1.0, shape))
         )
 
-        def along(h: Array, theta: Array = theta, v: Array = v, w: Array = w) -> float:
+        def along(h: Floats, theta: Floats = theta, v: Floats = v, w: Floats = w) -> float:
             moved = Bernoulli(theta + h[0] * v)
             return float(np.sum(w * call_statistic(statistic, moved, prior, shape)[0]))
 
@@ -143,7 +145,9 @@ def check_statistic(statistic: Statistic, q: Bernoulli, prior_logit: ArrayLike =
         _compare(given, difference, float(np.sum(np.abs(w * value))), what)
 
 
-def check_distance(value: Callable[[Array], Array], derivative: Callable[[Array], Array]) -> None:
+def check_distance(
+    value: Callable[[Floats], Floats], derivative: Callable[[Floats], Floats]
+) -> None:
     """Check that a distance works elementwise, and that its derivative is right.
 
     Every :class:`annealvi.proximity.Distance` is checked when it is made.
@@ -171,16 +175,13 @@ def check_distance(value: Callable[[Array], Array], derivative: Callable[[Array]
         _compare(float(given), float(np.squeeze(found)), size, f"{names[1]} at u = {point}")
 
 
-def _as_prior(prior_logit: ArrayLike, shape: tuple[int, ...]) -> Array:
+def _as_prior(prior_logit: ArrayLike, shape: tuple[int, ...]) -> Floats:
     prior = as_numbers(prior_logit, "prior_logit")
     try:
-        fits = np.broadcast_shapes(prior.shape, shape) == shape
+        np.broadcast_to(prior, shape)
     except ValueError:
-        fits = False
-    if not fits:
-        raise ValueError(
-            f"'prior_logit' must broadcast to the shape of q, {shape}. Got shape {prior.shape}."
-        )
+        must_be = f"broadcastable to the shape of q, {shape}"
+        raise BadParameter("prior_logit", must_be, prior) from None
     return numbers(prior, "'prior_logit'")
 
 
@@ -200,7 +201,7 @@ MAGNITUDES: dict[str, Callable[[float], Schedule]] = {
 }
 
 
-def inverse_huber(u: ArrayLike) -> NDArray[np.float64]:
+def inverse_huber(u: ArrayLike) -> Floats:
     r"""d(u) = \|u\| if \|u\| < 1, else (u^2 + 1) / 2.
 
     Parameters
@@ -212,7 +213,7 @@ def inverse_huber(u: ArrayLike) -> NDArray[np.float64]:
         return np.where(size < 1.0, size, 0.5 * size**2 + 0.5)
 
 
-def inverse_huber_derivative(u: ArrayLike) -> NDArray[np.float64]:
+def inverse_huber_derivative(u: ArrayLike) -> Floats:
     r"""d'(u) = sign u if \|u\| < 1, else u; d'(0) = 0, although d has a corner there.
 
     Parameters
@@ -223,13 +224,13 @@ def inverse_huber_derivative(u: ArrayLike) -> NDArray[np.float64]:
     return np.sign(u) * np.maximum(np.abs(u), 1.0)
 
 
-def square(u: ArrayLike) -> NDArray[np.float64]:
+def square(u: ArrayLike) -> Floats:
     """d(u) = u^2."""
     with np.errstate(over="ignore"):
         return np.square(as_numbers(u, "u"))
 
 
-def square_derivative(u: ArrayLike) -> NDArray[np.float64]:
+def square_derivative(u: ArrayLike) -> Floats:
     """d'(u) = 2 u."""
     return 2.0 * as_numbers(u, "u")
 
@@ -248,11 +249,8 @@ class Distance:
 
     Raises
     ------
-    TypeError
-        If one of them cannot be called.
     ValueError
-        If they return another shape, NaN or infinity, or if the derivative differs from finite
-        differences of the value, see :func:`annealvi.proximity.check_distance`.
+        If one cannot be called, or :func:`annealvi.proximity.check_distance` finds it wrong.
 
     Examples
     --------
@@ -261,13 +259,14 @@ class Distance:
     >>> smooth = Distance(lambda u: np.log(np.cosh(u)), np.tanh)
     """
 
-    value: Callable[[NDArray[np.float64]], NDArray[np.float64]]
-    derivative: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    value: Callable[[Floats], Floats]
+    derivative: Callable[[Floats], Floats]
 
+    @checked
     def __post_init__(self) -> None:
         for name, part in (("value", self.value), ("derivative", self.derivative)):
             if not callable(part):
-                raise TypeError(f"The {name!r} of a Distance must be callable. Got {part!r}.")
+                raise BadParameter(name, "callable", part)
         check_distance(self.value, self.derivative)
 
 
@@ -281,15 +280,9 @@ DISTANCES: dict[str, Distance] = {
 class MovingAverage:
     r"""An exponential moving average without the bias of its start at zero.
 
-    In :math:`g_t = \alpha g_{t-1} + (1 - \alpha) f_t` with :math:`g_0 = 0` the weights add up
-    to :math:`1 - \alpha^t`.  The average is :math:`\tilde f_t = g_t / (1 - \alpha^t)`,
-    computed as
-
-    .. math::
-       \tilde f_t = \tilde f_{t-1} + \frac{1 - \alpha}{1 - \alpha^t} (f_t - \tilde f_{t-1}).
-
-    For :math:`\alpha = 1` this is the plain mean.  For every alpha it is close to the plain
-    mean as long as t is well below 1/(1 - alpha).
+    :math:`\tilde f_t = g_t / (1 - \alpha^t)` with :math:`g_t = \alpha g_{t-1} + (1 - \alpha) f_t`
+    and :math:`g_0 = 0`.  It is close to the plain mean as long as t is well below 1/(1 - alpha),
+    and is the plain mean for :math:`\alpha = 1`.
 
     Parameters
     ----------
@@ -307,32 +300,31 @@ class MovingAverage:
         If `decay` is out of its range.
     """
 
+    _STATE = Schema(value=Field(), left=Number(0.0, 1.0), seen=Integer())
+
+    @checked
     def __init__(self, decay: float) -> None:
         if not isinstance(decay, float | Real) or not 0.0 < decay <= 1.0:
-            raise ValueError(
-                "The 'decay' parameter of MovingAverage must be a float in the range (0.0, 1.0]. "
-                f"Got {decay!r} instead."
-            )
+            raise BadParameter("decay", "a float in the range (0.0, 1.0]", decay)
         self.decay = float(decay)
-        self.value: NDArray[np.float64] | None = None
-        self._left = 1.0  # alpha^t
-        self._n_seen = 0
+        self.value: Floats | None = None
+        self.left = 1.0  # alpha^t
+        self.seen = 0
 
     def state_dict(self) -> dict[str, Any]:
         """The average and how many values it has seen, as a tree."""
-        return {"value": self.value, "left": self._left, "seen": self._n_seen}
+        return self._STATE.dump(self)
 
     def load_state_dict(self, node: Node, shape: tuple[int, ...]) -> None:
-        """Take over an average."""
-        self.value = None
-        if not node.is_none("value"):
-            self.value = node.array("value", shape, np.float64).copy()
-        self._left = node.number("left", 0.0, 1.0)
-        self._n_seen = node.integer("seen", least=0 if self.value is None else 1)
-        if self.value is not None and self.decay < 1.0 and self._left == 1.0:
-            raise node.error("left", "below 1", self._left)
+        """Take over an average of this shape."""
+        tree = {name: node.plain(name) for name in self._STATE.fields}
+        value = Optional(Array(shape)).load(tree["value"], f"{node.way}.value", {})
+        self._STATE.restore(self, tree, node.way)
+        if value is not None and (not self.seen or (self.decay < 1.0 and self.left == 1.0)):
+            raise damaged(f"{node.way}.left", "that of an average of some values", self.left)
+        self.value = None if value is None else value.copy()
 
-    def update(self, new: ArrayLike) -> NDArray[np.float64]:
+    def update(self, new: ArrayLike) -> Floats:
         """Include another value, and return the new average.
 
         Parameters
@@ -341,14 +333,14 @@ class MovingAverage:
             Must have the same shape each time.
         """
         new = as_numbers(new, "new")
-        self._left *= self.decay
-        self._n_seen += 1
+        self.left *= self.decay
+        self.seen += 1
         if self.value is None:
             self.value = new.copy()
             return self.value
-        weight = 1.0 / self._n_seen
+        weight = 1.0 / self.seen  # f~ + (1 - alpha) / (1 - alpha^t) (f - f~)
         if self.decay < 1.0:
-            weight = (1.0 - self.decay) / (1.0 - self._left)
+            weight = (1.0 - self.decay) / (1.0 - self.left)
         self.value = np.asarray(self.value + weight * (new - self.value))
         return self.value
 
@@ -361,7 +353,7 @@ class Penalty:
         statistic: str | Statistic,
         distance: str | Distance,
         decay: float,
-        prior_logit: NDArray[np.float64],
+        prior_logit: Floats,
     ) -> None:
         own = not isinstance(statistic, str)
         self._statistic = statistic if callable(statistic) else STATISTICS[statistic]
@@ -370,7 +362,7 @@ class Penalty:
         self._prior_logit = prior_logit
         self._average = MovingAverage(decay)
 
-    def gradient(self, q: Bernoulli) -> NDArray[np.float64]:
+    def gradient(self, q: Bernoulli) -> Floats:
         """The gradient with respect to theta; 0 as long as there is no past."""
         past = self._average.value
         if past is None:

@@ -18,11 +18,7 @@ prior's pi.  It returns f and one of two things: the derivative of each element 
 to the same element of theta, an array of the same shape; or, if f has another shape or mixes
 elements, a function that takes an array c of f's shape to :math:`\sum_j c_j \, \partial f_j /
 \partial \theta`, an array of theta's shape.  ``mean_variance`` is of the second kind.  A function
-of your own stands on the same footing, see :class:`annealvi.proximity.ProximityAscent`.
-
-References
-----------
-Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*, AISTATS, section 3.
+of your own can stand in their place (Altosaar, Ranganath, Blei 2018, section 3).
 """
 
 from __future__ import annotations

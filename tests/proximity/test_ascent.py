@@ -223,9 +223,9 @@ def test_bad_parameters(parameters, words):
 @pytest.mark.parametrize(
     ("logits", "words"),
     [
-        (np.zeros((3, 2, 30)), r"'logits' must broadcast to shape \(5, 2, 30\)"),
-        ([[np.nan]], "'logits' must be finite"),
-        ("zero", "'logits' must be numbers"),
+        (np.zeros((3, 2, 30)), r"'logits' .* must be broadcastable to shape \(5, 2, 30\)"),
+        ([[np.nan]], r"'logits' .* must be finite"),
+        ("zero", r"'logits' .* Got 'zero'"),
     ],
 )
 def test_bad_logits(logits, words):
@@ -234,7 +234,7 @@ def test_bad_logits(logits, words):
 
 
 def test_a_model_is_asked_for():
-    with pytest.raises(ValueError, match=r"'model' must be a BernoulliFactorModel .* Got ndarray"):
+    with pytest.raises(ValueError, match=r"'model' .* must be a BernoulliFactorModel"):
         ProximityAscent(n_steps=1).ascend(X, START)
 
 

@@ -60,20 +60,23 @@ def test_the_logits_of_the_caller_stay_as_they_are():
 
 @pytest.mark.parametrize("wrong", [None, "entropy", 3])
 def test_what_is_no_statistic(wrong):
-    with pytest.raises(TypeError, match=f"A statistic must be callable. Got {wrong!r}"):
+    with pytest.raises(TypeError, match=f"'statistic' parameter .* callable. Got {wrong!r}"):
         check_statistic(wrong, Bernoulli(np.zeros(2)))
 
 
 def test_what_is_no_q():
-    with pytest.raises(TypeError, match=r"'q' must be a Bernoulli\. Got ndarray"):
+    with pytest.raises(TypeError, match=r"'q' parameter .* must be a Bernoulli"):
         check_statistic(STATISTICS["mean"], np.zeros(2))
 
 
 @pytest.mark.parametrize(
     ("prior", "words"),
     [
-        (np.zeros((3, 1)), r"must broadcast to the shape of q, \(1, 2, 3\)\. Got shape \(3, 1\)"),
-        (np.zeros((4, 2, 3)), "must broadcast to the shape of q"),
+        (
+            np.zeros((3, 1)),
+            r"broadcastable to the shape of q, \(1, 2, 3\)\. Got shape \(3, 1\)",
+        ),
+        (np.zeros((4, 2, 3)), "must be broadcastable to the shape of q"),
         (np.nan, "must be finite"),
         ("even", "must be a float or an array of floats"),
     ],
@@ -123,5 +126,5 @@ def test_wrong_distances(value, derivative, words):
 
 @pytest.mark.parametrize(("parts", "name"), [((3, abs), "value"), ((abs, None), "derivative")])
 def test_parts_of_a_distance_that_cannot_be_called(parts, name):
-    with pytest.raises(TypeError, match=f"The '{name}' of a Distance must be callable"):
+    with pytest.raises(TypeError, match=f"The '{name}' parameter of Distance must be callable"):
         Distance(*parts)

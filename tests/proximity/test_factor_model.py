@@ -100,9 +100,12 @@ def test_factors_that_no_datum_has():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (dict(X=[1.0, 2.0]), r"X of BernoulliFactorModel .* \(n_runs, n_samples, n_features\)"),
-        (dict(X=[["a"]]), "X of BernoulliFactorModel must be numbers"),
-        (dict(X=np.empty((0, 2))), "X of BernoulliFactorModel"),
+        (
+            dict(X=[1.0, 2.0]),
+            r"'X' .* of Bernoulli.* \(n_runs, n_samples, n_features\)",
+        ),
+        (dict(X=[["a"]]), "'X' parameter of BernoulliFactorModel must be numbers"),
+        (dict(X=np.empty((0, 2))), "'X' parameter of BernoulliFactorModel"),
         (dict(X=[[np.nan]]), "must be finite"),
         (dict(prior_probability=0), r"'prior_probability' .* \(0.0, 1.0\). Got 0"),
         (dict(prior_probability=[0.5, 1.0]), r"\(0.0, 1.0\). Got 1.0"),
@@ -111,7 +114,7 @@ def test_factors_that_no_datum_has():
         (dict(noise_variance=np.nan), "'noise_variance' .* nan"),
         (dict(noise_variance="learn"), r"'noise_variance' .* \(0.0, inf\). Got 'learn' instead"),
         (dict(noise_variance=[1.0, 2.0]), r"'noise_variance' .* \(0.0, inf\). Got \[1.0, 2.0\]"),
-        (dict(prior_probability=[]), r"'prior_probability' .* \(n_components,\). Got \[\] instead"),
+        (dict(prior_probability=[]), r"'prior_probability' .* \(n_components,\). Got shape \(0,\)"),
     ],
 )
 def test_bad_constants(options, words):
@@ -123,7 +126,7 @@ def test_bad_constants(options, words):
     "means", [1.0, np.zeros((K, D + 1)), np.zeros((K + 1, D)), np.full((K, D), np.inf), "five"]
 )
 def test_bad_means(means):
-    with pytest.raises(ValueError, match="'means' must be"):
+    with pytest.raises(ValueError, match="'means' parameter must be"):
         problem()[1].check_means(means)
 
 
