@@ -194,7 +194,7 @@ def run(step: Step, instruction_set: str, cwd: Path) -> bool:
 def main() -> int:
     """Run all steps; 1 if one fails or there is a report."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cases", type=int, default=2000, help="cases of the fuzzer")
+    parser.add_argument("--cases", type=int, default=300, help="cases of the fuzzer")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
     parser.add_argument("--step", action="append", help="only this one; may be repeated")
     parser.add_argument("--instruction-set", action="append", help="likewise")

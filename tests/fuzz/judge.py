@@ -1,4 +1,4 @@
-"""Which outcomes of a call are in order, and which are failures."""
+"""A call and its judge: which outcomes are in order, and which are failures."""
 
 from __future__ import annotations
 
@@ -6,40 +6,28 @@ import ast
 import functools
 import re
 import traceback
-from collections.abc import Iterator
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
+from hypothesis import strategies as st
+from hypothesis.errors import HypothesisException
 from scipy import sparse
 
-#: Errors that bad input may raise.  Subclasses are listed too: NumPy's and Python's own ones,
-#: such as LinAlgError and UnicodeDecodeError, say nothing of a parameter.
+#: Errors that bad input may raise.  Other subclasses, such as LinAlgError and UnicodeDecodeError,
+#: say nothing of a parameter.
 ALLOWED = {
-    "ValueError",
-    "TypeError",
-    "OverflowError",
-    "MemoryError",
-    "_ArrayMemoryError",
-    "NotFittedError",
-    "InvalidParameterError",
-    "OutOfReach",
+    *("ValueError", "TypeError", "OverflowError", "MemoryError", "_ArrayMemoryError"),
+    *("NotFittedError", "InvalidParameterError", "BadParameter", "OutOfReach"),
 }
-#: Whose `raise` statements word an error for the user.
-OURS = ("annealvi",)
-SCIKIT_LEARN = tuple(
-    f"sklearn/{name}"
-    for name in (
-        "base.py",
-        "feature_extraction/text.py",
-        "utils/validation.py",
-        "utils/_param_validation.py",
-        "utils/_array_api.py",
-        "utils/_set_output.py",
-        "utils/_indexing.py",
-        "utils/_metadata_requests.py",
-    )
+#: Modules of scikit-learn whose `raise` statements word an error for the user, as ours do.
+SCIKIT_LEARN = re.compile(
+    r"sklearn/(base|feature_extraction/text|utils/(validation|_param_validation|_array_api|"
+    r"_set_output|_indexing|_metadata_requests))\.py"
 )
 #: Texts of Python, NumPy and SciPy that name no parameter, in case one is passed on.
 UNCLEAR = re.compile(
@@ -48,8 +36,6 @@ UNCLEAR = re.compile(
     r"|shape mismatch|Singular matrix|did not converge|zero-size array|is not iterable",
     re.IGNORECASE,
 )
-
-
 #: Texts of others that say enough: of NumPy, Python's of paths, scikit-learn's of DataFrames, and
 #: matplotlib's.
 CLEAR = re.compile(
@@ -57,6 +43,8 @@ CLEAR = re.compile(
     "|^argument should be a str object or an os.PathLike object"
     "|^Expected unique column names|not a valid value for cmap|^could not convert string to float"
 )
+#: The warning of a number that is rightly infinite.
+ANNOUNCED = "exceeds the largest float"
 
 
 class UserError(Exception):
@@ -64,32 +52,82 @@ class UserError(Exception):
 
 
 class Failure(Exception):  # noqa: N818 - a finding, not an error of this program
-    """A call that did what no call may do.
-
-    Parameters
-    ----------
-    kind : str
-        Short, for the table.
-    text : str
-    """
+    """A call that did what no call may do: its kind, for the table, and a text."""
 
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(f"{kind}: {text}")
         self.kind, self.text = kind, text
 
 
+class Trial:
+    """Draws the values of one example, makes calls and judges them."""
+
+    def __init__(self, draw: Callable[[st.SearchStrategy], Any], log: Callable[[str], None]):
+        self.draw, self.log = draw, log
+        self.outcomes: Counter[str] = Counter()
+        self._announced = False  # whether there was a warning that a number is infinite
+
+    def one_of(self, *choices: Any) -> Any:
+        """One of the arguments."""
+        return self.draw(st.sampled_from(choices))
+
+    def whole(self, low: int, high: int) -> int:
+        """A whole number from `low` to `high`."""
+        return self.draw(st.integers(low, high))
+
+    def seldom(self, n: int) -> bool:
+        """True once in about n times."""
+        return self.whole(1, n) == n
+
+    def call(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        /,
+        *args: Any,
+        check: Callable[[Any], None] | None = None,
+        allows: tuple[type[BaseException], ...] = (),
+        looks: bool = True,
+        **kwargs: Any,
+    ) -> tuple[bool, Any]:
+        """Make a call; return whether it answered, and what; raise Failure if it must not so end.
+
+        `check` looks at the result, which by default must be finite; `allows` are further errors
+        that the function may raise; `looks` is False if it does not look at its arguments yet.
+        """
+        given = [*map(shown, args), *(f"{key}={shown(value)}" for key, value in kwargs.items())]
+        self.log(f"{name}({', '.join(given)})")
+        try:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always", RuntimeWarning)
+                try:
+                    result = function(*args, **kwargs)
+                finally:
+                    self._announced |= any(ANNOUNCED in str(one.message) for one in caught)
+        except (Failure, HypothesisException):
+            raise
+        except Exception as error:
+            kind = check_error(error, allows)
+            self.outcomes[kind] += 1
+            self.log(f"    {kind}: {str(error)[:200]}")
+            return False, None
+        unsound = [value for value in (*args, *kwargs.values()) if is_unsound(value)]
+        if unsound and looks:
+            raise Failure("unsound input accepted", f"{name} of {shown(unsound[0])}")
+        try:
+            (check or check_finite)(result)
+        except Failure as failure:
+            if failure.kind != "silent infinity" or not self._announced:
+                raise
+        self.outcomes["answer"] += 1
+        return True, result
+
+
 # ----------------------------------------------------------------------------- errors
 
 
 def check_error(error: Exception, allows: tuple[type[BaseException], ...] = ()) -> str:
-    """Return the class of an error; raise Failure if it is not one for the user.
-
-    Parameters
-    ----------
-    error : Exception
-    allows : tuple of types
-        Further classes that the documentation of the called function names.
-    """
+    """Return the class of an error; raise Failure if it is not one for the user."""
     name, text = type(error).__name__, str(error)
     if isinstance(error, UserError):
         return "the callback's error"
@@ -97,79 +135,49 @@ def check_error(error: Exception, allows: tuple[type[BaseException], ...] = ()) 
         return "MemoryError"
     if isinstance(error, ValueError | TypeError) and CLEAR.search(text):
         return "ValueError" if isinstance(error, ValueError) else "TypeError"
-    place = _place(error)
+    *_, place = traceback.walk_tb(error.__traceback__)
+    path, line = place[0].f_code.co_filename, place[1]
+    trace = "".join(traceback.format_tb(error.__traceback__)[-4:]).rstrip()
     if isinstance(error, allows):
-        direct = place[0].endswith("trial.py")  # an attribute that is not there
-        if isinstance(error, AttributeError) and not (direct or _worded(place)):
-            raise Failure("unclear error", f"{name}: {text}\n{_trace(error)}")
+        direct = Path(path) == Path(__file__)  # an attribute that is not there
+        if isinstance(error, AttributeError) and not (direct or _worded(path, line)):
+            raise Failure("unclear error", f"{name}: {text}\n{trace}")
         return name
     if name not in ALLOWED:
-        raise Failure("error class", f"{name}: {text}\n{_trace(error)}")
-    if len(text.strip()) < 8 or UNCLEAR.search(text) or not _worded(place):
-        raise Failure("unclear error", f"{name}: {text}\n{_trace(error)}")
-    return name if name != "InvalidParameterError" else "ValueError"
+        raise Failure("error class", f"{name}: {text}\n{trace}")
+    if len(text.strip()) < 8 or UNCLEAR.search(text) or not _worded(path, line):
+        raise Failure("unclear error", f"{name}: {text}\n{trace}")
+    return "ValueError" if name in ("InvalidParameterError", "BadParameter") else name
 
 
-def _place(error: BaseException) -> tuple[str, int]:
-    """File and line where an error was raised."""
-    frame: TracebackType | None = error.__traceback__
-    place = ("", 0)
-    while frame is not None:
-        place = frame.tb_frame.f_code.co_filename, frame.tb_lineno
-        frame = frame.tb_next
-    return place
-
-
-def _worded(place: tuple[str, int]) -> bool:
+def _worded(path: str, line: int) -> bool:
     """Whether the error comes from a `raise` of ours or of scikit-learn's checks of input."""
-    path, line = place
-    if any(part in path for part in SCIKIT_LEARN):
+    if SCIKIT_LEARN.search(path):
         return True
-    folders = Path(path).parts
-    ours = any(name in folders for name in OURS) or "joblib" in folders
-    return ours and any(first <= line <= last for first, last in _raises(path))
+    ours = {"annealvi", "joblib"} & set(Path(path).parts)
+    return bool(ours) and any(first <= line <= last for first, last in _raises(path))
 
 
 @functools.cache
 def _raises(path: str) -> list[tuple[int, int]]:
-    """Lines of the `raise` statements of a file."""
-    if not path.endswith(".py"):  # a compiled kernel words nothing for the user
+    """Lines of the `raise` statements of a file; a compiled kernel words nothing for the user."""
+    if not path.endswith(".py"):
         return []
-    tree = ast.parse(Path(path).read_text(encoding="utf-8"))
-    return [
-        (node.lineno, node.end_lineno or node.lineno)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Raise)
-    ]
-
-
-def _trace(error: BaseException) -> str:
-    """The last calls before an error."""
-    return "".join(traceback.format_tb(error.__traceback__)[-4:]).rstrip()
+    nodes = ast.walk(ast.parse(Path(path).read_text(encoding="utf-8")))
+    return [(n.lineno, n.end_lineno or n.lineno) for n in nodes if isinstance(n, ast.Raise)]
 
 
 # ---------------------------------------------------------------------------- results
 
 
 def numbers(result: Any, where: str = "") -> Iterator[tuple[str, np.ndarray]]:
-    """All arrays of floating-point numbers in a result, each with its place.
-
-    Parameters
-    ----------
-    result : object
-    where : str
-        The place of the result itself.
-    """
-    if isinstance(result, bool | int | str | bytes | type(None)):
-        return
+    """All arrays of floating-point numbers in a result, each with its place."""
     if sparse.issparse(result):
         yield f"{where}.data", np.asarray(result.data, dtype=np.float64)
-    elif isinstance(result, dict):
-        for name, value in result.items():
-            yield from numbers(value, f"{where}[{name!r}]")
-    elif isinstance(result, list | tuple):
-        for index, value in enumerate(result):
-            yield from numbers(value, f"{where}[{index}]")
+    elif isinstance(result, dict | list | tuple):
+        parts = result.items() if isinstance(result, dict) else enumerate(result)
+        for key, value in parts:
+            yield from numbers(value, f"{where}[{key!r}]")
     elif isinstance(result, float | np.floating | np.ndarray):
         array = np.asarray(result)
         if array.dtype.kind == "f":
@@ -178,15 +186,10 @@ def numbers(result: Any, where: str = "") -> Iterator[tuple[str, np.ndarray]]:
         yield from numbers(result.to_numpy(), where)
 
 
-def check_finite(result: Any) -> None:
-    """Raise Failure if a result has NaN or infinity in it.
-
-    Parameters
-    ----------
-    result : object
-    """
+def check_finite(result: Any, nan: bool = False) -> None:
+    """Raise Failure if a result has infinity in it, or NaN where that is not allowed."""
     for where, array in numbers(result):
-        wrong = array[~np.isfinite(array)]
+        wrong = array[~np.isfinite(array) & ~(nan & np.isnan(array))]
         if wrong.size:
             raise Failure(
                 "silent NaN" if np.isnan(wrong).any() else "silent infinity",
@@ -195,17 +198,56 @@ def check_finite(result: Any) -> None:
             )
 
 
-def check_not_infinite(result: Any) -> None:
-    """Raise Failure if a result holds infinity.  NaN means here that there is no value.
-
-    Parameters
-    ----------
-    result : object
-    """
-    for where, array in numbers(result):
-        if np.isinf(array).any():
-            raise Failure("silent infinity", f"result{where} of shape {array.shape}")
+#: Here NaN means that there is no value.
+check_not_infinite = functools.partial(check_finite, nan=True)
 
 
 def anything(result: Any) -> None:
     """Accept any result: its numbers may follow from infinite arguments."""
+
+
+# -------------------------------------------------------------------------- arguments
+
+
+def is_unsound(X: Any) -> bool:
+    """Whether a matrix is CSR or CSC by its class, but not by its arrays.
+
+    Longer arrays than needed are no fault: SciPy's own methods leave such.
+    """
+    if not (sparse.issparse(X) and X.format in ("csr", "csc")):
+        return False
+    try:
+        n_rows, n_columns = X.shape if X.format == "csr" else X.shape[::-1]
+        arrays = indptr, indices, data = X.indptr, X.indices, X.data
+        if not all(isinstance(array, np.ndarray) and array.ndim == 1 for array in arrays):
+            return True
+        if not {indptr.dtype.kind, indices.dtype.kind} <= set("iufb") or len(indptr) != n_rows + 1:
+            return True
+        pointers = [int(p) for p in indptr]  # Python's numbers: no overflow
+        if pointers[0] != 0 or any(a > b for a, b in pairwise(pointers)):
+            return True
+        used = indices[: pointers[-1]]
+        if pointers[-1] > min(len(indices), len(data)):
+            return True
+        return bool(used.size) and not (used.min() >= 0 and used.max() < n_columns)
+    except (ValueError, OverflowError, TypeError):  # NaN among the pointers, odd objects
+        return True
+
+
+def shown(value: Any) -> str:
+    """Describe an argument in a line, without the methods of damaged objects."""
+    if isinstance(value, np.ndarray):
+        few = value.dtype.kind in "iuf" and value.size <= 6
+        return f"ndarray {value.shape} {value.dtype} {value.tolist() if few else ''}".rstrip()
+    if sparse.issparse(value):
+        names = ("data", "indices", "indptr", "row", "col")
+        arrays = [f"{n} {shown(vars(value)[n])}" for n in names if n in vars(value)]
+        unsound = " UNSOUND" * is_unsound(value)
+        return f"{type(value).__name__} {value.shape} [{', '.join(arrays)}]{unsound}"
+    if isinstance(value, int) and abs(value) > 10**20:
+        return f"int of {value.bit_length()} bits"
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # a repr of an odd object
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= 300 else f"{text[:300]}..."

@@ -1,40 +1,156 @@
-"""The parent process: hands out cases to children, and notices their death or silence."""
+"""The child process, which runs cases, and the parent, which notices its death or silence."""
 
 from __future__ import annotations
 
+import faulthandler
+import functools
 import json
 import os
 import random
 import re
-import select
+import resource
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import traceback
+import warnings
+import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import chdir
 from dataclasses import dataclass, field
-from typing import IO, Any
+from itertools import islice
+from typing import Any, NamedTuple
 
-from tests.fuzz.target import Target
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import seed as seeded
+from hypothesis import strategies as st
+from hypothesis.errors import HypothesisException
 
-#: Lines of what a case has done that are shown with a failure.
-_SHOWN = 60
+from tests.fuzz.judge import Failure, Trial
+
+#: The address space of a child, so that a huge allocation is a MemoryError.
+MEMORY = 4 << 30
+#: Examples of a case, and cases of a child.
+EXAMPLES, CHUNK = 10, 100
+CHILD = "from tests.fuzz.run import work; work()"
 
 
-@dataclass(frozen=True)
-class Finding:
-    """A case that failed.
+class Target(NamedTuple):
+    """Something to call: a function that is given a Trial, and how often it is."""
 
-    Parameters
-    ----------
-    case : str
-        ``SEED:TARGET:NUMBER``, for ``--case``.
-    kind, text : str
-    log : str
-        The calls of the case.
+    run: Callable[[Trial], None]
+    weight: int = 1
+
+
+# --------------------------------------------------------------------------- the child
+
+
+@st.composite
+def _drawing(draw: Any) -> Any:
+    """What draws: unlike `st.data()` it does not print what is drawn, of which some cannot be."""
+    return draw
+
+
+def run_case(
+    target: Target,
+    case: tuple[int, str, int],
+    log: Callable[[str], None],
+    begin: Callable[[], None] = lambda: None,
+    shrink: bool = False,
+    examples: int = EXAMPLES,
+) -> dict[str, Any]:
+    """Run the examples of a case; return the outcomes and the failures, each with its log.
+
+    Each runs in a folder of its own, because a random string may be the name of a file to write.
+    With `shrink` the first failure ends the case, and is made as simple as possible.
     """
+    outcomes: Counter[str] = Counter()
+    failures: list[dict[str, str]] = []
+
+    @seeded(zlib.crc32(repr(case).encode()))
+    @settings(
+        max_examples=examples,
+        database=None,
+        deadline=None,
+        derandomize=False,
+        phases=[Phase.generate, *[Phase.shrink] * shrink],
+        suppress_health_check=list(HealthCheck),
+        print_blob=False,
+    )
+    @given(_drawing())
+    def one(draw: Any) -> None:
+        lines: list[str] = []
+        begin()
+
+        def note(line: str) -> None:
+            lines.append(line)
+            log(line)
+
+        trial = Trial(draw, note)
+        try:
+            with tempfile.TemporaryDirectory() as folder, chdir(folder):
+                target.run(trial)
+        except HypothesisException:
+            raise
+        except Exception as error:
+            kind = error.kind if isinstance(error, Failure) else "error of the fuzzer"
+            text = error.text if isinstance(error, Failure) else traceback.format_exc()
+            failures.append({"kind": kind, "text": text, "log": "\n".join(lines)})
+            outcomes[kind] += 1
+            if shrink:
+                raise
+        finally:
+            outcomes.update(trial.outcomes)
+
+    try:
+        one()
+    except Exception:
+        if not (shrink and failures):
+            raise
+    return {"outcomes": outcomes, "failures": failures[-1:] if shrink else failures}
+
+
+def work(targets: Mapping[str, Target] | None = None) -> None:
+    """Run the cases that the command line names, and report each on a line of JSON."""
+    order = json.loads(sys.argv[1])
+    report = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # estimators print if they are verbose
+    faulthandler.enable()
+    warnings.simplefilter("ignore")
+    if targets is None:
+        from tests.fuzz.targets import all_targets  # a test has targets of its own
+
+        targets = all_targets(order["deep"])
+    if not order["deep"] and "ASAN_OPTIONS" not in os.environ:  # a sanitizer reserves terabytes
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
+
+    def log(text: str) -> None:
+        os.write(2, f"{text}\n".encode(errors="replace"))  # there after a crash
+
+    def begin() -> None:
+        os.lseek(2, 0, os.SEEK_SET)
+        os.ftruncate(2, 0)  # what is written now is of this example
+        faulthandler.dump_traceback_later(order["limit"], exit=True)
+
+    for name, number in order["cases"]:
+        if time.time() > order["end"]:
+            break
+        case = (order["seed"], name, number)
+        result = run_case(targets[name], case, log, begin, order["shrink"], order["examples"])
+        faulthandler.cancel_dump_traceback_later()
+        print(json.dumps(result), file=report)
+
+
+# -------------------------------------------------------------------------- the parent
+
+
+class Finding(NamedTuple):
+    """A failure: of which case, which kind, and what was called."""
 
     case: str
     kind: str
@@ -42,11 +158,7 @@ class Finding:
     log: str
 
     def __str__(self) -> str:
-        lines = [
-            f"{self.kind} in case {self.case}",
-            *self.text.splitlines(),
-            *self.log.splitlines(),
-        ]
+        lines = [f"{self.kind} in case {self.case}", *f"{self.text}\n{self.log}".splitlines()[-60:]]
         return "\n    ".join(lines)
 
     @property
@@ -55,27 +167,26 @@ class Finding:
         lost = self.kind in ("crash", "hang")
         places = re.findall(r'File "([^"]+)", line (\d+)', self.log if lost else self.text)
         places = places if lost else places[-1:]
-        target = self.case.split(":")[1].partition(".")[0]
         words = re.sub(r"[0-9]+", "", self.text).split()[:3]
-        return f"{self.kind} {places[:3] or [target, *words]}"
+        return f"{self.kind} {places[:3] or [self.case.split(':')[1], *words]}"
 
 
 @dataclass
 class Report:
-    """What came of a search.
-
-    Attributes
-    ----------
-    cases : Counter
-        Number of cases of each target.
-    outcomes : dict of str to Counter
-        Calls of each target by their outcome.
-    findings : list of Finding
-    """
+    """What came of a search: cases and outcomes of calls by target, and the failures."""
 
     cases: Counter[str] = field(default_factory=Counter)
-    outcomes: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    outcomes: dict[str, Counter[str]] = field(
+        default_factory=functools.partial(defaultdict, Counter)
+    )
     findings: list[Finding] = field(default_factory=list)
+
+    def add(self, case: str, answer: dict[str, Any]) -> None:
+        """Take the answer of a child."""
+        target = case.split(":")[1]
+        self.cases[target] += 1
+        self.outcomes[target].update(answer["outcomes"])
+        self.findings += [Finding(case, **failure) for failure in answer["failures"]]
 
     def distinct(self) -> dict[str, list[Finding]]:
         """The findings by their signature."""
@@ -86,93 +197,25 @@ class Report:
 
     def table(self) -> str:
         """Calls by target and outcome, as text."""
-        kinds = Counter[str]()
-        for counts in self.outcomes.values():
-            kinds.update(counts)
+        kinds = sum(self.outcomes.values(), Counter())
         names = [name for name, _ in kinds.most_common()]
         rows = [["target", "cases", *names]]
         for target in sorted(self.cases):
             counts = self.outcomes[target]
             rows.append([target, str(self.cases[target]), *(str(counts[n] or "") for n in names)])
         rows.append(["all", str(self.cases.total()), *(str(kinds[n]) for n in names)])
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         return "\n".join(
-            "  ".join(
-                cell.ljust(width) if i == 0 else cell.rjust(width)
-                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-            )
+            "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
             for row in rows
         )
 
 
-class Worker:
-    """A child process.
-
-    Parameters
-    ----------
-    seed : int
-    limit : float
-        Seconds that a case may take.
-    deep : bool
-    """
-
-    def __init__(self, seed: int, limit: float, deep: bool) -> None:
-        self.stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the worker
-        command = [sys.executable, "-m", "tests.fuzz.worker", "--seed", str(seed)]
-        command += ["--limit", str(limit), *["--deep"] * deep]
-        self.process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self.stderr,
-            env=os.environ | {"PYTHONHASHSEED": "0"},
-        )
-        self.limit = limit
-        self.job: tuple[str, int] | None = None
-        self.since = 0.0
-
-    def ask(self, job: tuple[str, int]) -> None:
-        """Hand out a case."""
-        assert self.process.stdin is not None
-        self.job, self.since = job, time.monotonic()
-        self.process.stdin.write(json.dumps(job).encode() + b"\n")
-        self.process.stdin.flush()
-
-    def silent(self) -> bool:
-        """Whether the case takes longer than even the child's own alarm allows."""
-        return self.job is not None and time.monotonic() > self.since + 1.5 * self.limit + 10
-
-    def log(self) -> str:
-        """What the child has written about its last case."""
-        self.stderr.seek(0)
-        lines = self.stderr.read().decode(errors="replace").strip("\0").splitlines()
-        lines = [line for line in lines if not line.startswith("Extension modules:")]
-        return "\n".join(lines[-_SHOWN:])
-
-    def end(self) -> int:
-        """End the process and return its status."""
-        assert self.process.stdin is not None and self.process.stdout is not None
-        self.process.stdin.close()
-        try:
-            status = self.process.wait(timeout=0.0 if self.silent() else 10.0)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            status = self.process.wait()
-        self.process.stdout.close()
-        return status
-
-
 def schedule(targets: Mapping[str, Target], first: int = 0) -> Iterator[tuple[str, int]]:
-    """Cases without end: each target as often as its weight says, always in the same order.
-
-    Parameters
-    ----------
-    targets : dict of str to Target
-    first : int
-        Number of the first case of each target.
-    """
+    """Cases without end: each target as often as its weight says, always in the same order."""
     names = [name for name, target in targets.items() for _ in range(target.weight)]
     random.Random(0).shuffle(names)
+    names = [*dict.fromkeys(names), *names]  # at first each of them once
     done: Counter[str] = Counter()
     while True:
         for name in names:
@@ -181,93 +224,66 @@ def schedule(targets: Mapping[str, Target], first: int = 0) -> Iterator[tuple[st
 
 
 def search(
-    targets: Mapping[str, Target],
+    cases: Iterator[tuple[str, int]],
     *,
     seed: int,
     seconds: float | None = None,
-    cases: int | None = None,
     jobs: int = 1,
     limit: float = 60.0,
     deep: bool = False,
-    first: int = 0,
     most: int = 50,
+    shrink: bool = False,
+    examples: int = EXAMPLES,
 ) -> Report:
-    """Run cases for some time or up to a number of them.
+    """Run cases for some time, or all of them, or up to `most` different failures.
 
-    Parameters
-    ----------
-    targets : dict of str to Target
-    seed : int
-    seconds : float, optional
-    cases : int, optional
-    jobs : int, default=1
-        Number of children.
-    limit : float, default=60
-        Seconds that a case may take.
-    deep : bool, default=False
-        Whether children load PyTorch.
-    first : int, default=0
-        See :func:`schedule`.
-    most : int, default=50
-        The search ends after so many different failures.
+    An example may take `limit` seconds.  `deep` is for children that need PyTorch's memory.
     """
-    report = Report()
-    waiting = schedule(targets, first)
-    end = None if seconds is None else time.monotonic() + seconds
-    workers = [Worker(seed, limit, deep) for _ in range(jobs)]
-    asked = 0
+    report, turn = Report(), threading.Lock()
+    order = dict(seed=seed, limit=limit, deep=deep, shrink=shrink, examples=examples)
+    order["end"] = time.time() + (seconds or 1e9)
 
-    def more() -> bool:
-        enough = (cases is not None and asked >= cases) or len(report.distinct()) >= most
-        return not enough and (end is None or time.monotonic() < end)
-
-    try:
+    def follow() -> None:
+        asked: list[tuple[str, int]] = []
         while True:
-            for number, worker in enumerate(workers):
-                if worker.job is None and more():
-                    try:
-                        worker.ask(next(waiting))
-                    except BrokenPipeError:  # died while it was idle
-                        workers[number] = Worker(seed, limit, deep)
-                        continue
-                    asked += 1
-            busy = [worker for worker in workers if worker.job is not None]
-            if not busy:
-                return report
-            ready = select.select([worker.process.stdout for worker in busy], [], [], 1.0)[0]
-            for number, worker in enumerate(workers):
-                if worker not in busy:
-                    continue
-                answered = worker.process.stdout in ready or worker.silent()
-                if answered and not _collect(worker, report, seed):
-                    worker.stderr.close()
-                    workers[number] = Worker(seed, limit, deep)
-    finally:
-        for worker in workers:
-            worker.end()
-            worker.stderr.close()
+            with turn:
+                asked += islice(cases, CHUNK - len(asked))
+                if not asked or time.time() > order["end"] or len(report.distinct()) >= most:
+                    return
+            answers, status, log = _child(order | {"cases": asked})
+            with turn:
+                for case in asked[: len(answers)]:
+                    report.add(f"{seed}:{case[0]}:{case[1]}", answers.pop(0))
+                    asked = asked[1:]
+                if status:
+                    name, number = asked.pop(0)
+                    lost = "hang" if "Timeout (" in log or status == -signal.SIGKILL else "crash"
+                    text = signal.Signals(-status).name if status < 0 else f"exit status {status}"
+                    failure = {"kind": lost, "text": text, "log": log}
+                    answer = {"outcomes": {lost: 1}, "failures": [failure]}
+                    report.add(f"{seed}:{name}:{number}", answer)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        for done in [pool.submit(follow) for _ in range(jobs)]:
+            done.result()
+    return report
 
 
-def _collect(worker: Worker, report: Report, seed: int) -> bool:
-    """Take the answer of a child; False if the child is lost."""
-    assert worker.job is not None and worker.process.stdout is not None
-    target, number = worker.job
-    case = f"{seed}:{target}:{number}"
-    report.cases[target] += 1
-    line = b"" if worker.silent() else worker.process.stdout.readline()
-    if line.endswith(b"\n"):
-        worker.job = None
-        result: dict[str, Any] = json.loads(line)
-        report.outcomes[target].update(result["outcomes"])
-        if "kind" in result:
-            report.outcomes[target][result["kind"]] += 1
-            report.findings.append(Finding(case, result["kind"], result["text"], worker.log()))
-        return True
-    status = worker.end()
-    log = worker.log()
-    hung = "Timeout (" in log or status == -signal.SIGKILL
-    kind = "hang" if hung else "crash"
-    text = f"{signal.Signals(-status).name if status < 0 else f'exit status {status}'}"
-    report.outcomes[target][kind] += 1
-    report.findings.append(Finding(case, kind, text, log))
-    return False
+def _child(order: dict[str, Any]) -> tuple[list[dict[str, Any]], int, str]:
+    """Run a child; return the answers to its cases, its status and what it has written last."""
+    with tempfile.TemporaryFile() as errors:
+        child = subprocess.Popen(
+            [sys.executable, "-c", CHILD, json.dumps(order)],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=os.environ | {"PYTHONHASHSEED": "0"},
+            text=True,
+        )
+        try:  # longer than the child's own alarm allows
+            output, _ = child.communicate(timeout=CHUNK * order["examples"] * order["limit"] + 60)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            output, _ = child.communicate()
+        errors.seek(0)
+        log = errors.read().decode(errors="replace").strip("\0")
+    return [json.loads(line) for line in output.splitlines()], child.returncode, log

@@ -1,0 +1,403 @@
+"""Strategies of Hypothesis: numbers at the edges, data sound and unsound, parameters by name."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import sparse
+from sklearn.utils import _param_validation as validation
+
+from annealvi import Annealed, Fixed, LocalVariational, Proximity, Variational
+from tests.fuzz.judge import UserError
+
+Strategy = st.SearchStrategy[Any]
+
+#: Numbers at the edges of what dtypes can hold.
+EXTREMES = (0.0, -0.0, 5e-324, 1e-300, 1e-160, 1e-45, 1e-30, 1e30, 1e38, 1e154, 1e200, 1e305)
+NOT_FINITE = (math.nan, math.inf, -math.inf)
+edges = st.sampled_from([*EXTREMES, *NOT_FINITE, -1.0, 0.5, 1e9])
+
+# --------------------------------------------------------------------- what few parameters take
+
+odd = st.one_of(
+    st.sampled_from(
+        [
+            *(0, 1, -1, 2, 0.5, -0.5, 2**31, 2**53, 2**63, -(2**63), 10**30, 10**400, 1 + 0j),
+            *(*EXTREMES, *NOT_FINITE, True, False, np.bool_(True), Fraction(1, 3), Decimal("0.5")),
+            *(np.float32(0.1), np.int8(3), np.uint64(2**63), np.float16(0.5), np.longdouble(0.5)),
+            np.datetime64("2020-01-01"),
+        ]
+    ),
+    st.sampled_from(
+        [
+            *(None, "", "auto", "nan", "0.5", "learn", "kmeans", b"auto", "é\udc80", (), int, len),
+            *(range(3), slice(2), object(), Exception("no"), np.ma.masked, lambda *given: None),
+        ]
+    ),
+    st.recursive(st.none() | st.floats() | st.text(max_size=3), lambda s: st.lists(s, max_size=3)),
+    st.dictionaries(st.text(max_size=3), st.integers(), max_size=2),
+    hnp.arrays(hnp.scalar_dtypes(), hnp.array_shapes(min_dims=0, max_dims=4, min_side=0)),
+)
+
+#: The largest good value of numbers that set how long a call takes.
+MOST = dict(
+    **dict.fromkeys(["n_components", "n_topics", "n_theta", "n_inner", "n_draws", "dim"], 4),
+    **dict.fromkeys(["max_iter", "finish_iter", "n_init", "rounds", "n_runs", "n_reverse"], 3),
+    **dict.fromkeys(["n_transitions", "transition_hidden", "n_local_steps"], 3),
+    **dict.fromkeys(["grid", "n_documents", "n_features", "size", "max_doc_update_iter"], 20),
+    **dict.fromkeys(["n_samples", "n_steps", "n_columns", "hidden", "n_jobs"], 6),
+    **dict(
+        document_length=100,
+        lengths=40,
+        document_lengths=40,
+        learning_offset=100,
+        n_words=12,
+        n_records=5,
+    ),
+)
+#: Where a function would be accepted and called, and where a number is an open file.
+CALLED = {"callback", "statistic", "distance", "value", "derivative", "analyzer", "tokenizer"}
+CALLED |= {"preprocessor", "strip_accents", "proximity", "schedule", "log_density", "function"}
+PATHS = {"path", "resume", "checkpoint", "vocabulary", "data_home"}
+
+
+def odd_for(name: str) -> Strategy:
+    """Odd values for a parameter: none that takes long, is called, or is an open file."""
+
+    def fits(value: Any) -> bool:
+        number = value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
+        several = value if isinstance(value, list | np.ndarray) else [value]
+        if name in MOST and any(
+            isinstance(one, Real | Decimal) and 10 * MOST[name] < one < math.inf
+            for one in np.ravel(np.asarray(several, dtype=object))
+        ):
+            return False
+        if name in PATHS and isinstance(number, Real):
+            return False
+        return not (name in CALLED and callable(value))
+
+    return odd.filter(fits)
+
+
+# ---------------------------------------------------------------------------------- numbers
+
+seeds = st.integers(0, 99) | st.sampled_from([None, np.random.RandomState(1), 2**32 - 1])
+flags = st.booleans()
+
+
+def mostly(usual: Strategy, seldom: Strategy) -> Strategy:
+    """Draws of the second strategy once in four times."""
+    return st.integers(1, 4).flatmap(lambda number: seldom if number == 4 else usual)
+
+
+def real(low: float, high: float, *others: Any) -> Strategy:
+    """A number between two bounds, of some type, or one of a few others."""
+    types = st.sampled_from([float, float, np.float64, np.float32])
+    usual = st.builds(lambda kind, x: kind(x), types, st.floats(low, high))
+    return mostly(usual, st.sampled_from(others)) if others else usual
+
+
+def one_of(*values: Any) -> Strategy:
+    """One of a few values."""
+    return st.sampled_from(values)
+
+
+def some(*values: Any) -> Strategy:
+    """A list of some of the values."""
+    return st.lists(st.sampled_from(values), max_size=5)
+
+
+def each(*values: Any) -> Strategy:
+    """One of the values for each of twenty documents, seldom for fewer."""
+    whole = st.lists(st.sampled_from(values), min_size=20, max_size=20)
+    return mostly(whole, some(*values))
+
+
+@st.composite
+def arrays(draw: Any, *shapes: tuple[int, ...], low: float = 0.01, high: float = 3.0) -> Any:
+    """An array of one of some shapes, sometimes of another or with a number at the edge."""
+    shape = draw(st.sampled_from(shapes))
+    if draw(st.integers(0, 19)) == 19:
+        shape = tuple(max(0, n + draw(st.integers(-1, 1))) for n in shape)
+    values = draw(hnp.arrays(np.float64, shape, elements=st.floats(low, high)))
+    if values.size and draw(st.integers(0, 9)) == 9:
+        values.flat[draw(st.integers(0, values.size - 1))] = draw(edges)
+    if draw(st.integers(0, 4)) == 4:
+        with np.errstate(all="ignore"):
+            values = values.astype(draw(one_of("f4", "f2", ">f8", "i4", "O", "g")))
+    return values.tolist() if draw(flags) else values
+
+
+# --------------------------------------------------------------------------- parameters
+
+
+def _interval(name: str, allowed: Any) -> Strategy:
+    low, high = allowed.left, allowed.right
+    if allowed.type is Integral:
+        least = (
+            -1 if low in (None, -math.inf) else int(low) + (allowed.closed in ("right", "neither"))
+        )
+        return st.integers(least, int(min(math.inf if high is None else high, MOST.get(name, 9))))
+    low, high = (bound if bound is not None else math.inf for bound in (low, high))
+    open_low = allowed.closed in ("right", "neither")
+    open_high = allowed.closed in ("left", "neither") or math.isinf(high)
+    bounds = dict(exclude_min=open_low or math.isinf(low), exclude_max=open_high, allow_nan=False)
+    most = min(high, MOST.get(name, math.inf))
+    near = st.floats(max(low, 1e-3), min(most, max(10.0, low + 3)), exclude_max=open_high)
+    return mostly(near, st.floats(low, most, **bounds))
+
+
+def _allowed(name: str, constraint: Any, shapes: Any) -> Strategy:
+    """Values that a constraint of scikit-learn's allows."""
+    if constraint is None:
+        return st.none()
+    if isinstance(constraint, validation.Interval):
+        return _interval(name, constraint)
+    if isinstance(constraint, validation.Options):
+        return st.sampled_from(sorted(constraint.options, key=repr))
+    if constraint is Integral:
+        return one_of(1, 1, 2, 3, -1, -2, -100)
+    if constraint is callable or constraint is list:
+        return callbacks
+    plain = {"boolean": flags, "verbose": one_of(0, 1), "random_state": seeds}
+    if isinstance(constraint, str) and constraint in plain:
+        return plain[constraint]
+    return arrays(*shapes.get(name, ((2,), (7,)))) if constraint == "array-like" else st.nothing()
+
+
+def allowed_by(owner: Any, name: str, shapes: Any) -> Strategy:
+    """Values of a parameter that the constraints of a class allow; of any shape it may have."""
+    found = getattr(owner, "_parameter_constraints", {}).get(name, [])
+    found = found if isinstance(found, list) else []
+    return st.one_of([_allowed(name, constraint, shapes) for constraint in found])
+
+
+def constructed(owner: Any, shapes: Any = None, few: int = 3) -> Strategy:
+    """An object of a class with some parameters that its constraints allow, seldom odd ones."""
+    names = [n for n in inspect.signature(owner).parameters if n in owner._parameter_constraints]
+
+    @st.composite
+    def make(draw: Any) -> Any:
+        chosen = draw(st.lists(st.sampled_from(names), max_size=few, unique=True))
+        given = {}
+        for name in chosen:
+            values = allowed_by(owner, name, shapes or {})
+            values = values if draw(st.integers(0, 19)) and not values.is_empty else odd_for(name)
+            given[name] = draw(values)
+        return owner(**given)
+
+    return make()
+
+
+temperatures = st.one_of(
+    one_of(1, 1.0, 2, 3.7, "auto", "annealed", "variational", "local", "proximity"),
+    *(
+        constructed(kind, dict(grid=((7,),), prior=((100,), (7,))))
+        for kind in (Fixed, Annealed, Variational, LocalVariational, Proximity)
+    ),
+)
+
+
+class Callback:
+    """A user's callback, which at a step stops, fails, records or assigns."""
+
+    def __init__(self, step: int, deed: str, value: Any) -> None:
+        self.step, self.deed, self.value = step, deed, value
+
+    def __call__(self, estimator: Any, monitor: Any) -> None:
+        if self.deed == "record":
+            monitor.record(mine=self.value)
+        elif monitor.step >= self.step:
+            if self.deed == "stop":
+                raise StopIteration
+            if self.deed == "raise":
+                raise UserError("the callback's own")
+            setattr(estimator, self.deed, self.value)
+
+
+callbacks = st.recursive(
+    st.none()
+    | st.builds(
+        Callback,
+        st.integers(1, 3),
+        one_of("stop", "raise", "record", "components_", "doc_topic_prior_"),
+        one_of(0.5, math.nan, [0.1, 0.2]),
+    ),
+    lambda one: st.lists(one, max_size=2),
+    max_leaves=2,
+)
+
+# -------------------------------------------------------------------------------- matrices
+
+
+def _damaged_array(draw: Any, X: Any, name: str) -> Any:
+    """Another array in the place of one of the three of a CSR matrix."""
+    array = np.atleast_1d(getattr(X, name)).copy()
+    how = draw(one_of("write", "write", "length", "dtype", "wrap", "kind"))
+    if how == "write" and array.size:
+        place = draw(st.integers(0, array.size - 1) | one_of(0, array.size - 1))
+        if array.dtype.kind in "iu":
+            limits = np.iinfo(array.dtype)
+            number = draw(one_of(-1, 0, 1, X.shape[1], array.size + 1, limits.min, limits.max))
+            array[place] = min(max(number, int(limits.min)), int(limits.max))
+        elif array.dtype.kind == "f":
+            with np.errstate(over="ignore"):
+                array[place] = draw(edges)
+    elif how == "length":
+        longer = np.resize(array, array.size + draw(one_of(1, 3, 100)))
+        return draw(one_of(array[:-1], array[:0], longer, array.reshape(-1, 1), array[None]))
+    elif how == "dtype" and array.dtype.kind in "biuf":
+        dtypes = ("u1", "i1", "u2", "u4", "i8", "u8", "f4", "f2", "?", "O", "c16", ">i4", "S3")
+        with np.errstate(all="ignore"):
+            return array.astype(draw(one_of(*dtypes)))
+    elif how == "wrap" and name == "indptr":  # differences that wrap around in their dtype
+        kinds = np.iinfo(draw(one_of(np.uint8, np.uint32, np.uint64, np.int32, np.int64)))
+        array = np.resize(np.array([0, kinds.max, kinds.min, 1], kinds.dtype), len(array))
+        array[-1] = min(X.nnz, 100)
+    elif how == "kind":
+        frozen = array.copy()
+        frozen.flags.writeable = False
+        doubled = np.repeat(array, 2)[::2]
+        return draw(one_of(None, array.tolist(), doubled, array[::-1], frozen, np.ma.array(array)))
+    return array
+
+
+def _damaged(draw: Any, X: Any) -> Any:
+    """Damage arrays of a CSR matrix; SciPy does not look when they are assigned."""
+    for name in draw(st.lists(one_of("indptr", "indices", "data"), min_size=1, max_size=2)):
+        if not isinstance(getattr(X, name), np.ndarray):
+            break
+        setattr(X, name, _damaged_array(draw, X, name))
+    if draw(st.integers(0, 9)) == 9:
+        X._shape = (X.shape[0] + draw(st.integers(-1, 1)), max(1, X.shape[1] - 1))
+    if draw(flags):
+        X.has_sorted_indices = X.has_canonical_format = True
+    return X
+
+
+def _numbers(draw: Any, shape: tuple[int, int], counts: bool) -> Any:
+    """Word counts or real numbers: usual ones, or with some at the edges."""
+    rng = np.random.RandomState(draw(st.integers(0, 2**32 - 1)))
+    X = rng.poisson(draw(one_of(0.3, 1.0, 5.0)), shape) * 1.0 if counts else rng.normal(size=shape)
+    style = draw(one_of(*["usual"] * 6, "scaled", "shifted", "constant", "edge", "few"))
+    with np.errstate(all="ignore"):
+        if style == "scaled":
+            X *= draw(one_of(*EXTREMES, 1e3, 1e-3))
+        elif style == "shifted" and not counts:
+            X += draw(one_of(1e3, 1e8, 1e16, 1e100, -1e160))
+        elif style == "constant" and X.size:
+            X[:, draw(st.integers(0, shape[1] - 1))] = draw(one_of(0.0, 1.0, 1e-300, 1e100))
+        elif style == "edge" and X.size:
+            for _ in range(draw(st.integers(1, 3))):
+                X.flat[draw(st.integers(0, X.size - 1))] = draw(edges)
+        elif style == "few":
+            few = one_of(0.0, 0.0, 1.0, 2.0, 0.5)
+            X = draw(hnp.arrays(np.float64, shape, elements=few, fill=st.just(0.0)))
+        dtype = draw(one_of(*["f8"] * 8, *["f4"] * 4, "i4", "i8", "u1", "f2", "?", ">f4", "g", "O"))
+        return np.nan_to_num(X).astype(dtype) if dtype[0] in "iu" else X.astype(dtype)
+
+
+def _dense(draw: Any, X: np.ndarray) -> Any:
+    """An array in some layout, a list or a frame."""
+    how = draw(one_of(*["plain"] * 6, "fortran", "strided", "frozen", "list", "frame", "flat"))
+    if how == "frame":
+        names = [f"word {v}" for v in range(X.shape[1])]
+        return pd.DataFrame(X, columns=draw(one_of(names, names, names[::-1], ["a"] * len(names))))
+    X.flags.writeable = how != "frozen"
+    layouts = {"fortran": np.asfortranarray, "list": np.ndarray.tolist, "flat": np.ravel}
+    layouts["strided"] = lambda X: np.repeat(X, 2, axis=1)[:, ::2]
+    return layouts.get(how, lambda X: X)(X)
+
+
+def _sparse(draw: Any, X: np.ndarray) -> Any:
+    """A sparse matrix of some format, sound or damaged."""
+    kind = draw(one_of(sparse.csr_matrix, sparse.csr_array))
+    made = kind(X.astype(X.dtype.newbyteorder("=") if X.dtype.char in "dfilqB?" else np.float64))
+    how = draw(one_of(*["plain"] * 5, "int64", "twice", "room", "format", *["damaged"] * 4))
+    if how == "int64":
+        made.indices, made.indptr = made.indices.astype(np.int64), made.indptr.astype(np.int64)
+    elif how == "twice" and made.nnz:  # a duplicate, in no order
+        made.indices[draw(st.integers(0, made.nnz - 1))] = draw(st.integers(0, X.shape[1] - 1))
+    elif how == "room" and made.nnz:  # that is not used
+        made.data = np.resize(made.data, made.data.size + 3)
+        made.indices = np.resize(made.indices, made.indices.size + 3)
+    elif how == "format" and X.size:
+        return made.asformat(draw(one_of("csc", "coo", "lil", "dok", "bsr", "dia")))
+    return _damaged(draw, made) if how == "damaged" else made
+
+
+@st.composite
+def matrices(draw: Any, n_features: int, n_samples: int | None = None, counts: bool = True) -> Any:
+    """Word counts or points, in some format; seldom of another width, empty or large."""
+    rows = st.integers(1, 12) | st.integers(1, 12) | one_of(0, 40, 130)
+    n_samples = draw(rows) if n_samples is None else n_samples
+    if draw(st.integers(0, 29)) == 29:
+        n_features = draw(one_of(0, 1, n_features + 1))
+    X = _numbers(draw, (n_samples, n_features), counts)
+    return _sparse(draw, X) if draw(st.integers(0, 9)) < (6 if counts else 1) else _dense(draw, X)
+
+
+@st.composite
+def good_matrices(draw: Any, n_features: int, counts: bool = True) -> Any:
+    """Data that every estimator takes."""
+    rng, shape = (
+        np.random.RandomState(draw(st.integers(0, 99))),
+        (draw(st.integers(5, 12)), n_features),
+    )
+    X = rng.poisson(1.0, shape) * 1.0 if counts else rng.normal(size=shape)
+    X[0, 0] += 1
+    X = X.astype(draw(one_of(np.float64, np.float32)))
+    return sparse.csr_matrix(X) if counts and draw(flags) else X
+
+
+# -------------------------------------------------------------------------------- texts
+
+WORDS = (
+    *("star", "planet", "orbit", "bread", "butter", "flour", "ship", "wave", "sail", "the", "of"),
+    *("NASA", "É", "naïve", "don't", "2020", "\0", "\ud800", "\u200b", "<script>", "x" * 500),
+)
+text = st.lists(one_of(*WORDS), max_size=12).map(" ".join) | st.text(max_size=20)
+good_texts = st.lists(
+    st.lists(one_of(*WORDS[:9]), min_size=3).map(" ".join), min_size=6, max_size=20
+)
+
+
+@st.composite
+def texts(draw: Any) -> Any:
+    """Texts in a container of some kind, now and then with something else among them."""
+    found: list[Any] = draw(good_texts | st.lists(text, max_size=20))
+    if found and not draw(st.integers(0, 4)):
+        found[draw(st.integers(0, len(found) - 1))] = draw(
+            one_of(None, b"bytes", math.nan, pd.NA) | odd
+        )
+    kinds: list[Callable[[Any], Any]] = [list] * 5 + [
+        tuple,
+        iter,
+        pd.Series,
+        " ".join,
+        dict.fromkeys,
+    ]
+    try:
+        return draw(st.sampled_from(kinds))(found)
+    except (TypeError, ValueError):
+        return found
+
+
+pairs = st.lists(
+    st.lists(
+        st.tuples(st.integers(0, 5), st.integers(1, 9))
+        | one_of((-1, 2), (1, -2), (0.5, 1), (0, math.nan), (1, math.inf), (2, 0), (3,), "ab"),
+        max_size=4,
+    ),
+    max_size=5,
+)
