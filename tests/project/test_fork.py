@@ -96,79 +96,34 @@ def test_what_was_fitted_in_the_parent():
 
 
 @pytest.mark.slow
-def test_a_child_of_a_child_and_a_fork_from_another_thread():
+def test_a_child_of_a_child_and_a_fork_beside_threads_that_read_and_write():
     run("""
-        expected = lda().fit(X).components_
+        estimator, end = lda().partial_fit(X), threading.Event()
+
+        def until_the_end(work):
+            while not end.is_set():
+                work(X[:50])
 
         def fit():
+            assert np.all(np.isfinite(estimator.partial_fit(X[:40]).transform(X[:5])))
             same(lda().fit(X).components_, expected)
 
         def fit_and_fork():
             fit()
             in_child(fit)
 
-        in_child(fit_and_fork)
-        failures = []
-
-        def in_thread():
-            try:
-                fit_and_fork()
-            except BaseException as error:
-                failures.append(error)
-
-        thread = threading.Thread(target=in_thread)
-        thread.start()
-        thread.join()
-        assert not failures, failures
-    """)
-
-
-@pytest.mark.slow
-def test_a_fork_while_another_thread_fits():
-    run("""
-        states, forks = set(), 0
-
-        def note(model, monitor):
-            states.add(model.transform(X[:5]).tobytes())
-
-        def stream():
-            model = TemperedLDA(5, batch_size=20, callback=note, random_state=0)
-            return model.partial_fit(X[:40])
-
-        def portions(model):
-            for _ in range(20):
-                model.partial_fit(X)
-
-        portions(stream())
-        model = stream().set_params(callback=None)
-        thread = threading.Thread(target=portions, args=[model])
-
-        def read():
-            assert model.transform(X[:5]).tobytes() in states
-
-        def write():
-            read()
-            assert np.all(np.isfinite(model.partial_fit(X[:40]).components_))
-            assert np.all(np.isfinite(model.set_params(max_iter=1).fit(X).components_))
-
-        thread.start()
-        while thread.is_alive():
-            in_child(read if forks else write)
-            forks += 1
-        assert forks > 1
-    """)
-
-
-@pytest.mark.slow
-def test_processes_of_multiprocessing():
-    run("""
-        import multiprocessing
-
-        lda().fit(X)
-        with multiprocessing.get_context("fork").Pool(2) as pool:
-            results = [pool.apply_async(lda().fit, (X,)) for _ in range(3)]
-            for result in results:
-                same(result.get(timeout=90).components_, lda().fit(X).components_)
+        expected = lda().fit(X).components_
+        works = (estimator.partial_fit, estimator.transform, estimator.transform)
+        threads = [threading.Thread(target=until_the_end, args=[work]) for work in works]
+        for thread in threads:
+            thread.start()
+        try:
+            for _ in range(8):
+                in_child(fit_and_fork)
+        finally:
+            end.set()
+        for thread in threads:
+            thread.join()
     """)
 
 
@@ -213,34 +168,4 @@ def test_a_fit_of_a_deep_model():
         in_child(lambda: same(vae().history_["elbo"], expected))
         in_child(lambda: same(lda().fit(X).components_, lda().fit(X).components_))
         same(vae().history_["elbo"], expected)
-    """)
-
-
-@pytest.mark.slow
-def test_forks_while_other_threads_read_and_write():
-    run("""
-        from scipy import sparse
-
-        counts = sparse.random(200, 5000, 0.02, format="csr", random_state=0)
-        counts.data[:] = 1
-        estimator = TemperedLDA(30, random_state=0, batch_size=50, init="random")
-        estimator.partial_fit(counts)
-        end = threading.Event()
-
-        def write():
-            while not end.is_set():
-                estimator.partial_fit(counts)
-
-        def read():
-            while not end.is_set():
-                estimator.transform(counts[:50])
-
-        threads = [threading.Thread(target=work) for work in (write, read, read, read)]
-        for thread in threads:
-            thread.start()
-        for _ in range(15):
-            in_child(lambda: (estimator.transform(counts[:5]), estimator.partial_fit(counts[:5])))
-        end.set()
-        for thread in threads:
-            thread.join()
     """)
