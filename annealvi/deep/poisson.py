@@ -48,7 +48,7 @@ from annealvi.deep.training import SparseRows
 from annealvi.files.schema import Integer, Number, Optional, Schema
 from annealvi.matrices import check_csr
 from annealvi.metrics.held_out import split_tokens
-from annealvi.metrics.top_words import top_words
+from annealvi.metrics.topics import top_words
 from annealvi.schedules import Linear
 from annealvi.temperature import Temperature
 

@@ -36,7 +36,7 @@ from annealvi.lda.starts import fit_best
 from annealvi.lda.state import LDAState
 from annealvi.lda.stream import begin_stream, fit_portion, prepare_portion
 from annealvi.lda.words import Prepared, check_words, prepare_words
-from annealvi.metrics.top_words import top_words
+from annealvi.metrics.topics import top_words
 from annealvi.model import Tempering
 from annealvi.models.lda.collapsed import Method, infer_collapsed
 from annealvi.threads import shallow, writing

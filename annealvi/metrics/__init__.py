@@ -1,8 +1,8 @@
 """Measures of fitted models, independent of how they were fitted."""
 
 from annealvi.metrics.held_out import HeldOut, document_completion, split_tokens
-from annealvi.metrics.recovery import component_recovery
 from annealvi.metrics.topics import (
+    component_recovery,
     duplicate_topics,
     topic_coherence,
     topic_diversity,

@@ -1,4 +1,4 @@
-"""Measures of topics: coherence, diversity, and stability from one fit to another."""
+"""Measures of topics: coherence, diversity, stability, and recovery of known ones."""
 
 from __future__ import annotations
 
@@ -6,17 +6,52 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse.csgraph import connected_components
+from sklearn.preprocessing import normalize
 from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import StrOptions, validate_params
 from sklearn.utils.validation import _get_feature_names, check_is_fitted, check_non_negative
 
-from annealvi.checks import Interval
+from annealvi.checks import Interval, as_array
 from annealvi.matrices import check_csr, check_matrix
-from annealvi.metrics.top_words import top_columns
+
+
+def top_columns(topics: NDArray, n: int) -> NDArray[np.intp]:
+    """Return the columns of the n largest numbers of each row, largest first.
+
+    Equal numbers are taken in the order of their columns.
+    """
+    n_topics, n_features = topics.shape
+    n = min(n, n_features)
+    columns = np.empty((n_topics, n), dtype=np.intp)
+    for topic, row in zip(columns, topics, strict=True):
+        # sort only those not below the n-th largest: a vocabulary is long, and n is small
+        least = np.partition(row, n_features - n)[n_features - n]
+        candidates = np.flatnonzero(row >= least)
+        topic[:] = candidates[np.argsort(-row[candidates], kind="stable")[:n]]
+    return columns
+
+
+def top_words(
+    topics: NDArray, n: int, feature_names: ArrayLike | None, estimator: Any
+) -> list[list[Any]]:
+    """Return the words of :func:`top_columns`, for the `top_words` method of an estimator."""
+    n_features = topics.shape[1]
+    if not isinstance(n, Integral) or n < 1:
+        raise ValueError(f"'n' must be an int in the range [1, inf). Got {n!r} instead.")
+    if feature_names is None:
+        feature_names = getattr(estimator, "feature_names_in_", range(n_features))
+    names = as_array(feature_names)
+    if names.shape != (n_features,):
+        raise ValueError(
+            f"'feature_names' must have one name for each of the {n_features} "
+            f"features. Got shape {names.shape} instead."
+        )
+    return names[top_columns(topics, int(n))].tolist()
+
 
 #: Bytes of topics that are copied at a time.
 _BLOCK_BYTES = 1 << 24
@@ -395,3 +430,48 @@ def _top(weights: NDArray, n_words: int) -> NDArray[np.intp]:
             f"{weights.shape[1]} features."
         )
     return top_columns(weights, int(n_words))
+
+
+@validate_params(
+    {
+        "components": "no_validation",  # by check_matrix
+        "truth": "no_validation",
+        "threshold": [Interval(Real, -1, 1, closed="both")],
+    },
+    prefer_skip_nested_validation=True,
+)
+def component_recovery(
+    components: ArrayLike, truth: ArrayLike, *, threshold: float = 0.95
+) -> tuple[int, NDArray[np.float64]]:
+    """Count the true components that were found; they are matched one to one by cosine.
+
+    Parameters
+    ----------
+    components : array-like of shape (n_components, n_features)
+        The components of a fit.
+    truth : array-like of shape (n_true, n_features)
+        The true components.
+    threshold : float, default=0.95
+        A true component counts as found if its cosine with its match is larger than this.
+
+    Returns
+    -------
+    n_found : int
+        Number of true components that were found.
+    cosines : ndarray of shape (n_true,)
+        Cosine of each true component with its match; 0 if it has none.
+    """
+    found, true = (
+        check_matrix(array, dtype=np.float64, accept_sparse=False, name=name)
+        for array, name in ((components, "components"), (truth, "truth"))
+    )
+    if found.shape[1] != true.shape[1]:
+        raise ValueError(
+            "'components' and 'truth' must have the same number of features. "
+            f"Got {found.shape[1]} and {true.shape[1]}."
+        )
+    cosine = normalize(true) @ normalize(found).T
+    rows, columns = linear_sum_assignment(-cosine)
+    cosines = np.zeros(len(true))
+    cosines[rows] = cosine[rows, columns]
+    return int(np.sum(cosines > threshold)), cosines

@@ -6,9 +6,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from annealvi.topics.comparison import Choice
-from annealvi.topics.description import describe
 from annealvi.topics.model import TopicModel
-from annealvi.topics.summary import TopicSummary
+from annealvi.topics.summary import TopicSummary, describe
 from annealvi.topics.vectorizer import TopicVectorizer
 
 if TYPE_CHECKING:

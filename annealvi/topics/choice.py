@@ -27,9 +27,14 @@ from annealvi.metrics import (
 )
 from annealvi.topics.comparison import CRITERIA, MEASURES, STABILITY, Choice, mean_of, spread_of
 from annealvi.topics.editing import is_list
-from annealvi.topics.fitted import FittedTopics
-from annealvi.topics.texts import are_texts, check_texts
-from annealvi.topics.vectorizer import TopicVectorizer, count_words, with_stop_words
+from annealvi.topics.model import TopicModel
+from annealvi.topics.vectorizer import (
+    TopicVectorizer,
+    are_texts,
+    check_texts,
+    count_words,
+    with_stop_words,
+)
 
 #: Share of the documents that are held out in each run, and the most documents that are.
 HELD_OUT, MOST_HELD_OUT = 0.1, 1000
@@ -50,7 +55,7 @@ SMOOTHING = 0.1
         "n_runs": [Interval(Integral, 1, None, closed="left")],
         "criterion": [StrOptions(set(CRITERIA))],
         "max_documents": [None, Interval(Integral, 2, None, closed="left")],
-        "model": [None, TemperedLDA, FittedTopics],
+        "model": [None, TemperedLDA, TopicModel],
         "random_state": ["random_state"],
     },
     prefer_skip_nested_validation=True,
@@ -62,7 +67,7 @@ def choose(
     n_runs: int = 3,
     criterion: str = "quality",
     max_documents: int | None = 5000,
-    model: TemperedLDA | FittedTopics | None = None,
+    model: TemperedLDA | TopicModel | None = None,
     random_state: Any = None,
 ) -> Choice:
     """Choose a number of topics: fit several, measure each, and recommend one.
@@ -171,10 +176,10 @@ def choose_for(X: sparse.csr_matrix, lda: TemperedLDA, least: int = 1) -> Choice
 def _documents(X: Any, model: Any) -> tuple[sparse.csr_matrix, TemperedLDA]:
     """Word counts, and the TemperedLDA whose parameters are used."""
     vectorizer, stop_words, lda = None, "english", model
-    if isinstance(model, FittedTopics):
+    if isinstance(model, TopicModel):
         vectorizer, stop_words, lda = model.vectorizer, model.stop_words, model.lda
     lda = TemperedLDA() if lda is None else lda
-    if not isinstance(model, FittedTopics) and not are_texts(X, "X"):
+    if not isinstance(model, TopicModel) and not are_texts(X, "X"):
         return check_csr(X), lda
     vectorizer = TopicVectorizer() if vectorizer is None else clone(vectorizer)
     vectorizer = with_stop_words(vectorizer, stop_words, "choose")

@@ -16,7 +16,7 @@ from annealvi.checks import as_array
 from annealvi.lda import TemperedLDA
 from annealvi.lda.defaults import is_learned
 from annealvi.lda.words import check_words
-from annealvi.topics.state import number_of_topics
+from annealvi.topics.model import number_of_topics
 
 Model = TypeVar("Model")
 

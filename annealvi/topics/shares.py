@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from contextlib import suppress
 from datetime import datetime
 from numbers import Real
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from annealvi.topics.source import of_each
+from annealvi.topics.vectorizer import of_each
 
 #: Most periods that times may be cut into.
 MOST_PERIODS = 100_000
@@ -185,24 +186,18 @@ def _of_year(number: Any) -> Any:
     return datetime(int(number), 1, 1)
 
 
-#: Names of periods since pandas 2.2, and before.
-RENAMED = (("YE", "Y"), ("QE", "Q"), ("ME", "M"), ("SME", "SM"), ("YS", "AS"), ("BME", "BM"))
+#: Old names of periods, and those since pandas 2.2.
+RENAMED = {"Y": "YE", "Q": "QE", "M": "ME", "SM": "SME", "AS": "YS", "BM": "BME"}
 
 
 def _offset(freq: Any, pandas: Any) -> Any:
     """The offset of an alias, by its name since pandas 2.2 or before."""
-    known = pandas.tseries.frequencies.to_offset
-    aliases = [freq]
+    alias = freq
     if isinstance(freq, str) and (match := re.fullmatch(r"(-?\d*)([A-Z]+)(-.*)?", freq)):
-        number, name, rest = match[1], match[2], match[3] or ""
-        for names in RENAMED:
-            if name in names:
-                aliases = [f"{number}{alias}{rest}" for alias in names]
-    for alias in aliases:
-        try:
-            offset = known(alias)
-        except (ValueError, TypeError):
-            continue
+        number, name, rest = match.groups("")
+        alias = f"{number}{RENAMED.get(name, name)}{rest}"
+    with suppress(ValueError, TypeError):
+        offset = pandas.tseries.frequencies.to_offset(alias)
         if offset is not None:
             return offset
     raise ValueError(

@@ -1,23 +1,251 @@
-"""What was found: the topics of a fitted model, for people to read."""
+"""What a fitted topic model of any kind has found, for people to read."""
 
 from __future__ import annotations
 
 import os
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import validate_params
+from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from annealvi._optional import import_optional
-from annealvi.checks import Interval, check_flag
-from annealvi.metrics import topic_coherence, topic_diversity
+from annealvi.checks import Interval, as_array, check_counts, check_flag, checked
+from annealvi.matrices import check_csr, check_matrix
+from annealvi.metrics import document_completion, topic_coherence, topic_diversity, topic_stability
 from annealvi.topics import words as ranking
-from annealvi.topics.layout import Similarity, hellinger, places, similarity
 from annealvi.topics.shares import by_group, certainty_of, over_time
-from annealvi.topics.source import Documents, Source
+from annealvi.topics.vectorizer import are_texts, check_texts, of_each
 from annealvi.topics.words import N_WORDS, RELEVANCE, Labels
+
+#: Iterations that move places from where classical scaling puts them.
+_ITERATIONS = 300
+
+
+class Similarity(NamedTuple):
+    """How similar topics are."""
+
+    #: Hellinger distances of topics: 0 if they are the same, 1 if they share no word.
+    distances: NDArray[np.float64]
+    #: Their hierarchy by average linkage, as SciPy has it
+    #: (:func:`scipy.cluster.hierarchy.linkage`): each row joins two clusters.
+    linkage: NDArray[np.float64]
+
+    def closest(self, n: int = 10) -> list[tuple[int, int]]:
+        """Return the n pairs of topics that are most similar, closest first."""
+        first, second = np.triu_indices(len(self.distances), k=1)
+        order = np.argsort(self.distances[first, second], kind="stable")[:n]
+        return list(zip(first[order].tolist(), second[order].tolist(), strict=True))
+
+
+def hellinger(topics: NDArray[np.float64]) -> NDArray[np.float64]:
+    r"""Compute :math:`\sqrt{1 - \sum_w \sqrt{p(w \mid k) p(w \mid l)}}` of all pairs of topics."""
+    roots = np.sqrt(topics)
+    distances = np.sqrt(np.clip(1.0 - roots @ roots.T, 0.0, 1.0))
+    distances = np.maximum(distances, distances.T)
+    np.fill_diagonal(distances, 0.0)
+    return distances
+
+
+def similarity(topics: NDArray[np.float64]) -> Similarity:
+    """See :meth:`annealvi.topics.TopicSummary.similar`."""
+    from scipy.cluster import hierarchy
+    from scipy.spatial.distance import squareform
+
+    distances = hellinger(topics)
+    if len(distances) < 2:
+        return Similarity(distances, np.empty((0, 4)))
+    pairs = squareform(distances, checks=False)
+    return Similarity(distances, hierarchy.linkage(pairs, "average", optimal_ordering=True))
+
+
+def places(distances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Place topics in a plane, at about their distances: metric multidimensional scaling.
+
+    It starts from classical scaling, not at random, so the same distances give the same places.
+    Classical scaling alone puts topics on top of one another, because it keeps only two of many
+    dimensions.
+    """
+    from sklearn.manifold import smacof
+
+    start = _classical(distances)
+    if len(distances) < 3 or not distances.any():
+        return start
+    found, _ = smacof(
+        distances, init=start, n_init=1, max_iter=_ITERATIONS, eps=1e-6, normalized_stress=False
+    )
+    return found - found.mean(axis=0)
+
+
+def _classical(distances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The two main dimensions of the distances; the largest number of each is positive."""
+    squares = distances**2
+    centred = squares - squares.mean(axis=0) - squares.mean(axis=1)[:, np.newaxis] + squares.mean()
+    values, vectors = np.linalg.eigh(-0.5 * centred)
+    result = np.zeros((len(distances), 2))
+    n = min(2, len(distances))
+    result[:, :n] = vectors[:, ::-1][:, :n] * np.sqrt(np.maximum(values[::-1][:n], 0.0))
+    peaks = np.take_along_axis(result, np.abs(result).argmax(axis=0)[np.newaxis], axis=0)
+    return np.where(peaks < 0, -result, result)
+
+
+#: Largest distance from 1 of the sum of a document's shares.
+_TOLERANCE = 1e-3
+#: Number of entries whose likelihood is computed at a time.
+_BLOCK = 1 << 16
+#: Least probability of a word in a document; a factorisation may give it none.
+_LEAST = 1e-12
+
+
+class Documents(NamedTuple):
+    """Documents as a model takes them."""
+
+    #: What the model's methods get: a DataFrame keeps its column names.
+    given: Any
+    #: The same, checked.
+    counts: sparse.csr_matrix
+    #: What was counted, if texts were given.
+    texts: list[str] | None
+
+
+class Source:
+    """A fitted topic model of any kind; see the `model` of :func:`annealvi.topics.describe`."""
+
+    def __init__(self, model: Any, name: str = "model") -> None:
+        self.model, self._count, self._names = _parts_of(model)
+        if not hasattr(self.model, "components_") and hasattr(self.model, "fit"):
+            check_is_fitted(self.model)
+        if not hasattr(self.model, "components_") or not hasattr(self.model, "transform"):
+            raise TypeError(
+                f"The {name!r} parameter of describe must be a topic model with `components_` and "
+                f"`transform`. Got {model!r} instead."
+            )
+        weights = check_matrix(
+            self.model.components_, accept_sparse=False, dtype=np.float64, name="components_"
+        )
+        check_non_negative(weights, "describe as components_")
+        with np.errstate(over="ignore"):
+            self._sums = weights.sum(axis=1)
+        wrong = np.flatnonzero(~((self._sums > 0) & np.isfinite(self._sums)))
+        if len(wrong):
+            raise ValueError(
+                "The rows of 'components_' must have positive and finite sums, because they are "
+                f"normalised to probabilities. Got a sum of {self._sums[wrong[0]]} in topic "
+                f"{wrong[0]}."
+            )
+        self.components_: NDArray[np.float64] = weights / self._sums[:, np.newaxis]
+        self.seed_topics: dict[str, int] = dict(getattr(model, "seed_topics_", {}))
+
+    def read(self, documents: Any, name: str) -> Documents:
+        """Check documents, and count their words if they are texts."""
+        texts = None
+        if are_texts(documents, name):
+            if self._count is None:
+                raise TypeError(
+                    f"{type(self.model).__name__} takes word counts and knows no texts. Give "
+                    f"counts as {name!r}, and the texts beside them as 'texts', or use a "
+                    f"TopicModel. Got a {type(documents).__name__}."
+                )
+            texts = check_texts(documents, "describe", name=name)
+            documents = self._count(texts)
+        counts = check_csr(documents, name=name)
+        check_non_negative(counts, f"describe as {name}")
+        check_counts(counts)
+        n_features = self.components_.shape[1]
+        if counts.shape[1] != n_features:
+            raise ValueError(
+                f"{name} has {counts.shape[1]} features, but {type(self.model).__name__} is "
+                f"expecting {n_features} features as input."
+            )
+        if not counts.data.any():
+            raise ValueError(
+                f"None of the {counts.shape[0]} {name} has a word of the vocabulary of "
+                f"{n_features} words that {type(self.model).__name__} was fitted with."
+            )
+        return Documents(documents, counts, texts)
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """Compute p(k | d), from the model's `transform`.
+
+        Its rows sum to 1 for LDA.  A factorisation X = W H (NMF) gives weights W instead: W_dk
+        times the sum of row k of H is the number of words that topic k has in document d.
+        """
+        owner = f"'transform' of {type(self.model).__name__}"
+        shares = as_array(self.model.transform(X))
+        expected = (X.shape[0] if hasattr(X, "shape") else len(X), len(self._sums))
+        if shares.shape != expected or shares.dtype.kind not in "fiu":
+            raise ValueError(
+                f"The {owner} must give numbers of shape {expected}, one for each document and "
+                f"topic. Got shape {shares.shape} and dtype {shares.dtype}."
+            )
+        shares = shares.astype(np.float64)  # a copy
+        if not (np.isfinite(shares).all() and shares.min(initial=0) >= 0):
+            raise ValueError(f"The {owner} must give finite numbers that are not negative.")
+        if np.abs(shares.sum(axis=1) - 1).max() > _TOLERANCE:
+            shares *= self._sums
+        shares[shares.sum(axis=1) == 0] = 1.0  # nothing is known of these documents
+        shares /= shares.sum(axis=1, keepdims=True)
+        return shares
+
+    @property
+    def known_names(self) -> Any:
+        """The words that the model has seen, or None."""
+        return (
+            getattr(self.model, "feature_names_in_", None) if self._names is None else self._names
+        )
+
+    def names(self, given: Any, documents: Any) -> NDArray:
+        """Return the words: those given, else those of the model or the documents, else numbers."""
+        n_features = self.components_.shape[1]
+        known = (
+            given,
+            self.known_names,
+            getattr(documents, "columns", None),
+            range(n_features),
+        )
+        names = as_array(next(found for found in known if found is not None))
+        if names.shape != (n_features,):
+            raise ValueError(
+                f"'feature_names' must have one name for each of the {n_features} features. "
+                f"Got shape {names.shape} instead."
+            )
+        return names.astype(str)
+
+    def unusual(
+        self, documents: Documents, shares: NDArray[np.float64]
+    ) -> tuple[str, NDArray[np.float64]]:
+        """Compute how badly the topics explain each document."""
+        if hasattr(self.model, "document_temperatures"):
+            return "temperature", self.model.document_temperatures(documents.given)
+        X = documents.counts
+        rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        topics = np.ascontiguousarray(self.components_.T)
+        log_likelihood = np.empty(X.nnz)
+        for block in gen_batches(X.nnz, _BLOCK):
+            p = np.einsum("ik,ik->i", topics[X.indices[block]], shares[rows[block]])
+            log_likelihood[block] = np.log(np.maximum(p, _LEAST)) * X.data[block]
+        totals = np.bincount(rows, weights=log_likelihood, minlength=X.shape[0])
+        with np.errstate(invalid="ignore"):
+            return "log_likelihood", totals / as_array(X.sum(axis=1, dtype=np.float64)).ravel()
+
+
+def _parts_of(model: Any) -> tuple[Any, Any, Any]:
+    """The model of counts; what counts the words of texts, and names of words, or None."""
+    if hasattr(model, "lda_") or (hasattr(model, "counts") and hasattr(model, "fit")):
+        check_is_fitted(model)
+        return model.lda_, model.counts, model.feature_names_
+    if hasattr(model, "named_steps"):
+        first, last = model[:-1], model[-1]
+        if len(first):
+            check_is_fitted(first)
+            return last, first.transform, first.get_feature_names_out()
+        return last, None, None
+    return model, None, None
+
 
 #: Numbers of top words that coherence and diversity are measured on, as in annealvi.metrics.
 _COHERENCE_WORDS, _DIVERSITY_WORDS = 10, 25
@@ -236,6 +464,7 @@ class TopicSummary:
         """
         return similarity(self.topics)
 
+    @checked
     def map(self, documents: bool = False) -> Any:
         """Place topics in a plane, so that similar ones are near to each other.
 
@@ -455,3 +684,93 @@ class TopicSummary:
 
 def _pandas(purpose: str) -> Any:
     return import_optional("pandas", "text", f"TopicSummary.{purpose}")
+
+
+def describe(
+    model: Any,
+    documents: Any,
+    feature_names: ArrayLike | None = None,
+    *,
+    texts: Any = None,
+    titles: Any = None,
+    held_out: Any = None,
+    other: Any = None,
+    random_state: Any = 0,
+) -> TopicSummary:
+    """Say what a fitted topic model has found in documents.
+
+    Parameters
+    ----------
+    model : fitted topic model
+        A :class:`TopicModel`, a :class:`annealvi.TemperedLDA`, scikit-learn's
+        ``LatentDirichletAllocation`` or ``NMF``, a pipeline of a vectorizer and one of these, or
+        any object with ``components_`` of shape (K, V) and ``transform``.
+    documents : iterable of str, or {array-like, sparse matrix} of shape (D, V)
+        The documents to look at, usually those that were fitted: texts for a model that takes
+        texts, otherwise word counts.  Counts may be given to every model.
+    feature_names : array-like of shape (V,), default=None
+        The words.  None means those that the model has seen, or numbers if it has seen none.
+    texts : iterable of str, default=None
+        The texts of the documents, for display.  Not needed if `documents` are texts.
+    titles : iterable of str, default=None
+        Titles of the documents, for display.
+    held_out : iterable of str, or {array-like, sparse matrix}, default=None
+        Documents that were not fitted.  ``quality["held_out"]`` of the summary is then their
+        log-likelihood per word (:func:`annealvi.metrics.document_completion`).
+    other : fitted topic model, default=None
+        Another fit of the same words, say from another seed.  ``quality["stability"]`` of the
+        summary is then how alike the topics of both are
+        (:func:`annealvi.metrics.topic_stability`).
+    random_state : int, RandomState instance or None, default=0
+        Seed of the split of `held_out`.
+
+    Returns
+    -------
+    TopicSummary
+
+    Raises
+    ------
+    TypeError
+        If `model` is no topic model, or texts are given to a model of counts.
+    ValueError
+        If `documents` have other features than the model or none of its words, or if `texts`,
+        `titles` or `feature_names` have a wrong length.
+
+    Examples
+    --------
+    >>> from annealvi import TemperedLDA
+    >>> from annealvi.datasets import load_arxiv_abstracts
+    >>> from annealvi.topics import describe
+    >>> abstracts = load_arxiv_abstracts()
+    >>> lda = TemperedLDA(20, random_state=0).fit(abstracts.data)
+    >>> summary = describe(lda, abstracts.data, abstracts.feature_names)
+    >>> summary
+    <TopicSummary of 20 topics in 3000 documents, 3000 words>
+    """
+    source = Source(model)
+    read = source.read(documents, "documents")
+    names = source.names(feature_names, read.given)
+    n_documents = read.counts.shape[0]
+    texts = read.texts if texts is None else _of_documents(texts, "texts", n_documents)
+    titles = None if titles is None else _of_documents(titles, "titles", n_documents)
+    quality = {}
+    if held_out is not None:
+        X = source.read(held_out, "held_out").given
+        quality["held_out"] = float(document_completion(source, X, random_state=random_state))
+    if other is not None:
+        quality["stability"] = _stability(source, Source(other, "other"))
+    return TopicSummary(source, read, names, texts, titles, quality)
+
+
+def _stability(source: Source, other: Source) -> float:
+    names = [one.known_names for one in (source, other)]
+    if all(known is not None for known in names) and not np.array_equal(*names):
+        raise ValueError(
+            "'other' must be a fit of the same words. Got one with other words, "
+            f"{len(names[1])} against {len(names[0])}."
+        )
+    return topic_stability(source.components_, other.components_)
+
+
+def _of_documents(texts: Any, name: str, n_documents: int) -> list[str]:
+    return of_each(check_texts(texts, "describe", name=name), n_documents, name)

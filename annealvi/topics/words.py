@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from annealvi.metrics.top_words import top_columns
-from annealvi.topics.source import of_each
+from annealvi.metrics.topics import top_columns
+from annealvi.topics.vectorizer import of_each
 
 #: Weight of the probability of a word against its lift, see `relevance_of`; docs/summary.md says
 #: how it was chosen.

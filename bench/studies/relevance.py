@@ -21,7 +21,7 @@ from scipy import sparse
 from annealvi import TemperedLDA
 from annealvi.datasets import load_corpus
 from annealvi.metrics import topic_coherence, topic_diversity
-from annealvi.metrics.top_words import top_columns
+from annealvi.metrics.topics import top_columns
 from annealvi.topics import describe
 from annealvi.topics.words import relevance_of
 from bench import CHECKOUT, parser

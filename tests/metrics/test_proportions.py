@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from annealvi import TemperedLDA
 from annealvi.datasets import make_topic_corpus
 from annealvi.metrics import document_completion, split_tokens
-from annealvi.metrics.proportions import usual_prior
+from annealvi.metrics.held_out import usual_prior
 
 METHODS = ("variational", "cvb0")
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from annealvi import TemperedLDA
-from annealvi.metrics.top_words import top_columns
+from annealvi.metrics.topics import top_columns
 from tests.metrics.by_loops import naive_top
 
 

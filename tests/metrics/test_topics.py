@@ -19,7 +19,7 @@ from annealvi.metrics import (
     topic_diversity,
     topic_stability,
 )
-from annealvi.metrics.top_words import top_columns
+from annealvi.metrics.topics import top_columns
 from annealvi.topics import merge
 from tests.metrics.by_loops import naive_coherence, naive_cosines, naive_top
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import pdist, squareform
 
-from annealvi.topics import layout
+from annealvi.topics import summary as layout
 
 
 @pytest.fixture

@@ -419,7 +419,7 @@ def test_files_of_other_estimators(model, tmp_path):
         TopicModel.load(path)
     for vectorizer in (TfidfVectorizer(), type("Own", (CountVectorizer,), {})()):
         other = make(vectorizer=vectorizer).fit(TEXTS)
-        with pytest.raises(TypeError, match=r"'vectorizer.* parameter of TopicModel cannot be w"):
+        with pytest.raises(TypeError, match=r"'vectorizer.* parameter.* cannot be w"):
             other.save(tmp_path / "b")
     with pytest.raises(NotFittedError):
         make().save(tmp_path / "b")

@@ -11,7 +11,8 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
 from annealvi import TemperedLDA, TopicModel
-from annealvi.topics.source import Source, of_each
+from annealvi.topics.summary import Source
+from annealvi.topics.vectorizer import of_each
 from tests.topics.models import COMPONENTS, COUNTS, SHARES, WORDS, Given
 
 TEXTS = ["moon orbit moon", "goal team goal", "orbit comet the", "the team"] * 5

@@ -12,7 +12,7 @@ from annealvi import TemperedLDA
 from annealvi.datasets import make_topic_corpus
 from annealvi.metrics import topic_coherence
 from annealvi.topics import TopicSummary, describe, words
-from annealvi.topics.layout import hellinger, places
+from annealvi.topics.summary import hellinger, places
 from tests.topics.models import COMPONENTS, COUNTS, SHARES, WORDS, Given, fitted
 
 TITLES = ["sky", "match", "night", "both", "nothing"]

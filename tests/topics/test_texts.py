@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from annealvi.topics.texts import are_texts, blocks_of, check_texts
+from annealvi.topics.vectorizer import are_texts, blocks_of, check_texts
 
 TEXTS = ["one text", "", "and another"]
 
