@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,9 @@ import numpy as np
 from scipy import sparse
 
 from annealvi._optional import import_optional
-from annealvi.cli.columns import Corpus
 from annealvi.cli.console import Console, FitProgress, size_of
-from annealvi.cli.inputs import read_corpus
+from annealvi.cli.inputs import Corpus, as_roles, read_corpus, read_text, read_words
 from annealvi.cli.models import Topics
-from annealvi.cli.options import as_roles
-from annealvi.cli.seeds import read_seeds
-from annealvi.cli.tables import read_words
 from annealvi.lda import TemperedLDA
 from annealvi.storage import save
 from annealvi.topics import TopicModel, TopicVectorizer, describe
@@ -25,6 +22,35 @@ from annealvi.topics.choice import choose_for
 from annealvi.topics.seeds import check_seeds, plant_seeds
 from annealvi.topics.shares import over_time
 from annealvi.topics.vectorizer import count_words
+
+EXAMPLE = '{"space": ["nasa", "orbit"]}'
+
+
+def read_seeds(given: str | None, encoding: str) -> dict[str, list[str]]:
+    """Return the seed words that an option names."""
+    if given is None:
+        return {}
+    written = given.lstrip().startswith("{")
+    text = given if written else read_text(Path(given), encoding)
+    where = "--seeds" if written else f"--seeds: {given!r}"
+    try:
+        seeds = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{where} must be JSON, such as {EXAMPLE} ({error}).") from error
+    if not isinstance(seeds, dict) or not seeds:
+        raise ValueError(f"{where} must be a JSON object, such as {EXAMPLE}. Got {text:.60}.")
+    for name, words in seeds.items():
+        if not name.strip() or not _are_words(words):
+            raise ValueError(
+                f"{where} must be names of topics with lists of words, such as {EXAMPLE}. Got "
+                f"{json.dumps({name: words}, ensure_ascii=False):.60}."
+            )
+    return seeds
+
+
+def _are_words(words: Any) -> bool:
+    return isinstance(words, list) and bool(words) and all(isinstance(w, str) for w in words)
+
 
 #: The command, in messages of the library.
 OWNER = "annealvi fit"

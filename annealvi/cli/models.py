@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from annealvi.cli.columns import Corpus
+from annealvi.cli.inputs import Corpus
 from annealvi.lda import TemperedLDA
 from annealvi.storage import load
 from annealvi.topics import TopicModel

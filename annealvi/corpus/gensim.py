@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.utils import Bunch
 
 from annealvi._optional import import_optional
-from annealvi.corpus.lines import check_gaps
+from annealvi.corpus.files import check_gaps
 from annealvi.matrices import check_csr
 
 #: No id of a word is larger.

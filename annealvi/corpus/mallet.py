@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import Bunch
 
-from annealvi.corpus.lines import check_gaps, opened, read_lines
+from annealvi.corpus.files import check_gaps, opened, read_lines
 
 
 def read_mallet_state(path: str | os.PathLike) -> Bunch:

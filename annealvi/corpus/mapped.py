@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils._param_validation import StrOptions, validate_parameter_constraints
 
-from annealvi.corpus.lines import check_counts
+from annealvi.corpus.files import check_counts
 from annealvi.matrices import check_csr, sound_csr
 
 #: Version of the format, in the description.

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from annealvi.corpus.files import parse_lda_c
+from annealvi.corpus.files import check_counts, check_numbers, opened, parse_lda_c
 from annealvi.corpus.gensim import from_gensim
-from annealvi.corpus.lines import check_counts, check_numbers, opened
 
 #: Documents in a block.
 BLOCK = 10_000

@@ -13,7 +13,7 @@ from annealvi.dask.sources import as_engine, partitions_of
 from annealvi.metrics import held_out
 from annealvi.models.lda.collapsed import Method
 from annealvi.scale.corpus import gather
-from annealvi.scale.engines.base import Handle
+from annealvi.scale.engines import Handle
 
 
 def document_completion(

@@ -26,9 +26,8 @@ from annealvi.lda.estimator import TemperedLDA as LocalLDA
 from annealvi.lda.perplexity import perplexity_of
 from annealvi.lda.words import Prepared
 from annealvi.models.lda.collapsed import Method
-from annealvi.scale.corpus import Partitions, ShardedCorpus
-from annealvi.scale.engines.base import Engine
-from annealvi.scale.order import minibatch_order
+from annealvi.scale.corpus import Partitions, ShardedCorpus, minibatch_order
+from annealvi.scale.engines import Engine
 from annealvi.temperature import Temperature
 
 #: Documents in a shard, and in a minibatch where the corpus has enough of them.

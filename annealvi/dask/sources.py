@@ -7,8 +7,7 @@ from typing import Any
 
 from annealvi._optional import import_optional
 from annealvi.scale.corpus import Partitions
-from annealvi.scale.engines.base import Engine
-from annealvi.scale.engines.dask import DaskEngine
+from annealvi.scale.engines import DaskEngine, Engine
 
 
 def as_engine(client: Any) -> Engine:

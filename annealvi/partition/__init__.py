@@ -1,8 +1,6 @@
 """log C(T), the normaliser of a tempered likelihood, estimated in several ways."""
 
-from annealvi.partition.draws import Draws
-from annealvi.partition.estimate import Conjugate, Nested, log_partition
-from annealvi.partition.power_grid import PowerGrid
+from annealvi.partition.estimate import Conjugate, Draws, Nested, PowerGrid, log_partition
 from annealvi.partition.result import LogPartition, OutOfReach, even_grid, exponential_grid
 
 __all__ = [

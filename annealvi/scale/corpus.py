@@ -3,19 +3,175 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils.validation import check_non_negative
 
 from annealvi._kernels import instruction_set, use_instruction_set
+from annealvi.checks import least_positive
+from annealvi.corpus.mapped import open as open_corpus
+from annealvi.matrices import check_csr
 from annealvi.scale.elsewhere import Shared, Task
-from annealvi.scale.engines.base import Engine, Handle, WorkersLostError
-from annealvi.scale.order import Order, minibatch_order
-from annealvi.scale.partitions import Facts, Piece, facts_of, load, rows_of, take
+from annealvi.scale.engines import Engine, Handle, WorkersLostError
 from annealvi.scale.tree import Place, TreeSum
+
+
+class Facts(NamedTuple):
+    """What a fit must know of a partition."""
+
+    n_documents: int
+    n_features: int
+    dtype: np.dtype
+    #: See :class:`annealvi.scale.elsewhere.Elsewhere`.
+    n_words: float
+    least: float
+    #: A bit for each word, see :func:`numpy.packbits`.
+    used: NDArray[np.uint8]
+    digest: str
+
+
+class Piece(NamedTuple):
+    """Consecutive documents of a partition."""
+
+    partition: int
+    start: int
+    stop: int
+
+
+def load(source: Any, name: str, owner: str) -> sparse.csr_matrix:
+    """A partition as a canonical CSR matrix; a path is that of a corpus on disk."""
+    if isinstance(source, str | os.PathLike):
+        source = open_corpus(source)
+    if not sparse.issparse(source):
+        raise TypeError(
+            f"{name} must be a sparse matrix, or the path of a corpus on disk. Got "
+            f"{type(source).__name__}: convert it with scipy.sparse.csr_matrix."
+        )
+    if not source.shape[0]:
+        raise ValueError(f"{name} must have at least one document. Got shape {source.shape}.")
+    X = check_csr(source, name=name)
+    check_non_negative(X, f"{owner}, {name}")
+    return X
+
+
+def facts_of(X: sparse.csr_matrix) -> Facts:
+    """Look through a partition."""
+    used = np.zeros(X.shape[1], dtype=bool)
+    used[X.indices] = True
+    total = hashlib.sha256(str(X.dtype).encode())
+    for array, dtype in ((X.indptr, np.int64), (X.indices, np.int64), (X.data, X.dtype)):
+        for start in range(0, len(array), _CHUNK):
+            some = np.ascontiguousarray(array[start : start + _CHUNK], dtype)
+            total.update(some.view(np.uint8).data)
+    least = least_positive(X.data)
+    n_words = float(X.data.sum(dtype=np.float64))
+    n_documents, n_features = X.shape
+    bits = np.packbits(used)
+    return Facts(n_documents, n_features, X.dtype, n_words, least, bits, total.hexdigest())
+
+
+#: Entries that are converted at a time.
+_CHUNK = 1 << 20
+
+
+def take(dtype: np.dtype, pieces: Sequence[Piece], *partitions: sparse.csr_matrix) -> Any:
+    """A shard: the documents of some pieces, in a dtype.
+
+    One piece of the same dtype is a view of its partition.
+    """
+    parts = [view(X, piece.start, piece.stop) for piece, X in zip(pieces, partitions, strict=True)]
+    shard = parts[0] if len(parts) == 1 else sparse.vstack(parts, format="csr")
+    if shard.dtype != dtype:
+        shard = _csr(shard.data.astype(dtype), shard.indices, shard.indptr, shard.shape)
+    shard.has_canonical_format = True
+    return shard
+
+
+def view(X: sparse.csr_matrix, start: int, stop: int) -> sparse.csr_matrix:
+    """Consecutive rows of a CSR matrix, without a copy of their entries."""
+    ends = X.indptr[start : stop + 1]
+    entries = slice(int(ends[0]), int(ends[-1]))
+    shape = stop - start, X.shape[1]
+    return _csr(X.data[entries], X.indices[entries], ends - ends[0], shape)
+
+
+def _csr(data: NDArray, indices: NDArray, indptr: NDArray, shape: Any) -> sparse.csr_matrix:
+    """A CSR matrix of these arrays, which SciPy would look through."""
+    X = sparse.csr_matrix(shape, dtype=data.dtype)
+    X.data, X.indices, X.indptr = data, indices, indptr.astype(indices.dtype, copy=False)
+    return X
+
+
+def rows_of(shard: sparse.csr_matrix, rows: NDArray[np.int64]) -> sparse.csr_matrix:
+    """Some documents of a shard."""
+    return shard[rows]
+
+
+class Order(NamedTuple):
+    """The shards of a corpus, in the order of a fit."""
+
+    #: The pieces of each shard.
+    shards: list[list[Piece]]
+    #: The numbers of their documents in the partitions, one after another.
+    documents: NDArray[np.int64]
+
+
+def minibatch_order(lengths: Sequence[int], shard_size: int, shards_per_batch: int) -> Order:
+    """Order the shards of partitions so that a minibatch has some of many partitions.
+
+    Shards of `shard_size` documents of one partition come first.  Partitions are taken in groups
+    of `shards_per_batch`, which are spread over all; a minibatch has one shard of each of the
+    group.  If there are fewer partitions, each is cut into parts, which are treated as partitions.
+    What is left of each partition comes last, put together to shards of the same size, but for the
+    very last.  The order follows from these numbers alone.
+    """
+    n_parts = -(-shards_per_batch // len(lengths))
+    rows: list[list[Piece]] = []  # the full shards of each part of a partition
+    tails: list[Piece] = []
+    for partition, length in enumerate(lengths):
+        n_full = length // shard_size
+        ends = [n_full * i // n_parts for i in range(n_parts + 1)]
+        for first, last in pairwise(ends):
+            starts = range(first * shard_size, last * shard_size, shard_size)
+            rows.append([Piece(partition, start, start + shard_size) for start in starts])
+        if n_full * shard_size < length:
+            tails.append(Piece(partition, n_full * shard_size, length))
+    shards: list[list[Piece]] = []
+    n_groups = -(-len(rows) // shards_per_batch)
+    for first in range(n_groups):
+        group = rows[first::n_groups]  # neighbours have the same worker, so others are taken
+        for turn in range(max(map(len, group))):
+            shards += [[own[turn]] for own in group if turn < len(own)]
+    shards += _cut(tails, shard_size)
+    begins = np.concatenate([[0], np.cumsum(lengths)])
+    pieces = [piece for shard in shards for piece in shard]
+    documents = [np.arange(piece.start, piece.stop) + begins[piece.partition] for piece in pieces]
+    return Order(shards, np.concatenate([np.empty(0, dtype=np.int64), *documents]))
+
+
+def _cut(pieces: Sequence[Piece], size: int) -> list[list[Piece]]:
+    """Cut pieces, one after another, into shards of `size` documents."""
+    shards: list[list[Piece]] = []
+    room = 0
+    for piece in pieces:
+        start = piece.start
+        while start < piece.stop:
+            if not room:
+                shards.append([])
+                room = size
+            stop = min(piece.stop, start + room)
+            shards[-1].append(piece._replace(start=start, stop=stop))
+            room -= stop - start
+            start = stop
+    return shards
+
 
 T = TypeVar("T")
 #: How often a sum is begun again because workers died.

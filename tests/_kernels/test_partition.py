@@ -12,7 +12,7 @@ from annealvi import _kernels
 from annealvi._kernels import partition
 from annealvi._kernels.layout import padded_rows
 from annealvi.partition import PowerGrid, even_grid, exponential_grid
-from annealvi.partition.power_grid import SUMMED_ROWS
+from annealvi.partition.estimate import SUMMED_ROWS
 
 GRIDS = {
     "even": even_grid(10, 100),

@@ -32,8 +32,8 @@ def test_help(call, command):
 
 
 def test_examples_of_the_help_can_be_parsed():
-    lines = "\n".join([commands.options.FIT, commands.options.LABEL, commands.options.SHOW])
-    lines = (lines + commands.options.COMPARE).replace("\\\n", " ").splitlines()
+    lines = "\n".join([commands.FIT, commands.LABEL, commands.SHOW])
+    lines = (lines + commands.COMPARE).replace("\\\n", " ").splitlines()
     examples = [line.split("   ")[0].split(">")[0] for line in lines if " annealvi " in line[:12]]
     assert len(examples) >= 9
     for example in examples:

@@ -7,8 +7,7 @@ import pytest
 from scipy import sparse
 from scipy.io import mmwrite
 
-from annealvi.cli.columns import Roles
-from annealvi.cli.inputs import read_corpus
+from annealvi.cli.inputs import Roles, read_corpus
 
 X = sparse.csr_matrix(np.array([[2, 0, 1, 0], [0, 3, 0, 0], [1, 1, 0, 4]], dtype=float))
 WORDS = ["star", "bread", "ship", "moon"]

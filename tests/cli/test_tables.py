@@ -5,8 +5,7 @@ import gzip
 
 import pytest
 
-from annealvi.cli.columns import Roles
-from annealvi.cli.inputs import read_corpus
+from annealvi.cli.inputs import Roles, read_corpus
 
 #: The same in every process that collects the tests.
 CUT_OFF = gzip.compress(b"text\n" * 999, mtime=0)[:30]

@@ -9,7 +9,7 @@ import annealvi
 from annealvi import metrics
 from annealvi.dask import document_completion
 from annealvi.datasets import load_arxiv_abstracts
-from annealvi.scale.engines.serial import SerialEngine
+from annealvi.scale.engines import SerialEngine
 
 
 @pytest.fixture(scope="module")

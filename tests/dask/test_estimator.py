@@ -16,8 +16,7 @@ from annealvi import LocalVariational, Variational, corpus
 from annealvi.dask import TemperedLDA, document_order
 from annealvi.dask.estimator import sizes
 from annealvi.datasets import load_arxiv_abstracts
-from annealvi.scale.engines.loky import LokyEngine
-from annealvi.scale.engines.serial import SerialEngine
+from annealvi.scale.engines import SerialEngine
 
 LENGTHS = (210, 140, 260, 90)
 SIZES = dict(shard_size=25, batch_size=100)
@@ -113,7 +112,7 @@ def settings(client, **more):
 
 @pytest.mark.slow
 def test_worker_processes(workers, ordered, parts, paths, local):
-    """Paths, delayed blocks, futures and arrays; on Dask and on loky."""
+    """Paths, delayed blocks, futures and arrays."""
     check_equal(settings(workers).fit(paths), local)
     blocks = [delayed(part) for part in parts]
     check_equal(settings(workers).fit(blocks), local)
@@ -122,8 +121,6 @@ def test_worker_processes(workers, ordered, parts, paths, local):
     lda = settings(workers).fit(da.concatenate(arrays))
     check_equal(lda, local)
     check_equal(settings(workers, n_jobs=2).fit(paths), local)
-    with LokyEngine(2, 1) as engine:
-        check_equal(settings(engine).fit(paths), local)
 
 
 def test_what_is_asked_of_documents_on_workers(workers, X, parts, paths, local):
@@ -191,8 +188,7 @@ def test_a_checkpoint_is_resumed(paths, local, tmp_path):
 
     with pytest.raises(StopError):
         settings(SerialEngine(), callback=stop).fit(paths)
-    with LokyEngine(2, 1) as engine:
-        check_equal(settings(engine, checkpoint=path).fit(paths), local)
+    check_equal(settings(SerialEngine(), checkpoint=path).fit(paths), local)
     steps = []
     again = settings(
         SerialEngine(), checkpoint=path, callback=lambda estimator, monitor: steps.append(1)

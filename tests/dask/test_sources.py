@@ -9,8 +9,7 @@ from dask import delayed
 from scipy import sparse
 
 from annealvi.dask.sources import are_partitions, as_engine, is_array, sources_of
-from annealvi.scale.engines.dask import DaskEngine
-from annealvi.scale.engines.serial import SerialEngine
+from annealvi.scale.engines import DaskEngine, SerialEngine
 
 
 def test_sources(workers):

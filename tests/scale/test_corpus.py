@@ -9,8 +9,7 @@ from annealvi import corpus
 from annealvi.scale import corpus as corpora
 from annealvi.scale.corpus import Partitions, ShardedCorpus, gather
 from annealvi.scale.elsewhere import Counted, Elsewhere
-from annealvi.scale.engines.base import WorkersLostError
-from annealvi.scale.engines.serial import SerialEngine
+from annealvi.scale.engines import SerialEngine, WorkersLostError
 
 LENGTHS = (23, 14, 31)
 

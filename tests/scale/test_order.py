@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annealvi.scale.order import minibatch_order
-from annealvi.scale.partitions import Piece
+from annealvi.scale.corpus import Piece, minibatch_order
 
 
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=9), st.integers(1, 12), st.integers(1, 5))

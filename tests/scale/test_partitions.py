@@ -6,7 +6,7 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 
 from annealvi import corpus
-from annealvi.scale.partitions import Piece, facts_of, load, take, view
+from annealvi.scale.corpus import Piece, facts_of, load, take, view
 
 
 @pytest.fixture

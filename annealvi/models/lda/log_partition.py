@@ -20,7 +20,7 @@ from annealvi._kernels import special
 from annealvi._kernels.layout import aligned_empty, padded_length
 from annealvi.files import Node
 from annealvi.models.lda.topics import Topics
-from annealvi.partition.power_grid import SUMMED_ROWS, PowerGrid
+from annealvi.partition.estimate import SUMMED_ROWS, PowerGrid
 
 #: The topics' sums over the vocabulary cost as much as a step.  So they are kept until the step
 #: sizes since then sum to this.  Outdated sums belong to flatter topics: the model looks less

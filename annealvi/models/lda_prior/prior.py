@@ -28,8 +28,7 @@ from annealvi.checks import Interval, as_array, check_inverses, check_priors
 from annealvi.matrices import check_matrix
 from annealvi.models.dirichlet import centre, log_gamma_variates
 from annealvi.models.lda_prior import exact
-from annealvi.partition.draws import Draws, log_mean_exp
-from annealvi.partition.power_grid import PowerGrid
+from annealvi.partition.estimate import Draws, PowerGrid, log_mean_exp
 
 #: How many numbers are drawn at a time, so that they stay in the cache.
 DRAW_BLOCK = 1 << 15

@@ -13,8 +13,8 @@ from distributed import Client, LocalCluster
 from annealvi import _version
 from annealvi._kernels import available_instruction_sets, instruction_set
 from annealvi.scale.corpus import gather
-from annealvi.scale.engines import dask as engines
-from annealvi.scale.engines.dask import DaskEngine
+from annealvi.scale.engines import DaskEngine
+from annealvi.scale import engines
 from tests.scale.engines import jobs
 
 

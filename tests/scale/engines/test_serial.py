@@ -3,7 +3,7 @@
 import pytest
 
 from annealvi._kernels import instruction_set
-from annealvi.scale.engines.serial import SerialEngine
+from annealvi.scale.engines import SerialEngine
 
 
 def test_it_computes_at_once():

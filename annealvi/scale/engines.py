@@ -1,4 +1,4 @@
-"""The engine on Dask's distributed scheduler."""
+"""Engines compute the shards of a fit somewhere: in this process, or on workers of Dask."""
 
 from __future__ import annotations
 
@@ -10,12 +10,80 @@ import uuid
 import weakref
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import CancelledError, wait
-from typing import Any
+from typing import Any, Protocol
 
 from annealvi._kernels import available_instruction_sets, instruction_set
 from annealvi._optional import import_optional
 from annealvi._version import __version__
-from annealvi.scale.engines.base import Handle, WorkersLostError
+
+#: A result that stays where it was computed as long as somebody holds this object.
+Handle = Any
+
+
+class WorkersLostError(Exception):
+    """Results cannot be had because workers have died; the step is to be done again."""
+
+
+class Engine(Protocol):
+    """Computes functions somewhere, and keeps the results there."""
+
+    #: That of the kernels, the same for all workers.
+    instruction_set: str
+    #: How often workers were found to have gone.
+    n_losses: int
+
+    @property
+    def n_workers(self) -> int:
+        """See above."""
+
+    def threads(self) -> int:
+        """Return the number of threads that a task should use."""
+
+    def put(self, value: Any) -> Handle:
+        """Send a value that the tasks of a step need."""
+
+    def submit(
+        self, function: Callable[..., Any], *arguments: Any, slot: int | None = None
+    ) -> Handle:
+        """Compute a function of values and of other results."""
+
+    def is_lost(self, handle: Handle) -> bool:
+        """Return whether a result went with its worker, and must be submitted again."""
+
+    def gather(self, handles: Sequence[Handle]) -> list[Any]:
+        """Wait for results and return them."""
+
+
+class SerialEngine:
+    """Computes in this process."""
+
+    n_workers = 1
+
+    def __init__(self, n_threads: int = 1) -> None:
+        self._n_threads = n_threads
+        self.instruction_set = instruction_set()
+        self.n_losses = 0
+
+    def threads(self) -> int:
+        """Return the number of threads of a task."""
+        return self._n_threads
+
+    def put(self, value: Any) -> Any:
+        """Return the value."""
+        return value
+
+    def submit(self, function: Callable[..., Any], *arguments: Any, slot: int | None = None) -> Any:
+        """Return the result of a function."""
+        return function(*arguments)
+
+    def is_lost(self, handle: Any) -> bool:
+        """Return False: a result can be made again anywhere."""
+        return False
+
+    def gather(self, handles: Sequence[Any]) -> list[Any]:
+        """Return the results."""
+        return list(handles)
+
 
 PURPOSE = "annealvi.dask"
 DELAYED = ("dask.delayed", "dask._delayed")

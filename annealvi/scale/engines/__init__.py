@@ -1,1 +1,0 @@
-"""Engines: who computes the sums over shards."""
