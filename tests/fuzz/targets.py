@@ -34,7 +34,7 @@ from annealvi.files import read, write
 from annealvi.metrics import HeldOut
 from annealvi.models.lda_prior import LDAPrior
 from annealvi.progress import ProgressBar
-from annealvi.scale.engines.serial import SerialEngine
+from annealvi.scale.engines import SerialEngine
 from annealvi.schedules import Exponential, Linear
 from annealvi.storage import KIND
 from annealvi.topics import TopicVectorizer, choose, describe

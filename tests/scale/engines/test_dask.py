@@ -12,9 +12,9 @@ from distributed import Client, LocalCluster
 
 from annealvi import _version
 from annealvi._kernels import available_instruction_sets, instruction_set
+from annealvi.scale import engines
 from annealvi.scale.corpus import gather
 from annealvi.scale.engines import DaskEngine
-from annealvi.scale import engines
 from tests.scale.engines import jobs
 
 
