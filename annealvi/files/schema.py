@@ -196,6 +196,20 @@ class Listed(Field):
         return [self.field.load(item, f"{way}.{i}", sizes) for i, item in enumerate(value)]
 
 
+class Named(Field):
+    """A dict whose values are of one field."""
+
+    def __init__(self, field: Field) -> None:
+        self.field = field
+
+    def dump(self, value: Any) -> dict[str, Any]:
+        return {name: self.field.dump(item) for name, item in value.items()}
+
+    def load(self, value: Any, way: str, sizes: Sizes) -> dict[str, Any]:
+        items = Tree().load(value, way, sizes).items()
+        return {name: self.field.load(item, f"{way}.{name}", sizes) for name, item in items}
+
+
 class Generator(Field):
     """A RandomState, or None; a new generator in the same state when it was read."""
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from annealvi._optional import import_optional
-from annealvi.files import Node
+from annealvi.files.schema import Array, Integer, Schema, Sizes, Text, damaged
 
 #: The measures with a value for each run.  Stability has one for each pair of runs.
 MEASURES = ("heldout", "gain", "coherence", "diversity", "quality")
@@ -91,49 +91,35 @@ class Choice:
 
         return plot_choice(self, axes=axes)
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return the choice as a tree, see :mod:`annealvi.files`."""
-        return {
-            "ks": np.asarray(self.ks, dtype=np.int64),
-            "measures": dict(self.measures),
-            "criterion": self.criterion,
-            "recommended": self.recommended,
-            "rule": self.rule,
-            "n_documents": self.n_documents,
-        }
-
-    @classmethod
-    def of(cls, node: Node) -> Self:
-        """Return the choice of a tree that :meth:`state_dict` returned.
-
-        Parameters
-        ----------
-        node : Node
-
-        Raises
-        ------
-        ValueError
-            If it is no such tree.
-        """
-        ks = node.array("ks", (None,), np.int64)
-        if not len(ks) or ks[0] < 1 or not np.all(ks[1:] > ks[:-1]):
-            raise node.error("ks", "positive numbers that rise", ks)
-        values, measures = node.node("measures"), {}
-        for name in (*MEASURES, STABILITY):
-            # of one run there is no standard deviation and no stability
-            found = values.array(name, (len(ks), None), np.float64, finite=False)
-            if not found.shape[1]:
-                raise values.error(name, "values of at least one run", found)
-            measures[name] = found
-        recommended = node.integer("recommended", 1)
-        if recommended not in ks:
-            raise node.error("recommended", f"one of {ks.tolist()}", recommended)
-        criterion = node.string("criterion", CRITERIA)
-        n_documents = node.integer("n_documents", 2)
-        return cls(ks, measures, criterion, recommended, node.string("rule"), n_documents)
-
     def __repr__(self) -> str:
         return f"Choice(recommended={self.recommended}, ks={self.ks.tolist()}): {self.rule}"
+
+
+class _ChoiceField(Schema):
+    """A Choice in a file; of one run there is no standard deviation and no stability."""
+
+    def load(self, value: Any, way: str = "", sizes: Sizes | None = None, **more: Any) -> Choice:
+        values = super().load(value, way, sizes, **more)
+        ks, recommended = values["ks"], values["recommended"]
+        if not len(ks) or ks[0] < 1 or not np.all(ks[1:] > ks[:-1]):
+            raise damaged(f"{way}.ks", "positive numbers that rise", ks)
+        for name, found in values["measures"].items():
+            if len(found) != len(ks) or not found.shape[1]:
+                rows = f"values of at least one run for each of {len(ks)} numbers of topics"
+                raise damaged(f"{way}.measures.{name}", rows, found)
+        if recommended not in ks:
+            raise damaged(f"{way}.recommended", f"one of {ks.tolist()}", recommended)
+        return Choice(**values)
+
+
+CHOICE = _ChoiceField(
+    ks=Array((None,), np.int64),
+    measures=Schema(**{name: Array((None, None), finite=False) for name in (*MEASURES, STABILITY)}),
+    criterion=Text(*CRITERIA),
+    recommended=Integer(1),
+    rule=Text(),
+    n_documents=Integer(2),
+)
 
 
 def mean_of(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -24,15 +24,27 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from annealvi.checks import Interval, as_float, unchanged_on_error
-from annealvi.files import Node
 from annealvi.files.parameters import has_function, parameter_of, parameter_tree
+from annealvi.files.schema import (
+    Field,
+    Integer,
+    Listed,
+    Named,
+    Optional,
+    Schema,
+    Sizes,
+    Strings,
+    Text,
+    Tree,
+    damaged,
+)
 from annealvi.inference.callbacks import as_list
 from annealvi.inference.tasks import CallbackSupport, Tasks
 from annealvi.lda import TemperedLDA
 from annealvi.models.lda.collapsed import Method
 from annealvi.storage import estimator_of, load, save, tree_of
 from annealvi.threads import shallow, writing
-from annealvi.topics.comparison import Choice
+from annealvi.topics.comparison import CHOICE, Choice
 from annealvi.topics.seeds import check_seeds, plant_seeds
 from annealvi.topics.vectorizer import (
     TopicVectorizer,
@@ -74,7 +86,6 @@ class TopicState:
 
     def state_dict(self, owner: str) -> dict[str, Any]:
         """Return the fit as a tree, see :mod:`annealvi.files`."""
-        vocabulary = self.vocabulary
         if _reads_files(self.vectorizer):
             raise TypeError(
                 f"A {owner} whose vectorizer has input={self.vectorizer.input!r} cannot be "
@@ -82,58 +93,74 @@ class TopicState:
             )
         functions = has_function(self.vectorizer)
         tree = None if functions else parameter_tree(self.vectorizer, "vectorizer_")
-        words = {name: _strings(words) for name, words in vocabulary.dropped.items()}
-        return {
-            "vectorizer": tree,
-            "words": _strings(vocabulary.words),
-            "n_documents": vocabulary.n_documents,
-            "limits": dict(vocabulary.limits),
-            "dropped": words,
-            "n_dropped": dict(vocabulary.n_dropped),
-            "seeds": list(self.seed_topics),
-            "seed_topics": list(self.seed_topics.values()),
-            "choice": None if self.choice is None else self.choice.state_dict(),
-            "lda": tree_of(self.lda),
-        }
+        seeds = self.seed_topics
+        own = {"vectorizer": tree, "seeds": seeds.keys(), "seed_topics": seeds.values()}
+        return STATE.dump({**vars(self), **vars(self.vocabulary), **own})
 
     @classmethod
-    def of(cls, node: Node, make_vectorizer: Callable[[], Any]) -> Self:
+    def of(cls, tree: Mapping[str, Any], make_vectorizer: Callable[[], Any]) -> Self:
         """Return the fit of a tree that :meth:`state_dict` returned."""
-        node.node("lda").string("estimator", ["TemperedLDA"])
-        lda = estimator_of(node.node("lda"))
-        words = node.strings("words", lda.n_features_in_)
-        if len(set(words.tolist())) < len(words):
-            raise node.error("words", "an array of different words", words)
-        if node.is_none("vectorizer"):
+        way, values = "state", STATE.load(tree, "state")
+        vectorizer, lda, words = (values[name] for name in ("vectorizer", "lda", "words"))
+        if len(words) != lda.n_features_in_ or len(set(words.tolist())) < len(words):
+            raise damaged(f"{way}.words", f"{lda.n_features_in_} different words", words)
+        if vectorizer is None:
             vectorizer = make_vectorizer()
         else:
-            vectorizer = parameter_of(node.plain("vectorizer"), "state.vectorizer")
+            vectorizer = parameter_of(vectorizer, f"{way}.vectorizer")
         if _reads_files(vectorizer):
-            raise node.error("vectorizer", "with input='content'", vectorizer.input)
+            raise damaged(f"{way}.vectorizer", "with input='content'", vectorizer.input)
         _check_counts(vectorizer)
-        dropped, n_dropped, limits = (
-            node.node(name) for name in ("dropped", "n_dropped", "limits")
-        )
-        vocabulary = Vocabulary(
-            words,
-            node.integer("n_documents"),
-            {name: limits.integer(name) for name in limits},
-            {name: dropped.strings(name).tolist() for name in dropped},
-            {name: n_dropped.integer(name) for name in n_dropped},
-        )
-        names, topics = node.items("seeds"), node.items("seed_topics")
-        n_topics = number_of_topics(lda)
-        sound = len(names) == len(topics) and all(
-            isinstance(name, str) and type(topic) is int and 0 <= topic < n_topics
-            for name, topic in zip(names, topics, strict=True)
-        )
-        if not sound:
-            raise node.error("seed_topics", "topics, one for each name", topics)
+        vocabulary = Vocabulary(**{one.name: values[one.name] for one in fields(Vocabulary)})
+        names, topics = values["seeds"], values["seed_topics"]
+        if len(names) != len(topics) or max(topics, default=0) >= number_of_topics(lda):
+            raise damaged(f"{way}.seed_topics", "topics, one for each name", topics)
         seed_topics = dict(zip(names, topics, strict=True))
-        choice = None  # of files before it was written, and of other models
-        if "choice" in node and not node.is_none("choice"):
-            choice = Choice.of(node.node("choice"))
-        return cls(with_vocabulary(vectorizer, words), vocabulary, lda, seed_topics, choice)
+        vectorizer = with_vocabulary(vectorizer, words)
+        return cls(vectorizer, vocabulary, lda, seed_topics, values["choice"])
+
+
+class _Topics(Field):
+    """A fitted TemperedLDA in a file."""
+
+    def dump(self, value: TemperedLDA) -> dict[str, Any]:
+        return tree_of(value)
+
+    def load(self, value: Any, way: str, sizes: Sizes) -> TemperedLDA:
+        kind = Tree().load(value, way, sizes).get("estimator")
+        Text("TemperedLDA").load(kind, f"{way}.estimator", sizes)
+        lda: TemperedLDA = estimator_of(value, way=way)
+        return lda
+
+
+class _Words(Strings):
+    """Words in a file, as an array; `made` makes of it what the state has."""
+
+    def __init__(self, made: Callable[[np.ndarray], Any] = np.asarray) -> None:
+        super().__init__()
+        self.made = made
+
+    def dump(self, value: Any) -> np.ndarray:
+        array = np.empty(len(value), dtype=object)
+        array[:] = [str(word) for word in value]
+        return array
+
+    def load(self, value: Any, way: str, sizes: Sizes) -> Any:
+        return self.made(super().load(value, way, sizes))
+
+
+STATE = Schema(
+    vectorizer=Optional(Tree()),
+    words=_Words(),
+    n_documents=Integer(),
+    limits=Named(Integer()),
+    dropped=Named(_Words(np.ndarray.tolist)),
+    n_dropped=Named(Integer()),
+    seeds=Listed(Text()),
+    seed_topics=Listed(Integer()),
+    choice=Optional(CHOICE),
+    lda=_Topics(),
+)
 
 
 def _reads_files(vectorizer: Any) -> bool:
@@ -147,12 +174,6 @@ def _check_counts(vectorizer: Any) -> None:
         clone(vectorizer).set_params(vocabulary=["word"]).fit(["a word"]).transform(["a word"])
     except Exception as error:  # of any library that a strange parameter has reached
         raise ValueError(f"The file is damaged: its vectorizer cannot count: {error}") from error
-
-
-def _strings(words: Any) -> np.ndarray:
-    array = np.empty(len(words), dtype=object)
-    array[:] = [str(word) for word in words]
-    return array
 
 
 #: What the parameters `vectorizer` and `lda` are if they are None.
@@ -596,21 +617,10 @@ class TopicModel(
         """Return the fitted state as a tree, for :func:`annealvi.save`."""
         return copy.copy(self._view()).state_dict(type(self).__name__)
 
-    def load_state_dict(self, node: Node) -> None:
-        """Take over a fitted state, for :func:`annealvi.load`.
-
-        Parameters
-        ----------
-        node : Node
-            What :meth:`state_dict` returned, from a file.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range, or the state is not one of this class.
-        """
+    def load_state_dict(self, tree: Mapping[str, Any]) -> None:
+        """Take over a fitted state, for :func:`annealvi.load`."""
         self._validate_params()
-        self._state = TopicState.of(node, self._new_vectorizer)
+        self._state = TopicState.of(tree, self._new_vectorizer)
 
     # -------------------------------------------------------------- attributes
 
@@ -648,7 +658,7 @@ class TopicModel(
         if choice is None:
             raise AttributeError(
                 f"'choice_' of {type(self).__name__} is only there after a fit with "
-                "n_topics='auto'; files of earlier versions do not hold it."
+                "n_topics='auto'."
             )
         return choice
 
