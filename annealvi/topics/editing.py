@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, TypeVar
 
@@ -17,6 +17,7 @@ from annealvi.lda import TemperedLDA
 from annealvi.lda.defaults import is_learned
 from annealvi.lda.words import check_words
 from annealvi.topics.model import number_of_topics
+from annealvi.topics.vectorizer import is_list
 
 Model = TypeVar("Model")
 
@@ -343,12 +344,6 @@ def _with_lda(model: Any, lda: TemperedLDA, parts: Sequence[Sequence[int]]) -> A
 
 
 # --------------------------------------------------------------------------- topics
-
-
-def is_list(value: Any) -> bool:
-    """Whether a parameter is a list, an array or another iterable, but no str."""
-    several = isinstance(value, Iterable) and not isinstance(value, str)
-    return several and getattr(value, "ndim", 1) > 0  # an array of one number is none
 
 
 def _topics(given: Any, name: str, owner: str, n_topics: int) -> list[int]:

@@ -44,7 +44,7 @@ from annealvi.lda import TemperedLDA
 from annealvi.models.lda.collapsed import Method
 from annealvi.storage import estimator_of, load, save, tree_of
 from annealvi.threads import shallow, writing
-from annealvi.topics.comparison import CHOICE, Choice
+from annealvi.topics.choice import CHOICE, Choice, choose_for
 from annealvi.topics.seeds import check_seeds, plant_seeds
 from annealvi.topics.vectorizer import (
     TopicVectorizer,
@@ -742,8 +742,6 @@ class TopicModel(
             lda.set_params(random_state=self.random_state)
         choice = None
         if auto:
-            from annealvi.topics.choice import choose_for  # not for `import annealvi`
-
             choice = choose_for(X, lda, least=K)
         K = K if choice is None else choice.recommended
         lda.set_params(n_components=K)

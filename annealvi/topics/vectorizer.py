@@ -36,6 +36,12 @@ def check_texts(texts: Any, owner: str, *, name: str = "texts", least: int = 1) 
     return checked
 
 
+def is_list(value: Any) -> bool:
+    """Whether a parameter is a list, an array or another iterable, but no str."""
+    several = isinstance(value, Iterable) and not isinstance(value, str)
+    return several and getattr(value, "ndim", 1) > 0  # an array of one number is none
+
+
 def of_each(values: Any, n: int, name: str, what: str = "document") -> list:
     """Check that there is one value for each of n things, and return them as a list."""
     try:
