@@ -1,9 +1,8 @@
 """Temperatures: T of each step of a fit, planned or learned from the data."""
 
-from annealvi.temperature.annealed import Annealed, Fixed
+from annealvi.temperature.annealed import KINDS, Annealed, Fixed, as_temperature
 from annealvi.temperature.base import Temperature
 from annealvi.temperature.factors import Proximity
-from annealvi.temperature.kinds import KINDS, as_temperature
 from annealvi.temperature.local import LocalVariational
 from annealvi.temperature.variational import Variational
 

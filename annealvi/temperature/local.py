@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import StrOptions
 from annealvi.checks import Interval, check_numbers
 from annealvi.files import Node
 from annealvi.model import UNTEMPERED, LocallyNormalised, LocalStep, Tempering
-from annealvi.temperature.learned import Learned, Running, check_prior_weights
+from annealvi.temperature.variational import Learned, Running, check_prior_weights
 
 Normaliser = Literal["document", "corpus"]
 

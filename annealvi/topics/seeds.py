@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from annealvi.checks import as_array
 from annealvi.lda import TemperedLDA
 from annealvi.lda.defaults import prior as default_prior
-from annealvi.models.lda.seeds import SEED_DOCUMENTS, SEED_WEIGHT, topics_of_spread_documents
+from annealvi.models.lda.starts import SEED_DOCUMENTS, SEED_WEIGHT, topics_of_spread_documents
 
 #: The prior of a seed word in its topic, for each time that the corpus has it.
 SEED_PRIOR = 0.5
@@ -140,7 +140,7 @@ def seeded_start(
     """The start of the topics: those with seed words start from documents that have these words.
 
     The other topics start from documents that are far from one another, as usual; see
-    :func:`annealvi.models.lda.seeds.topics_of_spread_documents`.
+    :func:`annealvi.models.lda.starts.topics_of_spread_documents`.
     """
     # float32 holds these small counts, and `dtype` stays open; an array of float64 would decide
     start = np.ones((n_topics, X.shape[1]), np.float32)

@@ -10,8 +10,7 @@ import numpy as np
 from annealvi import TemperedLDA
 from annealvi.model import UNTEMPERED
 from annealvi.models.lda import LDA
-from annealvi.models.lda.statistics import Statistics
-from annealvi.models.lda.weights import TopicWeights
+from annealvi.models.lda.topics import Statistics, TopicWeights
 from bench.adapters import Fit, mean_topics
 
 

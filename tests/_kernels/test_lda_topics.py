@@ -8,7 +8,7 @@ from scipy import sparse
 from annealvi._kernels import lda_topics
 from annealvi.model import Batch, Tempering
 from annealvi.models.lda import LDA, LocalOptions
-from annealvi.models.lda.weights import move_rows, sums_of_rows
+from annealvi.models.lda.topics import move_rows, sums_of_rows
 
 DTYPES = (np.float32, np.float64)
 V = 700  # eleven blocks of the vocabulary, the last not full

@@ -13,7 +13,7 @@ from annealvi import Proximity, TemperedFMM, TemperedGaussianMixture, TemperedLD
 from annealvi.datasets import make_shape_mixture
 from annealvi.model import Batch, Tempering
 from annealvi.models.fmm import FMM
-from annealvi.models.fmm.sweeps import collect, factors_at
+from annealvi.models.fmm.model import collect, factors_at
 from annealvi.proximity import Bernoulli, BernoulliFactorModel
 
 X = make_shape_mixture(200, random_state=0).data

@@ -26,21 +26,173 @@ with E lambda = nu/beta and E[lambda (x - mu)^2] = E lambda (x - m)^2 + 1/kappa 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import entr, gammaln, logsumexp, psi
+from sklearn.cluster import KMeans, kmeans_plusplus
 
 from annealvi._kernels.layout import single_threaded_blas
+from annealvi._kernels.openmp import single_threaded_openmp
 from annealvi.files import Node
 from annealvi.model import UNTEMPERED, Batch, LocalStep, Tempering
-from annealvi.models.dirichlet import centre, log_gamma_variates
-from annealvi.models.gmm.log_partition import log_distortions, log_mean_power
-from annealvi.models.gmm.natural import Natural, collect
-from annealvi.models.gmm.starts import exchangeable
+from annealvi.models.dirichlet import centre, log_gamma_variates, log_rising
 from annealvi.partition.result import check_log_c_at_1
+
+
+@dataclass(frozen=True)
+class Natural:
+    """The parameters of q or p in which updates are linear."""
+
+    #: Parameters of the Dirichlet distribution of the weights.
+    alpha: NDArray[np.float64]
+    #: Precision of each mean, divided by that of its component.
+    kappa: NDArray[np.float64]
+    #: kappa m.
+    shift: NDArray[np.float64]
+    #: Degrees of freedom of the precisions.
+    nu: NDArray[np.float64]
+    #: beta + kappa m^2.
+    square: NDArray[np.float64]
+
+    def __add__(self, other: Natural) -> Natural:
+        return Natural(*(a + b for a, b in zip(self._fields(), other._fields(), strict=True)))
+
+    def __rmul__(self, factor: float) -> Natural:
+        return Natural(*(factor * a for a in self._fields()))
+
+    def state_dict(self) -> dict[str, NDArray[np.float64]]:
+        """The parameters by name."""
+        return dict(vars(self))
+
+    @classmethod
+    def restored(cls, node: Node, shape: tuple[int, int], *, positive: bool) -> Self:
+        """Parameters from a file."""
+
+        def array(name: str, shape: tuple[int, ...], positive: bool = False) -> NDArray:
+            return np.array(node.array(name, shape, np.float64, positive=positive))
+
+        alpha, kappa, nu = (array(name, shape[:1], positive) for name in ("alpha", "kappa", "nu"))
+        return cls(alpha, kappa, array("shift", shape), nu, array("square", shape))
+
+    def _fields(self) -> tuple[NDArray[np.float64], ...]:
+        return self.alpha, self.kappa, self.shift, self.nu, self.square
+
+
+def collect(X: NDArray[np.float64], phi: NDArray[np.float64]) -> Natural:
+    """The statistics of centred data, to which natural parameters are linear."""
+    count = phi.sum(axis=0)
+    with single_threaded_blas():
+        return Natural(count, count, phi.T @ X, count, phi.T @ X**2)
+
+
+def log_mean_power(
+    alpha: NDArray[np.float64], n: int, b: float, log_c: NDArray[np.float64]
+) -> float:
+    r"""Compute log E[(sum_k w_k^b c_k)^n] for w ~ Dir(alpha), exactly.
+
+    The multinomial theorem and the moments of the Dirichlet distribution give
+
+        n! Gamma(A) / Gamma(A + b n) [t^n] prod_k f_k(t),
+        f_k(t) = sum_i Gamma(alpha_k + b i) / (Gamma(alpha_k) i!) (c_k t)^i,
+
+    with A = sum_k alpha_k.  The series are multiplied by FFT.  All terms are positive, and t
+    is chosen so that the product, as a distribution over powers, has its mean at n.  This
+    avoids a loss of digits.
+    """
+    if len(alpha) == 1:
+        return float(n * log_c[0])
+    powers = np.arange(n + 1)
+    kinds, kind = np.unique(np.stack([alpha, log_c], axis=1), axis=0, return_inverse=True)
+    kind = kind.ravel()
+    series = log_rising(kinds[:, :1], b * powers)
+    series += powers * kinds[:, 1:] - gammaln(powers + 1)
+
+    def tilted(log_t: float) -> tuple[NDArray, NDArray, float]:
+        """Each series as a distribution, the log sums, and the sum of the components' means."""
+        terms = series + log_t * powers
+        totals = logsumexp(terms, axis=1, keepdims=True)
+        masses = np.exp(terms - totals)
+        return masses, totals[kind, 0], float(np.sum((masses @ powers)[kind]))
+
+    low, high = -1.0, 1.0
+    while tilted(low)[2] > n:
+        low *= 2
+    while tilted(high)[2] < n:
+        high *= 2
+    for _ in range(60):
+        log_t = 0.5 * (low + high)
+        masses, totals, mean = tilted(log_t)
+        if abs(mean - n) < 1:
+            break
+        low, high = (log_t, high) if mean < n else (low, log_t)
+    from scipy.signal import fftconvolve  # a sixth of the time of importing annealvi
+
+    product = masses[kind[0]]
+    for k in kind[1:]:
+        product = fftconvolve(product, masses[k])[: n + 1]
+    outside = gammaln(n + 1) - log_rising(alpha.sum(), b * n)
+    return float(outside + np.log(product[n]) + totals.sum() - n * log_t)
+
+
+def log_distortions(
+    covariances: NDArray[np.float64] | None, b: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """log c_k at each b: the factors of components due to their different variances."""
+    if covariances is None:
+        raise ValueError(
+            "C(T) of a Gaussian mixture with learned precisions is infinite at high T, so "
+            "its temperature cannot be learned. Give 'covariances', or use "
+            "temperature='annealed'."
+        )
+    log_sigma = 0.5 * np.log(covariances)
+    return np.sum(log_sigma - log_sigma.mean(axis=0), axis=1) * (1 - b[:, None])
+
+
+def initial_responsibilities(
+    X: NDArray[np.float64], n_components: int, init: str, rng: RandomState
+) -> NDArray[np.float64]:
+    """Responsibilities at the start of a fit."""
+    n, K = len(X), n_components
+    if n < K and init != "random":
+        raise ValueError(
+            f"Expected n_samples >= n_components but got n_components = {K}, n_samples = {n} "
+            f"with init_params={init!r}. Give 'means_init' or use init_params='random'."
+        )
+    responsibilities = np.zeros((n, K))
+    if init == "kmeans":
+        with single_threaded_openmp():
+            labels = KMeans(K, n_init=1, random_state=rng).fit(X).labels_
+        responsibilities[np.arange(n), labels] = 1
+    elif init == "random":
+        responsibilities = rng.uniform(size=(n, K)) + np.finfo(float).tiny
+        responsibilities /= responsibilities.sum(axis=1, keepdims=True)
+    else:
+        if init == "k-means++":
+            chosen = kmeans_plusplus(X, K, random_state=rng)[1]
+        else:
+            chosen = rng.choice(n, K, replace=False)
+        responsibilities[chosen, np.arange(K)] = 1
+    return responsibilities
+
+
+def exchangeable(
+    n_components: int,
+    weights: NDArray[np.float64] | None,
+    covariances: NDArray[np.float64] | None,
+) -> NDArray[np.bool_]:
+    """Which components have the same known weights and variances as another one."""
+    known = [np.zeros((n_components, 1))]
+    if weights is not None:
+        known.append(weights[:, None])
+    if covariances is not None:
+        known.append(covariances)
+    _, group, counts = np.unique(np.hstack(known), axis=0, return_inverse=True, return_counts=True)
+    return counts[group.ravel()] > 1
+
 
 #: At high T components become equal, and equal components stay equal when T has fallen: the
 #: fit of K components would end as a fit of one.  So while T falls, each step is followed by a
@@ -416,3 +568,55 @@ class GMM:
         if self.covariance_type == "diag":
             return 0.5 * q.nu[:, None], 0.5 * beta
         return 0.5 * self.n_features * q.nu[:, None], 0.5 * beta.sum(axis=1, keepdims=True)
+
+
+TINY = float(np.finfo(np.float64).tiny)
+
+
+def model_tree(model: GMM) -> dict[str, Any]:
+    """A model as a tree, from which :func:`restored_model` can make it without data."""
+    settings = {
+        "alpha": model.alpha,
+        "mean_prior": model.mean_prior,
+        "kappa": model.kappa,
+        "nu": model.nu,
+        "beta": model.beta,
+        "weights": model.known_weights,
+        "covariances": model.known_covariances,
+        "covariance_type": model.covariance_type,
+        "n_samples": model.n_samples,
+    }
+    return {"settings": settings, "learned": model.state_dict()}
+
+
+def restored_model(node: Node) -> GMM:
+    """The model of a file."""
+    settings, learned = node.node("settings"), node.node("learned")
+    shift = learned.node("posterior").array("shift", (None, None), np.float64)
+    if not shift.size:
+        raise learned.error("posterior", "of arrays that are not empty", shift)
+    K, D = shift.shape
+
+    def array(name: str, *shape: int, positive: bool = True) -> NDArray[np.float64]:
+        return np.array(settings.array(name, shape, np.float64, positive=positive))
+
+    model = GMM(
+        *(K, D),
+        alpha=array("alpha", K),
+        mean_prior=array("mean_prior", D, positive=False),
+        kappa=settings.number("kappa", TINY),
+        nu=settings.number("nu", TINY),
+        beta=array("beta", D),
+        weights=None if settings.is_none("weights") else array("weights", K),
+        covariances=None if settings.is_none("covariances") else array("covariances", K, D),
+        covariance_type=settings.string(  # type: ignore[arg-type]
+            "covariance_type", ["diag", "spherical"]
+        ),
+        n_samples=settings.integer("n_samples", 1),
+    )
+    model.load_state_dict(learned)
+    with np.errstate(all="ignore"):
+        used = model.means, model.log_joint(model.means), model.weights, 1 / model.precisions
+    if not all(np.all(np.isfinite(part)) for part in used):
+        raise learned.error("posterior", "of parameters that densities can be computed from", shift)
+    return model

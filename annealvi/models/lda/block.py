@@ -12,8 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 from annealvi._kernels import lda as kernels
 from annealvi._kernels.layout import aligned_empty, padded_length, padded_rows, separate_rows
 from annealvi.model import Tempering
-from annealvi.models.lda.statistics import FittedBlock, Statistics
-from annealvi.models.lda.weights import TopicWeights
+from annealvi.models.lda.topics import FittedBlock, Statistics, TopicWeights
 from annealvi.models.lda.word_index import WordIndex, WordIndices
 
 #: Bytes for a document's rows of the topics that it still uses: about the level 2 cache.

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from annealvi.models.lda.block import Workspace
-from annealvi.models.lda.statistics import Statistics
-from annealvi.models.lda.weights import TopicWeights
+from annealvi.models.lda.topics import Statistics, TopicWeights
 
 #: Buffers of training are released while the fit is evaluated, if they take more bytes than this.
 LARGE_BYTES = 1 << 25

@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from annealvi._kernels import lda_collapsed as kernels
 from annealvi._kernels.layout import aligned_empty, separate_rows
 from annealvi.models.lda.documents import Documents
-from annealvi.models.lda.weights import TopicWeights
+from annealvi.models.lda.topics import TopicWeights
 
 #: How the topic proportions of documents are inferred.
 Method = Literal["variational", "cvb0"]

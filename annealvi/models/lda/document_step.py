@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from annealvi.model import LocalStep
 from annealvi.models.lda.documents import BLOCK_BYTES
-from annealvi.models.lda.statistics import Statistics
-from annealvi.models.lda.topics import Topics
+from annealvi.models.lda.topics import Statistics, Topics
 
 
 class DocumentStep(LocalStep):

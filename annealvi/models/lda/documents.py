@@ -20,10 +20,9 @@ from annealvi.models.lda.block import (
     lengths,
     run_kernels,
 )
-from annealvi.models.lda.draws import gamma_draws
 from annealvi.models.lda.log_partition import DocumentPartition
-from annealvi.models.lda.topics import Topics
-from annealvi.models.lda.weights import TopicWeights
+from annealvi.models.lda.starts import gamma_draws
+from annealvi.models.lda.topics import Topics, TopicWeights
 from annealvi.threads import shallow
 
 #: Bytes of unnormalised exp(E log theta) of a block: about the level 2 cache, because statistics

@@ -35,7 +35,7 @@ from scipy.special import psi
 
 from annealvi._kernels import special
 from annealvi.model import UNTEMPERED, Tempering
-from annealvi.models.lda.weights import TopicEstimate
+from annealvi.models.lda.topics import TopicEstimate
 
 #: Priors are learned at this temperature and below.
 COLD = 1.1

@@ -17,8 +17,7 @@ from annealvi.models.lda.document_step import DocumentStep, energy_of_words
 from annealvi.models.lda.documents import Documents
 from annealvi.models.lda.learned_priors import LearnedPriors
 from annealvi.models.lda.log_partition import DocumentPartition
-from annealvi.models.lda.statistics import Statistics
-from annealvi.models.lda.topics import Topics
+from annealvi.models.lda.topics import Statistics, Topics
 
 
 class Parts(Protocol):

@@ -45,7 +45,7 @@ from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 
 from annealvi.model import UNTEMPERED, Batch, Form, LocalStep, Tempering
-from annealvi.models.lda import critical, inverses, seeds
+from annealvi.models.lda import inverses, starts
 from annealvi.models.lda.block import LocalOptions
 from annealvi.models.lda.buffers import Buffers, lent_buffers
 from annealvi.models.lda.document_step import DocumentStep, energy_of_words
@@ -54,9 +54,7 @@ from annealvi.models.lda.learned_priors import LearnedPriors, mean_of_logs
 from annealvi.models.lda.local_step import fit_batch
 from annealvi.models.lda.log_partition import DocumentPartition
 from annealvi.models.lda.shards import Bound, Fit, Moments, Objective, total
-from annealvi.models.lda.statistics import Statistics
-from annealvi.models.lda.topics import Topics
-from annealvi.models.lda.weights import TopicEstimate
+from annealvi.models.lda.topics import Statistics, TopicEstimate, Topics
 from annealvi.models.lda_prior import LDAPrior
 from annealvi.scale.elsewhere import Elsewhere, Task
 from annealvi.threads import shallow
@@ -133,11 +131,11 @@ class LDA:
         self.rng = rng
         with self.topics.replaced_by() as components:
             if init == "kmeans++":
-                seeds.topics_of_spread_documents(X, rng, components)
+                starts.topics_of_spread_documents(X, rng, components)
             elif init == "documents":
-                seeds.topics_of_documents(X, self.eta, rng, components)
+                starts.topics_of_documents(X, self.eta, rng, components)
             else:
-                seeds.random_topics(rng, components)
+                starts.random_topics(rng, components)
 
     # ----------------------------------------------------------------- Algorithm 1
 
@@ -252,12 +250,12 @@ class LDA:
         self._corpus, self.n_documents, self.n_words = X, n_documents, n_words
 
     def critical_temperature(self, form: Form = "likelihood") -> float:
-        """See :mod:`annealvi.models.lda.critical`; a constant if too few documents were seen."""
+        """See :mod:`annealvi.models.lda.starts`; a constant if too few documents were seen."""
         X = self._corpus
-        if X is None or X.shape[0] < min(critical.LEAST_DOCUMENTS, self.n_documents or 0):
-            return critical.DEFAULT_CRITICAL
+        if X is None or X.shape[0] < min(starts.LEAST_DOCUMENTS, self.n_documents or 0):
+            return starts.DEFAULT_CRITICAL
         alpha = float(np.mean(self.alpha))
-        return critical.critical_temperature(X, self.n_topics, alpha, form)
+        return starts.critical_temperature(X, self.n_topics, alpha, form)
 
     def hyperparameters(self) -> dict[str, Any]:
         """What log C(T) depends on."""

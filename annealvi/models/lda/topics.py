@@ -2,31 +2,573 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from annealvi._kernels.layout import aligned_empty, padded_length
+from annealvi._kernels import bounds, special
+from annealvi._kernels import lda_topics as kernels
+from annealvi._kernels.layout import aligned_empty, padded_length, padded_rows, separate_rows
+from annealvi.checks import check_written
 from annealvi.files import Node
 from annealvi.model import UNTEMPERED, Tempering
-from annealvi.models.lda.checked_rows import checked_sums, read_rows, read_shown_dtype
-from annealvi.models.lda.shown import Shown
-from annealvi.models.lda.statistics import Statistics
-from annealvi.models.lda.topic_bound import log_density_of_mean, negative_kl_of_topics
-from annealvi.models.lda.weights import (
-    Rows,
-    TopicEstimate,
-    TopicWeights,
-    exp_e_log,
-    log_of,
-    move_rows,
-    prior_rows,
-    sums_of_rows,
-)
+from annealvi.models.lda.word_index import WordIndex
 from annealvi.threads import Lender, brief_lock, is_lent, shallow
+
+
+class FittedBlock(NamedTuple):
+    """What the statistics of a block of documents follow from, once these are fitted."""
+
+    entries: WordIndex
+    #: The documents' results, see ``fit_documents`` of the kernels.
+    ratio: NDArray
+    t: NDArray
+    active: NDArray[np.int32]
+    n_active: NDArray[np.int32]
+    #: b of each document.
+    inverse: NDArray
+    #: The power of the weights.
+    b0: float
+    weights: TopicWeights
+    #: Whether to compute scikit-learn's numbers.
+    exact: bool
+    n_threads: int
+    #: Buffers, of shape (n_threads, K padded) and (n_threads, 2 K padded or more).
+    sums: NDArray[np.float64]
+    scratch: NDArray
+
+
+class Statistics:
+    """sum_d b_d n_dv phi_dvk of the words that were seen, word-major.
+
+    Words have rows in the order in which they were first seen; see :class:`TopicWeights`.
+
+    If all documents of a step are in one block, their statistics are summed only when they are
+    needed: row by row by :meth:`step_rows`, or all by :attr:`values`.
+    """
+
+    def __init__(self, n_features: int, width: int, dtype: DTypeLike) -> None:
+        self._values = aligned_empty((n_features, width), dtype)
+        self._deferred: FittedBlock | None = None
+        self.row_of = np.full(n_features, -1, dtype=np.int32)
+        self.n_rows = np.zeros(1, dtype=np.int64)  # an array, so that the kernel counts
+
+    @property
+    def values(self) -> NDArray:
+        """The rows, of shape (V, K padded)."""
+        if self._deferred is not None:
+            block, self._deferred = self._deferred, None
+            self.row_of[block.entries.words], self.n_rows[0] = -1, 0
+            self.add(block)
+        return self._values
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the rows take, if all words are seen."""
+        return self._values.nbytes
+
+    def clear(self) -> None:
+        """Forget all words."""
+        self._deferred = None
+        self.row_of[:] = -1
+        self.n_rows[0] = 0
+
+    def defer(self, block: FittedBlock) -> None:
+        """Add a block that is the first of a step, and perhaps the only one."""
+        self.row_of[block.entries.words] = np.arange(len(block.entries.words), dtype=np.int32)
+        self.n_rows[0], self._deferred = len(block.entries.words), block
+
+    def add(self, block: FittedBlock, word_energy: NDArray[np.float64] | None = None) -> None:
+        """Add the statistics of a block of documents."""
+        values, weights = self.values, block.weights
+        kernels.accumulate_statistics(
+            block.entries.words,
+            block.entries.first,
+            block.entries.document,
+            block.entries.position,
+            len(block.entries.words),
+            block.ratio,
+            block.t,
+            block.active,
+            block.n_active,
+            block.inverse,
+            block.b0,
+            weights.place,
+            weights.values,
+            weights.logs,
+            not block.exact,
+            block.n_threads,
+            weights.log_scale,
+            self.row_of,
+            self.n_rows,
+            values,
+            np.empty(0) if word_energy is None else word_energy,
+            block.sums,
+            block.scratch,
+        )
+
+    def step_rows(
+        self,
+        words: NDArray[np.int64],
+        topics: Rows,
+        amount: float,
+        floor: float,
+        whole: bool,
+        n_threads: int,
+    ) -> NDArray[np.float64]:
+        """Move rows of lambda towards the prior, and add `amount` times their statistics."""
+        lam, eta, decay, now = topics
+        n_topics, block = eta.shape[1], self._deferred
+        sums, partial = np.empty(n_topics), separate_rows(kernels.n_blocks(len(words)), n_topics)
+        step = (amount, floor, whole)
+        if block is None:
+            kernels.step_topics(
+                words,
+                lam,
+                eta,
+                decay,
+                now,
+                self._values,
+                self.row_of,
+                *step,
+                n_threads,
+                partial,
+                sums,
+            )
+            return sums
+        kernels.accumulate_and_step(
+            words,
+            lam,
+            eta,
+            decay,
+            now,
+            block.entries.first,
+            block.entries.document,
+            block.entries.position,
+            block.ratio,
+            block.t,
+            block.active,
+            block.n_active,
+            block.inverse,
+            block.b0,
+            block.weights.place,
+            block.weights.values,
+            block.weights.logs,
+            not block.exact,
+            self.row_of,
+            *step,
+            block.n_threads,  # which its buffers are for
+            block.sums,
+            block.scratch,
+            partial,
+            sums,
+        )
+        return sums
+
+    def words(self) -> NDArray[np.int64]:
+        """The words that were seen, ascending."""
+        if self._deferred is not None:
+            return self._deferred.entries.words
+        return np.flatnonzero(self.row_of >= 0)
+
+    def rows(self, words: NDArray[np.int64], n_topics: int) -> NDArray:
+        """A copy of the rows of some words that were seen, without their padding."""
+        return self.values[self.row_of[words], :n_topics]
+
+    def seen(self, dense_share: float) -> tuple[NDArray[np.bool_], NDArray]:
+        """Which words were seen, and a copy of their rows, with padding, in the order of words.
+
+        If they are at least a share of the vocabulary, there are rows for all words.
+        """
+        values = self.values  # these settle the rows' places
+        seen = self.row_of >= 0
+        if np.count_nonzero(seen) < dense_share * len(seen):
+            return seen, values[self.row_of[seen]]
+        rows = values.take(self.row_of, axis=0, mode="clip")
+        rows[~seen] = 0
+        return seen, rows
+
+    def put_seen(self, seen: NDArray[np.bool_], rows: NDArray) -> None:
+        """Set the rows of words, of which none was seen before, as :meth:`seen` returns them."""
+        words = np.flatnonzero(seen)
+        own = self.n_rows[0] + np.arange(len(words))
+        self.row_of[words] = own
+        if len(rows) == len(seen):
+            rows = rows[seen]
+        self.values[self.n_rows[0] : self.n_rows[0] + len(words)] = rows
+        self.n_rows[0] += len(words)
+
+    def dense(self, n_topics: int) -> NDArray:
+        """The statistics of all words, of shape (V, K); those not seen are 0."""
+        out = np.zeros((len(self.row_of), n_topics), self.values.dtype)
+        words = self.words()
+        out[words] = self.rows(words, n_topics)
+        return out
+
+    def put(self, words: NDArray[np.int64], rows: NDArray) -> None:
+        """Set the rows of words, of which none was seen before."""
+        own = self.n_rows[0] + np.arange(len(words))
+        self.row_of[words] = own
+        self.values[own] = 0
+        self.values[own, : rows.shape[1]] = rows
+        self.n_rows[0] += len(words)
+
+
+#: Weights of words are kept from block to block up to so many bytes, or up to those of this share
+#: of the vocabulary if that is more.
+KEPT_BYTES, KEPT_SHARE = 1 << 25, 0.25
+#: Logarithm of the sums of topics in the padding, which is then no row's largest weight.
+PADDED_LOG_SUM = 1e30
+
+TopicEstimate = Literal["map", "variational"]
+
+
+def log_of(estimate: TopicEstimate) -> Callable[..., NDArray]:
+    """Return the function f in log beta_v = f(lambda_v) - f(sum_v lambda_v).
+
+    log gives log E[beta]; digamma gives E[log beta].
+    """
+    return special.log if estimate == "map" else special.digamma
+
+
+class Rows(NamedTuple):
+    """lambda as it is stored: the updates of some rows may be pending.
+
+    Row v of the present lambda is eta_v + now / decay_v (values_v - eta_v).
+    """
+
+    values: NDArray
+    eta: NDArray
+    #: Value of `now` when the row was last updated.
+    decay: NDArray[np.float64]
+    #: The product of 1 - rho over all steps.
+    now: float
+
+
+def sums_of_rows(lam: NDArray, n_topics: int, n_threads: int) -> NDArray[np.float64]:
+    """The sums of lambda over words, of shape (K,)."""
+    sums = np.empty(n_topics)
+    partial = separate_rows(kernels.n_blocks(len(lam)), n_topics)
+    kernels.sum_topics(lam, n_threads, partial, sums)
+    return sums
+
+
+def fingerprint(lam: NDArray, n_topics: int, n_threads: int) -> NDArray[np.float64]:
+    """Checksum that detects what a user writes to the topics: sums over words and over topics."""
+    with np.errstate(over="ignore", invalid="ignore"):  # whatever the user has written
+        sums = sums_of_rows(lam, n_topics, n_threads)
+        return np.concatenate([sums, lam.sum(axis=1, dtype=np.float64)])
+
+
+def move_rows(
+    words: NDArray[np.int64], topics: Rows, floor: float, whole: bool, n_threads: int
+) -> NDArray[np.float64]:
+    """Apply the pending steps of some words' rows, in place."""
+    lam, eta, decay, now = topics
+    sums = np.empty(eta.shape[1])
+    partial = separate_rows(kernels.n_blocks(len(words)), eta.shape[1])
+    none = np.full(len(decay), -1, dtype=np.int32)
+    kernels.step_topics(
+        words, lam, eta, decay, now, lam, none, 0.0, floor, whole, n_threads, partial, sums
+    )
+    return sums
+
+
+def prior_rows(
+    eta: NDArray[np.float64], shape: tuple[int, int], b: float, dtype: DTypeLike
+) -> NDArray:
+    """b eta as an array of shape (V, K); a scalar takes the memory of one row."""
+    if eta.ndim == 0:
+        return np.broadcast_to(np.full(shape[1], b * eta, dtype=dtype), shape)
+    rows = (eta[:, None] if eta.ndim == 1 else eta.T) * b
+    return np.ascontiguousarray(np.broadcast_to(rows, shape), dtype=dtype)
+
+
+def exp_e_log(rows: Rows, sums: NDArray[np.float64], n_threads: int) -> NDArray:
+    """exp(E log beta) of all words, of shape (V, K padded)."""
+    n_features, width = rows.values.shape
+    weights = TopicWeights(n_features, width, rows.values.dtype)
+    weights.refresh(np.arange(n_features), rows, sums, "variational", 1.0, True, n_threads)
+    return weights.values
+
+
+class TopicWeights:
+    """exp(b E log beta), word-major; a row is computed when a document first needs it.
+
+    Words have rows in the order in which they were first needed.  So only as much of the arrays
+    is ever written to, and takes memory, as there are words in a minibatch.
+
+    Under the ``"map"`` estimate of topics log E beta replaces E log beta everywhere.
+
+    Unless `exact`, row v is divided by exp(b log_scale_v), which is about its largest element,
+    so that its elements do not overflow and do not all underflow.
+
+    Several threads may read rows while another one adds some, because rows that are there are
+    not written again.
+    """
+
+    def __init__(
+        self, n_features: int, width: int, dtype: DTypeLike, bounded: bool = False
+    ) -> None:
+        self._lock = threading.Lock()  # taken under the topics' own, for which a fork waits
+        self.values = aligned_empty((n_features, width), dtype)
+        self.logs = np.empty((0, 0), dtype=dtype)
+        self.log_scale = np.empty(n_features, dtype=dtype)
+        self.row_sums = np.empty(n_features, dtype=dtype)
+        self.place = np.full(n_features, -1, dtype=np.int32)
+        self._n_rows = np.zeros(1, dtype=np.int64)  # an array, so that the kernel counts
+        self._most = n_features
+        if bounded:
+            least = KEPT_BYTES // self.values[:1].nbytes
+            self._most = min(n_features, max(least, int(KEPT_SHARE * n_features)))
+        self._made_for: tuple[float, bool] | None = None
+        self._version = -1
+
+    def outdate(self) -> None:
+        """Drop all rows, because lambda has changed."""
+        if self._n_rows[0]:
+            self._n_rows[0] = 0
+            self.place[:] = -1
+
+    def match(self, version: int) -> None:
+        """Outdate the rows unless they were computed from this version of the topics."""
+        if version != self._version:
+            self._version = version
+            self.outdate()
+
+    def refresh(
+        self,
+        words: NDArray[np.int64],
+        topics: Rows,
+        topic_sums: NDArray[np.float64],
+        estimate: TopicEstimate,
+        b: float,
+        exact: bool,
+        n_threads: int,
+        want_logs: bool = False,
+    ) -> None:
+        """Bring the rows of some words up to date."""
+        with self._lock:
+            self._refresh(words, topics, topic_sums, estimate, b, exact, n_threads, want_logs)
+
+    def _refresh(
+        self,
+        words: NDArray[np.int64],
+        topics: Rows,
+        topic_sums: NDArray[np.float64],
+        estimate: TopicEstimate,
+        b: float,
+        exact: bool,
+        n_threads: int,
+        want_logs: bool,
+    ) -> None:
+        if want_logs and not self.logs.size:
+            self.logs = aligned_empty(self.values.shape, self.values.dtype)
+            self.outdate()
+        if self._made_for != (b, exact):
+            self._made_for = (b, exact)
+            self.outdate()
+        if self._most < len(self.place):
+            n_new = int(np.count_nonzero(self.place[words] < 0))
+            if self._n_rows[0] + n_new > self._most:
+                self.outdate()
+        width, dtype = self.values.shape[1], self.values.dtype
+        log_sums = np.full(width, PADDED_LOG_SUM, dtype=dtype)
+        log_sums[: len(topic_sums)] = log_of(estimate)(topic_sums)
+        kernels.refresh_weights(
+            words,
+            len(words),
+            topics.values,
+            topics.eta,
+            topics.decay,
+            topics.now,
+            log_sums,
+            len(topic_sums),
+            estimate == "map",
+            b,
+            not exact,
+            n_threads,
+            separate_rows(n_threads, 2 * width, dtype),
+            np.empty(len(words), dtype=np.int64),
+            self.place,
+            self._n_rows,
+            self.values,
+            self.log_scale,
+            self.row_sums,
+            self.logs,
+        )
+
+
+#: Number of words whose logarithms are computed at a time.
+TOPIC_ROWS = 512
+
+
+def negative_kl_of_topics(
+    lam: NDArray,
+    eta: NDArray[np.float64],
+    sums: NDArray[np.float64],
+    n_topics: int,
+    n_threads: int,
+) -> float:
+    """-KL(Dir(lambda) || Dir(eta)), summed over topics."""
+    K, V = n_topics, len(lam)
+    # (1, 1), (V, 1) or (V, K): terms that are equal for all words or topics are summed once
+    eta = np.ascontiguousarray(eta.reshape(-1, 1) if eta.ndim < 2 else eta.T)
+    of_words, of_topics = V // eta.shape[0], K // eta.shape[1]
+    total = np.empty(K)
+    bounds.column_terms(
+        lam,
+        eta,
+        special.digamma(sums),
+        n_threads,
+        separate_rows(n_threads, K),
+        separate_rows(bounds.n_vocabulary_blocks(V), K),
+        total,
+    )
+    of_prior = special.lgamma(of_words * eta.sum(axis=0)) - of_words * np.sum(
+        special.lgamma(eta), axis=0
+    )
+    return float(np.sum(total - special.lgamma(sums)) + of_topics * np.sum(of_prior))
+
+
+def log_density_of_mean(
+    logs: Callable[[slice], NDArray[np.float64]], eta: NDArray[np.float64], symmetric: bool
+) -> float:
+    """sum_k log Dir(E beta_k; eta_k + 1) - log Dir(E beta_k; 1)."""
+    V, K = eta.shape
+    total = np.zeros(K)
+    for start in range(0, V, TOPIC_ROWS):  # in this order for any number of threads
+        some = slice(start, start + TOPIC_ROWS)
+        total += np.einsum("vk,vk->k", eta[some], logs(some))
+    copies = V if symmetric else 1
+    eta = eta[: V // copies]
+    of_prior = special.lgamma(copies * eta.sum(axis=0) + V) - special.lgamma([float(V)])
+    of_prior -= copies * np.sum(special.lgamma(eta + 1.0), axis=0)
+    return float(np.sum(total + of_prior))
+
+
+class Shown:
+    """The array of topics that the user has got, and whether anything was written to it.
+
+    It is the model's own lambda if that has the dtype that is shown.  Otherwise it is a copy in
+    the other dtype, made when somebody asks for it.
+    """
+
+    def __init__(self, n_topics: int, dtype: DTypeLike) -> None:
+        self.n_topics = n_topics
+        self.dtype = np.dtype(dtype)
+        self.rows: NDArray | None = None
+        self._sums = np.empty(0)
+
+    def fresh(self) -> Shown:
+        """The same for other topics, of which the user has no array yet."""
+        return Shown(self.n_topics, self.dtype)
+
+    @property
+    def components(self) -> NDArray:
+        """The array as a (K, V) view."""
+        assert self.rows is not None
+        return self.rows[:, : self.n_topics].T
+
+    def show(self, lam: NDArray, n_threads: int) -> None:
+        """Take an array to show; one of another dtype is copied.
+
+        If the dtype cannot hold the numbers, the copy has that of lambda.
+        """
+        if lam.dtype != self.dtype:
+            own = lam[:, : self.n_topics]
+            lam = padded_rows(own, self.dtype if _holds(self.dtype, own) else lam.dtype)
+        self.rows = lam
+        self._sums = fingerprint(lam, self.n_topics, n_threads)
+
+    def written(self, n_threads: int) -> bool:
+        """Whether the user has written to the array since it was last looked at."""
+        if self.rows is None:
+            return False
+        return not np.array_equal(fingerprint(self.rows, self.n_topics, n_threads), self._sums)
+
+    def taken_over(self, lam: NDArray) -> NDArray:
+        """What the user has written, as an array that may take the place of lambda.
+
+        The numbers that were not written to stay as they are, to the last bit.
+        """
+        assert self.rows is not None
+        check_written(self.components, "components_", lam.dtype)
+        if self.rows.dtype == lam.dtype:
+            return self.rows
+        own, written = lam[:, : self.n_topics], self.rows[:, : self.n_topics]
+        taken = padded_rows(own, lam.dtype)
+        changed = written != own.astype(written.dtype)
+        np.copyto(taken[:, : self.n_topics], written, where=changed, casting="same_kind")
+        return taken
+
+    def agree(self, lam: NDArray, n_threads: int) -> None:
+        """Note that the array was taken over; it shows what was written as lambda holds it."""
+        assert self.rows is not None
+        if lam is not self.rows:
+            self.components[:] = lam[:, : self.n_topics].T
+        self._sums = fingerprint(self.rows, self.n_topics, n_threads)
+
+
+def _holds(dtype: np.dtype, lam: NDArray) -> bool:
+    """Whether a dtype has numbers as large and as small as those of lambda."""
+    limits = np.finfo(dtype)
+    least, most = np.float64(lam.min()), np.float64(lam.max())
+    return bool(least >= np.float64(limits.tiny) and most <= np.float64(limits.max))
+
+
+#: Sums that are kept from step to step may differ by rounding errors from those of the rows.
+CLOSE = 1e-2
+
+
+def read_rows(
+    node: Node, shape: tuple[int, int], dtype: np.dtype, least: float
+) -> tuple[NDArray, NDArray[np.float64], float]:
+    """Read the values, `decay` and `now` of :class:`Rows`."""
+    rows = node.array("rows", shape, dtype, finite=False)
+    now, decay = node.number("now", least, 1.0), np.ones(shape[0])
+    if now == 1:
+        if not node.is_none("decay"):
+            raise node.error("decay", "None", node.plain("decay"))
+        return rows, decay, now
+    decay = node.array("decay", shape[:1], np.float64)
+    if np.any(decay < now) or np.any(decay > 1):
+        raise node.error("decay", f"in the range [{now}, 1]", decay)
+    return rows, decay, now
+
+
+def checked_sums(node: Node, rows: Rows, n_topics: int) -> NDArray[np.float64] | None:
+    """Check rows that were read, and return their sums over words if the file has them."""
+    least, total = np.finfo(rows.values.dtype).tiny, np.zeros(n_topics)
+    for start in range(0, len(rows.values), TOPIC_ROWS):
+        some = slice(start, start + TOPIC_ROWS)
+        values, padding = rows.values[some, :n_topics], rows.values[some, n_topics:]
+        if not np.all(np.isfinite(values)) or np.any(values < least) or np.any(padding):
+            raise node.error("rows", "positive and finite, and 0 in the padding", rows.values)
+        prior = rows.eta[some].astype(np.float64)
+        share = rows.now / rows.decay[some, None]
+        with np.errstate(over="ignore"):
+            total += np.sum(prior + share * (values - prior), axis=0)
+    if not np.all(np.isfinite(total)):
+        raise node.error("rows", "finite in their sums", rows.values)
+    if node.is_none("sums"):
+        return None
+    sums = node.array("sums", (n_topics,), np.float64, positive=True)
+    if not np.allclose(sums, total, rtol=CLOSE):
+        raise node.error("sums", "the sums of 'rows' over words", sums)
+    return sums
+
+
+def read_shown_dtype(node: Node, dtype: np.dtype) -> np.dtype:
+    """The dtype in which topics are shown to the user, by default their own."""
+    if "shown" not in node:  # files before there was another
+        return dtype
+    return np.dtype(node.string("shown", ("float32", "float64")))
+
 
 #: A step updates all rows if at least this share of the vocabulary occurs in the minibatch,
 #: because the next minibatch would need nearly all of them.

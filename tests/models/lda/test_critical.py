@@ -8,7 +8,7 @@ from annealvi import Annealed, TemperedLDA
 from annealvi.model import Batch, Tempering
 from annealvi.models.lda import LDA
 from annealvi.models.lda.block import LocalOptions
-from annealvi.models.lda.critical import critical_temperature
+from annealvi.models.lda.starts import critical_temperature
 
 pytestmark = pytest.mark.statistical
 
@@ -53,7 +53,7 @@ def growth(X, n_topics, alpha, temperature):
 )
 def test_topics_part_below_it(monkeypatch, seed, n_topics, n_words, alpha):
     X = corpus(seed, n_topics, n_words)
-    monkeypatch.setattr("annealvi.models.lda.critical.RANK", 1)  # the largest change there is
+    monkeypatch.setattr("annealvi.models.lda.starts.RANK", 1)  # the largest change there is
     critical = critical_temperature(X, n_topics, alpha)
     assert growth(X, n_topics, alpha, 0.97 * critical) > 1.01
     assert growth(X, n_topics, alpha, 1.03 * critical) < 0.99

@@ -5,8 +5,8 @@ import pytest
 from numpy.random import PCG64, RandomState
 from numpy.testing import assert_array_equal
 
-from annealvi.models.lda import draws
-from annealvi.models.lda.draws import WORTH, as_numpy, gamma_draws
+from annealvi.models.lda import starts
+from annealvi.models.lda.starts import WORTH, as_numpy, gamma_draws
 
 
 class Own(RandomState):
@@ -33,7 +33,7 @@ def test_a_generator_of_the_users_own_is_asked():
 
 
 def test_where_the_logarithm_is_another_numpy_draws(monkeypatch):
-    monkeypatch.setattr(draws, "as_numpy", lambda: False)
-    monkeypatch.delattr(draws.kernels, "legacy_gamma")
+    monkeypatch.setattr(starts, "as_numpy", lambda: False)
+    monkeypatch.delattr(starts.draws, "legacy_gamma")
     expected = RandomState(0).gamma(100.0, 0.01, WORTH)
     assert_array_equal(gamma_draws(RandomState(0), (WORTH,)), expected)

@@ -14,7 +14,7 @@ from scipy.stats import dirichlet
 
 from annealvi.model import Batch, Tempering
 from annealvi.models.lda import LDA, LocalOptions
-from annealvi.models.lda.statistics import Statistics
+from annealvi.models.lda.topics import Statistics
 from tests.models.lda.problems import bounds_of_steps
 
 FORMS = ("likelihood", "posterior")

@@ -6,9 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from annealvi import TemperedLDA
-from annealvi.models.lda import LDA
-from annealvi.models.lda import seeds as starts
-from annealvi.models.lda.seeds import SEED_DOCUMENTS, SEED_WEIGHT, spread_documents
+from annealvi.models.lda import LDA, starts
+from annealvi.models.lda.starts import SEED_DOCUMENTS, SEED_WEIGHT, spread_documents
 
 K = 6
 
@@ -84,8 +83,8 @@ def test_distances_against_loops():
 
 
 def test_a_sample_of_a_large_corpus(monkeypatch):
-    monkeypatch.setattr("annealvi.models.lda.seeds.LEAST_SAMPLE", 20)
-    monkeypatch.setattr("annealvi.models.lda.seeds.SAMPLE_PER_TOPIC", 5)
+    monkeypatch.setattr("annealvi.models.lda.starts.LEAST_SAMPLE", 20)
+    monkeypatch.setattr("annealvi.models.lda.starts.SAMPLE_PER_TOPIC", 5)
     X, _ = disjoint(n_each=40)
     for n_topics, size in ((2, 20), (K, 30)):
         sample = np.random.RandomState(4).choice(240, size, replace=False)

@@ -9,8 +9,7 @@ from numpy.testing import assert_array_equal
 
 from annealvi._kernels.layout import aligned_empty
 from annealvi.models.lda import LDA
-from annealvi.models.lda.shown import Shown
-from annealvi.models.lda.statistics import Statistics
+from annealvi.models.lda.topics import Shown, Statistics
 from tests.models.lda.streams import K, V
 
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)

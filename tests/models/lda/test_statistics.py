@@ -5,7 +5,7 @@ from numpy.testing import assert_array_equal
 
 from annealvi.model import Batch, Tempering
 from annealvi.models.lda import LDA
-from annealvi.models.lda.statistics import Statistics
+from annealvi.models.lda.topics import Statistics
 from tests.models.lda.streams import stream
 
 

@@ -10,7 +10,7 @@ from scipy.special import polygamma, psi
 from annealvi._kernels import lda_topics as kernels
 from annealvi.model import UNTEMPERED, Tempering
 from annealvi.models.lda import LDA
-from annealvi.models.lda.statistics import Statistics
+from annealvi.models.lda.topics import Statistics
 from tests.models.lda.streams import K, V, stream
 
 PRIORS = {

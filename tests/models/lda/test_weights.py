@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import psi
 
 from annealvi._kernels.layout import aligned_empty, padded_length
-from annealvi.models.lda.weights import Rows, TopicWeights, log_of
+from annealvi.models.lda.topics import Rows, TopicWeights, log_of
 
 V = 37
 #: Of exponents, which the error of a logarithm is relative to.
@@ -158,7 +158,7 @@ def test_words_keep_their_rows_until_there_are_too_many(logs, monkeypatch):
     rows = rows_of(LAMBDA["near"](np.random.RandomState(4), (V, 6)), np.float64)
     whole = refresh(rows, 6, "map", 0.7, logs=logs)
     most = 12
-    monkeypatch.setattr("annealvi.models.lda.weights.KEPT_BYTES", most * whole.values[:1].nbytes)
+    monkeypatch.setattr("annealvi.models.lda.topics.KEPT_BYTES", most * whole.values[:1].nbytes)
     bounded = TopicWeights(V, rows.values.shape[1], np.float64, bounded=True)
     unbounded = TopicWeights(V, rows.values.shape[1], np.float64)
     rng, dropped = np.random.RandomState(5), 0

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.optimize import bisect
+from scipy.special import polygamma
 from sklearn.preprocessing import normalize
+from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.random import sample_without_replacement
 
-from annealvi._kernels import lda_seeds as kernels
-from annealvi.models.lda.draws import gamma_draws
+from annealvi._kernels import draws, lda_seeds
+from annealvi.model import Form
+from annealvi.threads import writing
 
 #: Documents for each topic, and the weight of their counts, if topics start from documents.
 SEED_DOCUMENTS, SEED_WEIGHT = 5, 5.0
@@ -87,7 +93,7 @@ def spread_documents(X: Any, n_topics: int, n_each: int, rng: RandomState) -> ND
         if centre == size:  # by a rounding error
             centre = int(np.flatnonzero(distance)[-1])
         own = slice(first[centre], first[centre + 1])
-        kernels.join_centre(values[own], words[own], *by_word, SAME, distance, cosine, nearest)
+        lda_seeds.join_centre(values[own], words[own], *by_word, SAME, distance, cosine, nearest)
         groups.append(np.sort(sample[nearest]))
     return np.array(groups, dtype=np.int64).reshape(len(groups), len(nearest))
 
@@ -121,3 +127,92 @@ def _unit_vectors(X: Any) -> sparse.csr_matrix:
     vectors.data = np.log1p(vectors.data) * idf[vectors.indices]
     vectors.eliminate_zeros()
     return normalize(vectors, copy=False)
+
+
+SHAPE, SCALE = 100.0, 0.01
+#: With fewer numbers NumPy is as fast, because reading and setting its state takes .1 ms.
+WORTH = 1 << 14
+
+
+class _Turn:
+    """What threads lock that draw from generators with the same place among the turns."""
+
+
+_TURNS = tuple(_Turn() for _ in range(16))
+for _turn in _TURNS:
+    writing(_turn)  # made here, because it must not be made while a brief lock is held
+
+
+def gamma_draws(rng: RandomState, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return ``rng.gamma(100.0, 0.01, shape)``, and leave `rng` as that does."""
+    with writing(_TURNS[id(rng) // 64 % len(_TURNS)]):
+        if math.prod(shape) < WORTH or type(rng) is not RandomState or not as_numpy():
+            return rng.gamma(SHAPE, SCALE, shape)
+        return _draw(rng, shape)
+
+
+def _draw(rng: RandomState, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    found = rng.get_state(legacy=False)
+    if found["bit_generator"] != "MT19937":
+        return rng.gamma(SHAPE, SCALE, shape)
+    out, key = np.empty(shape), np.ascontiguousarray(found["state"]["key"])
+    pos, has_gauss, gauss = draws.legacy_gamma(
+        key,
+        found["state"]["pos"],
+        found["has_gauss"],
+        found["gauss"],
+        SHAPE,
+        SCALE,
+        out.reshape(-1),
+    )
+    after = {"state": {"key": key, "pos": pos}, "has_gauss": has_gauss, "gauss": gauss}
+    rng.set_state(found | after)
+    return out
+
+
+@cache
+def as_numpy() -> bool:
+    """Whether the kernel's numbers are NumPy's on this machine, whose logarithm both use."""
+    ours, theirs = RandomState(0), RandomState(0)
+    same = np.array_equal(_draw(ours, (5000,)), theirs.gamma(SHAPE, SCALE, 5000))
+    return same and ours.normal() == theirs.normal()
+
+
+#: The largest number of documents used; the least number of documents and of words required;
+#: and the least number of documents required of a stream.
+MOST, LEAST, LEAST_DOCUMENTS = 4000, 4, 100
+#: Used as the critical temperature if too few documents were seen.
+DEFAULT_CRITICAL = 3.3
+#: Index of the singular value that is used: the third, because a few documents with words of
+#: their own can determine the second.
+RANK = 2
+#: The largest critical temperature that is returned.
+MAX_CRITICAL = 100.0
+
+
+def critical_temperature(X: Any, n_topics: int, alpha: float, form: Form = "likelihood") -> float:
+    """Compute the temperature below which topics of these documents differ, at least 1."""
+    X = X[:: max(1, -(-X.shape[0] // MOST))]
+    lengths = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
+    X = sparse.csr_matrix(X[lengths > 0], dtype=np.float64)
+    lengths = lengths[lengths > 0]
+    totals = np.asarray(X.sum(axis=0)).ravel()
+    if not np.isfinite(totals.sum()):
+        return 1.0
+    if n_topics == 1 or len(lengths) < LEAST or np.count_nonzero(totals) < LEAST:
+        return 1.0
+    scaled = sparse.diags_array(lengths**-0.5) @ X[:, totals > 0]
+    scaled = scaled @ sparse.diags_array(totals[totals > 0] ** -0.5)
+    sigma = randomized_svd(scaled, RANK + 1, n_iter=4, random_state=0)[1][RANK]
+    share = float(lengths.mean()) / n_topics
+
+    def growth(b: float) -> float:
+        prior = alpha if form == "likelihood" else b * alpha + 1.0 - b
+        a = b * b * share * float(polygamma(1, prior + b * share))
+        return np.inf if a >= 1 else b * (1.0 + a / (1.0 - a) * sigma**2)
+
+    if growth(1.0 / MAX_CRITICAL) >= 1:
+        return MAX_CRITICAL
+    # growth is at least b, so at the latest topics separate at T = 1
+    inverse = bisect(lambda b: min(growth(b), 2.0) - 1.0, 1.0 / MAX_CRITICAL, 1.0, xtol=1e-4)
+    return round(1.0 / float(inverse), 2)
