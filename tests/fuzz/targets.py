@@ -496,8 +496,15 @@ def called(t: Trial, function: Any, owner: str, module: str, cls: Any = None) ->
         result = function(*args, **kwargs)
         return list(islice(result, 1000)) if isinstance(result, Iterator) else result
 
+    required = [  # scikit-learn's wrappers take the first by place alone
+        given.pop(one.name)
+        for one in inspect.signature(function).parameters.values()
+        if one.name in given and one.default is one.empty and one.kind.name[:3] == "POS"
+    ]
     allows = (*READS, *ALLOWS.get(name, ()), *[DivergenceError] * deep)
-    return t.call(owner, whole, check=check, allows=allows, looks=name not in NOT_YET, **given)
+    return t.call(
+        owner, whole, *required, check=check, allows=allows, looks=name not in NOT_YET, **given
+    )
 
 
 def _pickled(estimator: Any) -> Any:

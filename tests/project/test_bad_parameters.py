@@ -1,0 +1,210 @@
+"""Bad parameters, drawn from what classes and functions say they allow.
+
+The error names the parameter and its owner, what is allowed and what was passed; an estimator is
+left as it was.  Errors that depend on the data or on other parameters have tests of their own.
+"""
+
+import math
+import re
+from collections.abc import Callable
+from importlib import import_module
+from inspect import signature
+from numbers import Integral, Real
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import _param_validation as validation
+
+from annealvi import (
+    Annealed,
+    Fixed,
+    LocalVariational,
+    Proximity,
+    TemperedFMM,
+    TemperedGaussianMixture,
+    TemperedLDA,
+    TopicModel,
+    Variational,
+    partition,
+    topics,
+)
+from annealvi.checkpoint import Checkpoint
+from annealvi.datasets import make_shape_mixture, make_topic_corpus
+from annealvi.metrics import HeldOut
+from annealvi.proximity import BernoulliFactorModel, MovingAverage, ProximityAscent
+from tests.fuzz.public import MODULES, public_names
+
+X = make_topic_corpus(30, 20, 3, document_length=20, random_state=0).data
+POINTS = make_shape_mixture(30, random_state=0).data  # 16 features
+TEXTS = ["moon orbit moon", "goal team goal", "orbit comet", "the team"] * 5
+HUGE = 10**400
+#: Values of which most parameters allow none.
+VALUES = (
+    *(-1.5, 0, 1.5, 2.5, -1, math.nan, math.inf, -math.inf, HUGE, True, None, 1j),
+    *("no such value", b"auto", {"a": 1}, object(), len, np.datetime64("2020-01-01")),
+)
+#: Arrays that no parameter allows.
+ARRAYS = (
+    *([["a"]], [[1], [1, 2], 3], np.ones((2, 2, 2, 2)), np.ones(1, dtype=complex), np.ones((0, 7))),
+)
+
+
+def bad_values(constraints):
+    """The values that none of some constraints allows, and arrays where an array is allowed."""
+    made = [validation.make_constraint(c) for c in constraints if c is not list]
+    kinds = tuple(c for c in constraints if isinstance(c, type))
+    for value in VALUES:
+        if not isinstance(value, kinds) and not any(c.is_satisfied_by(value) for c in made):
+            yield value
+    if "array-like" in constraints:
+        yield from ARRAYS
+
+
+def found(error, name, owner, value):
+    """Check the words of an error."""
+    text = str(error)
+    words = rf"'{name}'( parameter)?( of {owner})?( parameter)? must be .*Got "
+    assert re.search(words, text, re.S), text
+    if isinstance(value, str | Real | bytes) and value is not HUGE:
+        assert f"Got {value!r}" in text, text
+
+
+def fit(estimator):
+    """Fit to data of its kind, or ask a temperature for its plan."""
+    if isinstance(estimator, ProximityAscent):
+        return estimator.ascend(BernoulliFactorModel(POINTS), np.ones((2, 16)))
+    if not hasattr(estimator, "fit"):
+        return estimator.check()
+    if isinstance(estimator, TopicModel):
+        return estimator.fit(TEXTS)
+    return estimator.fit(X if isinstance(estimator, TemperedLDA) else POINTS)
+
+
+#: Parameters that are not in the constraints, as what they allow depends on the class.
+MORE = {
+    "temperature": [0.5, math.nan, math.inf, HUGE, "cold", [1.0], object(), 0],
+    "seeds": [3, "moon", ["moon"], {"a": 3}],
+    "callback": [3, {}, "print", [3]],
+}
+ESTIMATORS = (TemperedLDA, TemperedFMM, TemperedGaussianMixture, TopicModel)
+OWNERS = (*ESTIMATORS, Fixed, Annealed, Variational, LocalVariational, Proximity, ProximityAscent)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [(owner, name) for owner in OWNERS for name in owner._parameter_constraints],
+    ids=lambda value: value if isinstance(value, str) else value.__name__,
+)
+def test_of_a_class(owner, name):
+    constraints = owner._parameter_constraints[name]
+    values = MORE.get(name) or list(bad_values(constraints))
+    assert values
+    few = {"n_components": 2, "n_topics": 2, "max_iter": 2, "random_state": 0}
+    for value in values:
+        given = {key: few[key] for key in few.keys() & owner._parameter_constraints.keys()}
+        if owner is TopicModel:
+            given["lda"] = TemperedLDA(max_iter=2)
+        bad = owner(**given | {name: value})
+        before = dict(vars(bad))
+        with pytest.raises((ValueError, TypeError)) as caught:
+            fit(bad)
+        found(caught.value, name, owner.__name__, value)
+        assert vars(bad).keys() == before.keys()
+        assert all(vars(bad)[key] is before[key] for key in before)
+
+
+@pytest.mark.parametrize("owner", ESTIMATORS)
+def test_an_error_leaves_a_fit_as_it_was(owner):
+    small = {"lda": TemperedLDA(2, max_iter=2)} if owner is TopicModel else {"max_iter": 2}
+    estimator = owner(2, random_state=0, **small)
+    data = {TopicModel: TEXTS, TemperedLDA: X}.get(owner, POINTS)
+    method = "predict_proba" if owner is TemperedGaussianMixture else "transform"
+    with pytest.raises(NotFittedError):
+        getattr(estimator, method)(data)
+    before = getattr(estimator.fit(data), method)(data)
+    learned = dict(vars(estimator))
+    for bad in ({"random_state": "seed"}, *[{"temperature": 0.5}] * (owner is not TopicModel)):
+        with pytest.raises(ValueError):
+            estimator.set_params(**bad).fit(data)
+        estimator.set_params(**{key: learned[key] for key in bad})
+    np.testing.assert_array_equal(getattr(estimator, method)(data), before)
+
+
+def functions():
+    """Functions whose constraints are listed, by their names."""
+    for module in MODULES:
+        for name in public_names(module):
+            function = getattr(import_module(module), name)
+            constraints = getattr(function, "_skl_parameter_constraints", {})
+            for parameter, allowed in constraints.items():
+                if allowed != "no_validation" and not isinstance(function, type):
+                    yield pytest.param(function, parameter, allowed, id=f"{name}-{parameter}")
+
+
+@pytest.mark.parametrize(("function", "name", "allowed"), list(functions()))
+def test_of_a_function(function, name, allowed):
+    """Parameters that are listed are checked before any other."""
+    first = {"components": POINTS, "truth": POINTS, "name": "a", "X": X, "path": "out.html"}
+    required = {"topics": X, "a": X, "b": X, "summary": None}
+    names = signature(function).parameters
+    given = {key: value for key, value in (first | required).items() if key in names}
+    for value in bad_values(allowed):
+        if isinstance(value, np.ndarray | list):
+            continue
+        with pytest.raises((ValueError, TypeError)) as caught:
+            function(**given | {name: value})
+        found(caught.value, name, function.__name__, value)
+
+
+LDA = TemperedLDA(2, max_iter=2, random_state=0).fit(X)
+FMM = TemperedFMM(2, max_iter=2, random_state=0).fit(POINTS)
+FRACTIONS, COUNTS, FLAGS = (0, 1, 1.5, math.nan, "a"), (0, -1, 2.5, "a"), ("no", np.ones(2))
+#: Functions and methods with checks of their own: how they are called with a value; bad values.
+OTHERS: dict[str, tuple[Callable, tuple]] = {
+    "transform(normalize)": (lambda v: LDA.transform(X, normalize=v), FLAGS),
+    "transform(temperature)": (lambda v: LDA.transform(X, temperature=v), (0.5, HUGE, "cold")),
+    "transform(method)": (lambda v: LDA.transform(X, method=v), ("gibbs", None)),
+    "perplexity(sub_sampling)": (lambda v: LDA.perplexity(X, v), FLAGS),
+    "posterior_log_partition(inverse)": (
+        lambda v: LDA.posterior_log_partition(v, X),
+        ([], [0.0], [math.nan], object(), [[1.0]]),
+    ),
+    "predictive_score(per_sample)": (
+        lambda v: FMM.predictive_score(POINTS, np.arange(16) < 8, per_sample=v),
+        FLAGS,
+    ),
+    "predictive_score(n_draws)": (
+        lambda v: FMM.predictive_score(POINTS, np.arange(16) < 8, n_draws=v),
+        COUNTS,
+    ),
+    "HeldOut(observed)": (lambda v: HeldOut(X, observed=v), FRACTIONS),
+    "HeldOut(every)": (lambda v: HeldOut(X, every=v), (0, -1, math.nan, "a")),
+    "Checkpoint(seconds)": (lambda v: Checkpoint("out", v), (-1, math.nan, "a")),
+    "MovingAverage(decay)": (MovingAverage, (0, 1.5, math.nan, "a")),
+    "even_grid(t_max)": (lambda v: partition.even_grid(v, 5), (1, 0.5, math.nan, math.inf, "a")),
+    "even_grid(size)": (lambda v: partition.even_grid(4.0, v), (1, 2.5, "a")),
+    "exponential_grid(size)": (lambda v: partition.exponential_grid(4.0, v), (1, 2.5, "a")),
+    "log_partition(method)": (lambda v: partition.log_partition(LDA, [1, 0.5], v), ("a", None)),
+    "refine(max_iter)": (lambda v: topics.refine(LDA, X, max_iter=v), COUNTS),
+    "reduce(n)": (lambda v: topics.reduce(LDA, v), (0, 3, 2.5, "a")),
+    "n_batch_iter_": (lambda v: setattr(LDA, "n_batch_iter_", v), (0, [1], 2.5)),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_of_a_method_or_a_function_with_checks_of_its_own(name):
+    call, values = OTHERS[name]
+    owner, _, parameter = name.rstrip(")").rpartition("(")
+    for value in values:
+        with pytest.raises((ValueError, TypeError)) as caught:
+            call(value)
+        found(caught.value, parameter, rf"[\w.]*{owner}", value)
+
+
+def test_the_constraints_are_those_of_the_constructors():
+    """So that none is left out here."""
+    for owner in OWNERS:
+        assert owner._parameter_constraints.keys() == owner().get_params(deep=False).keys()
+        allowed = [c for c in owner._parameter_constraints.values() if c != "no_validation"]
+        assert all(Integral not in c or None in c for c in allowed)
