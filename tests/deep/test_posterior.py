@@ -167,28 +167,6 @@ def test_log_densities_that_are_none(log_density, message):
 
 
 @pytest.mark.parametrize(
-    "options",
-    [
-        {"objective": "kl"},
-        {"n_transitions": 0},
-        {"calibration": 1.1},
-        {"annealing": -0.1},
-        {"schedule": 3},
-        {"hidden": 0},
-        {"n_init": 0},
-        {"learning_rate": 0},
-        {"batch_size": 0},
-        {"max_iter": 0},
-        {"log_density": "gaussian"},
-        {"dim": 0},
-    ],
-)
-def test_parameters_out_of_range(options):
-    with pytest.raises(ValueError, match=f"The '{next(iter(options))}' parameter of Hier"):
-        posterior().set_params(**options).fit()
-
-
-@pytest.mark.parametrize(
     ("schedule", "got"),
     [(Linear(-1, 1), "-1"), (lambda done: torch.nan, "nan"), (lambda done: "hot", "'hot'")],
 )

@@ -10,7 +10,6 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import InvalidParameterError
 
 from annealvi import Annealed, TemperedLDA, Variational
 from annealvi.datasets import make_topic_corpus
@@ -253,16 +252,6 @@ def test_some_documents_without_words(X):
     rows = sparse.vstack([X, sparse.csr_matrix((60, 50))]).tocsr()
     lda = make(n_init=2).fit(rows)
     assert np.isfinite(lda.validation_score_)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("validation_fraction", v) for v in (0, 1, 0.0, 1.0, -0.5, 5, "auto", np.nan)]
-    + [("patience", v) for v in (0, -1, 2.5, None, "3")],
-)
-def test_bad_parameters(X, name, value):
-    with pytest.raises(InvalidParameterError, match=f"'{name}' parameter of TemperedLDA must be"):
-        make(**{name: value}).fit(X)
 
 
 def test_a_callback_may_end_the_fit_within_a_pass(X):

@@ -10,7 +10,6 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import InvalidParameterError
 
 from annealvi import Annealed, TemperedLDA
 from annealvi.models.lda import LDA
@@ -234,12 +233,6 @@ def test_a_failed_fit_changes_nothing(X, n_jobs):
         lda.set_params(doc_topic_prior=None, temperature=Annealed(passes=50)).fit(X)
     assert_array_equal(lda.components_, before)
     assert lda.init_scores_.shape == (3,)
-
-
-@pytest.mark.parametrize("n_init", [0, -1, 1.5, "3", None])
-def test_bad_n_init(X, n_init):
-    with pytest.raises(InvalidParameterError, match="'n_init' parameter of TemperedLDA must be"):
-        make(n_init=n_init).fit(X)
 
 
 def test_verbose_says_which_start(X, capsys):

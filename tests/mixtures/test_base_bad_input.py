@@ -28,20 +28,9 @@ def spoil(value):
 
 
 COMMON = [
-    (dict(n_components=0), r"'n_components' .* must be an int .* Got 0 instead"),
-    (dict(n_components=2.5), "'n_components' .* must be an int .* Got 2.5"),
-    (dict(max_iter=0), "'max_iter' .* Got 0"),
-    (dict(tol=-1.0), r"'tol' .* \[0.0, inf\). Got -1.0"),
-    (dict(n_init=0), "'n_init' .* Got 0"),
-    (dict(random_state="seed"), "'random_state' .* Got 'seed'"),
-    (dict(callback=3), "'callback' .* Got 3"),
-    (dict(temperature=0.5), r"'temperature' .* \[1.0, inf\).* Got 0.5"),
-    (dict(temperature=math.nan), "'temperature' .* Got nan"),
     (dict(temperature="local"), "'temperature' .*'variational'.* Got 'local'"),
     (dict(temperature=Fixed(0.5)), "'value' parameter of Fixed .* Got 0.5"),
     (dict(temperature=Annealed(passes=1e4)), "'passes' .* Got passes=10000.0, while fit makes 200"),
-    (dict(temperature=Variational(t_max=1)), r"'t_max' .* \(1.0, inf\). Got 1"),
-    (dict(temperature=Variational(damping=0)), r"'damping' .* \(0.0, 1.0\]. Got 0"),
     (dict(temperature=Variational(prior=[1, 2])), r"'prior' .* shape \(100,\).* Got shape \(2,\)"),
 ]
 
@@ -50,11 +39,6 @@ COMMON = [
     ("parameters", "message"),
     [
         *COMMON,
-        (dict(prior_probability=0), r"'prior_probability' .* Got 0 instead"),
-        (dict(prior_probability=1.0), r"'prior_probability' .* Got 1.0 instead"),
-        (dict(prior_probability=-0.1), r"'prior_probability' .* Got -0.1 instead"),
-        (dict(prior_probability=math.nan), r"'prior_probability' .* Got nan instead"),
-        (dict(prior_probability="guess"), r"'prior_probability' .* Got 'guess' instead"),
         (
             dict(prior_probability=[0.1, 0.2]),
             r"'prior_probability' .* shape \(3,\). Got \[0.1, 0.2\]",
@@ -64,26 +48,14 @@ COMMON = [
             r"'prior_probability' .* range \(0.0, 1.0\). Got 1.0 instead",
         ),
         (dict(prior_probability=[0.1, 0.2, math.nan]), r"'prior_probability' .* Got nan instead"),
-        (dict(noise_variance=0), r"'noise_variance' .* Got 0 instead"),
-        (dict(noise_variance=-1.0), r"'noise_variance' .* Got -1.0 instead"),
-        (dict(noise_variance=math.inf), r"'noise_variance' .* \(0.0, inf\).* Got inf instead"),
-        (dict(noise_variance=math.nan), r"'noise_variance' .* Got nan instead"),
-        (dict(noise_variance="guess"), r"'noise_variance' .* Got 'guess' instead"),
-        (dict(component_variance=0), r"'component_variance' .* Got 0 instead"),
-        (dict(component_variance=-2.0), r"'component_variance' .* Got -2.0 instead"),
-        (dict(component_variance=math.inf), r"'component_variance' .* \(0.0, inf\). Got inf"),
-        (dict(covariance="tied"), r"'covariance' .* Got 'tied' instead"),
-        (dict(init="kmeans"), r"'init' .* Got 'kmeans'"),
         (dict(init=np.ones((3, 15))), r"'init' .* shape \(3, 16\). Got shape \(3, 15\)"),
         (dict(init=np.full((3, 16), math.nan)), r"'init' .* finite. Got nan"),
-        (dict(init="k-means++"), r"'init' .*'kmeans\+\+'.* Got 'k-means\+\+'"),
         (dict(init="data", n_components=31), "n_components=31 must be at most n_samples=30"),
         (
             dict(init="kmeans++", n_components=31),
             r"n_components=31 must be at most n_samples=30 with init='kmeans\+\+'",
         ),
         (dict(n_jobs=0), "n_jobs == 0 in Parallel has no meaning"),
-        (dict(n_jobs="all"), "'n_jobs' .* Got 'all'"),
         (
             dict(temperature="variational", noise_variance="learn"),
             "noise_variance='learn' and a variational temperature exclude each other: .* only "
@@ -100,8 +72,6 @@ def test_parameters_of_the_factorial_mixture(parameters, message):
     ("parameters", "message"),
     [
         *COMMON,
-        (dict(covariance_type="full"), r"'covariance_type' .* Got 'full' instead"),
-        (dict(init_params="zeros"), r"'init_params' .* Got 'zeros' instead"),
         (
             dict(means_init=np.ones((2, 16))),
             r"'means_init' .* shape \(3, 16\). Got shape \(2, 16\)",
@@ -111,9 +81,6 @@ def test_parameters_of_the_factorial_mixture(parameters, message):
         (dict(weights=[0.5, 0.5, 0.5]), r"'weights' .* must sum to 1. Got a sum of 1.5"),
         (dict(weights=[0.5, 0.5, 0.0]), r"'weights' .* positive and finite. Got 0.0"),
         (dict(weights=["a", "b", "c"]), r"'weights' .* Got shape \(3,\) and dtype <U1"),
-        (dict(covariances=0), r"'covariances' .* Got 0 instead"),
-        (dict(covariances=-1.0), r"'covariances' .* Got -1.0 instead"),
-        (dict(covariances=math.inf), r"'covariances' .* \(0.0, inf\) .* Got inf"),
         (dict(covariances=np.full(16, math.inf)), r"'covariances' .* positive and finite. Got inf"),
         (
             dict(covariances=np.ones(3)),
@@ -123,11 +90,7 @@ def test_parameters_of_the_factorial_mixture(parameters, message):
             dict(covariances=np.ones(16), covariance_type="spherical"),
             r"'covariances' .* shape \(3,\). Got shape \(16,\)",
         ),
-        (dict(weight_concentration_prior=0), r"'weight_concentration_prior' .* Got 0"),
-        (dict(mean_precision_prior=0.0), r"'mean_precision_prior' .* Got 0.0"),
         (dict(mean_prior=np.ones(3)), r"'mean_prior' .* shape \(16,\). Got shape \(3,\)"),
-        (dict(degrees_of_freedom_prior=-1), r"'degrees_of_freedom_prior' .* Got -1"),
-        (dict(covariance_prior=0.0), r"'covariance_prior' .* Got 0.0"),
         (
             dict(covariance_prior=np.ones(16), covariance_type="spherical"),
             r"'covariance_prior' .* a float. Got shape \(16,\)",
@@ -210,7 +173,6 @@ def test_another_number_of_features_and_not_fitted(make, methods):
         (np.ones(16), {}, r"'observed' must be an array of bool .* dtype float64"),
         (np.ones(16, dtype=bool), {}, "True for some features and False for others. Got 16 True"),
         (np.zeros(16, dtype=bool), {}, "Got 0 True of 16"),
-        (np.arange(16) < 8, dict(n_draws=0), r"'n_draws' .* \[1, inf\). Got 0"),
     ],
 )
 def test_predictive_score(observed, options, message):
@@ -300,5 +262,3 @@ def test_arguments_that_are_no_arrays():
     fmm = TemperedFMM(3, tol=0, max_iter=5, random_state=0).fit(X)
     with pytest.raises(ValueError, match="'observed' must be an array of bool"):
         fmm.predictive_score(X, [[True], [True, False]])
-    with pytest.raises(TypeError, match=r"'per_sample' parameter .* must be a bool"):
-        fmm.predictive_score(X, np.arange(16) < 8, per_sample=np.ones(2))

@@ -78,6 +78,8 @@ def fit(estimator):
         return estimator.check()
     if isinstance(estimator, TopicModel):
         return estimator.fit(TEXTS)
+    if type(estimator).__module__.startswith("annealvi.deep"):
+        return estimator.fit(np.eye(12, 5))
     return estimator.fit(X if isinstance(estimator, TemperedLDA) else POINTS)
 
 
@@ -97,21 +99,38 @@ OWNERS = (*ESTIMATORS, Fixed, Annealed, Variational, LocalVariational, Proximity
     ids=lambda value: value if isinstance(value, str) else value.__name__,
 )
 def test_of_a_class(owner, name):
-    constraints = owner._parameter_constraints[name]
-    values = MORE.get(name) or list(bad_values(constraints))
+    small = {"lda": TemperedLDA(max_iter=2)} if owner is TopicModel else {}
+    check(owner, name, small)
+
+
+def check(owner, name, small):
+    """Fit with each bad value of a parameter."""
+    values = MORE.get(name) or list(bad_values(owner._parameter_constraints[name]))
     assert values
     few = {"n_components": 2, "n_topics": 2, "max_iter": 2, "random_state": 0}
+    few = {key: few[key] for key in few.keys() & owner._parameter_constraints.keys()}
     for value in values:
-        given = {key: few[key] for key in few.keys() & owner._parameter_constraints.keys()}
-        if owner is TopicModel:
-            given["lda"] = TemperedLDA(max_iter=2)
-        bad = owner(**given | {name: value})
+        bad = owner(**few | small | {name: value})
         before = dict(vars(bad))
         with pytest.raises((ValueError, TypeError)) as caught:
             fit(bad)
         found(caught.value, name, owner.__name__, value)
         assert vars(bad).keys() == before.keys()
         assert all(vars(bad)[key] is before[key] for key in before)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    "kind",
+    ["PoissonDEF", "SigmoidBeliefNetwork", "VariationalAutoencoder", "HierarchicalPosterior"],
+)
+def test_of_a_deep_model(kind):
+    owner = getattr(import_module("annealvi.deep"), kind)
+    posterior = {"log_density": lambda z: -(z**2).sum(dim=-1), "dim": 2}
+    small = posterior if kind == "HierarchicalPosterior" else {}
+    for name, constraints in owner._parameter_constraints.items():
+        if name in MORE or constraints != "no_validation":
+            check(owner, name, small)
 
 
 @pytest.mark.parametrize("owner", ESTIMATORS)

@@ -193,34 +193,6 @@ def test_a_state_after_divergence_has_a_finite_elbo(n_steps, n_records):
 
 
 @pytest.mark.parametrize(
-    ("parameters", "words"),
-    [
-        (dict(statistic="median"), ["'statistic'", "entropy", "mean_variance", "'median'"]),
-        (dict(statistic=3), ["'statistic'", "entropy", "callable", "3"]),
-        (dict(distance="far"), ["'distance'", "inverse_huber", "square", "Distance", "'far'"]),
-        (dict(distance=np.abs), ["'distance'", "inverse_huber", "Distance"]),
-        (dict(method="slow"), ["'method'", "fast", "inner", "annealing"]),
-        (dict(magnitude=-1), ["'magnitude'", "[0.0, inf)", "-1"]),
-        (dict(shape="cubic"), ["'shape'", "exponential", "linear"]),
-        (dict(gamma=0), ["'gamma'", "(0.0, 1.0]"]),
-        (dict(gamma=1.5), ["'gamma'", "(0.0, 1.0]", "1.5"]),
-        (dict(decay=0.0), ["'decay'", "(0.0, 1.0]"]),
-        (dict(decay=1.1), ["'decay'", "(0.0, 1.0]", "1.1"]),
-        (dict(decay=np.nan), ["'decay'", "nan"]),
-        (dict(n_steps=0), ["'n_steps'", "[1, inf)"]),
-        (dict(learning_rate=0), ["'learning_rate'", "(0.0, inf)"]),
-        (dict(optimizer="sgd"), ["'optimizer'", "adam"]),
-        (dict(noise=-0.1), ["'noise'", "[0.0, inf)"]),
-    ],
-)
-def test_bad_parameters(parameters, words):
-    with pytest.raises(ValueError) as e:
-        ProximityAscent(**parameters).ascend(MODEL, START)
-    for word in ["ProximityAscent", *words]:
-        assert word in str(e.value)
-
-
-@pytest.mark.parametrize(
     ("logits", "words"),
     [
         (np.zeros((3, 2, 30)), r"'logits' .* must be broadcastable to shape \(5, 2, 30\)"),

@@ -51,12 +51,6 @@ def test_the_average_keeps_nothing_of_its_caller():
     assert_array_equal(second, 5)
 
 
-@pytest.mark.parametrize("decay", [0, -0.5, 1.5, np.nan, "slow", None])
-def test_bad_decay(decay):
-    with pytest.raises(ValueError, match=rf"'decay' .* \(0.0, 1.0\]\. Got {decay!r} instead"):
-        MovingAverage(decay)
-
-
 def test_magnitudes():
     done = np.array([0.0, 0.25, 1.0])
     falls = {name: [make(1e-4)(s) for s in done] for name, make in MAGNITUDES.items()}

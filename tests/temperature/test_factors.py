@@ -1,7 +1,5 @@
 """Proximity temperatures: their plan, their limits, their errors; fits are tested elsewhere."""
 
-import math
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -105,27 +103,6 @@ def test_are_parameters_in_the_sense_of_scikit_learn():
     before = dict(vars(temperature))
     temperature.plan(10, model=Factors())
     assert vars(temperature) == before
-
-
-@pytest.mark.parametrize(
-    ("parameters", "words"),
-    [
-        (dict(statistic="mean"), ["'statistic'", "entropy", "kl", "'mean'"]),
-        (dict(magnitude=-1), ["'magnitude'", "[0.0, inf)", "-1"]),
-        (dict(magnitude=math.nan), ["'magnitude'", "nan"]),
-        (dict(gamma=0), ["'gamma'", "(0.0, 1.0]", "0"]),
-        (dict(gamma=1.5), ["'gamma'", "(0.0, 1.0]", "1.5"]),
-        (dict(decay=0.0), ["'decay'", "(0.0, 1.0]"]),
-        (dict(decay=2), ["'decay'", "(0.0, 1.0]", "2"]),
-        (dict(length=0), ["'length'", "(0.0, 1.0]"]),
-        (dict(shape="relax"), ["'shape'", "exponential", "linear", "'relax'"]),
-    ],
-)
-def test_clear_errors(parameters, words):
-    with pytest.raises(ValueError) as e:
-        planned(**parameters)
-    for word in ["Proximity", *words]:
-        assert word in str(e.value)
 
 
 @pytest.mark.parametrize("model", [None, object(), GMM])

@@ -243,21 +243,9 @@ def test_wrong_topics(lda, topics, error, message):
         drop(lda, topics)
 
 
-@pytest.mark.parametrize("n", [0, 7, 2.0, True, "3", None])
-def test_wrong_numbers_of_topics(lda, n):
-    with pytest.raises(ValueError, match=r"'n' parameter of reduce must be an int .*\[1, 6\]"):
-        reduce(lda, n)
-
-
 def test_documents_without_words(lda):
     with pytest.raises(ValueError, match="'X' of reduce must have documents with words"):
         reduce(lda, 3, np.zeros((2, 60)))
-
-
-@pytest.mark.parametrize("passes", [0, -1, 1.5, True, None])
-def test_wrong_numbers_of_passes(lda, passes):
-    with pytest.raises(ValueError, match=r"'max_iter' parameter of refine .* \[1, inf\)"):
-        refine(lda, X, max_iter=passes)
 
 
 def test_other_words(lda):
