@@ -31,6 +31,7 @@ from annealvi.checks import (
     check_flag,
     check_numbers,
     check_squares,
+    checked,
     n_threads,
     unchanged_on_error,
 )
@@ -146,6 +147,7 @@ class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """
         return float(np.mean(self.score_samples(X)))
 
+    @checked
     def predictive_score(
         self,
         X: Any,
@@ -497,6 +499,7 @@ class TemperedFMM(FittedFMM):
         self.verbose = verbose
         self.callback = callback
 
+    @checked
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, *, resume: str | os.PathLike | None = None) -> Self:
         """Learn components from data.

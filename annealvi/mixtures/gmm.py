@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import check_is_fitted
 
-from annealvi.checks import Interval, check_numbers, check_squares, unchanged_on_error
+from annealvi.checks import Interval, check_numbers, check_squares, checked, unchanged_on_error
 from annealvi.files import Node
 from annealvi.inference.fitted import same_features
 from annealvi.matrices import check_matrix
@@ -387,6 +387,7 @@ class TemperedGaussianMixture(FittedGMM):
         self.verbose = verbose
         self.callback = callback
 
+    @checked
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, *, resume: str | os.PathLike | None = None) -> Self:
         """Learn the mixture from data.

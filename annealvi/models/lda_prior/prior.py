@@ -25,7 +25,7 @@ from sklearn.utils._param_validation import StrOptions, validate_parameter_const
 
 from annealvi._kernels import gemm
 from annealvi._kernels.layout import padded_length, padded_rows
-from annealvi.checks import Interval, as_array, check_inverses, check_priors
+from annealvi.checks import Interval, as_array, check_inverses, check_priors, checked
 from annealvi.matrices import check_matrix
 from annealvi.models.dirichlet import centre, log_gamma_variates, log_rising
 from annealvi.partition.estimate import Draws, PowerGrid, log_mean_exp
@@ -310,6 +310,7 @@ class LDAPrior:
     array([1.466, 2.607])
     """
 
+    @checked
     def __init__(
         self,
         n_components: int,
@@ -381,6 +382,7 @@ class LDAPrior:
 
     # --------------------------------------------------------------- a word
 
+    @checked
     def log_mean_word(self, inverse: ArrayLike) -> NDArray[np.float64]:
         r"""Compute log E S of the explicit form at each b, in closed form.
 

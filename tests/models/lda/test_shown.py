@@ -84,7 +84,7 @@ def test_what_cannot_be_used_is_said_until_it_is_mended(wrong):
     before, array = topics.components.copy(), topics.show()
     array[1, 2] = wrong
     for _ in range(2):
-        with pytest.raises(ValueError, match=r"values written to 'components_' must .* Got"):
+        with pytest.raises(ValueError, match=r"'components_' parameter must .* Got"):
             topics.notice_writes()
     array[1, 2] = 7
     topics.notice_writes()
