@@ -14,6 +14,7 @@ from annealvi._optional import import_optional
 from annealvi.files import Node, read, write
 from annealvi.files.parameters import contents, has_function, parameter_tree, parameters_of
 from annealvi.files.schema import Listed, Schema, Text, Tree
+from annealvi.threads import reading
 
 #: The kind of these files.
 KIND = "estimator"
@@ -82,7 +83,8 @@ def save(estimator: Any, path: str | os.PathLike) -> None:
         hint = " Save what its to_local() returns." if hasattr(estimator, "to_local") else ""
         raise TypeError(f"Only estimators of annealvi can be saved. Got {estimator!r}.{hint}")
     check_is_fitted(estimator)
-    write(path, KIND, tree_of(estimator))
+    with reading(estimator):  # the tree has its arrays
+        write(path, KIND, tree_of(estimator))
 
 
 def tree_of(estimator: Any) -> dict[str, Any]:

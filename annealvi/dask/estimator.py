@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import validate_parameter_constraints
+from sklearn.utils.validation import check_is_fitted
 
 from annealvi._kernels import instruction_set, use_instruction_set
 from annealvi.checkpoint import Checkpoint
@@ -20,15 +21,14 @@ from annealvi.checks import n_threads
 from annealvi.corpus.mapped import open as open_corpus
 from annealvi.dask.sources import are_partitions, as_engine, is_array, partitions_of, sources_of
 from annealvi.inference import Monitor
-from annealvi.lda.defaults import CONSTRAINTS, passes
-from annealvi.lda.dtypes import check_fits, fit_dtype
+from annealvi.lda.documents import Prepared, check_fits, fit_dtype
 from annealvi.lda.estimator import TemperedLDA as LocalLDA
-from annealvi.lda.perplexity import perplexity_of
-from annealvi.lda.words import Prepared
+from annealvi.lda.settings import CONSTRAINTS, passes
 from annealvi.models.lda.collapsed import Method
 from annealvi.scale.corpus import Partitions, ShardedCorpus, minibatch_order
 from annealvi.scale.engines import Engine
 from annealvi.temperature import Temperature
+from annealvi.threads import reading
 
 #: Documents in a shard, and in a minibatch where the corpus has enough of them.
 SHARD, BATCH = 4096, 65_536
@@ -277,9 +277,10 @@ class TemperedLDA(LocalLDA):
         """
         if not are_partitions(X):
             return super().score(X, y, temperature=temperature)
-        state, tempering = self._view(temperature, "score")
-        with self._documents(X, "score") as documents:
-            return state.elbo(documents, tempering)
+        check_is_fitted(self)
+        tempering = self._state.tempering(temperature)
+        with reading(self), self._documents(X, "score") as documents:
+            return self._state.elbo(documents, tempering)
 
     def perplexity(self, X: Any, sub_sampling: bool = False) -> float:
         """Compute exp(-ELBO per word) of documents at T = 1 as the local estimator does.
@@ -291,12 +292,10 @@ class TemperedLDA(LocalLDA):
         """
         if not are_partitions(X):
             return super().perplexity(X, sub_sampling)
-        state, _ = self._view(1.0, "perplexity")
-        with self._documents(X, "perplexity") as documents:
+        check_is_fitted(self)
+        with reading(self), self._documents(X, "perplexity") as documents:
             population = float(self.total_samples) if sub_sampling else None
-            return perplexity_of(
-                state.elbo(documents, population=population), documents, population
-            )
+            return self._state.perplexity(documents, population=population)
 
     def to_local(self) -> LocalLDA:
         """Return a local estimator with this fit and these parameters.

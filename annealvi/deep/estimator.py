@@ -46,8 +46,8 @@ from annealvi.files.schema import (
     damaged,
 )
 from annealvi.inference import Callbacks, Monitor, Start, during_fit
+from annealvi.inference.callbacks import CallbackSupport, Tasks
 from annealvi.inference.checkpoints import digest, read_checkpoint, write_checkpoint
-from annealvi.inference.tasks import CallbackSupport, Tasks
 from annealvi.schedules import Linear, Schedule
 from annealvi.temperature import LocalVariational, Temperature, Variational, as_temperature
 from annealvi.threads import brief_lock, writing

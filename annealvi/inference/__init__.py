@@ -1,6 +1,7 @@
 """Algorithm 1: tempered stochastic variational inference, its step sizes and its monitor."""
 
 from annealvi.inference.algorithm import (
+    POSITION,
     LinearDecay,
     Monitor,
     OverRelaxed,
@@ -10,10 +11,15 @@ from annealvi.inference.algorithm import (
     optimise,
 )
 from annealvi.inference.callbacks import Callbacks, Start, during_fit
+from annealvi.inference.checkpoints import Fingerprint
 from annealvi.inference.restarts import Progress, fit_starts
+from annealvi.inference.starts import Fit, Starts
 
 __all__ = [
+    "POSITION",
     "Callbacks",
+    "Fingerprint",
+    "Fit",
     "LinearDecay",
     "Monitor",
     "OverRelaxed",
@@ -21,6 +27,7 @@ __all__ = [
     "Progress",
     "RobbinsMonro",
     "Start",
+    "Starts",
     "during_fit",
     "fit_starts",
     "full_step",

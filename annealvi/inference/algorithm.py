@@ -9,7 +9,7 @@ temperature, which may learn from it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Self
@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from annealvi.files import Node
+from annealvi.files.schema import Array, Integer, Listed, Number, Schema, Text, damaged
 from annealvi.model import Batch, Model
 from annealvi.temperature.base import Temperature
 from annealvi.threads import shallow
@@ -220,47 +220,39 @@ class Monitor:
                     ) from error
                 column = names.index(name)
                 values[i, column], there[i, column] = number, True
-        return {
-            "step": self.step,
-            "passes": self.passes,
-            "last_advance": self.last_advance,
-            "temperature": self.temperature,
-            "seconds": self.seconds,
-            "temperature_path": np.array(self.temperature_path, dtype=np.float64),
-            "names": names,
-            "values": values,
-            "there": there,
-        }
+        records = {"names": names, "values": values, "there": there}
+        return MONITOR.dump(vars(self) | records)
 
-    def load_state_dict(self, node: Node) -> None:
-        """Take over the progress of a fit.
-
-        Parameters
-        ----------
-        node : Node
-            What :meth:`state_dict` returned, from a file.
-        """
-        self.step = node.integer("step")
-        self.passes = node.number("passes", 0.0)
-        self.last_advance = node.number("last_advance", 0.0)
-        self.temperature = node.number("temperature", 0.0)
-        self.seconds = node.number("seconds", 0.0)
-        path = node.array("temperature_path", (None,), np.float64, positive=True)
-        self.temperature_path = path.tolist()
-        names = node.items("names")
-        if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
-            raise node.error("names", "a list of different strings", names)
-        values = node.array("values", (None, len(names)), np.float64, finite=False)
-        there = node.array("there", values.shape, bool)
-        self._records = [
+    def load_state_dict(self, tree: Mapping[str, Any], way: str = "monitor") -> None:
+        """Take over the progress of a fit."""
+        found = MONITOR.load(tree, way)
+        names, values, there = (found.pop(name) for name in ("names", "values", "there"))
+        if values.shape != there.shape or values.shape[1:] != (len(set(names)),):
+            raise damaged(f"{way}.values", "a number for each record and name", values)
+        records = [
             {name: row[i] for i, name in enumerate(names) if seen[i]}
             for row, seen in zip(values.tolist(), there.tolist(), strict=True)
         ]
-        for record in self._records:
+        for record in records:
             # the user may have set `n_batch_iter_` back
             if not record.keys() >= set(self.FIELDS) or not 0 <= record["step"] <= 2**53:
-                raise node.error("values", "records of steps that were made", values)
+                raise damaged(f"{way}.values", "records of steps that were made", values)
             record["step"] = int(record["step"])
+        vars(self).update(found, _records=records)
+        self.temperature_path = found["temperature_path"].tolist()
+
+
+MONITOR = Schema(
+    step=Integer(),
+    passes=Number(0.0),
+    last_advance=Number(0.0),
+    temperature=Number(0.0),
+    seconds=Number(0.0),
+    temperature_path=Array((None,), positive=True),
+    names=Listed(Text()),
+    values=Array((None, None), finite=False),
+    there=Array((None, None), bool),
+)
 
 
 @dataclass
@@ -278,14 +270,11 @@ class Position:
     n_passes: int = 0
     n_batches: int = 0
 
-    def state_dict(self) -> dict[str, int]:
-        """Return the position as a tree, see :mod:`annealvi.files`."""
-        return {"n_passes": self.n_passes, "n_batches": self.n_batches}
 
-    def load_state_dict(self, node: Node, n_passes: int, n_batches: int) -> None:
-        """Take over a position in a fit of so many passes of so many minibatches."""
-        self.n_passes = node.integer("n_passes", 0, n_passes)
-        self.n_batches = node.integer("n_batches", 0, n_batches)
+#: Of a fit of so many passes of so many minibatches.
+POSITION = Schema(
+    Position, n_passes=Integer(0, "most_passes"), n_batches=Integer(0, "most_batches")
+)
 
 
 def optimise(

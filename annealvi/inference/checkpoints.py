@@ -17,12 +17,16 @@ from annealvi._version import __version__
 from annealvi.exceptions import InconsistentVersionWarning
 from annealvi.files import Node, read, restore_generator, write
 from annealvi.files.parameters import parameter_tree
+from annealvi.files.schema import Integer, Listed, Schema, Text, Tree
 from annealvi.scale.elsewhere import Elsewhere
 
 #: The kind of these files.
 KIND = "checkpoint"
 #: Parameters that may differ when a fit is resumed: they do not change its result.
 FREE = frozenset({"callback", "checkpoint", "client", "n_jobs", "verbose"})
+FINGERPRINT = Schema(
+    estimator=Text(), parameters=Tree(), shape=Listed(Integer()), dtype=Text(), X=Text()
+)
 #: Number of elements that are hashed at a time.
 BLOCK = 1 << 20
 
@@ -52,37 +56,29 @@ class Fingerprint:
             "X": self._digest,
         }
 
-    def check(self, node: Node, path: str | os.PathLike) -> None:
-        """Check that a checkpoint is one of this fit."""
-        file = f"resume={os.fspath(path)!r}"
-        theirs = node.string("estimator")
-        if theirs != self.owner:
-            raise ValueError(f"{file} is a checkpoint of {theirs[:80]}, not of {self.owner}.")
-        ours, parameters = self._parameters(), node.node("parameters")
-        for name, value in ours.items():
-            if name not in parameters or not same(parameters.plain(name), value):
-                given = _shown(parameters.plain(name)) if name in parameters else "no such value"
+    def check(self, tree: Mapping[str, Any], path: str | os.PathLike) -> None:
+        """Raise ValueError unless a checkpoint is one of this fit; name the first difference."""
+        file, theirs = f"resume={os.fspath(path)!r}", FINGERPRINT.load(tree, "fit")
+        if theirs["estimator"] != self.owner:
+            named = theirs["estimator"][:80]
+            raise ValueError(f"{file} is a checkpoint of {named}, not of {self.owner}.")
+        ours, parameters = self.state_dict(), theirs["parameters"]
+        for name, value in ours["parameters"].items():
+            if name not in parameters or not same(parameters[name], value):
+                had = _shown(parameters[name]) if name in parameters else "no such value"
                 raise ValueError(
-                    f"{file} is a checkpoint of a fit with another {name!r}: it has {given}, this "
+                    f"{file} is a checkpoint of a fit with another {name!r}: it has {had}, this "
                     f"{self.owner} has {_shown(value)}. A fit is resumed with the parameters that "
                     f"it began with; only {', '.join(sorted(FREE & self.parameters.keys()))} may "
                     "differ."
                 )
-        shape, dtype = node.items("shape"), node.string("dtype")
-        for what, had, have in (
-            ("shape", shape, list(self.X.shape)),
-            ("dtype", dtype, str(self.X.dtype)),
-        ):
-            if not same(had, have):
-                raise ValueError(
-                    f"{file} is a checkpoint of a fit to another X: its {what} was "
-                    f"{_shown(had)}, that of X is {_shown(have)}."
-                )
-        if node.string("X") != self.state_dict()["X"]:
-            raise ValueError(
-                f"{file} is a checkpoint of a fit to another X: the numbers in X differ, or "
-                "their order."
-            )
+        for what in ("shape", "dtype", "X"):
+            if not same(theirs[what], ours[what]):
+                had, have = _shown(theirs[what]), _shown(ours[what])
+                differs = f"its {what} was {had}, that of X is {have}"
+                if what == "X":
+                    differs = "the numbers in X differ, or their order"
+                raise ValueError(f"{file} is a checkpoint of a fit to another X: {differs}.")
 
     def _parameters(self) -> dict[str, Any]:
         trees = {}
@@ -160,11 +156,14 @@ def read_checkpoint(path: str | os.PathLike, owner: str) -> Node:
     return Node(content["tree"])
 
 
-def begin_generator(random_state: Any, saved: Node | None) -> RandomState:
-    """Return the generator of a fit at its beginning, for a resumed fit that of the checkpoint."""
+def begin_generator(random_state: Any, saved: Any) -> RandomState:
+    """The generator of a fit at its beginning, for a resumed fit that of the checkpoint.
+
+    A RandomState that is the parameter is set to the state that it had when the fit began.
+    """
     if saved is None:
         return check_random_state(random_state)
-    restored = restore_generator(saved)
+    restored = restore_generator(saved) if isinstance(saved, Mapping) else saved
     if not isinstance(random_state, RandomState):
         return restored  # not the global generator, which None stands for otherwise
     random_state.set_state(restored.get_state(legacy=False))

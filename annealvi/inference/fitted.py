@@ -6,38 +6,28 @@ import copy
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from annealvi.inference.callbacks import Callbacks, during_fit
-from annealvi.inference.tasks import CallbackSupport, Tasks
+from annealvi.inference.callbacks import Callbacks, CallbackSupport, Tasks, during_fit
+from annealvi.inference.starts import Starts
 from annealvi.temperature.variational import Variational
-from annealvi.threads import shallow, writing
+from annealvi.threads import changing, reading, reads, shallow, writing
 from annealvi.versions import Versioned
-
-
-class Writable(Protocol):
-    """A fit under way, which can be written to a file."""
-
-    def write(self, path: str | os.PathLike) -> None:
-        """Write all that is needed to resume the fit."""
 
 
 class Fitted(Versioned, CallbackSupport):
     """The fitted attributes that follow from a state, which `fit` leaves in ``_state``.
 
     A state has a ``monitor``, and a planned ``temperature`` with what it has learned.  While
-    `fit` runs, ``_progress`` is what :meth:`save_state` writes.
-
-    A method that reads the state takes it once, because another thread may replace it by that
-    of a new fit.
+    `fit` runs, ``_starts`` are its starts.
     """
 
     callback: Any  # the estimator's parameter
     _state: Any
-    _progress: Writable
+    _starts: Starts | None
 
     def save_state(self, path: str | os.PathLike) -> None:
         """Write a checkpoint of the fit under way; call it in a callback.
@@ -58,25 +48,29 @@ class Fitted(Versioned, CallbackSupport):
         TypeError
             If a parameter cannot be written to a file.
         """
-        with writing(self):  # in a callback it has the lock
-            progress: Writable | None = vars(self).get("_progress")
-            if progress is None:
+        with writing(self):  # which the thread of a callback has
+            starts = vars(self).get("_starts")
+            if starts is None:
                 raise ValueError(
                     f"'save_state' of {type(self).__name__} writes a checkpoint of a fit under "
                     "way: call it in a callback of `fit`. A fitted estimator is written by "
                     "annealvi.save."
                 )
-            progress.write(path)
+            starts.write(path)
 
     def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
-        state.pop("_progress", None)
-        return state
+        with reading(self):
+            state = dict(super().__getstate__())
+            state.pop("_starts", None)
+            if "_state" in state:
+                state["_state"] = copy.copy(state["_state"])
+            return state
 
+    @reads
     def __copy__(self) -> Self:
         """A copy with the same parameters, which goes on from the fit for itself."""
         copied = shallow(self)
-        vars(copied).pop("_progress", None)
+        vars(copied).pop("_starts", None)
         if "_state" in vars(copied):
             copied._state = copy.copy(copied._state)
         return copied
@@ -112,7 +106,7 @@ class Fitted(Versioned, CallbackSupport):
     def _fit_under_way(
         self, X: Any, y: Any, others: tuple[Any, ...] = ()
     ) -> Iterator[Callbacks | None]:
-        """Return the context of a fit: callbacks act at its end, and its progress is let go."""
+        """The context of a fit: callbacks act at its end, and its starts are let go."""
         if "_skl_callbacks" in vars(self):  # scikit-learn's, from `set_callbacks`
             others += (Tasks(self, self._init_callback_context, X, y),)
         callbacks = Callbacks.of(self.callback, self, others)
@@ -120,7 +114,7 @@ class Fitted(Versioned, CallbackSupport):
             with during_fit(callbacks):
                 yield callbacks
         finally:
-            self.__dict__.pop("_progress", None)
+            vars(self).pop("_starts", None)
 
     def _fitted(self) -> Any:
         """The state of a fitted estimator; hasattr of an unfitted one must be false."""
@@ -133,9 +127,10 @@ class Fitted(Versioned, CallbackSupport):
         """Set what a fit has found, with the features that it was given, all at once."""
         names = ("n_features_in_", "feature_names_in_")
         seen = {name: vars(columns)[name] for name in names if name in vars(columns)}
-        vars(self).update(found | seen)
-        if len(seen) < len(names):
-            vars(self).pop("feature_names_in_", None)
+        with changing(self):
+            vars(self).update(found | seen)
+            if len(seen) < len(names):
+                vars(self).pop("feature_names_in_", None)
 
     def _variational(self, name: str) -> Variational:
         """The Variational temperature of the fit; AttributeError if it had another kind."""

@@ -2,139 +2,93 @@
 
 from __future__ import annotations
 
+import copy
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
-from sklearn.base import _fit_context
+from numpy.random import RandomState
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+from scipy import sparse
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    _fit_context,
+    clone,
+)
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import validate_parameter_constraints
+from sklearn.utils.validation import check_is_fitted
 
-from annealvi.inference import Monitor
-from annealvi.lda.defaults import CONSTRAINTS
-from annealvi.lda.fitted import FittedLDA
+from annealvi.checks import (
+    as_array,
+    check_counts,
+    check_flag,
+    check_inverses,
+    check_topics,
+    checked,
+    n_threads,
+)
+from annealvi.exceptions import BadParameter
+from annealvi.files.schema import Optional, Schema, Strings, Tree
+from annealvi.inference import Fingerprint, Monitor, Starts
+from annealvi.inference.fitted import Fitted
+from annealvi.lda.documents import (
+    Prepared,
+    check_words,
+    fit_dtype,
+    in_dtype,
+    single_or_double,
+    topics_dtype,
+)
+from annealvi.lda.fit import LDAFit, fit_portion, plan_fit, prepare_portion
+from annealvi.lda.settings import CONSTRAINTS, Settings, check_parameters, stream_settings
+from annealvi.lda.state import LDAState
+from annealvi.metrics.topics import top_words
+from annealvi.models.lda.collapsed import METHODS, Method, infer_collapsed
+from annealvi.scale.elsewhere import Elsewhere
 from annealvi.temperature import Temperature
+from annealvi.threads import changing, reads, shallow, writing
 
 
-class TemperedLDA(FittedLDA):
+class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     r"""Latent Dirichlet allocation by annealed variational inference.
 
     A drop-in replacement for :class:`sklearn.decomposition.LatentDirichletAllocation`: every
     parameter, method and attribute of that class means the same here.
 
-    **Which parameters matter.**  Usually only `n_components`, `n_jobs` and `random_state`
-    need to be set.  After those, look at `max_iter` (how long the fit takes),
-    `validation_fraction` (stop when held-out documents stop improving), `n_init` (several
-    starts) and `temperature`.  The others seldom need a change.
+    Usually only `n_components`, `n_jobs` and `random_state` need to be set.  After those, look
+    at `max_iter`, `validation_fraction`, `n_init` and `temperature`.
 
     Parameters that are left open, None or ``"auto"``, follow a recipe that depends on the
     corpus.  Topics start from documents that are far from one another.  The likelihood is
     tempered, :math:`p(w \mid \theta, \beta)^{1/T}`, and T falls to 1 during the fit.  A
-    document's step uses :math:`E[\beta]` in place of :math:`\beta`.  This finds better topics
-    than the mean field, and nearly the same ones from every seed; docs/defaults.md has the
-    measurements.  With ``preset="sklearn"`` the open parameters have scikit-learn's defaults,
-    and the results are the same numbers, several times faster.
+    document's step uses :math:`E[\beta]` in place of :math:`\beta`.  With ``preset="sklearn"``
+    the open parameters have scikit-learn's defaults, and the results are the same numbers.
+    docs/defaults.md has the measurements.
 
     Parameters
     ----------
-    The model and its fit, as in scikit-learn
-
     n_components : int, default=10
         Number of topics K.
-    doc_topic_prior : float, array-like of shape (n_components,) or "learn", default=None
-        Dirichlet prior :math:`\alpha` of a document's topic proportions: one number, or one
-        for each topic.  None means min(max(0.1, 1 / n_components), 3 / n_components), or
-        1 / n_components under ``preset="sklearn"``.
-
-        ``"learn"`` starts from that value and learns one number for each topic.  Each step of
-        the fit moves them towards Minka's fixed point (2000, Eq. 55) with the step size of
-        the topics, but only while T is at most 1.1: at high temperatures the estimate
-        diverges.  With a :class:`LocalVariational` temperature they move only in the last
-        phase of `fit`.  They stay within a factor of 100 of min(max(0.1, 1/K), 3/K).  The
-        gain is small (docs/defaults.md).
-    topic_word_prior : float, array-like or "learn", default=None
-        Dirichlet prior :math:`\eta` of a topic's words: one number, an array of shape
-        (n_features,) or one of shape (n_components, n_features).  With the last of these a
-        topic's seed words can have a larger prior.  None means the same numbers as for
-        `doc_topic_prior`.
-
-        ``"learn"`` starts there and learns a single number, in the same steps as
-        `doc_topic_prior` is learned.  Each step moves it towards the maximum of the topics'
-        part of the objective, within a factor of 10 of min(max(0.1, 1/K), 3/K).  Under
-        ``topic_estimate="map"`` topics of few words have no such maximum, and the prior ends
-        at its lower limit.  The gain is largest under ``preset="sklearn"``, because
-        :math:`\eta` is small there (docs/defaults.md).
-    learning_method : {"auto", "batch", "online"}, default="auto"
-        Whether a step of `fit` uses all documents or a minibatch.  ``"auto"`` is
-        ``"online"`` if there is more than one minibatch, and ``"batch"`` under
-        ``preset="sklearn"``.
-    learning_decay : float, default=None
-        :math:`\kappa` in the online step size :math:`\rho_t = (\tau + t)^{-\kappa}`.
-
-        If neither this nor `learning_offset` is given, the step size of `fit` falls linearly
-        instead: in a fit of S steps :math:`\rho_t = (2 F / S) (1 - (t - 1/2) / S)`, at most
-        0.2 and at least a twentieth of :math:`2 F / S`, with :math:`F = 60 K^{-0.3}`, or
-        :math:`100 K^{-0.3}` where data are plenty (see `finish_iter`).  In minibatches of
-        B > 4096 it is at most :math:`0.2 \sqrt{B / 4096}`, or 0.8.  In all other cases
-        (`learning_offset` given, `partial_fit`, ``preset="sklearn"``) None means 0.7.
-    learning_offset : float, default=None
-        :math:`\tau` >= 1 in the same formula.  A larger value makes early steps smaller.
-        If the formula is used, None means 10.
     max_iter : int, default=None
-        Number of passes of `fit` over the D documents.  Lower it for a faster fit.  None
-        means :math:`110 D^{-1/4}`, between 2 and 40, or 10 under ``preset="sklearn"``.  With
-        `validation_fraction` it is an upper limit, see there.
-    finish_iter : int, default=None
-        Largest number of passes after these, in batch, which converge the topics at T = 1.
-        Their steps are 1.9 times those of batch inference, but for the last of all.  They end
-        once a pass moves less than 0.1% of the topics' words; a ConvergenceWarning says if the
-        last one moves more than 2%.  None means 12 where data are plenty, otherwise 0.  Data
-        are plenty if X has 2.5 words or more for each topic and each word that occurs; with
-        fewer, these passes overfit.  None also means 0 in batch, if `max_iter` or
-        `validation_fraction` is given, and if no schedule cools the fit.
-    batch_size : int, default=None
-        Documents in a minibatch.  None means :math:`5 \sqrt{D}`, between 100 and 1000, and up
-        to a quarter more if few documents would be left over; in `partial_fit` D is
-        `total_samples`.  Under ``preset="sklearn"`` None means 128.
-    shard_size : int, default=None
-        If given, a step sums over shards of so many documents of its minibatch, in float64, as
-        workers do in :class:`annealvi.dask.TemperedLDA`.  The size is a part of the fit: sums over
-        other shards differ in their last digits.  Memory grows by two of a shard's statistics.
-    evaluate_every : int, default=-1
-        Evaluate the training perplexity after every so many passes of `fit`, and stop when it
-        changes by less than `perp_tol`.  Zero or a negative number means never.  While T is
-        still falling, values are recorded but do not stop the fit.
-    total_samples : int, default=1e6
-        Size of the corpus of which each call of `partial_fit` sees a portion.
-    perp_tol : float, default=0.1
-        Change of the training perplexity below which `fit` stops, see `evaluate_every`.
+        Number of passes of `fit` over the D documents.  None means :math:`110 D^{-1/4}`,
+        between 2 and 40, or 10 under ``preset="sklearn"``.  With `validation_fraction` it is
+        an upper limit.
     n_jobs : int, default=None
         Number of threads.  None means 1 unless in a :obj:`joblib.parallel_backend` context,
-        -1 means all processors.  Results are bit-identical for every number of threads.  A
-        forked process may use threads too, even if its parent had used some before the fork.
-    verbose : int, default=0
-        If not 0, print a line after each pass.
+        -1 means all processors.  Results are bit-identical for every number of threads.
     random_state : int, RandomState instance or None, default=None
         Seed of the starting point and of the documents that are held out.  Under
-        ``document_init="random"`` also that of the start of each local step.
-
-    Preset and temperature
-
+        ``document_init="random"`` also of the start of each local step.
+    verbose : int, default=0
+        If not 0, print a line after each pass.
     preset : {"annealvi", "sklearn"}, default="annealvi"
-        Values of the parameters left open, None or ``"auto"``.  ``"annealvi"`` is the
-        recipe described above, which does well on many corpora.  ``"sklearn"`` takes
-        scikit-learn's defaults and gives its numbers.
-    dtype : {"auto", "float32", "float64"} or NumPy dtype, default="auto"
-        Whether `fit` computes in float32 or float64.  ``"auto"`` is float32 whatever the dtype
-        of X: that takes less time and half the memory, and the topics are as good.  It is the
-        dtype of X, float64 for integers, under ``preset="sklearn"`` or
-        ``document_init="random"``, and if float32 cannot hold the counts.  It is float64 if
-        `init` has numbers that float32 does not have, and if a prior is below 1e-38 or above
-        8192.  Choose ``"float64"`` if a tolerance is below 1e-6.  Sums over documents and over
-        words are always float64.
-
-        `partial_fit` goes on in the dtype of the fit, `dtype_`.  `transform` returns float32 if
-        its X is float32, and float64 otherwise.  So is `components_`, by the X that was fitted.
+        Values of the parameters left open: the recipe above, or scikit-learn's defaults.
     temperature : float, str or Temperature, default="auto"
         The temperature T of the fit.  Higher temperatures smooth the objective, so that the
         fit depends less on its start.
@@ -147,117 +101,138 @@ class TemperedLDA(FittedLDA):
           third of the fit.
         - ``"variational"``: :class:`Variational`, one temperature, learned from the data.
         - ``"local"``: :class:`LocalVariational`, a temperature learned for each document.
-        - An object: :class:`Fixed`, :class:`Annealed`, :class:`Variational` or
-          :class:`LocalVariational`.  A grid search can vary its parameters, as in
-          ``temperature__start``.
-
-        In `partial_fit` the two learned ones cool at the pace that `total_samples` sets.
-
-    Starts, stopping and progress
-
-    init : {"auto", "random", "documents", "kmeans++"} or array-like, default="auto"
-        Start of `components_`.
-
-        - ``"random"``: draws from Gamma(100, 0.01).
-        - ``"documents"``: `topic_word_prior` plus 5 times the counts of 5 random documents
-          for each topic.
-        - ``"kmeans++"``: 1 plus 5 times the counts of 5 similar documents for each topic, far
-          from the documents of other topics.  They are found by k-means++ on tf-idf;
-          `partial_fit` looks for them in the first portion.
-        - An array of shape (n_components, n_features): `components_` to start from.
-        - ``"auto"``: ``"kmeans++"``, or ``"random"`` under ``preset="sklearn"``.
+        - An object of these classes.  A grid search can vary ``temperature__start``.
     n_init : int, default=1
         Number of starts of `fit`.  It keeps the fit with the lowest `bound_` or, with
-        `validation_fraction`, the highest `validation_score_`.  The first start is the same as
-        that of ``n_init=1``.  Up to `n_jobs` starts run in parallel, each in one thread.
-        With a `callback` they run one after another.
+        `validation_fraction`, the highest `validation_score_`.  Start 1 is that of
+        ``n_init=1``.  Up to `n_jobs` starts run in parallel, each in one thread.  With a
+        `callback` they run one after another.
     validation_fraction : float, default=None
         If given, this share of the documents is drawn at random, held out of `fit` and scored
-        after each pass.  The topics with the highest score are kept, at whatever T they
-        were found.
-
-        With ``max_iter=None``, T falls over the usual number of passes.  The fit then
-        continues at T = 1 while the score improves, up to 5 times the usual number in all.  A
-        given `max_iter` is the most passes that are made.  If `temperature` is then left
-        open, T falls over the usual number of passes, or over `max_iter` if that is smaller.
-
-        The score is that of :func:`annealvi.metrics.document_completion`: the log-likelihood
-        per word of one half of each document's tokens given the other half.  Tokens cannot
-        be split if counts are not integers, if no document has two tokens or if there are
-        more than 2e7.  The score is then the documents' part of the bound, in nats per word.
+        after each pass.  The topics with the highest score are kept.  With ``max_iter=None``, T
+        falls over the usual number of passes.  The fit then continues at T = 1 while the score
+        improves, up to 5 times that number in all.  If `max_iter` is given and `temperature`
+        left open, T falls over the usual number of passes, or over `max_iter` if that is
+        smaller.  The score is that of :func:`annealvi.metrics.document_completion` or, if tokens
+        cannot be split (counts that are not integers, no document with two tokens, more than 2e7
+        tokens), the documents' part of the bound, in nats per word.
     patience : int, default=3
         With `validation_fraction`, `fit` stops when the score has not improved by 0.001 nats
-        per word within this many passes.  While T is still falling, scores are recorded but
-        do not stop the fit.
+        per word within this many passes at the final T.
     callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each step.  The estimator can be used
         there, with what it has learned so far.  ``monitor`` has ``step``, ``passes``,
         ``temperature``, ``seconds``, and ``record(name=value)``, which writes a value into
         `history_`.  Raise ``StopIteration`` to end the fit, including the remaining starts.
-        Parameters that are set there take effect at the next fit.  A
-        :class:`annealvi.progress.ProgressBar` shows how far the fit is.  A
-        :class:`annealvi.checkpoint.Checkpoint` writes it to a file, to be resumed.
-        scikit-learn's own callbacks are set by `set_callbacks`, from its version 1.9 on.
+        Parameters that are set there take effect at the next fit.  See
+        :class:`annealvi.progress.ProgressBar` and :class:`annealvi.checkpoint.Checkpoint`;
+        `set_callbacks` takes scikit-learn's own, from its version 1.9 on.
+    doc_topic_prior : float, array-like of shape (n_components,) or "learn", default=None
+        Dirichlet prior :math:`\alpha` of a document's topic proportions.  None means
+        min(max(0.1, 1 / K), 3 / K), or 1 / K under ``preset="sklearn"``.  ``"learn"`` starts
+        there and learns one number for each topic, within a factor of 100: each step moves them
+        towards Minka's fixed point (2000, Eq. 55) with the step size of the topics, while T is at
+        most 1.1 (with :class:`LocalVariational` in the last phase of `fit`).
+    topic_word_prior : float, array-like or "learn", default=None
+        Dirichlet prior :math:`\eta` of a topic's words: one number, an array of shape
+        (n_features,) or one of shape (n_components, n_features), in which a topic's seed words
+        can have a larger prior.  None means the same numbers as for `doc_topic_prior`.
+        ``"learn"`` learns a single number in the same steps, within a factor of 10.
+    learning_method : {"auto", "batch", "online"}, default="auto"
+        Whether a step of `fit` uses all documents or a minibatch.  ``"auto"`` is
+        ``"online"`` if there is more than one minibatch, and ``"batch"`` under
+        ``preset="sklearn"``.
+    batch_size : int, default=None
+        Documents in a minibatch.  None means :math:`5 \sqrt{D}`, between 100 and 1000, and up
+        to a quarter more if few documents would be left over; in `partial_fit` D is
+        `total_samples`.  Under ``preset="sklearn"`` None means 128.
+    total_samples : int, default=1e6
+        Size of the corpus of which each call of `partial_fit` sees a portion.
+    evaluate_every : int, default=-1
+        Evaluate the training perplexity after every so many passes of `fit`, and stop when it
+        changes by less than `perp_tol`.  Zero or a negative number means never.  While T is
+        still falling, values are recorded but do not stop the fit.
+    perp_tol : float, default=0.1
+        Change of the training perplexity below which `fit` stops.
+    dtype : {"auto", "float32", "float64"} or NumPy dtype, default="auto"
+        Whether `fit` computes in float32 or float64.  ``"auto"`` is float32 whatever the dtype
+        of X, with three exceptions.  It is the dtype of X, float64 for integers, under
+        ``preset="sklearn"`` or ``document_init="random"``, and if float32 cannot hold the counts.
+        It is float64 if `init` has numbers that float32 does not have, and if a prior is below
+        1e-38 or above 8192.  `transform` and `components_` are float32 if X is, otherwise float64.
+    init : {"auto", "random", "documents", "kmeans++"} or array-like, default="auto"
+        Start of `components_`: an array of shape (n_components, n_features), or
 
-    The documents' local step
-
+        - ``"random"``: draws from Gamma(100, 0.01).
+        - ``"documents"``: `topic_word_prior` plus 5 times the counts of 5 random documents
+          for each topic.
+        - ``"kmeans++"``: 1 plus 5 times the counts of 5 similar documents for each topic, far
+          from the documents of other topics, found by k-means++ on tf-idf.
+        - ``"auto"``: ``"kmeans++"``, or ``"random"`` under ``preset="sklearn"``.
+    learning_decay : float, default=None
+        For experts, as all that follow.  :math:`\kappa` in the online step size
+        :math:`\rho_t = (\tau + t)^{-\kappa}`.  If neither this nor `learning_offset` is given, the
+        step size of `fit` falls linearly: in a fit of S steps
+        :math:`\rho_t = (2 F / S) (1 - (t - 1/2) / S)`, at most 0.2 and at least a twentieth of
+        :math:`2 F / S`, with :math:`F = 60 K^{-0.3}`, or :math:`100 K^{-0.3}` where data are plenty
+        (see `finish_iter`).  In minibatches of B > 4096 it is at most
+        :math:`0.2 \sqrt{B / 4096}`, or 0.8.  In all other cases (`learning_offset` given,
+        `partial_fit`, ``preset="sklearn"``) None means 0.7.
+    learning_offset : float, default=None
+        :math:`\tau` >= 1 in the same formula, where None means 10.
+    finish_iter : int, default=None
+        At most this many batch passes follow `max_iter`.  They run at T = 1 with over-relaxed
+        steps of size 1.9; the last one has size 1.  They end once a pass moves less than 0.1% of
+        the topics' words; a ConvergenceWarning says if the last one moves more than 2%.  None
+        means 12 where data are plenty, that is, if X has 2.5 words or more for each topic and
+        each word that occurs.  Otherwise, in batch, if `max_iter` or `validation_fraction` is
+        given, and if no schedule cools the fit, None means 0.
+    shard_size : int, default=None
+        If given, a step sums over shards of so many documents of its minibatch, in float64, as
+        :class:`annealvi.dask.TemperedLDA` does.  Another size gives slightly different numbers.
     mean_change_tol : float, default=None
         The local step of a document stops when the mean absolute change of its
         :math:`\gamma` falls below this.  Under ``preset="sklearn"`` None means 1e-3;
         otherwise None means that `token_change_tol` is used.
+    token_change_tol : float, default=None
+        If given, it is used in place of `mean_change_tol`: a document stops when
+        :math:`\sum_k |\Delta\gamma_{dk}|` falls below this times its number of words.  If neither
+        is given, None means 0.01, or the test of `mean_change_tol` under ``preset="sklearn"``.  If
+        both and `max_doc_update_iter` are None and the temperature falls, documents are
+        over-relaxed once T < 1.2, and the tolerance is 0.02.
     max_doc_update_iter : int, default=None
         Largest number of iterations of a document's local step.  None means 30 in training
         and 100 afterwards, or 100 throughout under ``preset="sklearn"``.  A given number, like
         a given tolerance, stops `transform` and `score` early too.  Values set after a fit reach
         them at the next `fit`, `partial_fit` or assignment to `components_`.
-    token_change_tol : float, default=None
-        If given, it is used in place of `mean_change_tol`: a document stops when
-        :math:`\sum_k |\Delta\gamma_{dk}|` falls below this times its number of words, which
-        means the same for every `n_components`.  A word that changes its topic adds 2 to the
-        sum.  If neither of the two is given, None means 0.01, or the test of
-        `mean_change_tol` under ``preset="sklearn"``.  In a fit that cools, None for these two
-        and `max_doc_update_iter` also means 0.02 and over-relaxed iterations below T = 1.2.
     document_init : {"auto", "random", "warm", "constant"}, default="auto"
         Start of each document's :math:`\gamma` in training.
 
-        - ``"random"``: as scikit-learn does it, with fresh draws each time, and an eps added
-          to the normaliser of :math:`\phi`.
+        - ``"random"``: as scikit-learn does it, with fresh draws each time.
         - ``"constant"``: ones.
-        - ``"warm"``: the result of the last pass.  The bound of a batch fit then never falls,
-          and iterations are saved.  But documents keep topic proportions that they found
-          before the topics meant anything, so use it for fits that start from good topics (`init`).
-          `partial_fit` keeps no documents: there it means ``"constant"``.
+        - ``"warm"``: the result of the last pass, for fits that start from good topics (`init`).
+          The bound of a batch fit then never falls.  In `partial_fit` it means ``"constant"``.
         - ``"auto"``: ``"constant"``, or ``"random"`` under ``preset="sklearn"`` as long as
           temperature, init and topic estimate are scikit-learn's.
     topic_estimate : {"auto", "map", "variational"}, default="auto"
-        Estimate of :math:`\log\beta` in a document's step.  ``"variational"`` is the faithful
-        mean field and uses :math:`E[\log\beta]`.  ``"map"`` treats topics as points and uses
-        :math:`\log E[\beta]`, which is variational EM under the prior Dir(eta + 1).
-        ``"auto"`` is ``"map"``, or ``"variational"`` under ``preset="sklearn"``.  The two have
-        different objectives, so `score`, `perplexity` and `bound_` of one cannot be compared
-        with those of the other; use :func:`annealvi.metrics.document_completion` instead.
+        Estimate of :math:`\log\beta` in a document's step: :math:`E[\log\beta]` of the mean field,
+        or :math:`\log E[\beta]`, variational EM under the prior Dir(eta + 1).  ``"auto"`` is
+        ``"map"``, or ``"variational"`` under ``preset="sklearn"``.  `score`, `perplexity` and
+        `bound_` of the two cannot be compared.
     document_estimate : {"auto", "sparse", "variational"}, default="auto"
         What a document's step uses for :math:`\log\theta` in training.  ``"variational"`` is
-        the mean field's :math:`E[\log\theta]`.  ``"sparse"`` subtracts
-        :math:`\kappa / \gamma_{dk}`, where :math:`\kappa` rises from 0 at T = 1.5 to 0.5 at
-        T = 1: a document then uses fewer topics.  Each costs it :math:`\kappa \log(\gamma_{dk} /
-        \alpha_k)`, much as a parameter costs half a logarithm under the Bayesian information
-        criterion.  `transform` and `score` use the mean field.  ``"auto"`` is ``"sparse"``
-        if a schedule cools the fit, and ``"variational"`` otherwise or under ``preset="sklearn"``.
+        :math:`E[\log\theta]`.  ``"sparse"`` subtracts :math:`\kappa / \gamma_{dk}`, where
+        :math:`\kappa` rises from 0 at T = 1.5 to 0.5 at T = 1, so that a document uses fewer
+        topics.  ``"auto"`` is ``"sparse"`` if a schedule cools the fit, and ``"variational"``
+        otherwise or under ``preset="sklearn"``.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
         :math:`\lambda`, the variational parameters of the topics' words.  Divided by its row
-        sums it is E[beta].  You may assign another array or write into this one:
-        `transform`, `score` and `partial_fit` then use it.  An array obtained before a step may
-        not show later updates.
-
-        It is float32 if the fitted X was float32, and float64 otherwise.  If that is `dtype_`,
-        the array is a view of the model, or a copy if the updates of some words are still
-        pending (after an online step of `partial_fit`).  Otherwise it is a copy, made when it is
-        first asked for and kept until the next step.  What you write to it or assign is then
-        rounded to `dtype_`.
+        sums it is E[beta].  The array is read-only.  To change the topics, assign another array,
+        which is checked and copied.  `partial_fit` may move the topics in an array that you
+        have; copy it to keep them.
     exp_dirichlet_component_ : ndarray of shape (n_components, n_features)
         :math:`\exp E[\log\beta]`, computed from `components_`, in its dtype.
     dtype_ : dtype
@@ -278,12 +253,12 @@ class TemperedLDA(FittedLDA):
     n_batch_iter_ : int
         One more than the number of steps done.
     n_iter_ : int
-        Number of passes of `fit`, the finishing ones included, but not a final pass that
-        met the test of `perp_tol`.  With `validation_fraction`: the passes behind the kept topics.
+        Number of passes, not counting the final pass that met the test of `perp_tol`.  With
+        `validation_fraction`: the passes behind the topics that were kept.
     doc_topic_prior_, topic_word_prior_ : float or ndarray
-        The priors in use; if they are learned, their present values.  You may assign to them.
-        Learning then continues from there, except from a `topic_word_prior_` of many
-        numbers, which stays as it is.
+        The priors in use; if they are learned, their present values.  Arrays are read-only.  You
+        may assign others, from which learning continues, except from a `topic_word_prior_`
+        of many numbers, which stays as it is.
     random_state_ : RandomState
         The generator of the start that was kept.
     temperature_ : float
@@ -295,8 +270,7 @@ class TemperedLDA(FittedLDA):
         q(y) over the grid of a :class:`Variational` temperature, after the last step that
         learned it.
     temperature_posterior_path_ : ndarray of shape (n_learning_steps, M)
-        The same after each step that learned, float32.  In a stream of `partial_fit` it grows
-        by M numbers with each step.
+        The same after each step that learned, float32.
     document_temperatures_ : ndarray of shape (n_samples,)
         `document_temperatures` of all documents that `fit` was given, if it had a
         :class:`LocalVariational` temperature.
@@ -304,15 +278,11 @@ class TemperedLDA(FittedLDA):
         Records of the fit: one after each pass of `fit`, one after each call of `partial_fit`
         and one wherever the callback recorded something.  Each has ``pass``, ``step``,
         ``temperature`` and ``seconds`` (spent in steps).  The others are NaN if they were not
-        evaluated.  All except ``validation`` are computed on the training documents.
-
-        - ``perplexity``, and ``elbo``: at T = 1, comparable between methods.
-        - ``annealed_elbo``: the objective at the last step's T.  A batch fit with
-          ``document_init="warm"`` never lowers it while T stays the same.
-        - ``tempered_elbo``: Eq. 5 of Mandt et al. 2016, while a :class:`Variational`
-          temperature learns.
-        - ``validation``: the score of the held-out documents.
-        - ``topic_change``: the share of the topics' words that a finishing pass has moved.
+        evaluated: ``perplexity`` and ``elbo`` (of the training documents, at T = 1),
+        ``annealed_elbo`` (the objective at the last step's T), ``tempered_elbo`` (Eq. 5 of Mandt
+        et al. 2016, while a :class:`Variational` temperature learns), ``validation`` (the score
+        of the held-out documents) and ``topic_change`` (the share of the topics' words that a
+        finishing pass has moved).
     n_features_in_ : int
         Number of words.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -410,6 +380,7 @@ class TemperedLDA(FittedLDA):
 
     # ----------------------------------------------------------------- fitting
 
+    @checked
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, *, resume: str | os.PathLike | None = None) -> Self:
         """Learn topics from documents.
@@ -448,6 +419,31 @@ class TemperedLDA(FittedLDA):
         self._fit(X, y, resume=resume)
         return self
 
+    @checked
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_transform(self, X: Any, y: Any = None, *, normalize: bool = True) -> NDArray:
+        """Fit, then `transform` the same documents.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : Ignored
+        normalize : bool, default=True
+            See `transform`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            In float32 if X is, otherwise in float64.
+        """
+        check_flag(normalize, "normalize")
+        with writing(self):
+            best = self._fit(X, y, keep_gamma=True)
+            gamma = best.perplexity.gamma
+            assert gamma is not None
+            return _shares(gamma, normalize, best.state.shown)
+
+    @checked
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from one more portion of documents, in minibatches of `batch_size`.
@@ -481,5 +477,555 @@ class TemperedLDA(FittedLDA):
         ValueError
             If X or a parameter is out of range.  The estimator is then unchanged.
         """
-        self._partial_fit(X)
+        with writing(self):
+            first = not self.__sklearn_is_fitted__()
+            # scikit-learn checks the parameters only at the first call
+            check_parameters(self._check_values, vars(self))
+            settings, callbacks = self._resolved(), self._callbacks()
+            threads, population = n_threads(self.n_jobs), float(self.total_samples)
+            if first:
+                columns = shallow(self)  # which other threads do not see
+                X = check_words(columns, X, "partial_fit", reset=True)
+                shown, X = X.dtype, in_dtype(X, fit_dtype(vars(self), X, population))
+                rng, K = check_random_state(self.random_state), int(self.n_components)
+                state = LDAState.begin(X, K, settings, rng, threads, shown)
+                prepare_portion(state, X, settings, population, threads)
+                self._show(columns, _state=state)
+            else:
+                state, X = self._state, self._check_X(X, "partial_fit")
+                with changing(self):
+                    prepare_portion(state, X, settings, population, threads)
+            try:
+                fit_portion(state, X, settings, population, callbacks, changing(self))
+            except BaseException:
+                if first and not state.monitor.step:
+                    self._forget()
+                raise
         return self
+
+    def release_buffers(self) -> None:
+        """Give back the memory that `partial_fit` keeps for its next call.
+
+        Call it if a stream pauses and memory is short.  It changes no result: the next call
+        allocates the memory again, which takes it some milliseconds.
+        """
+        with writing(self):
+            state: LDAState | None = vars(self).get("_state")
+            if state is not None:
+                state.model.buffers.release()
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        keep_gamma: bool = False,
+        resume: str | os.PathLike | None = None,
+        prepare: Callable[[Any, Any], Prepared] | None = None,
+        others: tuple[Any, ...] = (),
+    ) -> LDAFit:
+        """Fit from every start, show the best and return it.
+
+        `prepare` checks X and sets the features of an estimator that it gets, by default for
+        documents in memory.  `others` are more callbacks.
+        """
+        with writing(self), self._fit_under_way(X, y, others) as callbacks:
+            self.release_buffers()  # of a stream, which this fit replaces
+            before, columns = shallow(self), shallow(self)  # other threads do not see these
+            prepared = _prepare_words(columns, X) if prepare is None else prepare(columns, X)
+            documents, shown, parameters = prepared
+            n_starts, threads = int(parameters["n_init"]), n_threads(self.n_jobs)
+            fingerprint = Fingerprint(self, documents)
+            starts: Starts[LDAFit] = Starts(
+                fingerprint, parameters["random_state"], n_starts, resume
+            )
+            rngs, rng = generators(starts.generator, n_starts)
+            in_turn = callbacks is not None or starts.resumed or isinstance(documents, Elsewhere)
+            n_workers = 1 if in_turn else min(threads, n_starts)
+            plan = plan_fit(
+                parameters,
+                documents,
+                rng,
+                shown=shown,
+                keep_gamma=keep_gamma,
+                n_threads=threads if n_workers == 1 else 1,
+                callbacks=callbacks,
+                # other fits are shown once they have ended
+                changing=changing(self) if in_turn else nullcontext(),
+            )
+            self._starts = starts
+
+            def show(fit: LDAFit) -> None:
+                self._show(columns, _state=fit.state)
+
+            try:
+                best = starts.run(
+                    lambda number: LDAFit(plan, number, rngs[number], starts.halt),
+                    n_workers=n_workers,
+                    show=show if in_turn else None,
+                )
+                if not starts.finished:
+                    best.state.results.init_scores = np.array(starts.scores)
+                best.conclude(threads)
+            finally:
+                if starts.best is not None:
+                    show(starts.best)
+                elif "_state" in vars(before):
+                    self._show(before, _state=before._state)
+                else:
+                    self._forget()
+            # the warning points to the user's line, past this method's callers and wrappers
+            best.warn(stacklevel=5 + keep_gamma)
+            starts.finished = True
+        return best
+
+    def _forget(self) -> None:
+        """Forget a fit of which no step was made."""
+        with changing(self):
+            for name in ("_state", "n_features_in_", "feature_names_in_"):
+                vars(self).pop(name, None)
+
+    # --------------------------------------------------------------- inference
+
+    @checked
+    @reads
+    def transform(
+        self,
+        X: Any,
+        *,
+        normalize: bool = True,
+        temperature: float | str = 1.0,
+        method: Method = "variational",
+    ) -> NDArray:
+        """Infer the topic proportions of documents.  Each row depends only on its own document.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Word counts.
+        normalize : bool, default=True
+            Whether to return E[theta], whose rows sum to 1.  If False, returns gamma, or
+            alpha and the expected number of words of each topic with ``method="cvb0"``.
+        temperature : float or "learned", default=1.0
+            Temperature T >= 1 at which documents are fitted.  ``"learned"`` is the
+            temperature that the fit had learned before its last phase at T = 1: one number
+            with :class:`Variational`, one for each document with :class:`LocalVariational`.
+        method : {"variational", "cvb0"}, default="variational"
+            How theta is inferred.  ``"variational"`` is the mean field of the fit, with its
+            `max_doc_update_iter` and tolerances.  ``"cvb0"`` is collapsed inference at E[beta],
+            which is closer to the exact posterior mean.  Use it where documents are short for
+            their topics; docs/inference.md has the measurements.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            In float32 if X is, otherwise in float64.
+
+        Raises
+        ------
+        ValueError
+            If X, the temperature or the method is out of range, if the temperature is
+            ``"learned"`` and that of the fit was not learned, or if it is not 1 with
+            ``method="cvb0"``.
+        """
+        check_is_fitted(self)
+        check_flag(normalize, "normalize")
+        if not isinstance(method, str) or method not in METHODS:
+            raise BadParameter("method", f"a str among {set(METHODS)}", method)
+        collapsed = method == "cvb0"
+        if collapsed and not (isinstance(temperature, Real) and temperature == 1):
+            wanted = "1.0 with method='cvb0', which infers at T = 1"
+            raise BadParameter("temperature", wanted, temperature)
+        state, threads = self._state, n_threads(self.n_jobs)
+        tempering = state.tempering(temperature)
+        counts = check_words(self, X, "transform")
+        X = in_dtype(counts, state.model.dtype)
+        if collapsed:
+            gamma = infer_collapsed(state.model.documents, X, n_threads=threads)
+        else:
+            gamma = state.infer(X, tempering, n_threads=threads)
+        return _shares(gamma, normalize, counts.dtype)
+
+    @checked
+    @reads
+    def score(self, X: Any, y: Any = None, *, temperature: float | str = 1.0) -> float:
+        """Compute the ELBO of documents at T = 1, in nats; it includes the topics' KL.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Word counts.
+        y : Ignored
+        temperature : float or "learned", default=1.0
+            Temperature at which documents are fitted, see `transform`.  The ELBO itself is
+            always that of T = 1, so that scores can be compared.
+
+        Returns
+        -------
+        float
+            Higher is better.
+        """
+        check_is_fitted(self)
+        tempering = self._state.tempering(temperature)
+        X = self._check_X(X, "score")
+        return self._state.elbo(X, tempering, n_threads=n_threads(self.n_jobs))
+
+    @checked
+    @reads
+    def perplexity(self, X: Any, sub_sampling: bool = False) -> float:
+        """Compute exp(-ELBO per word) of documents at T = 1.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Word counts.
+        sub_sampling : bool, default=False
+            Whether X is a sample from a corpus of `total_samples` documents.
+
+        Returns
+        -------
+        float
+            Lower is better; infinity if it exceeds the largest float, with a RuntimeWarning.
+
+        Raises
+        ------
+        ValueError
+            If X is out of range, or has no words.
+        """
+        check_is_fitted(self)
+        check_flag(sub_sampling, "sub_sampling")
+        return self._perplexity(self._check_X(X, "perplexity"), None, sub_sampling)
+
+    @checked
+    @reads
+    def document_temperatures(self, X: Any) -> NDArray[np.float64]:
+        r"""Compute how unusual documents are, as the temperature that each would choose.
+
+        Ordinary documents have values a little above 1.  Documents of words that do not
+        belong together have higher ones.  The value of a document is
+
+        .. math::
+           1 / \sum_m r_m b_m, \quad r_m \propto \exp(b_m L_d - N_d c(b_m)),
+           \quad b_m = m / 100.
+
+        Here :math:`N_d` is its number of words, and :math:`L_d = \sum_v n_{dv} \sum_k
+        \phi_{dvk} (E \log\theta_{dk} + E \log\beta_{kv})` its energy at T = 1; under
+        ``topic_estimate="map"`` :math:`\log E \beta_{kv}` takes the place of :math:`E
+        \log\beta_{kv}`.  :math:`c(b)` is the log partition function per word of the training
+        documents.  The estimator may have been fitted with any temperature.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Word counts.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            NaN for documents without words.
+
+        Notes
+        -----
+        c(b) is averaged over at most 512 training documents at the end of `fit`.  After
+        `partial_fit`, or after an assignment to `components_`, it is averaged over X.
+        """
+        check_is_fitted(self)
+        X = self._check_X(X, "document_temperatures")
+        return self._state.document_temperatures(X, n_threads=n_threads(self.n_jobs))
+
+    @checked
+    @reads
+    def posterior_log_partition(self, inverse: ArrayLike, data: Any) -> NDArray[np.float64]:
+        """Compute log C(T) of documents at the fitted q.
+
+        `log_partition` calls this method for its "posterior" estimate.
+
+        Parameters
+        ----------
+        inverse : array-like of shape (M,)
+            Inverse temperatures.
+        data : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Word counts.
+
+        Returns
+        -------
+        ndarray of shape (M,)
+            In nats, summed over all documents.
+
+        See Also
+        --------
+        annealvi.partition.log_partition
+        """
+        check_is_fitted(self)
+        inverses = check_inverses(inverse, "inverse")
+        X, threads = self._check_X(data, "posterior_log_partition"), n_threads(self.n_jobs)
+        documents = self._state.model.documents
+        return documents.posterior_log_partition(inverses, X, n_threads=threads)
+
+    @checked
+    @reads
+    def top_words(self, n: int = 10, feature_names: ArrayLike | None = None) -> list[list[Any]]:
+        """Return the n most probable words of each topic, most probable first.
+
+        Parameters
+        ----------
+        n : int, default=10
+            Number of words for each topic.
+        feature_names : array-like of shape (n_features,), default=None
+            The words.  By default the column names seen in `fit`, or column numbers if there
+            were none.
+
+        Returns
+        -------
+        list of lists
+            One list of words for each topic.
+        """
+        check_is_fitted(self)
+        return top_words(self._state.model.topics.components, n, feature_names, self)
+
+    # -------------------------------------------------------------- attributes
+
+    @property
+    @reads
+    def components_(self) -> NDArray:
+        return self._fitted().components()
+
+    @components_.setter
+    @checked
+    def components_(self, value: ArrayLike) -> None:
+        array, name = as_array(value), "components_"
+        with writing(self):
+            state: LDAState | None = vars(self).get("_state")
+            if state is not None and state.under_way:  # in a callback
+                shape = state.model.n_topics, state.model.n_features
+                array = check_topics(array, name, shape, state.model.dtype)
+                with changing(self):
+                    state.assign(array)
+                return
+            n_topics = array.shape[0] if array.ndim else self.n_components
+            n_features = array.shape[-1] if array.ndim and state is None else 0
+            n_features = getattr(self, "n_features_in_", n_features)
+            self._validate_params()  # settings follow from them
+            dtype = topics_dtype(vars(self), array) if state is None else state.model.dtype
+            array = check_topics(array, name, (n_topics, n_features), dtype)
+            settings, threads = self._resolved(n_topics), n_threads(self.n_jobs)
+            wanted = settings.wanted_temperature()
+            if state is not None:
+                moved = state.moved_to(array, settings, threads)
+            else:  # as if a fit had found them
+                rng, shown = check_random_state(self.random_state), single_or_double(array)
+                moved = LDAState.at_topics(array, settings, rng, threads, dtype, shown)
+                per_pass = float(self.total_samples) / settings.batch_size
+                moved.planned_for = clone(wanted)
+                moved.temperature = wanted.plan(None, per_pass, model=moved.model)
+            with changing(self):
+                self.n_features_in_, self._state = n_features, moved
+
+    @property
+    @reads
+    def exp_dirichlet_component_(self) -> NDArray:
+        state = self._fitted()
+        return state.model.topics.exp_e_log().astype(state.shown, copy=False)
+
+    @exp_dirichlet_component_.setter
+    def exp_dirichlet_component_(self, value: ArrayLike) -> None:
+        derived = self.exp_dirichlet_component_
+        value = as_array(value)
+        wrong = value.dtype.kind not in "fiu" or value.shape != derived.shape
+        if wrong or not np.allclose(value, derived, rtol=1e-3, atol=1e-6):
+            raise ValueError(
+                f"The 'exp_dirichlet_component_' of {type(self).__name__} follows from "
+                "'components_' as exp(E[log beta]); the array assigned differs from it. Assign "
+                "'components_' instead."
+            )
+
+    @property
+    def dtype_(self) -> np.dtype:
+        return self._fitted().model.dtype
+
+    @property
+    @reads
+    def doc_topic_prior_(self) -> float | NDArray[np.float64]:
+        return self._fitted().doc_topic_prior
+
+    @doc_topic_prior_.setter
+    @checked
+    def doc_topic_prior_(self, value: ArrayLike) -> None:
+        with writing(self), changing(self):
+            state = self._fitted()
+            state.set_priors(value, state.topic_word_prior)
+
+    @property
+    @reads
+    def topic_word_prior_(self) -> float | NDArray[np.float64]:
+        return self._fitted().topic_word_prior
+
+    @topic_word_prior_.setter
+    @checked
+    def topic_word_prior_(self, value: ArrayLike) -> None:
+        with writing(self), changing(self):
+            state = self._fitted()
+            state.set_priors(state.doc_topic_prior, value)
+
+    @property
+    def random_state_(self) -> RandomState | None:
+        return self._fitted().model.rng
+
+    @random_state_.setter
+    def random_state_(self, value: RandomState) -> None:
+        with writing(self), changing(self):
+            self._fitted().model.rng = check_random_state(value)
+
+    @property
+    def n_batch_iter_(self) -> int:
+        return self._fitted().monitor.step + 1
+
+    @n_batch_iter_.setter
+    def n_batch_iter_(self, value: int) -> None:
+        if not isinstance(value, Integral) or not 1 <= value <= 2**53:
+            raise ValueError(
+                f"The 'n_batch_iter_' of {type(self).__name__} must be an int in the range "
+                f"[1, {2**53}]. Got {value!r} instead."
+            )
+        with writing(self), changing(self):
+            self._fitted().monitor.step = int(value) - 1
+
+    @property
+    def n_iter_(self) -> int:
+        return self._fitted().n_passes
+
+    @property
+    def settings_(self) -> dict[str, Any]:
+        return self._found(self._fitted().settings, "settings_", "`fit` or `partial_fit`")
+
+    @property
+    def bound_(self) -> float:
+        return self._found(self._fitted().results.bound, "bound_", "`fit`")
+
+    @property
+    def validation_score_(self) -> float:
+        score = self._fitted().results.validation_score
+        return self._found(score, "validation_score_", "`fit` with validation_fraction")
+
+    @property
+    def init_scores_(self) -> NDArray[np.float64]:
+        return self._found(self._fitted().results.init_scores, "init_scores_", "`fit`")
+
+    @property
+    def document_temperatures_(self) -> NDArray[np.float64]:
+        temperatures = self._fitted().results.document_temperatures
+        when = "`fit` with a LocalVariational temperature"
+        return self._found(temperatures, "document_temperatures_", when)
+
+    def _found(self, value: Any, name: str, when: str) -> Any:
+        """A result of the fit; AttributeError if the fit has none."""
+        if value is None:
+            raise AttributeError(f"{name!r} of {type(self).__name__} is only there after {when}.")
+        return value
+
+    # ----------------------------------------------------------------- details
+
+    def state_dict(self) -> dict[str, Any]:
+        """The fitted state as a tree, for :func:`annealvi.save`, which writes it while it reads."""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        return FITTED.dump({"feature_names_in": names, "fit": self._state.state_dict()})
+
+    def load_state_dict(self, tree: Mapping[str, Any]) -> None:
+        """Take over a fitted state, for :func:`annealvi.load`."""
+        self._validate_params()
+        way = getattr(tree, "way", "")
+        inner = f"{way}." if way else ""
+        found = FITTED.load(tree, way)
+        state = LDAState.of(found["fit"], f"{inner}fit")
+        n_features, names = state.model.n_features, found["feature_names_in"]
+        if names is not None:
+            place = f"{inner}feature_names_in"
+            self.feature_names_in_ = Strings(n_features).load(names, place, {})
+        self._state, self.n_features_in_ = state, n_features
+
+    @property
+    def _n_features_out(self) -> int:
+        return self._fitted().model.n_topics
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float32", "float64"]
+        return tags
+
+    def _check_X(self, X: Any, method: str) -> sparse.csr_matrix:
+        """X as a canonical CSR matrix of the dtype of the fit."""
+        return in_dtype(check_words(self, X, method), self._state.model.dtype)
+
+    @classmethod
+    def _check_values(cls, values: dict[str, Any]) -> None:
+        constraints: dict[str, Any] = cls._parameter_constraints
+        validate_parameter_constraints(constraints, values, cls.__name__)
+
+    def _resolved(self, n_topics: int | None = None) -> Settings:
+        """The settings for a stream of documents, by default of `n_components` topics."""
+        # not get_params, which looks the signature up at every call of partial_fit
+        values = vars(self) if n_topics is None else vars(self) | {"n_components": n_topics}
+        return stream_settings(values, int(min(float(self.total_samples), 2**53)))
+
+    def _perplexity(self, X: Any, given: Any, sub_sampling: bool) -> float:
+        if sub_sampling:
+            self._check_values(vars(self))  # total_samples may have been set since the fit
+        population = float(self.total_samples) if sub_sampling else None
+        if not check_counts(X, 1.0 if population is None else population, "total_samples"):
+            raise ValueError(
+                "The perplexity, exp(-ELBO per word), needs documents with words. "
+                f"Got n_samples={X.shape[0]} without any."
+            )
+        threads = n_threads(self.n_jobs)
+        return self._state.perplexity(X, given, population=population, n_threads=threads)
+
+    @checked
+    @reads
+    def _perplexity_precomp_distr(
+        self, X: Any, doc_topic_distr: NDArray | None = None, sub_sampling: bool = False
+    ) -> float:
+        """Perplexity at a given gamma; scikit-learn's tests and some of its users call it."""
+        check_is_fitted(self)
+        X = self._check_X(X, "perplexity")
+        if doc_topic_distr is not None:
+            n_samples, n_topics = doc_topic_distr.shape
+            if n_samples != X.shape[0]:
+                raise ValueError("Number of samples in X and doc_topic_distr do not match.")
+            if n_topics != self._state.model.n_topics:
+                raise ValueError("Number of topics does not match.")
+        return self._perplexity(X, doc_topic_distr, sub_sampling)
+
+
+FITTED = Schema(feature_names_in=Optional(Strings()), fit=Tree())
+
+
+def generators(own: RandomState, n_starts: int) -> tuple[list[RandomState], RandomState]:
+    """One generator for each start, and one for what is held out.
+
+    Start 1 uses the same random stream as ``n_init=1``.  The others are seeded by a copy of
+    that stream.
+    """
+    seeds = copy.deepcopy(own).randint(np.iinfo(np.int32).max, size=n_starts)
+    return [own, *map(RandomState, seeds[1:])], RandomState(seeds[0])
+
+
+def _prepare_words(estimator: Any, X: Any) -> Prepared:
+    """Check the documents of a fit, and set the estimator's number and names of features."""
+    X, parameters = check_words(estimator, X, "fit", reset=True), vars(estimator)
+    return Prepared(in_dtype(X, fit_dtype(parameters, X, X.shape[0])), X.dtype, parameters)
+
+
+def _shares(gamma: NDArray, normalize: bool, dtype: np.dtype) -> NDArray:
+    """E[theta], perhaps in place of gamma, or gamma; in a dtype that the user expects."""
+    if normalize:
+        gamma = gamma.astype(np.promote_types(gamma.dtype, dtype), copy=False)
+        gamma /= gamma.sum(axis=1)[:, np.newaxis]
+    elif gamma.size and gamma.max() > np.finfo(dtype).max:
+        raise ValueError(
+            f"gamma must be at most {np.finfo(dtype).max:.3g} in {dtype}, the dtype "
+            f"of X. Got {gamma.max():.3g}. Give X in float64, or use normalize=True."
+        )
+    return gamma.astype(dtype, copy=False)

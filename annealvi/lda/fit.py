@@ -1,28 +1,26 @@
-"""Fits of TemperedLDA: their planning, and one run for each start."""
+"""A fit of TemperedLDA: what it is planned to do, and its run from one start or over a portion."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.random import RandomState
 from scipy import sparse
+from sklearn.base import clone
 
-from annealvi.checks import check_total
-from annealvi.files import Node
-from annealvi.inference import Callbacks, OverRelaxed, Position, Start
-from annealvi.lda.defaults import Settings, check_steps, is_open, resolve, words_per_entry
-from annealvi.lda.document_temperatures import document_temperatures
-from annealvi.lda.dtypes import extent
-from annealvi.lda.early_stopping import EarlyStopping, HeldOutDocuments, hold_out
-from annealvi.lda.evaluation import Evaluation, StoppingTest
-from annealvi.lda.finish import Finish
-from annealvi.lda.results import some_documents
-from annealvi.lda.saved import load_state, state_tree
-from annealvi.lda.state import LDAState
+from annealvi.checks import HEADROOM, check_counts, check_total
+from annealvi.exceptions import BadParameter
+from annealvi.files.schema import Array, Flag, Listed, Number, Optional, Schema, Tree
+from annealvi.inference import POSITION, Callbacks, OverRelaxed, Position, Start, optimise
+from annealvi.lda.documents import extent
+from annealvi.lda.hooks import Converged, HeldOut, HeldOutDocuments, Perplexity, hold_out
+from annealvi.lda.settings import Settings, check_steps, is_open, resolve, words_per_entry
+from annealvi.lda.state import LDAState, Results, some_documents
 from annealvi.scale.elsewhere import Elsewhere
 from annealvi.temperature import LocalVariational, Temperature
 
@@ -33,15 +31,15 @@ FEW = 200
 
 
 @dataclass(frozen=True)
-class Task:
+class Plan:
     """The data and settings that all starts of a fit share."""
 
-    #: Name of the estimator, for messages.
-    owner: str
     #: All documents given to `fit`, and those that are not held out.
     documents: sparse.csr_matrix | Elsewhere
     training: sparse.csr_matrix | Elsewhere
     held_out: HeldOutDocuments | None
+    #: The dtype in which topics are shown to the user.
+    shown: np.dtype
     n_topics: int
     settings: Settings
     temperature: Temperature
@@ -50,14 +48,16 @@ class Task:
     n_planned: int
     #: Whether to keep gamma of all documents.
     keep_gamma: bool
-    #: Number of starts, and of threads for each.
     n_starts: int
+    #: Number of threads for each start.
     n_threads: int
-    stopping: StoppingTest
-    #: See :class:`EarlyStopping`.
+    evaluate_every: int
+    perp_tol: float
     patience: int
-    #: Called with the monitor after each step.
-    callback: Callbacks | None
+    verbose: int
+    callbacks: Callbacks | None
+    #: Entered while a fit changes that other threads can see.
+    changing: AbstractContextManager = field(default_factory=nullcontext)
 
     @property
     def online(self) -> bool:
@@ -76,6 +76,11 @@ class Task:
         return -(-self.training.shape[0] // self.batch_size)
 
     @property
+    def n_finishing(self) -> int:
+        """Largest number of passes after the others, in batch at T = 1."""
+        return int(self.settings.finish_iter)
+
+    @property
     def n_planned_steps(self) -> int:
         """Steps over which T is planned to fall."""
         return self.n_planned * self.steps_per_pass
@@ -84,187 +89,201 @@ class Task:
     def step_size(self) -> Callable[[int], float]:
         """rho of step 1, 2, ..."""
         steps = self.settings.step_size(self.n_planned_steps)
-        if not self.settings.finish_iter:
+        if not self.n_finishing:
             return steps
-        return OverRelaxed(steps, self.n_passes * self.steps_per_pass, self.settings.finish_iter)
+        return OverRelaxed(steps, self.n_passes * self.steps_per_pass, self.n_finishing)
 
-    @property
-    def n_steps(self) -> int:
-        """Largest number of steps."""
-        return self.n_passes * self.steps_per_pass + self.settings.finish_iter
+    def budget(self) -> str:
+        """The passes of the fit, for a message."""
+        more = f" and finish_iter={self.n_finishing} more" if self.n_finishing else ""
+        return f"after max_iter={self.n_passes} passes{more}."
 
 
-class LDARun:
-    """A fit from one start; see :class:`annealvi.inference.restarts.Run`."""
+class LDAFit:
+    """A fit from one start; see :class:`annealvi.inference.Fit`."""
 
-    def __init__(self, task: Task, number: int, rng: RandomState, halt: threading.Event) -> None:
-        self.task, self.halt = task, halt
+    def __init__(
+        self, plan: Plan, number: int, rng: RandomState, halt: threading.Event | None = None
+    ) -> None:
+        self.plan, self.number = plan, number
+        self.halt = threading.Event() if halt is None else halt
         self.score, self.goodness = np.nan, -np.inf
         self.stopped = self.in_callback = False
-        self.position = Position()
-        X, settings = task.training, task.settings
+        self.position = Position()  # passes and minibatches done
+        X, settings = plan.training, plan.settings
         n_samples = X.shape[0]
         self.state = state = LDAState.begin(
-            task.owner, X, task.n_topics, settings, rng, task.n_threads
+            X, plan.n_topics, settings, rng, plan.n_threads, plan.shown
         )
         state.model.set_corpus(X, n_samples, float(X.sum(dtype=np.float64)))
-        planned = state.plan(task.temperature, task.n_planned_steps, n_samples / task.batch_size)
-        state.follow(task.temperature, planned)
-        if task.online:
-            n_steps = task.n_passes * task.steps_per_pass
-            check_steps(settings, planned, task.step_size, 0, n_steps)
-        self._early_stopping: EarlyStopping | None = None
-        if task.held_out is not None:
-            self._early_stopping = EarlyStopping(task.held_out, task.patience)
-        self.number = number
-        self._finish = Finish(state, task.n_passes, settings.finish_iter)
-        self.evaluation = Evaluation(
-            state,
-            X,
-            task.documents,
-            (task.n_passes, settings.finish_iter),
-            task.stopping,
-            keep_gamma=task.keep_gamma
-            or (isinstance(planned, LocalVariational) and not isinstance(X, Elsewhere)),
-            early_stopping=self._early_stopping,
-            prefix=f"start {number + 1}, " if task.n_starts > 1 else "",
-        )
+        per_pass = n_samples / plan.batch_size
+        planned = plan.temperature.plan(plan.n_planned_steps, per_pass, model=state.model)
+        state.planned_for, state.temperature = clone(plan.temperature), planned
+        if plan.online:
+            n_steps = plan.n_passes * plan.steps_per_pass
+            check_steps(settings, planned, plan.step_size, 0, n_steps)
+        self.perplexity = Perplexity(self)
+        self.held_out = None if plan.held_out is None else HeldOut(self, plan.held_out)
+        self.hooks: list[Any] = [Converged(self)] if plan.n_finishing else []
+        self.hooks += [self.perplexity, *([] if self.held_out is None else [self.held_out])]
 
     @property
     def n_steps(self) -> int:
         """Steps made."""
         return self.state.monitor.step
 
-    def go(self) -> None:
+    def run(self) -> None:
         """Fit to the end."""
-        state, task, X = self.state, self.task, self.task.training
-        if task.callback is not None:
-            task.callback.begin(self._start())
+        state, plan, X = self.state, self.plan, self.plan.training
+        if plan.callbacks is not None:
+            plan.callbacks.begin(self._start())
         if self.position == Position():
             state.model.start_documents(X.shape[0])
         else:
-            state.take_priors()  # a resumed fit has ended its last step but for this
+            state.attach_again()  # the last step of a resumed fit has ended except for this
         try:
-            state.make_passes(
-                X,
-                batch_size=task.batch_size,
-                n_passes=task.n_passes,
-                n_full_passes=task.settings.finish_iter,
-                population=X.shape[0],
-                step_size=task.step_size,
-                on_step=self._on_step,
-                after_pass=self._after_pass,
-                position=self.position,
-            )
+            with state.training(keep=False, repeated=plan.n_passes > 1):
+                optimise(
+                    state.model,
+                    X,
+                    state.temperature,
+                    state.monitor,
+                    n_samples=X.shape[0],
+                    batch_size=plan.batch_size,
+                    n_passes=plan.n_passes,
+                    n_full_passes=plan.n_finishing,
+                    step_size=plan.step_size,
+                    on_step=self._on_step,
+                    after_pass=self._after_pass,
+                    position=self.position,
+                    changing=plan.changing,
+                )
         finally:
-            state.model.topics.catch_up()
-        if self._early_stopping is not None:
-            self._early_stopping.finish(state)
-            self.score = self.goodness = self._early_stopping.score
+            self.catch_up()
+        if self.held_out is not None:
+            self.score = self.goodness = self.held_out.finish()
         elif not self.halt.is_set():
-            self.score = self.evaluation.final()
+            self.score = self.perplexity.final()
             self.goodness = -self.score
 
-    def warn(self, stacklevel: int) -> None:
-        """Warn if the fit had not converged, by the tests that it has."""
-        self.evaluation.warn(stacklevel + 1)
-        if self.position.n_passes == self.task.n_passes + self.task.settings.finish_iter:
-            self._finish.warn(stacklevel + 1)  # all of its passes were made
-
     def conclude(self, n_threads: int) -> None:
-        """Compute `bound_` and the other fitted attributes of the best start."""
-        state, X = self.state, self.task.documents
+        """Compute `bound_` and the other results of the best start."""
+        state, X = self.state, self.plan.documents
         if state.results.bound is not None:
             return  # a fit that had ended was resumed
         state.model.topics.n_threads = n_threads
         results = state.results
-        results.bound = self.evaluation.final()
+        results.bound = self.perplexity.final()
         results.sample = some_documents(X)
         if isinstance(state.temperature, LocalVariational):
-            gamma = self.evaluation.gamma
-            results.document_temperatures = document_temperatures(state, X, gamma)
+            gamma = self.perplexity.gamma
+            results.document_temperatures = state.document_temperatures(X, gamma)
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return the run after a step or at its end, as a tree; see :mod:`annealvi.files`."""
-        stopping = self._early_stopping
-        return {
-            "state": state_tree(self.state),
+    def warn(self, stacklevel: int) -> None:
+        """Warn if all passes were made, and a test says that the fit had not converged."""
+        n_passes = self.plan.n_passes + self.plan.n_finishing
+        if n_passes and self.position.n_passes == n_passes:
+            for hook in self.hooks:
+                hook.warn(stacklevel + 1)
+
+    def catch_up(self) -> None:
+        """Apply the pending steps of all words."""
+        with self.plan.changing:
+            self.state.model.topics.catch_up()
+
+    def state_dict(self, *, ended: bool) -> dict[str, Any]:
+        """The fit after a step or at its end, as a tree; see :mod:`annealvi.files`."""
+        parts = {
+            "state": self.state.state_dict(),
             "gamma": self.state.model.documents.gamma,
-            "position": self.position.state_dict(),
-            "evaluation": self.evaluation.state_dict(),
-            "finish": self._finish.state_dict(),
-            "early_stopping": None if stopping is None else stopping.state_dict(),
-            "score": float(self.score),
-            "goodness": float(self.goodness),
-            "stopped": self.stopped,
+            "hooks": [hook.SCHEMA.dump(hook) for hook in self.hooks],
         }
+        return FIT.dump(vars(self) | parts)
 
-    def load_state_dict(self, node: Node) -> None:
-        """Take over a run of the same task from the same start."""
-        state, task = self.state, self.task
-        load_state(state, node.node("state"))
-        state.model.documents.gamma = None
-        if not node.is_none("gamma"):
-            shape, dtype = (task.training.shape[0], task.n_topics), state.model.dtype
-            state.model.documents.gamma = node.array("gamma", shape, dtype, positive=True).copy()
-        n_passes = task.n_passes + task.settings.finish_iter
-        self.position.load_state_dict(node.node("position"), n_passes, task.steps_per_pass)
-        self.evaluation.load_state_dict(node.node("evaluation"))
-        self._finish.load_state_dict(node.node("finish"))
-        if self._early_stopping is not None:
-            self._early_stopping.load_state_dict(node.node("early_stopping"), state)
-        self.score = node.number("score", finite=False)
-        self.goodness = node.number("goodness", finite=False)
-        self.stopped = node.boolean("stopped")
+    def load_state_dict(self, tree: Mapping[str, Any], way: str, *, ended: bool) -> None:
+        """Take over a fit of the same plan from the same start."""
+        plan, state, model = self.plan, self.state, self.state.model
+        K, V, dtype = model.n_topics, model.n_features, model.dtype
+        sizes = {"n_samples": plan.training.shape[0], "K": K, "V": V, "dtype": dtype}
+        n_passes, n_hooks = plan.n_passes + plan.n_finishing, len(self.hooks)
+        sizes |= {"most_passes": n_passes, "most_batches": plan.steps_per_pass, "n_hooks": n_hooks}
+        found = FIT.load(tree, way, **sizes)
+        state.load_state_dict(found["state"], f"{way}.state")
+        model.documents.gamma = None if found["gamma"] is None else found["gamma"].copy()
+        for number, (hook, part) in enumerate(zip(self.hooks, found["hooks"], strict=True)):
+            hook.SCHEMA.restore(hook, part, f"{way}.hooks.{number}", **sizes)
+        if self.perplexity.gamma is not None:
+            self.perplexity.latest = None  # gamma is computed again
+        for name in ("position", "score", "goodness", "stopped"):
+            setattr(self, name, found[name])
 
     def _start(self) -> Start:
         """What the callbacks are told of this start."""
-        task = self.task
+        plan, X = self.plan, self.plan.training
+        some = X[:: -(-X.shape[0] // FEW)]
         return Start(
             number=self.number,
-            n_starts=task.n_starts,
+            n_starts=plan.n_starts,
             n_done=self.n_steps,
-            n_steps=task.n_steps,
-            steps_per_pass=task.steps_per_pass,
+            n_steps=plan.n_passes * plan.steps_per_pass + plan.n_finishing,
+            steps_per_pass=plan.steps_per_pass,
             bound_name="perplexity",
-            bound=self._bound,
+            bound=lambda: self.state.perplexity(some, population=X.shape[0]),
         )
 
-    def _bound(self) -> float:
-        """The perplexity now, of some of the training documents."""
-        X = self.task.training
-        some = X[:: -(-X.shape[0] // FEW)]
-        return self.state.view().perplexity(some, population=X.shape[0])
-
     def _after_pass(self, index: int) -> bool:
-        converged = self._finish.after_pass(index)
-        return self.evaluation.after_pass(index) or converged
+        plan, ends = self.plan, False
+        line = f"iteration: {index + 1} of max_iter: {plan.n_passes}"
+        if index >= plan.n_passes:
+            line = f"iteration: {index + 1 - plan.n_passes} of finish_iter: {plan.n_finishing}"
+        self.state.monitor.record()
+        self.state.n_passes += 1
+        for hook in self.hooks:
+            end, text = hook.after_pass(index)
+            ends, line = ends or end, line + text
+        if plan.verbose:
+            print(f"start {self.number + 1}, {line}" if plan.n_starts > 1 else line)
+        return ends
 
     def _on_step(self) -> None:
         if self.halt.is_set():
             raise StopIteration
-        self.in_callback = self.task.callback is not None
+        if self.plan.callbacks is None:
+            return
+        self.in_callback = True
         try:
-            self.state.after_step(self.task.callback)
+            self.plan.callbacks(self.state.monitor)
         except StopIteration:
             self.stopped, self.in_callback = True, False
             raise
         self.in_callback = False
-        if self.task.callback is not None:  # topics with wrong numbers in them are not kept
-            self.state.model.topics.notice_writes()
+        with self.plan.changing:
+            self.state.attach_again()
+
+
+FIT = Schema(
+    state=Tree(),
+    gamma=Optional(Array(("n_samples", "K"), "dtype", positive=True)),
+    position=POSITION,
+    hooks=Listed(Tree(), "n_hooks"),
+    score=Number(finite=False),
+    goodness=Number(finite=False),
+    stopped=Flag(),
+)
 
 
 def plan_fit(
-    owner: str,
     parameters: Mapping[str, Any],
     X: sparse.csr_matrix | Elsewhere,
     rng: RandomState,
     *,
+    shown: np.dtype,
     keep_gamma: bool,
     n_threads: int,
-    callback: Callbacks | None,
-) -> Task:
-    """Hold documents out and resolve open parameters."""
+    callbacks: Callbacks | None,
+    changing: AbstractContextManager,
+) -> Plan:
+    """Hold documents out, which `rng` draws, and resolve open parameters."""
     training, held_out = X, None
     if parameters["validation_fraction"] is not None:
         training, held_out = hold_out(X, float(parameters["validation_fraction"]), rng)
@@ -280,27 +299,29 @@ def plan_fit(
     K = int(parameters["n_components"])
     settings = resolve(parameters, training.shape[0], words_per_entry(training, K))
     if settings.finish_iter and held_out is not None:
-        raise ValueError(
-            f"The 'finish_iter' parameter of {owner} must be 0 or None with validation_fraction, "
-            f"which chooses the pass that the fit ends with. Got {settings.finish_iter!r}."
-        )
+        wanted = "0 or None with validation_fraction, which chooses the pass that the fit ends with"
+        raise BadParameter("finish_iter", wanted, settings.finish_iter)
+    temperature = settings.wanted_temperature()
     n_passes, n_planned = _count_passes(settings, parameters, training.shape[0])
-    return Task(
-        owner=owner,
+    local = isinstance(temperature, LocalVariational) and not isinstance(X, Elsewhere)
+    return Plan(
         documents=X,
         training=training,
         held_out=held_out,
+        shown=shown,
         n_topics=K,
         settings=settings,
-        temperature=settings.wanted_temperature(owner),
+        temperature=temperature,
         n_passes=n_passes,
         n_planned=n_planned,
-        keep_gamma=keep_gamma,
+        keep_gamma=keep_gamma or local,
         n_starts=int(parameters["n_init"]),
         n_threads=n_threads,
-        stopping=StoppingTest(*(parameters[name] for name in StoppingTest._fields)),
-        patience=int(parameters["patience"]),
-        callback=callback,
+        callbacks=callbacks,
+        changing=changing,
+        **{
+            name: parameters[name] for name in ("evaluate_every", "perp_tol", "patience", "verbose")
+        },
     )
 
 
@@ -318,3 +339,75 @@ def _count_passes(
         # if T fell over the whole budget, the fit would never stop early
         return given, min(usual, given)
     return given, given
+
+
+# ------------------------------------------------------------------- streams of documents
+
+
+def prepare_portion(
+    state: LDAState, X: sparse.csr_matrix, settings: Settings, population: float, n_threads: int
+) -> None:
+    """Check one more portion of a stream of `population` documents; update settings and T.
+
+    The state is changed only if there is no error.
+    """
+    check_counts(X, population, "total_samples")
+    if X.shape[0] > min(population, 1.0) * (np.finfo(np.float64).max / HEADROOM):
+        raise ValueError(
+            "The 'total_samples' parameter must not be so small that passes overflow. "
+            f"Got {population!r}, of which X has {X.shape[0]}."
+        )
+    state.model.set_corpus(X, population)
+    batch_size, wanted, planned = int(settings.batch_size), None, state.temperature
+    if settings is not state.streamed_with:  # if it is, the temperature is the same, too
+        wanted = settings.wanted_temperature()
+        if state.planned_for is None or wanted != state.planned_for:
+            planned = wanted.plan(None, population / batch_size, model=state.model)
+    n_steps = -(-X.shape[0] // batch_size)
+    check_steps(settings, planned, settings.step_size(None), state.monitor.step, n_steps)
+    if wanted is not None and planned is not state.temperature:
+        state.planned_for, state.temperature = clone(wanted), planned
+    state.streamed_with = settings
+    state.resume(settings, n_threads)
+
+
+def fit_portion(
+    state: LDAState,
+    X: sparse.csr_matrix,
+    settings: Settings,
+    population: float,
+    callbacks: Callbacks | None,
+    changing: AbstractContextManager,
+) -> None:
+    """Fit one more portion of a stream, in place, after :func:`prepare_portion`.
+
+    After an error before the end of its first step the results of `fit` are still there.
+    """
+
+    def on_step() -> None:
+        if callbacks is not None:
+            callbacks(state.monitor)
+            with changing:
+                state.attach_again()
+
+    results, version = state.results, state.model.topics.version
+    state.results = Results()
+    try:
+        with state.training(keep=True, repeated=False):
+            optimise(
+                state.model,
+                X,
+                state.temperature,
+                state.monitor,
+                n_samples=X.shape[0],
+                batch_size=int(settings.batch_size),
+                n_passes=1,
+                population=population,
+                step_size=settings.step_size(None),
+                on_step=on_step,
+                changing=changing,
+            )
+    except BaseException:
+        if state.model.topics.version == version:  # no step has moved the topics
+            state.results = results
+        raise

@@ -1,117 +1,130 @@
-"""The state of a fit of TemperedLDA, and the methods that evaluate it.
+"""What a fit of TemperedLDA has learned at any step, and what it says of documents.
 
-The estimator has the parameters.  The state has the fit: the model, the temperature, the
-record and the priors in use.  It does not refer to the estimator; `settings` is a copy of the
-parameters in use.  It holds only arrays, numbers, strings and objects made of these, so that it
-can be copied, written to a file or sent to another process.
+The estimator has the parameters.  The state has the model, the temperature, the record and the
+priors in use.  It does not refer to the estimator, and holds only arrays, numbers, strings and
+objects made of these: it can be copied, written to a file or sent to another process.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import clone
+from scipy.special import softmax
+from sklearn.utils import gen_batches
 
-from annealvi.checks import check_priors, check_topics
-from annealvi.inference import Monitor, Position, optimise
-from annealvi.lda.defaults import Settings, prior
-from annealvi.lda.perplexity import perplexity_of
-from annealvi.lda.results import Results
+from annealvi._kernels.layout import padded_rows
+from annealvi.checks import as_float, check_prior, check_priors, check_topics
+from annealvi.exceptions import BadParameter
+from annealvi.files import Node
+from annealvi.files.parameters import Parameter
+from annealvi.files.schema import (
+    Array,
+    Field,
+    Flag,
+    Integer,
+    Number,
+    Optional,
+    Schema,
+    Text,
+    Tree,
+    damaged,
+)
+from annealvi.inference import Monitor
+from annealvi.lda.settings import Settings, prior
+from annealvi.matrices import check_csr
 from annealvi.model import UNTEMPERED, Tempering
 from annealvi.models.lda import LDA
 from annealvi.models.lda.learned_priors import LearnedPriors
+from annealvi.models.lda.saved import load_model, load_partition, model_of, model_tree
 from annealvi.temperature import Fixed, Temperature
-from annealvi.threads import Lock, shallow
+from annealvi.temperature.local import SCORE_GRID
+from annealvi.temperature.parameters import restored_temperature, temperature_tree
 
 Prior = float | NDArray[np.float64]
+#: Number of documents over which the log partition function of a word is averaged.
+CORPUS_SAMPLE = 512
+#: Number of documents of which `document_temperatures` scores at a time.
+SCORE_BLOCK = 4096
+
+
+@dataclass
+class Results:
+    """Results of the end of `fit`.  `partial_fit` drops them; new topics drop `sample`."""
+
+    bound: float | None = None
+    validation_score: float | None = None
+    init_scores: NDArray[np.float64] | None = None
+    document_temperatures: NDArray[np.float64] | None = None
+    #: Some training documents, over which log C per word is averaged.
+    sample: sparse.csr_matrix | None = None
 
 
 @dataclass
 class LDAState:
     """The state of a fit of TemperedLDA, at any step."""
 
-    #: Name of the estimator, for messages.
-    owner: str
-    #: Topics and priors, with the steps that update them.
     model: LDA
-    #: The priors that the user sees and may assign to; :meth:`use_priors` passes them to the
-    #: model.
-    doc_topic_prior: Prior
-    topic_word_prior: Prior
+    #: The priors as they were passed, a number or an array; see :attr:`doc_topic_prior`.
+    alpha: Prior
+    eta: Prior
+    #: The dtype in which topics are shown to the user.
+    shown: np.dtype
     #: The planned temperature, with what it has learned.
     temperature: Temperature = field(default_factory=Fixed)
     #: A copy of the user's temperature, before planning; None if nothing was planned yet.
     planned_for: Temperature | None = None
-    #: The record: steps, passes, temperatures.
     monitor: Monitor = field(default_factory=Monitor)
     #: Parameters of the fit with values for those left open.
     settings: dict[str, Any] | None = None
     #: Passes of `fit`, not counting the final pass that met the stopping test.
     n_passes: int = 0
     results: Results = field(default_factory=Results)
-    #: The priors that the model has, and those that the temperature was attached with.
-    in_use: tuple[Prior, Prior] | None = field(default=None, init=False)
-    attached: tuple[Prior, Prior] | None = field(default=None, init=False)
+    #: Whether priors were assigned of which the temperature does not know.
+    reassigned: bool = False
     #: The settings of the last portion of a stream.
-    streamed_with: Settings | None = field(default=None, init=False)
+    streamed_with: Settings | None = None
+    #: What :meth:`components` returned, with the topics and their version then.
+    kept: tuple[Any, int, NDArray] | None = field(default=None, repr=False)
 
-    # ------------------------------------------------------- copies for other threads
-
-    @property
-    def lock(self) -> Lock:
-        """Held while a step changes the fit, and while a copy of it is made."""
-        return self.model.topics.lock
-
-    def view(self) -> Self:
-        """Return the fit as it is between two steps, for a reader in any thread.
-
-        Its model does not change.  The arrays are shared until the next step, which leaves them
-        to the view if that is still in use.
-        """
-        with self.lock:
-            self.use_priors()
-            self._show_learned_priors()
-            seen = shallow(self)
-            seen.model, seen.results = self.model.copy(), shallow(self.results)
-            return seen
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The fit as it is between two steps, for copies and pickles."""
-        with self.lock:
-            self._show_learned_priors()
-            model = self.model.copy(lasting=True)
-            model.rng = copy.deepcopy(model.rng)
-            return vars(self) | {
-                "model": model,
-                # it refers to the model
-                "temperature": copy.deepcopy(self.temperature, {id(self.model): model}),
-                "monitor": self.monitor.copy(),
-                "results": replace(self.results),
-                "streamed_with": None,
-            }
+    def __copy__(self) -> Self:
+        """A copy that goes on for itself."""
+        model = self.model.copy(lasting=True)
+        model.rng = copy.deepcopy(model.rng)
+        return replace(
+            self,
+            model=model,
+            temperature=copy.deepcopy(self.temperature, {id(self.model): model}),  # it refers to it
+            monitor=self.monitor.copy(),
+            results=replace(self.results),
+            streamed_with=None,
+            kept=None,
+        )
 
     # ------------------------------------------------------------------ beginning
 
     @classmethod
     def begin(
         cls,
-        owner: str,
         X: sparse.csr_matrix,
         n_topics: int,
         settings: Settings,
         rng: RandomState,
         n_threads: int,
+        shown: np.dtype,
     ) -> Self:
-        """Return a state before its first step, with the topics at their starting point."""
+        """A state before its first step, with the topics at their starting point."""
         n_samples, n_features = X.shape
-        state = cls._of_model(owner, (n_topics, n_features), X.dtype, settings)
+        state = cls._of_model((n_topics, n_features), X.dtype, settings, shown)
         state.settings = settings.parameters() | {"dtype": X.dtype.name}
         init = settings.init
         if not isinstance(init, str):
@@ -131,15 +144,15 @@ class LDAState:
     @classmethod
     def at_topics(
         cls,
-        owner: str,
         components: NDArray,
         settings: Settings,
         rng: RandomState | None,
         n_threads: int,
         dtype: np.dtype,
+        shown: np.dtype,
     ) -> Self:
-        """Return a state with given topics."""
-        state = cls._of_model(owner, (len(components), components.shape[1]), dtype, settings)
+        """A state with topics that were found elsewhere."""
+        state = cls._of_model((len(components), components.shape[1]), dtype, settings, shown)
         state.model.topics.assign(components)
         state.model.rng = rng
         state.resume(settings, n_threads)
@@ -147,184 +160,132 @@ class LDAState:
 
     @classmethod
     def _of_model(
-        cls, owner: str, shape: tuple[int, int], dtype: np.dtype, settings: Settings
+        cls, shape: tuple[int, int], dtype: np.dtype, settings: Settings, shown: np.dtype
     ) -> Self:
         """A state with a new model, whose topics are not initialised yet."""
         given = settings.doc_topic_prior, settings.topic_word_prior
         alpha, eta = check_priors(*given, shape, dtype)
         estimate = settings.topic_estimate
         model = LDA(*shape, alpha=alpha, eta=eta, dtype=dtype, topic_estimate=estimate)
-        return cls(owner, model, alpha, eta)
+        return cls(model, _read_only(alpha), _read_only(eta), shown)
 
     def moved_to(self, components: NDArray, settings: Settings, n_threads: int) -> Self:
-        """Return the same fit with other topics, in a new model.
-
-        The old model is not changed, because views and copies may still use it.
-        """
+        """The same fit with other topics, in a new model; the old one stays as it is."""
         rng, dtype = self.model.rng, self.model.dtype
-        fresh = self.at_topics(self.owner, components, settings, rng, n_threads, dtype)
-        fresh.shown_as(self.model.topics.shown_dtype)
-        priors = self.doc_topic_prior, self.topic_word_prior
-        if fresh.model.n_topics != self.model.n_topics:
-            priors = fresh.doc_topic_prior, fresh.topic_word_prior
-        state = replace(
-            self,
-            model=fresh.model,
-            doc_topic_prior=priors[0],
-            topic_word_prior=priors[1],
-            results=replace(self.results, sample=None),
-        )
+        fresh = self.at_topics(components, settings, rng, n_threads, dtype, self.shown)
+        if fresh.model.n_topics == self.model.n_topics:
+            fresh.set_priors(self.doc_topic_prior, self.topic_word_prior)
+        results = replace(self.results, sample=None)
+        state = replace(self, model=fresh.model, alpha=fresh.alpha, eta=fresh.eta, results=results)
         state.temperature.attach(state.model)
         state.resume(settings, n_threads)
         return state
 
-    def shown_as(self, dtype: np.dtype) -> Self:
-        """Return this state, whose topics are shown to the user in a dtype of his own."""
-        self.model.topics.shown_dtype = dtype
-        return self
-
     def resume(self, settings: Settings, n_threads: int) -> None:
-        """Apply the settings and the current priors to the model."""
+        """Apply the settings to the model."""
         model = self.model
-        with self.lock:
-            model.documents.options = settings.local_options()
-            model.topics.estimate = settings.topic_estimate
-            model.topics.n_threads = n_threads
-            self._learn_priors(settings.learned)
-            model.topics.notice_writes()
-            self.use_priors()
-        self._attach()
+        model.documents.options = settings.local_options()
+        model.topics.estimate = settings.topic_estimate
+        model.topics.n_threads = n_threads
+        if not settings.learned:
+            model.learned_priors = None
+        else:
+            if model.learned_priors is None:
+                model.learned_priors = LearnedPriors(prior(model.n_topics))
+            model.learned_priors.alpha = "doc_topic_prior" in settings.learned
+            model.learned_priors.eta = "topic_word_prior" in settings.learned
+        self.attach_again()
 
-    def _attach(self) -> None:
-        """Attach the temperature again, if the user has set other priors since."""
-        priors = self.doc_topic_prior, self.topic_word_prior
-        if self.attached is not None and not all(map(_same, priors, self.attached)):
-            self.temperature.attach(self.model)  # log C was computed with other priors
-        self.attached = priors
+    @contextmanager
+    def training(self, *, keep: bool, repeated: bool) -> Iterator[None]:
+        """The context of steps; after an error, too, they are recorded and buffers released.
 
-    def plan(self, wanted: Temperature, n_steps: int | None, steps_per_pass: float) -> Temperature:
-        """Plan a temperature for this model without using it; see :meth:`Temperature.plan`."""
-        return wanted.plan(n_steps, steps_per_pass, model=self.model)
-
-    def follow(self, wanted: Temperature, planned: Temperature) -> None:
-        """Use this plan.  `wanted` is copied, because the user may change it later."""
-        self.planned_for, self.temperature = clone(wanted), planned
-
-    # --------------------------------------------------------------------- steps
-
-    def make_passes(
-        self,
-        X: sparse.csr_matrix,
-        *,
-        batch_size: int,
-        n_passes: int,
-        n_full_passes: int = 0,
-        population: float,
-        step_size: Callable[[int], float],
-        on_step: Callable[[], None],
-        after_pass: Callable[[int], bool] | None = None,
-        position: Position | None = None,
-        keep_buffers: bool = False,
-    ) -> None:
-        """Make passes over documents; see :func:`annealvi.inference.optimise`.
-
-        Also after an error or interrupt, steps are recorded and buffers released.  Otherwise
-        those of the steps stay for more passes, with `keep_buffers`.
+        With `keep` the buffers stay for more steps, if there is no error.
         """
         try:
-            with self.model.buffers.used(keep=keep_buffers, repeated=n_passes > 1):
-                optimise(
-                    self.model,
-                    X,
-                    self.temperature,
-                    self.monitor,
-                    n_samples=X.shape[0],
-                    batch_size=batch_size,
-                    n_passes=n_passes,
-                    n_full_passes=n_full_passes,
-                    population=population,
-                    step_size=step_size,
-                    on_step=on_step,
-                    after_pass=after_pass,
-                    position=position,
-                    changing=self.lock,
-                )
+            with self.model.buffers.used(keep=keep, repeated=repeated):
+                yield
         finally:
             self.model.forget_documents()
-            self._show_learned_priors()
             if self.monitor.temperature_path:
                 self.monitor.record()
 
-    def after_step(self, callback: Callable[[Monitor], None] | None = None) -> None:
-        """Show the priors that the step has learned, and call the user's callback.
+    # ------------------------------------------------------------ topics and priors
 
-        Priors that the callback assigns are checked at once; learned ones go on from them.
-        """
-        self._show_learned_priors()
-        if callback is not None:
-            callback(self.monitor)
-            self.take_priors()
+    @property
+    def under_way(self) -> bool:
+        """Whether a fit is under way, in this process."""
+        return self.model.buffers.in_use
 
-    def take_priors(self) -> None:
-        """Check priors that the callback has assigned, and go on with them."""
-        if self.priors_assigned():
-            self.use_priors()
-            self._attach()
+    def components(self) -> NDArray:
+        """lambda for the user, of shape (K, V): read-only, and a copy while a fit is under way."""
+        topics = self.model.topics
+        if self.kept is not None and self.kept[:2] == (topics, topics.version):
+            return self.kept[2]
+        array = topics.components
+        dtype = self.shown if _holds(self.shown, array) else array.dtype
+        if dtype == array.dtype and not self.under_way:
+            array = array.view()
+        else:
+            array = padded_rows(array.T, dtype)[:, : topics.n_topics].T
+            self.kept = topics, topics.version, array
+        array.flags.writeable = False
+        return array
 
-    def forget_results(self) -> None:
-        """Drop the results that hold only at the end of `fit`."""
-        self.results = Results()
+    def assign(self, components: NDArray) -> None:
+        """Move the topics of a fit under way."""
+        self.model.topics.assign(components)
+        self.results.sample = None
 
-    # -------------------------------------------------------------------- priors
+    @property
+    def doc_topic_prior(self) -> Prior:
+        """alpha as the user sees it; an array once it was learned."""
+        if np.any(self.model.alpha != self.alpha):
+            self.alpha = _read_only(np.array(self.model.alpha))
+        return self.alpha
 
-    def check_priors(self) -> None:
-        """Check the priors, if the user has assigned others."""
-        if self.priors_assigned():
-            self.checked_priors()
+    @property
+    def topic_word_prior(self) -> Prior:
+        """eta as the user sees it."""
+        if np.any(self.model.eta != self.eta):
+            self.eta = float(self.model.eta)  # only a number is learned
+        return self.eta
 
-    def use_priors(self) -> None:
-        """Hand the priors to the model, if the user has assigned others; see `check_priors`."""
-        with self.lock:
-            if self.priors_assigned():
-                self.model.set_priors(*self.checked_priors())
-                self.in_use = self.doc_topic_prior, self.topic_word_prior
-
-    def priors_assigned(self) -> bool:
-        """Whether the priors are others than the model has."""
-        used, shown = self.in_use, (self.doc_topic_prior, self.topic_word_prior)
-        return used is None or used[0] is not shown[0] or used[1] is not shown[1]
-
-    def checked_priors(self) -> tuple[Prior, Prior]:
-        """The priors that the user sees, after a check."""
-        model, shown = self.model, (self.doc_topic_prior, self.topic_word_prior)
-        shape = (model.n_topics, model.n_features)
-        return check_priors(*shown, shape, model.dtype, suffix="_")
-
-    def _learn_priors(self, names: tuple[str, ...]) -> None:
-        """Set which priors the model learns from now on."""
+    def set_priors(self, doc_topic_prior: Any, topic_word_prior: Any) -> None:
+        """Use other priors from the next step on, once they are checked."""
         model = self.model
-        if not names:
-            model.learned_priors = None
-            return
-        if model.learned_priors is None:
-            model.learned_priors = LearnedPriors(prior(model.n_topics))
-        model.learned_priors.alpha = "doc_topic_prior" in names
-        model.learned_priors.eta = "topic_word_prior" in names
+        shape = model.n_topics, model.n_features
+        before = self.doc_topic_prior, self.topic_word_prior
+        priors = check_priors(doc_topic_prior, topic_word_prior, shape, model.dtype, suffix="_")
+        model.set_priors(*priors)
+        self.alpha, self.eta = map(_read_only, priors)
+        self.reassigned |= not all(map(np.array_equal, before, priors))
 
-    def _show_learned_priors(self) -> None:
-        """Take the learned priors from the model, unless the user has assigned others."""
-        model = self.model
-        with self.lock:
-            if model.learned_priors is None or self.priors_assigned():
-                return
-            if np.any(model.alpha != self.doc_topic_prior):
-                self.doc_topic_prior = np.array(model.alpha)
-            if np.any(model.eta != self.topic_word_prior):
-                self.topic_word_prior = float(model.eta)
-            # log C is recomputed when the user sets a prior, not after each learned step
-            self.in_use = self.attached = self.doc_topic_prior, self.topic_word_prior
+    def attach_again(self) -> None:
+        """Tell the temperature of priors that were assigned: it has log C(T) of others."""
+        if self.reassigned:
+            self.temperature.attach(self.model)
+            self.reassigned = False
 
-    # ----------------------------------------------------------------- questions
+    # ------------------------------------------------------------------- questions
+
+    def tempering(self, temperature: Any) -> Tempering:
+        """The tempering for the `temperature` parameter of `transform` or `score`."""
+        if isinstance(temperature, str) and temperature == "learned":
+            learned = self.temperature.learned()
+            if learned is None:
+                raise ValueError(
+                    "temperature='learned' needs a fit whose temperature was learned, "
+                    "'variational' or 'local'. Got a fit with "
+                    f"temperature={self.planned_for!r}."
+                )
+            return learned
+        number = isinstance(temperature, Real) and not isinstance(temperature, bool)
+        if number and 1 <= as_float(temperature) < np.inf:
+            return Tempering(1.0 / float(temperature))
+        raise BadParameter(
+            "temperature", "a float in the range [1.0, inf) or 'learned'", temperature
+        )
 
     def infer(
         self,
@@ -333,29 +294,29 @@ class LDAState:
         *,
         n_threads: int | None = None,
     ) -> NDArray:
-        """Infer gamma of documents."""
-        self.use_priors()
+        """gamma of documents, of shape (n_samples, K)."""
         return self.model.documents.infer(X, tempering, n_threads=n_threads)
 
     def document_elbo(
         self,
-        X: sparse.csr_matrix,
+        X: Any,
         tempering: Tempering = UNTEMPERED,
         *,
         given: NDArray | None = None,
         out: NDArray | None = None,
         n_threads: int | None = None,
     ) -> float:
-        """The documents' part of the ELBO at T = 1, in nats."""
-        self.use_priors()
-        documents = self.model.documents
+        """The documents' part of the ELBO at T = 1, in nats.
+
+        gamma is `given`, or inferred at the tempering and written to `out`.
+        """
         if given is None:
             return self.model.document_bound(X, tempering, n_threads=n_threads, gamma=out)
-        return float(np.sum(documents.bound(X, given, n_threads=n_threads)))
+        return float(np.sum(self.model.documents.bound(X, given, n_threads=n_threads)))
 
     def elbo(
         self,
-        X: sparse.csr_matrix,
+        X: Any,
         tempering: Tempering = UNTEMPERED,
         *,
         given: NDArray | None = None,
@@ -363,7 +324,10 @@ class LDAState:
         population: float | None = None,
         n_threads: int | None = None,
     ) -> float:
-        """The ELBO at T = 1, in nats, of the topics and of `population` documents."""
+        """The ELBO at T = 1, in nats, of the topics and of `population` documents.
+
+        X is a sample of these, by default all of them.
+        """
         elbo = self.document_elbo(X, tempering, given=given, out=out, n_threads=n_threads)
         if population is not None:
             elbo *= population / X.shape[0]
@@ -371,17 +335,195 @@ class LDAState:
 
     def perplexity(
         self,
-        X: sparse.csr_matrix,
+        X: Any,
         given: NDArray | None = None,
         *,
         population: float | None = None,
         n_threads: int | None = None,
     ) -> float:
-        """exp(-ELBO per word) at T = 1; parameters as for :meth:`elbo`."""
+        """exp(-ELBO per word) at T = 1."""
         elbo = self.elbo(X, given=given, population=population, n_threads=n_threads)
         return perplexity_of(elbo, X, population)
 
+    def document_temperatures(
+        self, X: Any, gamma: NDArray | None = None, *, n_threads: int | None = None
+    ) -> NDArray[np.float64]:
+        """See :meth:`annealvi.TemperedLDA.document_temperatures`."""
+        sample = some_documents(X) if self.results.sample is None else self.results.sample
+        documents = self.model.documents
+        corpus = documents.posterior_log_partition(  # log C(b) per word
+            SCORE_GRID, sample, self.infer(sample, n_threads=n_threads), n_threads=n_threads
+        ) / (sample.sum(dtype=np.float64) or 1.0)
+        temperatures = np.empty(X.shape[0])
+        for rows in gen_batches(X.shape[0], SCORE_BLOCK):
+            some = X[rows]
+            energy = documents.energies(
+                some,
+                self.infer(some, n_threads=n_threads) if gamma is None else gamma[rows],
+                n_threads=n_threads,
+            )
+            n_words = np.asarray(some.sum(axis=1, dtype=np.float64)).ravel()
+            scores = energy[:, None] * SCORE_GRID - n_words[:, None] * corpus
+            # no matrix product: its roundings depend on how many documents there are
+            mean = np.sum(softmax(scores, axis=1) * SCORE_GRID, axis=1)
+            temperatures[rows] = np.where(n_words > 0, 1.0 / mean, np.nan)
+        return temperatures
 
-def _same(one: Prior, other: Prior) -> bool:
-    """Whether two priors are equal."""
-    return one is other or np.array_equal(one, other)
+    # ----------------------------------------------------------------------- files
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that the next step depends on, as a tree; see :mod:`annealvi.files`."""
+        _ = self.doc_topic_prior, self.topic_word_prior  # they may have been learned since
+        return {
+            "model": model_tree(self.model),
+            "temperature": temperature_tree(self.temperature),
+            "monitor": self.monitor.state_dict(),
+        } | STATE.dump(self)
+
+    @classmethod
+    def of(cls, tree: Mapping[str, Any], way: str = "") -> Self:
+        """The state of a tree that :meth:`state_dict` returned."""
+        parts = PARTS.load(tree, way)
+        model = model_of(Node(parts["model"], _place(way, "model")))
+        state = cls(model, 1.0, 1.0, model.dtype)
+        planned = Node(parts["temperature"], _place(way, "temperature"))
+        state.temperature = restored_temperature(planned, model=model)
+        state._load(tree, parts, way)
+        return state
+
+    def load_state_dict(self, tree: Mapping[str, Any], way: str = "") -> None:
+        """Take over the tree of a fit with the same plan, whose model has the same K and V."""
+        parts = PARTS.load(tree, way)
+        load_model(self.model, Node(parts["model"], _place(way, "model")))
+        planned = PLANNED.load(parts["temperature"], _place(way, "temperature"))
+        if planned["temperature"] != self.temperature:
+            place = _place(way, "temperature")
+            raise damaged(place, "that of the fit", planned["temperature"])
+        self.temperature.load_state_dict(Node(planned["state"], _place(way, "temperature.state")))
+        self._load(tree, parts, way)
+
+    def _load(self, tree: Mapping[str, Any], parts: Mapping[str, Any], way: str) -> None:
+        """Take over what is neither the model nor the temperature."""
+        model = self.model
+        # once the temperature is attached
+        load_partition(model, Node(parts["model"], _place(way, "model")))
+        self.monitor.load_state_dict(Node(parts["monitor"], _place(way, "monitor")))
+        sizes = {"K": model.n_topics, "V": model.n_features, "dtype": model.dtype}
+        STATE.restore(self, tree, way, **sizes)
+        if not isinstance(self.planned_for, Temperature | None):
+            wanted = "a temperature or None"
+            raise damaged(_place(way, "planned_for"), wanted, self.planned_for)
+
+
+class _Prior(Field):
+    """A prior that the user sees, of one of some shapes (of K and V), or a number."""
+
+    def __init__(self, *shapes: str) -> None:
+        self.shapes = shapes
+
+    def load(self, value: Any, way: str, sizes: Mapping[str, Any]) -> Prior:
+        shapes = tuple(tuple(sizes[side] for side in shape) for shape in self.shapes)
+        try:
+            return _read_only(check_prior(value, way, shapes, sizes["dtype"], summed=True))
+        except BadParameter as error:
+            raise damaged(way, error.must_be, value) from error
+
+
+class _Counts(Field):
+    """Some documents, as a CSR matrix."""
+
+    def dump(self, value: sparse.csr_matrix) -> dict[str, Any]:
+        parts = {name: getattr(value, name) for name in ("data", "indices", "indptr")}
+        return {"n_samples": value.shape[0]} | parts
+
+    def load(self, value: Any, way: str, sizes: Mapping[str, Any]) -> sparse.csr_matrix:
+        parts = COUNTS.load(value, way, sizes)
+        X = sparse.csr_matrix((parts["n_samples"], sizes["V"]), dtype=sizes["dtype"])
+        X.data, X.indices, X.indptr = parts["data"], parts["indices"], parts["indptr"]
+        X = check_csr(X, dtype=sizes["dtype"], name=f"{way} of the file")
+        if np.any(X.data < 0):
+            raise damaged(f"{way}.data", "counts", X.data)
+        return X
+
+
+class _DType(Text):
+    """float32 or float64."""
+
+    def __init__(self) -> None:
+        super().__init__("float32", "float64")
+
+    def load(self, value: Any, way: str, sizes: Mapping[str, Any]) -> Any:
+        return np.dtype(super().load(value, way, sizes))
+
+
+COUNTS = Schema(
+    n_samples=Integer(0, CORPUS_SAMPLE),
+    data=Array((None,), "dtype"),
+    indices=Field(),
+    indptr=Field(),
+)
+ALPHA, ETA = _Prior("K"), _Prior("V", "KV")
+STATE = Schema(
+    alpha=ALPHA,
+    eta=ETA,
+    shown=_DType(),
+    planned_for=Parameter(),
+    settings=Optional(Parameter()),
+    n_passes=Integer(),
+    results=Schema(
+        Results,
+        bound=Optional(Number(finite=False)),
+        validation_score=Optional(Number(finite=False)),
+        init_scores=Optional(Array((None,), finite=False)),
+        document_temperatures=Optional(Array((None,), finite=False)),
+        sample=Optional(_Counts()),
+    ),
+    reassigned=Flag(),
+)
+PARTS = Schema(model=Tree(), temperature=Tree(), monitor=Tree())
+PLANNED = Schema(temperature=Parameter(), state=Tree())
+
+
+def _place(way: str, name: str) -> str:
+    return f"{way}.{name}" if way else name
+
+
+def _read_only(value: Any) -> Any:
+    """A prior, which the user gets and must not write to."""
+    if isinstance(value, np.ndarray):
+        value.flags.writeable = False
+    return value
+
+
+def _holds(dtype: np.dtype, array: NDArray) -> bool:
+    """Whether a dtype has numbers as large and as small as those of an array."""
+    limits = np.finfo(dtype)
+    least, most = np.float64(array.min()), np.float64(array.max())
+    return bool(least >= np.float64(limits.tiny) and most <= np.float64(limits.max))
+
+
+def some_documents(X: Any) -> sparse.csr_matrix:
+    """At most CORPUS_SAMPLE documents, evenly spaced."""
+    return X[:: -(-X.shape[0] // CORPUS_SAMPLE)]
+
+
+def perplexity_of(elbo: float, X: Any, population: float | None = None) -> float:
+    """exp(-ELBO per word), of an ELBO in nats of documents X, or of `population` like them.
+
+    It is 1 for documents without words, in which nothing is to be predicted.
+    """
+    n_words = X.sum(dtype=np.float64)
+    if n_words == 0:
+        return 1.0
+    if population is not None:
+        n_words *= population / X.shape[0]
+    with np.errstate(over="ignore"):
+        perplexity = float(np.exp(-np.float64(elbo) / n_words))
+    if perplexity == np.inf:
+        warnings.warn(
+            f"The perplexity of X, exp(-ELBO per word), exceeds the largest float: the ELBO is "
+            f"{elbo:.4g} nats, of {n_words:.4g} words.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return perplexity

@@ -478,7 +478,7 @@ class FittedMixture(Fitted):
         with self._fit_under_way(*given) as callbacks:
             options = options_of(self, n_threads, callbacks)
             progress = MixtureProgress(Fingerprint(self, X), options.random_state, resume)
-            self._progress = progress
+            self._starts = progress
             fit_mixture(
                 *(X, draw, temperature, options, progress),
                 files=files,

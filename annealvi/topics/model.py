@@ -38,8 +38,7 @@ from annealvi.files.schema import (
     Tree,
     damaged,
 )
-from annealvi.inference.callbacks import as_list
-from annealvi.inference.tasks import CallbackSupport, Tasks
+from annealvi.inference.callbacks import CallbackSupport, Tasks, as_list
 from annealvi.lda import TemperedLDA
 from annealvi.models.lda.collapsed import Method
 from annealvi.storage import estimator_of, load, save, tree_of

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 
 from annealvi.checks import as_array
 from annealvi.lda import TemperedLDA
-from annealvi.lda.defaults import prior as default_prior
+from annealvi.lda.settings import prior as default_prior
 from annealvi.models.lda.starts import SEED_DOCUMENTS, SEED_WEIGHT, topics_of_spread_documents
 
 #: The prior of a seed word in its topic, for each time that the corpus has it.

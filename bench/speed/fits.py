@@ -135,7 +135,9 @@ def edited_lda(X: Any) -> Any:
     lda.doc_topic_prior_ = 0.2
     lda.topic_word_prior_ = np.linspace(0.1, 0.3, X.shape[1])
     lda.partial_fit(X[:100])
-    lda.components_[0] *= 2.0
+    components = lda.components_.copy()
+    components[0] *= 2.0
+    lda.components_ = components
     return answers_of_lda(lda, X)
 
 

@@ -13,7 +13,7 @@ from sklearn.decomposition import LatentDirichletAllocation
 
 from annealvi import Fixed, TemperedLDA
 from annealvi.datasets import make_topic_corpus
-from annealvi.lda.defaults import (
+from annealvi.lda.settings import (
     CONSTRAINTS,
     TESTS,
     Settings,

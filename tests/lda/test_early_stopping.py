@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from annealvi.lda.early_stopping import LEAST_GAIN, hold_out
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
@@ -15,8 +16,7 @@ from annealvi import Annealed, TemperedLDA, Variational
 from annealvi.datasets import make_topic_corpus
 from annealvi.lda import fit as lda_fit
 from annealvi.lda import starts
-from annealvi.lda.defaults import passes
-from annealvi.lda.early_stopping import LEAST_GAIN, hold_out
+from annealvi.lda.settings import passes
 from annealvi.metrics import document_completion
 from annealvi.metrics import held_out as completion
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from annealvi.lda.parameters import check_parameters, stream_settings
 from sklearn.utils._param_validation import validate_parameter_constraints
 
 from annealvi import Annealed, TemperedLDA
-from annealvi.lda.defaults import CONSTRAINTS, resolve
-from annealvi.lda.parameters import check_parameters, stream_settings
+from annealvi.lda.settings import CONSTRAINTS, resolve
 
 
 def check(given):

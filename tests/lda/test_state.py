@@ -5,12 +5,12 @@ from types import NoneType
 
 import numpy as np
 import pytest
+from annealvi.lda.document_temperatures import document_temperatures
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
 from annealvi import LocalVariational, TemperedLDA, Variational
-from annealvi.lda.defaults import resolve
-from annealvi.lda.document_temperatures import document_temperatures
+from annealvi.lda.settings import resolve
 from annealvi.lda.state import LDAState
 
 PLAIN = (NoneType, bool, int, float, str, np.generic, np.dtype, np.random.RandomState)

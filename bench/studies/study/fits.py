@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Collection
 from typing import Any
 
-from annealvi.lda.defaults import passes
+from annealvi.lda.settings import passes
 from bench.adapters import annealvi_lda
 from bench.studies.study import methods, scores
 from bench.studies.study.methods import FAMILIES, OURS, Configuration, Family, Task

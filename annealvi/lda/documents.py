@@ -1,21 +1,59 @@
-"""The dtype that a fit of TemperedLDA computes in, and word counts in that dtype."""
+"""Word counts for TemperedLDA: their check, and the dtype that a fit computes in."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils.validation import check_non_negative
 
 from annealvi.checks import HEADROOM, as_array, check_counts, check_total, least_positive
-from annealvi.lda.defaults import PRIORS, is_learned, is_open
-from annealvi.scale.elsewhere import Counted
+from annealvi.lda.settings import PRIORS, is_learned, is_open
+from annealvi.matrices import are_plain_counts, check_csr
+from annealvi.scale.elsewhere import Counted, Elsewhere
 
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 #: Beside a larger prior a sum in float32 loses more than a thousandth of a word.
 MOST_PRIOR = 2.0**13
+
+
+def check_words(estimator: Any, X: Any, method: str, *, reset: bool = False) -> sparse.csr_matrix:
+    """Check word counts and return them as a canonical CSR matrix, of float32 if X is, or float64.
+
+    Whether their sums are in range is checked by :func:`in_dtype`.
+    """
+    if _are_texts(X):
+        raise TypeError(
+            f"The X of {type(estimator).__name__}.{method} must be a matrix of word counts. "
+            "Got texts: annealvi.TopicModel takes texts."
+        )
+    if not reset and are_plain_counts(X, estimator):
+        return X
+    X = check_csr(X, estimator=estimator, reset=reset)
+    check_non_negative(X, f"{type(estimator).__name__}.{method}")
+    return X
+
+
+class Prepared(NamedTuple):
+    """What a fit gets, once it is checked."""
+
+    #: In the dtype that the fit computes in.
+    documents: sparse.csr_matrix | Elsewhere
+    #: The dtype that the user sees.
+    shown: np.dtype
+    #: The parameters of the fit.
+    parameters: Mapping[str, Any]
+
+
+def _are_texts(X: Any) -> bool:
+    """Whether X is a list, a Series or an array of str."""
+    if isinstance(X, str) or sparse.issparse(X):  # a sparse array is read only once it is checked
+        return False
+    one_dimensional = isinstance(X, Sequence) or getattr(X, "ndim", 0) == 1
+    return one_dimensional and isinstance(next(iter(X), None), str)
 
 
 def fit_dtype(

@@ -1,8 +1,9 @@
-"""Constraints on the parameters of TemperedLDA, and values for those left open."""
+"""The parameters of TemperedLDA: constraints on them, and values for those left open."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import Options, RealNotInt, StrOptions
 
 from annealvi.checks import Interval
+from annealvi.exceptions import BadParameter
 from annealvi.inference import LinearDecay, RobbinsMonro, full_step
 from annealvi.models.lda.block import DocumentEstimate, LocalOptions
 from annealvi.models.lda.topics import TopicEstimate
@@ -88,6 +90,11 @@ TESTS = {"mean_change_tol", "token_change_tol", "max_doc_update_iter"}
 PLENTY = 2.5
 #: The finishing passes where data are plenty.
 FINISH = 12
+#: Types of which a value never changes.  Arrays, temperatures, generators and callbacks may have
+#: changed in place since the last call of `partial_fit`, so they are looked at again.
+PLAIN = (type(None), bool, int, float, str)
+#: What `resolve` reads, besides the fields of `Settings`.
+OTHERS = ("n_components", "preset", "validation_fraction")
 
 
 class Settings(NamedTuple):
@@ -136,20 +143,16 @@ class Settings(NamedTuple):
             parameters |= {"learning_decay": None, "learning_offset": None}
         return parameters
 
-    def wanted_temperature(self, owner: str) -> Temperature:
-        """The temperature object of the settings; `owner` names the estimator in an error."""
-        temperature = as_temperature(self.temperature, owner, KINDS)
+    def wanted_temperature(self) -> Temperature:
+        """The temperature object of the settings."""
+        temperature = as_temperature(self.temperature, "TemperedLDA", KINDS)
         if _learns(temperature) and self.document_estimate == "sparse":
-            raise ValueError(
-                f"The 'document_estimate' parameter of {owner} must be 'auto' or 'variational' "
-                f"with a temperature that is learned. Got 'sparse' with {temperature!r}."
-            )
+            wanted = f"'auto' or 'variational' with {temperature!r}, a temperature that is learned"
+            raise BadParameter("document_estimate", wanted, self.document_estimate)
         hot = isinstance(temperature, Fixed) and temperature.value != 1
         if self.finish_iter and (_learns(temperature) or hot):
-            raise ValueError(
-                f"The 'finish_iter' parameter of {owner} must be 0 or None unless the temperature "
-                f"ends at 1. Got {self.finish_iter!r} with {temperature!r}."
-            )
+            wanted = f"0 or None with {temperature!r}, as it does not end at 1"
+            raise BadParameter("finish_iter", wanted, self.finish_iter)
         return temperature
 
     def step_size(self, n_steps: int | None) -> Callable[[int], float]:
@@ -376,3 +379,36 @@ def check_steps(
             )
         if temperature.settled(step):
             return
+
+
+def check_parameters(check: Callable[[dict[str, Any]], None], values: Mapping[str, Any]) -> None:
+    """Check the parameters of a stream's portion, those that are the same as before only once."""
+    plain: dict[str, Any] = {}
+    others: dict[str, Any] = {}
+    for name, value in values.items():
+        (plain if type(value) in PLAIN else others)[name] = value
+    _accept(check, tuple(plain), *plain.values())
+    if others:
+        check(others)
+
+
+def stream_settings(values: Mapping[str, Any], n_samples: int) -> Settings:
+    """Return the settings for a stream: the same object as long as no parameter changes.
+
+    If a parameter is an object that may change in place, it is a new one every time.
+    """
+    given = {name: values[name] for name in (*Settings._fields, *OTHERS) if name in values}
+    if all(type(value) in PLAIN for value in given.values()):
+        return _resolve(n_samples, tuple(given), *given.values())
+    return resolve(values, n_samples)
+
+
+# typed, because 1, 1.0 and True are equal; what raises an error is not kept
+@lru_cache(maxsize=32, typed=True)
+def _accept(check: Callable[[dict[str, Any]], None], names: tuple[str, ...], *values: Any) -> None:
+    check(dict(zip(names, values, strict=True)))
+
+
+@lru_cache(maxsize=32, typed=True)
+def _resolve(n_samples: int, names: tuple[str, ...], *values: Any) -> Settings:
+    return resolve(dict(zip(names, values, strict=True)), n_samples)

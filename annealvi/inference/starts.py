@@ -1,0 +1,315 @@
+"""Fits from several starting points, one after another or in parallel, and their checkpoint."""
+
+from __future__ import annotations
+
+import copy
+import math
+import os
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.random import RandomState
+
+from annealvi.files.schema import (
+    Array,
+    Flag,
+    Generator,
+    Integer,
+    Listed,
+    Optional,
+    Schema,
+    Tree,
+    damaged,
+)
+from annealvi.inference.checkpoints import (
+    Fingerprint,
+    begin_generator,
+    read_checkpoint,
+    write_checkpoint,
+)
+
+CHECKPOINT = Schema(
+    fit=Tree(),
+    generator=Generator(),  # at the beginning
+    generator_began=Generator(),  # when the fit under way began
+    generator_now=Generator(),
+    finished=Flag(),
+    scores=Array((None,), finite=False),
+    kept=Listed(Schema(number=Integer(), fit=Tree())),
+    under_way=Optional(Tree()),
+)
+
+
+class Fit(Protocol):
+    """A fit from one start.
+
+    Attributes
+    ----------
+    number : int
+        Number of its start, from 0.
+    score : float
+        The score reported to the user, once the fit has ended.
+    goodness : float
+        Fits are compared by this; higher is better.  -infinity until it is known.
+    stopped : bool
+        Whether the callback raised StopIteration; no more starts then follow.
+    in_callback : bool
+        Whether the user's callback is running; an error raised now comes from the user's code.
+    """
+
+    number: int
+    stopped: bool
+    in_callback: bool
+
+    @property
+    def score(self) -> float:
+        """See above."""
+
+    @property
+    def goodness(self) -> float:
+        """See above."""
+
+    @property
+    def n_steps(self) -> int:
+        """Steps made."""
+
+    def run(self) -> None:
+        """Fit to the end."""
+
+    def state_dict(self, *, ended: bool) -> dict[str, Any]:
+        """All that the fit needs to go on or, once it has `ended`, to be shown, as a tree."""
+
+    def load_state_dict(self, tree: Mapping[str, Any], way: str, *, ended: bool) -> None:
+        """Take over such a tree, of a fit from the same start."""
+
+
+F = TypeVar("F", bound=Fit)
+
+
+class Starts(Generic[F]):
+    """The fits from all starts: the one under way, and the best of those that have ended.
+
+    Parameters
+    ----------
+    fingerprint : Fingerprint
+        The estimator, its parameters and the data.
+    random_state : int, RandomState or None
+        The estimator's parameter.
+    n_starts : int
+    resume : path, optional
+        A checkpoint to go on from.
+    n_kept : int, default=1
+        How many of the fits that have ended are kept; a fit may begin from these.
+
+    Attributes
+    ----------
+    generator : RandomState
+        That of the fit.
+    scores : list of float
+        Scores of the starts that have ended, in their order.
+    kept : list of Fit
+        The best of them, best first.  After an interrupt, or an error in the user's callback, the
+        fit under way is among them if it has made a step.  After other errors none is.
+    under_way : Fit or None
+        Its start is the one after those that have ended.
+    finished : bool
+        Whether no more starts follow, and the results of the best one are there.
+    halt : Event
+        Tells fits in other threads to end: another has failed or was interrupted.
+
+    Raises
+    ------
+    ValueError
+        If the checkpoint is damaged, or is one of another fit.
+    """
+
+    def __init__(
+        self,
+        fingerprint: Fingerprint,
+        random_state: Any,
+        n_starts: int,
+        resume: str | os.PathLike | None = None,
+        n_kept: int = 1,
+    ) -> None:
+        self._fingerprint, self.n_starts, self._n_kept = fingerprint, n_starts, n_kept
+        self._saved: dict[str, Any] | None = None
+        if resume is not None:
+            self._saved = CHECKPOINT.load(read_checkpoint(resume, fingerprint.owner))
+            fingerprint.check(self._saved["fit"], resume)
+            for name in ("generator", "generator_began", "generator_now"):
+                if self._saved[name] is None:
+                    raise damaged(name, "a generator", None)
+        begun = None if self._saved is None else self._saved["generator"]
+        self.generator = begin_generator(random_state, begun)
+        self._first = self._began = copy.deepcopy(self.generator)
+        self.scores: list[float] = []
+        self.kept: list[F] = []
+        self.under_way: F | None = None
+        self.finished = False
+        self.halt = threading.Event()
+
+    @property
+    def resumed(self) -> bool:
+        """Whether the fit goes on from a checkpoint."""
+        return self._saved is not None
+
+    @property
+    def best(self) -> F | None:
+        """The best fit that has ended."""
+        return self.kept[0] if self.kept else None
+
+    def run(
+        self,
+        begin: Callable[[int], F],
+        *,
+        n_workers: int = 1,
+        show: Callable[[F], None] | None = None,
+    ) -> F:
+        """Fit from each start, and return the best fit.
+
+        Parameters
+        ----------
+        begin : callable
+            Returns the fit from the start of a number.  With one worker it begins only after the
+            one before has ended, so that all may draw from the same generator.
+        n_workers : int
+            Number of fits at a time; a resumed fit has one.
+        show : callable, optional
+            Called with each fit before it runs; with one worker only.
+        """
+        if self._saved is not None:
+            self._resume(self._saved, begin)
+        if not self.finished:
+            if n_workers == 1 or self.resumed:
+                self._run_in_turn(begin, show)
+            else:
+                self._run_side_by_side(begin, n_workers)
+        assert self.best is not None
+        return self.best
+
+    def write(self, path: str | os.PathLike) -> None:
+        """Write a checkpoint."""
+        kept = [{"number": fit.number, "fit": fit.state_dict(ended=True)} for fit in self.kept]
+        tree = {
+            "fit": self._fingerprint.state_dict(),
+            "generator": self._first,
+            "generator_began": self._began,
+            "generator_now": self.generator,
+            "finished": self.finished,
+            "scores": np.array(self.scores, dtype=np.float64),
+            "kept": kept,
+            "under_way": self.under_way and self.under_way.state_dict(ended=False),
+        }
+        write_checkpoint(path, CHECKPOINT.dump(tree))
+
+    # ----------------------------------------------------------------- details
+
+    def _resume(self, saved: Mapping[str, Any], begin: Callable[[int], F]) -> None:
+        """Take over the starts of a checkpoint."""
+        self.finished, scores = saved["finished"], saved["scores"].tolist()
+        least = int(self.finished)
+        if not least <= len(scores) < self.n_starts + least or bool(scores) != bool(saved["kept"]):
+            raise damaged("scores", f"the scores of at most {self.n_starts} starts", scores)
+        for i, part in enumerate(saved["kept"]):
+            if part["number"] >= len(scores):
+                raise damaged(f"kept.{i}.number", "that of a start with a score", part["number"])
+            fit = begin(part["number"])
+            fit.load_state_dict(part["fit"], f"kept.{i}.fit", ended=True)
+            self._keep(fit)
+        self.scores = scores
+        if not self.finished:
+            _set(self.generator, saved["generator_began"])
+            self.under_way = begin(len(scores))
+            if saved["under_way"] is None:
+                raise damaged("under_way", "a fit", None)
+            self.under_way.load_state_dict(saved["under_way"], "under_way", ended=False)
+            self._began = saved["generator_began"]
+        _set(self.generator, saved["generator_now"])
+
+    def _keep(self, fit: F) -> None:
+        """Keep a fit if it is among the best; of equal ones the first."""
+
+        def order(fit: F) -> tuple[float, int]:
+            return (math.inf if math.isnan(fit.goodness) else -fit.goodness), fit.number
+
+        self.kept = sorted([*self.kept, fit], key=order)[: self._n_kept]
+
+    def _run_in_turn(self, begin: Callable[[int], F], show: Callable[[F], None] | None) -> None:
+        for number in range(len(self.scores), self.n_starts):
+            fit = self.under_way
+            try:
+                if fit is None:
+                    self._began = copy.deepcopy(self.generator)
+                    fit = self.under_way = begin(number)
+                if show is not None:
+                    show(fit)
+                fit.run()
+            except BaseException as error:
+                if isinstance(error, Exception) and not (fit is not None and fit.in_callback):
+                    self.kept = []
+                elif fit is not None and fit.n_steps:
+                    self._keep(fit)
+                raise
+            self.scores.append(fit.score)
+            self._keep(fit)
+            self.under_way = None
+            if fit.stopped:
+                break
+
+    def _run_side_by_side(self, begin: Callable[[int], F], n_workers: int) -> None:
+        """Run each fit in a Python thread; the kernels of all work at the same time.
+
+        Unlike joblib's workers these threads are joined when the user interrupts, so none
+        continues in the background.
+        """
+        changed = threading.Condition()
+        working: set[int] = set()
+        unfinished: dict[int, F] = {}
+
+        def work(number: int) -> float:
+            with changed:
+                if self.halt.is_set():
+                    return math.nan
+                working.add(number)
+            try:
+                fit = unfinished[number] = begin(number)
+                fit.run()
+                with changed:
+                    if not self.halt.is_set():
+                        del unfinished[number]
+                        self._keep(fit)
+                return fit.score
+            except BaseException:
+                self.halt.set()
+                raise
+            finally:
+                with changed:
+                    working.remove(number)
+                    changed.notify_all()
+
+        try:
+            with ThreadPoolExecutor(n_workers) as pool:
+                try:
+                    jobs = [pool.submit(work, number) for number in range(self.n_starts)]
+                    self.scores = [job.result() for job in jobs]
+                except BaseException:
+                    self.halt.set()
+                    with changed:  # the pool does not join a thread if interrupted creating it
+                        changed.wait_for(lambda: not working)
+                    raise
+        except Exception:
+            self.kept = []
+            raise
+        except BaseException:
+            if not self.kept:
+                for fit in unfinished.values():
+                    if fit.n_steps:
+                        self._keep(fit)
+            raise
+
+
+def _set(rng: RandomState, saved: RandomState) -> None:
+    rng.set_state(saved.get_state(legacy=False))

@@ -1,0 +1,340 @@
+"""What happens after each pass of a fit: evaluation, early stopping and the test of convergence.
+
+A hook records values, says whether the fit should end, and warns if the fit ended too early.  Its
+`SCHEMA` lists what its next passes depend on.  It gets the :class:`annealvi.lda.fit.LDAFit`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.random import RandomState
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+
+from annealvi.files.schema import Array, Flag, Integer, Number, Optional, Schema
+from annealvi.lda.state import ALPHA, ETA, LDAState, Prior, perplexity_of
+from annealvi.metrics.held_out import log_likelihood_per_word, split_tokens, sums_of
+from annealvi.model import Tempering
+from annealvi.temperature import LocalVariational, Variational
+from annealvi.temperature.base import whole_steps
+
+#: Gain of the score, in nats per word, that is required within `patience` passes.  Two fits
+#: that differ by less are equally good.  On small corpora the score may rise by a tenth of this
+#: for a hundred passes.
+LEAST_GAIN = 1e-3
+#: Above this number tokens are not split in halves, which would take long.
+MOST_TOKENS = 2e7
+#: The topics have converged if a pass moves less than the first share of their words, and are far
+#: from it if the last pass moves more than the second.
+CONVERGED, FAR = 1e-3, 2e-2
+#: Number of words whose topics are compared at a time.
+ROWS = 1024
+
+
+class Perplexity:
+    """Evaluates a fit on its training documents; ends it once the perplexity has converged."""
+
+    SCHEMA = Schema(
+        last=Optional(Number(finite=False)),
+        latest=Optional(Number(finite=False)),
+        latest_step=Integer(),
+        compared=Flag(),
+    )
+
+    def __init__(self, fit: Any) -> None:
+        self.fit, plan, state = fit, fit.plan, fit.state
+        #: gamma of all documents, if it is kept.
+        self.gamma: NDArray | None = None
+        if plan.keep_gamma:
+            self.gamma = np.empty((plan.documents.shape[0], plan.n_topics), state.model.dtype)
+        self.last: float | None = None  # at settled T, comparable with the next
+        self.latest: float | None = None  # the last value, and its step
+        self.latest_step = 0
+        self.compared = False  # whether there were two values to compare
+
+    def after_pass(self, index: int) -> tuple[bool, str]:
+        """Evaluate the fit, if it is time; whether it should end, and a text for the user."""
+        plan, state = self.fit.plan, self.fit.state
+        if plan.evaluate_every <= 0 or (index + 1) % plan.evaluate_every:
+            return False, ""
+        perplexity, converged = self.evaluate(), False
+        if state.temperature.settled(state.monitor.step - 1):
+            change = np.inf if self.last is None else abs(self.last - perplexity)
+            self.compared = self.last is not None
+            converged = bool(change < plan.perp_tol)
+            self.last = perplexity
+        state.n_passes -= converged
+        return converged, f", perplexity: {perplexity:.4f}"
+
+    def evaluate(self) -> float:
+        """Record bounds and perplexity; return the perplexity."""
+        state, X = self.fit.state, self.fit.plan.training
+        model, temperature, monitor = state.model, state.temperature, state.monitor
+        self.fit.catch_up()  # as at the end of the fit
+        model.buffers.release_large()
+        elbo, perplexity = self._evaluate()
+        monitor.record(elbo=elbo, perplexity=perplexity)
+        done = monitor.step
+        form = temperature.tempering(done - 1).form
+        tempering = Tempering(1.0 / monitor.temperature, form)
+        kept = model.documents.gamma  # gamma of a warm fit
+        if isinstance(temperature, LocalVariational) and tempering != Tempering():
+            pass  # each document had its own temperature
+        elif model.documents.options.sparsity(tempering) > 0:
+            monitor.record(annealed_elbo=model.objective(X, tempering, kept))
+        elif isinstance(temperature, Variational) and not temperature.settled(done - 1):
+            inverse = None
+            if isinstance(temperature.partition, str) and temperature.partition == "posterior":
+                inverse = 1 / temperature.temperatures_
+            annealed, energy, log_c = model.moments(X, tempering, inverse, kept)
+            # Eq. 5 has E_q(y)[b L - log C] - KL(q(y) || pi) in the place of b L
+            change = temperature.tempered_energy(energy, log_c) - energy / monitor.temperature
+            monitor.record(annealed_elbo=annealed, tempered_elbo=annealed + change)
+        elif kept is None and tempering == Tempering():
+            monitor.record(annealed_elbo=elbo)
+        else:
+            monitor.record(annealed_elbo=model.elbo(X, kept, tempering))
+        self.latest, self.latest_step = perplexity, done
+        return perplexity
+
+    def _evaluate(self, documents: Any = None) -> tuple[float, float]:
+        """The ELBO and perplexity of documents, by default those of training."""
+        plan = self.fit.plan
+        X = plan.training if documents is None else documents
+        elbo = self.fit.state.elbo(X, out=self.gamma if X is plan.documents else None)
+        return elbo, perplexity_of(elbo, X)
+
+    def final(self) -> float:
+        """Perplexity of all documents at the end; evaluated again only after a further step."""
+        plan, step = self.fit.plan, self.fit.state.monitor.step
+        if plan.documents is not plan.training:
+            return self._evaluate(plan.documents)[1]
+        if self.latest is None or self.latest_step != step:
+            self.latest, self.latest_step = self._evaluate()[1], step
+        return self.latest
+
+    def warn(self, stacklevel: int) -> None:
+        """Warn if the fit has used all of its passes, and was still improving."""
+        plan = self.fit.plan
+        if plan.evaluate_every <= 0:
+            return
+        if self.compared:
+            advice = "Increase max_iter or perp_tol."
+        elif self.fit.state.temperature.settled(0):
+            advice = "There were no two evaluations to compare: increase max_iter."
+        else:
+            advice = (
+                "Evaluations are compared at T = 1 only, and there were no two of them: let "
+                "the temperature fall over a part of the fit, such as with "
+                "temperature='annealed', or evaluate more often."
+            )
+        _warn(
+            f"The training perplexity had not converged to perp_tol={plan.perp_tol!r} "
+            f"{plan.budget()} {advice}",
+            stacklevel,
+        )
+
+
+class HeldOutDocuments:
+    """Documents on which topics are scored; a higher score is better."""
+
+    def __init__(self, X: sparse.csr_matrix, rng: RandomState) -> None:
+        self.X = X
+        self.n_words = float(X.sum(dtype=np.float64))
+        #: The observed and the hidden half of each document's tokens.
+        self.halves: tuple[sparse.csr_matrix, sparse.csr_matrix] | None = None
+        if self.n_words <= MOST_TOKENS and np.array_equal(X.data, np.floor(X.data)):
+            halves = split_tokens(X, random_state=rng)
+            if halves[1].nnz:
+                self.halves = halves
+
+    def score(self, state: LDAState) -> float:
+        """Log-likelihood of document completion, in nats per word.
+
+        If tokens cannot be split, it is the documents' part of the bound.
+        """
+        if self.halves is None:
+            return state.document_elbo(self.X) / self.n_words
+        seen, hidden = self.halves
+        gamma = state.infer(seen).astype(np.float64, copy=False)
+        theta = gamma / gamma.sum(axis=1)[:, np.newaxis]
+        topics = state.model.topics
+        shape = topics.n_topics, topics.n_features
+        # pending steps are applied to copies of some rows at a time: scoring changes nothing
+        sums = sums_of(topics.some_rows, shape)
+        return log_likelihood_per_word(hidden, theta, topics.some_rows, sums)
+
+
+def hold_out(
+    X: sparse.csr_matrix, fraction: float, rng: RandomState
+) -> tuple[sparse.csr_matrix, HeldOutDocuments]:
+    """Split the documents into a training set, order kept, and a held-out set."""
+    n_samples = X.shape[0]
+    size = whole_steps(fraction * n_samples)  # as train_test_split of scikit-learn
+    if not 1 <= size < n_samples:
+        raise ValueError(
+            f"validation_fraction={fraction!r} must leave at least one document on either side. "
+            f"Got n_samples={n_samples}, of which {size} would be held out."
+        )
+    held_out = np.zeros(n_samples, dtype=bool)
+    held_out[rng.permutation(n_samples)[:size]] = True
+    some = X[held_out]
+    if some.sum(dtype=np.float64) == 0:
+        raise ValueError(
+            f"With validation_fraction={fraction!r} the held-out documents must have words. "
+            f"Got {size} without any out of n_samples={n_samples}: use a larger "
+            "validation_fraction, or leave out documents without words."
+        )
+    return X[~held_out], HeldOutDocuments(some, rng)
+
+
+class Best(NamedTuple):
+    """The topics of a fit that had the highest score, and when."""
+
+    step: int
+    n_passes: int
+    topics: NDArray
+    alpha: Prior
+    eta: Prior
+
+
+class HeldOut:
+    """Scores a fit on held-out documents, keeps its best topics and ends it."""
+
+    SCHEMA = Schema(
+        score=Number(finite=False),
+        improving=Flag(),
+        step=Integer(-1),
+        reference=Number(finite=False),
+        waited=Integer(),
+        best=Optional(
+            Schema(
+                Best,
+                step=Integer(),
+                n_passes=Integer(),
+                topics=Array(("K", "V"), "dtype", positive=True),
+                alpha=ALPHA,
+                eta=ETA,
+            )
+        ),
+    )
+
+    def __init__(self, fit: Any, documents: HeldOutDocuments) -> None:
+        self.fit, self.documents = fit, documents
+        self.score = -np.inf  # the best
+        self.improving = False  # whether the last pass at settled T improved the score
+        self.best: Best | None = None
+        self.step = -1  # the last step that was scored
+        self.reference = -np.inf  # the score to improve on
+        self.waited = 0
+
+    def after_pass(self, index: int) -> tuple[bool, str]:
+        """Score the fit; whether it should end, and a text for the user."""
+        score, state = self._score(), self.fit.state
+        text = f", validation: {score:.4f}"
+        if not state.temperature.settled(state.monitor.step - 1):
+            return False, text  # scores rise merely because T falls
+        self.improving = bool(score > self.reference + LEAST_GAIN)
+        if self.improving:
+            self.improving = bool(np.isfinite(self.reference))  # there was one to compare with
+            self.reference, self.waited = score, 0
+        else:
+            self.waited += 1
+        return self.waited >= self.fit.plan.patience, text
+
+    def finish(self) -> float:
+        """Restore the best topics, maybe those of an unfinished last pass; return their score."""
+        state = self.fit.state
+        if state.monitor.step != self.step:
+            self._score()
+        if self.best is not None:
+            state.n_passes = self.best.n_passes
+            if self.best.step != state.monitor.step:
+                with self.fit.plan.changing:
+                    state.model.topics.assign(self.best.topics)
+                    state.set_priors(self.best.alpha, self.best.eta)
+        self.best = None  # its arrays are no longer needed
+        state.results.validation_score = self.score
+        return self.score
+
+    def _score(self) -> float:
+        """Score and record the topics, and keep them if they are the best so far."""
+        state = self.fit.state
+        state.model.buffers.release_large()
+        monitor, score = state.monitor, self.documents.score(state)
+        self.step = monitor.step
+        if monitor.step:
+            monitor.record(validation=score)
+        if self.best is None or score > self.score:
+            self.best = None  # first, so that there are no two copies
+            topics = state.model.topics.copy_of_components()
+            priors = state.doc_topic_prior, state.topic_word_prior
+            self.best = Best(monitor.step, state.n_passes, topics, *priors)
+            self.score = score
+        return score
+
+    def warn(self, stacklevel: int) -> None:
+        """Warn if the fit has used all of its passes, and was still improving."""
+        if self.improving:
+            budget = self.fit.plan.budget()
+            _warn(
+                f"The validation score was still improving {budget} Increase max_iter.", stacklevel
+            )
+
+
+class Converged:
+    """Ends a fit once a finishing pass, in batch at T = 1, hardly moves its topics."""
+
+    SCHEMA = Schema(
+        topics=Optional(Array(("V", "K"), "dtype", positive=True)), change=Optional(Number(0.0))
+    )
+
+    def __init__(self, fit: Any) -> None:
+        self.fit = fit
+        self.topics: NDArray | None = None  # after the last pass
+        #: The share of the topics' words, those of the prior included, that the last pass has
+        #: moved.
+        self.change: float | None = None
+
+    def after_pass(self, index: int) -> tuple[bool, str]:
+        """Record the change of the topics; whether the fit should end, and no text."""
+        plan, state = self.fit.plan, self.fit.state
+        if index + 1 < plan.n_passes:
+            return False, ""
+        self.fit.catch_up()
+        topics = state.model.topics
+        now = topics.lam[:, : topics.n_topics]
+        if self.topics is not None and index >= plan.n_passes:
+            self.change = moved_share(self.topics, now)
+            state.monitor.record(topic_change=self.change)
+        self.topics = now.copy()
+        return self.change is not None and self.change < CONVERGED, ""
+
+    def warn(self, stacklevel: int) -> None:
+        """Warn if all passes were made, and the topics are far from converged."""
+        if self.change is not None and self.change > FAR:
+            _warn(
+                f"The topics had not converged after finish_iter={self.fit.plan.n_finishing} "
+                f"passes: the last one moved {self.change:.1%} of their words. Increase "
+                "finish_iter.",
+                stacklevel,
+            )
+
+
+def moved_share(before: NDArray, after: NDArray) -> float:
+    """Half the sum of |after - before|, of shape (V, K), over the larger of their sums."""
+    moved, totals = 0.0, np.zeros(2)
+    for start in range(0, len(after), ROWS):
+        rows = slice(start, start + ROWS)
+        moved += float(np.abs(after[rows] - before[rows]).sum(dtype=np.float64))
+        totals += [topics[rows].sum(dtype=np.float64) for topics in (before, after)]
+    return moved / (2 * float(totals.max()))
+
+
+def _warn(text: str, stacklevel: int) -> None:
+    """`stacklevel` counts from the caller's caller."""
+    warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel + 2)
