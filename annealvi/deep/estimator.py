@@ -147,13 +147,8 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
             network = self._network(architecture, penalty, X)
         network = network.to(device, torch.float32)  # whatever PyTorch's default dtype is
         data = None if X is None else as_rows(X, device)
-        training = Training(
-            network,
-            self._optimiser(network.parameters()),
-            noise,
-            n_rows=None if data is None else len(data),
-            batch_size=int(self.batch_size),
-        )
+        optimiser, n_rows = self._optimiser(network.parameters()), header["n_samples"]
+        training = Training(network, optimiser, noise, n_rows, int(self.batch_size))
         minimised = objective(network, data, noise)
         if state is not None:
             training.load_state_dict(state)
@@ -264,17 +259,11 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
         module = Schema(module=Field()).load(state["training"], "training")["module"]
         load_network(network, module, "training.module")
         network = network.to(device)
-        fitted = Training(
-            network,
-            self._optimiser(network.parameters()),
-            Noise(0, device),
-            n_rows=training["n_rows"],
-            batch_size=training["batch_size"],
-        )
+        optimiser, sizes = self._optimiser(network.parameters()), ("n_rows", "batch_size")
+        fitted = Training(network, optimiser, Noise(0, device), *(training[n] for n in sizes))
         fitted.load_state_dict(state["training"])
-        names = Optional(Strings("n_features")).load(
-            state["feature_names_in"], "feature_names_in", architecture
-        )
+        names = state["feature_names_in"]
+        names = Optional(Strings("n_features")).load(names, "feature_names_in", architecture)
         if "n_features" in architecture:
             self.n_features_in_ = architecture["n_features"]
             if names is not None:

@@ -127,7 +127,7 @@ class LayeredPosterior(nn.Module, abc.ABC):
     def __init__(self, dim: int, n_transitions: int, n_runs: int, base: nn.Module) -> None:
         super().__init__()
         self.dim, self.n_transitions, self.n_runs = dim, n_transitions, n_runs
-        self.base = base
+        self.base: Any = base
 
     @abc.abstractmethod
     def move(

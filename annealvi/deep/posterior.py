@@ -260,7 +260,7 @@ class HierarchicalPosterior(DeepEstimator):
                 self._fit(None, self._objective, keep, resume)
             finally:
                 if getattr(self, "_training", None) is not before and self.n_iter_:
-                    self._rank()
+                    self._take_bounds(self.evidence_bounds(*RANKING)[0])
         return self
 
     def state_dict(self) -> dict[str, Any]:
@@ -434,21 +434,16 @@ class HierarchicalPosterior(DeepEstimator):
                 "returned has no gradient."
             )
         for what, wrong in (
-            ("NaN", torch.isnan(value)),
-            ("inf", torch.isposinf(value)),
-            ("-inf", torch.isneginf(value)),
+            (value.detach(), ~torch.isfinite(value)),
             ("a gradient that is not finite", ~torch.isfinite(gradient).all(dim=1)),
         ):
             if wrong.any():
-                count = int(wrong.sum())
-                where = "all" if count == len(z) else f"{count} of"
+                found = what if isinstance(what, str) else f"{float(what[wrong][0]):g}"
                 raise ValueError(
-                    f"{name} must return finite numbers. Got {what} at {where} {len(z)} points "
-                    f"drawn from an untrained chain, one of them {z[wrong][0].tolist()}."
+                    f"{name} must return finite numbers. Got {found} at {int(wrong.sum())} of "
+                    f"{len(z)} points drawn from an untrained chain, one of them "
+                    f"{z[wrong][0].tolist()}."
                 )
-
-    def _rank(self) -> None:
-        self._take_bounds(self.evidence_bounds(*RANKING)[0])
 
     def _take_bounds(self, bounds: NDArray[np.float64]) -> None:
         self.lower_bounds_ = bounds

@@ -72,7 +72,6 @@ class Training:
         module: nn.Module,
         optimiser: torch.optim.Optimizer,
         noise: Noise,
-        *,
         n_rows: int | None = None,
         batch_size: int = 1,
     ) -> None:

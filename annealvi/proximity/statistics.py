@@ -112,7 +112,6 @@ STATISTICS: dict[str, Statistic] = {
 }
 
 
-Array = NDArray[np.float64]
 
 #: At a distance of about REACH from the centre the KL differs from its maximum by a fraction
 #: e^-REACH; distances beyond are treated as infinite.  Linear interpolation between NODES has

@@ -1,37 +1,54 @@
-"""What all deep estimators share."""
+"""What all deep estimators share: fits, answers, callbacks, and what they refuse."""
 
 from __future__ import annotations
+
+import io
+import warnings
 
 import numpy as np
 import pytest
 import torch
+from scipy import sparse
 from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.validation import check_non_negative
 
+from annealvi import Annealed, LocalVariational, Variational
 from annealvi.deep import (
-    HierarchicalPosterior,
     PoissonDEF,
+    ProximityPenalty,
     SigmoidBeliefNetwork,
     VariationalAutoencoder,
 )
-from annealvi.deep.energies import ENERGIES
+from annealvi.exceptions import DivergenceError
+from annealvi.progress import ProgressBar
+from tests.deep.fits import MODELS, X, answers, model, stop_at, weights
+
+NAMES = pytest.mark.parametrize("name", MODELS)
+FEW_NAMES = pytest.mark.parametrize("name", ["sbn", "poisson", "vae", "posterior"])
+OF_DATA = pytest.mark.parametrize("name", ["sbn", "poisson", "vae"])
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        SigmoidBeliefNetwork((4, 3), proximity="kl"),
-        PoissonDEF(3, n_local_steps=3, proximity="entropy"),
-        VariationalAutoencoder(3, hidden=(8,), proximity="kl"),
-        VariationalAutoencoder(3, hidden=(8,), n_transitions=2, calibration=0.5),
-        HierarchicalPosterior(ENERGIES["d"], 2),
-    ],
-)
-def test_fits_are_in_single_precision_whatever_the_default_is(model):
-    X = np.random.RandomState(0).random_sample((40, 12)) < 0.3
-    model.set_params(max_iter=5, random_state=0)
+@NAMES
+def test_the_same_seed_gives_the_same_fit(name):
+    one, two, other = (model(name, random_state=seed).fit(X) for seed in (0, 0, 1))
+    assert answers(one) == answers(two)
+    assert not torch.equal(weights(one), weights(other))
+
+
+@OF_DATA
+def test_sparse_is_dense(name):
+    dense = model(name, proximity="entropy").fit(X)
+    for data in (sparse.csr_matrix(X), sparse.csr_array(X.astype(np.int64)), X.astype(bool)):
+        assert torch.equal(weights(model(name, proximity="entropy").fit(data)), weights(dense))
+        np.testing.assert_array_equal(dense.transform(X), dense.transform(data))
+
+
+@NAMES
+def test_fits_are_in_single_precision_whatever_the_default_is(name):
     torch.set_default_dtype(torch.float64)
     try:
-        again = clone(model).fit(X)
+        again = model(name).fit(X)
         assert all(p.dtype == torch.float32 for p in again.network_.parameters())
         assert np.isfinite(again.score(X))
         assert again.sample(2)[0].dtype == np.float32
@@ -39,39 +56,335 @@ def test_fits_are_in_single_precision_whatever_the_default_is(model):
         torch.set_default_dtype(torch.float32)
 
 
-MODELS = [
-    PoissonDEF(2, n_local_steps=2),
-    SigmoidBeliefNetwork((2,)),
-    VariationalAutoencoder(2, hidden=(4,)),
-    HierarchicalPosterior(ENERGIES["d"], 2),
-]
+@NAMES
+def test_devices_agree(name, cuda):
+    fits = [model(name, max_iter=100, device=device).fit(X) for device in ("cpu", str(cuda))]
+    np.testing.assert_allclose(fits[1].history_["elbo"], fits[0].history_["elbo"], rtol=1e-3)
+    torch.testing.assert_close(weights(fits[1]), weights(fits[0]), rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_attributes_before_a_fit(model):
-    for name in ("history_", "n_iter_", "network_", "made_up_"):
-        assert not hasattr(model, name)
-        with pytest.raises(AttributeError, match=f"is not fitted yet: it has no '{name}'"):
-            getattr(model, name)
+# ------------------------------------------------------------------------------- attributes
+
+
+@FEW_NAMES
+def test_attributes_before_a_fit(name):
+    for attribute in ("history_", "n_iter_", "network_", "made_up_"):
+        assert not hasattr(MODELS[name], attribute)
+        with pytest.raises(AttributeError, match=f"is not fitted yet: it has no '{attribute}'"):
+            getattr(MODELS[name], attribute)
     with pytest.raises(AttributeError, match="has no attribute 'made_up'"):
-        _ = model.made_up
+        _ = MODELS[name].made_up
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_what_single_precision_cannot_hold(model):
-    X = np.eye(4)
-    with pytest.raises(ValueError, match=r"'learning_rate' .* \(0.0, 1e\+38\]"):
-        clone(model).set_params(learning_rate=1e300).fit(X)
-    with pytest.raises(ValueError, match="'device' parameter"):
-        clone(model).set_params(device=2**70).fit(X)
+@FEW_NAMES
+def test_every_fitted_attribute_is_documented(name):
+    fitted = model(name).fit(X)
+    names = {name for name in dir(fitted) if name.endswith("_") and not name.startswith("_")}
+    listed = type(fitted).__doc__.split("Attributes\n")[1]
+    assert {name for name in names if f"    {name} : " not in listed} <= {"feature_names_in_"}
+
+
+@OF_DATA
+def test_names(name):
+    import pandas as pd
+
+    frame = pd.DataFrame(X, columns=[f"pixel {i}" for i in range(12)])
+    fitted = model(name, max_iter=1).fit(frame)
+    assert list(fitted.feature_names_in_) == list(frame.columns)
+    assert fitted.get_feature_names_out()[2] == f"{type(fitted).__name__.lower()}2"
+    with pytest.raises(ValueError, match="feature names"):
+        fitted.transform(frame.rename(columns={"pixel 0": "other"}))
+
+
+# ------------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("vae", {"n_components": 0}, r"'n_components' parameter .* range \[1, inf\)"),
+        ("vae", {"hidden": ()}, r"'hidden' .* sequence of ints .* Got \(\) instead"),
+        ("sbn", {"hidden": (3, 0)}, r"'hidden' parameter of Sigmoid.* Got \(3, 0\)"),
+        ("sbn", {"hidden": (2.5,)}, r"'hidden' parameter .* Got \(2.5,\)"),
+        ("vae", {"hidden": 10}, "'hidden' parameter .* Got 10 instead"),
+        ("vae", {"proximity": "median"}, r"'proximity' parameter of Vari.* Got 'median'"),
+        ("sbn", {"proximity": ProximityPenalty(gamma=0.0)}, r"'gamma' .* \(0.0, 1.0\]"),
+        ("poisson", {"proximity": "orthogonal"}, r"'proximity' parameter .* Got 'orthogonal'"),
+        (
+            "poisson",
+            {"proximity": ProximityPenalty("orthogonal")},
+            r"one of the statistics \['entropy', 'kl', .*\]. Got 'orthogonal'",
+        ),
+        ("vae", {"temperature": 0.5}, "'temperature' parameter of VariationalAutoencoder"),
+        ("sbn", {"temperature": "variational"}, r"'temperature' parameter .* Got 'variational'"),
+        ("vae", {"temperature": Variational()}, "must be one that follows a plan.* Got Vari"),
+        ("vae", {"temperature": LocalVariational()}, "must be one that follows a plan.* Got Loc"),
+        ("vae", {"temperature": Annealed("auto")}, r"'auto' .* VariationalAutoencoder needs a n"),
+        ("vae", {"n_transitions": -1}, r"'n_transitions' parameter .* range \[0, inf\)"),
+        ("vae", {"units": "tanh"}, "'units' parameter .* among .*'gated'"),
+        ("vae", {"annealing": 1.1}, r"'annealing' parameter .* range \[0.0, 1.0\]"),
+        ("vae", {"calibration": 1.1}, r"'calibration' parameter .* range \[0.0, 1.0\]"),
+        (
+            "gated",
+            {"schedule": lambda done: -1.0},
+            "'schedule' parameter of Vari.* must be a function that gives .* Got -1.0 .* 0 of the",
+        ),
+        ("posterior", {"schedule": lambda done: torch.nan}, "'schedule' .* Got nan"),
+        ("posterior", {"schedule": lambda done: "hot"}, "'schedule' .* Got 'hot'"),
+        ("posterior", {"schedule": 3}, "'schedule' parameter of Hier"),
+        ("posterior", {"objective": "kl"}, "'objective' parameter of Hier"),
+        ("posterior", {"dim": 0}, "'dim' parameter of Hier"),
+        ("posterior", {"n_init": 0}, "'n_init' parameter of Hier"),
+        ("posterior", {"log_density": "gaussian"}, "'log_density' parameter of Hier"),
+        ("posterior", {"log_density": lambda z: z}, "'log_density' parameter of Hier"),
+        ("sbn", {"n_draws": 1}, r"'n_draws' parameter .* range \[2, inf\). Got 1"),
+        ("sbn", {"initial_prior": 1.0}, r"'initial_prior' parameter .* range \(0.0, 1.0\)"),
+        ("poisson", {"prior_rate": 0.0}, r"'prior_rate' parameter .* Got 0.0"),
+        ("poisson", {"prior_rate": 1e300}, r"'prior_rate' .* \(0.0, 1e\+38\]"),
+        ("poisson", {"background": 1.0}, r"'background' parameter .* range \(0.0, 1.0\)"),
+        ("poisson", {"n_local_steps": 0}, r"'n_local_steps' parameter .* Got 0"),
+        ("vae", {"device": "abacus"}, "'device' parameter .* must be 'cpu', 'cuda'"),
+        ("sbn", {"device": "cuda:99"}, "'device' parameter .* PyTorch sees .* Got 'cuda:99'"),
+        ("posterior", {"device": 2**70}, "'device' parameter of Hier"),
+        ("poisson", {"learning_rate": 0}, "'learning_rate' parameter"),
+        ("posterior", {"learning_rate": 1e300}, r"'learning_rate' .* \(0.0, 1e\+38\]"),
+        ("posterior", {"batch_size": 0}, "'batch_size' parameter"),
+        ("sbn", {"max_iter": 0}, "'max_iter' parameter"),
+    ],
+)
+def test_bad_parameters_leave_the_estimator_as_it_was(name, options, message):
+    fitted = model(name, max_iter=1).fit(X)
+    before = weights(fitted)
+    fresh = clone(fitted).set_params(**options)
+    with pytest.raises(ValueError, match=message):
+        fitted.set_params(**options).fit(X)
+    assert torch.equal(weights(fitted), before)
+    with pytest.raises(ValueError, match=message):
+        fresh.fit(X)
+    assert not hasattr(fresh, "network_") and not hasattr(fresh, "n_features_in_")
+
+
+BITS, COUNTS, PIXELS = "0 and 1 only. Got", "non-negative integers. Got", r"pixels in \[0, 1\].*up"
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("sbn", np.full((4, 3), 0.5), f"needs binary data: X must hold {BITS} 0.5"),
+        ("sbn", np.full((4, 3), -1), f"{BITS} -1.0"),
+        ("sbn", sparse.csr_matrix(np.full((4, 3), 2)), f"{BITS} 2.0"),
+        ("sbn", sparse.csr_matrix((np.ones(2), ([0, 0], [1, 1])), shape=(2, 3)), f"{BITS} 2.0"),
+        ("sbn", np.array([[0.0, np.nan]]), "NaN"),
+        ("sbn", np.zeros((0, 3)), "0 sample"),
+        ("poisson", np.full((4, 3), 0.5), f"needs counts: X must hold {COUNTS} 0.5"),
+        ("poisson", np.full((4, 3), -1), "Negative values in data passed to PoissonDEF.fit"),
+        ("poisson", sparse.csr_matrix(np.full((4, 3), 1.25)), f"{COUNTS} 1.25"),
+        ("poisson", np.array([[0.0, np.inf]]), "infinity"),
+        ("poisson", 1e200 * np.eye(3), r"counts in X must sum to at most 1e\+15 .* 3e\+200"),
+        ("vae", np.full((4, 3), -0.5), "Negative values in data passed to VariationalAuto"),
+        ("vae", np.full((4, 3), 255), f"needs {PIXELS} to 255: divide by"),
+        ("vae", sparse.csr_matrix(np.full((4, 3), 1.5)), f"needs {PIXELS} to 1.5"),
+        ("vae", np.array([["ink", "no"]]), "could not convert string"),
+    ],
+)
+def test_bad_data(name, data, message):
+    fresh, fitted = model(name), model(name, max_iter=1).fit(X[:, :3])
+    with pytest.raises(ValueError, match=message):
+        fresh.fit(data)
+    assert not hasattr(fresh, "n_features_in_")
+    if data.shape[1] == 3:
+        with pytest.raises(ValueError, match=message.replace(".fit", ".transform")):
+            fitted.transform(data)
+
+
+@FEW_NAMES
+def test_bad_questions(name):
+    fitted = model(name, max_iter=1).fit(X)
+    for wrong in (0, -1, 2.5):
+        with pytest.raises(ValueError, match=r"'n_samples' parameter .* in the range \[1, inf\)"):
+            fitted.sample(wrong)
+        for option in {"vae": ["n_draws"], "sbn": ["n_draws"], "posterior": ["n_reverse"]}.get(
+            name, []
+        ):
+            with pytest.raises(ValueError, match=rf"'{option}' parameter .*must be an int"):
+                fitted.score_samples(X[:, : 2 if name == "posterior" else 12], **{option: wrong})
     with pytest.raises(MemoryError):
-        clone(model).set_params(max_iter=1, random_state=0).fit(X).sample(2**62)
+        fitted.sample(2**62)
+    if name != "posterior":
+        with pytest.raises(ValueError, match="X has 11 features"):
+            fitted.score(X[:, 1:])
 
 
-def test_counts_that_single_precision_cannot_hold():
-    model = PoissonDEF(2, n_local_steps=2, max_iter=1, random_state=0).fit(np.eye(4))
-    for method in ("transform", "score", "fit"):
-        with pytest.raises(ValueError, match=r"counts in X must sum to at most 1e\+15 .* 4e\+200"):
-            getattr(model, method)(1e200 * np.eye(4))
-    with pytest.raises(ValueError, match=r"'prior_rate' .* \(0.0, 1e\+38\]"):
-        model.set_params(prior_rate=1e300).fit(np.eye(4))
+@pytest.mark.parametrize(("name", "rate"), [("sbn", 1e38), ("poisson", 1e5), ("vae", 1e18)])
+def test_a_fit_that_diverges_keeps_what_was_finite(name, rate):
+    fitted = model(name, learning_rate=rate, max_iter=40)
+    message = r"diverged at step \d+ of 40: the loss is .*'learning_rate'"
+    with pytest.raises(DivergenceError, match=message):
+        fitted.fit(X)
+    assert bool(torch.isfinite(weights(fitted)).all()) and fitted.n_iter_ >= 1
+    if name != "poisson":
+        assert np.all(np.isfinite(fitted.transform(X)))
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("vae", {"hidden": (12,)}, r"it has hidden=\[8\], this Vari.* has hidden=\[12\]"),
+        ("vae", {"n_components": 4}, "it has n_components=3, this .* n_components=4"),
+        ("vae", {"n_transitions": 1}, "it has n_transitions=0, this .* n_transitions=1"),
+        ("vae", {"units": "gated"}, "it has units='relu', this .* units='gated'"),
+        ("vae", {"proximity": None}, "it has proximity='orthogonal', this .* proximity=None"),
+        ("poisson", {"background": 0.02}, "it has background=0.01, this .* background=0.02"),
+        ("posterior", {"n_transitions": 3}, "it has n_transitions=2, this .* n_transitions=3"),
+        ("posterior", {"transition": "flow"}, "it has transition='gaussian', this .*'flow'"),
+    ],
+)
+def test_states_of_another_architecture_are_refused(name, options, message, tmp_path):
+    path = tmp_path / "state"
+    model(name, max_iter=1).fit(X).save_state(path)
+    fresh = model(name, **options)
+    with pytest.raises(ValueError, match=message):
+        fresh.fit(X, resume=path)
+    assert not hasattr(fresh, "network_") and not hasattr(fresh, "n_features_in_")
+    if name != "posterior":
+        with pytest.raises(ValueError, match=r"it has n_features=12, this .* n_features=11"):
+            model(name).fit(X[:, :11], resume=path)
+        with pytest.raises(ValueError, match=r"n_samples=40, .* n_samples=39|of 40 data, X has 39"):
+            model(name).fit(X[:39], resume=path)
+
+
+# ------------------------------------------------------------------------------- callbacks
+
+
+def told(name, *callbacks, resume=None, **parameters):
+    """A fit with scikit-learn's callbacks."""
+    estimator = model(name, **({"max_iter": 6} | parameters))
+    if callbacks:
+        estimator.set_callbacks(*callbacks)
+    return estimator.fit(None if name == "posterior" else X, resume=resume)
+
+
+class Log:
+    """A callback of scikit-learn's that writes down the tasks and the copies."""
+
+    def __init__(self, stop_at=None):
+        self.events, self.copies, self.stop_at = [], [], stop_at
+
+    def setup(self, estimator, context):
+        self.events.append("setup")
+
+    def teardown(self, estimator, context):
+        self.events.append("teardown")
+
+    def on_fit_task_begin(self, estimator, context, *, X=None):
+        self.events.append(context.task_name)
+
+    def on_fit_task_end(self, estimator, context, *, X=None, fitted_estimator=None):
+        if fitted_estimator is not None:
+            self.copies.append((fitted_estimator, weights(fitted_estimator)))
+        return context.task_name == "step" and context.task_id == self.stop_at
+
+
+@pytest.fixture
+def callback():
+    return pytest.importorskip("sklearn.callback", reason="scikit-learn has them since 1.9")
+
+
+@FEW_NAMES
+def test_scikit_learns_callbacks_see_the_steps(callback, name):
+    log, plain = Log(), told(name)
+    fitted = told(name, log)
+    assert log.events == ["setup", "fit", *["step"] * 6, "teardown"]
+    assert torch.equal(weights(fitted), weights(plain))
+    n_passes = 6 if name == "posterior" else 3  # 40 rows, 16 a step
+    assert len(log.copies) == n_passes + 1
+    for copied, before in log.copies:  # the fit has gone on, and they have not
+        assert torch.equal(weights(copied), before)
+    assert len({copied.sum().item() for _, copied in log.copies}) == n_passes
+    assert [copied.n_iter_ for copied, _ in log.copies][-2:] == [6, 6]
+    assert vars(fitted).keys() - vars(plain).keys() == {"_skl_callbacks"}
+
+
+def test_a_callback_of_scikit_learns_stops_the_fit(callback):
+    log = Log(stop_at=2)
+    assert told("vae", log).n_iter_ == 3
+    assert log.events == ["setup", "fit", *["step"] * 3, "teardown"]
+
+
+def test_scikit_learns_monitor_scores_each_pass(callback):
+    pandas = pytest.importorskip("pandas")
+    monitor = callback.ScoringMonitor(scoring={"bound": lambda vae, X, y: vae.score(X)})
+    vae = model("vae", max_iter=6).set_callbacks(monitor)
+    frame = pandas.DataFrame(X, columns=[f"pixel {k}" for k in range(12)])
+    vae.fit(frame)
+    scores = [row["bound"] for row in monitor.get_logs().data if row["task_name"] == "step"]
+    assert len(scores) == 3 and scores[-1] == vae.score(frame)
+
+
+def bar(name, **parameters):
+    """A fit with a bar, and what the bar showed at last."""
+    pytest.importorskip("tqdm")
+    file = io.StringIO()
+    found = told(name, callback=[ProgressBar(file=file)], **parameters)
+    return found, file.getvalue().rstrip("\n").rpartition("\r")[2]
+
+
+@FEW_NAMES
+def test_the_bar_shows_the_elbo_of_the_last_step(name):
+    steps = []
+    recorded = told(name, callback=lambda _, monitor: steps.append(monitor.history["elbo"][-1]))
+    estimator, line = bar(name)
+    assert torch.equal(weights(estimator), weights(recorded))
+    assert line.startswith(f"{type(estimator).__name__}: 100%") and "| 6/6 [" in line
+    assert f", ELBO {steps[-1]:.6g}]" in line
+
+
+def test_the_bar_of_a_fit_that_is_resumed_begins_where_it_is(tmp_path):
+    path = tmp_path / "state"
+    told("chain", callback=stop_at(4, path))
+    found, line = bar("chain", resume=path)
+    assert "| 6/6 [" in line and torch.equal(weights(found), weights(told("chain")))
+
+
+def test_verbose_shows_the_elbo(capsys):
+    model("vae", verbose=1).fit(X)
+    assert "elbo=-" in capsys.readouterr().err
+
+
+# -------------------------------------------------------------------- scikit-learn's checks
+
+
+class Squashed(VariationalAutoencoder):
+    """Takes the data of scikit-learn's checks, which are no pixels."""
+
+    def _check_pixels(self, X):
+        check_non_negative(X, type(self).__name__)
+        return X / (1 + X)
+
+
+class Thresholded(SigmoidBeliefNetwork):
+    """Takes the data of scikit-learn's checks, which are not binary."""
+
+    def __init__(self, hidden=(3,), *, max_iter=3, random_state=0):
+        super().__init__(hidden, max_iter=max_iter, random_state=random_state)
+
+    def _check_bits(self, X):
+        return (X > 0.5).astype(X.dtype)
+
+
+@parametrize_with_checks(
+    [
+        Squashed(2, hidden=(4,), max_iter=3, batch_size=10),
+        Squashed(2, hidden=(4,), max_iter=3, proximity="kl", n_transitions=1, calibration=0.5),
+        Thresholded(),
+        PoissonDEF(2, max_iter=3, n_local_steps=3, n_draws=4, random_state=0),
+    ],
+    expected_failed_checks=lambda estimator: dict.fromkeys(
+        ["check_methods_sample_order_invariance", "check_methods_subset_invariance"],
+        "the draws of a datum depend on how many there are before it",
+    ),
+)
+def test_scikit_learn_checks(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", category=UserWarning)
+        check(clone(estimator))

@@ -9,9 +9,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from annealvi.deep import HierarchicalPosterior
-from annealvi.deep.energies import ENERGIES
 from annealvi.exceptions import DivergenceError
-from annealvi.schedules import Exponential, Linear
+from annealvi.schedules import Exponential
 
 
 def gaussian(z):
@@ -142,16 +141,16 @@ def test_a_fit_goes_on_where_it_stopped(tmp_path):
     [
         (lambda z: gaussian(z)[:, None], r"of shape \(192,\) for one of shape \(192, 2\)\. Got "),
         (lambda z: gaussian(z).sum(), r"Got shape \(\) instead"),
-        (lambda z: gaussian(z) * torch.nan, "Got NaN at all 192 points"),
-        (lambda z: gaussian(z) - torch.inf, "Got -inf at all 192 points"),
-        (lambda z: gaussian(z) + torch.inf, "Got inf at all 192 points"),
-        (lambda z: torch.log(z[:, 0]) + gaussian(z), "Got NaN at .* of 192 points"),
+        (lambda z: gaussian(z) * torch.nan, "Got nan at 192 of 192 points"),
+        (lambda z: gaussian(z) - torch.inf, "Got -inf at 192 of 192 points"),
+        (lambda z: gaussian(z) + torch.inf, "Got inf at 192 of 192 points"),
+        (lambda z: torch.log(z[:, 0]) + gaussian(z), "Got nan at .* of 192 points"),
         (lambda z: torch.log(z[:, 0].clamp(min=0)), "Got -inf at .* of 192 points"),
         (lambda z: gaussian(z.detach()), "has no gradient"),
         (lambda z: torch.zeros(len(z), requires_grad=True), "has no gradient"),
         (
             lambda z: gaussian(z) + (0 * z[:, 0]).sqrt(),
-            "Got a gradient that is not finite at all 192 points",
+            "Got a gradient that is not finite at 192 of 192 points",
         ),
         (lambda z: (z[:, 0] > 0).long(), "tensor of floats. Got torch.int64"),
         (lambda z: np.zeros(len(z)), "tensor of floats. Got ndarray"),
@@ -166,15 +165,6 @@ def test_log_densities_that_are_none(log_density, message):
         estimator.sample()
 
 
-@pytest.mark.parametrize(
-    ("schedule", "got"),
-    [(Linear(-1, 1), "-1"), (lambda done: torch.nan, "nan"), (lambda done: "hot", "'hot'")],
-)
-def test_schedules_that_give_no_weights(schedule, got):
-    with pytest.raises(ValueError, match=rf"'schedule' parameter of .* Got {got}.* at 0 of the"):
-        posterior(schedule=schedule, annealing=0.5).fit()
-
-
 def test_a_log_density_is_looked_at_before_a_state_is_taken_up(tmp_path):
     posterior(max_iter=3).fit().save_state(tmp_path / "state.pt")
     estimator = posterior(lambda z: z)
@@ -182,33 +172,6 @@ def test_a_log_density_is_looked_at_before_a_state_is_taken_up(tmp_path):
         estimator.fit(resume=tmp_path / "state.pt")
     with pytest.raises(NotFittedError):
         estimator.sample()
-
-
-@pytest.mark.parametrize("wrong", [0, -1, 2.5])
-def test_numbers_of_draws(wrong):
-    fitted = posterior(max_iter=1).fit()
-    for name, call in (
-        ("n_samples", lambda: fitted.sample(wrong)),
-        ("n_draws", lambda: fitted.score(n_draws=wrong)),
-        ("n_reverse", lambda: fitted.score(n_reverse=wrong)),
-        ("n_reverse", lambda: fitted.score_samples(np.zeros((2, 2)), n_reverse=wrong)),
-    ):
-        with pytest.raises(
-            ValueError, match=rf"'{name}' parameter .*must be an int in the range \[1, inf\)"
-        ):
-            call()
-
-
-def test_a_failed_refit_leaves_the_estimator_as_it_was():
-    fitted = posterior().fit()
-    before, draws = dict(vars(fitted)), fitted.sample(3)
-    for bad in ({"device": "tpu"}, {"log_density": lambda z: z}):
-        good = {name: getattr(fitted, name) for name in bad}
-        with pytest.raises(ValueError, match="Hierarchical"):
-            fitted.set_params(**bad).fit()
-        fitted.set_params(**good)
-        assert vars(fitted) == before
-    assert np.array_equal(fitted.sample(3), draws)
 
 
 def test_a_fit_that_diverges_keeps_the_last_finite_state():
@@ -230,12 +193,3 @@ def test_points_of_another_dimension():
         fitted.score_samples([[np.nan, 0.0]])
     with pytest.raises(NotFittedError):
         posterior().score_samples(np.zeros((4, 2)))
-
-
-def test_cpu_and_cuda_agree(cuda):
-    fits = [
-        posterior(ENERGIES["d"], device=device, max_iter=100, n_init=2).fit()
-        for device in ("cpu", str(cuda))
-    ]
-    one, two = (weights(fitted).cpu() for fitted in fits)
-    assert torch.linalg.vector_norm(one - two) < 1e-4 * torch.linalg.vector_norm(one)

@@ -1,77 +1,22 @@
 """Fitted deep estimators in files: the same answers, the same fit goes on, no forged networks."""
 
-import copy
-
 import numpy as np
 import pytest
 import torch
 
 import annealvi
-from annealvi import Annealed, storage
+from annealvi import storage
 from annealvi.checkpoint import Checkpoint
-from annealvi.deep import (
-    HierarchicalPosterior,
-    PoissonDEF,
-    ProximityPenalty,
-    SigmoidBeliefNetwork,
-    VariationalAutoencoder,
-)
 from annealvi.deep.energies import ENERGIES
 from annealvi.files import Node, read
-from annealvi.schedules import Linear
+from tests.deep.fits import MODELS, X, answers, model
 from tests.files.mutations import mutated_tree, outcome
 
-X = (np.random.RandomState(0).random_sample((40, 12)) < 0.3).astype(np.float32)
-FEW = dict(max_iter=12, batch_size=16, random_state=0)
-PENALTY = ProximityPenalty("orthogonal", magnitude=0.1)
-MODELS = {
-    "sbn": SigmoidBeliefNetwork((4, 3), temperature=Annealed(3.0), proximity="kl", **FEW),
-    "poisson": PoissonDEF(3, n_local_steps=3, proximity="entropy", **FEW),
-    "vae": VariationalAutoencoder(3, hidden=(8,), proximity=PENALTY, **FEW),
-    "chain": VariationalAutoencoder(3, hidden=(8,), n_transitions=2, calibration=0.5, **FEW),
-    "gated": VariationalAutoencoder(
-        3,
-        hidden=(8,),
-        n_transitions=1,
-        transition_hidden=4,
-        units="gated",
-        annealing=0.5,
-        schedule=Linear(0.1, 1.0),
-        **FEW,
-    ),
-    "posterior": HierarchicalPosterior(
-        *(ENERGIES["d"], 2, 2),
-        n_init=2,
-        hidden=4,
-        annealing=0.5,
-        schedule=Linear(0.1, 1.0),
-        **FEW,
-    ),
-}
 NAMES = pytest.mark.parametrize("name", MODELS)
-
-
-def model(name, **parameters):
-    return copy.deepcopy(MODELS[name]).set_params(**parameters)
 
 
 def given(name):
     return {"log_density": ENERGIES["d"]} if name == "posterior" else {}
-
-
-def answers(estimator):
-    """All that a fitted estimator says, as bytes."""
-    sample = estimator.sample(3)
-    parts = [estimator.score(X), *(sample if isinstance(sample, tuple) else [sample])]
-    if hasattr(estimator, "transform"):
-        parts.append(estimator.transform(X))
-    if hasattr(estimator, "lower_bounds_"):
-        parts += [estimator.lower_bounds_, estimator.best_, estimator.lower_bound_]
-    state = estimator.network_.state_dict()
-    parts += [part for part in state.values() if isinstance(part, torch.Tensor)]
-    history = {name: part for name, part in estimator.history_.items() if name != "seconds"}
-    parts += [estimator.temperature_path_, *history.values()]
-    return [np.asarray(part).tobytes() for part in parts], list(history)
 
 
 @NAMES
