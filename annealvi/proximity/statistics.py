@@ -112,7 +112,6 @@ STATISTICS: dict[str, Statistic] = {
 }
 
 
-
 #: At a distance of about REACH from the centre the KL differs from its maximum by a fraction
 #: e^-REACH; distances beyond are treated as infinite.  Linear interpolation between NODES has
 #: an error of about 1e-6.  For centres beyond FAR the KL rises so slowly at first that nodes

@@ -30,6 +30,7 @@ MODELS = {
         3, hidden=(8,), n_transitions=1, transition_hidden=4, units="gated", **WARM, **FEW
     ),
     "posterior": HierarchicalPosterior(ENERGIES["d"], 2, 2, n_init=2, hidden=4, **WARM, **FEW),
+    "flow": HierarchicalPosterior(ENERGIES["d"], 2, 2, transition="flow", hidden=4, **FEW),
 }
 
 

@@ -33,35 +33,6 @@ def test_float32_far_away_and_at_the_origin(energy):
     np.testing.assert_allclose(log_f.detach(), energy(z.detach().double()), rtol=1e-5)
 
 
-def test_formulas_by_hand():
-    z = torch.tensor([1.0, 2.0], dtype=torch.double)
-    r = math.sqrt(5)
-    expected = {
-        "a": -0.5 * ((r - 2) / 0.4) ** 2
-        + math.log(math.exp(-0.5 * (1 / 0.6) ** 2) + math.exp(-0.5 * (3 / 0.6) ** 2)),
-        "b": -0.5 * ((math.sqrt(0.5 * 5) - 2) / 0.5) ** 2
-        + math.log(
-            math.exp(-0.5 * (1 / 0.6) ** 2)
-            + math.exp(-0.5 * (2 * math.sin(1)) ** 2)
-            + math.exp(-0.5 * (5.5 / 0.6) ** 2)
-        ),
-        "c": -((2 - math.sqrt(1 + 0.5 * 4)) ** 2),
-        "d": math.log(
-            sum(
-                w * math.exp(-0.5 * ((1 - x) ** 2 + (2 - y) ** 2) / 0.2) / (2 * math.pi * 0.2)
-                for w, x, y in ((0.1, -2, 0), (0.3, 2, 0), (0.4, 0, 2), (0.2, 0, -2))
-            )
-        ),
-        "e": -0.5 * ((2 - math.sin(math.pi / 2)) / 0.4) ** 2 - 0.1,
-        "f": math.log(
-            math.exp(-0.5 * (1 / 0.35) ** 2)
-            + math.exp(-0.5 * ((1 + 3 * math.exp(-0.5)) / 0.35) ** 2)
-        )
-        - 0.05,
-    }
-    assert {name: float(energy(z)) for name, energy in ENERGIES.items()} == pytest.approx(expected)
-
-
 def test_modes_are_counted_where_draws_are():
     energy = ENERGIES["d"]
     rng = np.random.RandomState(0)

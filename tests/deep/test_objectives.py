@@ -112,18 +112,6 @@ def parameters_of(some):
     return list(some.forwards.parameters()) + list(some.reverses.parameters())
 
 
-def test_no_transition_is_moved_by_the_objective_of_another():
-    some = chain(n_runs=2)
-    terms = avo_terms(some(numbers(some, 6), detach=True), ENERGIES["d"], beta=0.7)
-    assert terms.shape == (3, 2, 6)
-    for t in range(3):
-        gradients = torch.autograd.grad(terms[t].sum(), parameters_of(some), retain_graph=True)
-        for gradient in gradients:
-            others = [s for s in range(3) if s != t]
-            assert gradient[others].abs().max() == 0
-            assert gradient[t].abs().max() > 0
-
-
 def test_the_annealed_objectives_as_they_are_written():
     some, energy, beta = chain(), ENERGIES["a"], 0.3
     path = some(numbers(some, 6), detach=True)

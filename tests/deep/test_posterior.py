@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from annealvi.deep import HierarchicalPosterior
@@ -75,17 +74,6 @@ def test_the_best_run_is_the_one_that_answers():
     assert apart[fitted.best_] < 0.02
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"objective": "elbo"}, {"calibration": 0.3}, {"transition": "flow"}]
-)
-def test_the_same_seed_gives_the_same_result(options):
-    one, two = posterior(**options).fit(), posterior(**options).fit()
-    assert torch.equal(weights(one), weights(two))
-    assert np.array_equal(one.sample(3), two.sample(3))
-    assert one.lower_bound_ == two.lower_bound_
-    assert not torch.equal(weights(one), weights(clone(one).set_params(random_state=1).fit()))
-
-
 def test_calibration_mixes_the_objectives():
     """a = 0 is the ELBO, a = 1 neither that nor what lies between."""
     found = {a: weights(posterior(calibration=a).fit()) for a in (0.0, 0.5, 1.0)}
@@ -110,27 +98,6 @@ def test_the_history_has_the_elbo():
     first = [fitted.history_["elbo"][0] for fitted in (annealed, plain)]
     assert first[0] == pytest.approx(first[1], rel=1e-5)
     assert annealed.n_iter_ == len(annealed.history_["elbo"]) == 20
-
-
-def test_a_fit_goes_on_where_it_stopped(tmp_path):
-    path = tmp_path / "state"
-
-    def callback(estimator, monitor):
-        assert estimator.sample(2).shape == (2, 2)  # it can be used as it then is
-        assert math.isfinite(estimator.score(n_draws=10, n_reverse=2))
-        if monitor.step == 7:
-            estimator.save_state(path)
-            raise StopIteration
-
-    options = dict(n_init=2, annealing=0.6)
-    stopped = posterior(callback=callback, **options).fit()
-    assert stopped.n_iter_ == 7
-    resumed = posterior(**options).fit(resume=path)
-    whole = posterior(**options).fit()
-    assert torch.equal(weights(resumed), weights(whole))
-    assert np.array_equal(resumed.history_["elbo"], whole.history_["elbo"])
-    with pytest.raises(ValueError, match=r"it has n_transitions=2, this .* has n_transitions=3"):
-        posterior(n_transitions=3, **options).fit(resume=path)
 
 
 # ------------------------------------------------------------------- bad input

@@ -16,7 +16,7 @@ NAMES = pytest.mark.parametrize("name", MODELS)
 
 
 def given(name):
-    return {"log_density": ENERGIES["d"]} if name == "posterior" else {}
+    return {"log_density": ENERGIES["d"]} if name in ("posterior", "flow") else {}
 
 
 @NAMES
