@@ -60,8 +60,6 @@ def test_the_average_keeps_nothing_of_its_caller():
     assert_array_equal(second, 5)
 
 
-
-
 @pytest.mark.parametrize("wrong", ["a", [1.0, [2.0]], None, 1j, {"a": 1}])
 def test_what_is_no_number(wrong):
     for function in (inverse_huber, inverse_huber_derivative):
