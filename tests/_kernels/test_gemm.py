@@ -46,40 +46,29 @@ def inner(left, right, gram, n_rows, *, n_threads=1, groups=None):
 
 @pytest.mark.parametrize(("N", "D"), SHAPES)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_outer(dtype, N, D):
+def test_outer_and_inner(dtype, N, D):
     left, right = matrix(5, D, dtype, 0), matrix(N, D, dtype, 1)
     out = np.full((5, N + PADDING), 7, dtype=dtype)
     with single_threaded_blas():
         gemm.outer(left, right, 1, out)
     assert_is_product(out[:, :N], left, right.T)
     assert_array_equal(out[:, N:], 7)
-
-
-@pytest.mark.parametrize(("N", "D"), SHAPES)
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_inner(dtype, N, D):
-    left, right = matrix(5, N + PADDING, dtype, 0), matrix(N, D, dtype, 1)
+    left = matrix(5, N + PADDING, dtype, 0)
     left[:, N:] = np.nan  # what lies in the padding makes no difference
     assert_is_product(inner(left, right, False, N), left[:, :N], right)
 
 
-@pytest.mark.parametrize("N", ROWS)
-@pytest.mark.parametrize("K", [1, 7])
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_gram(dtype, K, N):
-    nu = matrix(K, N + PADDING, dtype, 0)
-    nu[:, N:] = np.nan
-    out = inner(nu, nu, True, N)
-    assert_is_product(out, nu[:, :N], nu[:, :N].T)
+#: Of a matrix with itself, and with one of another width and of more rows than a block has.
+GRAMS = [(K, K, N) for K in (1, 7) for N in ROWS] + [(3, n, 2049) for n in (1, 1023, 1024, 1025)]
 
 
-@pytest.mark.parametrize("other", [1, 1023, 1024, 1025])
+@pytest.mark.parametrize(("K", "other", "N"), GRAMS)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_gram_of_two_matrices(dtype, other):
-    """Of unequal widths, and with more columns of the result than a block has."""
-    left, right = matrix(3, 2060, dtype, 0), matrix(other, 2049, dtype, 1)
-    out = inner(left, right, True, 2049)
-    assert_is_product(out, left[:, :2049], right.T)
+def test_gram(dtype, K, other, N):
+    left = matrix(K, N + PADDING, dtype, 0)
+    left[:, N:] = np.nan
+    right = left if other == K else matrix(other, N, dtype, 1)
+    assert_is_product(inner(left, right, True, N), left[:, :N], right[:, :N].T)
 
 
 @pytest.mark.parametrize("groups", [1, 2, 3, 4])

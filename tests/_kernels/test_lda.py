@@ -75,69 +75,34 @@ def make(
 @pytest.mark.parametrize("n_topics", [1, 2, 5, 8, 16, 17, 33])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_local_step(counts, dtype, n_topics, instruction_set):
+    """At a temperature, at one for each document, and from scikit-learn's random start."""
     alpha = np.linspace(0.05, 0.4, n_topics)
-    for b in (1.0, 0.4):
-        model = make(n_topics, 41, dtype, alpha=alpha)
-        local = model.local_step(
-            Batch(counts.astype(dtype), slice(0, 60)), Tempering(b), moments=True
-        )
-        gamma = model.documents.infer(counts.astype(dtype), Tempering(b))
+    each = np.random.RandomState(2).uniform(0.1, 1, 60).astype(dtype)
+    each[[4, 9]] = each.min()
+    X, rows = counts.astype(dtype), slice(0, 60)
+    rtol = 1e-9 if dtype is np.float64 else 1e-3
+    for b, start in ((1.0, "constant"), (0.4, "constant"), (each, "constant"), (1.0, "random")):
+        model = make(n_topics, 41, dtype, alpha=alpha, start=start)
+        begin, eps = np.ones((60, n_topics)), 0.0
+        if start == "random":  # which adds eps, as scikit-learn does
+            begin = np.random.RandomState(5).gamma(100.0, 0.01, (60, n_topics)).astype(dtype)
+            model.rng, eps = np.random.RandomState(5), np.finfo(dtype).eps
+        local = model.local_step(Batch(X, rows), Tempering(b), moments=start == "constant")
+        lam = model.topics.components.astype(np.float64)
+        at = np.broadcast_to(np.asarray(b, np.float64), 60)
         expected = naive_local_step(
-            counts.toarray(),
-            model.topics.components.astype(np.float64),
-            alpha,
-            np.full(60, b),
-            np.ones((60, n_topics)),
-            7,
+            counts.toarray(), lam, alpha, at, begin.astype(np.float64), 7, eps
         )
-        rtol = 1e-9 if dtype is np.float64 else 5e-4
-        assert_allclose(gamma, expected[0], rtol=rtol)
         statistics = dense(local.statistics)[:, :n_topics]
         assert_allclose(statistics.T, expected[1], rtol=rtol, atol=1e-30 + rtol / 100)
+        if start == "random":
+            continue
         assert_allclose(local.energy, expected[2], rtol=rtol, atol=rtol)
-        bound = model.documents.bound(counts.astype(dtype), gamma, Tempering(b))
-        assert_allclose(b * local.energy + local.entropy, bound, rtol=rtol, atol=10 * rtol)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_an_inverse_temperature_for_each_document(counts, dtype, instruction_set):
-    b = np.random.RandomState(2).uniform(0.1, 1, 60)
-    b[[4, 9]] = b.min()
-    model = make(6, 41, dtype)
-    tempering = Tempering(b.astype(dtype))
-    local = model.local_step(Batch(counts.astype(dtype), slice(0, 60)), tempering, moments=True)
-    expected = naive_local_step(
-        counts.toarray(),
-        model.topics.components.astype(np.float64),
-        np.full(6, 0.1),
-        b.astype(dtype).astype(np.float64),
-        np.ones((60, 6)),
-        7,
-    )
-    rtol = 1e-9 if dtype is np.float64 else 1e-3
-    statistics = dense(local.statistics)[:, :6]
-    assert_allclose(statistics.T, expected[1], rtol=rtol, atol=rtol / 100)
-    assert_allclose(local.energy, expected[2], rtol=rtol, atol=rtol)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_random_start_adds_eps_as_scikit_learn_does(counts, dtype, instruction_set):
-    model = make(6, 41, dtype, start="random")
-    start = np.random.RandomState(5).gamma(100.0, 0.01, (60, 6)).astype(dtype)
-    model.rng = np.random.RandomState(5)
-    local = model.local_step(Batch(counts.astype(dtype), slice(0, 60)), Tempering())
-    expected = naive_local_step(
-        counts.toarray(),
-        model.topics.components.astype(np.float64),
-        np.full(6, 0.1),
-        np.ones(60),
-        start.astype(np.float64),
-        7,
-        eps=np.finfo(dtype).eps,
-    )
-    rtol = 1e-9 if dtype is np.float64 else 1e-3
-    statistics = dense(local.statistics)[:, :6]
-    assert_allclose(statistics.T, expected[1], rtol=rtol, atol=rtol / 100)
+        if np.ndim(b) == 0:
+            gamma = model.documents.infer(X, Tempering(b))
+            assert_allclose(gamma, expected[0], rtol=rtol)
+            bound = model.documents.bound(X, gamma, Tempering(b))
+            assert_allclose(b * local.energy + local.entropy, bound, rtol=rtol, atol=10 * rtol)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

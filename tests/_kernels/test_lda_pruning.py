@@ -120,14 +120,6 @@ def test_as_with_all_topics(n_topics, dtype, instruction_set):
         assert_close(dropped, kept, rtol_of(dtype))
 
 
-def test_once_it_has_converged(instruction_set):
-    X, lam = problem(130, seed=4)
-    options = dict(alpha=0.02, n_iterations=200)
-    dropped, kept = (fit(X, lam, prune=prune, **options) for prune in (True, False))
-    assert np.any(dropped.n_active < 130)
-    assert_allclose(dropped.gamma, kept.gamma, rtol=1e-9, atol=1e-6)
-
-
 def test_rows_are_made_shorter_again_and_again(instruction_set):
     """From 600 topics through short rows to columns, and fewer columns."""
     X, lam = problem(600, seed=1)

@@ -96,21 +96,6 @@ def test_statistics_that_wait_are_stepped_to_the_same_bits(
         assert np.any(n_active < model.topics.width) == (n_topics > 64)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_of_two_blocks_only_one_could_wait(dtype, monkeypatch):
-    """Statistics of several blocks are added, in their order."""
-    X, models = corpus().astype(dtype), []
-    for bounds in ([(0, 30)], [(0, 13), (13, 30)]):
-        model = make(5, dtype)
-        blocks = [slice(*pair) for pair in bounds]
-        monkeypatch.setattr(type(model.documents), "blocks", lambda self, rows, b=blocks: b)
-        statistics = model.local_step(Batch(X, slice(0, 30)), Tempering()).statistics
-        model.global_step(statistics, 0.5, 1.0, Tempering())
-        models.append(model)
-    rtol = 1e-12 if dtype is np.float64 else 1e-5
-    assert_allclose(models[0].topics.components, models[1].topics.components, rtol=rtol)
-
-
 def test_the_number_of_threads_may_change_before_the_step():
     """The buffers of statistics that wait are for the threads of their local step."""
     X, results = corpus(), []

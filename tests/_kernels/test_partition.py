@@ -56,19 +56,12 @@ def test_row_sums(b, instruction_set):
         assert_allclose(sums, naive(logs, grid.points), rtol=1e-12)
         assert_allclose(grid.at_inverses(sums), naive(logs, b), rtol=1e-12)
         assert_allclose(grid.log_at_inverses(sums), np.log(naive(logs, b)), atol=1e-12)
-
-
-@grids
-def test_row_sums_of_numbers(b, instruction_set):
-    """Given as they are instead of as logarithms; the smallest are not normal."""
-    grid = PowerGrid(b)
-    for size in SIZES:
-        numbers = np.exp(logs_of(3, size, seed=size))
+        # as they are instead of as logarithms, of which the smallest are not normal
+        numbers = np.exp(logs)
         numbers[numbers < np.finfo(float).tiny] = 0
         sums = grid.row_sums(padded_rows(numbers, np.float64), plain=True)
         with np.errstate(divide="ignore"):
-            expected = naive(np.log(numbers), b)
-        assert_allclose(grid.at_inverses(sums), expected, rtol=1e-12)
+            assert_allclose(grid.at_inverses(sums), naive(np.log(numbers), b), rtol=1e-12)
 
 
 @grids
@@ -138,19 +131,8 @@ def test_any_number_of_threads_gives_the_same_bits(plain):
         for n_threads in (2, 3):
             assert_array_equal(grid.row_sums(rows, plain=plain, n_threads=n_threads), expected[0])
             assert_array_equal(grid.column_sums(columns, n_threads=n_threads), expected[1])
-
-
-def test_a_row_does_not_depend_on_its_neighbours():
-    grid, logs = PowerGrid(exponential_grid(10, 20)), logs_of(5, 77)
-    rows = padded_rows(logs, np.float64, -np.inf)
-    whole = grid.row_sums(rows)
-    for r in range(5):
-        assert_array_equal(grid.row_sums(rows[r : r + 1]), whole[r : r + 1])
-
-
-def test_no_rows():
-    grid = PowerGrid(exponential_grid(10, 20))
-    assert grid.row_sums(np.empty((0, 8))).shape == (0, grid.n_points)
+        for some in (slice(3, 4), slice(30, 37), slice(0, 0)):  # nor of neighbours
+            assert_array_equal(grid.row_sums(rows[some], plain=plain), expected[0][some])
 
 
 @pytest.mark.parametrize("t_max", [1.001, 1.01, 1.2, 1.5, 3.4, 5, 10, 100])

@@ -33,22 +33,6 @@ def test_grids():
             assert np.all(np.diff(b) < 0)
 
 
-@pytest.mark.parametrize("grid", [exponential_grid, even_grid])
-@pytest.mark.parametrize(
-    ("t_max", "size", "message"),
-    [
-        (1, 5, r"'t_max' parameter of \w+_grid must be a float in the range \(1.0, inf\). Got 1"),
-        (np.nan, 5, "'t_max' parameter"),
-        ("hot", 5, "'t_max' parameter"),
-        (10, 1, r"'size' parameter of \w+_grid must be an int in the range \[2, inf\). Got 1"),
-        (10, 2.5, "'size' parameter"),
-    ],
-)
-def test_bad_grids(grid, t_max, size, message):
-    with pytest.raises(ValueError, match=message):
-        grid(t_max, size)
-
-
 @pytest.mark.parametrize(
     ("b", "message"),
     [

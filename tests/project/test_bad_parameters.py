@@ -205,6 +205,11 @@ OTHERS: dict[str, tuple[Callable, tuple]] = {
     "even_grid(size)": (lambda v: partition.even_grid(4.0, v), (1, 2.5, "a")),
     "exponential_grid(size)": (lambda v: partition.exponential_grid(4.0, v), (1, 2.5, "a")),
     "log_partition(method)": (lambda v: partition.log_partition(LDA, [1, 0.5], v), ("a", None)),
+    "log_partition(n_samples)": (
+        lambda v: partition.log_partition(LDA, [1, 0.5], n_samples=v),
+        COUNTS,
+    ),
+    "log_partition(n_theta)": (lambda v: partition.log_partition(LDA, [1, 0.5], n_theta=v), COUNTS),
     "refine(max_iter)": (lambda v: topics.refine(LDA, X, max_iter=v), COUNTS),
     "reduce(n)": (lambda v: topics.reduce(LDA, v), (0, 3, 2.5, "a")),
     "n_batch_iter_": (lambda v: setattr(LDA, "n_batch_iter_", v), (0, [1], 2.5)),
