@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 
 from annealvi._archive import read_archive
 from annealvi.checks import Interval, as_array, as_numbers, check_numbers
+from annealvi.exceptions import BadParameter
 
 _MADE_FOR = "made_for."
 #: Largest |log C(1)| that counts as 0, for up to a thousand data.  For more data it grows in
@@ -168,6 +169,9 @@ class LogPartition:
             self.inverse_temperatures, "inverse_temperatures", "LogPartition"
         )
         check_numbers(self.values, "values", own.shape)
+        for name, kind in (("method", str), ("made_for", dict)):
+            if not isinstance(vars(self)[name], kind):
+                raise BadParameter(name, f"a {kind.__name__}", vars(self)[name])
         if inverse_temperatures is not None:
             wanted = as_numbers(inverse_temperatures, "inverse_temperatures")
             if wanted.shape != own.shape:

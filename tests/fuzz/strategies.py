@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import math
-from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Real
@@ -18,6 +18,8 @@ from scipy import sparse
 from sklearn.utils import _param_validation as validation
 
 from annealvi import Annealed, Fixed, LocalVariational, Proximity, Variational
+from tests.damaged import odd as strange
+from tests.damaged import unsound
 from tests.fuzz.judge import UserError
 
 Strategy = st.SearchStrategy[Any]
@@ -240,51 +242,6 @@ callbacks = st.recursive(
 # -------------------------------------------------------------------------------- matrices
 
 
-def _damaged_array(draw: Any, X: Any, name: str) -> Any:
-    """Another array in the place of one of the three of a CSR matrix."""
-    array = np.atleast_1d(getattr(X, name)).copy()
-    how = draw(one_of("write", "write", "length", "dtype", "wrap", "kind"))
-    if how == "write" and array.size:
-        place = draw(st.integers(0, array.size - 1) | one_of(0, array.size - 1))
-        if array.dtype.kind in "iu":
-            limits = np.iinfo(array.dtype)
-            number = draw(one_of(-1, 0, 1, X.shape[1], array.size + 1, limits.min, limits.max))
-            array[place] = min(max(number, int(limits.min)), int(limits.max))
-        elif array.dtype.kind == "f":
-            with np.errstate(over="ignore"):
-                array[place] = draw(edges)
-    elif how == "length":
-        longer = np.resize(array, array.size + draw(one_of(1, 3, 100)))
-        return draw(one_of(array[:-1], array[:0], longer, array.reshape(-1, 1), array[None]))
-    elif how == "dtype" and array.dtype.kind in "biuf":
-        dtypes = ("u1", "i1", "u2", "u4", "i8", "u8", "f4", "f2", "?", "O", "c16", ">i4", "S3")
-        with np.errstate(all="ignore"):
-            return array.astype(draw(one_of(*dtypes)))
-    elif how == "wrap" and name == "indptr":  # differences that wrap around in their dtype
-        kinds = np.iinfo(draw(one_of(np.uint8, np.uint32, np.uint64, np.int32, np.int64)))
-        array = np.resize(np.array([0, kinds.max, kinds.min, 1], kinds.dtype), len(array))
-        array[-1] = min(X.nnz, 100)
-    elif how == "kind":
-        frozen = array.copy()
-        frozen.flags.writeable = False
-        doubled = np.repeat(array, 2)[::2]
-        return draw(one_of(None, array.tolist(), doubled, array[::-1], frozen, np.ma.array(array)))
-    return array
-
-
-def _damaged(draw: Any, X: Any) -> Any:
-    """Damage arrays of a CSR matrix; SciPy does not look when they are assigned."""
-    for name in draw(st.lists(one_of("indptr", "indices", "data"), min_size=1, max_size=2)):
-        if not isinstance(getattr(X, name), np.ndarray):
-            break
-        setattr(X, name, _damaged_array(draw, X, name))
-    if draw(st.integers(0, 9)) == 9:
-        X._shape = (X.shape[0] + draw(st.integers(-1, 1)), max(1, X.shape[1] - 1))
-    if draw(flags):
-        X.has_sorted_indices = X.has_canonical_format = True
-    return X
-
-
 def _numbers(draw: Any, shape: tuple[int, int], counts: bool) -> Any:
     """Word counts or real numbers: usual ones, or with some at the edges."""
     rng = np.random.RandomState(draw(st.integers(0, 2**32 - 1)))
@@ -319,21 +276,27 @@ def _dense(draw: Any, X: np.ndarray) -> Any:
     return layouts.get(how, lambda X: X)(X)
 
 
+#: Matrices of SciPy that are unsound, or sound and odd, of the width that all data have here.
+STRANGE = [*unsound(), *strange()]
+WIDTH = STRANGE[-1][1].shape[1]
+
+
 def _sparse(draw: Any, X: np.ndarray) -> Any:
-    """A sparse matrix of some format, sound or damaged."""
+    """A sparse matrix of some format; or a strange one, or with a number at the edge among its
+    indices."""
+    how = draw(one_of(*["plain"] * 4, "format", "strange", "strange", "written"))
+    if how == "strange":
+        return copy.deepcopy(draw(st.sampled_from(STRANGE))[1])
     kind = draw(one_of(sparse.csr_matrix, sparse.csr_array))
     made = kind(X.astype(X.dtype.newbyteorder("=") if X.dtype.char in "dfilqB?" else np.float64))
-    how = draw(one_of(*["plain"] * 5, "int64", "twice", "room", "format", *["damaged"] * 4))
-    if how == "int64":
-        made.indices, made.indptr = made.indices.astype(np.int64), made.indptr.astype(np.int64)
-    elif how == "twice" and made.nnz:  # a duplicate, in no order
-        made.indices[draw(st.integers(0, made.nnz - 1))] = draw(st.integers(0, X.shape[1] - 1))
-    elif how == "room" and made.nnz:  # that is not used
-        made.data = np.resize(made.data, made.data.size + 3)
-        made.indices = np.resize(made.indices, made.indices.size + 3)
-    elif how == "format" and X.size:
+    if how == "format" and X.size:
         return made.asformat(draw(one_of("csc", "coo", "lil", "dok", "bsr", "dia")))
-    return _damaged(draw, made) if how == "damaged" else made
+    array = draw(one_of(made.indices, made.indptr))
+    if how == "written" and array.size:
+        limits = np.iinfo(array.dtype)
+        near = st.integers(-1, max(X.shape) + 1) | one_of(limits.min, limits.max)
+        array[draw(st.integers(0, array.size - 1))] = draw(near)
+    return made
 
 
 @st.composite
@@ -350,10 +313,8 @@ def matrices(draw: Any, n_features: int, n_samples: int | None = None, counts: b
 @st.composite
 def good_matrices(draw: Any, n_features: int, counts: bool = True) -> Any:
     """Data that every estimator takes."""
-    rng, shape = (
-        np.random.RandomState(draw(st.integers(0, 99))),
-        (draw(st.integers(5, 12)), n_features),
-    )
+    shape = draw(st.integers(5, 12)), n_features
+    rng = np.random.RandomState(draw(st.integers(0, 99)))
     X = rng.poisson(1.0, shape) * 1.0 if counts else rng.normal(size=shape)
     X[0, 0] += 1
     X = X.astype(draw(one_of(np.float64, np.float32)))
@@ -377,18 +338,10 @@ def texts(draw: Any) -> Any:
     """Texts in a container of some kind, now and then with something else among them."""
     found: list[Any] = draw(good_texts | st.lists(text, max_size=20))
     if found and not draw(st.integers(0, 4)):
-        found[draw(st.integers(0, len(found) - 1))] = draw(
-            one_of(None, b"bytes", math.nan, pd.NA) | odd
-        )
-    kinds: list[Callable[[Any], Any]] = [list] * 5 + [
-        tuple,
-        iter,
-        pd.Series,
-        " ".join,
-        dict.fromkeys,
-    ]
+        wrong = one_of(None, b"bytes", math.nan, pd.NA) | odd
+        found[draw(st.integers(0, len(found) - 1))] = draw(wrong)
     try:
-        return draw(st.sampled_from(kinds))(found)
+        return draw(one_of(*[list] * 5, tuple, iter, pd.Series, " ".join, dict.fromkeys))(found)
     except (TypeError, ValueError):
         return found
 
