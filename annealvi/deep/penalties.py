@@ -186,7 +186,11 @@ def _as_distances(found: Any, u: Tensor, what: str) -> Tensor:
 
 
 class RunningPenalty(nn.Module):
-    """The penalty of one fit, a part of its network so that its memory is saved with it."""
+    """The penalty of one fit, a part of its network so that its memory is saved with it.
+
+    A loop of your own adds it to the loss: ``value = penalty.statistic([(q, prior)])`` and
+    ``loss = -elbo + penalty(value, step, elbo)``.
+    """
 
     #: The memory in files; the length of the sum is checked when it is used.
     MEMORY = Schema(

@@ -65,10 +65,12 @@ MOST_WORDS = 1e15
 
 
 class Counts(NamedTuple):
-    """A batch of B documents."""
+    """A batch of B documents: words and counts, (B, L), padded with word 0 of count 0."""
 
     columns: Tensor
     values: Tensor
+    #: The share of each document that was seen, (B,), which multiplies its rates, because thinned
+    #: Poisson counts are Poisson; None means whole documents.
     exposure: Tensor | None = None
 
 
@@ -130,8 +132,9 @@ class PoissonNetwork(nn.Module):
 class Estimate(NamedTuple):
     """The objective of a batch, estimated from draws from q."""
 
+    #: Its gradient is an unbiased estimate of the gradient of the tempered ELBO; of shape (B,).
     surrogate: Tensor
-    elbo: Tensor
+    elbo: Tensor  # at T = 1, with the exact KL divergence and without gradient
 
 
 def estimate(
@@ -144,7 +147,13 @@ def estimate(
     temperature: float = 1.0,
     topics: Tensor | None = None,
 ) -> Estimate:
-    r"""Return a surrogate of :math:`E_q[\log p(x, z) - T \log q(z)]` by score functions."""
+    """Return a surrogate of E_q[log p(x, z) - T log q(z)] by score functions, and the ELBO."""
+    # The score of the log of a rate is h = z - lambda.  For component k only the terms that depend
+    # on z_k are kept, f_k = log p(x | z) + log p(z_k) - T log q(z_k).  The control variate is the
+    # multiple of the score that gives the least variance, a_k = E[f_k h_k^2] / E[h_k^2] (Ranganath,
+    # Gerrish, Blei 2014, Black box variational inference, with E h = 0).  For each draw it is
+    # estimated from the other draws, so that the gradient is unbiased:
+    # 1/S sum_i sum_k (f_ki - a_k,-i) h_ki.
     topics = network.topics() if topics is None else topics
     rates = log_rates.exp()
     drawn = rates.detach().clamp(max=LARGEST_RATE).nan_to_num()
@@ -171,6 +180,8 @@ def _baseline(f: Tensor, weights: Tensor) -> Tensor:
 
 def _sums_of_others(x: Tensor) -> Tensor:
     """Return for each draw the sum over all others, along axis 1."""
+    # Not the sum of all minus the draw: where a rate is small, one draw of z = 1 weighs so much
+    # more than the others that this difference would lose them to rounding.
     nothing = torch.zeros_like(x[:, :1])
     before = torch.cat([nothing, x[:, :-1].cumsum(dim=1)], dim=1)
     after = torch.cat([nothing, x[:, 1:].flip(1).cumsum(dim=1)], dim=1).flip(1)
@@ -313,7 +324,7 @@ class PoissonDEF(DataEstimator):
         "background": [Interval(Real, 0, 1, closed="neither")],
         "n_draws": [Interval(Integral, 2, None, closed="left")],
         "proximity": "no_validation",  # as_penalty has the message
-        "temperature": "no_validation",  # plan_temperature has it
+        "temperature": "no_validation",  # _plan has it
         "n_local_steps": [Interval(Integral, 1, None, closed="left")],
         **TRAINING_CONSTRAINTS,
     }

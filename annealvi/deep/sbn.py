@@ -58,23 +58,13 @@ MOST_DRAWS = 5000
 
 
 class Ascent(NamedTuple):
-    """S draws from q for each datum of a batch of B.
+    """S draws from q for each datum of a batch of B, the layer nearest the data first."""
 
-    Attributes
-    ----------
-    bits : list of Tensor of shape (S, B, H_l)
-        z_l, the layer nearest the data first.
-    q_logits, p_logits : lists of Tensor of shape (S, B, H_l)
-        Of q(z_l | z_{l-1}) and of p(z_l | z_{l+1}).
-    log_q, log_joint : Tensor of shape (S, B)
-        log q(z | x) and log p(x, z).
-    """
-
-    bits: list[Tensor]
-    q_logits: list[Tensor]
-    p_logits: list[Tensor]
-    log_q: Tensor
-    log_joint: Tensor
+    bits: list[Tensor]  # z_l, of shape (S, B, H_l)
+    q_logits: list[Tensor]  # of q(z_l | z_{l-1})
+    p_logits: list[Tensor]  # of p(z_l | z_{l+1})
+    log_q: Tensor  # log q(z | x), of shape (S, B)
+    log_joint: Tensor  # log p(x, z)
 
 
 class BeliefNetwork(nn.Module):
@@ -290,10 +280,10 @@ class SigmoidBeliefNetwork(DataEstimator):
         proximity=Optional(StatisticName(*STATISTICS)),
     )
     _parameter_constraints: ClassVar[dict] = {
-        "hidden": "no_validation",  # layer_widths has the message
+        "hidden": "no_validation",  # Widths has the message
         "n_draws": [Interval(Integral, 2, None, closed="left")],
         "proximity": "no_validation",  # as_penalty has the message
-        "temperature": "no_validation",  # plan_temperature has it
+        "temperature": "no_validation",  # _plan has it
         "initial_weight": [None, Interval(Real, None, None, closed="neither")],
         "initial_prior": [Interval(Real, 0, 1, closed="neither")],
         **TRAINING_CONSTRAINTS,

@@ -19,6 +19,9 @@ from torch import Tensor
 from torch.distributions import Bernoulli, Distribution, Independent, Poisson, kl_divergence
 from torch.nn.functional import softplus
 
+from annealvi.checks import checked
+from annealvi.exceptions import BadParameter
+
 #: A function of q and of the prior.
 UnitStatistic = Callable[[Distribution, Distribution], Tensor | tuple[Tensor, ...]]
 #: q and the prior of each layer.
@@ -51,11 +54,10 @@ class WeightStatistic:
     >>> penalty = ProximityPenalty(lengths, magnitude=0.1)
     """
 
+    @checked
     def __init__(self, function: Callable[[list[Tensor]], Tensor]) -> None:
         if not callable(function):
-            raise TypeError(
-                f"The 'function' of a WeightStatistic must be callable. Got {function!r}."
-            )
+            raise BadParameter("function", "callable", function)
         self.function = function
 
     def __call__(self, weights: Iterable[Tensor]) -> Tensor:
@@ -211,12 +213,16 @@ def _name(function: Any) -> str:
 
 def bernoulli_kl(logits: Tensor, prior_logits: Tensor) -> Tensor:
     """Return KL(q || p) of bits, elementwise, finite for all logits."""
+    # s(a) (a - b) - log(1 + e^a) + log(1 + e^b) with logits a of q and b of p; PyTorch's own
+    # function returns infinity where a probability rounds to 0 or 1
     a, b = logits, prior_logits
     return a.sigmoid() * (a - b) - softplus(a) + softplus(b)
 
 
 def poisson_entropy(rate: Tensor) -> Tensor:
     """Return the entropy of Poisson variables, elementwise."""
+    # lambda (1 - log lambda) + e^-lambda sum_{n >= 2} lambda^n log(n!) / n!, and for large rates
+    # 1/2 log(2 pi e lambda) - 1/(12 lambda) - 1/(24 lambda^2) - 19/(360 lambda^3)
     small = rate.clamp(torch.finfo(rate.dtype).tiny, LARGE_RATE)
     n = torch.arange(2, TERMS, dtype=rate.dtype, device=rate.device)
     log_factorial = torch.lgamma(n + 1)

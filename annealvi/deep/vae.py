@@ -422,9 +422,9 @@ class VariationalAutoencoder(DataEstimator):
     )
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "hidden": "no_validation",  # layer_widths has the message
+        "hidden": "no_validation",  # Widths has the message
         "proximity": "no_validation",  # as_penalty
-        "temperature": "no_validation",  # plan_temperature
+        "temperature": "no_validation",  # _plan
         "n_transitions": [Interval(Integral, 0, None, closed="left")],
         "transition_hidden": [Interval(Integral, 1, None, closed="left")],
         "units": [StrOptions(set(STACKS))],

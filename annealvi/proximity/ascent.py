@@ -148,7 +148,7 @@ class ProximityAscent(BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from annealvi.proximity import BernoulliFactorModel, check_finite, ProximityAscent
+    >>> from annealvi.proximity import BernoulliFactorModel, ProximityAscent
     >>> X = np.array([[0.0], [5.0], [5.0], [10.0]])
     >>> model = BernoulliFactorModel(X)
     >>> ascent = ProximityAscent(n_steps=5000).ascend(model, [[40.0], [-20.0]])
