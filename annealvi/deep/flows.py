@@ -61,28 +61,35 @@ class SigmoidalTransitions(nn.Module):
         bias[..., 1, :, :] = inverse_softplus(1.0 - LEAST_SLOPE)
         bias[..., 2, :, :] = torch.randn(*many, 1, dim, n_sigmoids)
         self.out_bias = nn.Parameter(bias.flatten(-3))
-        # coordinate i has rank i, or d - 1 - i in every second transition; a hidden unit of
-        # degree m sees the ranks up to m, and parameters of rank i see the degrees below i
-        ranks = torch.arange(dim).repeat(n_transitions, 1)
-        ranks[1::2] = ranks[1::2].flip(1)
-        degrees = torch.arange(hidden) % max(1, dim - 1)
-        sees = ranks[:, :, None] <= degrees
-        used = (degrees[:, None] < ranks[:, None, :]).repeat(1, 1, 3)
-        used = used.repeat_interleave(n_sigmoids, dim=2)
-        self.sees: Tensor
-        self.used: Tensor
-        self.register_buffer("sees", sees[:, None].to(bias.dtype), persistent=False)
-        self.register_buffer("used", used[:, None].to(bias.dtype), persistent=False)
+        self._masks: tuple[Tensor, Tensor] | None = None
 
     def forward(self, z: Tensor, t: int | None = None) -> tuple[Tensor, Tensor]:
         """Return the next states and the log determinants of their derivatives."""
         return increase(z, *self.parameters_of(z, t))
 
+    def masks(self) -> tuple[Tensor, Tensor]:
+        """Which inputs a hidden unit sees, and which units a parameter; made at the first use."""
+        # not in __init__: a network that is read from a file is built without memory
+        like = self.hidden_weight
+        made = self._masks
+        if made is None or (made[0].device, made[0].dtype) != (like.device, like.dtype):
+            # coordinate i has rank i, or d - 1 - i in every second transition; a hidden unit of
+            # degree m sees the ranks up to m, and parameters of rank i see the degrees below i
+            ranks = torch.arange(self.dim, device=like.device).repeat(self.n_transitions, 1)
+            ranks[1::2] = ranks[1::2].flip(1)
+            degrees = torch.arange(like.shape[-1], device=like.device) % max(1, self.dim - 1)
+            sees = ranks[:, :, None] <= degrees
+            used = (degrees[:, None] < ranks[:, None, :]).repeat(1, 1, 3)
+            used = used.repeat_interleave(self.n_sigmoids, dim=2)
+            made = self._masks = sees[:, None].to(like.dtype), used[:, None].to(like.dtype)
+        return made
+
     def parameters_of(self, z: Tensor, t: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Return log w, log a and b of each sigmoid, of the shape of z with an axis for k."""
         index = slice(None) if t is None else slice(t, t + 1)
-        hidden = (self.hidden_weight[index] * self.sees[index]).flatten(0, 1)
-        out = (self.out_weight[index] * self.used[index]).flatten(0, 1)
+        sees, used = self.masks()
+        hidden = (self.hidden_weight[index] * sees[index]).flatten(0, 1)
+        out = (self.out_weight[index] * used[index]).flatten(0, 1)
         hidden_bias, out_bias = (
             part[index].flatten(0, 1) for part in (self.hidden_bias, self.out_bias)
         )
