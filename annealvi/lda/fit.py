@@ -209,6 +209,7 @@ class LDAFit:
         sizes |= {"most_passes": n_passes, "most_batches": plan.steps_per_pass, "n_hooks": n_hooks}
         found = FIT.load(tree, way, **sizes)
         state.load_state_dict(found["state"], f"{way}.state")
+        state.shown = plan.shown  # the same X may be in another dtype
         model.documents.gamma = None if found["gamma"] is None else found["gamma"].copy()
         for number, (hook, part) in enumerate(zip(self.hooks, found["hooks"], strict=True)):
             hook.SCHEMA.restore(hook, part, f"{way}.hooks.{number}", **sizes)

@@ -206,6 +206,7 @@ class LDAState:
             with self.model.buffers.used(keep=keep, repeated=repeated):
                 yield
         finally:
+            self.kept = None  # it is of topics of before
             self.model.forget_documents()
             if self.monitor.temperature_path:
                 self.monitor.record()
@@ -396,9 +397,9 @@ class LDAState:
         parts = PARTS.load(tree, way)
         load_model(self.model, Node(parts["model"], _place(way, "model")))
         planned = PLANNED.load(parts["temperature"], _place(way, "temperature"))
-        if planned["temperature"] != self.temperature:
-            place = _place(way, "temperature")
-            raise damaged(place, "that of the fit", planned["temperature"])
+        saved = planned["temperature"]
+        if not isinstance(saved, Temperature) or saved != self.temperature:
+            raise damaged(_place(way, "temperature"), "that of the fit", saved)
         self.temperature.load_state_dict(Node(planned["state"], _place(way, "temperature.state")))
         self._load(tree, parts, way)
 

@@ -4,7 +4,6 @@ import pickle
 
 import numpy as np
 import pytest
-from annealvi.lda.early_stopping import LEAST_GAIN, hold_out
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
@@ -15,7 +14,8 @@ from sklearn.utils import check_random_state
 from annealvi import Annealed, TemperedLDA, Variational
 from annealvi.datasets import make_topic_corpus
 from annealvi.lda import fit as lda_fit
-from annealvi.lda import starts
+from annealvi.lda.estimator import generators
+from annealvi.lda.hooks import LEAST_GAIN, hold_out
 from annealvi.lda.settings import passes
 from annealvi.metrics import document_completion
 from annealvi.metrics import held_out as completion
@@ -39,7 +39,7 @@ def make(**parameters):
 
 def parts(lda, X):
     """What a fit has held out, and its rows."""
-    rng = starts.generators(check_random_state(lda.random_state), lda.n_init)[1]
+    rng = generators(check_random_state(lda.random_state), lda.n_init)[1]
     return hold_out(X, lda.validation_fraction, rng)
 
 
@@ -96,7 +96,7 @@ def test_the_score_is_document_completion(X, dtype):
     lda = make(max_iter=3, dtype=dtype).fit(X)
     _, held_out = parts(lda, X)
     # the split of tokens is drawn after that of documents
-    rng = starts.generators(check_random_state(lda.random_state), lda.n_init)[1]
+    rng = generators(check_random_state(lda.random_state), lda.n_init)[1]
     rng.permutation(X.shape[0])
     expected = document_completion(lda, held_out.X, random_state=rng)
     assert lda.validation_score_ == pytest.approx(
@@ -223,7 +223,7 @@ def test_where_tokens_cannot_be_split_the_bound_is_the_score(X, kind, monkeypatc
     elif kind == "one token":
         X = sparse.csr_matrix(np.eye(50)[np.random.RandomState(0).randint(50, size=120)])
     else:
-        monkeypatch.setattr("annealvi.lda.early_stopping.MOST_TOKENS", 10)
+        monkeypatch.setattr("annealvi.lda.hooks.MOST_TOKENS", 10)
     lda = make(max_iter=4, dtype="float64").fit(X)
     _, held_out = parts(lda, X)
     assert held_out.halves is None

@@ -1,8 +1,6 @@
 """No input gives NaN or infinity without a word: an error that says why, or a finite answer."""
 
-import copy
 import math
-import pickle
 import warnings
 
 import numpy as np
@@ -153,11 +151,8 @@ def test_priors_whose_sums_overflow(name, dtype):
         TemperedLDA(3, dtype=dtype, **{name: wrong}).fit(X.astype(dtype))
     lda = TemperedLDA(3, random_state=0).fit(X.astype(dtype))
     before = lda.transform(X)
-    old = getattr(lda, f"{name}_")
-    setattr(lda, f"{name}_", wrong)
     with pytest.raises(ValueError, match=rf"{name}_' .* range of sums of"):
-        lda.transform(X)
-    setattr(lda, f"{name}_", old)
+        setattr(lda, f"{name}_", wrong)
     assert_array_equal(lda.transform(X), before)
 
 
@@ -180,51 +175,6 @@ def test_temperatures_that_no_float_can_hold(dtype):
 
 
 # ------------------------------------------------ what the user writes to topics
-
-WRITES = [math.nan, 0.0, -1.0, math.inf, -math.inf, 1e305]
-QUESTIONS = {
-    "transform": lambda lda: lda.transform(X),
-    "score": lambda lda: lda.score(X),
-    "perplexity": lambda lda: lda.perplexity(X),
-    "document_temperatures": lambda lda: lda.document_temperatures(X),
-    "posterior_log_partition": lambda lda: lda.posterior_log_partition([1.0, 0.5], X),
-    "exp_dirichlet_component_": lambda lda: lda.exp_dirichlet_component_,
-    "top_words": lambda lda: lda.top_words(),
-    "partial_fit": lambda lda: lda.partial_fit(X),
-    "pickle": pickle.dumps,
-    "deepcopy": copy.deepcopy,
-}
-
-
-@pytest.mark.parametrize("value", WRITES)
-@pytest.mark.parametrize("stream", [False, True])
-def test_what_is_written_to_the_topics(value, stream):
-    lda = TemperedLDA(3, temperature=2, batch_size=5, dtype="float64", random_state=0)
-    lda = lda.partial_fit(X[:7]) if stream else lda.fit(X)
-    expected = answers(lda)
-    topics = lda.components_
-    before = topics[1, 4].copy()
-    topics[1, 4] = value
-    for ask in QUESTIONS.values():
-        with pytest.raises(ValueError, match=r"values written to 'components_' must .* Got"):
-            ask(lda)
-    if not stream:
-        assert np.isfinite(lda.bound_)
-    topics[1, 4] = before
-    assert_array_equal(answers(lda), expected)
-
-
-def test_what_a_callback_writes_to_the_topics():
-    def spoil(lda, monitor):
-        if monitor.step == 2:
-            lda.components_[0, 0] = math.nan
-
-    lda = TemperedLDA(3, batch_size=10, max_iter=1, random_state=0).fit(X)
-    before = answers(lda)
-    lda.set_params(callback=spoil)
-    with pytest.raises(ValueError, match="written to 'components_'"):
-        lda.fit(X)
-    assert_array_equal(answers(lda), before)
 
 
 # ----------------------------------------------- what an error leaves of a stream

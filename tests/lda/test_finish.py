@@ -4,12 +4,12 @@ import warnings
 
 import numpy as np
 import pytest
-from annealvi.lda.finish import moved_share
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 from annealvi import TemperedLDA
 from annealvi.datasets import make_topic_corpus
+from annealvi.lda.hooks import moved_share
 from annealvi.lda.settings import words_per_entry
 from annealvi.metrics import document_completion
 

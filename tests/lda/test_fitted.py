@@ -1,5 +1,7 @@
 """What a fitted TemperedLDA answers: attributes, assigned topics, transform, top words."""
 
+import copy
+
 import joblib
 import numpy as np
 import pytest
@@ -29,13 +31,6 @@ def test_assigning_components(fit, X, method):
     lda.components_ = other.components_
     assert_array_equal(lda.transform(X), other.transform(X))
     assert lda.score(X) == other.score(X)
-    # in place as well
-    lda.components_[0] *= 3
-    lda.components_ += 0.5
-    changed = other.components_.copy()
-    changed[0] *= 3
-    other.components_ = changed + 0.5
-    assert_array_equal(lda.transform(X), other.transform(X))
     lda.partial_fit(X[:16])
     assert lda.components_.shape == (4, 60)
 
@@ -139,21 +134,35 @@ def test_scores_and_transforms_at_the_same_time(fit, X, temperature):
                 assert_array_equal(result, score if i % 2 else theta)
 
 
-def test_views_of_components_are_never_out_of_date(fit, X):
-    lda, other = fit(X), fit(X, random_state=5)
-    view = lda.components_
-    before = view.copy()
-    lda.transform(X)
-    view[:] = other.components_
-    assert_array_equal(lda.transform(X), other.transform(X))
-    assert lda.score(X) == other.score(X)
-    # assigning leaves an earlier view, and a copy of the estimator, with what they had
-    import copy
+def test_arrays_of_a_fit_are_read_only_and_an_assigned_one_is_copied(fit, X):
+    lda = fit(X, doc_topic_prior=[0.1, 0.2, 0.3, 0.4], topic_word_prior=np.full(60, 0.1))
+    for name in ("components_", "doc_topic_prior_", "topic_word_prior_"):
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(lda, name)[0] = 2.0
+        with pytest.raises(ValueError, match="read-only"):
+            setattr(lda, name, getattr(lda, name).__imul__(2.0))
+        mine = np.array(getattr(lda, name)) + 0.5
+        setattr(lda, name, mine)
+        before = mine.copy()
+        mine[:] = 7.0
+        assert_allclose(getattr(lda, name), before, rtol=1e-6)  # in the dtype of the fit
+    twin, view = copy.copy(lda), lda.components_
+    lda.components_ = view * 3
+    assert_array_equal(twin.components_, view)
+    assert not np.array_equal(lda.components_, view)
 
-    twin = copy.copy(lda)
-    lda.components_ = before
-    assert_array_equal(view, other.components_)
-    assert_array_equal(twin.components_, other.components_)
+
+def test_arrays_of_a_fit_under_way_are_copies(fit, X):
+    def keep(lda, monitor):
+        kept.append((lda.components_, lda.components_.copy()))
+        with pytest.raises(ValueError, match="read-only"):
+            lda.components_[0] = 1.0
+
+    kept = []
+    fit(X, learning_method="online", dtype="float64", callback=keep)
+    assert len(kept) > 5
+    for array, before in kept:
+        assert_array_equal(array, before)
 
 
 def test_attributes_that_scikit_learn_lets_one_assign(fit, X):
@@ -167,7 +176,6 @@ def test_attributes_that_scikit_learn_lets_one_assign(fit, X):
     assert np.ptp(changed) < np.ptp(theta)
     with pytest.raises(ValueError, match=r"doc_topic_prior_.*Got -1"):
         lda.doc_topic_prior_ = -1
-        lda.transform(X)
     lda.doc_topic_prior_ = 0.25
     assert_array_equal(lda.transform(X), theta)
     lda.set_params(total_samples=80).n_batch_iter_ = 10**6

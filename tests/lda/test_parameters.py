@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from annealvi.lda.parameters import check_parameters, stream_settings
 from sklearn.utils._param_validation import validate_parameter_constraints
 
 from annealvi import Annealed, TemperedLDA
-from annealvi.lda.settings import CONSTRAINTS, resolve
+from annealvi.lda.settings import CONSTRAINTS, check_parameters, resolve, stream_settings
 
 
 def check(given):
