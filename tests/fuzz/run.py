@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
 from hypothesis import strategies as st
-from hypothesis.errors import HypothesisException
+from hypothesis.errors import UnsatisfiedAssumption
 
 from tests.fuzz.judge import Failure, Trial
 
@@ -95,7 +95,7 @@ def run_case(
         try:
             with tempfile.TemporaryDirectory() as folder, chdir(folder):
                 target.run(trial)
-        except HypothesisException:
+        except UnsatisfiedAssumption:
             raise
         except Exception as error:
             kind = error.kind if isinstance(error, Failure) else "error of the fuzzer"

@@ -150,7 +150,7 @@ def _interval(name: str, allowed: Any) -> Strategy:
             -1 if low in (None, -math.inf) else int(low) + (allowed.closed in ("right", "neither"))
         )
         return st.integers(least, int(min(math.inf if high is None else high, MOST.get(name, 9))))
-    low, high = (bound if bound is not None else math.inf for bound in (low, high))
+    low, high = -math.inf if low is None else low, math.inf if high is None else high
     open_low = allowed.closed in ("right", "neither")
     open_high = allowed.closed in ("left", "neither") or math.isinf(high)
     bounds = dict(exclude_min=open_low or math.isinf(low), exclude_max=open_high, allow_nan=False)
@@ -170,7 +170,7 @@ def _allowed(name: str, constraint: Any, shapes: Any) -> Strategy:
     if constraint is Integral:
         return one_of(1, 1, 2, 3, -1, -2, -100)
     if constraint is callable or constraint is list:
-        return callbacks
+        return callbacks if name == "callback" else st.nothing()
     plain = {"boolean": flags, "verbose": one_of(0, 1), "random_state": seeds}
     if isinstance(constraint, str) and constraint in plain:
         return plain[constraint]

@@ -345,7 +345,18 @@ SMALL |= {
 }
 DASK = "annealvi.dask"
 #: Names that keep their defaults: what is drawn into or called is the user's to make.
-KEPT = {"self", "y", "ax", "axes", "label", "decays", "eps", "kinds", "hyperparameters"}
+KEPT = {
+    "self",
+    "y",
+    "token_pattern",
+    "ax",
+    "axes",
+    "label",
+    "decays",
+    "eps",
+    "kinds",
+    "hyperparameters",
+}
 #: What takes functions or numbers of the user's own as they are.
 AS_IS = {"check_distance", "Adam"}
 KEPT |= {"standard_error", "effective_sample_size", "bounds"}
@@ -447,8 +458,8 @@ def arguments(t: Trial, function: Any, owner: str, module: str, cls: Any = None)
             value = _adapted(t, name, owner, module, given)
             if value is None:
                 strategy = s.allowed_by(function, name, SHAPES)
-                if strategy.is_empty:
-                    strategy = part.get(name, odd_for(name))
+                if strategy.is_empty or name in s.CALLED & part.keys():
+                    strategy |= part.get(name, odd_for(name))
                 if name == "temperature" and cls is function:
                     strategy = s.temperatures
                 value = t.draw(strategy)
@@ -606,11 +617,10 @@ def run_class(t: Trial, module: str, name: str) -> None:
     elif module == "annealvi.schedules":
         t.call("at", one, t.one_of(0.0, 0.5, 1.0), check=anything)
     if hasattr(cls, "fit") and not t.seldom(4):
-        X = (
-            t.draw(s.good_texts)
-            if cls is TopicModel
-            else t.draw(s.good_matrices(WORDS, counts=cls not in POINT_MODELS))
-        )
+        X = t.draw(s.good_matrices(WORDS, counts=cls not in POINT_MODELS))
+        X = t.draw(s.good_texts) if cls is TopicModel else X
+        if module in DEEP and name != "PoissonDEF":  # of binary data
+            X = np.asarray(sparse.csr_matrix(X).toarray() > 0, np.float32)
         allows = (DivergenceError, OSError)
         t.call("fit", one.fit, _parts(t) if module == DASK else X, check=anything, allows=allows)
     for _ in range(t.whole(0, 5) if members(cls) else 0):
