@@ -16,7 +16,8 @@ from sklearn.base import clone
 from annealvi.checks import HEADROOM, check_counts, check_total
 from annealvi.exceptions import BadParameter
 from annealvi.files.schema import Array, Flag, Listed, Number, Optional, Schema, Tree
-from annealvi.inference import POSITION, Callbacks, OverRelaxed, Position, Start, optimise
+from annealvi.inference import Callbacks, OverRelaxed, Position, Start, optimise
+from annealvi.inference.algorithm import POSITION
 from annealvi.lda.documents import extent
 from annealvi.lda.hooks import Converged, HeldOut, HeldOutDocuments, Perplexity, hold_out
 from annealvi.lda.settings import Settings, check_steps, is_open, resolve, words_per_entry

@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from annealvi.files import Node, generator_state, restore_generator
-from annealvi.inference import Callbacks, Monitor, Position, Progress, Start, fit_starts, optimise
+from annealvi.inference import Callbacks, Monitor, Position, Start, optimise
 from annealvi.inference.checkpoints import (
     Fingerprint,
     begin_generator,
@@ -28,6 +28,7 @@ from annealvi.inference.checkpoints import (
     write_checkpoint,
 )
 from annealvi.inference.fitted import Fitted
+from annealvi.inference.restarts import Progress, fit_starts
 from annealvi.model import Model, Tempering
 from annealvi.temperature import Fixed, Temperature, Variational
 from annealvi.temperature.parameters import restored_temperature, temperature_tree

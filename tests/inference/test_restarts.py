@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from annealvi.inference import fit_starts
+from annealvi.inference.restarts import fit_starts
 
 
 class Run:

@@ -198,7 +198,7 @@ FORGERIES = {
     "variances": ("run.model.covariance", -np.eye(8)),
     "probability": ("run.model.prior_probability", np.ones(8)),
     "temperature": ("run.temperature.start", 0.0),
-    "generator": ("now.position", 10**6),
+    "generator": ("now.pos", 10**6),
 }
 
 
