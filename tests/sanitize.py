@@ -39,32 +39,15 @@ ADDRESS = {
 
 
 class Step(NamedTuple):
-    """A command that runs with each instruction set.
-
-    Attributes
-    ----------
-    name : str
-    arguments : list of str
-        Of Python.
-    takes_all : bool
-        Whether it runs with each of them by itself, and need not be repeated.
-    """
+    """A command that runs with each instruction set."""
 
     name: str
     arguments: list[str]
-    takes_all: bool = False
+    takes_all: bool = False  # with each instruction set by itself: it need not be repeated
 
 
 def steps(cases: int, jobs: int) -> list[Step]:
-    """What is run.
-
-    Parameters
-    ----------
-    cases : int
-        Number of cases of the fuzzer.
-    jobs : int
-        Number of processes.
-    """
+    """What is run."""
     # -o pythonpath=: without the checkout on Python's path, whose kernels have no sanitizers
     pytest = ["-m", "pytest", "-q", "-o", "pythonpath=", "-p", "no:cacheprovider"]
     pytest += ["-n", str(jobs), "--rootdir", str(CHECKOUT), "-c", str(CHECKOUT / "pyproject.toml")]
@@ -98,14 +81,7 @@ def runtimes() -> str:
 
 
 def environment(folder: Path, instruction_set: str) -> dict[str, str]:
-    """The environment of a step.
-
-    Parameters
-    ----------
-    folder : Path
-        Where reports are written.
-    instruction_set : str
-    """
+    """The environment of a step."""
     options = ":".join(f"{name}={value}" for name, value in ADDRESS.items())
     log = f"log_path={folder / 'report'}"
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
@@ -121,12 +97,7 @@ def environment(folder: Path, instruction_set: str) -> dict[str, str]:
 
 
 def reports(folder: Path) -> Iterator[str]:
-    """The reports that count, each as text.
-
-    Parameters
-    ----------
-    folder : Path
-    """
+    """The reports that count, each as text."""
     for path in sorted(folder.glob("report*")):
         text = path.read_text(errors="replace")
         if "LeakSanitizer" not in text:

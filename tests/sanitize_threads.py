@@ -48,12 +48,7 @@ getattr(ctypes.CDLL(sys.argv[1]), sys.argv[2])(ctypes.c_void_p(x.ctypes.data), l
 
 
 def answer(*command: str) -> Path:
-    """The path that a compiler prints; the program ends if there is nothing.
-
-    Parameters
-    ----------
-    *command : str
-    """
+    """The path that a compiler prints; the program ends if there is nothing."""
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     path = Path(done.stdout.strip())
     if not path.is_absolute():
@@ -70,13 +65,7 @@ def archer() -> Path:
 
 
 def environment(log: Path) -> dict[str, str]:
-    """The environment of a process that is watched.
-
-    Parameters
-    ----------
-    log : Path
-        Reports are written to files with this name and the process's number.
-    """
+    """The environment of a process that is watched."""
     options = {
         "exitcode": 66,
         "history_size": 7,
@@ -94,14 +83,7 @@ def environment(log: Path) -> dict[str, str]:
 
 
 def watch(arguments: list[str], folder: str) -> tuple[int, str, list[str]]:
-    """Run Python; return its status, its output and the reports.
-
-    Parameters
-    ----------
-    arguments : list of str
-    folder : str
-        Where it runs.
-    """
+    """Run Python; return its status, its output and the reports."""
     with tempfile.TemporaryDirectory() as logs:
         done = subprocess.run(
             [sys.executable, *arguments],
@@ -117,12 +99,7 @@ def watch(arguments: list[str], folder: str) -> tuple[int, str, list[str]]:
 
 
 def is_at_work(folder: str) -> bool:
-    """Whether a race is reported, and a loop without one is not.
-
-    Parameters
-    ----------
-    folder : str
-    """
+    """Whether a race is reported, and a loop without one is not."""
     source, compiled = Path(folder, "loops.c"), Path(folder, "loops.so")
     source.write_text(LOOPS)
     flags = ["-fsanitize=thread", "-g", "-fopenmp", "-shared", "-fPIC", str(source)]
