@@ -1,4 +1,26 @@
-"""Starting points of the topics: random, or from documents that k-means++ chooses."""
+r"""Starting points of the topics: random, or from documents that k-means++ chooses.
+
+**The critical temperature, above which all topics of LDA are the same.**
+
+Let every topic be the corpus's own distribution of words, and let every document use all
+topics equally, gamma = alpha + b N / K.  A small change delta_kv of log beta_kv, with sum 0
+over k, changes E log theta_dk by
+
+.. math::
+   \delta\theta_{dk} = \frac{a}{1 - a} \sum_v \frac{n_{dv}}{N_d} \delta_{kv}, \qquad
+   a = \frac{b^2 N}{K} \psi'\Big(\alpha + \frac{b N}{K}\Big),
+
+if documents converge (a < 1).  The next topics then change by
+
+.. math::
+   \delta'_{kv} = b \Big(\delta_{kv} + \sum_d \frac{n_{dv}}{n_v} \delta\theta_{dk}\Big).
+
+Take the singular vectors of n_dv / sqrt(N_d n_v), which are those of correspondence analysis.
+Along a vector with singular value sigma a change grows if b (1 + a sigma^2 / (1 - a)) > 1.  The
+critical temperature is one over the largest b at which no change grows.  In the posterior form
+b alpha + 1 - b replaces alpha.  (The first singular value is 1, and its vector changes all
+words alike.)
+"""
 
 from __future__ import annotations
 

@@ -9,6 +9,26 @@ For D documents of given lengths n_d, at b = 1/T,
 
 The explicit form tempers p(w, z | theta, beta), as the updates of tempered LDA do.  The
 collapsed form tempers p(w | theta, beta); it is Eq. 18 of Mandt et al. (2016).
+
+**Exact values for tiny problems.**
+
+Explicit form: the expectations over theta and beta of products of powers are ratios of Gamma
+functions.  C depends on assignments only through the number of words n_dk of each topic in
+each document:
+
+.. math::
+   C = \sum_{(n_{dk})} \prod_d \Big[ \frac{n_d!}{\prod_k n_{dk}!}
+       E \prod_k \theta_{dk}^{b n_{dk}} \Big] \prod_k E \Big[ \sum_v \beta_{kv}^b \Big]^{n_k},
+   \qquad n_k = \sum_d n_{dk}.
+
+Documents are added one by one to a table over (n_1, ..., n_K).  All terms are positive.
+
+Collapsed form: no such sum exists, and C is integrated numerically.  In stick-breaking
+coordinates the prior is a product of Beta distributions.  The integrand is analytic between
+their end points, and behaves like x^b at the end points.  Because of these, the error of
+Gauss-Jacobi quadrature would only fall as a power of the number of nodes.  The error of a
+double exponential rule, x = 1 / (1 + exp(-s)) with s = 2 sinh 0.7 u and even steps in u,
+falls exponentially (Takahasi and Mori 1974).
 """
 
 from __future__ import annotations
