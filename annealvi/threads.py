@@ -153,6 +153,8 @@ def _in_child() -> None:
     global _adding
     _adding = threading.RLock()
     _locks.clear()
+    for lock in list(_brief):
+        lock._at_fork_reinit()
 
 
 if hasattr(os, "register_at_fork"):
@@ -167,7 +169,14 @@ def shallow(original: T) -> T:
 
 
 Lock = Any
-brief_lock = threading.RLock  # until models/lda and deep need no such lock
+_brief: weakref.WeakSet = weakref.WeakSet()
+
+
+def brief_lock() -> Lock:
+    """A lock of an inner object, which a forked child finds open."""
+    lock = threading.RLock()
+    _brief.add(lock)
+    return lock
 
 
 class Lender:

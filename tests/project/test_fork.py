@@ -105,7 +105,7 @@ def test_a_child_of_a_child_and_a_fork_beside_threads_that_read_and_write():
                 work(X[:50])
 
         def fit():
-            assert np.all(np.isfinite(estimator.partial_fit(X[:40]).transform(X[:5])))
+            assert np.all(np.isfinite(estimator.fit(X[:40]).transform(X[:5])))
             same(lda().fit(X).components_, expected)
 
         def fit_and_fork():
