@@ -9,7 +9,17 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import DTypeLike, NDArray
 
-from annealvi.files.schema import Generator
+from annealvi.files.schema import (
+    Array,
+    Field,
+    Flag,
+    Generator,
+    Integer,
+    Number,
+    Strings,
+    Text,
+    damaged,
+)
 
 
 class Node(Mapping[str, Any]):
@@ -61,24 +71,15 @@ class Node(Mapping[str, Any]):
 
     def boolean(self, name: str) -> bool:
         """True or False."""
-        value = self._value(name)
-        if not isinstance(value, bool):
-            raise self.error(name, "a bool", value)
-        return value
+        return self._load(name, Flag())
 
     def string(self, name: str, options: Sequence[str] | None = None) -> str:
         """A string, one of `options` if these are given."""
-        value = self._value(name)
-        if not isinstance(value, str) or (options is not None and value not in options):
-            raise self.error(name, "a str" if options is None else f"one of {options}", value)
-        return value
+        return self._load(name, Text(*(options or ())))
 
     def integer(self, name: str, least: int = 0, most: int = 2**53) -> int:
         """An int in [least, most]."""
-        value = self._value(name)
-        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            raise self.error(name, f"an int in the range [{least}, {most}]", value)
-        return value
+        return self._load(name, Integer(least, most))
 
     def number(
         self,
@@ -89,20 +90,7 @@ class Node(Mapping[str, Any]):
         finite: bool = True,
     ) -> float:
         """A float in [least, most]; with ``finite=False`` it may also be infinite or NaN."""
-        value = self._value(name)
-        real = isinstance(value, int | float) and not isinstance(value, bool)
-        if real:
-            try:
-                value = float(value)
-            except OverflowError:
-                real = False
-        if not real or not (
-            (np.isfinite(value) and least <= value <= most)
-            or (not finite and not np.isfinite(value))
-        ):
-            kind = "a finite float" if finite else "a float"
-            raise self.error(name, f"{kind} in the range [{least:g}, {most:g}]", value)
-        return value
+        return self._load(name, Number(least, most, finite=finite))
 
     def array(
         self,
@@ -114,30 +102,12 @@ class Node(Mapping[str, Any]):
         positive: bool = False,
     ) -> NDArray:
         """An array, read-only."""
-        value = self._value(name)
-        dtype = np.dtype(dtype)
-        if (
-            not isinstance(value, np.ndarray)
-            or value.dtype != dtype
-            or value.ndim != len(shape)
-            or any(n is not None and n != m for n, m in zip(shape, value.shape, strict=True))
-        ):
-            raise self.error(name, f"an array of {dtype} of shape {shape}", value)
-        if dtype.kind == "f" and (finite or positive) and not _sound(value, positive):
-            kind = "positive and finite" if positive else "finite"
-            raise self.error(name, f"{kind} everywhere", value)
-        return value
+        field = Array(shape, dtype, finite=finite, positive=positive)
+        return self._load(name, field)
 
     def strings(self, name: str, length: int | None = None) -> NDArray:
         """A 1-d array of strings."""
-        value = self._value(name)
-        if (
-            not isinstance(value, np.ndarray)
-            or value.dtype.kind not in "OU"
-            or (length is not None and len(value) != length)
-        ):
-            raise self.error(name, "an array of strings of the right length", value)
-        return value
+        return self._load(name, Strings(length))
 
     def plain(self, name: str) -> Any:
         """A value as it stands: None, a bool, number, string, array, list or dict.
@@ -148,12 +118,10 @@ class Node(Mapping[str, Any]):
 
     def error(self, name: str, wanted: str, value: Any) -> ValueError:
         """The error of a value that cannot be used."""
-        if isinstance(value, np.ndarray):
-            got = f"an array of {value.dtype} of shape {value.shape}"
-        else:
-            got = repr(value)
-            got = got if len(got) <= 80 else f"{got[:77]}..."
-        return ValueError(f"The file is damaged: {self._way(name)!r} must be {wanted}. Got {got}.")
+        return damaged(self._way(name), wanted, value)
+
+    def _load(self, name: str, field: Field) -> Any:
+        return field.load(self._value(name), self._way(name), {})
 
     def _value(self, name: str) -> Any:
         if name not in self._values:
@@ -162,16 +130,6 @@ class Node(Mapping[str, Any]):
 
     def _way(self, name: str) -> str:
         return f"{self.way}.{name}" if self.way else name
-
-
-def _sound(array: NDArray, positive: bool, block: int = 1 << 20) -> bool:
-    """Whether all elements are finite, or positive and finite; without a copy of the array."""
-    flat = array.reshape(-1)
-    for start in range(0, flat.size, block):
-        some = flat[start : start + block]
-        if not np.all(np.isfinite(some)) or (positive and not np.all(some > 0)):
-            return False
-    return True
 
 
 def generator_state(rng: RandomState | None) -> dict[str, Any] | None:

@@ -49,7 +49,7 @@ _DICT = Schema(keys=Listed(Text()), items=Listed(Field()))
 _STATE = Schema(state=Generator())
 
 
-def parameter_tree(value: Any, name: str, owner: str = "") -> Any:
+def parameter_tree(value: Any, name: str) -> Any:
     """Return a parameter as a tree; TypeError if a file cannot hold it."""
     if value is None or isinstance(value, bool | str):
         return value

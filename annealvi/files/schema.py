@@ -103,12 +103,14 @@ class Number(Field):
 
     def load(self, value: Any, way: str, sizes: Sizes) -> float:
         if isinstance(value, int | float) and not isinstance(value, bool):
-            number = float(value) if abs(value) <= np.finfo(float).max else np.nan
-            number = value if isinstance(value, float) else number
-            if not np.isfinite(number):
-                if not self.finite and isinstance(value, float):
+            try:
+                number = float(value)
+            except OverflowError:  # an int that no float can hold
+                number = np.inf
+            if np.isfinite(number):
+                if self.least <= number <= self.most:
                     return number
-            elif self.least <= number <= self.most:
+            elif not self.finite and isinstance(value, float):
                 return number
         kind = "a finite float" if self.finite else "a float"
         raise damaged(way, f"{kind} in the range [{self.least:g}, {self.most:g}]", value)

@@ -86,7 +86,7 @@ class Fingerprint:
             if name == "random_state" and isinstance(value, RandomState):
                 trees[name] = "a RandomState"  # the checkpoint has its state
             elif name not in FREE:
-                trees[name] = parameter_tree(value, name, self.owner)
+                trees[name] = parameter_tree(value, name)
         return trees
 
 

@@ -12,11 +12,6 @@ from annealvi.temperature.base import Temperature
 _PLANNED = Schema(temperature=Field(), state=Tree())
 
 
-def parameter_value(node: Node, name: str) -> Any:
-    """The parameter of a node."""
-    return parameter_of(node.plain(name), f"{node.way}.{name}" if node.way else name)
-
-
 def temperature_tree(temperature: Temperature) -> dict[str, Any]:
     """A planned temperature as a tree: its parameters, and all that it has learned."""
     state = temperature.state_dict()
