@@ -34,7 +34,14 @@ BLOCK = 1 << 20
 class Fingerprint:
     """The estimator, the parameters and the data of a fit.
 
-    A fit is resumed only if all of them are those of the checkpoint.
+    A fit is resumed only if all of them are the same as in the checkpoint.
+
+    Parameters
+    ----------
+    estimator : object
+        What is fitted; its parameters are kept as they are now.
+    X : ndarray or sparse matrix
+        The data.
     """
 
     def __init__(self, estimator: Any, X: Any) -> None:
