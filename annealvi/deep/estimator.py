@@ -49,7 +49,7 @@ from annealvi.inference import Callbacks, Monitor, Start, during_fit
 from annealvi.inference.callbacks import CallbackSupport, Tasks
 from annealvi.inference.checkpoints import digest, read_checkpoint, write_checkpoint
 from annealvi.schedules import Linear, Schedule
-from annealvi.temperature import LocalVariational, Temperature, Variational, as_temperature
+from annealvi.temperature import Temperature, as_temperature
 from annealvi.threads import brief_lock, writing
 from annealvi.versions import Versioned
 
@@ -393,7 +393,7 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
         penalty = as_penalty(self.proximity, self.STATISTICS)
         steps_per_pass = n_samples / min(int(self.batch_size), n_samples)
         temperature = as_temperature(self.temperature, owner)
-        if isinstance(temperature, (Variational, LocalVariational)):
+        if temperature.learns:
             raise BadParameter(
                 "temperature",
                 "one that follows a plan: a float, 'annealed', Fixed or Annealed",

@@ -135,7 +135,7 @@ class Fitted(Versioned, CallbackSupport):
     def _variational(self, name: str) -> Variational:
         """The Variational temperature of the fit; AttributeError if it had another kind."""
         temperature = self._fitted().temperature
-        if not isinstance(temperature, Variational):
+        if temperature is None or not temperature.learns or temperature.per_document:
             raise AttributeError(
                 f"{name!r} is only there after a fit with a Variational temperature."
             )

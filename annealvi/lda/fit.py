@@ -23,7 +23,7 @@ from annealvi.lda.hooks import Converged, HeldOut, HeldOutDocuments, Perplexity,
 from annealvi.lda.settings import Settings, check_steps, is_open, resolve, words_per_entry
 from annealvi.lda.state import LDAState, Results, some_documents
 from annealvi.scale.elsewhere import Elsewhere
-from annealvi.temperature import LocalVariational, Temperature
+from annealvi.temperature import Temperature
 
 #: With validation, at most this multiple of the usual number of passes.
 PROLONGED = 5
@@ -176,7 +176,7 @@ class LDAFit:
         results = state.results
         results.bound = self.perplexity.final()
         results.sample = some_documents(X)
-        if isinstance(state.temperature, LocalVariational):
+        if state.temperature.per_document:
             gamma = self.perplexity.gamma
             results.document_temperatures = state.document_temperatures(X, gamma)
 
@@ -305,7 +305,7 @@ def plan_fit(
         raise BadParameter("finish_iter", wanted, settings.finish_iter)
     temperature = settings.wanted_temperature()
     n_passes, n_planned = _count_passes(settings, parameters, training.shape[0])
-    local = isinstance(temperature, LocalVariational) and not isinstance(X, Elsewhere)
+    local = temperature.per_document and not isinstance(X, Elsewhere)
     return Plan(
         documents=X,
         training=training,

@@ -19,7 +19,6 @@ from annealvi.files.schema import Array, Flag, Integer, Number, Optional, Schema
 from annealvi.lda.state import ALPHA, ETA, LDAState, Prior, perplexity_of
 from annealvi.metrics.held_out import log_likelihood_per_word, split_tokens, sums_of
 from annealvi.model import Tempering
-from annealvi.temperature import LocalVariational, Variational
 from annealvi.temperature.base import whole_steps
 
 #: Gain of the score, in nats per word, that is required within `patience` passes.  Two fits
@@ -73,7 +72,8 @@ class Perplexity:
     def evaluate(self) -> float:
         """Record bounds and perplexity; return the perplexity."""
         state, X = self.fit.state, self.fit.plan.training
-        model, temperature, monitor = state.model, state.temperature, state.monitor
+        model, monitor = state.model, state.monitor
+        temperature: Any = state.temperature
         self.fit.catch_up()  # as at the end of the fit
         model.buffers.release_large()
         elbo, perplexity = self._evaluate()
@@ -82,11 +82,12 @@ class Perplexity:
         form = temperature.tempering(done - 1).form
         tempering = Tempering(1.0 / monitor.temperature, form)
         kept = model.documents.gamma  # gamma of a warm fit
-        if isinstance(temperature, LocalVariational) and tempering != Tempering():
+        learns_one = temperature.learns and not temperature.per_document
+        if temperature.per_document and tempering != Tempering():
             pass  # each document had its own temperature
         elif model.documents.options.sparsity(tempering) > 0:
             monitor.record(annealed_elbo=model.objective(X, tempering, kept))
-        elif isinstance(temperature, Variational) and not temperature.settled(done - 1):
+        elif learns_one and not temperature.settled(done - 1):
             inverse = None
             if isinstance(temperature.partition, str) and temperature.partition == "posterior":
                 inverse = 1 / temperature.temperatures_

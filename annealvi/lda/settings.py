@@ -146,11 +146,11 @@ class Settings(NamedTuple):
     def wanted_temperature(self) -> Temperature:
         """The temperature object of the settings."""
         temperature = as_temperature(self.temperature, "TemperedLDA", KINDS)
-        if _learns(temperature) and self.document_estimate == "sparse":
+        if temperature.learns and self.document_estimate == "sparse":
             wanted = f"'auto' or 'variational' with {temperature!r}, a temperature that is learned"
             raise BadParameter("document_estimate", wanted, self.document_estimate)
         hot = isinstance(temperature, Fixed) and temperature.value != 1
-        if self.finish_iter and (_learns(temperature) or hot):
+        if self.finish_iter and (temperature.learns or hot):
             wanted = f"0 or None with {temperature!r}, as it does not end at 1"
             raise BadParameter("finish_iter", wanted, self.finish_iter)
         return temperature
@@ -318,11 +318,7 @@ def _cools(temperature: Any) -> bool:
     """Return whether the temperature falls to 1 by a schedule."""
     if isinstance(temperature, str):
         temperature = KINDS.get(temperature)
-    return isinstance(temperature, Annealed)
-
-
-def _learns(temperature: Temperature) -> bool:
-    return isinstance(temperature, Variational | LocalVariational)
+    return getattr(temperature, "cools", False)  # a number does not
 
 
 def _is_plain(settings: Settings) -> bool:

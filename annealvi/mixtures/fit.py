@@ -257,7 +257,7 @@ class MixtureRun:
     ) -> None:
         self.X, self.temperature, self.rng, self.number = X, temperature, rng, number
         self.options, self.adopt, self.halt, self.files = options, adopt, halt, files
-        kept = temperature if isinstance(temperature, Variational) else None
+        kept: Any = temperature if temperature.learns else None
         self.state = MixtureState(model, Monitor(), temperature=kept)
         self.comparable = False  # whether the last two bounds are of the same T
         self.stopped = self.in_callback = False
@@ -352,7 +352,7 @@ class MixtureRun:
         annealed = elbo if tempering.inverse == 1 else model.elbo(tempering)
         monitor.record(elbo=elbo, annealed_elbo=annealed)
         learning = not temperature.settled(last)
-        if learning and isinstance(temperature, Variational):
+        if learning and temperature.learns:
             energy = model.energy()
             tempered = temperature.tempered_energy(energy)
             monitor.record(tempered_elbo=elbo - energy + tempered)

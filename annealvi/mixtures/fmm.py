@@ -576,7 +576,7 @@ class TemperedFMM(FittedFMM):
         K, D = int(self.n_components), X.shape[1]
         learn_noise = isinstance(self.noise_variance, str)
         learn_probability = isinstance(self.prior_probability, str)
-        if learn_noise and isinstance(temperature, Variational):
+        if learn_noise and temperature.learns and not temperature.per_document:
             raise ValueError(
                 "noise_variance='learn' and a variational temperature exclude each other: the "
                 "temperature that fits best is the mean squared residual over noise_variance, "

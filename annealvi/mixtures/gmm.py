@@ -423,7 +423,11 @@ class TemperedGaussianMixture(FittedGMM):
             settings = self._settings(X)
             kinds = self._kinds(X, settings["covariances"])
             temperature = as_temperature(self.temperature, type(self).__name__, kinds)
-            if isinstance(temperature, Variational) and settings["covariances"] is None:
+            if (
+                temperature.learns
+                and not temperature.per_document
+                and settings["covariances"] is None
+            ):
                 raise ValueError(
                     "A variational temperature needs known 'covariances': with learned precisions "
                     "the normaliser C(T) is infinite at high T. Give 'covariances', or use "

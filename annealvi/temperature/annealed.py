@@ -111,6 +111,7 @@ class Annealed(Temperature):
     [4.0, 2.828, 2.0, 1.414, 1.0, 1.0]
     """
 
+    cools = True
     _parameter_constraints: ClassVar[dict] = {
         "start": [Interval(Real, 1, None, closed="left"), StrOptions({"auto"})],
         "length": [None, Interval(Real, 0, 1, closed="right")],

@@ -36,6 +36,13 @@ class Temperature(BaseEstimator):
     observes = False
     #: Whether it changes the objective.  If not, it only changes the way to the optimum.
     tempers = True
+    #: Whether T falls to 1 on a schedule.
+    cools = False
+    #: Whether T is learned from the data.  One that learns offers what `Variational` does, or
+    #: with `per_document` what `LocalVariational` does.
+    learns = False
+    #: Whether each document has a T of its own.
+    per_document = False
     _parameter_constraints: ClassVar[dict] = {}
     form: Form = "likelihood"
 

@@ -145,6 +145,7 @@ class LocalVariational(Learned):
     Mandt, McInerney, Abrol, Ranganath, Blei (2016), *Variational Tempering*, AISTATS.
     """
 
+    per_document = True
     _parameter_constraints: ClassVar[dict] = {
         "grid": [Interval(Integral, 2, None, closed="left")],
         "prior": [None, "array-like"],

@@ -31,6 +31,7 @@ class Learned(Temperature):
     A subclass has the parameters `damping` and `final_fraction`.
     """
 
+    learns = True
     damping: float | None
     final_fraction: float
     _step = 0
