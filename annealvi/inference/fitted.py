@@ -140,16 +140,3 @@ class Fitted(Versioned, CallbackSupport):
                 f"{name!r} is only there after a fit with a Variational temperature."
             )
         return temperature
-
-
-def same_features(estimator: Any, X: Any, n_features: int) -> Any:
-    """Return X if it has as many features as the fit that is read.
-
-    The estimator's own number may be that of a later fit, by another thread.
-    """
-    if X.shape[1] != n_features:
-        raise ValueError(
-            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
-            f"{n_features} features as input."
-        )
-    return X

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import warnings
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    _fit_context,
-)
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.cluster import kmeans_plusplus
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
@@ -33,261 +26,13 @@ from annealvi.checks import (
     check_squares,
     checked,
     n_threads,
-    unchanged_on_error,
 )
-from annealvi.files import Node
-from annealvi.inference.fitted import same_features
+from annealvi.exceptions import BadParameter
 from annealvi.matrices import check_matrix
-from annealvi.mixtures.fit import Callback, FittedMixture, MixtureState, ModelFiles, sampler
-from annealvi.models.fmm import FMM, model_tree, restored_model
+from annealvi.mixtures.fit import Callback, TemperedMixture
+from annealvi.models.fmm import FMM
 from annealvi.temperature import Annealed, Proximity, Temperature, Variational, as_temperature
-from annealvi.threads import shallow, writing
-
-FILES = ModelFiles(model_tree, restored_model)
-
-
-class FittedFMM(FittedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """The methods of :class:`annealvi.TemperedFMM` that need a fit."""
-
-    n_jobs: int | None
-    random_state: Any
-
-    def transform(self, X: Any) -> NDArray:
-        """Infer which components are in each datum: E[Z].
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components)
-            :math:`\\nu` at T = 1.  Each datum starts from `prior_probability_` and cools
-            from T = 10 over 10 sweeps, which avoids poor local optima.
-        """
-        model = self._ready()
-        return model.infer(self._check_X(X, model))
-
-    def fit_transform(self, X: Any, y: Any = None) -> NDArray:
-        """Fit, then `transform` the same data.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : Ignored
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components)
-        """
-        with writing(self):  # so that it is this fit that transforms
-            return super().fit_transform(X, y)
-
-    def inverse_transform(self, X: Any) -> NDArray:
-        """Compute data from components: :math:`E[Z] E[\\mu]`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_components)
-            As returned by `transform`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
-        """
-        check_is_fitted(self)
-        components = self.components_
-        X = check_matrix(X, accept_sparse=False)
-        if X.shape[1] != len(components):
-            raise ValueError(
-                f"X has {X.shape[1]} features, but inverse_transform of {type(self).__name__} "
-                f"is expecting {len(components)}, the number of components."
-            )
-        with np.errstate(over="ignore", invalid="ignore"):
-            data = X @ components.astype(X.dtype)
-            if not np.all(np.isfinite(data)):  # beyond float32: the largest number instead
-                most = np.finfo(X.dtype).max
-                data = np.clip(X.astype(np.float64) @ components, -most, most).astype(X.dtype)
-        return data
-
-    def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """Compute a lower bound of the log-likelihood of each datum.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Each datum's part of the ELBO at T = 1, in nats.
-        """
-        model = self._ready()
-        with np.errstate(over="ignore", invalid="ignore"):
-            bound = model.sample_bound(self._check_X(X, model))
-        lost = np.flatnonzero(~np.isfinite(bound))
-        if lost.size:
-            raise ValueError(
-                f"The bound of row {lost[0]} of X is {bound[lost[0]]}: X, or a parameter of the "
-                "mixture, is too large or too small for floats."
-            )
-        return bound
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """The mean of `score_samples`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : Ignored
-
-        Returns
-        -------
-        float
-        """
-        return float(np.mean(self.score_samples(X)))
-
-    @checked
-    def predictive_score(
-        self,
-        X: Any,
-        observed: ArrayLike,
-        *,
-        n_draws: int = 100,
-        per_sample: bool = False,
-    ) -> float | NDArray[np.float64]:
-        r"""Estimate the log-likelihood of hidden dimensions given the observed ones.
-
-        The observed dimensions give q(z).  The hidden ones are scored by the logarithm of the
-        mean of :math:`N(x; z M, (\sigma_n + z Q z^T) I)` over draws z from it.  With few draws
-        this is too low on average, so compare only scores with the same `n_draws`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        observed : array-like of bool, of shape (n_features,)
-            Which dimensions are observed.
-        n_draws : int, default=100
-            Number of draws.
-        per_sample : bool, default=False
-            Whether to return the score of each datum instead of their mean.
-
-        Returns
-        -------
-        float or ndarray of shape (n_samples,)
-            In nats, for all hidden dimensions together.
-        """
-        check_flag(per_sample, "per_sample")
-        model = self._ready()
-        X = self._check_X(X, model)
-        mask = as_array(observed)
-        if mask.shape != (X.shape[1],) or mask.dtype != bool:
-            raise ValueError(
-                f"'observed' must be an array of bool of shape ({X.shape[1]},), one for each "
-                f"feature. Got shape {mask.shape} and dtype {mask.dtype} instead."
-            )
-        if mask.all() or not mask.any():
-            raise ValueError(
-                "'observed' must have True for some features and False for others. "
-                f"Got {int(mask.sum())} True of {len(mask)}."
-            )
-        if not isinstance(n_draws, Integral) or n_draws < 1:
-            raise ValueError(f"'n_draws' must be an int in the range [1, inf). Got {n_draws!r}.")
-        rng = check_random_state(self.random_state)
-        scores = model.predictive(X, mask, int(n_draws), rng)
-        return scores if per_sample else float(np.mean(scores))
-
-    def sample(self, n_samples: int = 1) -> tuple[NDArray, NDArray]:
-        """Draw data from the fitted model, with the components at their means.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-        Z : ndarray of shape (n_samples, n_components), of 0 and 1
-            Which components are in each datum.
-        """
-        rng, model = sampler(self, n_samples, self.random_state), self._fitted().model
-        shape = (int(n_samples), model.n_components)
-        Z = (rng.random_sample(shape) < model.prior_probability).astype(np.float64)
-        noise = rng.standard_normal((int(n_samples), model.n_features))
-        return Z @ model.means + np.sqrt(model.noise_variance) * noise, Z
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the fitted state as a tree, for :func:`annealvi.save`."""
-        check_is_fitted(self)
-        return self._fitted_tree(FILES)
-
-    def load_state_dict(self, node: Node) -> None:
-        """Take over a fitted state, for :func:`annealvi.load`.
-
-        Parameters
-        ----------
-        node : Node
-            What :meth:`state_dict` returned, from a file.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range, or the state is not one of this class.
-        """
-        self._validate_params()
-        self._load_fitted(node, FILES, partial(self._adopt, self))
-
-    # ----------------------------------------------------------------- details
-
-    def _check_X(self, X: Any, model: FMM) -> NDArray:
-        X = check_matrix(
-            X, estimator=self, reset=False, dtype=model.dtype, order="C", accept_sparse=False
-        )
-        same_features(self, X, model.n_features)
-        square = check_squares(X) + float(np.sum(model.means**2))
-        self._check_range(square, model.noise_variance, X.dtype)
-        return X
-
-    def _check_range(self, square: float, noise_variance: float, dtype: np.dtype) -> None:
-        """Raise ValueError if squares, divided by the noise, could overflow in the kernels."""
-        largest = square / noise_variance
-        if largest > 1e-3 * float(np.finfo(dtype).max):
-            raise ValueError(
-                f"Squares of X and of the components are {largest:.3g} times the noise variance, "
-                f"{noise_variance:.3g}, which {dtype} cannot hold. Scale X or give a larger "
-                "'noise_variance'."
-            )
-
-    def _ready(self) -> FMM:
-        """The fitted model, set to the number of threads of `n_jobs`; for this call alone."""
-        check_is_fitted(self)
-        model: FMM = shallow(self._fitted().model)
-        model.n_threads = n_threads(self.n_jobs)
-        return model
-
-    def _adopt(self, columns: Any, state: MixtureState) -> None:
-        """Set the fitted attributes to those of a state of the fit."""
-        model = state.model
-        self._show(
-            columns,
-            _state=state.view(),
-            components_=model.means.copy(),
-            component_covariance_=model.covariance_matrix.copy(),
-            component_variances_=np.diag(model.covariance_matrix).copy(),
-            noise_variance_=model.noise_variance,
-            prior_probability_=model.prior_probability.copy(),
-            component_variance_=model.component_variance,
-        )
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.components_)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float32", "float64"]
-        return tags
-
+from annealvi.threads import reads, shallow, writing
 
 #: Largest ratio of the mean square of X to the noise variance at which residuals are accurate.
 DYNAMIC_RANGE = {np.dtype(np.float32): 1e5, np.dtype(np.float64): 1e11}
@@ -302,7 +47,9 @@ VARIATIONAL = Variational(t_max=100.0)
 SEED_ROWS, SEED_ROWS_EACH = 2000, 10
 
 
-class TemperedFMM(FittedFMM):
+class TemperedFMM(
+    TemperedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     r"""Factorial mixture model by annealed variational inference.
 
     Each datum is a sum of some of K components plus Gaussian noise.  A vector of K bits says
@@ -445,8 +192,9 @@ class TemperedFMM(FittedFMM):
     (500, 8)
     """
 
+    Model = FMM
     _parameter_constraints: ClassVar[dict] = {
-        "n_components": [Interval(Integral, 0, None, closed="neither")],
+        **TemperedMixture._parameter_constraints,
         "prior_probability": [
             Interval(Real, 0, 1, closed="neither"),
             "array-like",
@@ -454,16 +202,9 @@ class TemperedFMM(FittedFMM):
         ],
         "noise_variance": [Interval(Real, 0, None, closed="neither"), StrOptions({"learn"})],
         "component_variance": [None, Interval(Real, 0, None, closed="neither")],
-        "temperature": "no_validation",  # as_temperature has the message
-        "max_iter": [Interval(Integral, 0, None, closed="neither")],
-        "tol": [Interval(Real, 0, None, closed="left")],
         "init": [StrOptions({"random", "prior", "data", "kmeans++"}), "array-like"],
-        "n_init": [Interval(Integral, 0, None, closed="neither")],
         "covariance": [StrOptions({"diag", "full"})],
-        "random_state": ["random_state"],
         "n_jobs": [None, Integral],
-        "verbose": ["verbose"],
-        "callback": [None, callable, list],
     }
 
     def __init__(
@@ -499,169 +240,304 @@ class TemperedFMM(FittedFMM):
         self.verbose = verbose
         self.callback = callback
 
-    @checked
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, *, resume: str | os.PathLike | None = None) -> Self:
-        """Learn components from data.
+    @reads
+    def transform(self, X: Any) -> NDArray:
+        """Infer which components are in each datum: E[Z].
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Integers are converted to float64.
-        y : Ignored
-            Present for API consistency.
-        resume : path, optional
-            A checkpoint of a fit to the same X with the same parameters, written by
-            :class:`annealvi.checkpoint.Checkpoint` or `save_state`: the fit goes on from there.
 
         Returns
         -------
-        self : TemperedFMM
-
-        Raises
-        ------
-        ValueError
-            If X or a parameter is out of range, or other than in the checkpoint.  The estimator
-            is then unchanged.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If the fit had not converged after `max_iter` iterations.
+        ndarray of shape (n_samples, n_components)
+            :math:`\\nu` at T = 1.  Each datum starts from `prior_probability_` and cools
+            from T = 10 over 10 sweeps, which avoids poor local optima.
         """
-        with writing(self), unchanged_on_error(self) as commit:
-            columns, given = shallow(self), (X, y)  # the copy is not seen by other threads
-            X = check_matrix(X, estimator=columns, dtype=FLOATS, order="C", accept_sparse=False)
-            K = int(self.n_components)
-            learned = isinstance(self.prior_probability, str)
-            probability = np.full(K, 0.3) if learned else self._check_probability(K)
-            data = len(X) * float(np.mean(probability)) / X.shape[1]
-            hot = Annealed(min(HOTTEST, max(MILDEST, HOTTEST * data)), 0.5, shape="exponential")
-            kinds = {"annealed": hot, "variational": VARIATIONAL, "proximity": Proximity()}
-            temperature = as_temperature(self.temperature, type(self).__name__, kinds)
-            square = check_squares(X)
-            draw = self._starting_point(X, square, probability, temperature)
-            self._fit_from_starts(
-                *(X, draw, temperature, given),
-                n_threads=n_threads(self.n_jobs),
-                resume=resume,
-                files=FILES,
-                adopt=partial(self._adopt, columns),
-                commit=commit,
+        model = self._ready()
+        return model.infer(self._check_X(X))
+
+    def fit_transform(self, X: Any, y: Any = None) -> NDArray:
+        """Fit, then `transform` the same data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : Ignored
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+        """
+        with writing(self):  # so that it is this fit that transforms
+            return super().fit_transform(X, y)
+
+    def inverse_transform(self, X: Any) -> NDArray:
+        """Compute data from components: :math:`E[Z] E[\\mu]`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            As returned by `transform`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        components, X = self.components_, check_matrix(X, accept_sparse=False)
+        if X.shape[1] != len(components):
+            raise ValueError(
+                f"X has {X.shape[1]} features, but inverse_transform of {type(self).__name__} "
+                f"is expecting {len(components)}, the number of components."
             )
-            found: FMM = self._state.model
-        if not np.any(found.means**2 > 1e-12 * found.component_variance) and np.any(X):
-            warnings.warn(
-                f"All {found.n_components} components are switched off: no sum of them explains "
-                f"X better than noise of variance {found.noise_variance:.3g} does. Try "
-                "init='random', a lower temperature, or a smaller 'noise_variance'.",
-                stacklevel=3,  # past scikit-learn's fit context
+        with np.errstate(over="ignore", invalid="ignore"):
+            data = X @ components.astype(X.dtype)
+            if not np.all(np.isfinite(data)):  # beyond float32: the largest number instead
+                most = np.finfo(X.dtype).max
+                data = np.clip(X.astype(np.float64) @ components, -most, most).astype(X.dtype)
+        return data
+
+    @reads
+    def score_samples(self, X: Any) -> NDArray[np.float64]:
+        """Compute a lower bound of the log-likelihood of each datum.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Each datum's part of the ELBO at T = 1, in nats.
+        """
+        model = self._ready()
+        with np.errstate(over="ignore", invalid="ignore"):
+            bound = model.sample_bound(self._check_X(X))
+        lost = np.flatnonzero(~np.isfinite(bound))
+        if lost.size:
+            raise ValueError(
+                f"The bound of row {lost[0]} of X is {bound[lost[0]]}: X, or a parameter of the "
+                "mixture, is too large or too small for floats."
             )
-        mean_square, most = square / X.size, DYNAMIC_RANGE[X.dtype]
-        if mean_square > most * found.noise_variance:
-            warnings.warn(
-                f"The mean square of X, {mean_square:.3g}, is more than {most:.0e} times the noise "
-                f"variance, {found.noise_variance:.3g}: digits of the residuals cancel in "
-                f"{X.dtype}. Centre X{', or give it as float64' * (X.dtype == np.float32)}.",
-                stacklevel=3,  # past scikit-learn's fit context
+        return bound
+
+    @checked
+    @reads
+    def predictive_score(
+        self,
+        X: Any,
+        observed: ArrayLike,
+        *,
+        n_draws: int = 100,
+        per_sample: bool = False,
+    ) -> float | NDArray[np.float64]:
+        r"""Estimate the log-likelihood of hidden dimensions given the observed ones.
+
+        The observed dimensions give q(z).  The hidden ones are scored by the logarithm of the
+        mean of :math:`N(x; z M, (\sigma_n + z Q z^T) I)` over draws z from it.  With few draws
+        this is too low on average, so compare only scores with the same `n_draws`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        observed : array-like of bool, of shape (n_features,)
+            Which dimensions are observed.
+        n_draws : int, default=100
+            Number of draws.
+        per_sample : bool, default=False
+            Whether to return the score of each datum instead of their mean.
+
+        Returns
+        -------
+        float or ndarray of shape (n_samples,)
+            In nats, for all hidden dimensions together.
+        """
+        check_flag(per_sample, "per_sample")
+        model = self._ready()
+        X = self._check_X(X)
+        mask = as_array(observed)
+        if mask.shape != (X.shape[1],) or mask.dtype != bool:
+            raise ValueError(
+                f"'observed' must be an array of bool of shape ({X.shape[1]},), one for each "
+                f"feature. Got shape {mask.shape} and dtype {mask.dtype} instead."
             )
-        return self
+        if mask.all() or not mask.any():
+            raise ValueError(
+                "'observed' must have True for some features and False for others. "
+                f"Got {int(mask.sum())} True of {len(mask)}."
+            )
+        if not isinstance(n_draws, Integral) or n_draws < 1:
+            raise ValueError(f"'n_draws' must be an int in the range [1, inf). Got {n_draws!r}.")
+        rng = check_random_state(self.random_state)
+        scores = model.predictive(X, mask, int(n_draws), rng)
+        return scores if per_sample else float(np.mean(scores))
+
+    @reads
+    def sample(self, n_samples: int = 1) -> tuple[NDArray, NDArray]:
+        """Draw data from the fitted model, with the components at their means.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+        Z : ndarray of shape (n_samples, n_components), of 0 and 1
+            Which components are in each datum.
+        """
+        model, rng = self._sampler(n_samples)
+        shape = (int(n_samples), model.n_components)
+        Z = (rng.random_sample(shape) < model.prior_probability).astype(np.float64)
+        noise = rng.standard_normal((int(n_samples), model.n_features))
+        return Z @ model.means + np.sqrt(model.noise_variance) * noise, Z
 
     # ----------------------------------------------------------------- details
 
-    def _starting_point(
-        self, X: NDArray, square: float, probability: NDArray, temperature: Temperature
-    ) -> Callable[[np.random.RandomState], Callable[[], FMM]]:
-        """Check data and parameters; return a function that draws a start, see `fit_mixture`."""
-        K, D = int(self.n_components), X.shape[1]
-        learn_noise = isinstance(self.noise_variance, str)
+    def _prepare(self, X: Any) -> tuple[NDArray, dict[str, Any], Temperature]:
+        X = check_matrix(X, estimator=self, dtype=FLOATS, order="C", accept_sparse=False)
+        (n_samples, D), K = X.shape, int(self.n_components)
         learn_probability = isinstance(self.prior_probability, str)
-        if learn_noise and temperature.learns and not temperature.per_document:
+        probability = np.full(K, 0.3) if learn_probability else self._check_probability(K)
+        data = n_samples * float(np.mean(probability)) / D
+        hot = Annealed(min(HOTTEST, max(MILDEST, HOTTEST * data)), 0.5, shape="exponential")
+        kinds = {"annealed": hot, "variational": VARIATIONAL, "proximity": Proximity()}
+        temperature = as_temperature(self.temperature, type(self).__name__, kinds)
+        square = check_squares(X)
+        learns = temperature.learns and not temperature.per_document
+        if learns and isinstance(self.noise_variance, str):
             raise ValueError(
                 "noise_variance='learn' and a variational temperature exclude each other: the "
                 "temperature that fits best is the mean squared residual over noise_variance, "
                 "so only their product is determined. Give a number as noise_variance, or use "
                 "temperature='annealed'."
             )
-        mean_square = square / X.size
-        tiny = float(np.finfo(X.dtype).tiny)
-        component_variance = self.component_variance
-        if component_variance is None:
-            component_variance = mean_square if mean_square > tiny else 1.0
-        component_variance = as_float(component_variance)
-        if isinstance(self.noise_variance, str):
-            variance = mean_square - float(np.mean(X, dtype=np.float64)) ** 2
-            variance = max(variance, 1e-10 * mean_square)
-            noise_variance = variance if variance > tiny else 1.0
-        else:
-            noise_variance = as_float(self.noise_variance)
-        for name, value in (
-            ("component_variance", component_variance),
-            ("noise_variance", noise_variance),
+        mean_square, tiny = square / X.size, float(np.finfo(X.dtype).tiny)
+        variance = mean_square - float(np.mean(X, dtype=np.float64)) ** 2
+        variances = {}
+        for name, found in (
+            ("component_variance", mean_square),
+            ("noise_variance", max(variance, 1e-10 * mean_square)),
         ):
-            if not tiny <= value <= float(np.finfo(X.dtype).max):
-                raise ValueError(
-                    f"The {name!r} parameter of {type(self).__name__} must lie in "
-                    f"[{tiny:.3g}, {np.finfo(X.dtype).max:.3g}], the range of {X.dtype}, the dtype "
-                    f"of X. Got {value!r} instead."
-                )
-        means = None
+            given = getattr(self, name)
+            if given is None or isinstance(given, str):
+                variances[name] = found if found > tiny else 1.0
+                continue
+            variances[name] = as_float(given)
+            if not tiny <= variances[name] <= float(np.finfo(X.dtype).max):
+                most = np.finfo(X.dtype).max
+                wanted = f"in [{tiny:.3g}, {most:.3g}], the range of {X.dtype}, the dtype of X"
+                raise BadParameter(name, wanted, given)
+        longest = D * variances["component_variance"]
         if not isinstance(self.init, str):
-            means = check_numbers(self.init, "init", (K, D))
-        longest = D * component_variance if means is None else check_squares(means, "init")
-        self._check_range(square + longest, noise_variance, X.dtype)
-        if isinstance(self.init, str) and self.init in ("data", "kmeans++") and X.shape[0] < K:
+            longest = check_squares(check_numbers(self.init, "init", (K, D)), "init")
+        elif self.init in ("data", "kmeans++") and n_samples < K:
             raise ValueError(
-                f"n_components={K} must be at most n_samples={X.shape[0]} with init={self.init!r}."
+                f"n_components={K} must be at most n_samples={n_samples} with init={self.init!r}."
             )
-        threads = n_threads(self.n_jobs)
-
-        def build(start: NDArray) -> FMM:
-            model = FMM(
-                K,
-                D,
+        _check_range(square + longest, variances["noise_variance"], X.dtype)
+        return (
+            X,
+            dict(
                 prior_probability=probability,
-                noise_variance=noise_variance,
-                component_variance=component_variance,
-                covariance=self.covariance,
                 learn_probability=learn_probability,
-                learn_noise=learn_noise,
+                learn_noise=isinstance(self.noise_variance, str),
+                covariance=self.covariance,
                 dtype=X.dtype,
-                n_threads=threads,
+                **variances,
+            ),
+            temperature,
+        )
+
+    def _draw(self, X: NDArray, settings: Mapping[str, Any], rng: Any) -> dict[str, Any]:
+        if not isinstance(self.init, str):
+            return {"means": self.init}
+        shape = int(self.n_components), X.shape[1]
+        if self.init == "data":
+            return {"means": X[rng.choice(len(X), shape[0], replace=False)]}
+        variance = settings["component_variance"]
+        if self.init != "prior":
+            variance = min(variance, 2.0 * settings["noise_variance"] / shape[1])
+        drawn = rng.normal(0.0, np.sqrt(variance), shape)
+        if self.init == "kmeans++":
+            length = float(np.sqrt(shape[1] * variance))
+            drawn = _with_sampled_directions(drawn, X, length, rng)
+        return {"means": drawn}
+
+    def _attributes(self, model: FMM) -> dict[str, Any]:
+        return dict(
+            components_=model.means.copy(),
+            component_covariance_=model.covariance_matrix.copy(),
+            component_variances_=np.diag(model.covariance_matrix).copy(),
+            noise_variance_=model.noise_variance,
+            prior_probability_=model.prior_probability.copy(),
+            component_variance_=model.component_variance,
+        )
+
+    def _warn(self, X: NDArray) -> None:
+        found, stacklevel = self._state.model, 5  # past `fit` and its wrappers
+        if not np.any(found.means**2 > 1e-12 * found.component_variance) and np.any(X):
+            warnings.warn(
+                f"All {found.n_components} components are switched off: no sum of them explains "
+                f"X better than noise of variance {found.noise_variance:.3g} does. Try "
+                "init='random', a lower temperature, or a smaller 'noise_variance'.",
+                stacklevel=stacklevel,
             )
-            model.start(X, start)
-            return model
-
-        def draw(rng: np.random.RandomState) -> Callable[[], FMM]:
-            if means is not None:
-                return partial(build, means)
-            if self.init == "data":
-                return partial(build, X[rng.choice(len(X), K, replace=False)])
-            variance = component_variance
-            if self.init != "prior":
-                variance = min(variance, 2.0 * noise_variance / D)
-            drawn = rng.normal(0.0, np.sqrt(variance), (K, D))
-            if self.init == "kmeans++":
-                length = float(np.sqrt(D * variance))
-                drawn = _with_sampled_directions(drawn, X, length, rng)
-            return partial(build, drawn)
-
-        return draw
+        mean_square, most = check_squares(X) / X.size, DYNAMIC_RANGE[X.dtype]
+        if mean_square > most * found.noise_variance:
+            warnings.warn(
+                f"The mean square of X, {mean_square:.3g}, is more than {most:.0e} times the noise "
+                f"variance, {found.noise_variance:.3g}: digits of the residuals cancel in "
+                f"{X.dtype}. Centre X{', or give it as float64' * (X.dtype == np.float32)}.",
+                stacklevel=stacklevel,
+            )
 
     def _check_probability(self, K: int) -> NDArray:
-        probability = as_array(self.prior_probability)
-        name = f"The 'prior_probability' parameter of {type(self).__name__}"
+        probability, name = as_array(self.prior_probability), "prior_probability"
         if probability.dtype.kind not in "fiu" or probability.shape not in ((), (K,)):
-            raise ValueError(
-                f"{name} must be 'learn', a float or an array of floats of shape ({K},). "
-                f"Got {self.prior_probability!r} instead."
-            )
+            wanted = f"'learn', a float or an array of floats of shape ({K},)"
+            raise BadParameter(name, wanted, self.prior_probability)
         wrong = probability[~((probability > 0) & (probability < 1))]
         if wrong.size:
-            raise ValueError(
-                f"{name} must lie in the range (0.0, 1.0). Got {wrong.flat[0]} instead."
-            )
+            raise BadParameter(name, "in the range (0.0, 1.0)", wrong.flat[0])
         return probability
+
+    def _ready(self) -> FMM:
+        """The fitted model, set to the number of threads of `n_jobs`; for this call alone."""
+        check_is_fitted(self)
+        model: FMM = shallow(self._state.model)
+        model.n_threads = n_threads(self.n_jobs)
+        return model
+
+    def _check_X(self, X: Any) -> NDArray:
+        model = self._state.model
+        X = check_matrix(
+            X, estimator=self, reset=False, dtype=model.dtype, order="C", accept_sparse=False
+        )
+        square = check_squares(X) + float(np.sum(model.means**2))
+        _check_range(square, model.noise_variance, X.dtype)
+        return X
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float32", "float64"]
+        return tags
+
+
+def _check_range(square: float, noise_variance: float, dtype: np.dtype) -> None:
+    """Raise ValueError if squares, divided by the noise, could overflow in the kernels."""
+    largest = square / noise_variance
+    if largest > 1e-3 * float(np.finfo(dtype).max):
+        raise ValueError(
+            f"Squares of X and of the components are {largest:.3g} times the noise variance, "
+            f"{noise_variance:.3g}, which {dtype} cannot hold. Scale X or give a larger "
+            "'noise_variance'."
+        )
 
 
 def _with_sampled_directions(

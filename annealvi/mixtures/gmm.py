@@ -2,179 +2,25 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp, softmax
-from sklearn.base import BaseEstimator, DensityMixin, _fit_context
+from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import check_is_fitted
 
-from annealvi.checks import Interval, check_numbers, check_squares, checked, unchanged_on_error
-from annealvi.files import Node
-from annealvi.inference.fitted import same_features
+from annealvi.checks import Interval, check_numbers, check_squares
+from annealvi.exceptions import BadParameter
 from annealvi.matrices import check_matrix
-from annealvi.mixtures.fit import (
-    Callback,
-    FittedMixture,
-    MixtureState,
-    ModelFiles,
-    check_reached,
-    sampler,
-)
-from annealvi.models.gmm import GMM, initial_responsibilities, model_tree, restored_model
+from annealvi.mixtures.fit import Callback, TemperedMixture
+from annealvi.models.gmm import GMM, initial_responsibilities
 from annealvi.temperature import Annealed, Temperature, Variational, as_temperature
-from annealvi.threads import shallow, writing
-
-FILES = ModelFiles(model_tree, restored_model)
-
-
-class FittedGMM(FittedMixture, DensityMixin, BaseEstimator):
-    """The methods of :class:`annealvi.TemperedGaussianMixture` that need a fit."""
-
-    random_state: Any
-
-    def predict(self, X: Any) -> NDArray[np.int64]:
-        """Return the most probable component of each datum.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return self._log_joint(X).argmax(axis=1)
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return the probabilities of the components for each datum, at T = 1.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components)
-        """
-        return softmax(self._log_joint(X), axis=1)
-
-    def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """Compute the log-likelihood of each datum at the expected log parameters.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Each datum's part of the ELBO at T = 1, in nats.
-        """
-        return logsumexp(self._log_joint(X), axis=1)
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """The mean of `score_samples`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : Ignored
-
-        Returns
-        -------
-        float
-        """
-        scores = self.score_samples(X)
-        with np.errstate(over="ignore"):
-            mean = np.mean(scores)
-        return float(mean if np.isfinite(mean) else np.sum(scores / len(scores)))
-
-    def sample(self, n_samples: int = 1) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Draw data from the mixture of `weights_`, `means_` and `covariances_`.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-        y : ndarray of shape (n_samples,)
-            The component of each datum, in ascending order.
-        """
-        rng, model = sampler(self, n_samples, self.random_state), self._fitted().model
-        counts = rng.multinomial(n_samples, model.weights / model.weights.sum())
-        y = np.repeat(np.arange(len(counts)), counts)
-        scale = 1.0 / np.sqrt(model.precisions[y])
-        return model.means[y] + scale * rng.standard_normal(scale.shape), y
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the fitted state as a tree, for :func:`annealvi.save`."""
-        check_is_fitted(self)
-        return self._fitted_tree(FILES)
-
-    def load_state_dict(self, node: Node) -> None:
-        """Take over a fitted state, for :func:`annealvi.load`.
-
-        Parameters
-        ----------
-        node : Node
-            What :meth:`state_dict` returned, from a file.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range, or the state is not one of this class.
-        """
-        self._validate_params()
-        self._load_fitted(node, FILES, partial(self._adopt, self))
-
-    # ----------------------------------------------------------------- details
-
-    def _check_X(self, X: Any, columns: Any, reset: bool = False) -> NDArray[np.float64]:
-        """X as an array; the features of `columns` are set or checked, see `check_matrix`."""
-        X = check_matrix(X, estimator=columns, reset=reset, dtype=np.float64, accept_sparse=False)
-        check_squares(X)
-        return X
-
-    def _log_joint(self, X: Any) -> NDArray[np.float64]:
-        check_is_fitted(self)
-        model: GMM = self._fitted().model
-        X = same_features(self, self._check_X(X, self), model.n_features)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return check_reached(model.log_joint(X), X)
-
-    def _adopt(self, columns: Any, state: MixtureState) -> None:
-        """Set the fitted attributes to those of a state of the fit."""
-        model = state.model
-        spherical = model.covariance_type == "spherical"
-        precisions = model.precisions[:, 0].copy() if spherical else model.precisions.copy()
-        found: dict[str, Any] = dict(
-            weights_=model.weights.copy(),
-            means_=model.means,
-            precisions_=precisions,
-            covariances_=1.0 / np.maximum(precisions, 1.0 / np.finfo(np.float64).max),
-            mean_prior_=model.mean_prior,
-            mean_precision_prior_=model.kappa,
-            mean_precision_=model.posterior.kappa.copy(),
-        )
-        if model.known_weights is None:
-            found["weight_concentration_prior_"] = float(model.alpha[0])
-            found["weight_concentration_"] = model.posterior.alpha.copy()
-        if model.known_covariances is None:
-            found["degrees_of_freedom_prior_"] = model.nu
-            found["covariance_prior_"] = model.beta[0] if spherical else model.beta
-            found["degrees_of_freedom_"] = model.posterior.nu.copy()
-        self._show(columns, _state=state.view(), **found)
-
+from annealvi.threads import reads, writing
 
 #: The default annealing starts this many times above the critical temperature.
 ABOVE_CRITICAL = 7.0
@@ -182,7 +28,7 @@ ABOVE_CRITICAL = 7.0
 VARIANCE_FLOOR = 1e-6
 
 
-class TemperedGaussianMixture(FittedGMM):
+class TemperedGaussianMixture(TemperedMixture, DensityMixin, BaseEstimator):
     r"""Gaussian mixture by annealed variational inference.
 
     .. math::
@@ -325,12 +171,10 @@ class TemperedGaussianMixture(FittedGMM):
     [0.3, 0.7]
     """
 
+    Model = GMM
     _parameter_constraints: ClassVar[dict] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        **TemperedMixture._parameter_constraints,
         "covariance_type": [StrOptions({"diag", "spherical"})],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
         "init_params": [StrOptions({"kmeans", "k-means++", "random", "random_from_data"})],
         "means_init": [None, "array-like"],
         "weights": [None, "array-like"],
@@ -340,10 +184,6 @@ class TemperedGaussianMixture(FittedGMM):
         "mean_prior": [None, "array-like"],
         "degrees_of_freedom_prior": [None, Interval(Real, 0, None, closed="neither")],
         "covariance_prior": [None, Interval(Real, 0, None, closed="neither"), "array-like"],
-        "temperature": "no_validation",  # as_temperature has the message
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
-        "callback": [None, callable, list],
     }
 
     def __init__(
@@ -387,79 +227,6 @@ class TemperedGaussianMixture(FittedGMM):
         self.verbose = verbose
         self.callback = callback
 
-    @checked
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, *, resume: str | os.PathLike | None = None) -> Self:
-        """Learn the mixture from data.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Converted to float64.
-        y : Ignored
-            Present for API consistency.
-        resume : path, optional
-            A checkpoint of a fit to the same X with the same parameters, written by
-            :class:`annealvi.checkpoint.Checkpoint` or `save_state`: the fit goes on from there.
-
-        Returns
-        -------
-        self : TemperedGaussianMixture
-
-        Raises
-        ------
-        ValueError
-            If X or a parameter is out of range, or other than in the checkpoint.  The estimator
-            is then unchanged.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If the fit had not converged after `max_iter` iterations.
-        """
-        with writing(self), unchanged_on_error(self) as commit:
-            columns, given = shallow(self), (X, y)  # the copy is not seen by other threads
-            X = self._check_X(X, columns, reset=True)
-            settings = self._settings(X)
-            kinds = self._kinds(X, settings["covariances"])
-            temperature = as_temperature(self.temperature, type(self).__name__, kinds)
-            if (
-                temperature.learns
-                and not temperature.per_document
-                and settings["covariances"] is None
-            ):
-                raise ValueError(
-                    "A variational temperature needs known 'covariances': with learned precisions "
-                    "the normaliser C(T) is infinite at high T. Give 'covariances', or use "
-                    "temperature='annealed'."
-                )
-            K, means = int(self.n_components), self.means_init
-            if means is not None:
-                shape = (K, X.shape[1])
-                means = check_numbers(means, "means_init", shape)
-                check_squares(means, "means_init")
-
-            def build(**start: Any) -> GMM:
-                model = GMM(K, X.shape[1], **settings)
-                model.start(X, **start)
-                return model
-
-            def draw(rng: np.random.RandomState) -> Callable[[], GMM]:
-                if means is not None:
-                    return partial(build, means=means)
-                drawn = initial_responsibilities(X, K, self.init_params, rng)
-                return partial(build, responsibilities=drawn)
-
-            self._fit_from_starts(
-                *(X, draw, temperature, given),
-                n_threads=1,
-                resume=resume,
-                files=FILES,
-                adopt=partial(self._adopt, columns),
-                commit=commit,
-            )
-        return self
-
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
         """Fit, then `predict` the same data.
 
@@ -475,7 +242,131 @@ class TemperedGaussianMixture(FittedGMM):
         with writing(self):  # so that it is this fit that predicts
             return self.fit(X, y).predict(X)
 
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """Return the most probable component of each datum.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self._log_joint(X).argmax(axis=1)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probabilities of the components for each datum, at T = 1.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+        """
+        return softmax(self._log_joint(X), axis=1)
+
+    def score_samples(self, X: Any) -> NDArray[np.float64]:
+        """Compute the log-likelihood of each datum at the expected log parameters.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Each datum's part of the ELBO at T = 1, in nats.
+        """
+        return logsumexp(self._log_joint(X), axis=1)
+
+    @reads
+    def sample(self, n_samples: int = 1) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Draw data from the mixture of `weights_`, `means_` and `covariances_`.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+        y : ndarray of shape (n_samples,)
+            The component of each datum, in ascending order.
+        """
+        model, rng = self._sampler(n_samples)
+        counts = rng.multinomial(n_samples, model.weights / model.weights.sum())
+        y = np.repeat(np.arange(len(counts)), counts)
+        scale = 1.0 / np.sqrt(model.precisions[y])
+        return model.means[y] + scale * rng.standard_normal(scale.shape), y
+
     # ----------------------------------------------------------------- details
+
+    def _prepare(self, X: Any) -> tuple[NDArray, dict[str, Any], Temperature]:
+        X = self._check_X(X, reset=True)
+        settings = self._settings(X)
+        kinds = self._kinds(X, settings["covariances"])
+        temperature = as_temperature(self.temperature, type(self).__name__, kinds)
+        learns = temperature.learns and not temperature.per_document
+        if learns and settings["covariances"] is None:
+            raise ValueError(
+                "A variational temperature needs known 'covariances': with learned precisions "
+                "the normaliser C(T) is infinite at high T. Give 'covariances', or use "
+                "temperature='annealed'."
+            )
+        if self.means_init is not None:
+            shape = int(self.n_components), X.shape[1]
+            check_squares(check_numbers(self.means_init, "means_init", shape), "means_init")
+        return X, settings, temperature
+
+    def _draw(self, X: NDArray, settings: Mapping[str, Any], rng: Any) -> dict[str, Any]:
+        if self.means_init is not None:
+            return {"means": self.means_init}
+        K, init = int(self.n_components), self.init_params
+        return {"responsibilities": initial_responsibilities(X, K, init, rng)}
+
+    def _attributes(self, model: GMM) -> dict[str, Any]:
+        one = model.covariance_type == "spherical"  # for all features
+        precisions = model.precisions[:, 0].copy() if one else model.precisions.copy()
+        found: dict[str, Any] = dict(
+            weights_=model.weights.copy(),
+            means_=model.means,
+            precisions_=precisions,
+            covariances_=1.0 / np.maximum(precisions, 1.0 / np.finfo(np.float64).max),
+            mean_prior_=model.mean_prior.copy(),
+            mean_precision_prior_=model.kappa,
+            mean_precision_=model.posterior.kappa.copy(),
+        )
+        if model.known_weights is None:
+            found["weight_concentration_prior_"] = float(model.alpha[0])
+            found["weight_concentration_"] = model.posterior.alpha.copy()
+        if model.known_covariances is None:
+            found["degrees_of_freedom_prior_"] = model.nu
+            found["covariance_prior_"] = model.beta[0] if one else model.beta.copy()
+            found["degrees_of_freedom_"] = model.posterior.nu.copy()
+        return found
+
+    def _check_X(self, X: Any, reset: bool = False) -> NDArray[np.float64]:
+        X = check_matrix(X, estimator=self, reset=reset, dtype=np.float64, accept_sparse=False)
+        check_squares(X)
+        return X
+
+    @reads
+    def _log_joint(self, X: Any) -> NDArray[np.float64]:
+        """log p(x, z) of each datum and component, finite for one of them."""
+        check_is_fitted(self)
+        X = self._check_X(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            log_joint = self._state.model.log_joint(X)
+        lost = np.flatnonzero(~np.isfinite(log_joint.max(axis=1)))
+        if lost.size:
+            raise ValueError(
+                f"Row {lost[0]} of X is so far from all components, with values up to "
+                f"{np.max(np.abs(X[lost[0]])):.3g}, that no float can hold its log-likelihood."
+            )
+        return log_joint
 
     def _kinds(self, X: NDArray, covariances: NDArray | None) -> Mapping[str, Temperature]:
         """The temperatures that names stand for, with these data."""
@@ -490,16 +381,14 @@ class TemperedGaussianMixture(FittedGMM):
     def _settings(self, X: NDArray[np.float64]) -> dict[str, Any]:
         """The parameters of the model."""
         K, D = int(self.n_components), X.shape[1]
-        owner, spherical = type(self).__name__, self.covariance_type == "spherical"
+        spherical = self.covariance_type == "spherical"
         variance = X.var(axis=0)
         weights = covariances = None
         if self.weights is not None:
             weights = check_numbers(self.weights, "weights", (K,), positive=True)
             if not np.isclose(weights.sum(), 1.0):
-                raise ValueError(
-                    f"The 'weights' parameter of {owner} must sum to 1. "
-                    f"Got a sum of {weights.sum():.6g}."
-                )
+                wanted = f"positive and sum to 1, not to {weights.sum():.6g}"
+                raise BadParameter("weights", wanted, self.weights)
             weights = weights / weights.sum()
         if self.covariances is not None:
             shapes: tuple[tuple[int, ...], ...] = ((), (K,)) if spherical else ((), (D,), (K, D))

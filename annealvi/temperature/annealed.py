@@ -46,6 +46,7 @@ class Fixed(Temperature):
     0.5
     """
 
+    perturbs = False  # type: ignore[assignment]  # it never falls
     _parameter_constraints: ClassVar[dict] = {
         "value": [Interval(Real, 1, None, closed="left")],
         "form": [StrOptions({"likelihood", "posterior"})],

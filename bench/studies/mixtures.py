@@ -135,7 +135,7 @@ def dimensions(n_seeds: int) -> None:
 
 def inference(n_seeds: int) -> None:
     """What cooling the sweeps over new data gains, with the components fixed."""
-    from annealvi.models.fmm import model as module
+    from annealvi.models import fmm as module
 
     print(f"\nfactorial mixture: sweeps over new data, {n_seeds} seeds, shipped shapes")
     observed = np.arange(16) % 2 == 0

@@ -78,7 +78,7 @@ def test_parameters_of_the_factorial_mixture(parameters, message):
         ),
         (dict(means_init=np.full((3, 16), math.inf)), r"'means_init' .* finite. Got inf"),
         (dict(weights=[0.5, 0.5]), r"'weights' .* shape \(3,\). Got shape \(2,\)"),
-        (dict(weights=[0.5, 0.5, 0.5]), r"'weights' .* must sum to 1. Got a sum of 1.5"),
+        (dict(weights=[0.5, 0.5, 0.5]), r"'weights' .* sum to 1, not to 1.5. Got"),
         (dict(weights=[0.5, 0.5, 0.0]), r"'weights' .* positive and finite. Got 0.0"),
         (dict(weights=["a", "b", "c"]), r"'weights' .* Got shape \(3,\) and dtype <U1"),
         (dict(covariances=np.full(16, math.inf)), r"'covariances' .* positive and finite. Got inf"),

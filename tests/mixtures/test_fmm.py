@@ -74,7 +74,7 @@ def test_score():
     assert samples.shape == (200,)
     assert estimator.score(X) == np.mean(samples)
     # with the components' part it is the ELBO: here not at the fit's own nu, but a better one
-    part = estimator._state.model.component_bound() / 200
+    part = estimator._state.model.global_bound() / 200
     assert -0.02 < estimator.score(X) + part - estimator.lower_bound_ < 1
     assert estimator.score(X + 1) < estimator.score(X)
 

@@ -85,7 +85,7 @@ def test_every_seventh_step(name, tmp_path):
     for path in keep.paths:
         again = make(callback=mine(int(path.name)), **parameters).fit(data, resume=path)
         assert bits(again) == bits(whole)
-        assert not hasattr(again, "_progress")
+        assert not hasattr(again, "_starts")
     assert_array_equal(again.score_samples(data), whole.score_samples(data))
 
 
@@ -188,17 +188,19 @@ def test_no_file(tmp_path):
 
 FORGERIES = {
     "scores": ("scores", np.zeros(9)),
-    "no scores and no run": ("run", None),
-    "step": ("run.monitor.step", 10**6),
-    "means": ("run.model.means", np.full((8, 16), np.nan)),
-    "shape": ("run.model.means", np.zeros((8, 15))),
-    "nu": ("run.model.nu", np.full((8, 64), 2.0)),
-    "no nu": ("run.model.nu", None),
-    "noise": ("run.model.noise_variance", 0.0),
-    "variances": ("run.model.covariance", -np.eye(8)),
-    "probability": ("run.model.prior_probability", np.ones(8)),
-    "temperature": ("run.temperature.start", 0.0),
-    "generator": ("now.pos", 10**6),
+    "no scores and no run": ("under_way", None),
+    "step": ("under_way.state.monitor.step", 10**6),
+    "means": ("under_way.state.model.means", np.full((8, 16), np.nan)),
+    "shape": ("under_way.state.model.means", np.zeros((8, 15))),
+    "size": ("under_way.state.model.n_samples", 59),
+    "nu": ("under_way.state.model.nu", np.full((8, 64), 2.0)),
+    "no nu": ("under_way.state.model.nu", None),
+    "noise": ("under_way.state.model.noise_variance", 0.0),
+    "variances": ("under_way.state.model.covariance_matrix", -np.eye(8)),
+    "probability": ("under_way.state.model.prior_probability", np.ones(8)),
+    "temperature": ("under_way.state.temperature.state.start", 0.0),
+    "no temperature": ("under_way.state.temperature", None),
+    "generator": ("generator_now.pos", 10**6),
 }
 
 

@@ -171,7 +171,7 @@ def test_new_data(covariance):
             model.noise_variance,
             model.component_variance,
         )
-        assert bound == pytest.approx(expected - model.component_bound(), rel=1e-10)
+        assert bound == pytest.approx(expected - model.global_bound(), rel=1e-10)
 
 
 @pytest.mark.parametrize("covariance", COVARIANCES)

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 from scipy.special import gammaln, logsumexp
 
-from annealvi.models.gmm.model import log_mean_power
+from annealvi.models.gmm import log_mean_power
 from tests.models.gmm_problems import (
     LOG_2PI,
     in_some_state,

@@ -37,8 +37,7 @@ A sweep over nu costs K^2 for each datum and is done by a kernel.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -48,108 +47,22 @@ from scipy.special import entr, logsumexp
 from annealvi._kernels import fmm as kernels
 from annealvi._kernels import gemm
 from annealvi._kernels.layout import aligned_empty, separate_rows, single_threaded_blas
-from annealvi.files import Node
-from annealvi.model import UNTEMPERED, Batch, FactorLimits, LocalStep, Tempering
+from annealvi.files.schema import (
+    Array,
+    Flag,
+    Integer,
+    Number,
+    Optional,
+    Schema,
+    Text,
+    damaged,
+)
+from annealvi.model import UNTEMPERED, Batch, FactorLimits, Tempering
+from annealvi.models.mixture import Mixture, MixtureStep
+from annealvi.threads import shallow
 
 #: Most samples: BLAS has 32-bit indices.
 MOST_SAMPLES = 2**31 - kernels.BLOCK
-
-
-@dataclass
-class Factors:
-    """The statistics of the data at the nu of a local step, not weighted by b."""
-
-    #: A = nu^T X.
-    data: NDArray[np.float64]
-    #: R = sum_n E[z_n z_n^T].
-    pairs: NDArray[np.float64]
-    #: Entropy of all factors.
-    entropy: float
-
-    @classmethod
-    def restored(cls, node: Node, n_components: int, n_features: int) -> Self:
-        """The statistics that a file has."""
-        shapes = {"data": (n_components, n_features), "pairs": (n_components, n_components)}
-        arrays = {name: np.array(node.array(name, shapes[name], np.float64)) for name in shapes}
-        return cls(**arrays, entropy=node.number("entropy"))
-
-
-class Field(NamedTuple):
-    """The quadratic energy of one datum as a function of its factors."""
-
-    #: G / sigma_n, with 0 on the diagonal.
-    coupling: NDArray
-    #: logit pi - G_kk / (2 sigma_n).
-    offset: NDArray
-    #: 1 / sigma_n, the factor of P.
-    scale: float
-
-
-def component_major(n_components: int, n_samples: int, dtype: DTypeLike) -> NDArray:
-    """Make an array with a row for each component, whose padding is 0."""
-    width = -(-n_samples // kernels.BLOCK) * kernels.BLOCK
-    if width > MOST_SAMPLES:
-        raise ValueError(
-            f"At most {MOST_SAMPLES} samples can be taken at once, as BLAS counts in 32 bits. "
-            f"Got {n_samples}."
-        )
-    room = aligned_empty((n_components, width), dtype)
-    room[:, n_samples:] = 0
-    return room
-
-
-def sweep(field: Field, projection: NDArray, nu: NDArray, b: float, n_threads: int) -> None:
-    """Update all factors of all data once, in place."""
-    inverse = np.full((1, 1), b, dtype=nu.dtype)
-    kernels.sweep(projection, *field, inverse, n_threads, nu)
-
-
-def held_sweep(
-    field: Field,
-    projection: NDArray,
-    nu: NDArray,
-    limits: FactorLimits,
-    n_samples: int,
-    n_threads: int,
-) -> NDArray:
-    """Update all factors of all data once, within limits and in place."""
-    inverse = np.empty_like(nu)
-    centre, lower, upper = (np.ascontiguousarray(array, dtype=nu.dtype) for array in limits[1:])
-    if not centre.shape == nu.shape[:1] or not lower.shape == upper.shape == nu.shape:
-        raise ValueError(
-            f"Limits of factors must have the shapes {nu.shape[:1]}, {nu.shape} and "
-            f"{nu.shape}, padding too. Got {centre.shape}, {lower.shape} and {upper.shape}."
-        )
-    kernels.held_sweep(
-        projection, *field, limits.inverse, centre, lower, upper, n_threads, nu, inverse
-    )
-    # b is a ratio of differences, which may vanish near the centre
-    return np.maximum(inverse[:, :n_samples], limits.inverse)
-
-
-def factors_at(probability: NDArray[np.float64], X: NDArray) -> Factors:
-    """The statistics of data at nu = pi, computed without matrix products."""
-    n, pi = X.shape[0], probability
-    pairs = n * (np.outer(pi, pi) + np.diag(pi * (1 - pi)))
-    entropy = n * float(np.sum(entr(pi) + entr(1 - pi)))
-    return Factors(np.outer(pi, X.sum(axis=0, dtype=np.float64)), pairs, entropy)
-
-
-def collect(nu: NDArray, X: NDArray, n_threads: int) -> Factors:
-    """The statistics of data."""
-    (n, D), K = X.shape, len(nu)
-    tile = separate_rows(n_threads, gemm.tile_size(K, max(D, K)), nu.dtype)
-    data, pairs = np.empty((K, D)), np.empty((K, K))
-    for right, gram, out in ((X, False, data), (nu, True, pairs)):
-        partial = np.empty((gemm.n_groups(n, out.shape[1]), *out.shape))
-        gemm.inner(nu, right, gram, n, n_threads, tile, partial, out)
-    # on the diagonal E[z^2] = nu, while nu^T nu has nu^2
-    np.fill_diagonal(pairs, nu[:, :n].sum(axis=1, dtype=np.float64))
-    entropy = np.zeros(nu.shape[1])
-    kernels.entropy(nu, n_threads, entropy)
-    return Factors(data, pairs, float(np.sum(entropy[:n])))
-
-
 #: Outside training the sweeps of the local step end when no nu changes by more than this.
 TOLERANCE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
 MAX_SWEEPS = 500
@@ -167,29 +80,108 @@ NOISE_FLOOR, PROBABILITY_FLOOR = 1e-10, 1e-10
 #: of a vector whose expected square is twice the noise variance.
 PERTURBATION = 0.01
 
-Covariance = Literal["diag", "full"]
+
+class Factors(NamedTuple):
+    """The statistics of the data at the nu of a local step, not weighted by b."""
+
+    #: A = nu^T X, of shape (K, D).
+    data: NDArray[np.float64]
+    #: R = sum_n E[z_n z_n^T].
+    pairs: NDArray[np.float64]
 
 
-class FactorStep(LocalStep):
-    """A local step whose energy is evaluated at the current components when it is read."""
-
-    def __init__(self, model: FMM, statistics: Factors, inverse: NDArray | None = None) -> None:
-        self.statistics = statistics
-        self.entropy = statistics.entropy
-        self.inverse = inverse
-        self._model = model
-
-    @property
-    def energy(self) -> float:  # type: ignore[override]
-        """L = +E_q[log p(x, z | mu)] of all data, without the base measure."""
-        return self._model.expected_energy(self.statistics)
+def component_major(n_components: int, n_samples: int, dtype: DTypeLike) -> NDArray:
+    """Make an array with a row for each component, whose padding is 0."""
+    width = -(-n_samples // kernels.BLOCK) * kernels.BLOCK
+    if width > MOST_SAMPLES:
+        raise ValueError(
+            f"At most {MOST_SAMPLES} samples can be taken at once, as BLAS counts in 32 bits. "
+            f"Got {n_samples}."
+        )
+    room = aligned_empty((n_components, width), dtype)
+    room[:, n_samples:] = 0
+    return room
 
 
-class FMM:
+def held_sweep(
+    field: tuple[NDArray, NDArray, float],
+    projection: NDArray,
+    nu: NDArray,
+    limits: FactorLimits,
+    n_samples: int,
+    n_threads: int,
+) -> NDArray:
+    """Update all factors of all data once, within limits and in place; return b of each."""
+    inverse = np.empty_like(nu)
+    centre, lower, upper = (np.ascontiguousarray(array, dtype=nu.dtype) for array in limits[1:])
+    if not centre.shape == nu.shape[:1] or not lower.shape == upper.shape == nu.shape:
+        raise ValueError(
+            f"Limits of factors must have the shapes {nu.shape[:1]}, {nu.shape} and "
+            f"{nu.shape}, padding too. Got {centre.shape}, {lower.shape} and {upper.shape}."
+        )
+    kernels.held_sweep(
+        projection, *field, limits.inverse, centre, lower, upper, n_threads, nu, inverse
+    )
+    # b is a ratio of differences, which may vanish near the centre
+    return np.maximum(inverse[:, :n_samples], limits.inverse)
+
+
+def factors_at(probability: NDArray[np.float64], X: NDArray) -> tuple[Factors, float]:
+    """The statistics and the entropy of data at nu = pi, computed without matrix products."""
+    n, pi = X.shape[0], probability
+    pairs = n * (np.outer(pi, pi) + np.diag(pi * (1 - pi)))
+    entropy = n * float(np.sum(entr(pi) + entr(1 - pi)))
+    return Factors(np.outer(pi, X.sum(axis=0, dtype=np.float64)), pairs), entropy
+
+
+def collect(nu: NDArray, X: NDArray, n_threads: int) -> tuple[Factors, float]:
+    """The statistics and the entropy of data."""
+    (n, D), K = X.shape, len(nu)
+    tile = separate_rows(n_threads, gemm.tile_size(K, max(D, K)), nu.dtype)
+    data, pairs = np.empty((K, D)), np.empty((K, K))
+    for right, gram, out in ((X, False, data), (nu, True, pairs)):
+        partial = np.empty((gemm.n_groups(n, out.shape[1]), *out.shape))
+        gemm.inner(nu, right, gram, n, n_threads, tile, partial, out)
+    # on the diagonal E[z^2] = nu, while nu^T nu has nu^2
+    np.fill_diagonal(pairs, nu[:, :n].sum(axis=1, dtype=np.float64))
+    entropy = np.zeros(nu.shape[1])
+    kernels.entropy(nu, n_threads, entropy)
+    return Factors(data, pairs), float(np.sum(entropy[:n]))
+
+
+class FMM(Mixture):
     """q(mu), q(z) of the training data, and the steps that update them.
 
     Inference is in batch mode; see :class:`annealvi.model.Model` for the protocol.
     """
+
+    STATE = Schema(
+        n_components=Integer(1),
+        n_features=Integer(1),
+        n_samples=Integer(1),
+        dtype=Text("float32", "float64"),
+        component_variance=Number(),
+        covariance=Text("diag", "full"),
+        learn_probability=Flag(),
+        learn_noise=Flag(),
+        means=Array(("n_components", "n_features")),
+        covariance_matrix=Array(("n_components", "n_components")),
+        prior_probability=Array(("n_components",), positive=True),
+        noise_variance=Number(),
+        square=Number(0.0),
+        least_noise=Number(0.0),
+        last=Schema(
+            Factors,
+            data=Array(("n_components", "n_features")),
+            pairs=Array(("n_components", "n_components")),
+        ),
+        entropy=Number(),
+        nu=Optional(Array(("n_components", None), "dtype")),
+    )
+
+    #: nu and P of the training data, component-major, while there is a fit.
+    nu: Any = None
+    projection: Any = None
 
     def __init__(
         self,
@@ -199,7 +191,7 @@ class FMM:
         prior_probability: ArrayLike = 0.5,
         noise_variance: float = 1.0,
         component_variance: float = 1.0,
-        covariance: Covariance = "diag",
+        covariance: Literal["diag", "full"] = "diag",
         learn_probability: bool = False,
         learn_noise: bool = False,
         dtype: Any = np.float64,
@@ -217,25 +209,20 @@ class FMM:
         self.learn_noise = learn_noise
         self.dtype = np.dtype(dtype)
         self.n_threads = n_threads
-        self.means = np.zeros((n_components, n_features))
-        self.covariance_matrix = np.zeros((n_components, n_components))
         self.n_samples = n_samples
-        self._square = self._least_noise = 0.0
-        self._last = Factors(np.empty(0), np.empty(0), 0.0)
 
-    def start(self, X: NDArray, means: ArrayLike) -> None:
+    def start(self, X: NDArray, means: ArrayLike) -> None:  # type: ignore[override]
         """Begin training on X from nu = pi and q(mu) concentrated on the given means."""
         self.means = np.array(means, dtype=np.float64)
         self.covariance_matrix = np.zeros((self.n_components, self.n_components))
         self.n_samples = X.shape[0]
-        self._square = float(np.einsum("nd,nd->", X, X, dtype=np.float64))
-        mean_square = self._square / X.size
+        self.square = float(np.einsum("nd,nd->", X, X, dtype=np.float64))
+        mean_square = self.square / X.size
         variance = mean_square - float(np.mean(X, dtype=np.float64)) ** 2
         resolved = RESOLUTION[self.dtype] * mean_square
-        self._least_noise = max(NOISE_FLOOR * variance, resolved, float(np.finfo(self.dtype).tiny))
-        self.nu = self._initial_nu(self.n_samples)
-        self._projection = component_major(self.n_components, self.n_samples, self.dtype)
-        self._last = factors_at(self.prior_probability, X)
+        self.least_noise = max(NOISE_FLOOR * variance, resolved, float(np.finfo(self.dtype).tiny))
+        self.nu, self.projection = self._rooms(self.n_samples)
+        self.last, self.entropy = factors_at(self.prior_probability, X)
 
     def perturb(self, rng: Any) -> None:
         """Move the means at random, by PERTURBATION times the length of ``init="random"``."""
@@ -243,51 +230,27 @@ class FMM:
         self.means = self.means + scale * rng.standard_normal(self.means.shape)
 
     def release_buffers(self) -> None:
-        """Release the arrays that only training needs."""
-        self.__dict__.pop("nu", None)
-        self.__dict__.pop("_projection", None)
+        self.nu = self.projection = None
 
-    # ------------------------------------------------------------------- files
-
-    def state_dict(self) -> dict[str, Any]:
-        """All that a fit has learned, as a tree; while it lasts, with nu."""
-        return {
-            "means": self.means,
-            "covariance": self.covariance_matrix,
-            "prior_probability": self.prior_probability,
-            "noise_variance": self.noise_variance,
-            "square": self._square,
-            "least_noise": self._least_noise,
-            "statistics": vars(self._last),
-            "nu": vars(self).get("nu"),
+    def _restore(self, found: dict[str, Any], way: str) -> None:
+        limits, nu, room = np.finfo(found["dtype"]), found.pop("nu"), self.nu
+        sound = {
+            "covariance_matrix": np.all(np.diag(found["covariance_matrix"]) >= 0),
+            "prior_probability": np.all(found["prior_probability"] < 1),
+            "component_variance": found["component_variance"] >= limits.tiny,
+            "noise_variance": limits.tiny <= found["noise_variance"] <= 1e-3 * float(limits.max),
         }
-
-    def load_state_dict(self, node: Node) -> None:
-        """Take over what a fit has learned.  A model that is being trained goes on."""
-        K, D = self.n_components, self.n_features
-        least = float(np.finfo(self.dtype).tiny)
-        self.means = np.array(node.array("means", (K, D), np.float64))
-        self.covariance_matrix = np.array(node.array("covariance", (K, K), np.float64))
-        if not np.all(np.diag(self.covariance_matrix) >= 0):
-            raise node.error("covariance", "at least 0 on its diagonal", self.covariance_matrix)
-        probability = node.array("prior_probability", (K,), np.float64, positive=True)
-        if not np.all(probability < 1):
-            raise node.error("prior_probability", "below 1 everywhere", probability)
-        self.prior_probability = probability.copy()
-        most = 1e-3 * float(np.finfo(self.dtype).max)
-        self.noise_variance = node.number("noise_variance", least, most)
-        self._square = node.number("square", 0.0)
-        self._least_noise = node.number("least_noise", 0.0)
-        self._last = Factors.restored(node.node("statistics"), K, D)
-        if hasattr(self, "nu"):
-            nu = node.array("nu", self.nu.shape, self.dtype)
-            if not np.all((nu >= 0) & (nu <= 1)):
-                raise node.error("nu", "in the range [0, 1]", nu)
-            self.nu[:] = nu
+        for name in (name for name, fits in sound.items() if not fits):
+            raise damaged(f"{way}.{name}", "in the range of the model", found[name])
+        if room is not None:
+            if nu is None or nu.shape != room.shape or not np.all((nu >= 0) & (nu <= 1)):
+                raise damaged(f"{way}.nu", f"of shape {room.shape}, in the range [0, 1]", nu)
+            room[:] = nu
+        vars(self).update(found, dtype=np.dtype(found["dtype"]))
 
     # ------------------------------------------------------------- Algorithm 1
 
-    def local_step(self, batch: Batch, tempering: Tempering, moments: bool = False) -> FactorStep:
+    def local_step(self, batch: Batch, tempering: Tempering, moments: bool = False) -> MixtureStep:
         """Make one sweep over nu of all training data."""
         if batch.rows != slice(0, self.n_samples):
             raise ValueError(
@@ -296,16 +259,14 @@ class FMM:
             )
         field, inverse = self._field(), None
         with single_threaded_blas():
-            self._project(batch.data, self._projection)
+            self._project(batch.data, self.projection)
             if tempering.limits is None:
-                b = float(tempering.inverse)
-                sweep(field, self._projection, self.nu, b, self.n_threads)
+                self._sweep(field, self.projection, self.nu, float(tempering.inverse))
             else:
-                arrays = self._projection, self.nu
                 sizes = self.n_samples, self.n_threads
-                inverse = held_sweep(field, *arrays, tempering.limits, *sizes)
-            self._last = collect(self.nu, batch.data, self.n_threads)
-        return FactorStep(self, self._last, inverse)
+                inverse = held_sweep(field, self.projection, self.nu, tempering.limits, *sizes)
+            self.last, self.entropy = collect(self.nu, batch.data, self.n_threads)
+        return MixtureStep(self, self.last, self.last, self.entropy, inverse)
 
     def global_step(
         self, statistics: Factors, rho: float, scale: float, tempering: Tempering
@@ -320,10 +281,10 @@ class FMM:
                 "The factorial mixture is fitted in batch: 'rho' and 'scale' must be 1. "
                 f"Got rho={rho!r} and scale={scale!r}."
             )
-        b = float(tempering.inverse)
+        b, R = float(tempering.inverse), statistics.pairs
         with single_threaded_blas():
             try:
-                self._move_components(statistics, b, self._tempered_variance(tempering))
+                self._move_components(statistics, b / self.noise_variance, tempering)
             except (np.linalg.LinAlgError, ValueError) as error:  # SciPy raises both
                 raise ValueError(
                     f"The equations for the components are singular in float64 at T={1 / b:.4g}: "
@@ -331,20 +292,17 @@ class FMM:
                     f"{self.component_variance:.4g} are too far apart, or too large or too small "
                     "for X."
                 ) from error
-            R = statistics.pairs
             if self.learn_probability:
                 mean = np.diag(R) / self.n_samples
                 self.prior_probability = np.clip(mean, PROBABILITY_FLOOR, 1 - PROBABILITY_FLOOR)
             if self.learn_noise:
-                n_numbers = self.n_samples * self.n_features
-                residual = self._residual(statistics) / n_numbers
-                self.noise_variance = max(residual, self._least_noise)
+                residual = self._residual(statistics) / (self.n_samples * self.n_features)
+                self.noise_variance = max(residual, self.least_noise)
 
-    def _move_components(self, statistics: Factors, b: float, prior_variance: float) -> None:
-        """Move q(mu) to its optimum, by one Gauss-Seidel pass (diag) or jointly (full)."""
-        heat = b / self.noise_variance
-        precision = np.full(self.n_components, 1.0 / prior_variance)
-        R, A = statistics.pairs, statistics.data
+    def _move_components(self, statistics: Factors, heat: float, tempering: Tempering) -> None:
+        """Move q(mu) to its optimum; `heat` is b / sigma_n."""
+        precision = np.full(self.n_components, 1.0 / self._prior_variance(tempering))
+        A, R = statistics
         if self.covariance == "full":
             factor = cho_factor(np.diag(precision) + heat * R, lower=True)
             self.covariance_matrix = cho_solve(factor, np.eye(self.n_components))
@@ -370,19 +328,14 @@ class FMM:
 
     # -------------------------------------------------------------- objectives
 
-    def energy(self) -> float:
-        """L of the training data, at the current components and the nu of the last step."""
-        return self.expected_energy(self._last)
-
     def expected_energy(self, statistics: Factors) -> float:
-        """L, from statistics and the current components."""
         count = np.diag(statistics.pairs)
         pi = self.prior_probability
         prior = count @ np.log(pi) + (self.n_samples - count) @ np.log1p(-pi)
         return float(prior - self._residual(statistics) / (2 * self.noise_variance))
 
     def log_base_measure(self) -> float:
-        """log h of all data, -(ND/2) log(2 pi sigma_n); a learned T does not temper it."""
+        """-(ND/2) log(2 pi sigma_n)."""
         n_numbers = self.n_samples * self.n_features
         return -0.5 * n_numbers * math.log(2 * math.pi * self.noise_variance)
 
@@ -408,19 +361,13 @@ class FMM:
             "prior_probability": self.prior_probability,
         }
 
-    def component_bound(self, tempering: Tempering = UNTEMPERED) -> float:
+    def global_bound(self, tempering: Tempering = UNTEMPERED) -> float:
         """-KL(q(mu) || p(mu)); under the posterior form p(mu) has variance T sigma_mu."""
-        prior = self._tempered_variance(tempering)
+        prior = self._prior_variance(tempering)
         Q = self.covariance_matrix
         kl = np.trace(Q) / prior - self.n_components * (1 - math.log(prior))
         kl -= np.linalg.slogdet(Q)[1]
         return -0.5 * float(self.n_features * kl + np.sum(self.means**2) / prior)
-
-    def elbo(self, tempering: Tempering = UNTEMPERED) -> float:
-        """F(b) of the training data, after at least one step; at T = 1 the ELBO."""
-        likelihood = self.energy() + self.log_base_measure()
-        b = float(tempering.inverse)
-        return b * likelihood + self._last.entropy + self.component_bound(tempering)
 
     # ---------------------------------------------------------------- new data
 
@@ -442,22 +389,6 @@ class FMM:
         bound = energy + entropy
         return bound[: X.shape[0]] + constant - square / (2 * self.noise_variance)
 
-    def restricted(self, columns: NDArray) -> FMM:
-        """The same model, restricted to some of the dimensions."""
-        part = FMM(
-            self.n_components,
-            int(np.count_nonzero(columns)),
-            prior_probability=self.prior_probability,
-            noise_variance=self.noise_variance,
-            component_variance=self.component_variance,
-            covariance=self.covariance,
-            dtype=self.dtype,
-            n_threads=self.n_threads,
-        )
-        part.means = self.means[:, columns]
-        part.covariance_matrix = self.covariance_matrix
-        return part
-
     def predictive(
         self, X: NDArray, observed: NDArray[np.bool_], n_draws: int, rng: Any
     ) -> NDArray[np.float64]:
@@ -466,8 +397,9 @@ class FMM:
         It is the logarithm of the mean, over draws z ~ q(z | observed), of
         N(x_hidden; z M, (sigma_n + z Q z^T) I).
         """
-        seen = np.ascontiguousarray(X[:, observed])
-        nu = self.restricted(observed).infer(seen).astype(np.float64)
+        part = shallow(self)  # the model of the observed dimensions
+        part.means, part.n_features = self.means[:, observed], int(np.count_nonzero(observed))
+        nu = part.infer(np.ascontiguousarray(X[:, observed])).astype(np.float64)
         x, means = X[:, ~observed].astype(np.float64), self.means[:, ~observed]
         n_hidden = x.shape[1]
         with single_threaded_blas():
@@ -483,18 +415,21 @@ class FMM:
 
     # ----------------------------------------------------------------- details
 
-    def _tempered_variance(self, tempering: Tempering) -> float:
-        if tempering.form == "posterior":
-            return self.component_variance / float(tempering.inverse)
-        return self.component_variance
+    def _prior_variance(self, tempering: Tempering) -> float:
+        """The variance of the tempered p(mu)."""
+        b = float(tempering.inverse) if tempering.form == "posterior" else 1.0
+        return self.component_variance / b
 
-    def _initial_nu(self, n_samples: int) -> NDArray:
-        nu = component_major(self.n_components, n_samples, self.dtype)
+    def _rooms(self, n_samples: int) -> tuple[NDArray, NDArray]:
+        """nu of so many data at its start, pi, and room for P."""
+        nu, projection = (
+            component_major(self.n_components, n_samples, self.dtype) for _ in range(2)
+        )
         nu[:] = self.prior_probability[:, None]
-        return nu
+        return nu, projection
 
     def _project(self, X: NDArray, out: NDArray) -> None:
-        """Compute P, component-major."""
+        """Compute P."""
         gemm.outer(np.ascontiguousarray(self.means, dtype=self.dtype), X, self.n_threads, out)
 
     def _gram(self) -> NDArray[np.float64]:
@@ -502,66 +437,36 @@ class FMM:
         with single_threaded_blas():
             return self.means @ self.means.T + self.n_features * self.covariance_matrix
 
-    def _field(self) -> Field:
+    def _field(self) -> tuple[NDArray, NDArray, float]:
+        """The quadratic energy of one datum as a function of its factors.
+
+        It is G / sigma_n with 0 on the diagonal, logit pi - G_kk / (2 sigma_n) and 1 / sigma_n.
+        """
         coupling = self._gram() / self.noise_variance
-        pi = self.prior_probability
-        offset = np.log(pi) - np.log1p(-pi) - 0.5 * np.diag(coupling)
+        offset = self.prior_logit() - 0.5 * np.diag(coupling)
         np.fill_diagonal(coupling, 0.0)
-        scale = 1.0 / self.noise_variance
-        return Field(coupling.astype(self.dtype), offset.astype(self.dtype), scale)
+        return coupling.astype(self.dtype), offset.astype(self.dtype), 1.0 / self.noise_variance
+
+    def _sweep(self, field: Any, projection: NDArray, nu: NDArray, b: float) -> None:
+        """Update all factors of all data once, in place."""
+        kernels.sweep(projection, *field, np.full((1, 1), b, dtype=nu.dtype), self.n_threads, nu)
 
     def _residual(self, statistics: Factors) -> float:
         """E_q ||X - z mu||^2; rounding errors may not make it negative."""
         cross = np.sum(self.means * statistics.data)
-        residual = self._square - 2 * cross + np.sum(statistics.pairs * self._gram())
+        residual = self.square - 2 * cross + np.sum(statistics.pairs * self._gram())
         return max(float(residual), 0.0)
 
     def _converged(self, X: NDArray) -> tuple[NDArray, NDArray]:
         """nu and P of data: nu starts at pi, T falls to 1, then sweeps go on to convergence."""
-        nu = self._initial_nu(X.shape[0])
-        projection = component_major(self.n_components, X.shape[0], self.dtype)
+        nu, projection = self._rooms(X.shape[0])
         with single_threaded_blas():
             self._project(X, projection)
         field = self._field()
         for done in range(MAX_SWEEPS):
             cooling = max(0.0, 1.0 - done / COOLING_SWEEPS)
             before = nu.copy()
-            sweep(field, projection, nu, COOLING_START**-cooling, self.n_threads)
+            self._sweep(field, projection, nu, COOLING_START**-cooling)
             if not cooling and np.max(np.abs(nu - before)) <= TOLERANCE[self.dtype]:
                 break
         return nu, projection
-
-
-def model_tree(model: FMM) -> dict[str, Any]:
-    """A model as a tree, from which :func:`restored_model` can make it without data."""
-    settings = {
-        "component_variance": model.component_variance,
-        "covariance": model.covariance,
-        "learn_probability": model.learn_probability,
-        "learn_noise": model.learn_noise,
-        "dtype": model.dtype.name,
-        "n_samples": model.n_samples,
-    }
-    return {"settings": settings, "learned": model.state_dict()}
-
-
-def restored_model(node: Node) -> FMM:
-    """The model of a file, as it was after :meth:`FMM.release_buffers`."""
-    settings, learned = node.node("settings"), node.node("learned")
-    dtype = settings.string("dtype", ["float32", "float64"])
-    means = learned.array("means", (None, None), np.float64)
-    if not means.size:
-        raise learned.error("means", "an array that is not empty", means)
-    K, D = means.shape
-    learned.array("covariance", (K, K), np.float64)  # before a model of that size is made
-    model = FMM(
-        *(K, D),
-        component_variance=settings.number("component_variance", float(np.finfo(dtype).tiny)),
-        covariance=settings.string("covariance", ["diag", "full"]),  # type: ignore[arg-type]
-        learn_probability=settings.boolean("learn_probability"),
-        learn_noise=settings.boolean("learn_noise"),
-        dtype=dtype,
-        n_samples=settings.integer("n_samples", 1),
-    )
-    model.load_state_dict(learned)
-    return model

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from numpy.random import RandomState
@@ -37,9 +37,10 @@ from sklearn.cluster import KMeans, kmeans_plusplus
 
 from annealvi._kernels.layout import single_threaded_blas
 from annealvi._kernels.openmp import single_threaded_openmp
-from annealvi.files import Node
-from annealvi.model import UNTEMPERED, Batch, LocalStep, Tempering
+from annealvi.files.schema import Array, Integer, Number, Optional, Schema, Text, damaged
+from annealvi.model import UNTEMPERED, Batch, Tempering
 from annealvi.models.dirichlet import centre, log_gamma_variates, log_rising
+from annealvi.models.mixture import Mixture, MixtureStep
 from annealvi.partition.result import check_log_c_at_1
 
 
@@ -59,27 +60,24 @@ class Natural:
     square: NDArray[np.float64]
 
     def __add__(self, other: Natural) -> Natural:
-        return Natural(*(a + b for a, b in zip(self._fields(), other._fields(), strict=True)))
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return Natural(*(a + b for a, b in pairs))
 
     def __rmul__(self, factor: float) -> Natural:
-        return Natural(*(factor * a for a in self._fields()))
-
-    def state_dict(self) -> dict[str, NDArray[np.float64]]:
-        """The parameters by name."""
-        return dict(vars(self))
+        return Natural(*(factor * a for a in vars(self).values()))
 
     @classmethod
-    def restored(cls, node: Node, shape: tuple[int, int], *, positive: bool) -> Self:
-        """Parameters from a file."""
-
-        def array(name: str, shape: tuple[int, ...], positive: bool = False) -> NDArray:
-            return np.array(node.array(name, shape, np.float64, positive=positive))
-
-        alpha, kappa, nu = (array(name, shape[:1], positive) for name in ("alpha", "kappa", "nu"))
-        return cls(alpha, kappa, array("shift", shape), nu, array("square", shape))
-
-    def _fields(self) -> tuple[NDArray[np.float64], ...]:
-        return self.alpha, self.kappa, self.shift, self.nu, self.square
+    def schema(cls, *, positive: bool) -> Schema:
+        """What the parameters of a distribution, or statistics, must be in a file."""
+        each, all_of = ("n_components",), ("n_components", "n_features")
+        return Schema(
+            cls,
+            alpha=Array(each, positive=positive),
+            kappa=Array(each, positive=positive),
+            shift=Array(all_of),
+            nu=Array(each, positive=positive),
+            square=Array(all_of),
+        )
 
 
 def collect(X: NDArray[np.float64], phi: NDArray[np.float64]) -> Natural:
@@ -203,31 +201,35 @@ def exchangeable(
 #: it.
 PERTURBATION, SMALL_PERTURBATION = 1e-2, 1e-4
 
-CovarianceType = Literal["diag", "spherical"]
+TINY = float(np.finfo(np.float64).tiny)
 
 
-class MixtureStep(LocalStep):
-    """A local step whose energy is evaluated at the current globals when it is read."""
-
-    def __init__(
-        self, model: GMM, statistics: Natural, plain: Natural, entropy: NDArray[np.float64]
-    ) -> None:
-        self.statistics = statistics
-        self.entropy = entropy
-        self._model = model
-        self._plain = plain
-
-    @property
-    def energy(self) -> float:  # type: ignore[override]
-        """L = +E_q[log p(x, z | w, mu, lambda)] of the batch, without the base measure."""
-        return self._model.expected_energy(self._plain)
-
-
-class GMM:
+class GMM(Mixture):
     """q(w, mu, lambda) and the steps that update it; see :class:`annealvi.model.Model`.
 
     The mean of the data is subtracted, so that differences of squares do not lose digits.
     """
+
+    STATE = Schema(
+        n_components=Integer(1),
+        n_features=Integer(1),
+        n_samples=Integer(1),
+        covariance_type=Text("diag", "spherical"),
+        alpha=Array(("n_components",), positive=True),
+        mean_prior=Array(("n_features",)),
+        kappa=Number(TINY),
+        nu=Number(TINY),
+        beta=Array(("n_features",), positive=True),
+        known_weights=Optional(Array(("n_components",), positive=True)),
+        known_covariances=Optional(Array(("n_components", "n_features"), positive=True)),
+        least_beta=Array(("n_features",), positive=True),
+        offset=Array(("n_features",)),
+        posterior=Natural.schema(positive=True),
+        last=Natural.schema(positive=False),
+        entropy=Number(),
+    )
+    #: What log C(T) was computed from at the last time, and log C(T).
+    normaliser: tuple[tuple[Any, ...], NDArray[np.float64]] | None = None
 
     def __init__(
         self,
@@ -241,7 +243,7 @@ class GMM:
         beta: NDArray[np.float64] | None = None,
         weights: NDArray[np.float64] | None = None,
         covariances: NDArray[np.float64] | None = None,
-        covariance_type: CovarianceType = "diag",
+        covariance_type: Literal["diag", "spherical"] = "diag",
         n_samples: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -253,13 +255,10 @@ class GMM:
         self.offset = np.zeros(n_features)
         self.mean_prior = mean_prior
         self.alpha, self.kappa, self.nu = np.asarray(alpha, dtype=np.float64), kappa, nu
-        self.beta = np.ones(n_features) if beta is None else beta
-        self._least_beta = self.beta
+        self.beta = self.least_beta = np.ones(n_features) if beta is None else beta
         self.prior = self.posterior = self._prior()
-        self._plain, self._entropy = 0.0 * self.prior, 0.0
-        self._normaliser: tuple[tuple[Any, ...], NDArray[np.float64]] | None = None
 
-    def start(
+    def start(  # type: ignore[override]
         self,
         X: NDArray,
         *,
@@ -270,8 +269,7 @@ class GMM:
         self.n_samples = X.shape[0]
         self.offset = X.mean(axis=0, dtype=np.float64)
         self.prior = self._prior()
-        self._least_beta = self.beta
-        self._normaliser = None
+        self.least_beta = self.beta
         if responsibilities is not None:
             self.posterior = self.prior + collect(self._centred(X), responsibilities)
             return
@@ -292,31 +290,14 @@ class GMM:
         square = q.square + q.kappa[:, None] * ((m + noise) ** 2 - m**2)
         self.posterior = replace(q, shift=q.kappa[:, None] * (m + noise), square=square)
 
-    def release_buffers(self) -> None:
-        """Do nothing: there is nothing to release."""
-
-    # ------------------------------------------------------------------- files
-
-    def state_dict(self) -> dict[str, Any]:
-        """All that a fit has learned, as a tree."""
-        return {
-            "least_beta": self._least_beta,
-            "offset": self.offset,
-            "posterior": self.posterior.state_dict(),
-            "statistics": self._plain.state_dict(),
-            "entropy": self._entropy,
-        }
-
-    def load_state_dict(self, node: Node) -> None:
-        """Take over what a fit has learned."""
-        shape = self.n_components, self.n_features
-        self.offset = np.array(node.array("offset", shape[1:], np.float64))
+    def _restore(self, found: dict[str, Any], way: str) -> None:
+        vars(self).update(found)
         self.prior = self._prior()
-        self._least_beta = np.array(node.array("least_beta", shape[1:], np.float64, positive=True))
-        self.posterior = Natural.restored(node.node("posterior"), shape, positive=True)
-        self._plain = Natural.restored(node.node("statistics"), shape, positive=False)
-        self._entropy = node.number("entropy")
-        self._normaliser = None
+        with np.errstate(all="ignore"):
+            used = self.means, self.log_joint(self.means), self.weights, 1 / self.precisions
+        if not all(np.all(np.isfinite(part)) for part in used):
+            wanted = "of parameters that densities can be computed from"
+            raise damaged(f"{way}.posterior", wanted, self.posterior)
 
     # ------------------------------------------------------------- Algorithm 1
 
@@ -328,9 +309,9 @@ class GMM:
         log_phi -= logsumexp(log_phi, axis=1, keepdims=True)
         phi = np.exp(log_phi)
         entropy = entr(phi).sum(axis=1)
-        self._plain, self._entropy = collect(X, phi), float(entropy.sum())
-        weighted = collect(X, b[:, None] * phi) if b.ndim else float(b) * self._plain
-        return MixtureStep(self, weighted, self._plain, entropy)
+        self.last, self.entropy = collect(X, phi), float(entropy.sum())
+        weighted = collect(X, b[:, None] * phi) if b.ndim else float(b) * self.last
+        return MixtureStep(self, weighted, self.last, entropy)
 
     def global_step(
         self, statistics: Natural, rho: float, scale: float, tempering: Tempering
@@ -342,38 +323,26 @@ class GMM:
         if tempering.form == "posterior":
             rho = min(1.0, rho / tempering.mean)
         prior = self._tempered_prior(tempering)
-        self._least_beta = self._prior_beta(prior)
+        self.least_beta = self._prior_beta(prior)
         target = prior + scale * statistics
         self.posterior = target if rho == 1 else (1 - rho) * self.posterior + rho * target
 
     # -------------------------------------------------------------- objectives
 
-    def energy(self) -> float:
-        """L of the last local step's data, at the current globals."""
-        return self.expected_energy(self._plain)
-
-    def expected_energy(self, plain: Natural) -> float:
-        """E_q[log p(x, z | w, mu, lambda)] without the base measure, from statistics."""
+    def expected_energy(self, statistics: Natural) -> float:
         precision, m = self.precisions, self.means_centred
         constants = self._expected_log_weights() + 0.5 * self._log_scales()
         constants -= 0.5 * self.n_features / self.posterior.kappa
-        distance = plain.square - 2 * m * plain.shift + m**2 * plain.kappa[:, None]
-        n = plain.kappa.sum()
-        energy = plain.kappa @ constants - 0.5 * np.sum(precision * distance)
+        count = statistics.kappa
+        distance = statistics.square - 2 * m * statistics.shift + m**2 * count[:, None]
+        n = count.sum()
+        energy = count @ constants - 0.5 * np.sum(precision * distance)
         return float(energy - n * self._log_base())
 
     def log_base_measure(self) -> float:
-        """log h of the training data, the base measure; a learned T does not temper it."""
         return self.n_samples * self._log_base()
 
-    def elbo(self, tempering: Tempering = UNTEMPERED) -> float:
-        """F(b) of the training data at one b, after at least one step; at T = 1 the ELBO."""
-        b = float(tempering.inverse)
-        likelihood = self.energy() + self.log_base_measure()
-        return b * likelihood + self._entropy + self.global_bound(tempering)
-
     def global_bound(self, tempering: Tempering = UNTEMPERED) -> float:
-        """-KL(q || p) of weights, means and precisions; the posterior form tempers p."""
         q, p = self.posterior, self._tempered_prior(tempering)
         kl = 0.0
         if self.known_weights is None:
@@ -385,7 +354,7 @@ class GMM:
         distance = self.means_centred - p.shift / p.kappa[:, None]
         kl += 0.5 * np.sum(p.kappa[:, None] * self.precisions * distance**2)
         if self.known_covariances is None:
-            a, rate = self._gamma(q, self._least_beta)
+            a, rate = self._gamma(q, self.least_beta)
             a0, rate0 = self._gamma(p, self._prior_beta(p))
             a, a0 = np.broadcast_to(a, rate.shape), np.broadcast_to(a0, rate.shape)
             kl += np.sum((a - a0) * psi(a) - gammaln(a) + gammaln(a0))
@@ -402,8 +371,8 @@ class GMM:
         b = np.asarray(inverse, dtype=np.float64)
         log_c = log_distortions(self.known_covariances, b)
         key = b.tobytes(), self.n_samples, np.asarray(self.alpha).tobytes()
-        if self._normaliser is not None and self._normaliser[0] == key:
-            return self._normaliser[1].copy()
+        if self.normaliser is not None and self.normaliser[0] == key:
+            return self.normaliser[1].copy()
         if self.known_weights is not None:
             log_sums = logsumexp(b[:, None] * np.log(self.known_weights) + log_c, axis=1)
             total = self.n_samples * log_sums
@@ -417,7 +386,7 @@ class GMM:
         total = total - 0.5 * self.n_samples * self.n_features * np.log(b)
         if self.known_weights is None:
             check_log_c_at_1(total, b, self.n_samples)
-        self._normaliser = key, total
+        self.normaliser = key, total
         return total.copy()
 
     def posterior_log_partition(
@@ -490,7 +459,7 @@ class GMM:
         """E lambda, of shape (K, D)."""
         if self.known_covariances is not None:
             return 1.0 / self.known_covariances
-        a, rate = self._gamma(self.posterior, self._least_beta)
+        a, rate = self._gamma(self.posterior, self.least_beta)
         return np.broadcast_to(a / rate, (self.n_components, self.n_features))
 
     # ----------------------------------------------------------------- details
@@ -545,7 +514,7 @@ class GMM:
         if self.known_covariances is not None:
             log_precision = -np.log(self.known_covariances)
         else:
-            a, rate = self._gamma(self.posterior, self._least_beta)
+            a, rate = self._gamma(self.posterior, self.least_beta)
             log_precision = psi(a) - np.log(rate)
         shape = (self.n_components, self.n_features)
         return np.sum(np.broadcast_to(log_precision, shape) - math.log(2 * math.pi), axis=1)
@@ -568,55 +537,3 @@ class GMM:
         if self.covariance_type == "diag":
             return 0.5 * q.nu[:, None], 0.5 * beta
         return 0.5 * self.n_features * q.nu[:, None], 0.5 * beta.sum(axis=1, keepdims=True)
-
-
-TINY = float(np.finfo(np.float64).tiny)
-
-
-def model_tree(model: GMM) -> dict[str, Any]:
-    """A model as a tree, from which :func:`restored_model` can make it without data."""
-    settings = {
-        "alpha": model.alpha,
-        "mean_prior": model.mean_prior,
-        "kappa": model.kappa,
-        "nu": model.nu,
-        "beta": model.beta,
-        "weights": model.known_weights,
-        "covariances": model.known_covariances,
-        "covariance_type": model.covariance_type,
-        "n_samples": model.n_samples,
-    }
-    return {"settings": settings, "learned": model.state_dict()}
-
-
-def restored_model(node: Node) -> GMM:
-    """The model of a file."""
-    settings, learned = node.node("settings"), node.node("learned")
-    shift = learned.node("posterior").array("shift", (None, None), np.float64)
-    if not shift.size:
-        raise learned.error("posterior", "of arrays that are not empty", shift)
-    K, D = shift.shape
-
-    def array(name: str, *shape: int, positive: bool = True) -> NDArray[np.float64]:
-        return np.array(settings.array(name, shape, np.float64, positive=positive))
-
-    model = GMM(
-        *(K, D),
-        alpha=array("alpha", K),
-        mean_prior=array("mean_prior", D, positive=False),
-        kappa=settings.number("kappa", TINY),
-        nu=settings.number("nu", TINY),
-        beta=array("beta", D),
-        weights=None if settings.is_none("weights") else array("weights", K),
-        covariances=None if settings.is_none("covariances") else array("covariances", K, D),
-        covariance_type=settings.string(  # type: ignore[arg-type]
-            "covariance_type", ["diag", "spherical"]
-        ),
-        n_samples=settings.integer("n_samples", 1),
-    )
-    model.load_state_dict(learned)
-    with np.errstate(all="ignore"):
-        used = model.means, model.log_joint(model.means), model.weights, 1 / model.precisions
-    if not all(np.all(np.isfinite(part)) for part in used):
-        raise learned.error("posterior", "of parameters that densities can be computed from", shift)
-    return model

@@ -1,0 +1,135 @@
+"""Several starts: the best kept, in turn or side by side, and what an interrupt leaves."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from annealvi import TemperedFMM
+from annealvi.inference import Fingerprint, Starts
+
+
+class Fit:
+    """A fit that ends as it is told to."""
+
+    def __init__(self, number, goodness, *, n_steps=3, stopped=False, error=None, own=False):
+        self.number, self.n_steps, self.stopped = number, n_steps, stopped
+        self.score, self.goodness = goodness, goodness
+        self.error, self.in_callback, self._own = error, False, own
+
+    def run(self):
+        if self.error is not None:
+            self.in_callback = self._own
+            raise self.error
+
+
+def starts(n_starts):
+    return Starts(Fingerprint(TemperedFMM(), np.zeros((2, 2))), 0, n_starts)
+
+
+def fit(fits, n_workers=1):
+    """What the fits leave: the number of the best, and the scores or the error."""
+    several = starts(len(fits))
+    try:
+        best = several.run(lambda number: fits[number], n_workers=n_workers)
+    except BaseException as error:
+        return several.best and several.best.number, type(error)
+    assert best is several.best
+    return best.number, several.scores
+
+
+BOTH = pytest.mark.parametrize("n_workers", [1, 2])
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("scores", "best"),
+    [
+        ([1.0, 3.0, 2.0], 1),
+        ([2.0, 2.0, 2.0], 0),
+        ([np.nan, -5.0, np.nan], 1),
+        ([np.nan, np.nan], 0),
+    ],
+)
+def test_the_best_is_kept(scores, best, n_workers):
+    """Of equal ones the first; what is no number is the worst."""
+    found = fit([Fit(number, score) for number, score in enumerate(scores)], n_workers)
+    assert found[0] == best
+    np.testing.assert_array_equal(found[1], scores)
+
+
+def test_a_callback_may_end_all_starts():
+    fits = [Fit(0, 1.0), Fit(1, 0.0, stopped=True), Fit(2, 9.0)]
+    assert fit(fits) == (0, [1.0, 0.0])
+
+
+def test_starts_begin_one_after_the_other():
+    """So that they may draw from the same random numbers."""
+    log = []
+
+    def begin(number):
+        log.append(("begins", number))
+        one = Fit(number, 0.0)
+        one.run = lambda: log.append(("runs", number))
+        return one
+
+    starts(2).run(begin, show=lambda one: log.append(("is shown", one.number)))
+    words = ("begins", "is shown", "runs")
+    assert log == [(word, number) for number in range(2) for word in words]
+
+
+@pytest.mark.parametrize(
+    ("error", "own"), [(KeyboardInterrupt(), False), (RuntimeError("mine"), True)]
+)
+def test_an_interrupt_or_the_users_error_leaves_the_best_so_far(error, own):
+    unfinished = {"error": error, "own": own}
+    assert fit([Fit(0, 1.0), Fit(1, -np.inf, **unfinished)]) == (0, type(error))
+    # one that is not finished may be known to be better, as that of a mixture
+    assert fit([Fit(0, 1.0), Fit(1, 5.0, **unfinished)]) == (1, type(error))
+    assert fit([Fit(0, -np.inf, **unfinished)]) == (0, type(error))
+    assert fit([Fit(0, -np.inf, n_steps=0, **unfinished)]) == (None, type(error))
+
+
+@BOTH
+def test_other_errors_leave_nothing(n_workers):
+    fits = [Fit(0, 1.0), Fit(1, 2.0, error=ValueError("wrong"))]
+    assert fit(fits, n_workers) == (None, ValueError)
+
+
+@BOTH
+def test_an_exit_leaves_the_best_so_far(n_workers):
+    fits = [Fit(number, 1.0, error=SystemExit(1)) for number in range(2)]
+    assert fit(fits, n_workers) == (0, SystemExit)
+
+
+def test_an_error_side_by_side_halts_the_others():
+    began, several = threading.Event(), starts(2)
+    fits = [Fit(0, 1.0), Fit(1, 1.0)]
+
+    def wait():
+        began.set()
+        assert several.halt.wait(20)
+
+    def fail():
+        assert began.wait(20)
+        raise ValueError("wrong")
+
+    fits[0].run, fits[1].run = wait, fail
+    with pytest.raises(ValueError, match="wrong"):
+        several.run(fits.__getitem__, n_workers=2)
+
+
+def test_an_interrupt_side_by_side_keeps_what_had_ended():
+    """The main thread is interrupted while it waits for the second start."""
+    ended, several = threading.Event(), starts(2)
+    fits = [Fit(0, 1.0), Fit(1, -np.inf)]
+
+    def interrupt():
+        assert ended.wait(20)
+        raise KeyboardInterrupt
+
+    # ends after run has returned; the second start needs longer than that
+    fits[0].run, fits[1].run = lambda: threading.Timer(0.2, ended.set).start(), interrupt
+    with pytest.raises(KeyboardInterrupt):
+        several.run(fits.__getitem__, n_workers=2)
+    assert several.kept == [fits[0]]
