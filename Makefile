@@ -176,6 +176,7 @@ $(VENV)-oldest/source $(VENV)-newest/source: %/source:
 # One stamp for each extra; the package is installed in place, so that commands run
 # from this folder find the compiled kernels.
 $(VENV)/.demo $(VENV)/.test $(VENV)/.bench: $(VENV)/.%: $(VENV)/bin/pip $(SOURCES)
+	@echo "Installing annealvi in $(VENV) and compiling it: about a minute, in silence."
 	$(BIN)/pip install --disable-pip-version-check --quiet -e '.[$*]'
 	touch $@
 

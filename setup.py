@@ -11,6 +11,7 @@ Environment variables:
 """
 
 import os
+import subprocess
 import sys
 import sysconfig
 import tempfile
@@ -20,8 +21,10 @@ from pathlib import Path
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.modified import newer_group
 
 KERNELS = "annealvi/_kernels"
+DEPENDS = ["setup.py", *map(str, Path(KERNELS).glob("*.[ch]"))]
 WINDOWS = sys.platform == "win32"
 DEBUG = os.environ.get("ANNEALVI_DEBUG", "") not in ("", "0")
 SANITIZE = os.environ.get("ANNEALVI_SANITIZE", "")
@@ -31,13 +34,16 @@ SANITIZE = {"0": "", "1": "address,undefined"}.get(SANITIZE, SANITIZE)
 # process to flush-to-zero) and never -march=native (the result would only run
 # on this machine).  The first two flags below are enough for the vectoriser.
 FLAGS = ["-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"]
-FLAGS += ["-O1", "-g"] if DEBUG or SANITIZE else ["-O3"]
+# The loops that matter are in kernels.c.  The modules are mostly Cython's own code.
+OPTIMISED, MODULES = (["-O1", "-g"],) * 2 if DEBUG or SANITIZE else (["-O3"], ["-O2"])
 # The runtime comes with the C compiler, and is loaded before Python.
 SANITIZERS = [f"-fsanitize={SANITIZE}"] if SANITIZE else []
 if SANITIZE:
     FLAGS += [*SANITIZERS, "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"]
 if WINDOWS:  # Microsoft's compiler does not know GCC's vectors; clang-cl does
-    FLAGS = [f"/clang:{flag}" for flag in FLAGS]
+    FLAGS, OPTIMISED, MODULES = (
+        [f"/clang:{flag}" for flag in flags] for flags in (FLAGS, OPTIMISED, MODULES)
+    )
 
 # Builds of different kinds have separate intermediate files, so that none is mistaken for
 # that of another kind.
@@ -53,6 +59,9 @@ KINDS = (
     + "/limited" * LIMITED
 )
 BUILD = f"build{KINDS}"
+# What Cython needs for typed memoryviews, compiled once instead of in each module.
+SHARED = "annealvi._kernels._cyutility"
+SHARED_C = f"{BUILD}/cython/_cyutility.c"
 
 MACROS = [
     ("ANNEALVI_DEBUG", str(int(DEBUG))),
@@ -95,6 +104,12 @@ int main(void) { return 0; }
 class BuildKernels(build_ext):
     """build_ext that probes for OpenMP and compiles the kernels for each instruction set."""
 
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        if self.editable_mode:  # share with a later `pip install .` what is compiled
+            tag = f"{sysconfig.get_platform()}-{sys.implementation.cache_tag}"
+            self.build_lib, self.build_temp = f"{BUILD}/lib.{tag}", f"{BUILD}/temp.{tag}"
+
     def compiles(self, source: str, flags: list[str], link: bool = False) -> bool:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "probe.c")
@@ -133,7 +148,7 @@ class BuildKernels(build_ext):
             macros += [("ANNEALVI_X86", "1")]
         print(f"annealvi: kernels for {', '.join(builds)}")
         for extension in self.extensions:
-            extension.extra_compile_args += FLAGS + openmp
+            extension.extra_compile_args += FLAGS + MODULES + openmp
             extension.extra_link_args += openmp + SANITIZERS
             extension.define_macros += macros
         self.builds, self.macros = builds, macros
@@ -145,18 +160,22 @@ class BuildKernels(build_ext):
             separate = "-ffp-contract=off"
             extension.extra_compile_args += [f"/clang:{separate}" if WINDOWS else separate]
         if extension.name.endswith("._dispatch"):
-            extension.extra_objects += [
-                compiled
-                for name, flags in self.builds.items()
-                for compiled in self.compiler.compile(
-                    [f"{KERNELS}/kernels.c"],
-                    output_dir=str(Path(self.build_temp, name)),
-                    macros=[*self.macros, ("KERNELS_NAME", name)],
-                    include_dirs=[KERNELS],
-                    extra_postargs=FLAGS + flags,
-                )
-            ]
+            extension.extra_objects += map(self.kernels, self.builds)
         super().build_extension(extension)
+
+    def kernels(self, name: str) -> str:
+        """kernels.c for an instruction set, compiled where that is not done yet."""
+        source, folder = f"{KERNELS}/kernels.c", str(Path(self.build_temp, name))
+        (compiled,) = self.compiler.object_filenames([source], output_dir=folder)
+        if newer_group([source, *DEPENDS], compiled):
+            self.compiler.compile(
+                [source],
+                output_dir=folder,
+                macros=[*self.macros, ("KERNELS_NAME", name)],
+                include_dirs=[KERNELS],
+                extra_postargs=FLAGS + OPTIMISED + self.builds[name],
+            )
+        return compiled
 
 
 def extension(name: str, *sources: str) -> Extension:
@@ -165,40 +184,52 @@ def extension(name: str, *sources: str) -> Extension:
         [f"{KERNELS}/{name}.pyx", *sources],
         include_dirs=[KERNELS],
         py_limited_api=LIMITED,
-        depends=[str(path) for path in Path(KERNELS).glob("*.[ch]")],
+        depends=DEPENDS,
     )
 
 
+Path(SHARED_C).parent.mkdir(parents=True, exist_ok=True)
+subprocess.run([sys.executable, "-m", "cython", f"--generate-shared={SHARED_C}"], check=True)
+extensions = cythonize(
+    [
+        Extension(SHARED, [SHARED_C], py_limited_api=LIMITED),
+        extension("_dispatch", f"{KERNELS}/dispatch.c"),  # long ones first
+        extension("lda"),
+        extension("lda_collapsed"),
+        extension("lda_seeds"),
+        extension("lda_topics"),
+        extension("gemm"),
+        extension("fmm"),
+        extension("bounds"),
+        extension("partition"),
+        extension("counts"),
+        extension("draws"),
+        extension("special"),
+        extension("threads"),
+        extension("build_info"),
+    ],
+    compiler_directives={
+        "language_level": 3,
+        "boundscheck": DEBUG,
+        "wraparound": False,
+        "initializedcheck": DEBUG,
+        "cdivision": True,
+        # No module has a state that is written after its import, but for
+        # use_instruction_set, which tests call.
+        "freethreading_compatible": True,
+    },
+    build_dir=f"{BUILD}/cython",
+    nthreads=os.cpu_count(),
+    shared_utility_qualified_name=SHARED,
+)
+# As old as what they are made from, so that they are compiled once: pip installs another Cython
+# each time, newer than any file here.
+newest = max(path.stat().st_mtime for path in [Path("setup.py"), *Path(KERNELS).glob("*.p[yx]*")])
+for made in Path(BUILD, "cython").rglob("*.c"):
+    os.utime(made, (newest, newest))
+
 setup(
-    ext_modules=cythonize(
-        [
-            extension("_dispatch", f"{KERNELS}/dispatch.c"),  # long ones first
-            extension("lda"),
-            extension("lda_collapsed"),
-            extension("lda_seeds"),
-            extension("lda_topics"),
-            extension("gemm"),
-            extension("fmm"),
-            extension("bounds"),
-            extension("partition"),
-            extension("counts"),
-            extension("draws"),
-            extension("special"),
-            extension("threads"),
-            extension("build_info"),
-        ],
-        compiler_directives={
-            "language_level": 3,
-            "boundscheck": DEBUG,
-            "wraparound": False,
-            "initializedcheck": DEBUG,
-            "cdivision": True,
-            # No module has a state that is written after its import, but for
-            # use_instruction_set, which tests call.
-            "freethreading_compatible": True,
-        },
-        build_dir=f"{BUILD}/cython",
-    ),
+    ext_modules=extensions,
     cmdclass={"build_ext": BuildKernels},
     options={
         "build": {"build_base": BUILD},
