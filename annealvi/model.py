@@ -91,6 +91,11 @@ class Tempering(NamedTuple):
         """The mean of b over the data of the batch."""
         return float(self.inverse if isinstance(self.inverse, float) else np.mean(self.inverse))
 
+    @property
+    def of_priors(self) -> float:
+        """b of the priors: 1, or in the posterior form the mean of b."""
+        return self.mean if self.form == "posterior" else 1.0
+
 
 #: No tempering: T = 1.
 UNTEMPERED = Tempering()

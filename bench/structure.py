@@ -56,7 +56,7 @@ PRIVATE = re.compile(r"_(?!_)")
 OF_ESTIMATOR = re.compile(r"(self\.)?estimator\b")
 #: Files and functions that only read or write fitted state.
 STATE_FILES = {"files", "storage", "checkpoint", "checkpoints", "saved", "schema", "versions"}
-STATE_FILES |= {"_archive", "archive", "temperature/parameters"}
+STATE_FILES |= {"_archive", "archive"}
 STATE_FILES |= {"mixtures/progress", "mixtures/state"}
 STATE_FUNCTIONS = re.compile(
     r"^_*(load|save|restore|resume)|(^|_)(tree|dump)($|_)|_(state|dict)s?$|etstate|fingerprint"

@@ -389,10 +389,10 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
 
     def _plan(self, n_samples: int) -> tuple[Temperature, RunningPenalty | None]:
         """Check `temperature` and `proximity`, and plan both for a fit."""
-        owner, n_steps = type(self).__name__, int(self.max_iter)
+        n_steps = int(self.max_iter)
         penalty = as_penalty(self.proximity, self.STATISTICS)
         steps_per_pass = n_samples / min(int(self.batch_size), n_samples)
-        temperature = as_temperature(self.temperature, owner)
+        temperature = as_temperature(self.temperature)
         if temperature.learns:
             raise BadParameter(
                 "temperature",
@@ -400,7 +400,7 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
                 self.temperature,
                 "Learned temperatures need log C(T), which deep models do not have.",
             )
-        planned = temperature.plan(n_steps, steps_per_pass, owner=owner)
+        planned = temperature.plan(n_steps, steps_per_pass)
         return planned, None if penalty is None else penalty.plan(n_steps)
 
     def __sklearn_tags__(self) -> Any:

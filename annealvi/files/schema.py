@@ -267,7 +267,8 @@ class Schema(Field):
     def restore(self, target: Any, value: Any, way: str = "", **sizes: Any) -> None:
         """Set the attributes of an object to those of a tree, once all are checked."""
         for name, part in Schema(**self.fields).load(value, way, sizes).items():
-            setattr(target, name, part)
+            # not a view of the file's memory map
+            setattr(target, name, part.copy() if isinstance(part, np.ndarray) else part)
 
 
 TWISTER = Schema(

@@ -133,8 +133,8 @@ class Settings(NamedTuple):
         """Return parameters with which another estimator repeats the fit."""
         parameters = self._asdict()
         parameters |= {name: "learn" for name in parameters.pop("learned")}
-        if isinstance(self.temperature, Temperature):
-            parameters["temperature"] = clone(self.temperature)  # the user may change theirs
+        # the user may change theirs
+        parameters["temperature"] = clone(self.temperature, safe=False)
         if parameters.pop("inference_iter") is not None:
             parameters["max_doc_update_iter"] = None
         if parameters.pop("over_relaxed"):
@@ -145,11 +145,11 @@ class Settings(NamedTuple):
 
     def wanted_temperature(self) -> Temperature:
         """The temperature object of the settings."""
-        temperature = as_temperature(self.temperature, "TemperedLDA", KINDS)
+        temperature = as_temperature(self.temperature, KINDS)
         if temperature.learns and self.document_estimate == "sparse":
             wanted = f"'auto' or 'variational' with {temperature!r}, a temperature that is learned"
             raise BadParameter("document_estimate", wanted, self.document_estimate)
-        hot = isinstance(temperature, Fixed) and temperature.value != 1
+        hot = temperature.constant and temperature.inverse(0) != 1
         if self.finish_iter and (temperature.learns or hot):
             wanted = f"0 or None with {temperature!r}, as it does not end at 1"
             raise BadParameter("finish_iter", wanted, self.finish_iter)
@@ -324,8 +324,8 @@ def _cools(temperature: Any) -> bool:
 def _is_plain(settings: Settings) -> bool:
     """Return whether these settings must reproduce scikit-learn's numbers."""
     temperature = settings.temperature
-    if isinstance(temperature, Fixed):
-        temperature = temperature.value
+    if getattr(temperature, "constant", False):
+        temperature = 1.0 / temperature.inverse(0)
     return (
         settings.topic_estimate == "variational"
         and isinstance(settings.init, str)

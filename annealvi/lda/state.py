@@ -47,8 +47,8 @@ from annealvi.models.lda import LDA
 from annealvi.models.lda.learned_priors import LearnedPriors
 from annealvi.models.lda.saved import load_model, load_partition, model_of, model_tree
 from annealvi.temperature import Fixed, Temperature
+from annealvi.temperature.base import restored_temperature, temperature_tree
 from annealvi.temperature.local import SCORE_GRID
-from annealvi.temperature.parameters import restored_temperature, temperature_tree
 
 Prior = float | NDArray[np.float64]
 #: Number of documents over which the log partition function of a word is averaged.
@@ -387,8 +387,8 @@ class LDAState:
         parts = PARTS.load(tree, way)
         model = model_of(Node(parts["model"], _place(way, "model")))
         state = cls(model, 1.0, 1.0, model.dtype)
-        planned = Node(parts["temperature"], _place(way, "temperature"))
-        state.temperature = restored_temperature(planned, model=model)
+        place = _place(way, "temperature")
+        state.temperature = restored_temperature(parts["temperature"], place, model=model)
         state._load(tree, parts, way)
         return state
 
@@ -400,7 +400,7 @@ class LDAState:
         saved = planned["temperature"]
         if not isinstance(saved, Temperature) or saved != self.temperature:
             raise damaged(_place(way, "temperature"), "that of the fit", saved)
-        self.temperature.load_state_dict(Node(planned["state"], _place(way, "temperature.state")))
+        self.temperature.load_state_dict(planned["state"], _place(way, "temperature.state"))
         self._load(tree, parts, way)
 
     def _load(self, tree: Mapping[str, Any], parts: Mapping[str, Any], way: str) -> None:

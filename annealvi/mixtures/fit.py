@@ -26,7 +26,7 @@ from annealvi.inference.fitted import Fitted
 from annealvi.model import Tempering
 from annealvi.models.mixture import Mixture
 from annealvi.temperature import Temperature
-from annealvi.temperature.parameters import restored_temperature, temperature_tree
+from annealvi.temperature.base import restored_temperature, temperature_tree
 from annealvi.threads import reads, shallow, writing
 
 STATE = Schema(
@@ -83,8 +83,8 @@ class MixtureState:
         self.monitor.load_state_dict(found["monitor"], f"{way}.monitor")
         planned, self.temperature = found["temperature"], None
         if planned is not None:
-            node = Node(planned, f"{way}.temperature")
-            self.temperature = restored_temperature(node, model=self.model)
+            place = f"{way}.temperature"
+            self.temperature = restored_temperature(planned, place, model=self.model)
         self.lower_bound, self.converged = found["lower_bound"], found["converged"]
 
 

@@ -403,7 +403,7 @@ class TemperedFMM(
         data = n_samples * float(np.mean(probability)) / D
         hot = Annealed(min(HOTTEST, max(MILDEST, HOTTEST * data)), 0.5, shape="exponential")
         kinds = {"annealed": hot, "variational": VARIATIONAL, "proximity": Proximity()}
-        temperature = as_temperature(self.temperature, type(self).__name__, kinds)
+        temperature = as_temperature(self.temperature, kinds)
         square = check_squares(X)
         learns = temperature.learns and not temperature.per_document
         if learns and isinstance(self.noise_variance, str):

@@ -308,7 +308,7 @@ class TemperedGaussianMixture(TemperedMixture, DensityMixin, BaseEstimator):
         X = self._check_X(X, reset=True)
         settings = self._settings(X)
         kinds = self._kinds(X, settings["covariances"])
-        temperature = as_temperature(self.temperature, type(self).__name__, kinds)
+        temperature = as_temperature(self.temperature, kinds)
         learns = temperature.learns and not temperature.per_document
         if learns and settings["covariances"] is None:
             raise ValueError(

@@ -19,8 +19,7 @@ from scipy.optimize import approx_fprime
 
 from annealvi.checks import as_numbers, checked
 from annealvi.exceptions import BadParameter
-from annealvi.files import Node
-from annealvi.files.schema import Array, Field, Integer, Number, Optional, Schema, damaged
+from annealvi.files.schema import Array, Integer, Number, Optional, Schema
 from annealvi.proximity.statistics import STATISTICS, Bernoulli, Derivative, Statistic
 from annealvi.schedules import Exponential, Linear, Schedule
 
@@ -300,7 +299,7 @@ class MovingAverage:
         If `decay` is out of its range.
     """
 
-    _STATE = Schema(value=Field(), left=Number(0.0, 1.0), seen=Integer())
+    SCHEMA = Schema(value=Optional(Array(("K", "n"))), left=Number(0.0, 1.0), seen=Integer())
 
     @checked
     def __init__(self, decay: float) -> None:
@@ -310,19 +309,6 @@ class MovingAverage:
         self.value: Floats | None = None
         self.left = 1.0  # alpha^t
         self.seen = 0
-
-    def state_dict(self) -> dict[str, Any]:
-        """The average and how many values it has seen, as a tree."""
-        return self._STATE.dump(self)
-
-    def load_state_dict(self, node: Node, shape: tuple[int, ...]) -> None:
-        """Take over an average of this shape."""
-        tree = {name: node.plain(name) for name in self._STATE.fields}
-        value = Optional(Array(shape)).load(tree["value"], f"{node.way}.value", {})
-        self._STATE.restore(self, tree, node.way)
-        if value is not None and (not self.seen or (self.decay < 1.0 and self.left == 1.0)):
-            raise damaged(f"{node.way}.left", "that of an average of some values", self.left)
-        self.value = None if value is None else value.copy()
 
     def update(self, new: ArrayLike) -> Floats:
         """Include another value, and return the new average.

@@ -2,8 +2,8 @@
 
 from annealvi.temperature.annealed import KINDS, Annealed, Fixed, as_temperature
 from annealvi.temperature.base import Temperature
-from annealvi.temperature.factors import Proximity
 from annealvi.temperature.local import LocalVariational
+from annealvi.temperature.proximity import Proximity
 from annealvi.temperature.variational import Variational
 
 __all__ = [

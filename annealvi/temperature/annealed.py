@@ -10,8 +10,9 @@ from typing import Any, ClassVar, Literal
 from sklearn.base import clone
 from sklearn.utils._param_validation import StrOptions
 
-from annealvi.checks import Interval
-from annealvi.files import Node
+from annealvi.checks import Interval, as_float, checked
+from annealvi.exceptions import BadParameter
+from annealvi.files.schema import Integer, Number, Schema
 from annealvi.model import Critical, Form
 from annealvi.schedules import Exponential, Linear, Relaxing, Schedule
 from annealvi.temperature.base import Temperature, whole_steps
@@ -46,7 +47,9 @@ class Fixed(Temperature):
     0.5
     """
 
-    perturbs = False  # type: ignore[assignment]  # it never falls
+    constant = True
+    perturbs = False
+    SCHEMA = Schema()
     _parameter_constraints: ClassVar[dict] = {
         "value": [Interval(Real, 1, None, closed="left")],
         "form": [StrOptions({"likelihood", "posterior"})],
@@ -55,12 +58,6 @@ class Fixed(Temperature):
     def __init__(self, value: float = 1.0, *, form: Form = "likelihood") -> None:
         self.value = value
         self.form = form
-
-    def state_dict(self) -> dict[str, Any]:
-        return {}
-
-    def load_state_dict(self, node: Node, *, model: Any = None) -> None:
-        self.check()
 
     def inverse(self, step: int) -> float:
         return 1.0 / self.value
@@ -113,6 +110,7 @@ class Annealed(Temperature):
     """
 
     cools = True
+    SCHEMA = Schema(n_annealing_steps_=Integer(), start_=Number(1.0))
     _parameter_constraints: ClassVar[dict] = {
         "start": [Interval(Real, 1, None, closed="left"), StrOptions({"auto"})],
         "length": [None, Interval(Real, 0, 1, closed="right")],
@@ -135,35 +133,28 @@ class Annealed(Temperature):
         self.shape = shape
         self.form = form
 
+    @checked
     def check(self) -> None:
         super().check()
         if self.length is not None and self.passes is not None:
-            raise ValueError(
-                "Only one of the 'length' and 'passes' parameters of Annealed can be given. "
-                f"Got length={self.length!r} and passes={self.passes!r}."
-            )
+            raise BadParameter("passes", f"None with length={self.length!r}", self.passes)
 
-    def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any, owner: str) -> None:
+    def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any) -> None:
         if not isinstance(self.start, Real) and not isinstance(model, Critical):
-            raise ValueError(
-                f"The 'start' parameter of Annealed can be 'auto' only where the critical "
-                f"temperature is known, as it is in TemperedLDA. {owner} needs a number."
-            )
-        self.n_annealing_steps_ = self._annealing_steps(n_steps, steps_per_pass, owner)
-        if self.n_annealing_steps_ > 0:  # only then: T0 may be costly to compute
-            self.start_ = self._first(model)
+            hint = "The critical temperature is known in TemperedLDA only."
+            raise BadParameter("start", "a number in this fit", self.start, hint)
+        self.n_annealing_steps_ = self._annealing_steps(n_steps, steps_per_pass)
+        # T0 may be costly to compute
+        self.start_ = self._first(model) if self.n_annealing_steps_ else 1.0
 
-    def _annealing_steps(self, n_steps: int | None, steps_per_pass: float, owner: str) -> int:
+    def _annealing_steps(self, n_steps: int | None, steps_per_pass: float) -> int:
         """L of a fit of `n_steps` steps."""
         passes = 0.0 if self.passes is None else float(self.passes)
         if n_steps is None:
             return whole_steps(passes * steps_per_pass)
         n_passes = n_steps / max(1, whole_steps(steps_per_pass))
         if passes > n_passes > 0:
-            raise ValueError(
-                "The 'passes' parameter of Annealed must be at most the passes of the fit. "
-                f"Got passes={self.passes!r}, while {owner} makes {n_passes:g}."
-            )
+            raise BadParameter("passes", f"at most the {n_passes:g} passes of the fit", self.passes)
         if self.passes is None:
             wanted = (DEFAULT_LENGTH if self.length is None else float(self.length)) * n_steps
         else:
@@ -176,16 +167,6 @@ class Annealed(Temperature):
             return float(self.start)
         critical = model.critical_temperature(self.form)
         return max(1.0, min(1.2 * critical, 3.0 + 0.2 * critical, MAX_START))
-
-    def state_dict(self) -> dict[str, Any]:
-        annealed = self.n_annealing_steps_ > 0
-        return {"steps": self.n_annealing_steps_, "start": self.start_ if annealed else None}
-
-    def load_state_dict(self, node: Node, *, model: Any = None) -> None:
-        self.check()
-        self.n_annealing_steps_ = node.integer("steps")
-        if self.n_annealing_steps_ > 0:
-            self.start_ = node.number("start", 1.0)
 
     def inverse(self, step: int) -> float:
         if self.settled(step):
@@ -200,32 +181,30 @@ class Annealed(Temperature):
 KINDS: dict[str, Temperature] = {"annealed": Annealed()}
 
 
-def as_temperature(value: Any, owner: str, kinds: Mapping[str, Temperature] = KINDS) -> Temperature:
+def as_temperature(value: Any, kinds: Mapping[str, Temperature] = KINDS) -> Temperature:
     """Check a `temperature` parameter and return the temperature object that it means.
 
     Parameters
     ----------
     value : float, str or Temperature
         A number >= 1, the name of a kind, or an object.
-    owner : str
-        The estimator's name, for the messages.
     kinds : dict of str to Temperature
         The temperatures that names stand for.
+
+    Raises
+    ------
+    ValueError
+        If it is none of these, or a parameter of the object is out of its range.
     """
     if isinstance(value, Temperature):
         value.check()
         return value
     if isinstance(value, str) and value in kinds:
         return clone(kinds[value])
-    if isinstance(value, Real) and not isinstance(value, bool):
-        try:
-            number = float(value)
-        except OverflowError:
-            number = math.inf
-        if 1 <= number < math.inf:
-            return Fixed(number)
-    raise ValueError(
-        f"The 'temperature' parameter of {owner} must be a finite float in the range "
-        f"[1.0, inf), a str among {set(kinds)} or an instance of "
-        f"'annealvi.temperature.Temperature'. Got {value!r} instead."
+    if isinstance(value, Real) and not isinstance(value, bool) and 1 <= as_float(value) < math.inf:
+        return Fixed(float(value))
+    must_be = (
+        f"a finite float in the range [1.0, inf), a str among {set(kinds)} or an instance of "
+        "'annealvi.temperature.Temperature'"
     )
+    raise BadParameter("temperature", must_be, value)

@@ -16,12 +16,15 @@ Mandt, McInerney, Abrol, Ranganath, Blei (2016), *Variational Tempering*, AISTAT
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from annealvi.files import Node
+from annealvi.checks import checked
+from annealvi.files.parameters import Parameter, parameter_tree
+from annealvi.files.schema import Schema, Tree, damaged
 from annealvi.model import Form, LocalStep, Tempering
 
 
@@ -36,6 +39,8 @@ class Temperature(BaseEstimator):
     observes = False
     #: Whether it changes the objective.  If not, it only changes the way to the optimum.
     tempers = True
+    #: Whether T is the same at every step.
+    constant = False
     #: Whether T falls to 1 on a schedule.
     cools = False
     #: Whether T is learned from the data.  One that learns offers what `Variational` does, or
@@ -43,22 +48,15 @@ class Temperature(BaseEstimator):
     learns = False
     #: Whether each document has a T of its own.
     per_document = False
+    #: Whether the model may be perturbed at random while T falls, as the mixtures are.
+    perturbs = True
+    #: The attributes that a file holds besides the parameters; None if it cannot be written.
+    SCHEMA: ClassVar[Schema | None] = None
     _parameter_constraints: ClassVar[dict] = {}
     form: Form = "likelihood"
 
-    @property
-    def perturbs(self) -> bool:
-        """True if the model may be perturbed at random while T falls, as the mixtures are."""
-        return True
-
-    def plan(
-        self,
-        n_steps: int | None,
-        steps_per_pass: float = 1,
-        *,
-        model: Any = None,
-        owner: str = "fit",
-    ) -> Self:
+    @checked
+    def plan(self, n_steps: int | None, steps_per_pass: float = 1, *, model: Any = None) -> Self:
         """Return a copy of this temperature that is planned for one fit.
 
         Parameters
@@ -69,14 +67,13 @@ class Temperature(BaseEstimator):
             Number of steps in one pass over the data.
         model : Model, optional
             The model to fit.  A temperature learned from the data asks it for log C(T).
-        owner : str
-            Name of the caller, for the messages.
         """
         self.check()
         planned = clone(self)
-        planned._prepare(n_steps, steps_per_pass, model, owner)
+        planned._prepare(n_steps, steps_per_pass, model)
         return planned
 
+    @checked
     def check(self) -> None:
         """Raise ValueError if a parameter is out of its range."""
         self._validate_params()
@@ -91,7 +88,7 @@ class Temperature(BaseEstimator):
     def __hash__(self) -> int:
         return hash(type(self))  # parameters may be arrays, and may change
 
-    def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any, owner: str) -> None:
+    def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any) -> None:
         """Compute what `inverse` needs; called on the clone."""
 
     def state_dict(self) -> dict[str, Any]:
@@ -100,20 +97,19 @@ class Temperature(BaseEstimator):
         Raises
         ------
         TypeError
-            If this class does not say how, as one of a user's own need not.
+            If this class has no ``SCHEMA``, as one of a user's own need not.
         """
-        raise TypeError(
-            f"A fit with a {type(self).__name__} cannot be written to a file: only the "
-            "temperatures of annealvi can."
-        )
+        return self._schema().dump(self)
 
-    def load_state_dict(self, node: Node, *, model: Any = None) -> None:
+    def load_state_dict(self, tree: Mapping[str, Any], way: str = "", *, model: Any = None) -> None:
         """Take over the plan and what was learned; called on a clone, planned or not.
 
         Parameters
         ----------
-        node : Node
+        tree : mapping
             What :meth:`state_dict` returned, from a file.
+        way : str, default=""
+            Where it stands in the file, for the messages.
         model : Model, optional
             The model whose fit it goes on with; None for the model of the plan.
 
@@ -122,7 +118,25 @@ class Temperature(BaseEstimator):
         ValueError
             If the values are no state of a temperature with these parameters.
         """
-        raise TypeError(f"A {type(self).__name__} cannot be read from a file.")
+        self._validate_params()
+        self._schema().restore(self, tree, way, **self._sizes(model))
+        self.check()
+        self._resume(model, way)
+
+    def _schema(self) -> Schema:
+        if self.SCHEMA is None:
+            raise TypeError(
+                f"A {type(self).__name__} cannot be written to a file or read from one: only the "
+                "temperatures of annealvi can."
+            )
+        return self.SCHEMA
+
+    def _sizes(self, model: Any) -> dict[str, int]:
+        """The lengths that the schema names; found before anything of such a length is made."""
+        return {}
+
+    def _resume(self, model: Any, way: str) -> None:
+        """Compute what follows from the parameters and the state of a file."""
 
     def attach(self, model: Any) -> None:
         """Continue the same plan with another model; called on the clone."""
@@ -160,3 +174,23 @@ def _same(one: Any, other: Any) -> bool:
 def whole_steps(steps: float) -> int:
     """Round up to a whole number, but ignore rounding errors: 7.000000000000001 gives 7."""
     return math.ceil(min(round(float(steps), 9), 2.0**53))
+
+
+_PLANNED = Schema(temperature=Parameter(), state=Tree())
+
+
+def temperature_tree(temperature: Temperature) -> dict[str, Any]:
+    """A planned temperature as a tree: its parameters, and all that it has learned."""
+    state = temperature.state_dict()
+    return {"temperature": parameter_tree(temperature, "temperature"), "state": state}
+
+
+def restored_temperature(
+    tree: Mapping[str, Any], way: str = "temperature", *, model: Any = None
+) -> Temperature:
+    """The planned temperature of a tree; `model` is the one whose fit it goes on with."""
+    temperature, state = _PLANNED.load(tree, way).values()
+    if not isinstance(temperature, Temperature):
+        raise damaged(f"{way}.temperature", "a temperature", temperature)
+    temperature.load_state_dict(state, f"{way}.state", model=model)
+    return temperature

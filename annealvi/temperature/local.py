@@ -11,14 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp, softmax
 from sklearn.utils._param_validation import StrOptions
 
-from annealvi.checks import Interval, check_numbers
-from annealvi.files import Node
+from annealvi.checks import Interval, check_numbers, checked
+from annealvi.files.schema import Array, Number, Schema
 from annealvi.model import UNTEMPERED, LocallyNormalised, LocalStep, Tempering
-from annealvi.temperature.variational import Learned, Running, check_prior_weights
+from annealvi.temperature.variational import LEARNED, Learned, log_weights
 
 Normaliser = Literal["document", "corpus"]
 
-TINY = float(np.finfo(np.float64).tiny)
 #: Inverse temperatures over which outlier scores are averaged, m / 100 for m = 1, ..., 100.
 SCORE_GRID = np.arange(1, 101) / 100
 
@@ -146,6 +145,9 @@ class LocalVariational(Learned):
     """
 
     per_document = True
+    SCHEMA = Schema(
+        **LEARNED, _log_prior=Array(("M",)), _level=Number(np.finfo(np.float64).tiny, 1.0)
+    )
     _parameter_constraints: ClassVar[dict] = {
         "grid": [Interval(Integral, 2, None, closed="left")],
         "prior": [None, "array-like"],
@@ -184,53 +186,35 @@ class LocalVariational(Learned):
         self.energy_average = energy_average
         self.final_fraction = final_fraction
 
+    @checked
     def check(self) -> None:
         super().check()
-        if not self.continuous:
-            check_prior_weights(self.prior, int(self.grid), type(self).__name__)
-        elif self.prior is not None:
-            check_numbers(self.prior, "prior", (2,), positive=True)
+        if self.prior is not None:
+            size = 2 if self.continuous else int(self.grid)
+            check_numbers(self.prior, "prior", (size,), positive=True)
 
-    def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any, owner: str) -> None:
-        self._prepare_grid()
+    def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any) -> None:
+        super()._prepare(n_steps, steps_per_pass, model)
         self._level = 1.0 / self.start
-        self._corpus: NDArray[np.float64] | None = None
-        self._running = Running(self.energy_average)
-        self._prepare_learning(n_steps, steps_per_pass)
-        self.attach(model)
 
-    def _prepare_grid(self) -> None:
+    def _set_grid(self) -> None:
         size = int(self.grid)
         if self.continuous:
             self._inverses = (np.arange(size) + 0.5) / size
             a, c = np.ones(2) if self.prior is None else np.asarray(self.prior, dtype=np.float64)
-            self._log_prior = (a - 1) * np.log(self._inverses)
-            self._log_prior += (c - 1) * np.log1p(-self._inverses)
+            log_prior = (a - 1) * np.log(self._inverses) + (c - 1) * np.log1p(-self._inverses)
+            self._log_prior = log_prior - logsumexp(log_prior)
         else:
             self._inverses = np.arange(1, size + 1) / size
-            prior = np.ones(size) if self.prior is None else np.asarray(self.prior)
-            self._log_prior = np.log(prior.astype(np.float64))
-        self._log_prior = self._log_prior - logsumexp(self._log_prior)
+            self._log_prior = log_weights(self.prior, size)
 
-    def state_dict(self) -> dict[str, Any]:
-        return self._learning_state() | {
-            "level": self._level,
-            "log_prior": self._log_prior,
-            "corpus": self._corpus,
-            "running": self._running.state_dict(),
-        }
+    def _sizes(self, model: Any) -> dict[str, int]:
+        return {"M": int(self.grid)}
 
-    def load_state_dict(self, node: Node, *, model: Any = None) -> None:
-        self._validate_params()
-        shape = (int(self.grid),)
-        node.array("log_prior", shape, np.float64)  # before a grid of the same size is made
-        self.check()
-        self._prepare_grid()
-        self._load_learning(node)
-        self._level = node.number("level", TINY, 1.0)
-        self._corpus = None if node.is_none("corpus") else node.array("corpus", shape, np.float64)
-        self._running = Running(self.energy_average)
-        self._running.load_state_dict(node.node("running"), shape, ())
+    def _resume(self, model: Any, way: str) -> None:
+        self._set_grid()
+        averages = self.normaliser == "corpus" and self._step > 0
+        self._check_totals((int(self.grid) + 1) * averages, way)
         if model is not None:
             self.attach(model)
 
@@ -260,9 +244,7 @@ class LocalVariational(Learned):
         if not self._learns():
             return
         if self.normaliser == "corpus":
-            log_c, n_units = self._running.add(local.log_partition, local.n_units, scale=scale)
-            if n_units > 0:
-                self._corpus = log_c / n_units
+            self._average([local.log_partition, local.n_units], scale)
         self._level = math.exp((1.0 - self._damping) * math.log(self._level))
 
     def learned(self) -> Tempering:
@@ -273,6 +255,9 @@ class LocalVariational(Learned):
         return Tempering(1.0, rule=self._rule(None)) if self._step else UNTEMPERED
 
     def _rule(self, level: float | None) -> DocumentRule:
+        corpus = None
+        if len(self._totals) and self._totals[-1] > 0:
+            corpus = self._totals[:-1] / self._totals[-1]
         return DocumentRule(
-            self._inverses, self._log_prior, int(self.rounds), corpus=self._corpus, level=level
+            self._inverses, self._log_prior, int(self.rounds), corpus=corpus, level=level
         )

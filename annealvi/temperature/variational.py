@@ -14,8 +14,9 @@ from scipy.special import entr, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 
-from annealvi.checks import Interval, as_array
-from annealvi.files import Node
+from annealvi.checks import Interval, as_array, check_numbers, checked
+from annealvi.exceptions import BadParameter
+from annealvi.files.schema import Array, Flag, Integer, Number, Optional, Schema, damaged
 from annealvi.model import UNTEMPERED, LocallyNormalised, LocalStep, Normalised, Tempering
 from annealvi.partition.result import LogPartition
 from annealvi.temperature.base import Temperature, whole_steps
@@ -28,12 +29,16 @@ DEFAULT_RELAXATION = 12.0
 class Learned(Temperature):
     """Base class of temperatures that first learn T from the data and then run at T = 1.
 
-    A subclass has the parameters `damping` and `final_fraction`.
+    A subclass has the parameters `damping`, `energy_average`, `final_fraction` and `prior`, sets
+    `_inverses` and `_log_prior` in `_set_grid`.
     """
 
     learns = True
     damping: float | None
+    energy_average: float
     final_fraction: float
+    _inverses: NDArray[np.float64]
+    _log_prior: NDArray[np.float64]
     _step = 0
     _n_learning_steps = math.inf
 
@@ -42,14 +47,7 @@ class Learned(Temperature):
         """True as long as T is still learned."""
         return not self.settled(self._step)
 
-    def _prepare_learning(
-        self, n_steps: int | None, steps_per_pass: float, damping: float | None = None
-    ) -> None:
-        """Plan the learning steps, and choose a damping.
-
-        The user's damping is used if there is one, else the argument.  If both are None, the
-        damping follows from the number of steps.
-        """
+    def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any) -> None:
         planned = max(1, whole_steps(steps_per_pass) if n_steps is None else n_steps)
         self._n_learning_steps = math.inf
         #: If T has not cooled after this step, a warning is given.
@@ -58,28 +56,17 @@ class Learned(Temperature):
             self._n_learning_steps = n_steps - whole_steps(self.final_fraction * n_steps)
             self._check_after = self._n_learning_steps
         self._step = 0
-        if damping is None:
-            damping = -math.expm1(-DEFAULT_RELAXATION / planned)
-        self._damping = damping if self.damping is None else self.damping
+        self._damping = self.damping
+        if self.damping is None:
+            self._damping = -math.expm1(-DEFAULT_RELAXATION / planned)
+        #: Sums over the population, each an average over minibatches; none at first.
+        self._totals: NDArray[np.float64] = np.empty(0)
+        self._set_grid()
+        self.attach(model)
 
-    def _learning_state(self) -> dict[str, Any]:
-        """The plan and the step, as a tree."""
-        return {
-            "learning_steps": self._n_learning_steps,
-            "check_after": self._check_after,
-            "step": self._step,
-            "damping": self._damping,
-        }
-
-    def _load_learning(self, node: Node) -> None:
-        """Take over what :meth:`_learning_state` returned."""
-        steps = node.number("learning_steps", 0.0, finite=False)
-        if not steps >= 0:
-            raise node.error("learning_steps", "a number of steps", steps)
-        self._n_learning_steps = steps
-        self._check_after = node.number("check_after", 0.0)
-        self._step = node.integer("step")
-        self._damping = node.number("damping", 0.0, 1.0)
+    def _set_grid(self) -> None:
+        """Set the grid and the logarithm of the prior over it."""
+        raise NotImplementedError
 
     def settled(self, step: int) -> bool:
         return step >= self._n_learning_steps
@@ -89,65 +76,34 @@ class Learned(Temperature):
         self._step += 1
         return not self.settled(self._step - 1)
 
+    def _average(self, sums: list[Any], scale: float) -> None:
+        """Take sums over a batch into the averages; a step that sees all data replaces them."""
+        new = scale * np.hstack(sums)
+        if len(self._totals) and scale != 1:
+            new = self._totals + self.energy_average * (new - self._totals)
+        self._totals = new
 
-class Running:
-    """Exponential averages over minibatches.
-
-    A step that sees all data replaces the averages by its own values.
-    """
-
-    def __init__(self, weight: float) -> None:
-        self.weight = weight
-        self.values: list[Any] = []
-
-    def add(self, *values: Any, scale: float) -> list[Any]:
-        """Add sums over a batch and return the averages, scaled to the population.
-
-        `scale` is the number of data in the population over the number in the batch.
-        """
-        scaled = [scale * value for value in values]
-        if not self.values or scale == 1:
-            self.values = scaled
-        else:
-            pairs = zip(self.values, scaled, strict=True)
-            self.values = [old + self.weight * (new - old) for old, new in pairs]
-        return self.values
-
-    def state_dict(self) -> dict[str, Any]:
-        """The averages, as a tree."""
-        return {str(number): value for number, value in enumerate(self.values)}
-
-    def load_state_dict(self, node: Node, *shapes: tuple[int, ...]) -> None:
-        """Take over averages."""
-        self.values = []
-        if "0" in node:
-            self.values = [
-                node.array(str(i), shape, np.float64).copy() if shape else node.number(str(i))
-                for i, shape in enumerate(shapes)
-            ]
+    def _check_totals(self, n_totals: int, way: str) -> None:
+        if len(self._totals) != n_totals:
+            raise damaged(f"{way}._totals", f"{n_totals} numbers", self._totals)
 
 
-def check_prior_weights(value: ArrayLike | None, size: int, owner: str) -> None:
-    """Raise ValueError unless a prior is None or has a positive number for each temperature."""
-    if value is None:
-        return
-    prior = as_array(value)
-    if prior.dtype.kind not in "fiu" or prior.shape != (size,):
-        raise ValueError(
-            f"The 'prior' parameter of {owner} must be None or an array of numbers of "
-            f"shape ({size},), one for each temperature of the grid. Got shape "
-            f"{prior.shape} and dtype {prior.dtype} instead."
-        )
-    wrong = prior[~(np.isfinite(prior) & (prior > 0))]
-    if wrong.size:
-        raise ValueError(
-            f"The 'prior' parameter of {owner} must be positive and finite. Got {wrong[0]} instead."
-        )
+def log_weights(prior: ArrayLike | None, size: int) -> NDArray[np.float64]:
+    """The logarithm of a prior over a grid, normalised; None is uniform."""
+    log_prior = np.log(np.ones(size) if prior is None else np.asarray(prior, dtype=np.float64))
+    return log_prior - logsumexp(log_prior)
 
+
+#: What a file holds of every learned temperature.
+LEARNED = {
+    "_n_learning_steps": Number(0.0, finite=False),
+    "_check_after": Number(0.0),
+    "_step": Integer(),
+    "_damping": Number(0.0, 1.0),
+    "_totals": Array((None,)),
+}
 
 DAMPING_IF_EXACT = 0.03
-#: The least 1/T in a file, and how far rounding may take it above 1.
-TINY, ROUNDING = float(np.finfo(np.float64).tiny), 1e-9
 #: A temperature above this at the end of learning has not cooled.
 COLD = 1.1
 
@@ -221,6 +177,14 @@ class Variational(Learned):
     Mandt, McInerney, Abrol, Ranganath, Blei (2016), *Variational Tempering*, AISTATS.
     """
 
+    SCHEMA = Schema(
+        **LEARNED,
+        posterior_=Array(("M",)),
+        _path=Array((None, "M"), np.float32),
+        _b=Number(np.finfo(np.float64).tiny, 1.0 + 1e-9),  # rounding may take it above 1
+        _falls=Flag(),
+        _log_c_unit=Optional(Array(("M",))),
+    )
     _parameter_constraints: ClassVar[dict] = {
         "t_max": [Interval(Real, 1, None, closed="neither")],
         "grid": [Interval(Integral, 2, None, closed="left"), "array-like"],
@@ -257,7 +221,7 @@ class Variational(Learned):
         self.final_fraction = final_fraction
 
     @property
-    def perturbs(self) -> bool:
+    def perturbs(self) -> bool:  # type: ignore[override]
         """False if undamped: that is coordinate ascent on Eq. 5, and random moves lower it."""
         return self.damping is None or self.damping < 1
 
@@ -304,57 +268,46 @@ class Variational(Learned):
             final_fraction=0.0,
         )
 
+    @checked
     def check(self) -> None:
         super().check()
-        temperatures = self._grid()
-        if self.start is not None and self.start > temperatures[-1]:
-            raise ValueError(
-                "The 'start' parameter of Variational must be at most its 't_max'. "
-                f"Got start={self.start!r} and t_max={float(temperatures[-1])!r}."
-            )
-        check_prior_weights(self.prior, len(temperatures), "Variational")
+        t_max, size = float(self._grid()[-1]), len(self._grid())
+        if self.start is not None and self.start > t_max:
+            raise BadParameter("start", f"at most t_max={t_max!r}", self.start)
+        if self.prior is not None:
+            check_numbers(self.prior, "prior", (size,), positive=True)
         if not isinstance(self.partition, str | LogPartition):
-            self._check_array(as_array(self.partition), len(temperatures))
+            check_numbers(self.partition, "partition", (size,))
 
     def _grid(self) -> NDArray[np.float64]:
         """1 = T_1 < ... < T_M."""
         if isinstance(self.grid, Integral):
             return np.geomspace(1.0, float(self.t_max), int(self.grid))
         grid = as_array(self.grid)
-        if grid.dtype.kind not in "fiu" or grid.ndim != 1 or len(grid) < 2:
-            raise ValueError(
-                "The 'grid' parameter of Variational must be an int in the range [2, inf) or an "
-                f"array of at least 2 temperatures. Got {self.grid!r} instead."
+        numbers = grid.dtype.kind in "fiu" and grid.ndim == 1 and len(grid) >= 2
+        if not numbers or not (
+            grid[0] == 1 and np.all(np.isfinite(grid)) and np.all(np.diff(grid) > 0)
+        ):
+            must_be = (
+                "an int in the range [2, inf) or an array of at least 2 temperatures, which start "
+                "at 1, increase and are finite"
             )
-        if grid[0] != 1 or not np.all(np.isfinite(grid)) or np.any(np.diff(grid) <= 0):
-            raise ValueError(
-                "The temperatures in the 'grid' parameter of Variational must start at 1, "
-                f"increase and be finite. Got {self.grid!r} instead."
-            )
+            raise BadParameter("grid", must_be, self.grid)
         return grid.astype(np.float64)
 
-    @staticmethod
-    def _check_array(values: NDArray, size: int) -> None:
-        if values.dtype.kind not in "fiu" or values.shape != (size,):
-            raise ValueError(
-                "The 'partition' parameter of Variational must be 'posterior', 'prior', a "
-                f"LogPartition or an array of numbers of shape ({size},), log C at each "
-                f"temperature of the grid. Got shape {values.shape} and dtype {values.dtype} "
-                "instead."
-            )
-        if not np.all(np.isfinite(values)):
-            raise ValueError(
-                "The 'partition' parameter of Variational must be finite. "
-                f"Got {values[~np.isfinite(values)][0]} instead."
-            )
+    def _set_grid(self) -> None:
+        #: The grid 1 = T_1 < ... < T_M.
+        self.temperatures_ = self._grid()
+        self._inverses = 1.0 / self.temperatures_
+        self._log_prior = log_weights(self.prior, len(self._inverses))
 
-    def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any, owner: str) -> None:
-        self._prepare_grid()
+    def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any) -> None:
+        super()._prepare(n_steps, steps_per_pass, model)
         #: q(y = m), of shape (M,).
         self.posterior_ = np.exp(self._log_prior)
         self._path: list[NDArray[np.float32]] = []
-        # the best start differs between topic models and mixtures, whose components a hot
-        # start switches off (docs/evidence.md)
+        # the best start and damping differ between topic models and mixtures, whose components a
+        # hot start switches off (docs/evidence.md)
         topics = isinstance(model, LocallyNormalised)
         if self.start is not None:
             self._b = 1.0 / self.start
@@ -363,51 +316,26 @@ class Variational(Learned):
         else:
             self._b = float(self.posterior_ @ self._inverses)
         self._falls = topics if self.monotone is None else self.monotone
-        self._prepare_learning(n_steps, steps_per_pass, None if topics else DAMPING_IF_EXACT)
-        self._running = Running(self.energy_average)
-        self.attach(model)
-
-    def _prepare_grid(self) -> None:
-        #: The grid 1 = T_1 < ... < T_M.
-        self.temperatures_ = self._grid()
-        self._inverses = 1.0 / self.temperatures_
-        size = len(self.temperatures_)
-        prior = np.ones(size) if self.prior is None else np.asarray(self.prior)
-        log_prior = np.log(prior.astype(np.float64))
-        self._log_prior = log_prior - logsumexp(log_prior)
+        if self.damping is None and not topics:
+            self._damping = DAMPING_IF_EXACT
 
     def state_dict(self) -> dict[str, Any]:
-        return self._learning_state() | {
-            "posterior": self.posterior_,
-            "path": self.path(),
-            "inverse": self._b,
-            "falls": self._falls,
-            "running": self._running.state_dict(),
-            "log_c_unit": self._log_c_unit,
+        return self.SCHEMA.dump(vars(self) | {"_path": self.path()})
+
+    def _sizes(self, model: Any) -> dict[str, int]:
+        return {
+            "M": int(self.grid) if isinstance(self.grid, Integral) else as_array(self.grid).size
         }
 
-    def load_state_dict(self, node: Node, *, model: Any = None) -> None:
-        self._validate_params()
-        size = int(self.grid) if isinstance(self.grid, Integral) else len(as_array(self.grid))
-        # before a grid of the same size is made
-        self.posterior_ = node.array("posterior", (size,), np.float64).copy()
-        self.check()
-        self._prepare_grid()
-        self._path = list(node.array("path", (None, size), np.float32).copy())
-        self._b = node.number("inverse", TINY, 1.0 + ROUNDING)
-        self._falls = node.boolean("falls")
-        self._load_learning(node)
-        if model is not None:
-            self._attach(model, {})  # priors may have been learned since the plan
-        self._log_c_unit = None
-        if not node.is_none("log_c_unit"):
-            self._log_c_unit = node.array("log_c_unit", (size,), np.float64).copy()
-        self._running = Running(self.energy_average)
+    def _resume(self, model: Any, way: str) -> None:
+        self._set_grid()
+        self._path, size = list(self._path), len(self._inverses)
+        log_c_unit = self._log_c_unit
+        # priors may have been learned since the plan, so they are not compared
+        self._attach(self._model if model is None else model, {})
+        self._log_c_unit = log_c_unit
         from_batches = self._log_c is None and not self._asks
-        shapes = ((), (), (size,)) if from_batches else ((), ())
-        self._running.load_state_dict(node.node("running"), *shapes)
-        if self._path and not self._running.values:
-            raise node.error("running", "there after a step that learned", None)
+        self._check_totals((2 + size * from_batches) if self._path else 0, way)
 
     def attach(self, model: Any) -> None:
         self._attach(model, model.hyperparameters() if hasattr(model, "hyperparameters") else {})
@@ -461,9 +389,13 @@ class Variational(Learned):
             n_units = float(getattr(self._model, "n_samples", 1))
         if n_units == 0:
             return  # there is nothing to learn from a batch without words
-        log_c = self._log_partition(local)
-        total = self._running.add(energy, n_units, *([] if log_c is None else [log_c]), scale=scale)
-        scores = self._scores(total[0], self._current_log_c())
+        log_c: Any = []
+        if self._log_c_unit is not None:
+            log_c = n_units * self._log_c_unit
+        elif self._log_c is None and not self._asks:
+            log_c = local.log_partition
+        self._average([energy, n_units, log_c], scale)
+        scores = self._scores(self._totals[0], self._current_log_c())
         weights = np.exp(scores - scores.max())  # softmax; SciPy's has more overhead
         self.posterior_ = weights / weights.sum()
         self._path.append(self.posterior_.astype(np.float32))
@@ -474,16 +406,9 @@ class Variational(Learned):
             self._warn_if_hot(math.exp(-wanted), local.unit)
 
     def copy(self, model: Any) -> Self:
-        """Return a copy that does not learn with this one; steps replace arrays, not values.
-
-        Parameters
-        ----------
-        model : Model
-            A copy of the model that this temperature is attached to.
-        """
+        """Return a copy that does not learn with this one; steps replace arrays, not values."""
         copied = shallow(self)
-        copied._path, copied._running = self._path.copy(), shallow(self._running)
-        copied._model = model
+        copied._path, copied._model = self._path.copy(), model
         return copied
 
     def path(self) -> NDArray[np.float32]:
@@ -509,21 +434,12 @@ class Variational(Learned):
         """The last temperature before the final phase at T = 1; 1 if no step has learned."""
         return Tempering(min(1.0, self._b)) if self._path else UNTEMPERED
 
-    def _log_partition(self, local: LocalStep) -> NDArray[np.float64] | None:
-        """log C of the batch, or None if log C does not come from batches."""
-        if self._log_c is not None:
-            return None
-        if self._log_c_unit is not None:
-            assert local.n_units is not None
-            return local.n_units * self._log_c_unit
-        return local.log_partition
-
     def _current_log_c(self) -> NDArray[np.float64]:
         """log C(T_m) of all data."""
         if self._log_c is not None:
             return self._log_c
         if not self._asks:
-            return self._running.values[2]
+            return self._totals[2:]
         log_c = np.asarray(self._model.log_partition(self._inverses), dtype=np.float64)
         if log_c.shape != self._inverses.shape or not np.all(np.isfinite(log_c)):
             raise ValueError(
@@ -540,7 +456,7 @@ class Variational(Learned):
         """Warn if the energy of the data keeps T from falling to 1."""
         if self._asks:
             return  # log C is exact: a T above 1 means that there is more noise than assumed
-        energy, n_units = self._running.values[:2]
+        energy, n_units = self._totals[:2]
         if min(wanted, 1 / self._b) <= COLD or not n_units:
             return
         log_c = self._current_log_c()

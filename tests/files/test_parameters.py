@@ -12,12 +12,9 @@ from annealvi.files.parameters import parameter_of, parameter_tree
 from annealvi.model import LocalStep
 from annealvi.partition import LogPartition
 from annealvi.temperature import Temperature
-from annealvi.temperature.parameters import (
-    restored_temperature,
-    temperature_tree,
-)
+from annealvi.temperature.base import restored_temperature, temperature_tree
 from tests.temperature.stubs import GRID, B, Gauss, Words, made_for, show, vt
-from tests.temperature.test_factors import Factors
+from tests.temperature.test_proximity import Factors
 
 LOG_C = 40 * np.log(GRID)
 
@@ -107,10 +104,10 @@ def test_a_generator_that_a_file_cannot_hold():
 
 
 def test_a_temperature_of_the_users_own_cannot_be_written():
-    with pytest.raises(TypeError, match="a Own cannot be written to a file: only the temp"):
+    with pytest.raises(TypeError, match="A Own cannot be written to a file or read from one: only"):
         temperature_tree(Own().plan(10))
-    with pytest.raises(TypeError, match="A Own cannot be read"):
-        Own().load_state_dict(Node({}))
+    with pytest.raises(TypeError, match="A Own cannot be"):
+        Own().load_state_dict({})
 
 
 @pytest.mark.parametrize(
@@ -207,41 +204,36 @@ def test_a_planned_temperature_goes_on(name, n_steps, tmp_path):
         alone = restored_temperature(node, model=model)
         assert alone == temperature
         again = temperature.plan(n_steps, 4, model=model)
-        again.load_state_dict(node.node("state"))
+        again.load_state_dict(node["state"])
         for found in (alone, again):
             assert follow(found, model, advance, stop, STEPS) == whole[stop:]
 
 
 def forged(tree, **changes):
-    return Node(tree | {"state": tree["state"] | changes})
+    return tree | {"state": tree["state"] | changes}
 
 
 @pytest.mark.filterwarnings("ignore:The learned temperature did not cool")
 @pytest.mark.parametrize(
     ("name", "changes"),
     [
-        ("annealed", dict(steps=-1)),
-        ("annealed", dict(start=0.5)),
-        ("annealed", dict(start=None)),
-        ("learned at q", dict(posterior=np.ones(4))),
-        ("learned at q", dict(posterior=np.full(5, np.nan))),
-        ("learned at q", dict(path=np.ones((2, 4), np.float32))),
-        ("learned at q", dict(inverse=0.0)),
-        ("learned at q", dict(inverse=2.0)),
-        ("learned at q", dict(running={})),
-        ("learned at q", dict(running={"0": 1.0, "1": 2.0})),
-        ("learned at q", dict(damping=2.0)),
-        ("learned at q", dict(learning_steps=np.nan)),
-        ("learned at q", dict(learning_steps=-np.inf)),
-        ("local, corpus", dict(corpus=np.ones(4))),
-        ("local, corpus", dict(level=0.0)),
-        ("local", dict(log_prior=np.ones(6))),
-        ("proximity", dict(average=dict(value=None, left=1.0, seen=0))),
-        ("proximity", dict(average=dict(value=np.ones((3, 5)), left=0.5, seen=1))),
-        ("proximity", dict(average=dict(value=-np.ones((3, 4)), left=0.5, seen=1))),
-        ("proximity", dict(average=dict(value=np.ones((3, 4)), left=1.0, seen=1))),
-        ("proximity", dict(average=dict(value=np.ones((3, 4)), left=0.5, seen=0))),
-        ("proximity", dict(magnitude=np.inf)),
+        ("annealed", dict(n_annealing_steps_=-1)),
+        ("annealed", dict(start_=0.5)),
+        ("annealed", dict(start_=None)),
+        ("learned at q", dict(posterior_=np.ones(4))),
+        ("learned at q", dict(posterior_=np.full(5, np.nan))),
+        ("learned at q", dict(_path=np.ones((2, 4), np.float32))),
+        ("learned at q", dict(_b=0.0)),
+        ("learned at q", dict(_b=2.0)),
+        ("learned at q", dict(_totals=np.zeros(0))),
+        ("learned at q", dict(_totals=np.ones(2))),
+        ("learned at q", dict(_damping=2.0)),
+        ("local, corpus", dict(_totals=np.ones(5))),
+        ("local, corpus", dict(_level=0.0)),
+        ("local", dict(_log_prior=np.ones(6))),
+        ("proximity", dict(_average=dict(value=np.ones((3, 5)), left=0.5, seen=1))),
+        ("proximity", dict(_average=dict(value=-np.ones((3, 4)), left=0.5, seen=1))),
+        ("proximity", dict(magnitude_=np.inf)),
     ],
 )
 def test_forged_states(name, changes):
@@ -250,8 +242,8 @@ def test_forged_states(name, changes):
     planned = temperature.plan(STEPS, 4, model=model)
     follow(planned, model, advance, 0, 5)
     tree = temperature_tree(planned)
-    restored_temperature(Node(tree), model=model)
-    with pytest.raises(ValueError, match="file is damaged: 'state"):
+    restored_temperature(tree, model=model)
+    with pytest.raises(ValueError, match=r"file is damaged: 'temperature\.state"):
         restored_temperature(forged(tree, **changes), model=model)
 
 
@@ -260,10 +252,12 @@ def test_a_forged_grid_takes_no_memory(name):
     temperature, make, _ = CASES[name]
     tree = temperature_tree(temperature.plan(STEPS, 4, model=make()))
     tree["temperature"]["parameters"]["grid"] = 2**60
-    with pytest.raises(ValueError, match=r"file is damaged: 'state\.(posterior|log_prior)"):
-        restored_temperature(Node(tree, ""), model=make())
+    with pytest.raises(ValueError, match=r"file is damaged: 'here\.state\.(posterior_|_log_prior)"):
+        restored_temperature(tree, "here", model=make())
 
 
 def test_a_forged_temperature():
-    with pytest.raises(ValueError, match=r"damaged: 'temperature' must be a temperature. Got 2.0"):
-        restored_temperature(Node({"temperature": 2.0, "state": {}}))
+    with pytest.raises(
+        ValueError, match=r"damaged: 'here.temperature' must be a temperature. Got 2.0"
+    ):
+        restored_temperature({"temperature": 2.0, "state": {}}, "here")

@@ -89,7 +89,7 @@ def test_a_temperature_that_observes_is_shown_the_energies():
     class Curious(Temperature):
         observes = True
 
-        def _prepare(self, n_steps, steps_per_pass, model, owner):
+        def _prepare(self, n_steps, steps_per_pass, model):
             self.energies_ = []
 
         def inverse(self, step):

@@ -45,10 +45,13 @@ def spoil(value):
         ),
         (dict(n_jobs=0), "n_jobs == 0 in Parallel has no meaning"),
         (dict(temperature=Fixed(0.5)), "'value' parameter of Fixed .* Got 0.5"),
-        (dict(temperature=Annealed(length=0.5, passes=1)), "Only one of .*'length' and 'passes'"),
+        (
+            dict(temperature=Annealed(length=0.5, passes=1)),
+            "'passes' .* length=0.5. Got 1",
+        ),
         (
             dict(temperature=Annealed(passes=11), max_iter=10),
-            "'passes' .* Got passes=11, while fit makes 10",
+            "'passes' .* at most the 10 passes of the fit. Got 11",
         ),
         (dict(init=np.ones((3, 19))), r"'init' .* \(3, 20\).* Got shape \(3, 19\)"),
         (

@@ -30,7 +30,7 @@ def spoil(value):
 COMMON = [
     (dict(temperature="local"), "'temperature' .*'variational'.* Got 'local'"),
     (dict(temperature=Fixed(0.5)), "'value' parameter of Fixed .* Got 0.5"),
-    (dict(temperature=Annealed(passes=1e4)), "'passes' .* Got passes=10000.0, while fit makes 200"),
+    (dict(temperature=Annealed(passes=1e4)), "'passes' .* at most the 200 passes .* Got 10000.0"),
     (dict(temperature=Variational(prior=[1, 2])), r"'prior' .* shape \(100,\).* Got shape \(2,\)"),
 ]
 

@@ -198,7 +198,7 @@ FORGERIES = {
     "noise": ("under_way.state.model.noise_variance", 0.0),
     "variances": ("under_way.state.model.covariance_matrix", -np.eye(8)),
     "probability": ("under_way.state.model.prior_probability", np.ones(8)),
-    "temperature": ("under_way.state.temperature.state.start", 0.0),
+    "temperature": ("under_way.state.temperature.state.start_", 0.0),
     "no temperature": ("under_way.state.temperature", None),
     "generator": ("generator_now.pos", 10**6),
 }

@@ -1,32 +1,28 @@
-"""The variational temperature on a stub of a model: q(y), damping, the plan, errors."""
+"""The variational temperature on stubs of models: q(y), damping, the plan, log C(T), errors."""
 
 import math
-import pickle
 import warnings
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import softmax
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from annealvi import Variational
 from annealvi.inference import Monitor, optimise
 from annealvi.model import LocalStep, Tempering
 from annealvi.partition import LogPartition
+from tests.temperature.stubs import GRID, B, Gauss, Words, made_for, posterior, show, vt
 
 
-class Stub:
-    """log C(b) of 30 data of Gaussian noise, and energies told in advance."""
+class Stub(Gauss):
+    """Steps with energies told in advance."""
 
-    def __init__(self, energies=()):
+    def __init__(self, energies):
         self.energies = iter(energies)
         self.temperings = []
         self.asked = []
-
-    def log_partition(self, inverse):
-        return -15.0 * np.log(inverse)
 
     def local_step(self, batch, tempering, moments=False):
         self.temperings.append(tempering)
@@ -38,7 +34,7 @@ class Stub:
 
 
 def scores(energy, temperatures, prior=None):
-    """log pi + b L - log C of Stub, one temperature after another."""
+    """log pi + b L - log C of Gauss, one temperature after another."""
     prior = np.ones(len(temperatures)) if prior is None else np.asarray(prior)
     return np.array(
         [
@@ -48,10 +44,6 @@ def scores(energy, temperatures, prior=None):
     )
 
 
-def show(planned, energy, scale=1.0):
-    planned.observe(LocalStep(None, energy=energy), scale)
-
-
 # -------------------------------------------------------------------- q(y) and b
 
 
@@ -59,7 +51,7 @@ def show(planned, energy, scale=1.0):
 @pytest.mark.parametrize("energy", [-1.0, -40.0, -1e4])
 def test_posterior_of_the_temperature(energy, prior):
     temperature = Variational(t_max=16.0, grid=5, prior=prior, damping=1.0, monotone=False)
-    planned = temperature.plan(10, model=Stub())
+    planned = temperature.plan(10, model=Gauss())
     temperatures = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
     show(planned, energy)
     r = softmax(scores(energy, temperatures, prior))
@@ -68,20 +60,9 @@ def test_posterior_of_the_temperature(energy, prior):
     assert planned.tempering(1) == Tempering(planned.inverse(1), "likelihood")
 
 
-def test_the_worse_the_fit_the_hotter():
-    planned = Variational(damping=1.0, monotone=False).plan(10, model=Stub())
-    hot = []
-    for energy in (-1.0, -30.0, -60.0, -1e4):
-        show(planned, energy)
-        hot.append(1 / planned.inverse(1))
-    assert hot == sorted(hot)
-    assert hot[0] < 1.1
-    assert hot[-1] == pytest.approx(10.0)
-
-
 @pytest.mark.parametrize("damping", [0.03, 0.4])
 def test_damping_interpolates_log_b(damping):
-    planned = Variational(damping=damping, start=5.0, monotone=False).plan(100, model=Stub())
+    planned = Variational(damping=damping, start=5.0, monotone=False).plan(100, model=Gauss())
     temperatures, b = np.geomspace(1.0, 10.0, 100), 0.2
     for step, energy in enumerate([-30.0, -16.0, -100.0, -1.0]):
         assert planned.inverse(step) == pytest.approx(b, rel=1e-12)
@@ -102,23 +83,15 @@ def test_damping_interpolates_log_b(damping):
     ],
 )
 def test_the_first_step(settings, T):
-    planned = Variational(t_max=4.0, grid=3, **settings).plan(10, model=Stub())
+    planned = Variational(t_max=4.0, grid=3, **settings).plan(10, model=Gauss())
     assert planned.inverse(0) == pytest.approx(1 / T, rel=1e-14)
     prior = np.array(settings.get("prior", [1, 1, 1]))
     assert_allclose(planned.posterior_, prior / prior.sum(), rtol=1e-14)
 
 
-@pytest.mark.parametrize(("t_max", "grid"), [(10.0, 100), (1.5, 2), (1e6, 7), (100, 10)])
-def test_grid(t_max, grid):
-    grid_ = Variational(t_max=t_max, grid=grid).plan(10, model=Stub()).temperatures_
-    assert grid_.shape == (grid,)
-    assert (grid_[0], grid_[-1]) == (1.0, t_max)
-    assert_allclose(grid_[1:] / grid_[:-1], t_max ** (1 / (grid - 1)), rtol=1e-12)
-
-
 @pytest.mark.parametrize("energy", [-10.0, np.array([-1.0, -4.0, -5.0])])
 def test_scale_multiplies_energies(energy):
-    one, other = (Variational(damping=1.0).plan(10, model=Stub()) for _ in range(2))
+    one, other = (Variational(damping=1.0).plan(10, model=Gauss()) for _ in range(2))
     show(one, energy, scale=3.5)
     show(other, -35.0)
     assert_allclose(one.posterior_, other.posterior_, rtol=1e-12)
@@ -128,7 +101,7 @@ def test_scale_multiplies_energies(energy):
 
 @pytest.mark.parametrize("prior", [None, [1, 2, 3, 4]])
 def test_tempered_energy(prior):
-    planned = Variational(t_max=8.0, grid=4, prior=prior).plan(10, model=Stub())
+    planned = Variational(t_max=8.0, grid=4, prior=prior).plan(10, model=Gauss())
     show(planned, -33.0)
     r, temperatures = planned.posterior_, np.array([1.0, 2.0, 4.0, 8.0])
     pi = np.full(4, 0.25) if prior is None else np.array(prior) / 10
@@ -138,14 +111,10 @@ def test_tempered_energy(prior):
             for m, T in enumerate(temperatures)
         )
         assert planned.tempered_energy(energy) == pytest.approx(expected, rel=1e-12)
-
-
-def test_q_maximises_the_tempered_energy():
-    planned = Variational(t_max=8.0, grid=4).plan(10, model=Stub())
-    show(planned, -33.0)
-    best, q = planned.tempered_energy(-33.0), planned.posterior_
+        # q maximises it
+        best = planned.tempered_energy(-33.0)
     for m in range(4):
-        planned.posterior_ = 0.9 * q + 0.1 * np.eye(4)[m]
+        planned.posterior_ = 0.9 * r + 0.1 * np.eye(4)[m]
         assert planned.tempered_energy(-33.0) < best
 
 
@@ -180,7 +149,7 @@ def test_the_last_part_runs_at_one(final_fraction, n_learning):
 
 def test_a_stream_never_settles():
     temperature = Variational(damping=1.0, monotone=False, final_fraction=0.9)
-    planned = temperature.plan(None, 7, model=Stub())
+    planned = temperature.plan(None, 7, model=Gauss())
     assert not planned.settled(10**9)
     for step in range(50):
         show(planned, -1e4 if step > 10 else -10.0)
@@ -199,7 +168,7 @@ def test_as_printed():
         energy_average=1.0,
         final_fraction=0.0,
     )
-    planned = temperature.plan(50, model=Stub())
+    planned = temperature.plan(50, model=Gauss())
     log_c = LogPartition(1 / np.geomspace(1, 10, 100), np.zeros(100), "monte-carlo")
     assert Variational.as_printed(log_c).partition is log_c
     # the first step is at the mean of b under a uniform q(y)
@@ -207,94 +176,276 @@ def test_as_printed():
     assert not planned.settled(49)
 
 
-@pytest.mark.parametrize("prior", [None, [1.0, 2.0, 3.0], np.array([1.0, 2.0, 3.0])])
-def test_a_plan_does_not_change_the_object(prior):
-    temperature = Variational(t_max=4.0, grid=3, prior=prior, monotone=False)
-    before = repr(temperature), dict(vars(temperature)), pickle.dumps(temperature)
-    first = temperature.plan(10, model=Stub())
-    show(first, -1e4)
-    assert (repr(temperature), dict(vars(temperature))) == before[:2]
-    assert pickle.dumps(temperature) == before[2]
-    second = temperature.plan(10, model=Stub())  # nor does one fit reach into the next
-    assert second.inverse(0) != pytest.approx(first.inverse(1), rel=0.001)
-    assert first == temperature
+def test_T_may_only_fall():
+    planned = vt(monotone=True, start=16.0).plan(50, model=Gauss())
+    free = vt(start=16.0).plan(50, model=Gauss())
+    path, unbound = [], []
+    for energy in (-60.0, -16.0, -80.0, -1e4, -5.0, -40.0):
+        show(planned, energy)
+        show(free, energy)
+        path.append(planned.inverse(1))
+        unbound.append(free.inverse(1))
+    assert_allclose(path, np.maximum.accumulate(unbound), rtol=1e-14)
+    assert len(set(path)) == 3
 
 
-# -------------------------------------------------------------------- parameters
+class Following:
+    """Energies and log C of a model that comes to explain its data."""
+
+    def __init__(self, known):
+        self.known = known
+        self.step = 0
+
+    def local_step(self, batch, tempering, moments=False):
+        self.step += 1
+        n = len(batch.data[batch.rows])
+        energy = -n * (2 + 4 * math.exp(-self.step / 8))
+        log_c = None if self.known else n * 2.5 * (1 - self.inverses)
+        return LocalStep(None, energy, log_partition=log_c, n_units=float(n))
+
+    def global_step(self, statistics, rho, scale, tempering):
+        pass
+
+    def normalise_at(self, inverse):
+        self.inverses = inverse
+
+    def log_mean_unit(self, inverse):
+        return 2.5 * (1 - inverse)
+
+    hyperparameters = dict
 
 
-def test_are_parameters_in_the_sense_of_scikit_learn():
-    temperature = Variational(t_max=4, grid=3, prior=np.array([1.0, 2.0, 3.0]), start=2)
-    copy = clone(temperature)
-    assert copy == temperature
-    assert copy is not temperature
-    assert hash(copy) == hash(temperature)
-    assert set(copy.get_params()) == {
-        "t_max",
-        "grid",
-        "prior",
-        "partition",
-        "damping",
-        "start",
-        "monotone",
-        "energy_average",
-        "final_fraction",
-    }
-    assert_array_equal(copy.get_params()["prior"], [1, 2, 3])
-    assert repr(temperature) == "Variational(grid=3, prior=array([1., 2., 3.]), start=2, t_max=4)"
-    assert repr(Variational()) == "Variational()"
-    assert pickle.loads(pickle.dumps(temperature)) == temperature
-    assert copy.set_params(prior=None, damping=0.5).damping == 0.5
-    assert copy.prior is None
-    assert copy != temperature
-    assert_array_equal(temperature.prior, [1.0, 2.0, 3.0])
+@pytest.mark.parametrize("partition", ["posterior", "prior"])
+@pytest.mark.parametrize("batch_size", [None, 8])
+def test_a_whole_fit_cools_and_ends_at_T_1(partition, batch_size):
+    model, monitor = Following(partition == "prior"), Monitor()
+    n_steps = 60 if batch_size is None else 180
+    n_passes = 60 if batch_size is None else 36
+    planned = Variational(partition=partition).plan(n_steps, model=model)
+    optimise(
+        model,
+        np.zeros(40),
+        planned,
+        monitor,
+        n_samples=40,
+        n_passes=n_passes,
+        batch_size=batch_size,
+    )
+    path = np.array(monitor.temperature_path)
+    assert path[0] == pytest.approx(np.mean(np.geomspace(1, 10, 100)))
+    assert np.all(np.diff(path) <= 0)
+    last = int(0.75 * n_steps)
+    assert np.all(path[last:] == 1) and 1 < path[last - 1] < 1.1
+    assert planned.path().shape == (last, 100)
+    assert planned.path().dtype == np.float32
+    assert_allclose(planned.path()[-1], planned.posterior_, rtol=1e-6)
+    assert planned.learned().inverse == pytest.approx(1 / path[last - 1], rel=0.02)
+    assert planned.learned().rule is None
 
 
-def test_compare():
-    array = np.array([1.0, 2.0])
-    assert Variational(grid=2, prior=array) == Variational(grid=2, prior=array.copy())
-    assert Variational(grid=2, prior=array) == Variational(grid=2, prior=[1, 2])
-    assert Variational(grid=2, prior=array) != Variational(grid=2, prior=array + 1)
-    assert Variational(grid=2, prior=array) != Variational(grid=2)
-    assert Variational() != Variational(start=10.0)
-    assert Variational() != "variational"
+def test_nothing_is_learned_once_T_is_1():
+    planned = vt().plan(4, model=Gauss())
+    for energy in (-16.0, -15.0, -14.0):
+        show(planned, energy)
+    before = planned.posterior_.copy(), planned.learned(), len(planned.path())
+    show(planned, -1e5)
+    assert_array_equal(planned.posterior_, before[0])
+    assert (planned.learned(), len(planned.path())) == before[1:]
+    assert planned.path().shape == (3, 5)
+    assert vt().plan(4, model=Gauss()).path().shape == (0, 5)
+
+
+# ------------------------------------------------------------------ what is averaged
+
+
+@pytest.mark.parametrize("weight", [0.1, 0.3, 1.0])
+def test_minibatches_are_averaged(weight):
+    rng = np.random.RandomState(0)
+    planned = vt(energy_average=weight).plan(50, model=Words())
+    energies, log_cs = -rng.rand(8) - 3, rng.rand(8, 1) * np.log(GRID)
+    energy, log_c = 20 * energies[0], 20 * log_cs[0]
+    for step in range(8):
+        if step:
+            energy = (1 - weight) * energy + weight * 20 * energies[step]
+            log_c = (1 - weight) * log_c + weight * 20 * log_cs[step]
+        show(planned, energies[step], log_cs[step], scale=20.0)
+        assert_allclose(planned.posterior_, posterior(energy, log_c), rtol=1e-10)
+        assert planned.inverse(step + 1) == pytest.approx(planned.posterior_ @ B, rel=1e-14)
+
+
+def test_batches_of_other_sizes_are_scaled_before_they_are_averaged():
+    one, other = (vt().plan(50, model=Words()) for _ in range(2))
+    for energy in (-30.0, -40.0, -35.0):
+        show(one, energy, 12 * np.log(GRID), n_units=10, scale=3.0)
+        show(other, 2 * energy, 24 * np.log(GRID), n_units=20, scale=1.5)
+    assert_allclose(one.posterior_, other.posterior_, rtol=1e-12)
+
+
+def test_steps_that_see_all_data_are_not_averaged():
+    planned = vt(energy_average=0.1).plan(50, model=Words())
+    for energy, scale in [(-90.0, 1.0), (-30.0, 1), (-55.0, 1.0)]:
+        log_c = -energy / 3 * np.log(GRID)
+        show(planned, energy, log_c, scale=scale)
+        assert_allclose(planned.posterior_, posterior(energy, log_c), rtol=1e-12)
+
+
+def test_a_normaliser_at_the_current_q_need_not_be_one_at_T_1():
+    one, other = (vt().plan(50, model=Words()) for _ in range(2))
+    show(one, -30.0, 25 * np.log(GRID))
+    show(other, -30.0, 25 * np.log(GRID) - 77.0)
+    assert_allclose(one.posterior_, other.posterior_, rtol=1e-12)
+    assert one.tempered_energy(-30.0) == pytest.approx(other.tempered_energy(-30.0), rel=1e-12)
+
+
+def test_billions_of_words():
+    planned = vt().plan(10, model=Words())
+    show(planned, -7e9, 1e9 * 6.9 * np.log(GRID) / np.log(16), n_units=1e9, scale=1.0)
+    assert_array_equal(np.sort(planned.posterior_), [0, 0, 0, 0, 1])
+    assert np.isfinite(planned.tempered_energy(-7e9))
+
+
+# ------------------------------------------------------------------ the warning
+
+
+def numbers(message):
+    """The energy and the threshold that the warning names."""
+    energy = float(message.split("the energy is ")[1].split(" nats")[0])
+    return energy, float(message.split("preferred up to ")[1].split(" with")[0])
+
+
+@pytest.mark.parametrize("settings", [{}, {"partition": "prior"}, {"grid": [1, 1.3, 2, 7]}])
+@pytest.mark.parametrize("scale", [1.0, 5.0])
+def test_the_warning_names_both_numbers(settings, scale):
+    temperature = vt(**settings, final_fraction=0.5)
+    planned = temperature.plan(2, model=Words())
+    grid = planned.temperatures_
+    log_c = 100 * 3.0 * np.log(grid) ** 1.1
+    with pytest.warns(ConvergenceWarning, match="did not cool to 1: at T") as record:
+        show(planned, -700.0, log_c, n_units=100.0, scale=scale)
+    message = str(record[0].message)
+    energy, threshold = numbers(message)
+    assert energy == 7.0
+    assert " nats a word" in message
+    assert f"partition={settings.get('partition', 'posterior')!r}" in message
+    assert f"T = {1 / planned.inverse(1):.3g} the energy" not in message  # that is T = 1 by now
+    assert f"at T = {1 / planned.learned().inverse:.3g} the energy" in message
+    # T = 1 is preferred below the threshold, and not above it
+    for factor, cold in ((0.999, True), (1.001, False)):
+        planned = temperature.plan(2, model=Words())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            show(planned, -1e4 * factor * threshold, 100 * log_c, n_units=1e4)
+        assert (np.argmax(planned.posterior_) == 0) == cold
+
+
+def test_the_warning_where_log_c_is_given_or_exact():
+    planned = vt(partition=20 * np.log(GRID), final_fraction=0.5).plan(2, model=Gauss())
+    with pytest.warns(ConvergenceWarning, match=r"energy is 2 nats a word.*log C.T. as given"):
+        show(planned, -40.0, n_units=20)
+    # exact: T tells how much more noise there is than was assumed, which is no failure
+    planned = vt(final_fraction=0.5).plan(2, model=Gauss())
+    planned.observe(LocalStep(None, np.full(30, -4.0)), 1.0)
+    assert planned.inverse(0) < 0.5
+
+
+def test_no_warning_where_it_cools_or_may_still_cool():
+    planned = vt().plan(4, model=Words())  # warnings are errors here
+    show(planned, -700.0, 300 * np.log(GRID))
+    show(planned, -700.0, 300 * np.log(GRID))
+    show(planned, -100.0, 300 * np.log(GRID))  # the last step that learns
+    show(planned, -700.0, 300 * np.log(GRID))
+    slow = vt(damping=1e-6, start=8.0).plan(4, model=Words())
+    for _ in range(3):  # q(y) is at T = 1; that damping keeps T up is what was asked for
+        show(slow, -100.0, 300 * np.log(GRID))
+
+
+def test_a_stream_is_warned_of_after_a_pass():
+    planned = vt().plan(None, 3.0, model=Words())
+    for _ in range(2):
+        show(planned, -700.0, 300 * np.log(GRID), scale=30.0)
+    with pytest.warns(ConvergenceWarning, match="did not cool"):
+        show(planned, -700.0, 300 * np.log(GRID), scale=30.0)
+    for _ in range(10):  # once
+        show(planned, -700.0, 300 * np.log(GRID), scale=30.0)
+
+
+@pytest.mark.parametrize("energy", [None, math.nan, -math.inf])
+def test_energies_must_be_finite(energy):
+    planned = vt().plan(10, model=Words())
+    with pytest.raises(ValueError, match="needs finite energies of Words"):
+        show(planned, energy, np.zeros(5))
+
+
+# ------------------------------------------------------------------ log C
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    "partition",
+    [40 * np.log(GRID), list(40 * np.log(GRID)), made_for(), made_for(n_words=1000, n_topics=5)],
+    ids=["array", "list", "LogPartition", "made for it"],
+)
+@pytest.mark.parametrize("model", [Words, Gauss, object])
+def test_log_c_worked_out_before(model, partition):
+    planned = vt(partition=partition).plan(10, model=(made := model()))
+    for energy in (-30.0, -80.0):
+        # not of the batch, so it is not scaled with it
+        show(planned, energy / 4, 99 * np.ones(5), scale=4.0)
+    average = 0.9 * -30 + 0.1 * -80
+    assert_allclose(planned.posterior_, posterior(average, 40 * np.log(GRID)), rtol=1e-12)
+    assert planned.tempered_energy(-30.0) == pytest.approx(
+        planned.posterior_ @ (-30 * B - 40 * np.log(GRID) - np.log(5 * planned.posterior_))
+    )
+    assert getattr(made, "asked", None) is None
+
+
+def test_log_c_over_the_prior_is_of_so_many_words():
+    planned = vt(partition="prior").plan(10, model=(model := Words()))
+    assert model.asked is None
+    show(planned, -40.0, n_units=20.0, scale=3.0)
+    assert_allclose(planned.posterior_, posterior(-120.0, -60 * 1.5 * np.log(B)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("partition", ["posterior", "prior"])
+def test_one_exact_form_serves_both_names(partition):
+    planned = vt(partition=partition).plan(10, model=Gauss())
+    show(planned, -40.0)
+    assert_allclose(planned.posterior_, posterior(-40.0, -15 * np.log(B)), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("partition", "message"),
     [
-        ({"t_max": 1}, ["'t_max'", "(1.0, inf)", "Got 1"]),
-        ({"t_max": 0.5}, ["'t_max'", "(1.0, inf)", "Got 0.5"]),
-        ({"t_max": math.inf}, ["'t_max'", "Got inf"]),
-        ({"t_max": math.nan}, ["'t_max'", "Got nan"]),
-        ({"t_max": "hot"}, ["'t_max'", "(1.0, inf)", "Got 'hot'"]),
-        ({"grid": 1}, ["'grid'", "[2, inf)", "Got 1"]),
-        ({"grid": 10.5}, ["'grid'", "int", "Got 10.5"]),
-        ({"damping": 0}, ["'damping'", "(0.0, 1.0]", "Got 0"]),
-        ({"damping": 1.5}, ["'damping'", "(0.0, 1.0]", "Got 1.5"]),
-        ({"damping": math.nan}, ["'damping'", "Got nan"]),
-        ({"start": 11.0}, ["'start'", "at most its 't_max'", "start=11.0", "t_max=10.0"]),
-        ({"start": 0.9}, ["'start'", "[1.0, inf)", "Got 0.9"]),
-        ({"start": math.inf}, ["'start'", "inf"]),
-        ({"start": math.nan}, ["'start'", "Got nan"]),
-        ({"final_fraction": 1}, ["'final_fraction'", "[0.0, 1.0)", "Got 1"]),
-        ({"final_fraction": -0.1}, ["'final_fraction'", "[0.0, 1.0)", "Got -0.1"]),
-        ({"prior": np.ones(5)}, ["'prior'", "shape (100,)", "Got shape (5,)"]),
-        ({"prior": np.ones((100, 1))}, ["'prior'", "shape (100,)", "Got shape (100, 1)"]),
-        ({"prior": ["a", "b"], "grid": 2}, ["'prior'", "array of numbers", "dtype <U1"]),
-        ({"prior": [True, True], "grid": 2}, ["'prior'", "array of numbers", "dtype bool"]),
-        ({"prior": [1.0, -0.5], "grid": 2}, ["'prior'", "positive and finite", "Got -0.5"]),
-        ({"prior": [1, 0], "grid": 2}, ["'prior'", "positive and finite", "Got 0"]),
-        ({"prior": [1.0, math.nan], "grid": 2}, ["'prior'", "positive and finite", "Got nan"]),
-        ({"prior": [1.0, math.inf], "grid": 2}, ["'prior'", "positive and finite", "Got inf"]),
-        ({"prior": 1.0}, ["'prior'", "array-like", "Got 1.0"]),
+        (made_for(n_words=999), "than those of Variational: 'n_words' is 999"),
+        (made_for(n_features=8), "'n_features' is 8, expected 7"),
+        (LogPartition(1 / GRID[:4], np.zeros(4)), "another grid .* has 4 points, expected 5"),
+        (LogPartition(np.linspace(1, 0.1, 5), np.zeros(5)), r"grid .*\[1\] is 0.775, expected 0.5"),
+        (LogPartition(B, np.full(5, math.nan)), "'values' .* finite"),
+        (LogPartition(B, np.zeros(4)), "'values'"),
+        (np.zeros(4), r"'partition' .* shape \(5,\). Got shape \(4,\)"),
+        (["a"] * 5, r"'partition' .* Got shape \(5,\) and dtype <U1"),
+        ([0.0, 1, 2, 3, -math.inf], "'partition' .* must be finite. Got -inf"),
+        ([[0.0], [1, 2]], "'partition' parameter of Variational"),
+        ("both", "'partition' parameter of Variational must be .*Got 'both'"),
+        (None, "'partition' parameter of Variational must be .*Got None"),
     ],
 )
-def test_clear_errors(settings, words):
-    with pytest.raises(ValueError) as e:
-        Variational(**settings).plan(100, model=Stub())
-    for word in ["Variational", *words]:
-        assert word in str(e.value)
+def test_a_wrong_log_c(partition, message):
+    with pytest.raises(ValueError, match=message):
+        vt(partition=partition).plan(10, model=Words())
+
+
+def test_another_model_is_checked_as_the_first_was():
+    planned = vt(partition=made_for(n_words=1000)).plan(10, model=Words())
+    other = Words()
+    other.known = {"n_words": 500.0}
+    with pytest.raises(ValueError, match="'n_words' is 1000, expected 500"):
+        planned.attach(other)
+    planned = vt().plan(10, model=Words())
+    show(planned, -30.0, 20 * np.log(GRID))
+    before = planned.inverse(1)
+    planned.attach(other)
+    assert_allclose(other.asked, B, rtol=1e-14)
+    assert planned.inverse(1) == before  # what was learned stays
 
 
 @pytest.mark.parametrize("model", [None, object(), LocalStep(None)])
@@ -303,7 +454,7 @@ def test_a_model_must_know_its_normaliser(model):
         Variational().plan(10, model=model)
 
 
-class Shapeless(Stub):
+class Shapeless(Gauss):
     def log_partition(self, inverse):
         return self.value
 
@@ -331,3 +482,46 @@ def test_the_normaliser_is_asked_anew():
     model.value = np.log([1.0, 3.0])
     show(planned, 0.0)
     assert_allclose(planned.posterior_, [0.75, 0.25])
+
+
+# ------------------------------------------------------------------ grids
+
+
+@pytest.mark.parametrize(("t_max", "grid"), [(10.0, 100), (1.5, 2), (1e6, 7), (100, 10)])
+def test_grid(t_max, grid):
+    grid_ = Variational(t_max=t_max, grid=grid).plan(10, model=Gauss()).temperatures_
+    assert grid_.shape == (grid,)
+    assert (grid_[0], grid_[-1]) == (1.0, t_max)
+    assert_allclose(grid_[1:] / grid_[:-1], t_max ** (1 / (grid - 1)), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "grid", [[1, 2, 4, 8, 16], (1.0, 1.5, 3.0), np.array([1, 1.0001]), np.arange(1, 200)]
+)
+def test_grids_of_ones_own(grid):
+    temperature = Variational(t_max=1.7, grid=grid)  # t_max is not used
+    planned = temperature.plan(10, model=Words())
+    assert_array_equal(planned.temperatures_, np.asarray(grid, dtype=float))
+    assert planned.temperatures_.dtype == np.float64
+    assert planned.inverse(0) == pytest.approx(1 / np.mean(grid))
+    assert planned.posterior_.shape == (len(grid),)
+
+
+@pytest.mark.parametrize(
+    "grid",
+    [
+        *([1.1, 2], [0.5, 1, 2], [1, 2, 2], [1, 3, 2], [1, 2, math.inf], [1, math.nan, 2], [1], []),
+        *([[1, 2], [3, 4]], [[1], [2, 3]], ["cold", "hot"], "fine", None, 0),
+    ],
+)
+def test_wrong_grids(grid):
+    with pytest.raises(ValueError, match=r"The 'grid' parameter of Variational must be .* Got "):
+        Variational(grid=grid).plan(10, model=Words())
+
+
+def test_what_goes_with_a_grid_of_ones_own():
+    with pytest.raises(ValueError, match=r"'start' .* at most t_max=4.0. Got 5.0"):
+        Variational(grid=[1, 2, 4], start=5.0).check()
+    with pytest.raises(ValueError, match=r"'prior' .* shape \(3,\)"):
+        Variational(grid=[1, 2, 4], prior=[1, 1]).check()
+    Variational(grid=[1, 2, 4], start=4.0, prior=[1, 2, 1]).check()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
 from annealvi.checks import Interval
-from annealvi.files import Node
+from annealvi.files.schema import Integer, Number, Schema, damaged
 from annealvi.model import UNTEMPERED, BinaryFactors, FactorLimits, LocalStep, Tempering
 from annealvi.proximity.penalty import MAGNITUDES, MovingAverage
 from annealvi.proximity.statistics import kl_limits
@@ -88,6 +88,13 @@ class Proximity(Temperature):
     }
 
     tempers = False
+    perturbs = False  # the globals step at T = 1, so a high temperature cannot make them vanish
+    SCHEMA = Schema(
+        n_proximity_steps_=Integer(),
+        _step=Integer(),
+        magnitude_=Number(0.0),
+        _average=MovingAverage.SCHEMA,
+    )
 
     def __init__(
         self,
@@ -106,7 +113,7 @@ class Proximity(Temperature):
         self.decay = decay
         self.length = length
 
-    def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any, owner: str) -> None:
+    def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any) -> None:
         if not isinstance(model, BinaryFactors):
             raise ValueError(
                 "A Proximity temperature holds binary factors back, and this model has none: it is "
@@ -127,35 +134,18 @@ class Proximity(Temperature):
         if self.n_proximity_steps_:
             self._average.update(self._statistic())
 
-    def state_dict(self) -> dict[str, Any]:
-        return {
-            "steps": self.n_proximity_steps_,
-            "step": self._step,
-            "magnitude": self.magnitude_,
-            "average": self._average.state_dict(),
-        }
-
-    def load_state_dict(self, node: Node, *, model: Any = None) -> None:
-        self.check()
+    def _sizes(self, model: Any) -> dict[str, int]:
         if model is not None:
             self.attach(model)
-        self._falls = MAGNITUDES[self.shape](self.gamma)
-        self.n_proximity_steps_ = node.integer("steps")
-        self._step = node.integer("step")
-        self.magnitude_ = node.number("magnitude", 0.0)
-        self._average = MovingAverage(self.decay)
-        average = node.node("average")
-        self._average.load_state_dict(average, self._model.factors().shape)
-        if self._average.value is None:
-            if self.n_proximity_steps_:
-                raise average.error("value", "an array", None)
-        elif np.any(self._average.value < 0):
-            raise average.error("value", "at least 0 everywhere", self._average.value)
+        return dict(zip("Kn", self._model.factors().shape, strict=True))
 
-    @property
-    def perturbs(self) -> bool:
-        """False: the globals step at T = 1, so a high temperature cannot make them vanish."""
-        return False
+    def _resume(self, model: Any, way: str) -> None:
+        self._falls = MAGNITUDES[self.shape](self.gamma)
+        average = MovingAverage(self.decay)
+        vars(average).update(self._average)
+        if average.value is not None and np.any(average.value < 0):
+            raise damaged(f"{way}._average.value", "at least 0 everywhere", average.value)
+        self._average = average
 
     def attach(self, model: Any) -> None:
         self._model = model
@@ -171,9 +161,8 @@ class Proximity(Temperature):
         return step >= self.n_proximity_steps_
 
     def tempering(self, step: int) -> Tempering:
-        if self.settled(step):
+        if self.settled(step) or self._average.value is None:
             return UNTEMPERED
-        assert self._average.value is not None
         centre = self._centre()
         limits = kl_limits(self._average.value, centre)
         return Tempering(limits=FactorLimits(self.inverse(step), centre, *limits))
