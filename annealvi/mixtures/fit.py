@@ -19,7 +19,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from annealvi.checks import Interval, checked, n_threads, unchanged_on_error
-from annealvi.files import Node
 from annealvi.files.schema import Field, Flag, Number, Optional, Schema, Strings, Tree, damaged
 from annealvi.inference import Callbacks, Fingerprint, Monitor, Position, Start, Starts, optimise
 from annealvi.inference.fitted import Fitted

@@ -20,7 +20,6 @@ from annealvi.files.schema import Array, Flag, Integer, Number, Optional, Schema
 from annealvi.model import UNTEMPERED, LocallyNormalised, LocalStep, Normalised, Tempering
 from annealvi.partition.result import LogPartition
 from annealvi.temperature.base import Temperature, whole_steps
-from annealvi.threads import shallow
 
 #: Over the planned steps log T relaxes by a factor exp(-12), unless `damping` is given.
 DEFAULT_RELAXATION = 12.0
@@ -404,12 +403,6 @@ class Variational(Learned):
         self._b = max(self._b, b) if self._falls else b
         if self._step == self._check_after:
             self._warn_if_hot(math.exp(-wanted), local.unit)
-
-    def copy(self, model: Any) -> Self:
-        """Return a copy that does not learn with this one; steps replace arrays, not values."""
-        copied = shallow(self)
-        copied._path, copied._model = self._path.copy(), model
-        return copied
 
     def path(self) -> NDArray[np.float32]:
         """q(y) after each step that learned, of shape (n_steps, M)."""
