@@ -62,8 +62,8 @@ def surface(X: NDArray, grid: NDArray, tempering: Tempering) -> NDArray[np.float
         alpha=np.ones(2),
         mean_prior=np.zeros(1),
         kappa=1 / PRIOR_VARIANCE,
-        weights=WEIGHTS,
-        covariances=np.ones((2, 1)),
+        known_weights=WEIGHTS,
+        known_covariances=np.ones((2, 1)),
     )
     heights = np.empty((len(grid), len(grid)))
     for row, m1 in enumerate(grid):
@@ -79,8 +79,8 @@ def path(X: NDArray, temperature: Any, max_iter: int) -> tuple[Any, NDArray[np.f
     means = [START.ravel()]
     mixture = TemperedGaussianMixture(
         2,
-        weights=WEIGHTS,
-        covariances=1.0,
+        known_weights=WEIGHTS,
+        known_covariances=1.0,
         mean_prior=[0.0],
         mean_precision_prior=1 / PRIOR_VARIANCE,
         means_init=START,

@@ -20,7 +20,7 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parents[1]
 TESTS = (
     *("_kernels", "models", "test__threads.py", "lda/test_fitted_threads.py"),
-    *("lda/test_fit_restarts.py", "mixtures/test_base_threads.py"),
+    *("lda/test_fit_restarts.py", "mixtures/test_threads.py"),
 )
 NOT = "not (oracle or statistical or slow or corpus or deep)"
 #: What is not to be run: it compiles the kernels for other processors.

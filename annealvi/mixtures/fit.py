@@ -13,12 +13,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.random import RandomState
+from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from annealvi.checks import Interval, checked, n_threads, unchanged_on_error
+from annealvi.exceptions import BadParameter
 from annealvi.files.schema import Field, Flag, Number, Optional, Schema, Strings, Tree, damaged
 from annealvi.inference import Callbacks, Fingerprint, Monitor, Position, Start, Starts, optimise
 from annealvi.inference.fitted import Fitted
@@ -408,8 +410,15 @@ class TemperedMixture(Fitted):
         """The fitted model, and the generator of a sample; `n_samples` is checked."""
         check_is_fitted(self)
         if not isinstance(n_samples, Integral) or n_samples < 1:
-            raise ValueError(
-                f"Invalid value for 'n_samples': {n_samples!r}. The sampling requires at least "
-                "one sample."
-            )
+            raise BadParameter("n_samples", "an int in the range [1, inf)", n_samples)
         return self._state.model, check_random_state(self.random_state)
+
+
+def check_rows(bound: NDArray[np.float64], X: NDArray) -> None:
+    """Raise ValueError unless what is known of each row of X is finite."""
+    lost = np.flatnonzero(~np.isfinite(bound))
+    if lost.size:
+        raise ValueError(
+            f"Row {lost[0]} of X is so far from all components, with values up to "
+            f"{np.max(np.abs(X[lost[0]])):.3g}, that no float can hold its log-likelihood."
+        )

@@ -29,7 +29,7 @@ from annealvi.checks import (
 )
 from annealvi.exceptions import BadParameter
 from annealvi.matrices import check_matrix
-from annealvi.mixtures.fit import Callback, TemperedMixture
+from annealvi.mixtures.fit import Callback, TemperedMixture, check_rows
 from annealvi.models.fmm import FMM
 from annealvi.temperature import Annealed, Proximity, Temperature, Variational, as_temperature
 from annealvi.threads import reads, shallow, writing
@@ -311,15 +311,10 @@ class TemperedFMM(
         ndarray of shape (n_samples,)
             Each datum's part of the ELBO at T = 1, in nats.
         """
-        model = self._ready()
+        model, X = self._ready(), self._check_X(X)
         with np.errstate(over="ignore", invalid="ignore"):
-            bound = model.sample_bound(self._check_X(X))
-        lost = np.flatnonzero(~np.isfinite(bound))
-        if lost.size:
-            raise ValueError(
-                f"The bound of row {lost[0]} of X is {bound[lost[0]]}: X, or a parameter of the "
-                "mixture, is too large or too small for floats."
-            )
+            bound = model.sample_bound(X)
+        check_rows(bound, X)
         return bound
 
     @checked
@@ -358,21 +353,17 @@ class TemperedFMM(
         X = self._check_X(X)
         mask = as_array(observed)
         if mask.shape != (X.shape[1],) or mask.dtype != bool:
-            raise ValueError(
-                f"'observed' must be an array of bool of shape ({X.shape[1]},), one for each "
-                f"feature. Got shape {mask.shape} and dtype {mask.dtype} instead."
-            )
+            raise BadParameter("observed", f"an array of bool of shape ({X.shape[1]},)", mask)
         if mask.all() or not mask.any():
-            raise ValueError(
-                "'observed' must have True for some features and False for others. "
-                f"Got {int(mask.sum())} True of {len(mask)}."
-            )
+            wanted = f"True for 1 to {len(mask) - 1} of the {len(mask)} features"
+            raise BadParameter("observed", wanted, int(mask.sum()))
         if not isinstance(n_draws, Integral) or n_draws < 1:
-            raise ValueError(f"'n_draws' must be an int in the range [1, inf). Got {n_draws!r}.")
+            raise BadParameter("n_draws", "an int in the range [1, inf)", n_draws)
         rng = check_random_state(self.random_state)
         scores = model.predictive(X, mask, int(n_draws), rng)
         return scores if per_sample else float(np.mean(scores))
 
+    @checked
     @reads
     def sample(self, n_samples: int = 1) -> tuple[NDArray, NDArray]:
         """Draw data from the fitted model, with the components at their means.
@@ -399,7 +390,11 @@ class TemperedFMM(
         X = check_matrix(X, estimator=self, dtype=FLOATS, order="C", accept_sparse=False)
         (n_samples, D), K = X.shape, int(self.n_components)
         learn_probability = isinstance(self.prior_probability, str)
-        probability = np.full(K, 0.3) if learn_probability else self._check_probability(K)
+        probability, name = np.full(K, 0.3), "prior_probability"
+        if not learn_probability:
+            probability = check_numbers(self.prior_probability, name, (), (K,), positive=True)
+            if np.any(probability >= 1):
+                raise BadParameter(name, "in the range (0.0, 1.0)", np.max(probability))
         data = n_samples * float(np.mean(probability)) / D
         hot = Annealed(min(HOTTEST, max(MILDEST, HOTTEST * data)), 0.5, shape="exponential")
         kinds = {"annealed": hot, "variational": VARIATIONAL, "proximity": Proximity()}
@@ -492,16 +487,6 @@ class TemperedFMM(
                 f"{X.dtype}. Centre X{', or give it as float64' * (X.dtype == np.float32)}.",
                 stacklevel=stacklevel,
             )
-
-    def _check_probability(self, K: int) -> NDArray:
-        probability, name = as_array(self.prior_probability), "prior_probability"
-        if probability.dtype.kind not in "fiu" or probability.shape not in ((), (K,)):
-            wanted = f"'learn', a float or an array of floats of shape ({K},)"
-            raise BadParameter(name, wanted, self.prior_probability)
-        wrong = probability[~((probability > 0) & (probability < 1))]
-        if wrong.size:
-            raise BadParameter(name, "in the range (0.0, 1.0)", wrong.flat[0])
-        return probability
 
     def _ready(self) -> FMM:
         """The fitted model, set to the number of threads of `n_jobs`; for this call alone."""

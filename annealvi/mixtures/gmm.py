@@ -14,10 +14,10 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import check_is_fitted
 
-from annealvi.checks import Interval, check_numbers, check_squares
+from annealvi.checks import Interval, check_numbers, check_squares, checked
 from annealvi.exceptions import BadParameter
 from annealvi.matrices import check_matrix
-from annealvi.mixtures.fit import Callback, TemperedMixture
+from annealvi.mixtures.fit import Callback, TemperedMixture, check_rows
 from annealvi.models.gmm import GMM, initial_responsibilities
 from annealvi.temperature import Annealed, Temperature, Variational, as_temperature
 from annealvi.threads import reads, writing
@@ -282,6 +282,7 @@ class TemperedGaussianMixture(TemperedMixture, DensityMixin, BaseEstimator):
         """
         return logsumexp(self._log_joint(X), axis=1)
 
+    @checked
     @reads
     def sample(self, n_samples: int = 1) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Draw data from the mixture of `weights_`, `means_` and `covariances_`.
@@ -306,20 +307,43 @@ class TemperedGaussianMixture(TemperedMixture, DensityMixin, BaseEstimator):
 
     def _prepare(self, X: Any) -> tuple[NDArray, dict[str, Any], Temperature]:
         X = self._check_X(X, reset=True)
-        settings = self._settings(X)
-        kinds = self._kinds(X, settings["covariances"])
-        temperature = as_temperature(self.temperature, kinds)
-        learns = temperature.learns and not temperature.per_document
-        if learns and settings["covariances"] is None:
-            raise ValueError(
-                "A variational temperature needs known 'covariances': with learned precisions "
-                "the normaliser C(T) is infinite at high T. Give 'covariances', or use "
-                "temperature='annealed'."
-            )
+        K, D, one = int(self.n_components), X.shape[1], self.covariance_type == "spherical"
+        weights, covariances, variance = self.weights, self.covariances, X.var(axis=0)
+        if weights is not None:
+            weights = check_numbers(weights, "weights", (K,), positive=True)
+            if not np.isclose(weights.sum(), 1.0):
+                wanted = f"positive and sum to 1, not to {weights.sum():.6g}"
+                raise BadParameter("weights", wanted, self.weights)
+            weights = weights / weights.sum()
+        if covariances is not None:
+            shapes: tuple[tuple[int, ...], ...] = ((), (K,)) if one else ((), (D,), (K, D))
+            given = check_numbers(covariances, "covariances", *shapes, positive=True)
+            covariances = np.broadcast_to(given[:, None] if one and given.ndim else given, (K, D))
+        mean_prior = X.mean(axis=0)
+        if self.mean_prior is not None:
+            mean_prior = check_numbers(self.mean_prior, "mean_prior", (D,))
+            check_squares(mean_prior[None], "mean_prior")
+        if self.covariance_prior is None:
+            floor = VARIANCE_FLOOR * (variance.mean() or 1.0)
+            unbiased = variance * len(X) / max(len(X) - 1, 1)
+            beta = np.maximum(unbiased.mean() if one else unbiased, floor)
+        else:
+            shapes = ((),) if one else ((), (D,))
+            beta = check_numbers(self.covariance_prior, "covariance_prior", *shapes, positive=True)
         if self.means_init is not None:
-            shape = int(self.n_components), X.shape[1]
-            check_squares(check_numbers(self.means_init, "means_init", shape), "means_init")
-        return X, settings, temperature
+            check_squares(check_numbers(self.means_init, "means_init", (K, D)), "means_init")
+        alpha = self.weight_concentration_prior
+        settings = dict(
+            alpha=np.full(K, 1.0 / K if alpha is None else float(alpha)),
+            mean_prior=mean_prior,
+            kappa=float(1.0 if self.mean_precision_prior is None else self.mean_precision_prior),
+            nu=float(D if self.degrees_of_freedom_prior is None else self.degrees_of_freedom_prior),
+            beta=np.broadcast_to(beta, D).astype(np.float64),
+            known_weights=weights,
+            known_covariances=covariances,
+            covariance_type=self.covariance_type,
+        )
+        return X, settings, self._temperature(X, covariances)
 
     def _draw(self, X: NDArray, settings: Mapping[str, Any], rng: Any) -> dict[str, Any]:
         if self.means_init is not None:
@@ -360,60 +384,23 @@ class TemperedGaussianMixture(TemperedMixture, DensityMixin, BaseEstimator):
         X = self._check_X(X)
         with np.errstate(over="ignore", invalid="ignore"):
             log_joint = self._state.model.log_joint(X)
-        lost = np.flatnonzero(~np.isfinite(log_joint.max(axis=1)))
-        if lost.size:
-            raise ValueError(
-                f"Row {lost[0]} of X is so far from all components, with values up to "
-                f"{np.max(np.abs(X[lost[0]])):.3g}, that no float can hold its log-likelihood."
-            )
+        check_rows(log_joint.max(axis=1), X)
         return log_joint
 
-    def _kinds(self, X: NDArray, covariances: NDArray | None) -> Mapping[str, Temperature]:
-        """The temperatures that names stand for, with these data."""
+    def _temperature(self, X: NDArray, covariances: NDArray | None) -> Temperature:
+        """The temperature of a fit to these data; `covariances` are the known ones."""
         annealed, t_max = Annealed(start=2.0, length=0.5), 100.0
         if covariances is not None and isinstance(self.temperature, str):
             scaled = (X - X.mean(axis=0)) / np.sqrt(covariances.min(axis=0))
             widest = randomized_svd(scaled, 1, random_state=0)[1][0]
             start = max(2.0, ABOVE_CRITICAL * float(widest**2) / len(X))
             annealed, t_max = Annealed(start=start, length=0.5, shape="linear"), max(t_max, start)
-        return {"annealed": annealed, "variational": Variational(t_max=t_max, start=t_max)}
-
-    def _settings(self, X: NDArray[np.float64]) -> dict[str, Any]:
-        """The parameters of the model."""
-        K, D = int(self.n_components), X.shape[1]
-        spherical = self.covariance_type == "spherical"
-        variance = X.var(axis=0)
-        weights = covariances = None
-        if self.weights is not None:
-            weights = check_numbers(self.weights, "weights", (K,), positive=True)
-            if not np.isclose(weights.sum(), 1.0):
-                wanted = f"positive and sum to 1, not to {weights.sum():.6g}"
-                raise BadParameter("weights", wanted, self.weights)
-            weights = weights / weights.sum()
-        if self.covariances is not None:
-            shapes: tuple[tuple[int, ...], ...] = ((), (K,)) if spherical else ((), (D,), (K, D))
-            given = check_numbers(self.covariances, "covariances", *shapes, positive=True)
-            given = given[:, None] if spherical and given.ndim else given
-            covariances = np.broadcast_to(given, (K, D))
-        mean_prior = X.mean(axis=0)
-        if self.mean_prior is not None:
-            mean_prior = check_numbers(self.mean_prior, "mean_prior", (D,))
-            check_squares(mean_prior[None], "mean_prior")
-        if self.covariance_prior is None:
-            floor = VARIANCE_FLOOR * (variance.mean() or 1.0)
-            unbiased = variance * len(X) / max(len(X) - 1, 1)
-            beta = np.maximum(unbiased.mean() if spherical else unbiased, floor)
-        else:
-            shapes = ((),) if spherical else ((), (D,))
-            beta = check_numbers(self.covariance_prior, "covariance_prior", *shapes, positive=True)
-        alpha = self.weight_concentration_prior
-        return dict(
-            alpha=np.full(K, 1.0 / K if alpha is None else float(alpha)),
-            mean_prior=mean_prior,
-            kappa=float(1.0 if self.mean_precision_prior is None else self.mean_precision_prior),
-            nu=float(D if self.degrees_of_freedom_prior is None else self.degrees_of_freedom_prior),
-            beta=np.broadcast_to(beta, D).astype(np.float64),
-            weights=weights,
-            covariances=covariances,
-            covariance_type=self.covariance_type,
-        )
+        kinds = {"annealed": annealed, "variational": Variational(t_max=t_max, start=t_max)}
+        temperature = as_temperature(self.temperature, kinds)
+        if temperature.learns and not temperature.per_document and covariances is None:
+            raise ValueError(
+                "A variational temperature needs known 'covariances': with learned precisions "
+                "the normaliser C(T) is infinite at high T. Give 'covariances', or use "
+                "temperature='annealed'."
+            )
+        return temperature

@@ -37,6 +37,7 @@ A sweep over nu costs K^2 for each datum and is done by a kernel.
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -57,10 +58,12 @@ from annealvi.files.schema import (
     Text,
     damaged,
 )
-from annealvi.model import UNTEMPERED, Batch, FactorLimits, Tempering
+from annealvi.model import UNTEMPERED, Batch, Tempering
 from annealvi.models.mixture import Mixture, MixtureStep
 from annealvi.threads import shallow
 
+#: The sizes, in the schema.
+K, D = "n_components", "n_features"
 #: Most samples: BLAS has 32-bit indices.
 MOST_SAMPLES = 2**31 - kernels.BLOCK
 #: Outside training the sweeps of the local step end when no nu changes by more than this.
@@ -103,29 +106,6 @@ def component_major(n_components: int, n_samples: int, dtype: DTypeLike) -> NDAr
     return room
 
 
-def held_sweep(
-    field: tuple[NDArray, NDArray, float],
-    projection: NDArray,
-    nu: NDArray,
-    limits: FactorLimits,
-    n_samples: int,
-    n_threads: int,
-) -> NDArray:
-    """Update all factors of all data once, within limits and in place; return b of each."""
-    inverse = np.empty_like(nu)
-    centre, lower, upper = (np.ascontiguousarray(array, dtype=nu.dtype) for array in limits[1:])
-    if not centre.shape == nu.shape[:1] or not lower.shape == upper.shape == nu.shape:
-        raise ValueError(
-            f"Limits of factors must have the shapes {nu.shape[:1]}, {nu.shape} and "
-            f"{nu.shape}, padding too. Got {centre.shape}, {lower.shape} and {upper.shape}."
-        )
-    kernels.held_sweep(
-        projection, *field, limits.inverse, centre, lower, upper, n_threads, nu, inverse
-    )
-    # b is a ratio of differences, which may vanish near the centre
-    return np.maximum(inverse[:, :n_samples], limits.inverse)
-
-
 def factors_at(probability: NDArray[np.float64], X: NDArray) -> tuple[Factors, float]:
     """The statistics and the entropy of data at nu = pi, computed without matrix products."""
     n, pi = X.shape[0], probability
@@ -149,6 +129,7 @@ def collect(nu: NDArray, X: NDArray, n_threads: int) -> tuple[Factors, float]:
     return Factors(data, pairs), float(np.sum(entropy[:n]))
 
 
+@dataclass(eq=False)
 class FMM(Mixture):
     """q(mu), q(z) of the training data, and the steps that update them.
 
@@ -164,54 +145,39 @@ class FMM(Mixture):
         covariance=Text("diag", "full"),
         learn_probability=Flag(),
         learn_noise=Flag(),
-        means=Array(("n_components", "n_features")),
-        covariance_matrix=Array(("n_components", "n_components")),
-        prior_probability=Array(("n_components",), positive=True),
+        means=Array((K, D)),
+        covariance_matrix=Array((K, K)),
+        prior_probability=Array((K,), positive=True),
         noise_variance=Number(),
         square=Number(0.0),
         least_noise=Number(0.0),
-        last=Schema(
-            Factors,
-            data=Array(("n_components", "n_features")),
-            pairs=Array(("n_components", "n_components")),
-        ),
+        last=Schema(Factors, data=Array((K, D)), pairs=Array((K, K))),
         entropy=Number(),
-        nu=Optional(Array(("n_components", None), "dtype")),
+        nu=Optional(Array((K, None), "dtype")),
     )
 
+    n_components: int
+    n_features: int
+    _: KW_ONLY
+    prior_probability: Any = 0.5
+    noise_variance: float = 1.0
+    component_variance: float = 1.0
+    covariance: Literal["diag", "full"] = "diag"
+    learn_probability: bool = False
+    learn_noise: bool = False
+    dtype: Any = np.float64
+    n_threads: int = 1
+    n_samples: int = 0
     #: nu and P of the training data, component-major, while there is a fit.
-    nu: Any = None
-    projection: Any = None
+    nu: Any = field(default=None, init=False)
+    projection: Any = field(default=None, init=False)
 
-    def __init__(
-        self,
-        n_components: int,
-        n_features: int,
-        *,
-        prior_probability: ArrayLike = 0.5,
-        noise_variance: float = 1.0,
-        component_variance: float = 1.0,
-        covariance: Literal["diag", "full"] = "diag",
-        learn_probability: bool = False,
-        learn_noise: bool = False,
-        dtype: Any = np.float64,
-        n_threads: int = 1,
-        n_samples: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.n_features = n_features
-        probability = np.asarray(prior_probability, dtype=np.float64)
-        self.prior_probability = np.broadcast_to(probability, (n_components,)).copy()
-        self.noise_variance = float(noise_variance)
-        self.component_variance = float(component_variance)
-        self.covariance = covariance
-        self.learn_probability = learn_probability
-        self.learn_noise = learn_noise
-        self.dtype = np.dtype(dtype)
-        self.n_threads = n_threads
-        self.n_samples = n_samples
+    def __post_init__(self) -> None:
+        probability = np.asarray(self.prior_probability, dtype=np.float64)
+        self.prior_probability = np.broadcast_to(probability, (self.n_components,)).copy()
+        self.dtype = np.dtype(self.dtype)
 
-    def start(self, X: NDArray, means: ArrayLike) -> None:  # type: ignore[override]
+    def start(self, X: NDArray, means: ArrayLike) -> None:
         """Begin training on X from nu = pi and q(mu) concentrated on the given means."""
         self.means = np.array(means, dtype=np.float64)
         self.covariance_matrix = np.zeros((self.n_components, self.n_components))
@@ -252,19 +218,10 @@ class FMM(Mixture):
 
     def local_step(self, batch: Batch, tempering: Tempering, moments: bool = False) -> MixtureStep:
         """Make one sweep over nu of all training data."""
-        if batch.rows != slice(0, self.n_samples):
-            raise ValueError(
-                f"The factorial mixture is fitted in batch: a step takes all {self.n_samples} "
-                f"data. Got {batch.rows}."
-            )
-        field, inverse = self._field(), None
+        of_datum = self._field()
         with single_threaded_blas():
             self._project(batch.data, self.projection)
-            if tempering.limits is None:
-                self._sweep(field, self.projection, self.nu, float(tempering.inverse))
-            else:
-                sizes = self.n_samples, self.n_threads
-                inverse = held_sweep(field, self.projection, self.nu, tempering.limits, *sizes)
+            inverse = self._sweep(of_datum, self.projection, self.nu, tempering)
             self.last, self.entropy = collect(self.nu, batch.data, self.n_threads)
         return MixtureStep(self, self.last, self.last, self.entropy, inverse)
 
@@ -353,13 +310,7 @@ class FMM(Mixture):
         return self.log_partition(inverse)
 
     def hyperparameters(self) -> dict[str, Any]:
-        """The quantities that log C(T) depends on."""
-        return {
-            "n_samples": self.n_samples,
-            "n_components": self.n_components,
-            "n_features": self.n_features,
-            "prior_probability": self.prior_probability,
-        }
+        return super().hyperparameters() | {"prior_probability": self.prior_probability}
 
     def global_bound(self, tempering: Tempering = UNTEMPERED) -> float:
         """-KL(q(mu) || p(mu)); under the posterior form p(mu) has variance T sigma_mu."""
@@ -447,9 +398,25 @@ class FMM(Mixture):
         np.fill_diagonal(coupling, 0.0)
         return coupling.astype(self.dtype), offset.astype(self.dtype), 1.0 / self.noise_variance
 
-    def _sweep(self, field: Any, projection: NDArray, nu: NDArray, b: float) -> None:
-        """Update all factors of all data once, in place."""
-        kernels.sweep(projection, *field, np.full((1, 1), b, dtype=nu.dtype), self.n_threads, nu)
+    def _sweep(
+        self, of_datum: Any, projection: NDArray, nu: NDArray, tempering: Tempering
+    ) -> NDArray | None:
+        """Update all factors of all data once, in place; within limits return b of each."""
+        limits, dtype, n_threads = tempering.limits, nu.dtype, self.n_threads
+        if limits is None:
+            b = np.full((1, 1), tempering.inverse, dtype=dtype)
+            kernels.sweep(projection, *of_datum, b, n_threads, nu)
+            return None
+        inverse, K = np.empty_like(nu), nu.shape[:1]
+        held = [np.ascontiguousarray(array, dtype=dtype) for array in limits[1:]]
+        if [array.shape for array in held] != [K, nu.shape, nu.shape]:
+            raise ValueError(  # the kernel would read past their ends
+                f"Limits of factors must have the shapes {K}, {nu.shape} and {nu.shape}, padding "
+                f"too. Got {', '.join(str(array.shape) for array in held)}."
+            )
+        kernels.held_sweep(projection, *of_datum, limits.inverse, *held, n_threads, nu, inverse)
+        # b is a ratio of differences, which may vanish near the centre
+        return np.maximum(inverse[:, : self.n_samples], limits.inverse)
 
     def _residual(self, statistics: Factors) -> float:
         """E_q ||X - z mu||^2; rounding errors may not make it negative."""
@@ -462,11 +429,11 @@ class FMM(Mixture):
         nu, projection = self._rooms(X.shape[0])
         with single_threaded_blas():
             self._project(X, projection)
-        field = self._field()
+        of_datum = self._field()
         for done in range(MAX_SWEEPS):
             cooling = max(0.0, 1.0 - done / COOLING_SWEEPS)
             before = nu.copy()
-            self._sweep(field, projection, nu, COOLING_START**-cooling)
+            self._sweep(of_datum, projection, nu, Tempering(COOLING_START**-cooling))
             if not cooling and np.max(np.abs(nu - before)) <= TOLERANCE[self.dtype]:
                 break
         return nu, projection

@@ -26,7 +26,7 @@ with E lambda = nu/beta and E[lambda (x - mu)^2] = E lambda (x - m)^2 + 1/kappa 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -66,18 +66,16 @@ class Natural:
     def __rmul__(self, factor: float) -> Natural:
         return Natural(*(factor * a for a in vars(self).values()))
 
-    @classmethod
-    def schema(cls, *, positive: bool) -> Schema:
-        """What the parameters of a distribution, or statistics, must be in a file."""
-        each, all_of = ("n_components",), ("n_components", "n_features")
-        return Schema(
-            cls,
-            alpha=Array(each, positive=positive),
-            kappa=Array(each, positive=positive),
-            shift=Array(all_of),
-            nu=Array(each, positive=positive),
-            square=Array(all_of),
-        )
+
+K, D = "n_components", "n_features"
+NATURAL = Schema(
+    Natural,
+    alpha=Array((K,)),
+    kappa=Array((K,)),
+    shift=Array((K, D)),
+    nu=Array((K,)),
+    square=Array((K, D)),
+)
 
 
 def collect(X: NDArray[np.float64], phi: NDArray[np.float64]) -> Natural:
@@ -177,21 +175,6 @@ def initial_responsibilities(
     return responsibilities
 
 
-def exchangeable(
-    n_components: int,
-    weights: NDArray[np.float64] | None,
-    covariances: NDArray[np.float64] | None,
-) -> NDArray[np.bool_]:
-    """Which components have the same known weights and variances as another one."""
-    known = [np.zeros((n_components, 1))]
-    if weights is not None:
-        known.append(weights[:, None])
-    if covariances is not None:
-        known.append(covariances)
-    _, group, counts = np.unique(np.hstack(known), axis=0, return_inverse=True, return_counts=True)
-    return counts[group.ravel()] > 1
-
-
 #: At high T components become equal, and equal components stay equal when T has fallen: the
 #: fit of K components would end as a fit of one.  So while T falls, each step is followed by a
 #: small random move of the means (Rose 1998, *Deterministic Annealing for Clustering,
@@ -204,6 +187,7 @@ PERTURBATION, SMALL_PERTURBATION = 1e-2, 1e-4
 TINY = float(np.finfo(np.float64).tiny)
 
 
+@dataclass(eq=False)
 class GMM(Mixture):
     """q(w, mu, lambda) and the steps that update it; see :class:`annealvi.model.Model`.
 
@@ -215,55 +199,42 @@ class GMM(Mixture):
         n_features=Integer(1),
         n_samples=Integer(1),
         covariance_type=Text("diag", "spherical"),
-        alpha=Array(("n_components",), positive=True),
-        mean_prior=Array(("n_features",)),
+        alpha=Array((K,), positive=True),
+        mean_prior=Array((D,)),
         kappa=Number(TINY),
         nu=Number(TINY),
-        beta=Array(("n_features",), positive=True),
-        known_weights=Optional(Array(("n_components",), positive=True)),
-        known_covariances=Optional(Array(("n_components", "n_features"), positive=True)),
-        least_beta=Array(("n_features",), positive=True),
-        offset=Array(("n_features",)),
-        posterior=Natural.schema(positive=True),
-        last=Natural.schema(positive=False),
+        beta=Array((D,), positive=True),
+        known_weights=Optional(Array((K,), positive=True)),
+        known_covariances=Optional(Array((K, D), positive=True)),
+        least_beta=Array((D,), positive=True),
+        offset=Array((D,)),
+        posterior=NATURAL,
+        last=NATURAL,
         entropy=Number(),
     )
-    #: What log C(T) was computed from at the last time, and log C(T).
-    normaliser: tuple[tuple[Any, ...], NDArray[np.float64]] | None = None
 
-    def __init__(
-        self,
-        n_components: int,
-        n_features: int,
-        *,
-        alpha: NDArray[np.float64],
-        mean_prior: NDArray[np.float64],
-        kappa: float,
-        nu: float = 1.0,
-        beta: NDArray[np.float64] | None = None,
-        weights: NDArray[np.float64] | None = None,
-        covariances: NDArray[np.float64] | None = None,
-        covariance_type: Literal["diag", "spherical"] = "diag",
-        n_samples: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.n_features = n_features
-        self.known_weights = weights
-        self.known_covariances = covariances
-        self.covariance_type = covariance_type
-        self.n_samples = n_samples
-        self.offset = np.zeros(n_features)
-        self.mean_prior = mean_prior
-        self.alpha, self.kappa, self.nu = np.asarray(alpha, dtype=np.float64), kappa, nu
-        self.beta = self.least_beta = np.ones(n_features) if beta is None else beta
+    n_components: int
+    n_features: int
+    _: KW_ONLY
+    alpha: NDArray[np.float64]
+    mean_prior: NDArray[np.float64]
+    kappa: float
+    nu: float = 1.0
+    beta: Any = None
+    known_weights: NDArray[np.float64] | None = None
+    known_covariances: NDArray[np.float64] | None = None
+    covariance_type: Literal["diag", "spherical"] = "diag"
+    n_samples: int = 0
+    #: What log C(T) was computed from at the last time, and log C(T).
+    normaliser: Any = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.offset = np.zeros(self.n_features)
+        self.beta = self.least_beta = np.ones(self.n_features) if self.beta is None else self.beta
         self.prior = self.posterior = self._prior()
 
-    def start(  # type: ignore[override]
-        self,
-        X: NDArray,
-        *,
-        means: ArrayLike | None = None,
-        responsibilities: NDArray[np.float64] | None = None,
+    def start(
+        self, X: NDArray, *, means: ArrayLike | None = None, responsibilities: Any = None
     ) -> None:
         """Begin training on X from given means or responsibilities."""
         self.n_samples = X.shape[0]
@@ -283,8 +254,11 @@ class GMM(Mixture):
     def perturb(self, rng: np.random.RandomState) -> None:
         """Move the means at random, by small fractions of their component's standard deviation."""
         q = self.posterior
-        alike = exchangeable(self.n_components, self.known_weights, self.known_covariances)
-        size = np.where(alike, PERTURBATION, SMALL_PERTURBATION)
+        known = [np.zeros(self.n_components), self.known_weights, self.known_covariances]
+        table = np.column_stack([part for part in known if part is not None])
+        _, group, counts = np.unique(table, axis=0, return_inverse=True, return_counts=True)
+        # smaller where no other component has the same known weights and variances
+        size = np.where(counts[group.ravel()] > 1, PERTURBATION, SMALL_PERTURBATION)
         noise = size[:, None] * rng.standard_normal(q.shift.shape) / np.sqrt(self.precisions)
         m = self.means_centred
         square = q.square + q.kappa[:, None] * ((m + noise) ** 2 - m**2)
@@ -292,10 +266,11 @@ class GMM(Mixture):
 
     def _restore(self, found: dict[str, Any], way: str) -> None:
         vars(self).update(found)
-        self.prior = self._prior()
+        self.prior, q = self._prior(), self.posterior
         with np.errstate(all="ignore"):
             used = self.means, self.log_joint(self.means), self.weights, 1 / self.precisions
-        if not all(np.all(np.isfinite(part)) for part in used):
+        positive = np.all(np.stack([q.alpha, q.kappa, q.nu]) > 0)
+        if not positive or not all(np.all(np.isfinite(part)) for part in used):
             wanted = "of parameters that densities can be computed from"
             raise damaged(f"{way}.posterior", wanted, self.posterior)
 
@@ -373,18 +348,14 @@ class GMM(Mixture):
         key = b.tobytes(), self.n_samples, np.asarray(self.alpha).tobytes()
         if self.normaliser is not None and self.normaliser[0] == key:
             return self.normaliser[1].copy()
+        log_width = 0.5 * self.n_samples * self.n_features * np.log(b)
         if self.known_weights is not None:
             log_sums = logsumexp(b[:, None] * np.log(self.known_weights) + log_c, axis=1)
-            total = self.n_samples * log_sums
+            total = self.n_samples * log_sums - log_width
         else:
-            total = np.array(
-                [
-                    log_mean_power(self.alpha, self.n_samples, power, c)
-                    for power, c in zip(b, log_c, strict=True)
-                ]
-            )
-        total = total - 0.5 * self.n_samples * self.n_features * np.log(b)
-        if self.known_weights is None:
+            pairs = zip(b, log_c, strict=True)
+            powers = [log_mean_power(self.alpha, self.n_samples, *pair) for pair in pairs]
+            total = np.array(powers) - log_width
             check_log_c_at_1(total, b, self.n_samples)
         self.normaliser = key, total
         return total.copy()
@@ -417,11 +388,7 @@ class GMM(Mixture):
         return log_sums - 0.5 * self.n_features * np.log(b)
 
     def hyperparameters(self) -> dict[str, Any]:
-        """The quantities that log C(T) depends on."""
-        return {
-            "n_samples": self.n_samples,
-            "n_components": self.n_components,
-            "n_features": self.n_features,
+        return super().hyperparameters() | {
             "alpha": self.alpha if self.known_weights is None else None,
             "weights": "learned" if self.known_weights is None else self.known_weights,
             "covariances": self.known_covariances,

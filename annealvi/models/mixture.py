@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from numpy.random import RandomState
-
 from annealvi.files.schema import Schema, damaged
 from annealvi.model import UNTEMPERED, LocalStep, Tempering
 
@@ -29,26 +27,20 @@ class MixtureStep(LocalStep):
 class Mixture:
     """q of the global variables, and the statistics of the last local step.
 
-    A child has the steps of :class:`annealvi.model.Model` and the methods below that raise.
+    A child has the steps of :class:`annealvi.model.Model`; ``start(X, ...)``, which begins
+    training; ``perturb(rng)``, which moves components slightly at random, because high T can make
+    them equal or zero; and the methods below that raise.
     """
 
     #: All that a fit has learned; the fields are attributes.
     STATE: ClassVar[Schema]
     n_components: int
     n_features: int
-    n_samples = 0
+    n_samples: int
     n_threads = 1
     #: The statistics of the last local step, not weighted by b, and the entropy of its q(z).
     last: Any
     entropy: float
-
-    def start(self, X: Any, **start: Any) -> None:
-        """Begin training on X."""
-        raise NotImplementedError
-
-    def perturb(self, rng: RandomState) -> None:
-        """Move components slightly at random, because high T can make them equal or zero."""
-        raise NotImplementedError
 
     def release_buffers(self) -> None:
         """Release the arrays that only training needs."""
@@ -73,6 +65,10 @@ class Mixture:
         """F(b) of the training data at one b, after at least one step; at T = 1 the ELBO."""
         likelihood = self.energy() + self.log_base_measure()
         return float(tempering.inverse) * likelihood + self.entropy + self.global_bound(tempering)
+
+    def hyperparameters(self) -> dict[str, Any]:
+        """The quantities that log C(T) depends on."""
+        return {name: getattr(self, name) for name in ("n_samples", "n_components", "n_features")}
 
     def state_dict(self) -> dict[str, Any]:
         """All that a fit has learned, as a tree; while it lasts, with what only training needs."""

@@ -2,8 +2,16 @@
 
 import numpy as np
 
-from annealvi import TemperedFMM, TemperedGaussianMixture
+from annealvi import (
+    Annealed,
+    Fixed,
+    Proximity,
+    TemperedFMM,
+    TemperedGaussianMixture,
+    Variational,
+)
 from annealvi.datasets import make_shape_mixture
+from annealvi.partition import LogPartition
 
 SHAPES = make_shape_mixture(200, random_state=0)
 X = SHAPES.data
@@ -29,3 +37,60 @@ def toy_factors(**parameters):
 def fitted_arrays(estimator):
     names = ("components_", "component_covariance_", "means_", "weights_", "covariances_")
     return [getattr(estimator, name) for name in names if hasattr(estimator, name)]
+
+
+Z = X[:60]
+KNOWN = dict(noise_variance=0.1)
+FEW = dict(covariances=1.0, init_params="random_from_data")
+LOG_C = LogPartition(1 / np.geomspace(1, 5, 9), 180 * np.log(np.geomspace(1, 5, 9)))
+#: Makers, data and parameters of fits of every kind.
+CASES = {
+    "fmm": (fmm, Z, {}),
+    "fmm, float32, full": (fmm, np.float32(Z), dict(covariance="full", prior_probability="learn")),
+    "fmm, learned T": (fmm, Z, dict(temperature="variational", **KNOWN)),
+    "fmm, undamped": (fmm, Z, dict(temperature=Variational(damping=1.0), **KNOWN)),
+    "fmm, proximity": (fmm, Z, dict(temperature="proximity")),
+    "fmm, proximity KL": (fmm, Z, dict(temperature=Proximity("kl", magnitude=9.0))),
+    "fmm, starts": (fmm, Z, dict(n_init=3, init="kmeans++")),
+    "fmm, fixed starts": (fmm, Z, dict(n_init=3, temperature=1, n_jobs=2)),
+    "fmm, learned T, starts": (fmm, Z, dict(n_init=2, temperature="variational", **KNOWN)),
+    "fmm, posterior": (fmm, Z, dict(temperature=Annealed(3.0, form="posterior"))),
+    "fmm, converges": (fmm, Z, dict(tol=1e-2, temperature=Fixed(1.0))),
+    "gmm": (gmm, BLOBS, {}),
+    "gmm, spherical": (gmm, BLOBS, dict(covariance_type="spherical", init_params="random")),
+    "gmm, learned T": (gmm, BLOBS, dict(temperature="variational", **FEW)),
+    "gmm, log C given": (gmm, BLOBS, dict(temperature=Variational(5, 9, partition=LOG_C), **FEW)),
+    "gmm, known": (gmm, BLOBS, dict(weights=[0.2, 0.3, 0.5], covariances=[1.0, 2.0, 1.5])),
+    "gmm, starts": (gmm, BLOBS, dict(n_init=3, **FEW)),
+    "gmm, means": (gmm, BLOBS, dict(means_init=BLOBS[::40], temperature=Annealed(2.0))),
+    "gmm, posterior": (gmm, BLOBS, dict(temperature=Annealed(1.2, form="posterior"))),
+    "gmm, converges": (gmm, BLOBS, dict(tol=1e-1, temperature=1)),
+}
+
+
+ATTRIBUTES = {
+    fmm: ("components_", "component_covariance_", "noise_variance_", "prior_probability_"),
+    gmm: ("means_", "weights_", "precisions_", "covariances_", "weight_concentration_"),
+}
+FOUND = (
+    *("temperature_path_", "n_iter_", "converged_", "lower_bound_", "temperature_"),
+    *("temperature_posterior_", "temperature_posterior_path_", "n_features_in_"),
+    *(name for names in ATTRIBUTES.values() for name in names),
+)
+
+
+def bits(estimator):
+    """All that a fit leaves, but seconds, as bytes."""
+    found = {name: getattr(estimator, name) for name in FOUND if hasattr(estimator, name)}
+    found |= {name: part for name, part in estimator.history_.items() if name != "seconds"}
+    return {name: np.asarray(value).tobytes() for name, value in found.items()}
+
+
+def changed(tree, way, value):
+    """A tree of a file, with another value at a place."""
+    *parents, last = way.split(".")
+    part = tree
+    for parent in parents:
+        part = part[parent]
+    part[last] = value
+    return tree

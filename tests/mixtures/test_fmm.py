@@ -1,5 +1,6 @@
 """TemperedFMM as a user of scikit-learn meets it."""
 
+import pickle
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -8,28 +9,38 @@ from itertools import combinations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import entr, expit
 from sklearn.cluster import kmeans_plusplus
 from sklearn.datasets import load_iris
 from sklearn.preprocessing import normalize, scale
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from annealvi import Annealed, TemperedFMM, Variational
+from annealvi import (
+    Annealed,
+    Proximity,
+    TemperedFMM,
+    TemperedGaussianMixture,
+    TemperedLDA,
+    Variational,
+)
 from annealvi.datasets import make_shape_mixture
 from annealvi.mixtures.fmm import _with_sampled_directions
-from tests.mixtures.fits import SHAPES, X, fitted_arrays, fmm
+from annealvi.model import Batch, Tempering
+from annealvi.models.fmm import FMM, collect, factors_at
+from annealvi.proximity import Bernoulli, BernoulliFactorModel
+from tests.mixtures.fits import SHAPES, X, bits, fitted_arrays, fmm
 
 
+@pytest.mark.parametrize("temperature", ["annealed", Proximity("kl")])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("covariance", ["diag", "full"])
-def test_bit_identical_for_any_number_of_threads(dtype, covariance):
+def test_bit_identical_for_any_number_of_threads(dtype, covariance, temperature):
+    """The centre of Proximity("kl") follows the learned prior."""
     Z = make_shape_mixture(5000, random_state=1).data.astype(dtype)
-    fits = [
-        fmm(n_jobs=n, covariance=covariance, max_iter=12, prior_probability="learn").fit(Z)
-        for n in (1, 2, 3, -1)
-    ]
+    options = dict(covariance=covariance, temperature=temperature, prior_probability="learn")
+    fits = [fmm(n_jobs=n, max_iter=10, **options).fit(Z) for n in (1, 2, 3, -1)]
     for other in fits[1:]:
-        assert_array_equal(other.components_, fits[0].components_)
-        assert_array_equal(other.history_["elbo"], fits[0].history_["elbo"])
+        assert bits(other) == bits(fits[0])
         assert_array_equal(other.transform(Z), fits[0].transform(Z))
         assert_array_equal(other.score_samples(Z), fits[0].score_samples(Z))
 
@@ -116,9 +127,8 @@ def test_learned_noise_and_probability():
 
 
 def test_starts():
-    truth = SHAPES.components
-    given = fmm(init=truth, temperature=1, max_iter=5).fit(X)
-    assert_allclose(given.components_, truth, atol=0.25)
+    given = fmm(init=SHAPES.components, temperature=1, max_iter=5).fit(X)
+    assert_allclose(given.components_, SHAPES.components, atol=0.25)
     inits = ("random", "prior", "data", "kmeans++")
     starts = [fmm(init=init, temperature=1, max_iter=1).fit(X).components_ for init in inits]
     assert min(np.abs(a - b).max() for a, b in combinations(starts, 2)) > 0.01
@@ -134,8 +144,6 @@ def test_seeds_point_to_sampled_rows(dtype):
     assert_allclose(np.linalg.norm(seeds, axis=1), 0.5)
     expected = kmeans_plusplus(Z, 8, random_state=np.random.RandomState(0))[0]
     assert_allclose(seeds, 0.5 * normalize(expected.astype(float)))
-    first, second = (fmm(init="kmeans++", max_iter=3).fit(Z) for _ in range(2))
-    assert_array_equal(first.components_, second.components_)
 
 
 def test_seeds_of_many_rows_come_from_some_of_them():
@@ -228,9 +236,9 @@ def test_heat_does_not_make_components_vanish():
 
 
 def test_attributes_are_copies():
-    estimator = fmm().fit(X)
+    estimator = fmm(max_iter=2).fit(X)
     Z = estimator.transform(X)
-    estimator.components_ *= 5
+    estimator.components_[:] = 5
     assert_array_equal(estimator.transform(X), Z)
 
 
@@ -242,18 +250,11 @@ def test_a_temperature_that_never_settles_does_not_ask_for_more_iterations():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("temperature", [1, "annealed"])
+@pytest.mark.parametrize("temperature", [1, "annealed", "proximity"])
 def test_starts_side_by_side_are_those_in_turn(temperature):
-    X = make_shape_mixture(80, random_state=0).data
-
-    def fit(n_jobs):
-        parameters = {"noise_variance": 0.1, "temperature": temperature, "max_iter": 15}
-        return TemperedFMM(4, n_init=4, random_state=0, n_jobs=n_jobs, **parameters).fit(X)
-
-    one, two = fit(1), fit(2)
-    assert_array_equal(one.components_, two.components_)
-    assert_array_equal(one.history_["elbo"], two.history_["elbo"])
-    assert one.lower_bound_ == two.lower_bound_
+    parameters = dict(noise_variance=0.1, temperature=temperature, max_iter=15, n_init=4)
+    one, two = (fmm(n_jobs=n_jobs, **parameters).fit(X[:80]) for n_jobs in (1, 2))
+    assert bits(one) == bits(two)
 
 
 def test_starts_that_wait_have_no_room_for_the_data():
@@ -283,3 +284,166 @@ def test_data_that_float32_cannot_hold():
     )
     data = huge.inverse_transform(np.ones((2, len(huge.components_)), np.float32))
     assert data.dtype == np.float32 and np.all(np.isfinite(data))
+
+
+# -------------------------------------------------------------------- proximity temperatures
+
+
+def near(**parameters):
+    return fmm(**(dict(temperature="proximity", max_iter=40) | parameters))
+
+
+def divergence(logit, centre):
+    q = expit(logit)
+    return np.logaddexp(0, centre) - q * centre - entr(q) - entr(expit(-logit))
+
+
+def bisected(a, centre, average, k):
+    """Proximity's T of each element by bisection, as docs/proximity.md has it."""
+    cold, hot = np.ones_like(a), np.full_like(a, 1 + k)
+    for _ in range(80):
+        T = (cold + hot) / 2
+        too_cold = divergence(centre + (a - centre) / T, centre) > average
+        cold, hot = np.where(too_cold, T, cold), np.where(too_cold, hot, T)
+    T = np.where(divergence(centre + (a - centre) / (1 + k), centre) > average, 1 + k, T)
+    return np.where(divergence(a, centre) <= average, 1.0, T)
+
+
+def naive_fit(X, means, pi, noise, variance, n_steps, k0, gamma, statistic):
+    """Coordinate-wise proximity inference of half of the steps, plain inference after it."""
+    nu, m, s = np.full((len(X), len(means)), pi), means.copy(), np.zeros(len(means))
+    centre = np.log(pi / (1 - pi)) if statistic == "kl" else 0.0
+    seen, path, half = [], [], n_steps // 2
+    for t in range(n_steps):
+        k = k0 * gamma ** (t / half) if t < half else 0.0
+        seen.append(np.logaddexp(0, centre) - nu * centre - entr(nu) - entr(1 - nu))
+        average, inverse = np.mean(seen, axis=0), np.empty_like(nu)
+        gram = m @ m.T + X.shape[1] * np.diag(s)
+        for j in range(len(m)):
+            rest = nu @ gram[j] - nu[:, j] * gram[j, j]
+            a = np.log(pi / (1 - pi)) + (X @ m[j] - rest - gram[j, j] / 2) / noise
+            T = bisected(a, centre, average[:, j], k)
+            inverse[:, j] = 1 / T
+            nu[:, j] = expit(centre + (a - centre) / T)
+        R = nu.T @ nu
+        np.fill_diagonal(R, nu.sum(axis=0))
+        s = 1 / (1 / variance + np.diag(R) / noise)
+        for j in range(len(m)):
+            rest = R[j] @ m - R[j, j] * m[j]
+            m[j] = s[j] / noise * (nu[:, j] @ X - rest)
+        path.append(1 / inverse.mean())
+    return m, path
+
+
+@pytest.mark.parametrize("statistic", ["entropy", "kl"])
+def test_proximity_against_plain_numpy_and_bisection(statistic):
+    rng = np.random.RandomState(0)
+    pi, means = 0.3, rng.normal(0, 0.6, (3, 16))
+    expected, path = naive_fit(X[:60], means, pi, 0.2, 0.35, 12, 30.0, 1e-3, statistic)
+    fitted = TemperedFMM(
+        3,
+        prior_probability=pi,
+        noise_variance=0.2,
+        component_variance=0.35,
+        init=means,
+        temperature=Proximity(statistic, magnitude=30.0, gamma=1e-3, decay=1.0),
+        max_iter=12,
+        tol=0,
+    ).fit(X[:60])
+    assert_allclose(fitted.components_, expected, atol=5e-5)  # limits are good to 1e-6
+    assert_allclose(fitted.temperature_path_, path, rtol=1e-4)
+    assert path[0] > 3 and fitted.temperature_path_[6:].tolist() == [1.0] * 6
+
+
+def test_proximity_of_no_magnitude_is_plain_inference():
+    plain = fmm(max_iter=40, temperature=1).fit(X)
+    held = near(temperature=Proximity(magnitude=0)).fit(X)
+    assert_allclose(held.components_, plain.components_, rtol=1e-9, atol=1e-12)
+    assert_allclose(held.history_["elbo"], plain.history_["elbo"], rtol=1e-12)
+    assert_array_equal(held.temperature_path_, 1)
+
+
+def test_proximity_constrains_the_way():
+    fitted = near().fit(X)
+    history = fitted.history_
+    assert set(history) == {"pass", "step", "temperature", "seconds", "elbo", "annealed_elbo"}
+    # it constrains the way and leaves the objective as it is
+    assert_array_equal(history["elbo"], history["annealed_elbo"])
+    assert_array_equal(history["temperature"], fitted.temperature_path_)
+    assert fitted.temperature_path_[0] > 1.5 and fitted.temperature_ == 1
+    assert np.all(fitted.temperature_path_[20:] == 1)
+    assert np.all(np.diff(history["elbo"][20:]) > -1e-9 * abs(history["elbo"][-1]))
+    assert not hasattr(fitted, "temperature_posterior_")
+
+
+def test_proximity_does_not_converge_before_k_is_0():
+    done = near(tol=1e-2, max_iter=200).fit(X)
+    assert done.converged_ and 100 < done.n_iter_ < 200
+
+
+@pytest.mark.parametrize("probability", [0.3, 0.5])
+@pytest.mark.parametrize("statistic", ["entropy", "kl"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_proximity_of_any_magnitude(dtype, statistic, probability):
+    """However hot, 1/T stays a number that the kernels can hold, and never becomes 0."""
+    fitted = near(
+        temperature=Proximity(statistic, magnitude=1e300),
+        prior_probability=probability,
+        max_iter=12,
+        noise_variance=0.1,
+    ).fit(X.astype(dtype))
+    assert np.all(np.isfinite(fitted.temperature_path_))
+    if probability == 0.5:  # the start has no room: every factor is held
+        assert fitted.temperature_path_[0] > 1e20
+    assert np.all(np.isfinite(fitted.components_))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "Z"),
+    [
+        (TemperedGaussianMixture(2, temperature=Proximity()), X),
+        (TemperedLDA(2, temperature=Proximity()), np.ones((5, 4))),
+    ],
+    ids=["gmm", "lda"],
+)
+def test_other_models_have_no_proximity(estimator, Z):
+    with pytest.raises(ValueError, match="binary factors back, and this model has none"):
+        estimator.fit(Z)
+
+
+def test_the_start_has_an_energy():
+    """What a sweep's statistics would give at nu = pi, and the point model's ELBO."""
+    rng = np.random.RandomState(0)
+    pi, means = rng.uniform(0.2, 0.8, 8), rng.normal(0, 1, (8, 16))
+    model = FMM(8, 16, prior_probability=pi, noise_variance=0.3)
+    model.start(X, means)
+    start, entropy = factors_at(pi, X)
+    collected, same = collect(model.factors(), X, n_threads=1)
+    assert_allclose(start.data, collected.data, rtol=1e-10)
+    assert_allclose(start.pairs, collected.pairs, rtol=1e-10)
+    assert entropy == pytest.approx(same)
+    point = BernoulliFactorModel(X, prior_probability=pi, noise_variance=0.3)
+    q = Bernoulli(np.broadcast_to(model.prior_logit()[:, None], (1, 8, 200)))
+    elbo = model.energy() + model.log_base_measure() + entropy
+    assert_allclose(point.elbo(q, means[None]), elbo, rtol=1e-10)
+
+
+def test_a_local_step_says_how_hot_each_factor_was():
+    model = FMM(8, 16, prior_probability=0.3, noise_variance=0.1)
+    model.start(X, np.random.RandomState(0).normal(0, 0.6, (8, 16)))
+    temperature = Proximity(magnitude=9.0, gamma=1.0).plan(10, model=model)
+    local = model.local_step(Batch(X, slice(0, 200)), temperature.tempering(0))
+    assert local.inverse.shape == (8, 200)
+    assert 0.1 - 1e-12 <= local.inverse.min() < local.inverse.max() <= 1 + 1e-12
+    untempered = model.local_step(Batch(X, slice(0, 200)), temperature.tempering(9))
+    assert untempered.inverse is None
+    limits = temperature.tempering(0).limits
+    for name in ("centre", "lower", "upper"):  # the kernel would read past their ends
+        short = limits._replace(**{name: getattr(limits, name)[..., :-1]})
+        with pytest.raises(ValueError, match=r"Limits of factors must have the shapes \(8,\), "):
+            model.local_step(Batch(X, slice(0, 200)), Tempering(limits=short))
+
+
+def test_a_fitted_estimator_holds_nothing_of_the_size_of_the_data():
+    few, many = (near(max_iter=5).fit(np.tile(X, (n, 1))) for n in (1, 9))
+    assert len(pickle.dumps(many)) < 1.1 * len(pickle.dumps(few))

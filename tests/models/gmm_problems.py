@@ -69,8 +69,8 @@ def make_model(problem):
         kappa=problem.kappa,
         nu=problem.nu,
         beta=problem.beta,
-        weights=problem.weights,
-        covariances=problem.covariances,
+        known_weights=problem.weights,
+        known_covariances=problem.covariances,
         covariance_type=problem.covariance_type,
     )
 

@@ -248,13 +248,6 @@ def test_float32_is_close_to_float64():
     assert fits[np.float32].elbo() == pytest.approx(fits[np.float64].elbo(), rel=1e-5)
 
 
-def test_a_step_takes_all_data():
-    model, X = tiny_problem("diag")
-    for rows in (slice(0, 3), slice(1, 4)):
-        with pytest.raises(ValueError, match=r"fitted in batch: a step takes all 4 data"):
-            model.local_step(Batch(X, rows), UNTEMPERED)
-
-
 @pytest.mark.parametrize(("rho", "scale"), [(0.5, 1.0), (1.0, 2.0)])
 def test_a_step_goes_all_the_way(rho, scale):
     model, X = tiny_problem("diag")

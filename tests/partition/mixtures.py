@@ -12,8 +12,8 @@ def known_mixture(**options):
         alpha=np.ones(2),
         mean_prior=np.zeros(1),
         kappa=0.7,
-        weights=np.array([0.3, 0.7]),
-        covariances=np.array([[0.5], [1.6]]),
+        known_weights=np.array([0.3, 0.7]),
+        known_covariances=np.array([[0.5], [1.6]]),
         n_samples=2,
     )
     return GMM(2, 1, **(given | options))

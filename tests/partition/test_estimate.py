@@ -94,7 +94,7 @@ def test_factorial_mixture_by_quadrature():
 def test_learned_weights_by_every_method():
     """w ~ Beta: by the trapezoidal rule in logit w."""
     alpha = np.array([0.8, 1.7])
-    model = known_mixture(weights=None, alpha=alpha, n_samples=6)
+    model = known_mixture(known_weights=None, alpha=alpha, n_samples=6)
     s = np.arange(-60, 60, 0.2)
     log_w = -np.logaddexp(0, [-s, s])
     weight = np.exp(alpha @ log_w)
@@ -114,7 +114,7 @@ def test_learned_weights_by_every_method():
 
 
 def test_posterior_is_at_the_current_q_and_0_at_1():
-    model = known_mixture(weights=None, alpha=np.array([3.0, 1.0]), n_samples=6)
+    model = known_mixture(known_weights=None, alpha=np.array([3.0, 1.0]), n_samples=6)
     values = log_partition(model, B, "posterior").values
     log_w = psi([3.0, 1.0]) - psi(4.0)
     expected = 6 * model.local_log_partition(log_w, B)
@@ -127,7 +127,12 @@ def test_posterior_is_at_the_current_q_and_0_at_1():
 
 @pytest.mark.parametrize("method", ["exact", "monte-carlo", "jensen", "map", "posterior"])
 def test_log_c_is_0_at_1(method):
-    models = [known_mixture(), known_mixture(weights=None), users_mixture(), FMM(2, 3, n_samples=5)]
+    models = [
+        known_mixture(),
+        known_mixture(known_weights=None),
+        users_mixture(),
+        FMM(2, 3, n_samples=5),
+    ]
     models.append(LDAPrior(2, 3, [3, 3]))
     n = 0
     for model in models:
@@ -154,7 +159,7 @@ def test_slopes_at_1_are_the_expected_energies():
     base = np.mean(np.log(variances))
     each = np.log(w) - 0.5 - 0.5 * (np.log(variances) - base)
     assert_allclose(slope_at_1(known_mixture().log_partition), 2 * w @ each, rtol=1e-7)
-    learned = known_mixture(weights=None, alpha=np.array([0.8, 1.7]))
+    learned = known_mixture(known_weights=None, alpha=np.array([0.8, 1.7]))
     mean = np.array([0.8, 1.7]) / 2.5
     # E w_k log w_k, where the known weights have w_k log w_k
     each = psi([1.8, 2.7]) - psi(3.5) + each - np.log(w)
@@ -167,7 +172,7 @@ def test_slopes_at_1_are_the_expected_energies():
 
 def test_slope_of_the_posterior_is_the_energy_under_what_it_normalises():
     """exp(E log w_k) less its sum over k, which is what log C(1) is set to."""
-    model = known_mixture(weights=None, alpha=np.array([3.0, 1.0]))
+    model = known_mixture(known_weights=None, alpha=np.array([3.0, 1.0]))
     log_w = psi([3.0, 1.0]) - psi(4.0)
     share = np.exp(log_w - logsumexp(log_w))
     logs = np.log(model.known_covariances[:, 0])
@@ -340,7 +345,7 @@ def test_bad_input(model, options, message):
 @pytest.mark.parametrize("method", ["auto", "exact", "monte-carlo", "jensen", "map", "posterior"])
 def test_learned_precisions_have_no_log_c(method):
     with pytest.raises(ValueError, match="learned precisions is infinite at high T"):
-        log_partition(known_mixture(covariances=None), B, method)
+        log_partition(known_mixture(known_covariances=None), B, method)
 
 
 def test_models_that_give_something_else():

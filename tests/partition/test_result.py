@@ -139,7 +139,7 @@ def test_check_refuses(changes, grid, hyperparameters, message):
 def test_results_of_models_remember_what_they_were_made_for():
     for model, name, other in [
         (known_mixture(), "weights", np.array([0.5, 0.5])),
-        (known_mixture(weights=None), "alpha", np.array([1.0, 2.0])),
+        (known_mixture(known_weights=None), "alpha", np.array([1.0, 2.0])),
         (FMM(2, 3, n_samples=5), "prior_probability", 0.3),
         (FMM(2, 3, n_samples=5), "n_samples", 6),
     ]:
@@ -150,7 +150,7 @@ def test_results_of_models_remember_what_they_were_made_for():
 
 
 def test_known_and_learned_weights_do_not_pass_for_one_another(tmp_path):
-    known, learned = known_mixture(), known_mixture(weights=None)
+    known, learned = known_mixture(), known_mixture(known_weights=None)
     for one, other in [(known, learned), (learned, known)]:
         log_partition(one, B).save(tmp_path / "log_c.npz")
         made = LogPartition.load(tmp_path / "log_c.npz")

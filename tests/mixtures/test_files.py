@@ -8,8 +8,8 @@ import annealvi
 from annealvi import Fixed, TemperedFMM, TemperedGaussianMixture, storage
 from annealvi.files import Node, read, write
 from tests.files.mutations import mutated_tree, outcome
-from tests.mixtures.fits import BLOBS, X, fmm, gmm
-from tests.mixtures.test_progress import CASES, bits
+from tests.marks import slow_values
+from tests.mixtures.fits import BLOBS, CASES, X, bits, changed, fmm, gmm
 
 PREDICTIONS = ("transform", "score_samples", "predict_proba")
 
@@ -56,12 +56,6 @@ def test_names_of_features(tmp_path):
     assert again.predict(frame).shape == (120,)
 
 
-def test_an_unfitted_one_has_no_state():
-    for estimator in (fmm(), gmm()):
-        with pytest.raises(ValueError, match="not fitted"):
-            estimator.state_dict()
-
-
 FORGED_FMM = {
     "fit.model.dtype": "float16",
     "fit.model.covariance": "none",
@@ -97,16 +91,10 @@ FORGED_GMM = {
     + [(gmm, BLOBS, *forged) for forged in FORGED_GMM.items()],
 )
 def test_forged_files(make, data, way, value, tmp_path):
-    fitted = make(max_iter=2).fit(data)
-    write(tmp_path / "a", "test", fitted.state_dict())
-    tree = part = read(tmp_path / "a", "test")["tree"]
-    *parents, last = way.split(".")
-    for parent in parents:
-        part = part[parent]
-    part[last] = value
-    again = make()
+    write(tmp_path / "a", "test", make(max_iter=2).fit(data).state_dict())
+    tree, again = read(tmp_path / "a", "test")["tree"], make()
     with pytest.raises(ValueError, match="file is damaged"):
-        again.load_state_dict(Node(tree))
+        again.load_state_dict(Node(changed(tree, way, value)))
     assert not hasattr(again, "lower_bound_")
 
 
@@ -132,33 +120,20 @@ def use(mixture, data):
     return found
 
 
-def outcomes_of_forgeries(name, n, seed):
-    """Counts of what became of forged trees; those that are not good fail the test."""
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("n_changes", [40, *slow_values(2000)])
+@pytest.mark.parametrize(
+    "name",
+    ["fmm, float32, full", "fmm, learned T", "gmm, spherical", "gmm, learned T", "gmm, known"],
+)
+def test_random_changes(name, n_changes):
+    """Whose checksum is right: an error, or a mixture whose answers are finite."""
     make, data, parameters = CASES[name]
     tree = storage.tree_of(make(**(parameters | dict(max_iter=4, n_init=1))).fit(data))
-    rng, counts = np.random.default_rng(seed), {"refused": 0, "refused in use": 0, "sound": 0}
-    for _ in range(n):
+    rng, counts = np.random.default_rng(0), {"refused": 0, "refused in use": 0, "sound": 0}
+    for _ in range(n_changes):
         forged, ways = mutated_tree(tree, rng, int(rng.choice([1, 1, 1, 2, 5])))
         found = outcome(lambda: storage.estimator_of(Node(forged)), lambda e: use(e, data))  # noqa: B023
         assert found in counts, (ways, found)
         counts[found] += 1
-    return counts
-
-
-KINDS = ["fmm, float32, full", "fmm, learned T", "gmm, spherical", "gmm, learned T", "gmm, known"]
-FORGED = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
-
-@FORGED
-@pytest.mark.parametrize("name", KINDS)
-def test_random_changes(name):
-    """Whose checksum is right: an error, or a mixture whose answers are finite."""
-    counts = outcomes_of_forgeries(name, 40, seed=0)
     assert counts["refused"] > 20 and counts["sound"] > 0
-
-
-@FORGED
-@pytest.mark.slow
-@pytest.mark.parametrize("name", KINDS)
-def test_more_random_changes(name):
-    outcomes_of_forgeries(name, 2000, seed=1)
