@@ -103,6 +103,7 @@ examples: $(VENV)/.demo
 	$(BIN)/python examples/custom_model.py
 	$(BIN)/python examples/gmm_surface.py
 	$(BIN)/python examples/gmm_surface.py --figure dasvi --output gmm_surface_posterior.png
+	$(BIN)/python examples/temperatures.py
 	$(BIN)/python examples/toy_factors.py
 	$(BIN)/python examples/proximity_ring.py
 	$(BIN)/python examples/learning_curves.py

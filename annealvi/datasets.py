@@ -18,7 +18,8 @@ from sklearn.utils._param_validation import validate_params
 
 from annealvi._archive import read_archive
 from annealvi.checks import Interval
-from annealvi.matrices import check_matrix, sound_csr
+from annealvi.corpus.files import read_npz
+from annealvi.matrices import check_matrix
 
 #: The environment variable with the folder of the data, and the folder if it is not set.
 DATA_VARIABLE = "ANNEALVI_DATA"
@@ -365,17 +366,7 @@ def _pixels(stored: NDArray[np.uint8], shape: tuple[int, int]) -> NDArray[np.flo
 
 
 def _read(path: Path) -> Bunch:
-    arrays = read_archive(path, "corpus")
-    missing = {"data", "indices", "indptr", "shape", "vocab"} - set(arrays)
-    if missing:
-        raise ValueError(f"{str(path)!r} holds no corpus: it has no {sorted(missing)}.")
-    counts = tuple(arrays.pop(name) for name in ("data", "indices", "indptr"))
-    shape = arrays.pop("shape")
-    try:
-        X = sparse.csr_matrix(counts, shape=tuple(int(n) for n in shape))
-        X = sound_csr(X, str(path)).astype(np.float64)
-    except (ValueError, TypeError, OverflowError) as error:
-        raise ValueError(
-            f"{str(path)!r} holds no corpus: its arrays are no CSR matrix. ({error})"
-        ) from error
+    X, arrays = read_npz(path, "corpus")
+    if "vocab" not in arrays:
+        raise ValueError(f"{str(path)!r} holds no corpus: it has no 'vocab', the words.")
     return Bunch(data=X, feature_names=arrays.pop("vocab"), **arrays)

@@ -138,11 +138,11 @@ def test_no_noise_of_either_sign():
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({}, "it has no .'data', 'indices', 'indptr', 'shape', 'vocab'"),
-        (dict(indices=[0, 7, 1]), "no CSR matrix. .*indices array"),
-        (dict(indptr=[0, 2, 2**40]), "no CSR matrix"),
-        (dict(shape=[-1, 3]), "no CSR matrix"),
-        (dict(data=[1, 2]), "no CSR matrix"),
+        ({}, "it has no .'data', 'indices', 'indptr', 'shape'"),
+        (dict(indices=[0, 7, 1]), "no matrix of counts. .*indices array"),
+        (dict(indptr=[0, 2, 2**40]), "no matrix of counts"),
+        (dict(shape=[-1, 3]), "no matrix of counts"),
+        (dict(data=[1, -2, 3]), "no matrix of counts"),
     ],
 )
 def test_a_corpus_file_with_wrong_arrays(tmp_path, arrays, message):

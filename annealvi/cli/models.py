@@ -1,15 +1,23 @@
-"""A model as the commands see it, from a fit or from a file."""
+"""A model as the commands see it; ``annealvi label``, ``show`` and ``compare``."""
 
 from __future__ import annotations
 
+import argparse
+import csv
+import io
 import os
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.optimize import linear_sum_assignment
+from sklearn.metrics.pairwise import cosine_similarity
 
-from annealvi.cli.inputs import Corpus
+from annealvi.cli.inputs import Corpus, read_corpus
+from annealvi.files import replacing
 from annealvi.lda import TemperedLDA
 from annealvi.storage import load
 from annealvi.topics import TopicModel
@@ -26,24 +34,18 @@ from annealvi.topics.words import (
 class Topics:
     """The topics of a fitted model, with words and labels."""
 
-    def __init__(self, model: TopicModel | TemperedLDA, origin: str) -> None:
+    def __init__(self, model: Any, origin: str) -> None:
         self.model, self.origin = model, origin
-        self.takes_texts = isinstance(model, TopicModel)
         self.lda = model.lda_ if isinstance(model, TopicModel) else model
         components = np.asarray(self.lda.components_, dtype=np.float64)
-        if isinstance(model, TopicModel):
-            names = model.feature_names_
-        else:
-            names = getattr(model, "feature_names_in_", np.arange(components.shape[1]))
+        names = getattr(model, "feature_names_", np.arange(components.shape[1]))
         self.words = np.asarray(names).astype(str)
         sums = components.sum(axis=1)
-        self.topics = components / sums[:, np.newaxis]
-        self.shares = sums / sums.sum()
+        self.topics, self.shares = components / sums[:, np.newaxis], sums / sums.sum()
         self._word_shares = shares_of_words(self.topics, self.shares)
         self.seeded = {topic: name for name, topic in getattr(model, "seed_topics_", {}).items()}
-        labels = Labels(labels_of([self.top(k) for k in range(len(sums))]))
-        labels.change(self.seeded)
-        self.labels = list(labels)
+        self.labels = Labels(labels_of([self.top(k) for k in range(len(sums))]))
+        self.labels.change(self.seeded)
 
     def top(self, k: int, n: int = N_WORDS) -> list[str]:
         """The n most relevant words of a topic."""
@@ -54,25 +56,21 @@ class Topics:
         return most_relevant(self.topics[k], self._word_shares, n, RELEVANCE)
 
     def counts(self, corpus: Corpus) -> sparse.csr_matrix:
-        """Counts of the model's words in documents; ValueError if they cannot be known."""
+        """Counts of the model's words in documents."""
+        takes_texts = isinstance(self.model, TopicModel)
         if corpus.texts is not None:
-            if not isinstance(self.model, TopicModel):
+            if not takes_texts:
                 raise ValueError(
                     f"{self.origin} was fitted to counts without words, so it cannot read the "
                     f"texts of {corpus.origin}: give it counts with the same columns."
                 )
             return self.model.counts(corpus.texts)
         X = corpus.counts
-        if corpus.words is not None and self.takes_texts:
-            columns = {word: column for column, word in enumerate(corpus.words)}
-            there = [(columns[word], k) for k, word in enumerate(self.words) if word in columns]
-            if not there:
-                raise ValueError(f"{corpus.origin} has none of the words of {self.origin}.")
-            theirs, ours = zip(*there, strict=True)
-            pick = sparse.csr_matrix(
-                (np.ones(len(ours)), (theirs, ours)), shape=(X.shape[1], len(self.words))
-            )
-            return sparse.csr_matrix(X @ pick)
+        if corpus.words is not None and takes_texts:
+            there = {word: column for column, word in enumerate(corpus.words.tolist())}
+            # the last column is that of words which the documents do not have
+            X = sparse.hstack([X, sparse.csr_matrix((X.shape[0], 1))], format="csr")
+            X = X[:, [there.get(word, -1) for word in self.words.tolist()]]
         if X.shape[1] != len(self.words):
             raise ValueError(
                 f"{corpus.origin} has counts of {X.shape[1]:,} words, and {self.origin} has "
@@ -80,23 +78,107 @@ class Topics:
             )
         return X
 
+    def print(self, n_words: int) -> None:
+        """Print the topics, largest first: number, share and words."""
+        print("topic  share  words")
+        for k in np.argsort(-self.shares, kind="stable").tolist():
+            name = f"{self.seeded[k]}: " if k in self.seeded else ""
+            print(f"{k:>5}  {self.shares[k]:>5.1%}  {name}{' '.join(self.top(k, n_words))}")
+
 
 def read_topics(path: str) -> Topics:
     """Read a model that ``annealvi fit`` or :func:`annealvi.save` wrote."""
-    if os.path.isdir(path):
-        raise IsADirectoryError(f"{path!r} must be a file of a model, and is a folder.")
-    model: Any = load(path)
+    model = load(path)
     if not isinstance(model, TopicModel | TemperedLDA):
         raise ValueError(f"{path!r} holds no topic model: it holds a {type(model).__name__}.")
     return Topics(model, repr(path))
 
 
-def sparkline(values: Any) -> str:
-    """Numbers as a row of small bars, the largest full; a blank where there is none."""
-    bars = "▁▂▃▄▅▆▇█"
-    numbers = np.asarray(values, dtype=np.float64)
-    most = np.nanmax(numbers, initial=0.0)
-    if not most > 0:
-        return " " * len(numbers)
-    steps = np.minimum((numbers / most * len(bars)), len(bars) - 1)
-    return "".join(" " if np.isnan(step) else bars[int(step)] for step in steps)
+def say(chosen: argparse.Namespace, line: str) -> None:
+    """Write a line to stderr."""
+    if not chosen.quiet:
+        print(line, file=sys.stderr, flush=True)
+
+
+def read(chosen: argparse.Namespace) -> Corpus:
+    """Read the documents that the options name, and say how many there are."""
+    corpus = read_corpus(chosen)
+    n_empty = sum(not text.strip() for text in corpus.texts or ())
+    note = f"; {n_empty:,} of them have no text" if n_empty else ""
+    say(chosen, f"read {len(corpus):,} document{'s' * (len(corpus) != 1)} of {chosen.path}{note}")
+    return corpus
+
+
+# --------------------------------------------------------------------------- commands
+
+
+def label(chosen: argparse.Namespace) -> None:
+    """Write a table of the largest topic of each document."""
+    topics = read_topics(chosen.model)
+    corpus = read(chosen)
+    X = topics.counts(corpus)
+    known = np.asarray(X.sum(axis=1)).ravel() > 0
+    table = io.StringIO(newline="")
+    writer = csv.writer(table, lineterminator="\n")
+    more = [f"share_{k}" for k in range(len(topics.labels))] if chosen.shares else []
+    writer.writerow(["document", "topic", "label", "share", *more])
+    names = corpus.columns.get("name", range(len(corpus)))
+    for name, row, is_known in zip(names, topics.lda.transform(X), known.tolist(), strict=True):
+        topic = int(row.argmax())
+        found = [topic, topics.labels[topic], f"{row[topic]:.4f}"] if is_known else [""] * 3
+        writer.writerow([name, *found, *(f"{share:.4f}" for share in row[: len(more)])])
+    if not known.all():
+        n = int((~known).sum())
+        say(chosen, f"{n:,} of them have no word that the model knows, and get no topic")
+    if chosen.output is None:
+        sys.stdout.write(table.getvalue())
+        return
+    with replacing(Path(os.path.realpath(chosen.output))) as partial:
+        partial.write_text(table.getvalue(), encoding="utf-8", newline="")
+    say(chosen, f"wrote {chosen.output}")
+
+
+def show(chosen: argparse.Namespace) -> None:
+    """Print the topics of a model, or one of them."""
+    topics = read_topics(chosen.model)
+    if chosen.topic is not None:
+        k, n_topics = chosen.topic, len(topics.labels)
+        if k >= n_topics:
+            raise ValueError(
+                f"--topic: {chosen.model!r} has topics from 0 to {n_topics - 1}. Got {k}."
+            )
+        print(f"topic {k}: {topics.labels[k]} ({topics.shares[k]:.1%} of the words)")
+        for column in topics.columns(k, chosen.words or 20):
+            print(f"{topics.topics[k, column]:>8.2%}  {topics.words[column]}")
+        return
+    model = topics.model
+    print(f"{type(model).__name__}: {len(topics.labels)} topics, {len(topics.words):,} words")
+    if isinstance(model, TopicModel) and model.dropped_words_:
+        print(model.vocabulary_note_)
+    if hasattr(topics.lda, "bound_"):
+        print(f"bound {-np.log(topics.lda.bound_):.3f} nats a word")
+    topics.print(chosen.words or 8)
+
+
+def compare(chosen: argparse.Namespace) -> None:
+    """Print which topics of two models are alike."""
+    first, second = read_topics(chosen.model), read_topics(chosen.other)
+    _, mine, yours = np.intersect1d(first.words, second.words, return_indices=True)
+    if not len(mine):
+        raise ValueError(f"{first.origin} and {second.origin} have no word in common.")
+    cosine = cosine_similarity(first.topics[:, mine], second.topics[:, yours])
+    n_words = (len(first.words), len(second.words))
+    if len(mine) < max(n_words):
+        print(f"of {n_words[0]:,} and {n_words[1]:,} words {len(mine):,} are in both models")
+    pairs = list(zip(*linear_sum_assignment(-cosine), strict=True))
+    width = max(len(" ".join(first.top(k, chosen.words))) for k, _ in pairs)
+    print("similarity  topic  words" + " " * max(1, width - 3) + "topic  words")
+    for k, m in sorted(pairs, key=lambda pair: -cosine[pair]):
+        words, others = " ".join(first.top(k, chosen.words)), " ".join(second.top(m, chosen.words))
+        print(f"{cosine[k, m]:>10.2f}  {k:>5}  {words:<{width}}  {m:>5}  {others}")
+    for topics, matched in zip((first, second), zip(*pairs, strict=True), strict=True):
+        for k in sorted(set(range(len(topics.labels))) - set(matched)):
+            words = " ".join(topics.top(k, chosen.words))
+            print(f"{'':>10}  {k:>5}  {words}  only in {topics.origin}")
+    mean = sum(cosine[pair] for pair in pairs) / max(cosine.shape)
+    print(f"stability {mean:.2f}: the mean similarity, 1 if all topics recur")

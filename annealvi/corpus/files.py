@@ -5,11 +5,10 @@ from __future__ import annotations
 import gzip
 import io
 import os
-import warnings
-import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from typing import IO, Any
+from contextlib import contextmanager
+from itertools import islice
+from typing import IO, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,29 +16,36 @@ from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 from sklearn.utils import Bunch
 
-#: What parsers raise for a file that is not what they expect.
-_WRONG = (ValueError, TypeError, OverflowError, IndexError, EOFError, zlib.error)
+from annealvi._archive import read_archive
+from annealvi.matrices import sound_csr
 
 #: So many numbers of words or documents may always have gaps; see :func:`check_gaps`.
 MOST_GAPS = 10**7
+#: Lines that are parsed at a time, of files with a line for each entry.
+LINES = 1 << 20
+
+
+@contextmanager
+def naming(path: str | os.PathLike, kind: str) -> Iterator[None]:
+    """Let errors of a parser name its file."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:  # each parser and each compression has its own
+        if isinstance(error, OSError) and error.errno is not None:  # of the disk
+            raise
+        first = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise ValueError(f"{os.fspath(path)!r} cannot be read as {kind}: {first}") from error
 
 
 @contextmanager
 def opened(path: str | os.PathLike, kind: str) -> Iterator[IO[bytes]]:
     """Open a file that may be compressed by gzip; its parser's errors name it."""
-    place = os.fspath(path)
-    with ExitStack() as stack:
-        stream: Any = stack.enter_context(open(path, "rb"))
-        packed = stream.read(2) == b"\x1f\x8b"
-        stream.seek(0)
-        try:
-            if packed:
-                unpacked: Any = gzip.GzipFile(fileobj=stream)
-                stream = stack.enter_context(unpacked)
-            yield stream
-        except (*_WRONG, gzip.BadGzipFile) as error:
-            first = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise ValueError(f"{place!r} cannot be read as {kind}: {first}") from error
+    with open(path, "rb") as file, naming(path, kind):
+        packed = file.read(2) == b"\x1f\x8b"
+        file.seek(0)
+        yield cast(IO[bytes], gzip.GzipFile(fileobj=file)) if packed else file
 
 
 def read_lines(stream: IO[bytes]) -> list[str]:
@@ -48,19 +54,12 @@ def read_lines(stream: IO[bytes]) -> list[str]:
     return [line for line in lines if line.strip()]
 
 
-def check_counts(X: sparse.csr_matrix) -> sparse.csr_matrix:
+def check_counts(X: sparse.csr_matrix, name: str = "counts") -> sparse.csr_matrix:
     """Return counts, which must be finite and not negative."""
     wrong = ~(np.isfinite(X.data) & (X.data >= 0))
     if wrong.any():
-        raise ValueError(f"counts must be finite and not negative. Got {X.data[wrong][0]:g}.")
+        raise ValueError(f"{name} must be finite and not negative. Got {X.data[wrong][0]:g}.")
     return X
-
-
-def check_numbers(what: str, numbers: NDArray[np.float64], most: int) -> None:
-    """Check that documents or words have numbers from 1 to `most`."""
-    wrong = ~((numbers >= 1) & (numbers <= most) & (numbers == np.floor(numbers)))
-    if wrong.any():
-        raise ValueError(f"{what} must be numbered from 1 to {most}. Got {numbers[wrong][0]:g}.")
 
 
 def check_gaps(most: int, n: int, what: str) -> int:
@@ -74,17 +73,40 @@ def check_gaps(most: int, n: int, what: str) -> int:
     return most + 1
 
 
-def read_vocabulary(path: str | os.PathLike | None, n_words: int) -> NDArray | None:
+def read_vocabulary(
+    path: str | os.PathLike | None, n_words: int, encoding: str = "utf-8"
+) -> NDArray | None:
     """Read the words of a corpus, one on each line."""
     if path is None:
         return None
     with opened(path, "a vocabulary") as stream:
-        words = [line.strip() for line in stream.read().decode("utf-8").splitlines()]
+        words = [line.strip() for line in stream.read().decode(encoding).splitlines()]
         while words and not words[-1]:
             words.pop()
         if len(words) < n_words:
             raise ValueError(f"it has {len(words)} words, and the counts have {n_words}.")
     return np.array(words, dtype=object)
+
+
+def read_npz(path: str | os.PathLike, what: str) -> tuple[sparse.csr_matrix, dict[str, NDArray]]:
+    """Read counts as SciPy's save_npz writes them, and the further arrays of the file."""
+    arrays = read_archive(path, what)
+    kind = np.asarray(arrays.pop("format", "csr")).astype(str).item()
+    missing = [name for name in ("data", "indices", "indptr", "shape") if name not in arrays]
+    if missing or kind not in ("csr", "csc"):
+        found = f"it has no {missing}" if missing else f"its format is {kind!r}"
+        raise ValueError(
+            f"{os.fspath(path)!r} holds no {what}: {found}, and must be a CSR or CSC matrix."
+        )
+    try:
+        shape = tuple(int(n) for n in arrays.pop("shape"))
+        parts = tuple(arrays.pop(name) for name in ("data", "indices", "indptr"))
+        made = (sparse.csr_matrix if kind == "csr" else sparse.csc_matrix)(parts, shape=shape)
+        return check_counts(sound_csr(made, os.fspath(path)).astype(np.float64)), arrays
+    except (ValueError, TypeError, OverflowError) as error:
+        raise ValueError(
+            f"{os.fspath(path)!r} holds no {what}: its arrays are no matrix of counts. ({error})"
+        ) from error
 
 
 def read_uci(path: str | os.PathLike, vocabulary: str | os.PathLike | None = None) -> Bunch:
@@ -126,22 +148,47 @@ def read_uci(path: str | os.PathLike, vocabulary: str | os.PathLike | None = Non
            [0., 5., 0.]])
     """
     with opened(path, "UCI bag of words") as stream:
-        n_documents, n_words, n_entries = (int(stream.readline()) for _ in range(3))
-        with warnings.catch_warnings(action="ignore"):  # of a file that ends here
-            entries = np.loadtxt(stream, comments=None, ndmin=2)
-        if not entries.size:
-            entries = np.empty((0, 3))
-        if entries.shape != (n_entries, 3):
+        shape, n_entries = read_header(stream)
+        X = matrix_of(np.concatenate([*triples(stream, shape, n_entries)]), shape)
+    return _corpus(X, vocabulary)
+
+
+def read_header(stream: IO[bytes]) -> tuple[tuple[int, int], int]:
+    """The numbers of documents, words and entries, with which a file of UCI begins."""
+    n_documents, n_words, n_entries = (int(stream.readline()) for _ in range(3))
+    return (n_documents, n_words), n_entries
+
+
+def triples(
+    stream: IO[bytes], shape: tuple[int, int], n_entries: int
+) -> Iterator[NDArray[np.float64]]:
+    """The entries of a matrix, some at a time: document and word, from 0, and count."""
+    lines, n_read = (line for line in stream if line.strip()), 0
+    while chunk := list(islice(lines, LINES)):
+        entries = np.loadtxt(chunk, comments=None, ndmin=2)
+        if entries.shape[1] != 3:
             raise ValueError(
-                f"it must have {n_entries} lines of document, word and count. "
-                f"Got {entries.shape[0]} lines of {entries.shape[1]} numbers."
+                f"its lines must have a document, a word and a count. Got {entries.shape[1]} "
+                "numbers in a line."
             )
-        documents, words, counts = entries.T
-        check_numbers("Documents", documents, n_documents)
-        check_numbers("Words", words, n_words)
-        places = (documents.astype(np.int64) - 1, words.astype(np.int64) - 1)
-        X = check_counts(sparse.csr_matrix((counts, places), shape=(n_documents, n_words)))
-    return _corpus(X, read_vocabulary(vocabulary, X.shape[1]))
+        for what, numbers, most in zip(("Documents", "Words"), entries.T, shape, strict=False):
+            wrong = ~((numbers >= 1) & (numbers <= most) & (numbers == np.floor(numbers)))
+            if wrong.any():
+                raise ValueError(
+                    f"{what} must be numbered from 1 to {most}. Got {numbers[wrong][0]:g}."
+                )
+        n_read += len(entries)
+        yield entries - [1, 1, 0]
+    if n_read != n_entries:
+        raise ValueError(f"it must have {n_entries} entries. Got {n_read}.")
+    yield np.empty((0, 3))
+
+
+def matrix_of(entries: NDArray[np.float64], shape: tuple[int, int]) -> sparse.csr_matrix:
+    """The counts of some entries."""
+    documents, words, counts = entries.T
+    places = (documents.astype(np.int64), words.astype(np.int64))
+    return check_counts(sparse.csr_matrix((counts, places), shape=shape))
 
 
 def read_lda_c(path: str | os.PathLike, vocabulary: str | os.PathLike | None = None) -> Bunch:
@@ -184,7 +231,7 @@ def read_lda_c(path: str | os.PathLike, vocabulary: str | os.PathLike | None = N
     """
     with opened(path, "LDA-C counts") as stream:
         X = parse_lda_c(stream.read())
-    return _corpus(X, read_vocabulary(vocabulary, X.shape[1]))
+    return _corpus(X, vocabulary)
 
 
 def parse_lda_c(content: bytes, n_words: int | None = None, first: int = 0) -> sparse.csr_matrix:
@@ -203,7 +250,16 @@ def parse_lda_c(content: bytes, n_words: int | None = None, first: int = 0) -> s
     return check_counts(sparse.csr_matrix(X))
 
 
-def _corpus(X: sparse.csr_matrix, words: NDArray | None) -> Bunch:
-    if words is not None and len(words) > X.shape[1]:  # the last words are in no document
+def with_words(X: sparse.csr_matrix, words: Any) -> tuple[sparse.csr_matrix, NDArray | None]:
+    """Counts with a column for each word; the last words may be in no document."""
+    if words is None:
+        return X, None
+    words = np.array([str(word) for word in words], dtype=object)
+    if len(words) > X.shape[1]:
         X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], len(words)))
+    return X, words
+
+
+def _corpus(X: sparse.csr_matrix, vocabulary: str | os.PathLike | None) -> Bunch:
+    X, words = with_words(X, read_vocabulary(vocabulary, X.shape[1]))
     return Bunch(data=X, feature_names=words)

@@ -9,15 +9,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils import Bunch
+from sklearn.utils._param_validation import validate_params
 
 from annealvi._optional import import_optional
-from annealvi.corpus.files import check_gaps
+from annealvi.corpus.files import check_counts, check_gaps
 from annealvi.matrices import check_csr
 
 #: No id of a word is larger.
 MOST_WORDS = 2**31 - 1
 
 
+@validate_params(
+    {"corpus": [Iterable], "dictionary": [Mapping, None]}, prefer_skip_nested_validation=True
+)
 def from_gensim(
     corpus: Iterable[Iterable[tuple[int, float]]], dictionary: Mapping[int, str] | None = None
 ) -> Bunch:
@@ -54,53 +58,35 @@ def from_gensim(
     array([[4., 0., 1.],
            [0., 5., 0.]])
     """
-    try:
-        stream = iter(corpus)
-    except TypeError as error:
-        raise TypeError(
-            f"'corpus' must be an iterable of documents. Got {corpus!r} instead."
-        ) from error
-    if not isinstance(dictionary, Mapping | None):
-        raise TypeError(
-            "'dictionary' must be a Dictionary of gensim, a mapping of int to str or None. "
-            f"Got {dictionary!r} instead."
-        )
+    words = None if dictionary is None else words_of(dictionary)
+    X = counts_of(corpus, None if words is None else len(words))
+    return Bunch(data=X, feature_names=words)
+
+
+def counts_of(corpus: Iterable[Any], n_words: int | None) -> sparse.csr_matrix:
+    """The counts of documents; without `n_words` as many columns as the largest id says."""
     documents = []
-    for number, document in enumerate(stream):
+    for number, document in enumerate(corpus):
         try:
-            pairs = np.array(list(document), dtype=np.float64).reshape(-1, 2)
+            documents.append(np.array(list(document), dtype=np.float64).reshape(-1, 2))
         except (TypeError, ValueError) as error:
             raise ValueError(
                 f"Each document of 'corpus' must be a list of (id, count). Got {document!r} for "
                 f"document {number}."
             ) from error
-        documents.append(pairs)
-    entries = np.concatenate([*documents, np.empty((0, 2))])
-    ids, counts = entries.T
-    wrong = (ids != np.floor(ids)) | ~(ids >= 0) | ~np.isfinite(ids)
+    ids, counts = np.concatenate([*documents, np.empty((0, 2))]).T
+    most = MOST_WORDS if n_words is None else n_words
+    wrong = ~((ids >= 0) & (ids < most) & (ids == np.floor(ids)))
     if wrong.any():
-        raise ValueError(f"Ids of 'corpus' must be integers >= 0. Got {ids[wrong][0]:g}.")
-    if ids.max(initial=0) >= MOST_WORDS:
-        raise ValueError(f"Ids of 'corpus' must be below {MOST_WORDS}. Got {ids.max():g}.")
-    n_words, words = int(ids.max(initial=-1)) + 1, None
-    if dictionary is not None:
-        words = _words(dictionary)
-        if len(words) < n_words:
-            raise ValueError(
-                f"Ids of 'corpus' must be in 'dictionary', which has {len(words)} words. "
-                f"Got the id {n_words - 1}."
-            )
-        n_words = len(words)
+        of = "" if n_words is None else ", the number of words"
+        raise ValueError(
+            f"Ids of 'corpus' must be integers >= 0 below {most}{of}. Got {ids[wrong][0]:g}."
+        )
     indptr = np.cumsum([0, *map(len, documents)])
-    shape = (len(documents), n_words)
+    shape = (len(documents), int(ids.max(initial=-1)) + 1 if n_words is None else n_words)
     X = sparse.csr_matrix((counts, ids.astype(np.int64), indptr), shape=shape)
     X.sum_duplicates()
-    wrong = ~(np.isfinite(X.data) & (X.data >= 0))
-    if wrong.any():
-        raise ValueError(
-            f"Counts of 'corpus' must be finite and not negative. Got {X.data[wrong][0]:g}."
-        )
-    return Bunch(data=X, feature_names=words)
+    return check_counts(X, "Counts of 'corpus'")
 
 
 def to_gensim(X: Any, feature_names: ArrayLike) -> tuple[list[list[tuple[int, float]]], Any]:
@@ -135,8 +121,7 @@ def to_gensim(X: Any, feature_names: ArrayLike) -> tuple[list[list[tuple[int, fl
     """
     X = check_csr(X)
     gensim = import_optional("gensim.corpora", "gensim", "to_gensim")
-    if X.data.size and X.data.min() < 0:
-        raise ValueError(f"X must hold counts >= 0. Got {X.data.min():g}.")
+    check_counts(X, "X")
     words = [str(word) for word in np.asarray(feature_names).ravel()]
     if len(words) != X.shape[1]:
         raise ValueError(
@@ -150,7 +135,7 @@ def to_gensim(X: Any, feature_names: ArrayLike) -> tuple[list[list[tuple[int, fl
     return corpus, dictionary
 
 
-def _words(dictionary: Mapping[int, str]) -> np.ndarray:
+def words_of(dictionary: Mapping[int, str]) -> np.ndarray:
     """The words of a dictionary in the order of their ids; an id without a word gets its number."""
     try:
         found = {int(number): dictionary[number] for number in dictionary}

@@ -101,20 +101,15 @@ def read_mallet_weights(path: str | os.PathLike) -> Bunch:
     """
     with opened(path, "topic-word weights of MALLET") as stream:
         rows = [line.split("\t") for line in read_lines(stream)]
-        topics = np.array([int(topic) for topic, _, _ in rows])
-        column = {word: number for number, word in enumerate(dict.fromkeys(r[1] for r in rows))}
-        words = np.array([column[word] for _, word, _ in rows])
-        weights = np.array([float(weight) for _, _, weight in rows])
-        if not rows or topics.min() < 0 or not np.all((weights > 0) & np.isfinite(weights)):
-            raise ValueError("topics must be >= 0, and weights positive.")
-        n_topics = int(topics.max()) + 1
-        if len(rows) != n_topics * len(column):
-            raise ValueError("it must have one weight for each word in each topic.")
-        components = np.zeros((n_topics, len(column)))
-        components[topics, words] = weights
-        if not components.all():
-            raise ValueError("it must have one weight for each word in each topic.")
-    return Bunch(components=components, feature_names=np.array(list(column), dtype=object))
+        n_topics = int(rows[-1][0]) + 1 if rows else 1
+        words = [row[1] for row in rows[: len(rows) // n_topics]]
+        pairs = ([str(topic), word] for topic in range(n_topics) for word in dict.fromkeys(words))
+        if not words or [row[:2] for row in rows] != list(pairs):
+            raise ValueError("it must have one weight for each word in each topic, topic by topic.")
+        components = np.array([float(row[2]) for row in rows]).reshape(n_topics, -1)
+        if not np.all((components > 0) & np.isfinite(components)):
+            raise ValueError("weights must be positive and finite.")
+    return Bunch(components=components, feature_names=np.array(words, dtype=object))
 
 
 def read_mallet_doc_topics(path: str | os.PathLike) -> Bunch:

@@ -7,29 +7,34 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Any, Literal, Self
+from typing import IO, Any, Literal
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils._param_validation import StrOptions, validate_parameter_constraints
+from sklearn.utils._param_validation import StrOptions, validate_params
 
 from annealvi.corpus.files import check_counts
+from annealvi.files.schema import Integer, Listed, Schema, Text
 from annealvi.matrices import check_csr, sound_csr
 
 #: Version of the format, in the description.
 FORMAT = 1
 DESCRIPTION, DATA, INDICES, INDPTR = "corpus.json", "data.npy", "indices.npy", "indptr.npy"
-DTYPES = ("float32", "float64")
+DESCRIBED = Schema(
+    format=Integer(FORMAT, FORMAT), shape=Listed(Integer()), dtype=Text("float32", "float64")
+)
 #: Entries that are converted at a time.
 CHUNK = 1 << 22
 _INT32_MAX = np.iinfo(np.int32).max
 
 
+@validate_params(
+    {"dtype": [StrOptions({"float32", "float64"})]}, prefer_skip_nested_validation=True
+)
 def write(
     path: str | os.PathLike,
     blocks: Iterable[Any],
@@ -82,17 +87,14 @@ def write(
     >>> lda.components_.shape == (5, X.shape[1])
     True
     """
-    validate_parameter_constraints({"dtype": [StrOptions(set(DTYPES))]}, {"dtype": dtype}, "write")
     try:
         stream = iter(blocks)
     except TypeError as error:
         raise TypeError(
             f"'blocks' must be an iterable of matrices. Got {type(blocks).__name__}."
         ) from error
-    with _appearing(Path(path)) as folder, _Writer(folder, np.dtype(dtype)) as writer:
-        for number, block in enumerate(stream):
-            writer.append(block, f"block {number}")
-        writer.finish()
+    with _appearing(Path(path)) as folder:
+        _write(folder, stream, np.dtype(dtype))
 
 
 def open(path: str | os.PathLike) -> sparse.csr_matrix:
@@ -140,77 +142,45 @@ def open(path: str | os.PathLike) -> sparse.csr_matrix:
 # ----------------------------------------------------------------------------- writing
 
 
-class _Writer:
-    """Appends blocks to the files of a folder."""
-
-    def __init__(self, folder: Path, dtype: np.dtype) -> None:
-        self.folder, self.dtype = folder, dtype
-        self.n_words: int | None = None
-        self._lengths: list[NDArray] = []
-        self._data = _Appended(folder / DATA, dtype)
-        self._indices = _Appended(folder / INDICES, np.dtype(np.int32))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._data.close()
-        self._indices.close()
-
-    def append(self, block: Any, name: str) -> None:
-        """Append some documents."""
-        empty = sparse.issparse(block) and block.shape[0] == 0
-        X = sound_csr(block, name) if empty else check_csr(block, name=name)
-        if self.n_words is None:
-            self.n_words = X.shape[1]
-        if X.shape[1] != self.n_words:
-            raise ValueError(
-                f"All blocks must have the same number of words. The first one has "
-                f"{self.n_words}, and {name} has {X.shape[1]}."
-            )
-        if self.n_words > _INT32_MAX:
-            raise ValueError(
-                f"A corpus on disk has at most {_INT32_MAX} words. {name} has {X.shape[1]}."
-            )
-        try:
-            check_counts(X)
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}") from None
-        with np.errstate(over="ignore", under="ignore"):
-            data = X.data.astype(self.dtype, copy=False)
-        wrong = data != X.data
-        if wrong.any():
-            raise ValueError(
-                f"{name} has the count {X.data[wrong][0]!r}, which float32 does not have: write "
-                "with dtype='float64'."
-            )
-        self._data.append(data)
-        self._indices.append(X.indices.astype(np.int32, copy=False))
-        self._lengths.append(np.diff(X.indptr))
-
-    def finish(self) -> None:
-        """Write what follows from all blocks."""
-        if self.n_words is None:
-            raise ValueError("'blocks' has no block, so the number of words is not known.")
-        indptr = np.concatenate([[0], *self._lengths]).cumsum(dtype=np.int64)
-        n_entries = int(indptr[-1])
-        wide = n_entries > _INT32_MAX
-        self._data.close()
-        self._indices.close()
-        if wide:
-            _widen(self.folder / INDICES, n_entries)
-        np.save(self.folder / INDPTR, indptr if wide else indptr.astype(np.int32))
-        described = {
-            "format": FORMAT,
-            "shape": [len(indptr) - 1, self.n_words],
-            "dtype": self.dtype.name,
-        }
-        (self.folder / DESCRIPTION).write_text(json.dumps(described) + "\n", encoding="utf-8")
+def _write(folder: Path, blocks: Iterable[Any], dtype: np.dtype) -> None:
+    """Write the files of a corpus."""
+    shape, lengths = None, [np.zeros(1, np.int64)]
+    with (
+        closing(_Appended(folder / DATA, dtype)) as all_data,
+        closing(_Appended(folder / INDICES, np.dtype(np.int32))) as all_indices,
+    ):
+        for number, block in enumerate(blocks):
+            name = f"block {number}"
+            empty = sparse.issparse(block) and block.shape[0] == 0
+            X = sound_csr(block, name) if empty else check_csr(block, name=name)
+            shape = X.shape if shape is None else shape
+            if X.shape[1] != shape[1] or X.shape[1] > _INT32_MAX:
+                raise ValueError(
+                    "All blocks must have the same number of words. The first one has "
+                    f"{shape[1]}, and {name} has {X.shape[1]}; at most {_INT32_MAX} are allowed."
+                )
+            check_counts(X, f"{name}: counts")
+            with np.errstate(over="ignore", under="ignore"):
+                data = X.data.astype(dtype, copy=False)
+            wrong = data != X.data
+            if wrong.any():
+                raise ValueError(
+                    f"{name} has the count {X.data[wrong][0]!r}, which float32 does not have: "
+                    "write with dtype='float64'."
+                )
+            all_data.append(data)
+            all_indices.append(X.indices.astype(np.int32, copy=False))
+            lengths.append(np.diff(X.indptr))
+    if shape is None:
+        raise ValueError("'blocks' has no block, so the number of words is not known.")
+    indptr = np.concatenate(lengths).cumsum(dtype=np.int64)
+    if indptr[-1] > _INT32_MAX:
+        _widen(folder / INDICES, int(indptr[-1]))
+    else:
+        indptr = indptr.astype(np.int32)
+    np.save(folder / INDPTR, indptr)
+    described = {"format": FORMAT, "shape": [len(indptr) - 1, shape[1]], "dtype": dtype.name}
+    (folder / DESCRIPTION).write_text(json.dumps(described) + "\n", encoding="utf-8")
 
 
 class _Appended:
@@ -232,9 +202,7 @@ class _Appended:
         self.length += len(array)
 
     def close(self) -> None:
-        """Write the length; nothing if it was closed before."""
-        if self._file.closed:
-            return
+        """Write the length."""
         with self._file:
             self._file.seek(0)
             self._write_header()
@@ -243,10 +211,9 @@ class _Appended:
 def _widen(path: Path, length: int) -> None:
     """Make a file of int32 one of int64, a part at a time."""
     narrow = np.load(path, mmap_mode="r")
-    wide = _Appended(path.with_suffix(".wide"), np.dtype(np.int64))
-    for first in range(0, length, CHUNK):
-        wide.append(narrow[first : first + CHUNK])
-    wide.close()
+    with closing(_Appended(path.with_suffix(".wide"), np.dtype(np.int64))) as wide:
+        for first in range(0, length, CHUNK):
+            wide.append(narrow[first : first + CHUNK])
     path.with_suffix(".wide").replace(path)
 
 
@@ -285,41 +252,21 @@ def _described(folder: Path) -> tuple[tuple[int, int], np.dtype]:
     """The shape and the dtype of a corpus."""
     name = os.fspath(folder)
     try:
-        described = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
+        text = (folder / DESCRIPTION).read_bytes()
     except (NotADirectoryError, FileNotFoundError) as error:
         raise FileNotFoundError(
             f"There is no corpus at {name!r}: a folder with {DESCRIPTION}, as "
             "annealvi.corpus.write makes it."
         ) from error
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    try:
+        described = DESCRIBED.load(json.loads(text))
+        n_documents, n_words = described["shape"]
+    except ValueError as error:
         raise ValueError(
-            f"{DESCRIPTION} in {name!r} is not the description of a corpus."
+            f"{DESCRIPTION} in {name!r} is not the description of a corpus of format {FORMAT}: "
+            f"{error}"
         ) from error
-    version = described.get("format") if isinstance(described, dict) else None
-    if type(version) is int and version > FORMAT:
-        raise ValueError(
-            f"The corpus in {name!r} has format {version}, of a later version of annealvi. "
-            f"This one reads format {FORMAT}."
-        )
-    if version != FORMAT:
-        raise ValueError(_no_description(name))
-    shape, dtype = described.get("shape"), described.get("dtype")
-    if not (
-        isinstance(shape, list)
-        and len(shape) == 2
-        and all(type(n) is int and n >= 0 for n in shape)
-        and shape[1] <= _INT32_MAX
-        and dtype in DTYPES
-    ):
-        raise ValueError(
-            f"{DESCRIPTION} in {name!r} must have the shape of a matrix and the dtype float32 or "
-            f"float64. Got {shape!r} and {dtype!r}."
-        )
-    return (shape[0], shape[1]), np.dtype(dtype)
-
-
-def _no_description(name: str) -> str:
-    return f"{DESCRIPTION} in {name!r} is not the description of a corpus."
+    return (n_documents, n_words), np.dtype(described["dtype"])
 
 
 def _mapped(folder: Path, file: str, dtypes: Iterable[Any], length: int) -> NDArray:
@@ -328,21 +275,14 @@ def _mapped(folder: Path, file: str, dtypes: Iterable[Any], length: int) -> NDAr
     if not path.is_file():
         raise FileNotFoundError(f"The corpus in {os.fspath(folder)!r} has no file {file}.")
     try:
-        with path.open("rb") as stream:
-            version = npy.read_magic(stream)
-            read_header = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
-            shape, _, dtype = read_header[version](stream)
-            begin = stream.tell()
-    except OSError:
-        raise
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        found = f"shape {array.shape} and dtype {array.dtype}"
     except Exception as error:  # a header is a text of Python, which may be wrong in many ways
         raise ValueError(f"{os.fspath(path)!r} is no file of NumPy, or not whole.") from error
-    if dtype not in [np.dtype(allowed) for allowed in dtypes] or shape != (length,):
+    if array.dtype not in [np.dtype(allowed) for allowed in dtypes] or array.shape != (length,):
         allowed = " or ".join(np.dtype(allowed).name for allowed in dtypes)
         raise ValueError(
             f"{os.fspath(path)!r} must hold {length} numbers of dtype {allowed}. Got an array of "
-            f"shape {shape} and dtype {dtype}."
+            f"{found}."
         )
-    if path.stat().st_size < begin + length * dtype.itemsize:
-        raise ValueError(f"{os.fspath(path)!r} is no file of NumPy, or not whole.")
-    return np.asarray(np.memmap(path, dtype, "r", begin, shape))
+    return np.asarray(array)

@@ -9,24 +9,25 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from numbers import Integral
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils._param_validation import HasMethods, validate_params
 from sklearn.utils.validation import check_is_fitted
 
-from annealvi.corpus.files import check_counts, check_numbers, opened, parse_lda_c
-from annealvi.corpus.gensim import from_gensim
+from annealvi.checks import Interval
+from annealvi.corpus.files import matrix_of, opened, parse_lda_c, read_header, triples
+from annealvi.corpus.gensim import counts_of, words_of
 
 #: Documents in a block.
 BLOCK = 10_000
-#: Lines that are parsed at a time, of files with a line for each entry.
-LINES = 1 << 20
+_POSITIVE = [Interval(Integral, 1, None, closed="left")]
 
 
+@validate_params({"block_size": _POSITIVE}, prefer_skip_nested_validation=True)
 def stream_uci(path: str | os.PathLike, *, block_size: int = BLOCK) -> Iterator[sparse.csr_matrix]:
     """Read a file of the UCI machine learning repository in blocks of documents.
 
@@ -62,12 +63,12 @@ def stream_uci(path: str | os.PathLike, *, block_size: int = BLOCK) -> Iterator[
     ...     [block.toarray().tolist() for block in stream_uci(file.name, block_size=1)]
     [[[4.0, 0.0, 1.0]], [[0.0, 5.0, 0.0]]]
     """
-    _check_size(block_size, "stream_uci")
     with opened(path, "UCI bag of words") as stream:
-        n_documents, n_words, n_entries = (int(stream.readline()) for _ in range(3))
-        yield from _from_triples(stream, (n_documents, n_words), n_entries, block_size)
+        shape, n_entries = read_header(stream)
+        yield from _from_triples(stream, shape, n_entries, block_size)
 
 
+@validate_params({"block_size": _POSITIVE}, prefer_skip_nested_validation=True)
 def stream_matrix_market(
     path: str | os.PathLike, *, block_size: int = BLOCK
 ) -> Iterator[sparse.csr_matrix]:
@@ -96,7 +97,6 @@ def stream_matrix_market(
     ValueError
         If it is not what it should be.
     """
-    _check_size(block_size, "stream_matrix_market")
     with opened(path, "Matrix Market") as stream:
         banner = stream.readline().decode("ascii", "replace").lower().split()
         if banner[:3] != ["%%matrixmarket", "matrix", "coordinate"]:
@@ -112,6 +112,9 @@ def stream_matrix_market(
         yield from _from_triples(stream, (n_documents, n_words), n_entries, block_size)
 
 
+@validate_params(
+    {"n_words": [*_POSITIVE, None], "block_size": _POSITIVE}, prefer_skip_nested_validation=True
+)
 def stream_lda_c(
     path: str | os.PathLike, n_words: int | None = None, *, block_size: int = BLOCK
 ) -> Iterator[sparse.csr_matrix]:
@@ -141,16 +144,16 @@ def stream_lda_c(
     ValueError
         If it is not what it should be.
     """
-    _check_size(block_size, "stream_lda_c")
     if n_words is None:
         with opened(path, "LDA-C counts") as stream:
             n_words = max((X.shape[1] for X in _documents(stream, None, block_size)), default=0)
-    else:
-        _check_integer(n_words, "n_words", "stream_lda_c", least=1)
     with opened(path, "LDA-C counts") as stream:
         yield from _documents(stream, n_words, block_size)
 
 
+@validate_params(
+    {"words": [*_POSITIVE, Mapping], "block_size": _POSITIVE}, prefer_skip_nested_validation=True
+)
 def stream_gensim(
     corpus: Iterable[Iterable[tuple[int, float]]],
     words: Mapping[int, str] | int,
@@ -189,23 +192,15 @@ def stream_gensim(
     >>> [block.toarray().tolist() for block in stream_gensim([[(0, 4), (2, 1)], [(1, 5)]], 3)]
     [[[4.0, 0.0, 1.0], [0.0, 5.0, 0.0]]]
     """
-    _check_size(block_size, "stream_gensim")
-    if not isinstance(words, Mapping):
-        _check_integer(words, "words", "stream_gensim", least=1)
+    n_words = len(words_of(words)) if isinstance(words, Mapping) else int(words)
     for documents in _chunks(corpus, block_size, "corpus"):
-        if isinstance(words, Mapping):
-            yield from_gensim(documents, words).data
-            continue
-        X = from_gensim(documents).data
-        if X.shape[1] > words:
-            raise ValueError(
-                f"Ids of 'corpus' must be below {words}, the number of words. Got the id "
-                f"{X.shape[1] - 1}."
-            )
-        X.resize(X.shape[0], int(words))
-        yield X
+        yield counts_of(documents, n_words)
 
 
+@validate_params(
+    {"vectorizer": [HasMethods("transform")], "block_size": _POSITIVE},
+    prefer_skip_nested_validation=True,
+)
 def stream_texts(
     texts: Iterable[Any], vectorizer: Any, *, block_size: int = BLOCK
 ) -> Iterator[sparse.csr_matrix]:
@@ -241,13 +236,8 @@ def stream_texts(
     >>> [block.toarray().tolist() for block in stream_texts(["a star", "a gene"], counter)]
     [[[0, 1], [1, 0]]]
     """
-    _check_size(block_size, "stream_texts")
     if isinstance(texts, str | bytes):
         raise TypeError("'texts' must be an iterable of texts. Got a single one.")
-    if not hasattr(vectorizer, "transform"):
-        raise TypeError(
-            f"'vectorizer' must have a method transform. Got {type(vectorizer).__name__}."
-        )
     if getattr(vectorizer, "vocabulary", None) is None:
         check_is_fitted(vectorizer)
     for some in _chunks(texts, block_size, "texts"):
@@ -259,7 +249,7 @@ def stream_texts(
         yield sparse.csr_matrix(counts)
 
 
-# ------------------------------------------------------------------------- of documents
+# ------------------------------------------------------------------------------- blocks
 
 
 def _chunks(items: Iterable[Any], size: int, name: str) -> Iterator[list[Any]]:
@@ -277,77 +267,27 @@ def _chunks(items: Iterable[Any], size: int, name: str) -> Iterator[list[Any]]:
 def _documents(
     stream: IO[bytes], n_words: int | None, block_size: int
 ) -> Iterator[sparse.csr_matrix]:
-    """Blocks of a file with a line for each document: their number, then ``word:count``."""
+    """Blocks of a file with a line for each document."""
     first = 0
-    lines = (line for line in stream if line.strip())
-    while chunk := list(islice(lines, min(block_size, sys.maxsize))):
-        X = parse_lda_c(b"".join(chunk), n_words, first)
-        yield X
-        first += X.shape[0]
-
-
-# --------------------------------------------------------------------------- of entries
+    for chunk in _chunks((line for line in stream if line.strip()), block_size, "lines"):
+        yield parse_lda_c(b"".join(chunk), n_words, first)
+        first += len(chunk)
 
 
 def _from_triples(
     stream: IO[bytes], shape: tuple[int, int], n_entries: int, block_size: int
 ) -> Iterator[sparse.csr_matrix]:
-    """Blocks of a file with a line for each entry: document, word, count."""
-    n_documents, n_words = shape
-    left, n_read = np.empty((0, 3)), 0
-    first = 0  # the first document of the next block
-    for entries in _triples(stream):
-        n_read += len(entries)
-        check_numbers("Documents", entries[:, 0], n_documents)
-        check_numbers("Words", entries[:, 1], n_words)
-        entries = np.concatenate([left, entries])
-        if np.any(np.diff(entries[:, 0]) < 0) or (len(entries) and entries[0, 0] <= first):
+    """Blocks of a file with a line for each entry."""
+    first, left = 0, np.empty((0, 3))  # the first document of the next block, and entries from it
+    # one entry beyond the last document sends off all blocks but the last
+    for entries in chain(triples(stream, shape, n_entries), [np.array([[shape[0], 0, 0]])]):
+        left = np.concatenate([left, entries])
+        if np.any(np.diff(left[:, 0]) < 0) or left[0, 0] < first:
             raise ValueError(
                 "its documents must come in the order of their numbers, to be read in blocks."
             )
-        # the last document may have more entries in the next lines
-        while len(entries) and entries[-1, 0] > first + block_size:
-            end = int(np.searchsorted(entries[:, 0], first + block_size, side="right"))
-            yield _block(entries[:end], first, block_size, n_words)
-            entries, first = entries[end:], first + block_size
-        left = entries
-    if n_read != n_entries:
-        raise ValueError(f"it must have {n_entries} entries. Got {n_read}.")
-    while first < n_documents:
-        size = min(block_size, n_documents - first)
-        end = int(np.searchsorted(left[:, 0], first + size, side="right"))
-        yield _block(left[:end], first, size, n_words)
-        left, first = left[end:], first + size
-
-
-def _triples(stream: IO[bytes]) -> Iterator[NDArray[np.float64]]:
-    lines = (line for line in stream if line.strip())
-    while chunk := list(islice(lines, LINES)):
-        entries = np.loadtxt(chunk, comments=None, ndmin=2)
-        if entries.shape[1] != 3:
-            raise ValueError(
-                f"its lines must have a document, a word and a count. Got {entries.shape[1]} "
-                "numbers in a line."
-            )
-        yield entries
-
-
-def _block(entries: NDArray[np.float64], first: int, size: int, n_words: int) -> sparse.csr_matrix:
-    """The matrix of the documents from number `first` + 1 on."""
-    places = (entries[:, 0].astype(np.int64) - 1 - first, entries[:, 1].astype(np.int64) - 1)
-    return check_counts(sparse.csr_matrix((entries[:, 2], places), shape=(size, n_words)))
-
-
-# ------------------------------------------------------------------------------- checks
-
-
-def _check_size(block_size: Any, owner: str) -> None:
-    _check_integer(block_size, "block_size", owner, least=1)
-
-
-def _check_integer(value: Any, name: str, owner: str, *, least: int) -> None:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise ValueError(
-            f"The {name!r} parameter of {owner} must be an int in the range [{least}, inf). "
-            f"Got {value!r} instead."
-        )
+        while first < shape[0] and left[-1, 0] >= min(first + block_size, shape[0]):
+            size = min(block_size, shape[0] - first)
+            end = int(np.searchsorted(left[:, 0], first + size))
+            yield matrix_of(left[:end] - [first, 0, 0], (size, shape[1]))
+            left, first = left[end:], first + size

@@ -4,10 +4,12 @@ import os
 import shlex
 import subprocess
 import sys
+import warnings
 
 import pytest
 
 from annealvi.cli import commands, main
+from annealvi.exceptions import BadParameter
 
 
 def run(*arguments, **kwargs):
@@ -37,7 +39,7 @@ def test_examples_of_the_help_can_be_parsed():
     examples = [line.split("   ")[0].split(">")[0] for line in lines if " annealvi " in line[:12]]
     assert len(examples) >= 9
     for example in examples:
-        commands._parser().parse_args(shlex.split(example)[1:])
+        commands.make_parser().parse_args(shlex.split(example)[1:])
 
 
 @pytest.mark.parametrize(
@@ -76,11 +78,29 @@ def test_errors_are_one_line(monkeypatch, capsys):
         (ValueError("one\n  two"), "one two"),
         (FileNotFoundError(2, "No such file or directory", "x"), "'x': No such file or directory"),
         (MemoryError(), "there is not enough memory."),
+        (
+            BadParameter("max_iter", "positive", 0),
+            "The '--passes' parameter of annealvi fit must be positive. Got 0 instead.",
+        ),
+        (
+            BadParameter("tau", "positive", 0),
+            "The 'tau' parameter must be positive. Got 0 instead.",
+        ),
     ):
 
         def fail(chosen, error=error):
             raise error
 
-        monkeypatch.setattr(commands, "_COMMANDS", {"fit": (fail, lambda parser: None, "x", "")})
-        assert main(["fit"]) == 2
+        monkeypatch.setitem(commands.COMMANDS, "fit", (fail, "x", ""))
+        assert main(["fit", "x"]) == 2
         assert capsys.readouterr().err == f"annealvi fit: {line}\n"
+
+
+def test_warnings_are_one_line(monkeypatch, capsys):
+    def warn(chosen):
+        warnings.warn("one\n  two", UserWarning, stacklevel=1)
+        warnings.warn("of a library", DeprecationWarning, stacklevel=1)
+
+    monkeypatch.setitem(commands.COMMANDS, "fit", (warn, "x", ""))
+    assert main(["fit", "x"]) == 0 == main(["fit", "x", "--quiet"])
+    assert capsys.readouterr().err == "annealvi fit: warning: one two\n"

@@ -46,7 +46,7 @@ def test_labels_to_a_file(call, model, jsonl):
     text = (done.place / "labels.csv").read_text(encoding="utf-8")
     assert text == call("label", model, jsonl).out
     failed = call("label", model, jsonl, "--output", "no/labels.csv")
-    assert failed.status == 2 and "there is no folder for 'no/labels.csv'" in failed.err
+    assert failed.status == 2 and "no/labels.csv': No such file" in failed.err
 
 
 def test_show(call, model):
@@ -85,7 +85,7 @@ def test_what_is_no_model(call, jsonl, tmp_path):
     annealvi.save(toy, tmp_path / "gmm")
     for path, words in {
         jsonl: "is no file of annealvi",
-        tmp_path: "must be a file of a model, and is a folder",
+        tmp_path: "Is a directory",
         tmp_path / "nowhere": "No such file or directory",
         tmp_path / "gmm": "holds no topic model: it holds a TemperedGaussianMixture",
     }.items():

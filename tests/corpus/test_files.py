@@ -1,83 +1,235 @@
-"""UCI's bag of words and LDA-C."""
+"""UCI's bag of words, LDA-C and Matrix Market; as a whole and in blocks, also of gensim's corpora
+and of texts."""
 
 import gzip
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from scipy import sparse
+from scipy.io import mmwrite
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 
-from annealvi.corpus import read_lda_c, read_uci
+from annealvi import corpus
+from annealvi.corpus import (
+    files,
+    from_gensim,
+    read_lda_c,
+    read_uci,
+    stream_gensim,
+    stream_lda_c,
+    stream_matrix_market,
+    stream_texts,
+    stream_uci,
+)
 
 COUNTS = np.array([[4, 0, 1, 0], [0, 0, 0, 0], [0, 2.5, 0, 0]])
 UCI = "3\n4\n3\n1 1 4\n1 3 1\n3 2 2.5\n"
 LDA_C = "2 0:4 2:1\n0\n1 1:2.5\n"
+MARKET = "%%MatrixMarket matrix coordinate real general\n% a comment\n"
+TEXTS = ["a star and a gene", "", "a proof", "gene gene", "nothing", "star proof field"]
 
 
-def written(tmp_path, text, packed=False):
-    path = tmp_path / ("corpus.gz" if packed else "corpus.txt")
-    path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
-    return path
+@pytest.fixture
+def write(tmp_path):
+    def written(text, packed=False):
+        path = tmp_path / "file"
+        path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
+        return path
+
+    return written
 
 
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize(("read", "text"), [(read_uci, UCI), (read_lda_c, LDA_C)])
-def test_counts_and_words(tmp_path, read, text, packed):
+def test_counts_and_words(tmp_path, write, read, text, packed):
     (tmp_path / "vocab.txt").write_text("stjärna\ngene\nproof\nfield\n", encoding="utf-8")
-    corpus = read(written(tmp_path, text, packed), tmp_path / "vocab.txt")
-    assert_array_equal(corpus.data.toarray(), COUNTS)
-    assert corpus.feature_names.tolist() == ["stjärna", "gene", "proof", "field"]
-    alone = read(written(tmp_path, text))
+    found = read(write(text, packed), tmp_path / "vocab.txt")
+    assert_array_equal(found.data.toarray(), COUNTS)
+    assert found.feature_names.tolist() == ["stjärna", "gene", "proof", "field"]
+    alone = read(write(text))
     assert alone.feature_names is None and alone.data.dtype == np.float64
     n_words = 4 if read is read_uci else 3  # LDA-C does not say how many there are
     assert_array_equal(alone.data.toarray(), COUNTS[:, :n_words])
 
 
+def test_a_corpus_without_words(write):
+    assert read_uci(write("2\n3\n0\n")).data.toarray().tolist() == [[0] * 3] * 2
+
+
+# --------------------------------------------------------------------------- in blocks
+
+
+@pytest.fixture
+def X():
+    return sparse.random_array((53, 11), density=0.2, rng=0, format="csr").tocsr().ceil() * 3
+
+
+def together(blocks):
+    blocks = list(blocks)
+    assert all(isinstance(block, sparse.csr_matrix) for block in blocks)
+    return sparse.vstack(blocks).toarray(), [block.shape[0] for block in blocks]
+
+
+def triples(X, separator):
+    entries = zip(*X.nonzero(), X.data, strict=True)
+    head = separator.join(map(str, [*X.shape, X.nnz]))
+    return f"{head}\n" + "".join(f"{i + 1} {j + 1} {n:g}\n" for i, j, n in entries)
+
+
+def uci(X):
+    return triples(X, "\n")
+
+
+def market(X):
+    return MARKET + triples(X, " ")
+
+
+def lda_c(X):
+    lines = []
+    for row in map(sparse.csr_array, X):
+        pairs = zip(row.indices, row.data, strict=True)
+        lines.append(" ".join([str(row.nnz), *(f"{word}:{n:g}" for word, n in pairs)]))
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("block_size", [1, 7, 53, 100])
 @pytest.mark.parametrize(
-    ("read", "text", "message"),
+    ("stream", "text"), [(stream_uci, uci), (stream_matrix_market, market), (stream_lda_c, lda_c)]
+)
+def test_blocks_of_files(write, monkeypatch, X, stream, text, block_size, packed):
+    monkeypatch.setattr(files, "LINES", 9)
+    path = write(text(X), packed)
+    read, sizes = together(stream(path, block_size=block_size))
+    assert_array_equal(read, X.toarray())
+    assert sizes == [block_size] * (53 // block_size) + [53 % block_size] * (53 % block_size > 0)
+    if stream is not stream_matrix_market:
+        whole = read_uci if stream is stream_uci else read_lda_c
+        assert_array_equal(whole(path).data.toarray(), read)
+    if stream is stream_lda_c:
+        assert together(stream(path, 20))[0].shape == (53, 20)
+
+
+def test_files_of_scipy(tmp_path, X):
+    mmwrite(tmp_path / "X.mtx", X)
+    assert_array_equal(together(stream_matrix_market(tmp_path / "X.mtx"))[0], X.toarray())
+    mmwrite(tmp_path / "X.mtx", X.tocsc())
+    with pytest.raises(ValueError, match="documents must come in the order of their numbers"):
+        list(stream_matrix_market(tmp_path / "X.mtx"))
+
+
+@pytest.mark.parametrize("block_size", [1, 2, 10])
+def test_blocks_of_gensim(block_size):
+    documents = [[(0, 4), (2, 1)], [], [(1, 2.5)]]
+    words = {0: "star", 1: "gene", 2: "proof"}
+    whole = from_gensim(documents, words).data.toarray()
+    for given in (words, 3):
+        read, _ = together(stream_gensim(iter(documents), given, block_size=block_size))
+        assert_array_equal(read, whole)
+
+
+@pytest.mark.parametrize("block_size", [1, 4, 10])
+def test_blocks_of_texts(block_size):
+    for vectorizer in (
+        CountVectorizer(vocabulary=["gene", "star", "proof"]),
+        CountVectorizer().fit(TEXTS),
+        HashingVectorizer(n_features=8, alternate_sign=False, norm=None),
+    ):
+        read, _ = together(stream_texts(iter(TEXTS), vectorizer, block_size=block_size))
+        assert_array_equal(read, vectorizer.transform(TEXTS).toarray())
+
+
+def test_streams_are_written_to_disk(tmp_path, write, X):
+    corpus.write(tmp_path / "X", stream_uci(write(uci(X)), block_size=5))
+    assert_array_equal(corpus.open(tmp_path / "X").toarray(), X.toarray())
+
+
+# ---------------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
     [
-        (read_uci, "2\n3\n", "cannot be read as UCI bag of words"),
-        (read_uci, "1\n1\n1\n1 2 1\n", "Words must be numbered from 1 to 1. Got 2"),
-        (read_uci, "1\n1\n1\n0 1 1\n", "Documents must be numbered from 1 to 1. Got 0"),
-        (read_uci, "1\n1\n2\n1 1 1\n", "must have 2 lines .*Got 1 lines of 3 numbers"),
-        (read_uci, "1\n1\n1\n", "must have 1 lines"),
-        (read_uci, "1\n1\n1\n1 1\n", "Got 1 lines of 2 numbers"),
-        (read_uci, "1\n1\n1\n1 1 word\n", "could not convert string 'word'"),
-        (read_uci, "-1\n1\n0\n", "cannot be read as UCI bag of words"),
-        (read_uci, "1\n1\n1\n1 1 -2\n", "must be finite and not negative. Got -2"),
-        (read_uci, "1\n1\n1\n1 1 nan\n", "must be finite and not negative. Got nan"),
-        (read_uci, "", "cannot be read as UCI bag of words"),
-        (read_lda_c, "2 0:4\n", "document 0 says that it has 2 different words. It has 1"),
-        (read_lda_c, "1 word:4\n", "cannot be read as LDA-C counts"),
-        (read_lda_c, "1 0:-4\n", "must be finite and not negative. Got -4"),
+        ("2\n3\n", "cannot be read as UCI bag of words"),
+        ("", "cannot be read as UCI bag of words"),
+        ("-1\n1\n0\n", "cannot be read as UCI bag of words"),
+        ("1\n1\n1\n1 2 1\n", "Words must be numbered from 1 to 1. Got 2"),
+        ("1\n1\n1\n0 1 1\n", "Documents must be numbered from 1 to 1. Got 0"),
+        ("1\n1\n2\n1 1 1\n", "must have 2 entries. Got 1"),
+        ("1\n1\n1\n", "must have 1 entries. Got 0"),
+        ("1\n1\n1\n1 1\n", "a document, a word and a count. Got 2 numbers"),
+        ("1\n1\n1\n1 1 word\n", "could not convert string 'word'"),
+        ("1\n1\n1\n1 1 -2\n", "must be finite and not negative. Got -2"),
+        ("1\n1\n1\n1 1 nan\n", "must be finite and not negative. Got nan"),
+        ("2\n3\n2\n2 1 1\n1 1 1\n", "documents must come in the order"),
+        ("1 0:1\n2 0:1\n", "document 1 says that it has 2 different words. It has 1"),
+        ("1 word:4\n", "cannot be read as LDA-C counts"),
+        ("1 0:-4\n", "must be finite and not negative. Got -4"),
+        ("%%MatrixMarket matrix array real general\n1 1 1\n", "must begin with '%%MatrixMarket"),
+        (MARKET.replace("general", "symmetric"), "real or integer, and general. Got 'real symm"),
     ],
 )
-def test_wrong_files(tmp_path, read, text, message):
-    path = written(tmp_path, text)
-    with pytest.raises(ValueError, match=message) as caught:
-        read(path)
-    assert repr(str(path)) in str(caught.value)
+def test_wrong_files(write, text, message):
+    path = write(text)
+    readers = [read_uci, stream_uci]
+    if ":" in text:
+        readers = [read_lda_c, stream_lda_c]
+    elif "%%" in text:
+        readers = [stream_matrix_market]
+    elif "order" in message:  # as a whole it may come in any order
+        readers = [stream_uci]
+    for read in readers:
+        with pytest.raises(ValueError, match=message) as caught:
+            list(read(path))
+        assert repr(str(path)) in str(caught.value)
 
 
-def test_no_line_of_a_file_of_uci_can_crash_its_reader(tmp_path):
+def test_no_line_of_a_file_of_uci_can_crash_its_reader(write):
     """SciPy's reader of such lines, which once stood here, reads past them and then crashes."""
-    path = written(
-        tmp_path, "3\n4\n4\n1 1 4\n1 3 1\n2 2 5\n3 4 1 1 1 4\n1 3 1\n2 2 5\n3 4 1\n" * 50
-    )
+    lines = "1 1 4\n1 3 1\n2 2 5\n3 4 1 1 1 4\n1 3 1\n2 2 5\n3 4 1\n" * 50
     with pytest.raises(ValueError, match="cannot be read as UCI bag of words"):
-        read_uci(path)
+        read_uci(write("3\n4\n4\n" + lines))
 
 
-def test_a_corpus_without_words(tmp_path):
-    assert read_uci(written(tmp_path, "2\n3\n0\n")).data.toarray().tolist() == [[0] * 3] * 2
-
-
-def test_a_damaged_archive_and_a_short_vocabulary(tmp_path):
-    path = written(tmp_path, UCI, packed=True)
+def test_a_damaged_archive_and_a_short_vocabulary(tmp_path, write):
+    path = write(UCI, packed=True)
+    (tmp_path / "short").write_text("star\n")
+    with pytest.raises(ValueError, match=r"a vocabulary: it has 1 words, and the counts have 4"):
+        read_uci(path, tmp_path / "short")
     path.write_bytes(path.read_bytes()[:-12])
     with pytest.raises(ValueError, match="cannot be read as UCI"):
         read_uci(path)
-    short = written(tmp_path, "star\n")
-    with pytest.raises(ValueError, match=r"a vocabulary: it has 1 words, and the counts have 4"):
-        read_uci(written(tmp_path, UCI, packed=True), short)
-    with pytest.raises(FileNotFoundError):
-        read_lda_c(tmp_path / "missing.dat")
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (
+            lambda: stream_uci("x", block_size=0),
+            ValueError,
+            "'block_size' .* of stream_uci .*, inf",
+        ),
+        (lambda: stream_matrix_market("x", block_size=1.5), ValueError, "must be an int"),
+        (lambda: stream_gensim([], 3, block_size="2"), ValueError, "must be an int"),
+        (lambda: stream_lda_c("x", 0), ValueError, "'n_words' parameter of stream_lda_c .* Got 0"),
+        (lambda: stream_gensim([], 0), ValueError, "'words' parameter of stream_gensim .* Got 0"),
+        (lambda: stream_gensim([[(2, 1)]], 2), ValueError, "below 2, the number of words. Got 2"),
+        (lambda: stream_gensim([[(1e30, 1)]], 3), ValueError, r"below 3, .* Got 1e\+30"),
+        (lambda: stream_gensim(5, 3), TypeError, "an iterable of documents. Got int"),
+        (lambda: stream_texts([5], HashingVectorizer()), TypeError, "what the vectorizer reads"),
+        (lambda: stream_texts("text", HashingVectorizer()), TypeError, "Got a single one"),
+        (lambda: stream_texts(5, HashingVectorizer()), TypeError, "documents. Got int"),
+        (
+            lambda: stream_texts(TEXTS, "counts"),
+            TypeError,
+            "implementing 'transform'. Got 'counts'",
+        ),
+        (lambda: stream_texts(TEXTS, CountVectorizer()), NotFittedError, "not fitted"),
+        (lambda: stream_uci("nothing"), FileNotFoundError, "nothing"),
+    ],
+)
+def test_arguments_that_are_refused(call, error, message):
+    with pytest.raises(error, match=message):
+        list(call())

@@ -191,14 +191,12 @@ def test_folders_that_are_no_corpus(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 2}, "has format 2, of a later version of annealvi"),
-        ({"format": "1"}, "is not the description of a corpus"),
-        ({"shape": [4]}, "must have the shape of a matrix"),
-        ({"shape": [4, -3]}, "must have the shape of a matrix"),
-        ({"shape": [True, 3]}, "must have the shape of a matrix"),
+        ({"format": 2}, r"corpus.json in .*: The file is damaged: 'format' must be .* Got 2"),
+        ({"shape": [4]}, "is not the description of a corpus"),
+        ({"shape": [4, -3]}, "'shape.1' must be an int .* Got -3"),
         ({"shape": [5, 3]}, "indptr.npy' must hold 6 numbers of dtype int32 or int64. Got"),
         ({"dtype": "float64"}, "data.npy' must hold 3 numbers of dtype float64. Got"),
-        ({"dtype": "int8"}, "and the dtype float32 or float64"),
+        ({"dtype": "int8"}, "'dtype' must be one of .* Got 'int8'"),
     ],
 )
 def test_descriptions_that_are_refused(tmp_path, change, message):

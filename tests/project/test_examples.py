@@ -14,6 +14,7 @@ FEW = dict(DRAWS=20, TEST=50, POSTERIORS=20, CELLS=61)
 EVALUATION = dict(EVALUATION=dict(n_draws=20, n_reverse=20))
 #: Of each example: arguments, constants made smaller, rows that it prints, marks.
 RUNS = [
+    ("temperatures", ["--seeds", "2"], dict(TOPICS=5), 5, SLOW),
     ("toy_factors", ["--seeds", "1", "--samples", "300"], {}, 0, []),
     ("proximity_ring", ["--starts", "2", "--steps", "50"], {}, 2, SLOW),
     ("yale_faces", ["--iterations", "51", "--jobs", "1"], {}, 4, SLOW),

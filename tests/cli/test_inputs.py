@@ -1,0 +1,252 @@
+"""Texts and counts in files: what is read, and what is said of files that cannot be."""
+
+import codecs
+import gzip
+import re
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.io import mmwrite
+
+from annealvi.cli.commands import make_parser
+from annealvi.cli.inputs import read_corpus
+
+pytest.importorskip("pandas")
+
+
+def read(path, *options):
+    return read_corpus(make_parser().parse_args(["fit", str(path), *map(str, options)]))
+
+
+@pytest.fixture
+def write(tmp_path):
+    def made(name, content):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return made
+
+
+def test_columns(table, jsonl, rows):
+    for path in (table, jsonl):
+        corpus = read(path, "--time", "date", "--class", "kind")
+        assert corpus.texts == [row["text"] for row in rows]
+        assert corpus.columns == {
+            "title": [row["title"] for row in rows],
+            "time": [row["date"] for row in rows],
+            "class": [row["kind"] for row in rows],
+        }
+
+
+def test_a_folder(folder, rows):
+    (folder / ".hidden").write_bytes(b"\xff")
+    (folder / "more.txt.gz").write_bytes(gzip.compress(b"packed"))
+    corpus = read(folder, "--class", "folder", "--title", "name", "--files", "*.txt*")
+    found = zip(corpus.columns["title"], corpus.texts, corpus.columns["class"], strict=True)
+    expected = [(f"{row['kind']}/{row['id']}.txt", row["text"], row["kind"]) for row in rows]
+    assert list(found) == sorted([*expected, ("more.txt.gz", "packed", ".")])
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_separators(write, separator):
+    lines = [("text", "year"), ("a b", "1999"), ("c d", "2000")]
+    path = write("a.csv", "\r\n".join(separator.join(line) for line in lines))
+    assert read(path, "--time", "year").columns["time"] == ["1999", "2000"]
+
+
+def test_texts_over_several_lines_and_long_ones(write):
+    long = "word " * 50_000
+    path = write("a.csv", f'text,n\n"one\ntwo, ""three""",1\n\nfour,2\n{long},3\n')
+    assert read(path).texts == ['one\ntwo, "three"', "four", long]
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.jsonl"])
+def test_encodings(write, name):
+    head = {"a.txt": "Käse\n", "a.csv": "text\nKäse\n", "a.jsonl": '{"text": "Käse"}\n'}[name]
+    assert read(write(name, codecs.BOM_UTF8 + head.encode())).texts == ["Käse"]
+    for encoding in ("latin-1", "utf-16"):
+        path = write(name, head.encode(encoding))
+        with pytest.raises(ValueError, match=rf"{name}' cannot be read as .*'utf-8.* can't decode"):
+            read(path)
+        assert read(path, "--encoding", encoding).texts == ["Käse"]
+
+
+def test_packed_tables(write):
+    for name, pack in {"a.csv.gz": gzip.compress, "b.txt.gz": gzip.compress}.items():
+        assert read(write(name, pack(b"text\n"))) if "txt" in name else True
+    path = write("a.csv.gz", gzip.compress(b"text,n\na,1\n"))
+    assert read(path).texts == ["a"]
+
+
+def test_what_is_missing(write):
+    path = write("a.jsonl", '{"text": "a", "y": 2000}\n{"text": null}\n{"n": 3, "text": ""}\n{}\n')
+    corpus = read(path, "--time", "y")
+    assert corpus.texts == ["a", "", "", ""] and corpus.columns["time"] == [2000, None, None, None]
+    corpus = read(write("a.csv", "text,y,k\na,,\nb,2000,x\n"), "--time", "y", "--class", "k")
+    assert corpus.columns == {"time": [None, "2000"], "class": [None, "x"]}
+
+
+def test_parquet(tmp_path, write, rows):
+    pytest.importorskip("pyarrow")
+    pandas = pytest.importorskip("pandas")
+    path = tmp_path / "a.parquet"
+    pandas.DataFrame(rows).assign(year=2000).to_parquet(path)
+    corpus = read(path, "--time", "year", "--class", "kind")
+    assert corpus.texts == [row["text"] for row in rows]
+    assert corpus.columns["time"] == [2000] * len(rows)
+    with pytest.raises(ValueError, match=r"document 0: 'year' must be a text. Got 2000"):
+        read(path, "--text", "year")
+    with pytest.raises(ValueError, match=r"a.parquet' cannot be read as a .parquet file"):
+        read(write("a.parquet", b"abc"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.jsonl", "", "has no documents"),
+        ("a.txt", "\n\n", "has no documents"),
+        ("a.csv", "", "cannot be read as a .csv file: No columns"),
+        ("a.csv", "text,n\n", "has no documents"),
+        ("a.csv", "title,body\na,b\n", "no column 'text'. Its columns are: title, body"),
+        ("a.csv", "text,n\na,1\na,1,2\n", "Expected 2 fields in line 3, saw 3"),
+        ("a.csv", "text,n\na,1,2\n", "cannot be read as a .csv file: Length of header"),
+        ("a.jsonl", '{"text": "a"}\n{"text": 3}\n', "document 1: 'text' must be a text. Got 3"),
+        ("a.jsonl", '{"text": "a"}\n{"text":\n', "cannot be read as a .jsonl file: Expected"),
+        ("a.jsonl", "[" * 100_000 + "\n", "cannot be read as a .jsonl file"),
+        ("a.xyz", "text", "does not tell its format: choose one by --format {csv,"),
+        ("a.csv.gz", b"text", "cannot be read as a .csv file: Not a gzipped file"),
+        ("a.csv.gz", gzip.compress(b"text\n" * 999, mtime=0)[:30], "cannot be read as a .csv"),
+        ("x.mtx", "abc", "cannot be read as Matrix Market counts"),
+        ("docword.x.txt", "2\n3\n1\n3 1 1\n", "cannot be read as UCI bag of words"),
+        ("x.ldac", "2 0:1\n", r"document 0 says that it has 2 different words. It has 1"),
+        ("docword.x.txt.gz", "abc", "cannot be read as UCI bag of words"),
+        ("x.npz", "abc", "holds no counts of words: it is no archive"),
+        (
+            "x.mtx",
+            "%%MatrixMarket matrix coordinate integer general\n2 2 1\n1 1 -3\n",
+            "counts must be finite and not negative. Got -3",
+        ),
+    ],
+)
+def test_files_that_cannot_be_read(write, name, content, words):
+    path = write(name, content)
+    with pytest.raises(ValueError, match=words) as caught:
+        read(path)
+    assert repr(str(path)) in str(caught.value)
+
+
+def test_columns_that_are_not_there(jsonl):
+    listed = "has no column 'x' for {}. Its columns are: id, title, text, date, kind."
+    for option in ("--text", "--title", "--time", "--class"):
+        with pytest.raises(ValueError, match=re.escape(listed.format(option))):
+            read(jsonl, option, "x")
+
+
+def test_folders_and_files_that_are_not_there(tmp_path):
+    with pytest.raises(ValueError, match="has no documents"):
+        read(tmp_path)
+    (tmp_path / "a").write_bytes(b"\xff\x00")
+    with pytest.raises(ValueError, match=r"a' cannot be read as text: 'utf-8"):
+        read(tmp_path)
+    with pytest.raises(ValueError, match="has no documents"):
+        read(tmp_path, "--files", "*.md")
+    with pytest.raises(FileNotFoundError, match=r"There is no file or folder '.*nothing'"):
+        read(tmp_path / "nothing")
+
+
+def test_another_format_than_the_name(write):
+    path = write("a.data", "text\na\nb\n")
+    assert read(path, "--format", "csv").texts == ["a", "b"]
+    assert read(path, "--format", "lines").texts == ["text", "a", "b"]
+
+
+# ----------------------------------------------------------------------------- counts
+
+X = sparse.csr_matrix(np.array([[2, 0, 1, 0], [0, 3, 0, 0], [1, 1, 0, 4]], dtype=float))
+WORDS = ["star", "bread", "ship", "moon"]
+
+
+def written(folder, kind, packed=False):
+    """X in a file of a kind."""
+    names = {"npz": "x.npz", "mtx": "x.mtx", "uci": "docword.x.txt", "lda-c": "x.ldac"}
+    path = folder / names[kind]
+    if kind == "npz":
+        sparse.save_npz(path, X)
+    elif kind == "mtx":
+        mmwrite(path, X)
+    elif kind == "uci":
+        entries = [f"{d + 1} {w + 1} {int(n)}" for (d, w), n in X.todok().items()]
+        path.write_text("\n".join(["3", "4", str(len(entries)), *entries]) + "\n")
+    else:
+        rows = [" ".join(f"{w}:{int(row[0, w])}" for w in row.indices) for row in X]
+        path.write_text("".join(f"{len(r.split())} {r}\n" for r in rows))
+    if packed:
+        file = path.with_name(path.name + ".gz")
+        file.write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+        return file
+    return path
+
+
+@pytest.mark.parametrize(
+    ("kind", "packed"),
+    [("npz", False), *((kind, packed) for kind in ("mtx", "uci", "lda-c") for packed in (0, 1))],
+)
+def test_counts(tmp_path, kind, packed):
+    path = written(tmp_path, kind, packed)
+    corpus = read(path)
+    np.testing.assert_array_equal(corpus.counts.toarray(), X.toarray())
+    assert corpus.words is None and corpus.texts is None and len(corpus) == 3
+    words = tmp_path / "words.txt"
+    words.write_text("\n".join([*WORDS, "more"]) + "\n")
+    corpus = read(path, "--vocabulary", words)
+    assert list(corpus.words) == [*WORDS, "more"] and corpus.counts.shape == (3, 5)
+    with pytest.raises(ValueError, match=r"--text needs texts. Got '.*x"):
+        read(path, "--text", "a")
+
+
+def test_words_beside_the_counts(tmp_path):
+    path = written(tmp_path, "uci", packed=True)
+    (tmp_path / "vocab.txt").write_text("wrong\n" * 9)
+    (tmp_path / "vocab.x.txt").write_text("\n".join(WORDS))
+    assert list(read(path).words) == WORDS
+    (tmp_path / "w").write_text("star\nbread\n")
+    with pytest.raises(ValueError, match="it has 2 words, and the counts have 4"):
+        read(path, "--vocabulary", tmp_path / "w")
+
+
+def test_arrays_of_an_archive(tmp_path):
+    path = tmp_path / "x.npz"
+    csr = dict(data=X.data, indices=X.indices, indptr=X.indptr, shape=X.shape)
+    np.savez(path, **csr, vocab=np.array(WORDS), year=[1999, 2000, 2001], other=[1, 2])
+    corpus = read(path, "--time", "year")
+    assert corpus.columns["time"] == [1999, 2000, 2001] and list(corpus.words) == WORDS
+    with pytest.raises(ValueError, match=r"no column 'other' for --time. Its columns are: year."):
+        read(path, "--time", "other")
+    np.savez(path, a=[1])
+    with pytest.raises(ValueError, match=r"it has no \['data', 'indices', 'indptr', 'shape'\]"):
+        read(path)
+    sparse.save_npz(path, sparse.coo_matrix(X))
+    with pytest.raises(ValueError, match="holds no counts of words"):
+        read(path)
+
+
+def test_a_fit_of_counts(call, tmp_path):
+    path = written(tmp_path, "lda-c")
+    (tmp_path / "vocab.txt").write_text("\n".join(WORDS))
+    assert call("fit", path, "--topics", 2, "--model", "m").status == 0
+    # texts and counts of the same words
+    (tmp_path / "t.txt").write_text("star ship star\nbread bread bread\nstar bread moon\n")
+    labels = call("label", "m", path, "--shares").out.splitlines()
+    assert len(labels) == 4
+    assert call("label", "m", tmp_path / "t.txt", "--shares").out.splitlines()[:3] == labels[:3]
+    (tmp_path / "vocab.txt").write_text("a\nb\nb\nc\n")
+    assert "Duplicate term in vocabulary: 'b'" in call("fit", path, "--topics", 2).err
+    (tmp_path / "vocab.txt").unlink()
+    done = call("fit", path, "--topics", 2, "--model", "bare")
+    assert "the words are not known" in done.err
+    assert call("label", "bare", path).status == 0
+    failed = call("label", "bare", tmp_path / "t.txt")
+    assert failed.status == 2 and "fitted to counts without words" in failed.err
