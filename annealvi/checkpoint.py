@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import signal
 import threading
@@ -10,8 +9,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Real
-from types import FrameType
 from typing import Any
+
+from annealvi.checks import Interval, checked
+from annealvi.exceptions import BadParameter
 
 
 class Checkpoint:
@@ -46,19 +47,15 @@ class Checkpoint:
     >>> lda = TemperedLDA(callback=Checkpoint("run.safetensors", seconds=60))
     """
 
+    @checked
     def __init__(self, path: str | os.PathLike, seconds: float = 60) -> None:
-        if (
-            not isinstance(seconds, Real)
-            or isinstance(seconds, bool)
-            or not 0 <= seconds < math.inf
-        ):
-            raise ValueError(
-                "The 'seconds' parameter of Checkpoint must be a float in the range [0.0, inf). "
-                f"Got {seconds!r} instead."
-            )
+        allowed = Interval(Real, 0, None, closed="left")
+        if isinstance(seconds, bool) or not allowed.is_satisfied_by(seconds):
+            raise BadParameter("seconds", str(allowed), seconds)
         self.path: str = os.fsdecode(path)
         self.seconds: float = seconds
-        self._outside_a_fit()
+        self._written: float | None = None  # when, during a fit
+        self._signals = _Signals()
 
     def __call__(self, estimator: Any, monitor: Any) -> None:
         """Write a checkpoint if it is time; called after each step."""
@@ -68,13 +65,8 @@ class Checkpoint:
                 "after a portion."
             )
         self._signals.catch()  # from the first step on: before it there is nothing to write
-        if self._signals.received is not None or self._now() - self._written >= self.seconds:
+        if self._signals.received or time.monotonic() - self._written >= self.seconds:
             self._write(estimator)
-            self._signals.deliver()
-
-    def _outside_a_fit(self) -> None:
-        self._written: float | None = None  # when, during a fit
-        self._signals = _Signals()
 
     @contextmanager
     def during_fit(self, estimator: Any) -> Iterator[None]:
@@ -91,29 +83,21 @@ class Checkpoint:
         folder = os.path.dirname(os.path.realpath(self.path))
         if not os.path.isdir(folder):  # not after hours
             raise FileNotFoundError(f"There is no folder {folder!r} for the file {self.path!r}.")
-        self._written = self._now()
+        self._written = time.monotonic()
         try:
             yield
             self._write(estimator)
-            self._signals.deliver()
         finally:
             self._written = None
             self._signals.end()
 
     def _write(self, estimator: Any) -> None:
         estimator.save_state(self.path)
-        self._written = self._now()
+        self._written = time.monotonic()
+        self._signals.deliver()
 
-    @staticmethod
-    def _now() -> float:
-        return time.monotonic()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"path": self.path, "seconds": self.seconds}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.path, self.seconds = state["path"], state["seconds"]
-        self._outside_a_fit()
+    def __reduce__(self) -> Any:
+        return Checkpoint, (self.path, self.seconds)
 
     def __repr__(self) -> str:
         return f"Checkpoint({self.path!r}, seconds={self.seconds!r})"
@@ -122,53 +106,43 @@ class Checkpoint:
 class _Signals:
     """Signals to stop, which wait until a checkpoint is written."""
 
-    NUMBERS = (signal.SIGINT, signal.SIGTERM)
-
     def __init__(self) -> None:
         self.received: int | None = None
         self._before: dict[int, Any] = {}  # the program's handlers
 
     def catch(self) -> None:
-        """Handle the signals from now on, in the main thread."""
+        """Handle the signals from now on, in the main thread, which alone may do so."""
         if self._before or threading.current_thread() is not threading.main_thread():
             return
-        for number in self.NUMBERS:
+        for number in (signal.SIGINT, signal.SIGTERM):
             handler = signal.getsignal(number)
             if handler not in (None, signal.SIG_IGN):  # None: not set by Python
                 self._before[number] = handler
                 signal.signal(number, self._note)
 
-    def end(self) -> None:
-        """Set the program's handlers back, and let a signal that waits take effect."""
-        self._set_back()
-        self._before = {}
-        number, self.received = self.received, None
-        if number is not None:
-            signal.raise_signal(number)
+    def _note(self, number: int, frame: Any) -> None:
+        second, self.received = self.received is not None, number
+        if second:
+            self.deliver()
 
     def deliver(self) -> None:
-        """Let a signal that waits take effect, with the program's handlers."""
-        if self.received is not None:
-            self._act(self.received)
+        """Let a signal that waits take effect, with the program's handlers.
 
-    def _act(self, number: int) -> None:
-        """Let a signal take effect now.
-
-        The program's handlers are still remembered: another Checkpoint, which has noted this one's
-        as the program's, may set them back after this.
+        They are remembered until the end: another Checkpoint, which has noted this one's handler
+        as the program's, may set it back after this.
         """
-        self._set_back()
-        self.received = None
+        number, self.received = self.received, None
+        if number is None:
+            return
+        for each, handler in self._before.items():
+            signal.signal(each, handler)
         signal.raise_signal(number)
-        for caught in self._before:  # the program's handler let the fit go on
-            signal.signal(caught, self._note)
+        for each in self._before:  # the program's handler let the fit go on
+            signal.signal(each, self._note)
 
-    def _set_back(self) -> None:
+    def end(self) -> None:
+        """Set the program's handlers back, and let a signal that waits take effect."""
         for number, handler in self._before.items():
             signal.signal(number, handler)
-
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        if self.received is None:
-            self.received = number
-        else:
-            self._act(number)  # the second one
+        self._before = {}
+        self.deliver()

@@ -16,9 +16,9 @@ from scipy import sparse
 from sklearn.utils import Bunch, check_random_state
 from sklearn.utils._param_validation import validate_params
 
-from annealvi._archive import read_archive
 from annealvi.checks import Interval
 from annealvi.corpus.files import read_npz
+from annealvi.files import read_archive
 from annealvi.matrices import check_matrix
 
 #: The environment variable with the folder of the data, and the folder if it is not set.
@@ -264,10 +264,10 @@ def _dirichlet(
 ) -> NDArray[np.float64]:
     """Draw from a symmetric Dirichlet distribution; ValueError if NumPy cannot at this prior."""
     rows = rng.dirichlet(np.full(int(n_columns), float(prior)), int(n_rows))
-    if not np.all(np.isfinite(rows)):
+    if not np.allclose(rows.sum(axis=1), 1):
         raise ValueError(
-            f"NumPy cannot draw from a Dirichlet distribution at {name}={prior!r}: its draws are "
-            "not finite. Use a prior that is less extreme."
+            f"NumPy cannot draw from a Dirichlet distribution at {name}={prior!r}: its draws do "
+            "not sum to 1. Use a prior that is less extreme."
         )
     return rows
 

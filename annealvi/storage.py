@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import os
 from collections.abc import Mapping
@@ -10,25 +9,25 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from annealvi._optional import import_optional
 from annealvi.files import Node, read, write
-from annealvi.files.parameters import contents, has_function, parameter_tree, parameters_of
+from annealvi.files.parameters import (
+    class_of,
+    contents,
+    has_function,
+    is_object,
+    parameter_tree,
+    parameters_of,
+)
 from annealvi.files.schema import Listed, Schema, Text, Tree
 from annealvi.threads import reading
 
 #: The kind of these files.
 KIND = "estimator"
-#: The estimators that a file can hold, and the module of each.
-ESTIMATORS = {
-    "HierarchicalPosterior": "annealvi.deep",
-    "PoissonDEF": "annealvi.deep",
-    "SigmoidBeliefNetwork": "annealvi.deep",
-    "TemperedFMM": "annealvi.mixtures",
-    "TemperedGaussianMixture": "annealvi.mixtures",
-    "TemperedLDA": "annealvi.lda",
-    "TopicModel": "annealvi.topics",
-    "VariationalAutoencoder": "annealvi.deep",
-}
+#: The estimators that a file can hold.
+ESTIMATORS = (
+    *("HierarchicalPosterior", "PoissonDEF", "SigmoidBeliefNetwork", "VariationalAutoencoder"),
+    *("TemperedFMM", "TemperedGaussianMixture", "TemperedLDA", "TopicModel"),
+)
 ESTIMATOR = Schema(
     estimator=Text(*ESTIMATORS), parameters=Tree(), functions=Listed(Text()), state=Tree()
 )
@@ -78,8 +77,7 @@ def save(estimator: Any, path: str | os.PathLike) -> None:
     >>> lda = annealvi.TemperedLDA(5, max_iter=1, random_state=0).fit(X)
     >>> annealvi.save(lda, "topics.safetensors")  # doctest: +SKIP
     """
-    owner = type(estimator).__name__
-    if owner not in ESTIMATORS or type(estimator) is not _class(owner):
+    if type(estimator).__name__ not in ESTIMATORS or not is_object(estimator):
         hint = " Save what its to_local() returns." if hasattr(estimator, "to_local") else ""
         raise TypeError(f"Only estimators of annealvi can be saved. Got {estimator!r}.{hint}")
     check_is_fitted(estimator)
@@ -89,20 +87,18 @@ def save(estimator: Any, path: str | os.PathLike) -> None:
 
 def tree_of(estimator: Any) -> dict[str, Any]:
     """A fitted estimator as a tree."""
-    parameters, functions = {}, []
-    for name, value in contents(estimator).items():
-        if has_function(value):
-            functions.append(name)  # it is to be passed when the file is loaded
-        else:
-            parameters[name] = parameter_tree(value, name)
-    return ESTIMATOR.dump(
-        {
-            "estimator": type(estimator).__name__,
-            "parameters": parameters,
-            "functions": functions,
-            "state": estimator.state_dict(),
-        }
-    )
+    parts = contents(estimator)
+    functions = [name for name, value in parts.items() if has_function(value)]
+    return {
+        "estimator": type(estimator).__name__,
+        "parameters": {
+            name: parameter_tree(value, name)
+            for name, value in parts.items()
+            if name not in functions
+        },
+        "functions": functions,  # they are to be passed when the file is loaded
+        "state": estimator.state_dict(),
+    }
 
 
 def load(path: str | os.PathLike, **parameters: Any) -> Any:
@@ -144,8 +140,8 @@ def load(path: str | os.PathLike, **parameters: Any) -> Any:
 
 def estimator_of(tree: Any, given: Mapping[str, Any] | None = None, way: str = "") -> Any:
     """The estimator of a tree from a file; parameters that are `given` replace those in it."""
-    values, given = ESTIMATOR.load(tree, way), dict(given or {})
-    cls = _class(values["estimator"])
+    values, given = ESTIMATOR.load(tree, way), given or {}
+    cls = class_of(values["estimator"])
     possible = inspect.signature(cls).parameters
     for name in given:
         if name not in possible:
@@ -162,9 +158,3 @@ def estimator_of(tree: Any, given: Mapping[str, Any] | None = None, way: str = "
     estimator = cls(**parameters)
     estimator.load_state_dict(Node(values["state"], f"{inner}state"))
     return estimator
-
-
-def _class(name: str) -> Any:
-    if ESTIMATORS[name] == "annealvi.deep":
-        import_optional("torch", "deep", name)
-    return getattr(importlib.import_module(ESTIMATORS[name]), name)

@@ -29,10 +29,10 @@ PACKAGE = "annealvi"
 #: From the ground; a room imports from itself and from the floors below it.
 FLOORS: list[set[str]] = [
     {"_kernels"},
-    {"_optional", "optional", "_version", "version", "exceptions", "checkpoint"},
-    {"_threads", "threads", "_validation", "checks", "_archive", "archive", "progress"},
-    {"model", "schedules", "versions"},
-    {"_sparse", "matrices", "files"},
+    {"_optional", "_version", "exceptions"},
+    {"threads", "checks", "progress"},
+    {"model", "schedules", "versions", "checkpoint"},
+    {"matrices", "files"},
     {"corpus", "data", "partition", "proximity"},
     {"datasets"},
     {"scale"},
@@ -57,8 +57,6 @@ PRIVATE = re.compile(r"_(?!_)")
 OF_ESTIMATOR = re.compile(r"(self\.)?estimator\b")
 #: Files and functions that only read or write fitted state.
 STATE_FILES = {"files", "storage", "checkpoint", "checkpoints", "saved", "schema", "versions"}
-STATE_FILES |= {"_archive", "archive"}
-STATE_FILES |= {"mixtures/progress", "mixtures/state"}
 STATE_FUNCTIONS = re.compile(
     r"^_*(load|save|restore|resume)|(^|_)(tree|dump)($|_)|_(state|dict)s?$|etstate|fingerprint"
 )

@@ -118,15 +118,10 @@ def test_images_that_are_sums_of_shapes():
     assert mine.data.shape == (30, 3)
 
 
-@pytest.mark.parametrize(
-    ("make", "options", "message"),
-    [
-        (make_topic_corpus, dict(topic_word_prior=1e-300), "not finite. .*less extreme"),
-    ],
-)
-def test_parameters_out_of_range(make, options, message):
-    with pytest.raises(ValueError, match=message):
-        make(**options)
+@pytest.mark.parametrize("prior", [dict(topic_word_prior=1e-300), dict(doc_topic_prior=1.7e308)])
+def test_priors_that_numpy_cannot_draw_from(prior):
+    with pytest.raises(ValueError, match=f"{next(iter(prior))}=.* do not sum to 1.*less extreme"):
+        make_topic_corpus(**prior)
 
 
 def test_no_noise_of_either_sign():

@@ -16,7 +16,7 @@ from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 from sklearn.utils import Bunch
 
-from annealvi._archive import read_archive
+from annealvi.files import read_archive
 from annealvi.matrices import sound_csr
 
 #: So many numbers of words or documents may always have gaps; see :func:`check_gaps`.

@@ -5,7 +5,15 @@ An object that is to be written has ``state_dict()``, which returns a tree, and
 :class:`~annealvi.files.schema.Schema` does both from one list of fields.
 """
 
-from annealvi.files.container import read, replacing, write
+from annealvi.files.container import read, read_archive, replacing, write
 from annealvi.files.node import Node, generator_state, restore_generator
 
-__all__ = ["Node", "generator_state", "read", "replacing", "restore_generator", "write"]
+__all__ = [
+    "Node",
+    "generator_state",
+    "read",
+    "read_archive",
+    "replacing",
+    "restore_generator",
+    "write",
+]

@@ -15,7 +15,6 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +24,17 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from annealvi._version import __version__
+from annealvi.files.schema import Integer, Schema, Text, Tree
 
 #: Version of the format.  It grows when an older reader would misunderstand a file.  1 was in
 #: development and was never released.
 FORMAT = 2
 #: Names of the entries in the header of the file.
 TREE, CHECKSUM = "annealvi", "sha256"
+DESCRIPTION = Schema(kind=Text(), format=Integer(1), version=Text(), tree=Tree())
 #: Dtypes of arrays that can be written, by the names that safetensors has for them.
 DTYPES = {f"{kind.upper()}{8 * n}": np.dtype(f"{kind}{n}") for kind in "iu" for n in (1, 2, 4, 8)}
 DTYPES |= {"BOOL": np.dtype(bool), "F32": np.dtype(np.float32), "F64": np.dtype(np.float64)}
-#: Most characters of the description, which takes some fifty times its length in memory.
-MOST_TEXT = 1 << 24
 #: Longest side of an array without elements, which takes no bytes of the file.
 LONGEST_EMPTY = 1 << 16
 
@@ -52,11 +51,6 @@ def write(path: str | os.PathLike, kind: str, tree: Mapping[str, Any]) -> None:
         {"kind": kind, "format": FORMAT, "version": __version__, "tree": tree}, "", tensors
     )
     text = json.dumps(plain, allow_nan=False, separators=(",", ":"))
-    if len(text) > MOST_TEXT:
-        raise TypeError(
-            f"{os.fsdecode(path)!r} cannot be written: its lists take {len(text):,} characters, "
-            f"and at most {MOST_TEXT:,} can be. Use arrays instead of lists."
-        )
     header = {TREE: text, CHECKSUM: _checksum(text, tensors)}
     with replacing(Path(os.path.realpath(os.fsdecode(path)))) as partial:
         try:
@@ -73,35 +67,42 @@ def read(path: str | os.PathLike, kind: str) -> dict[str, Any]:
     another format.
     """
     name = os.fsdecode(path)
-    text, checksum, tensors = _open(path)
-    if len(text) > MOST_TEXT:
-        raise ValueError(f"{name!r} is damaged: its description has {len(text):,} characters.")
+    with open(path, "rb"):
+        pass  # errors of the system come before those of the format
     try:
-        plain = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{name!r} is damaged: its description is not JSON ({error}).") from error
-    if not isinstance(plain, dict) or not {"kind", "format", "version", "tree"} <= plain.keys():
-        raise ValueError(f"{name!r} is damaged: its description has no kind, format or version.")
-    theirs, version = plain["format"], plain["version"]
-    if not isinstance(version, str) or not isinstance(theirs, int) or theirs < 1:
-        raise ValueError(f"{name!r} is damaged: it has format {theirs!r} and version {version!r}.")
-    if theirs != FORMAT:
-        todo = "use a newer annealvi" if theirs > FORMAT else "fit the model again"
+        text, checksum, tensors = _open(path)
+        found = DESCRIPTION.load(json.loads(text))
+    except (SafetensorError, OSError, ValueError, RecursionError) as error:
+        raise ValueError(f"{name!r} is no file of annealvi, or is damaged: {error}") from error
+    if found["format"] != FORMAT:
+        todo = "use a newer annealvi" if found["format"] > FORMAT else "fit the model again"
         raise ValueError(
-            f"{name!r} has format {theirs}, written by annealvi {version[:40]}. This is annealvi "
-            f"{__version__}, which reads format {FORMAT}: {todo}."
+            f"{name!r} has format {found['format']}, written by annealvi {found['version'][:40]}. "
+            f"This is annealvi {__version__}, which reads format {FORMAT}: {todo}."
         )
     if _checksum(text, tensors) != checksum:
         raise ValueError(f"{name!r} is damaged: its contents do not match their checksum.")
-    if plain["kind"] != kind:
-        raise ValueError(f"{name!r} must be a file of kind {kind!r}. Got kind {plain['kind']!r}.")
+    if found["kind"] != kind:
+        raise ValueError(f"{name!r} must be a file of kind {kind!r}. Got kind {found['kind']!r}.")
     try:
-        tree = _unflatten(plain["tree"], tensors)
+        return {"version": found["version"], "tree": _unflatten(found["tree"], tensors)}
     except RecursionError as error:
         raise ValueError(f"{name!r} is damaged: it is nested too deeply.") from error
-    if not isinstance(tree, dict):
-        raise ValueError(f"{name!r} is damaged: it holds no dict.")
-    return {"version": version, "tree": tree}
+
+
+def read_archive(path: str | os.PathLike, what: str) -> dict[str, NDArray[Any]]:
+    """Read all arrays of a file of NumPy's, .npz; objects are refused, so nothing is executed."""
+    with open(path, "rb") as stream:
+        try:
+            with np.load(stream, allow_pickle=False) as stored:
+                return {name: np.asarray(array) for name, array in stored.items()}
+        except MemoryError:
+            raise
+        except Exception as error:  # each layer has its own: zipfile, zlib, struct, NumPy's header
+            raise ValueError(
+                f"{os.fspath(path)!r} holds no {what}: it is no archive of arrays, or it is "
+                f"damaged. ({type(error).__name__}: {error})"
+            ) from error
 
 
 @contextmanager
@@ -136,49 +137,36 @@ def _flatten(value: Any, way: str, tensors: dict[str, NDArray]) -> Any:
 
     A dict with the single key ``$`` stands for what JSON does not have.
     """
-    if isinstance(value, np.ndarray):
-        if value.dtype.kind in "OUT":
-            return _flatten_strings(value, way, tensors)
-        if value.dtype.newbyteorder("=") not in DTYPES.values():
-            raise TypeError(
-                f"{way!r} cannot be written: arrays of {value.dtype} are not supported."
-            )
-        name, native = way or "array", value.dtype.newbyteorder("=")
-        # the order matters: products of matrices round differently
-        turned = value.flags.f_contiguous and not value.flags.c_contiguous
-        stored = np.ascontiguousarray(value.T if turned else value, native)
-        stored = stored if turned else stored.reshape(value.shape)
-        tensors[name] = stored
-        return {"$": {"transposed" if turned else "array": name}}
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or isinstance(value, bool | str):
-        return str(value) if isinstance(value, str) else value
-    if isinstance(value, int):
-        return int(value)
+    if value is None or isinstance(value, bool | int | str):
+        return value
     if isinstance(value, float):
-        return float(value) if math.isfinite(value) else {"$": {"float": str(float(value))}}
+        return value if math.isfinite(value) else {"$": {"float": str(float(value))}}
+    if isinstance(value, np.ndarray):
+        return {"$": _flatten_array(value, way, tensors)}
     if isinstance(value, list | tuple):
         return [_flatten(part, f"{way}.{i}", tensors) for i, part in enumerate(value)]
-    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        if "$" in value:
-            raise TypeError(f"{way!r} cannot be written: '$' is not allowed as a key.")
+    if isinstance(value, Mapping) and all(isinstance(key, str) and key != "$" for key in value):
         return {
-            str(key): _flatten(part, f"{way}.{key}" if way else str(key), tensors)
+            key: _flatten(part, f"{way}.{key}" if way else key, tensors)
             for key, part in value.items()
         }
-    raise TypeError(f"{way!r} cannot be written: it is a {type(value).__name__}.")
+    raise TypeError(f"{way!r} cannot be written: it is {str(value)[:80]!r}.")
 
 
-def _flatten_strings(value: NDArray, way: str, tensors: dict[str, NDArray]) -> Any:
-    """Strings as UTF-8, one after another, and where each ends."""
-    texts = value.tolist()
-    if value.ndim != 1 or not all(isinstance(text, str) for text in texts):
-        raise TypeError(f"{way!r} cannot be written: arrays of objects must hold strings.")
-    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
-    tensors[f"{way}.text"] = np.frombuffer(b"".join(encoded), np.uint8)
-    tensors[f"{way}.ends"] = np.cumsum([len(text) for text in encoded], dtype=np.int64)
-    return {"$": {"strings": way}}
+def _flatten_array(array: NDArray, way: str, tensors: dict[str, NDArray]) -> dict[str, Any]:
+    """The mark of an array, whose numbers go to `tensors`; strings are a list."""
+    strings = array.tolist() if array.dtype.kind in "OUT" and array.ndim == 1 else [None]
+    if all(isinstance(text, str) for text in strings):
+        return {"strings": strings}
+    native = array.dtype.newbyteorder("=")
+    if native not in DTYPES.values():
+        raise TypeError(f"{way!r} cannot be written: arrays of {native} are not supported.")
+    # the order matters: products of matrices round differently
+    turned = array.flags.f_contiguous and not array.flags.c_contiguous
+    tensors[way] = np.asarray(array.T if turned else array, native, order="C")
+    return {"transposed" if turned else "array": way}
 
 
 def _unflatten(value: Any, left: dict[str, NDArray]) -> Any:
@@ -187,42 +175,20 @@ def _unflatten(value: Any, left: dict[str, NDArray]) -> Any:
         return [_unflatten(part, left) for part in value]
     if not isinstance(value, dict):
         return value
-    if "$" not in value:
-        return {key: _unflatten(part, left) for key, part in value.items()}
-    marked = value["$"]
-    if isinstance(marked, dict) and all(isinstance(way, str) for way in marked.values()):
-        if marked.get("float") in ("nan", "inf", "-inf"):
-            return float(marked["float"])
-        if (array := left.pop(marked.get("array", ""), None)) is not None:
+    match value.get("$"):
+        case None:
+            return {key: _unflatten(part, left) for key, part in value.items()}
+        case {"float": "nan" | "inf" | "-inf" as number}:
+            return float(number)
+        case {"strings": [*strings]} if all(isinstance(text, str) for text in strings):
+            array = np.empty(len(strings), dtype=object)  # str takes the longest one's memory
+            array[:] = strings
             return array
-        if (array := left.pop(marked.get("transposed", ""), None)) is not None:
-            return array.T
-        way = marked.get("strings")
-        text, ends = (left.pop(f"{way}.{part}", None) for part in ("text", "ends"))
-        if text is not None and ends is not None:
-            return _unflatten_strings(text, ends)
+        case {"array": str(way)} if way in left:
+            return left.pop(way)
+        case {"transposed": str(way)} if way in left:
+            return left.pop(way).T
     raise ValueError(f"The file is damaged: {str(value)[:80]!r} stands for nothing.")
-
-
-def _unflatten_strings(text: NDArray, ends: NDArray) -> NDArray:
-    sound = (
-        (text.ndim, text.dtype, ends.ndim, ends.dtype) == (1, np.uint8, 1, np.int64)
-        and (ends[-1] if len(ends) else 0) == len(text)
-        and np.all(ends >= 0)
-        and np.all(ends[1:] >= ends[:-1])
-    )
-    if not sound:
-        raise ValueError("The file is damaged: strings do not end where their array ends.")
-    data, edges = text.tobytes(), [0, *ends.tolist()]
-    try:
-        strings = [
-            data[first:last].decode("utf-8", "surrogatepass") for first, last in pairwise(edges)
-        ]
-    except UnicodeDecodeError as error:
-        raise ValueError(f"The file is damaged: a string is not UTF-8 ({error}).") from error
-    array = np.empty(len(strings), dtype=object)
-    array[:] = strings
-    return array  # of objects: an array of dtype str takes the longest one's memory for each
 
 
 def _checksum(text: str, tensors: Mapping[str, NDArray]) -> str:
@@ -238,28 +204,22 @@ def _checksum(text: str, tensors: Mapping[str, NDArray]) -> str:
 
 def _open(path: str | os.PathLike) -> tuple[str, str, dict[str, NDArray]]:
     """The description, the checksum and the arrays, mapped into memory."""
-    name = os.fsdecode(path)
-    with open(path, "rb"):
-        pass  # errors of the system come before those of the format
-    try:
-        with safe_open(name, framework="numpy") as file:  # checks the layout of the whole file
-            metadata, names = file.metadata() or {}, set(file.keys())
-    except (SafetensorError, ValueError, OSError) as error:
-        raise ValueError(f"{name!r} is no file of annealvi, or is damaged: {error}.") from error
+    with safe_open(
+        os.fsdecode(path), framework="numpy"
+    ) as file:  # checks the layout of the whole file
+        metadata, names = file.metadata() or {}, list(file.keys())
     if TREE not in metadata or CHECKSUM not in metadata:
-        raise ValueError(f"{name!r} is a safetensors file, but annealvi did not write it.")
+        raise ValueError("annealvi did not write it.")
     data = np.memmap(path, np.uint8, mode="r")
     length = int(data[:8].view("<u8")[0])
-    tensors = {}
-    for key, entry in json.loads(data[8 : 8 + length].tobytes()).items():
-        if key not in names:
-            continue  # the metadata
-        dtype, shape = DTYPES.get(entry["dtype"]), entry["shape"]
-        if dtype is None:
-            raise ValueError(f"{name!r} is damaged: an array of {entry['dtype']} is not supported.")
+    entries, tensors = json.loads(data[8 : 8 + length].tobytes()), {}
+    for key in names:
+        dtype, shape = entries[key]["dtype"], entries[key]["shape"]
+        if dtype not in DTYPES:
+            raise ValueError(f"an array of {dtype} is not supported.")
         if 0 in shape and max(shape) > LONGEST_EMPTY:
-            raise ValueError(f"{name!r} is damaged: an array without elements has shape {shape}.")
-        first, last = (8 + length + offset for offset in entry["data_offsets"])
-        array = np.asarray(data[first:last]).view(dtype).reshape(shape)
-        tensors[key] = array if array.flags.aligned else np.require(array, requirements="A")
+            raise ValueError(f"an array without elements has shape {shape}.")
+        first, last = (8 + length + offset for offset in entries[key]["data_offsets"])
+        array = np.asarray(data[first:last]).view(DTYPES[dtype]).reshape(shape)
+        tensors[key] = np.require(array, requirements="A")
     return metadata[TREE], metadata[CHECKSUM], tensors

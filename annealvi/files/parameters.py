@@ -9,31 +9,30 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.random import RandomState
 
-from annealvi.files.schema import Field, Generator, Listed, Number, Schema, Text, Tree, damaged
+from annealvi.files.schema import Field, Generator, Listed, Schema, Text, Tree, damaged
 
-#: Objects that may be parameters, and the module of each; their own parameters are written.
-OBJECTS = {
-    "Annealed": "annealvi.temperature",
-    "CountVectorizer": "sklearn.feature_extraction.text",
-    "Exponential": "annealvi.schedules",
-    "Fixed": "annealvi.temperature",
-    "Linear": "annealvi.schedules",
-    "LocalVariational": "annealvi.temperature",
-    "LogPartition": "annealvi.partition",
-    "Proximity": "annealvi.temperature",
-    "ProximityPenalty": "annealvi.deep",
-    "Relaxing": "annealvi.schedules",
-    "TemperedLDA": "annealvi.lda",
-    "TopicVectorizer": "annealvi.topics",
-    "Variational": "annealvi.temperature",
+#: Objects that may be parameters, or be written themselves, by their modules.
+MODULES: dict[str, tuple[str, ...]] = {
+    "annealvi.deep": (
+        *("HierarchicalPosterior", "PoissonDEF", "ProximityPenalty", "SigmoidBeliefNetwork"),
+        "VariationalAutoencoder",
+    ),
+    "annealvi.lda": ("TemperedLDA",),
+    "annealvi.mixtures": ("TemperedFMM", "TemperedGaussianMixture"),
+    "annealvi.partition": ("LogPartition",),
+    "annealvi.schedules": ("Exponential", "Linear", "Relaxing"),
+    "annealvi.temperature": ("Annealed", "Fixed", "LocalVariational", "Proximity", "Variational"),
+    "annealvi.topics": ("TopicModel", "TopicVectorizer"),
+    "sklearn.feature_extraction.text": ("CountVectorizer",),
 }
+OBJECTS = {name: module for module, names in MODULES.items() for name in names}
 #: Dtypes that may be parameters.
 DTYPES = {np.dtype(kind).name: kind for kind in (np.float32, np.float64, np.int32, np.int64)}
 ALLOWED = (
@@ -43,18 +42,36 @@ ALLOWED = (
 #: Parameters of objects that are not written.
 LEFT_OUT = frozenset({"callback"})
 
-_TYPE = Schema(type=Text(*OBJECTS, "RandomState", "tuple", "dict", "dtype"))
-_ITEMS = Schema(items=Listed(Field()))
-_DICT = Schema(keys=Listed(Text()), items=Listed(Field()))
-_STATE = Schema(state=Generator())
+
+class Parameter(Field):
+    """A field for a parameter."""
+
+    def dump(self, value: Any) -> Any:
+        return parameter_tree(value, "")
+
+    def load(self, value: Any, way: str, sizes: Any) -> Any:
+        return parameter_of(value, way)
+
+
+#: What is neither an object of ours nor a value that stands for itself, by its `type`.
+KINDS = {
+    "tuple": Schema(lambda items: tuple(items), items=Listed(Parameter())),
+    "dict": Schema(
+        lambda keys, items: dict(zip(keys, items, strict=False)),
+        keys=Listed(Text()),
+        items=Listed(Parameter()),
+    ),
+    "dtype": Schema(lambda name: DTYPES[name], name=Text(*DTYPES)),
+    "RandomState": Schema(lambda state: state, state=Generator()),
+}
+_TYPE = Schema(type=Text(*OBJECTS, *KINDS))
 
 
 def parameter_tree(value: Any, name: str) -> Any:
     """Return a parameter as a tree; TypeError if a file cannot hold it."""
+    value = value.item() if isinstance(value, np.generic) else value
     if value is None or isinstance(value, bool | str):
         return value
-    if isinstance(value, np.generic):
-        return parameter_tree(value.item(), name)
     if isinstance(value, Integral):
         return int(value)
     if isinstance(value, Real):
@@ -66,14 +83,14 @@ def parameter_tree(value: Any, name: str) -> Any:
         return {"type": type(value).__name__, "parameters": parts}
     if isinstance(value, RandomState):
         try:
-            return {"type": "RandomState"} | _STATE.dump({"state": value})
+            return {"type": "RandomState", "state": Generator().dump(value)}
         except TypeError as error:
             raise TypeError(f"The {name!r} parameter: {error}") from error
     if isinstance(value, tuple):
         return {"type": "tuple", "items": parameter_tree(list(value), name)}
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         items = parameter_tree(list(value.values()), name)
-        return {"type": "dict", "keys": [str(key) for key in value], "items": items}
+        return {"type": "dict", "keys": list(value), "items": items}
     if isinstance(value, type | np.dtype) and np.dtype(value).name in DTYPES:
         return {"type": "dtype", "name": np.dtype(value).name}
     if isinstance(value, list | range):
@@ -97,17 +114,8 @@ def parameter_of(tree: Any, way: str) -> Any:
     if not isinstance(tree, Mapping):
         return tree
     kind = _TYPE.load(tree, way)["type"]
-    if kind == "RandomState":
-        return _STATE.load(tree, way)["state"]
-    if kind == "tuple":
-        return tuple(parameter_of(_ITEMS.load(tree, way)["items"], f"{way}.items"))
-    if kind == "dtype":
-        return DTYPES[Schema(name=Text(*DTYPES)).load(tree, way)["name"]]
-    if kind == "dict":
-        keys, items = _DICT.load(tree, way).values()
-        if len(keys) != len(items):
-            raise damaged(f"{way}.keys", "strings, one for each item", keys)
-        return dict(zip(keys, parameter_of(items, f"{way}.items"), strict=True))
+    if kind in KINDS:
+        return KINDS[kind].load(tree, way)
     cls = class_of(kind)
     parts = parameters_of(tree.get("parameters"), cls, f"{way}.parameters")
     try:
@@ -118,24 +126,16 @@ def parameter_of(tree: Any, way: str) -> Any:
 
 def parameters_of(tree: Any, cls: Any, way: str) -> dict[str, Any]:
     """The parameters of an object of a class; those that are not there keep their defaults."""
-    tree = Tree().load(tree, way, {})
-    possible = inspect.signature(cls).parameters
+    tree, possible = Tree().load(tree, way, {}), inspect.signature(cls).parameters
     for name in tree:
         if name not in possible or name in LEFT_OUT:
             raise damaged(f"{way}.{name}", f"a parameter of {cls.__name__}", tree[name])
-    values = {name: parameter_of(part, f"{way}.{name}") for name, part in tree.items()}
-    if is_dataclass(cls):
-        numbers = {field.name for field in fields(cls) if field.type == "float"}
-        values |= {
-            name: Number().load(values[name], f"{way}.{name}", {})
-            for name in numbers & values.keys()
-        }
-    return values
+    return {name: parameter_of(part, f"{way}.{name}") for name, part in tree.items()}
 
 
 def contents(value: Any) -> dict[str, Any]:
     """The parameters of an object, or the fields of a dataclass."""
-    if is_dataclass(value):
+    if not hasattr(value, "get_params"):
         return {field.name: getattr(value, field.name) for field in fields(value)}
     parts = value.get_params(deep=False)
     return {name: part for name, part in parts.items() if name not in LEFT_OUT}
@@ -156,13 +156,3 @@ def has_function(value: Any) -> bool:
     if is_object(value):
         return any(map(has_function, contents(value).values()))
     return callable(value) and not isinstance(value, type)
-
-
-class Parameter(Field):
-    """A field for a parameter."""
-
-    def dump(self, value: Any) -> Any:
-        return parameter_tree(value, "")
-
-    def load(self, value: Any, way: str, sizes: Any) -> Any:
-        return parameter_of(value, way)

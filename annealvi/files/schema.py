@@ -14,6 +14,8 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import DTypeLike, NDArray
 
+from annealvi.checks import as_float
+
 #: Values that shapes and dtypes refer to by name: numbers read before them, or given to `load`.
 Sizes = Mapping[str, Any]
 
@@ -103,14 +105,12 @@ class Number(Field):
 
     def load(self, value: Any, way: str, sizes: Sizes) -> float:
         if isinstance(value, int | float) and not isinstance(value, bool):
-            try:
-                number = float(value)
-            except OverflowError:  # an int that no float can hold
-                number = np.inf
+            number = as_float(value)
             if np.isfinite(number):
-                if self.least <= number <= self.most:
-                    return number
-            elif not self.finite and isinstance(value, float):
+                fits = self.least <= number <= self.most
+            else:
+                fits = not self.finite and isinstance(value, float)
+            if fits:
                 return number
         kind = "a finite float" if self.finite else "a float"
         raise damaged(way, f"{kind} in the range [{self.least:g}, {self.most:g}]", value)
@@ -148,10 +148,11 @@ class Array(Field):
             or any(n is not None and n != m for n, m in zip(shape, value.shape, strict=True))
         ):
             raise damaged(way, f"an array of {dtype} of shape {shape}", value)
-        checks = dtype.kind == "f" and (self.finite or self.positive)
-        if checks and not _sound(value, self.positive):
-            kind = "positive and finite" if self.positive else "finite"
-            raise damaged(way, f"{kind} everywhere", value)
+        if dtype.kind == "f" and (self.finite or self.positive) and value.size:
+            least, most = value.min(), value.max()  # NaN if there is one; no array of their size
+            if not (np.isfinite(least) and np.isfinite(most)) or (self.positive and least <= 0):
+                kind = "positive and finite" if self.positive else "finite"
+                raise damaged(way, f"{kind} everywhere", value)
         return value
 
 
@@ -281,13 +282,3 @@ TWISTER = Schema(
 
 def _size(size: int | str, sizes: Sizes) -> int:
     return sizes[size] if isinstance(size, str) else size
-
-
-def _sound(array: NDArray, positive: bool, block: int = 1 << 20) -> bool:
-    """Whether all elements are finite, or positive and finite; without a copy of the array."""
-    flat = array.reshape(-1)
-    for start in range(0, flat.size, block):
-        some = flat[start : start + block]
-        if not np.all(np.isfinite(some)) or (positive and not np.all(some > 0)):
-            return False
-    return True

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import validate_parameter_constraints
 
-from annealvi._archive import read_archive
 from annealvi.checks import Interval, as_array, as_numbers, check_numbers
 from annealvi.exceptions import BadParameter
+from annealvi.files import read_archive
 
 _MADE_FOR = "made_for."
 #: Largest |log C(1)| that counts as 0, for up to a thousand data.  For more data it grows in

@@ -22,6 +22,7 @@ TREE = {
     "array": np.arange(6, dtype=np.float32).reshape(2, 3),
     "empty": np.empty((0, 4)),
     "point": np.array(3.5),
+    "dtypes": [np.arange(3).astype(dtype) for dtype in container.DTYPES.values()],
     "bools": np.array([True, False]),
     "column": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
     "words": np.array(["größer", "", "b"], dtype=object),
@@ -59,14 +60,6 @@ def test_what_is_written_is_read(path):
     assert not tree["array"].flags.writeable
 
 
-def test_each_dtype(tmp_path):
-    arrays = {
-        str(i): np.arange(3).astype(dtype) for i, dtype in enumerate(container.DTYPES.values())
-    }
-    write(tmp_path / "a", "test", arrays)
-    assert_same(read(tmp_path / "a", "test")["tree"], arrays)
-
-
 @pytest.mark.parametrize(
     "value", [object(), {1: 2}, {"$": 1}, np.array([1j]), np.array([object()]), b"bytes", {1, 2}]
 )
@@ -76,9 +69,10 @@ def test_nothing_else_is_written(tmp_path, value):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_old_file_stays_until_the_new_one_is_complete(path, monkeypatch):
+@pytest.mark.parametrize("error", [OSError, container.SafetensorError])
+def test_an_old_file_stays_until_the_new_one_is_complete(path, monkeypatch, error):
     def fail(*args, **options):
-        raise OSError("No space left on device")
+        raise error("No space left on device")
 
     before = path.read_bytes()
     monkeypatch.setattr(container, "save_file", fail)
@@ -106,12 +100,11 @@ def test_a_missing_file_is_an_error_of_the_system(tmp_path):
         read(tmp_path / "none", "test")
 
 
-def forged(path, change):
-    """The file with another description and a checksum that is right."""
+def forged(path, change, **arrays):
+    """The file with another description, or other arrays, and a checksum that is right."""
     with safe_open(path, "numpy") as file:
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        plain = json.loads(file.metadata()[container.TREE])
-    plain = change(plain)
+        tensors = {name: file.get_tensor(name) for name in file.keys()} | arrays  # noqa: SIM118
+        plain = change(json.loads(file.metadata()[container.TREE]))
     text = plain if isinstance(plain, str) else json.dumps(plain)
     header = {container.TREE: text, container.CHECKSUM: container._checksum(text, tensors)}
     save_file(tensors, path, metadata=header)
@@ -122,15 +115,20 @@ def forged(path, change):
     [
         (lambda plain: plain | {"format": 3}, "has format 3, .* use a newer annealvi"),
         (lambda plain: plain | {"format": 1}, "has format 1, .* fit the model again"),
-        (lambda plain: plain | {"format": "1"}, "damaged: it has format '1'"),
-        (lambda plain: {"tree": {}}, "no kind, format or version"),
-        (lambda plain: [], "no kind, format or version"),
-        (lambda plain: "[" * 100_000, "not JSON"),
-        (lambda plain: "{", "not JSON"),
-        (lambda plain: plain | {"tree": [1]}, "holds no dict"),
-        (lambda plain: plain | {"tree": {"a": {"$": {"array": "other"}}}}, "stands for nothing"),
-        (lambda plain: plain | {"tree": {"a": {"$": {"strings": "x"}}}}, "stands for nothing"),
-        (lambda plain: plain | {"tree": {"a": {"$": [1]}}}, "stands for nothing"),
+        (lambda plain: plain | {"format": "1"}, "damaged: .*'format' must be an int .* Got '1'"),
+        (lambda plain: {"tree": {}}, "'kind' is missing"),
+        (lambda plain: [], "must be a dict"),
+        (lambda plain: "[" * 100_000, "is damaged: "),
+        (lambda plain: "{", "is damaged: "),
+        (lambda plain: plain | {"tree": [1]}, "'tree' must be a dict"),
+        *(
+            (lambda plain, mark=mark: plain | {"tree": {"a": {"$": mark}}}, "stands for nothing")
+            for mark in ({"array": "b"}, {"strings": "x"}, {"strings": [1]}, {"float": "1"}, 1)
+        ),
+        (
+            lambda plain: plain | {"tree": {**plain["tree"], "again": plain["tree"]["array"]}},
+            "stands for nothing",  # a small file could otherwise take any memory, by copies
+        ),
     ],
 )
 def test_descriptions_of_strangers(path, change, message):
@@ -141,7 +139,7 @@ def test_descriptions_of_strangers(path, change, message):
 
 def test_a_file_of_another_program(tmp_path):
     save_file({"a": np.zeros(3)}, tmp_path / "a")
-    with pytest.raises(ValueError, match="annealvi did not write it"):
+    with pytest.raises(ValueError, match=r"a' is no file .* annealvi did not write it"):
         read(tmp_path / "a", "test")
     (tmp_path / "b").write_bytes(b"PK\x03\x04 something else")
     with pytest.raises(ValueError, match="no file of annealvi, or is damaged"):
@@ -183,28 +181,6 @@ def test_arrays_keep_their_order(tmp_path):
         )
 
 
-def rewritten(path, change, **arrays):
-    """Write a file again with another description, or with other arrays, and a right checksum."""
-    with safe_open(path, framework="numpy") as file:
-        tensors = {name: file.get_tensor(name) for name in file.keys()} | arrays  # noqa: SIM118
-        plain = json.loads(file.metadata()[container.TREE])
-    change(plain["tree"])
-    text = json.dumps(plain)
-    checksum = container._checksum(text, tensors)
-    save_file(tensors, path, metadata={container.TREE: text, container.CHECKSUM: checksum})
-
-
-def test_an_array_that_is_named_twice(path):
-    """A small file could otherwise take any memory, by copies."""
-    rewritten(path, lambda tree: tree.update(again=tree["array"]))
-    with pytest.raises(ValueError, match=r"damaged: .* stands for nothing"):
-        read(path, "test")
-    write(path, "test", TREE)
-    rewritten(path, lambda tree: tree.update(again=tree["words"]))
-    with pytest.raises(ValueError, match=r"damaged: .* stands for nothing"):
-        read(path, "test")
-
-
 def test_a_long_array_of_nothing(path):
     write(path, "test", {"a": np.empty((container.LONGEST_EMPTY, 0))})
     read(path, "test")
@@ -213,32 +189,14 @@ def test_a_long_array_of_nothing(path):
         read(path, "test")
 
 
-def test_a_long_description(path, monkeypatch):
-    monkeypatch.setattr(container, "MOST_TEXT", 100)
-    with pytest.raises(ValueError, match=r"damaged: its description has \d+ characters"):
-        read(path, "test")
-    with pytest.raises(TypeError, match=r"at most 100 can be\. Use arrays instead of lists"):
-        write(path, "test", {"a": [1] * 100})
-
-
 @pytest.mark.parametrize("dtype", [np.float16, np.complex64])
 def test_an_array_of_another_dtype(path, dtype):
     try:
-        rewritten(path, lambda tree: None, more=np.ones(3, dtype))
+        forged(path, lambda plain: plain, more=np.ones(3, dtype))
     except container.SafetensorError:
         pytest.skip(f"this version of safetensors has no {dtype.__name__}")
     with pytest.raises(ValueError, match=r"damaged: an array of .* is not supported"):
         read(path, "test")
-
-
-def test_a_full_disk(tmp_path, monkeypatch):
-    def fail(*args, **options):
-        raise container.SafetensorError("No space left on device (os error 28)")
-
-    monkeypatch.setattr(container, "save_file", fail)
-    with pytest.raises(OSError, match="a' cannot be written: No space left"):
-        write(tmp_path / "a", "test", {})
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_link_stays_a_link(path, tmp_path):
@@ -252,15 +210,6 @@ def test_a_long_name(tmp_path):
     path = tmp_path / ("n" * 250)
     write(path, "test", {"a": 1})
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
-
-
-def test_an_error_leaves_the_old_file(tmp_path):
-    path = tmp_path / "file"
-    path.write_text("old")
-    with pytest.raises(ZeroDivisionError), replacing(path) as partial:
-        partial.write_text("new")
-        raise ZeroDivisionError
-    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
 
 
 def test_an_error_names_the_file_that_was_asked_for(tmp_path):

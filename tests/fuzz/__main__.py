@@ -7,11 +7,12 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
+from typing import Any
 
 from tests.fuzz.run import EXAMPLES, schedule, search
-from tests.fuzz.targets import all_targets
+from tests.fuzz.targets import OFTEN, all_targets
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,9 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, help="by default another one each time")
     parser.add_argument("--first", type=int, default=0, help="number of each target's first case")
     parser.add_argument("--jobs", type=int, default=1, help="number of processes")
-    parser.add_argument(
-        "--limit", type=float, default=60.0, help="seconds that an example may take"
-    )
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds of an example, at most")
     parser.add_argument("--most", type=int, default=50, help="end after so many failures")
     parser.add_argument("--target", action="append", help="only this one; may be repeated")
     parser.add_argument("--deep", action="store_true", help="the deep models too")
@@ -35,25 +34,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     seed = random.SystemRandom().randrange(10**6) if args.seed is None else args.seed
     if args.case:
         seed, name, number = args.case.split(":")
-        cases = iter([(name, int(number))])
+        cases: Iterator[Any] = iter([(name, int(number))])
     else:
         targets = all_targets(deep)
         chosen = {name: targets[name] for name in args.target or targets}
-        cases = islice(schedule(chosen, args.first), args.cases)
-    seconds = 60.0 if args.seconds is None and args.cases is None else args.seconds
+        cases = islice(schedule(chosen, OFTEN, args.first), args.cases)
     print(f"seed {seed}", flush=True)
     start = time.monotonic()
-    report = search(
-        cases,
-        seed=int(seed),
-        seconds=seconds,
-        jobs=args.jobs,
-        limit=args.limit,
-        deep=deep,
-        most=args.most,
-        shrink=bool(args.case),
-        examples=args.examples,
-    )
+    options = dict(jobs=args.jobs, limit=args.limit, most=args.most, examples=args.examples)
+    options["seconds"] = args.seconds or (1e9 if args.cases else 60.0)
+    report = search(cases, seed=int(seed), deep=deep, shrink=bool(args.case), **options)
     for alike in report.distinct().values():
         again = f"--case {alike[0].case} --examples {args.examples}"
         print(f"\n{alike[0]}\n    again: python -m tests.fuzz {again}")
@@ -63,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     kinds = Counter(finding.kind for finding in report.findings)
     print(f"\n{report.table()}\n")
     print(
-        f"{report.cases.total()} cases in {time.monotonic() - start:.0f} s, "
+        f"{time.monotonic() - start:.0f} s, "
         f"{len(report.findings)} failures, {len(report.distinct())} of them different"
         + "".join(f", {count} {kind}" for kind, count in kinds.most_common())
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import faulthandler
-import functools
 import json
 import os
 import random
@@ -22,7 +21,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import chdir
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -38,16 +36,8 @@ MEMORY = 4 << 30
 #: Examples of a case, and cases of a child.
 EXAMPLES, CHUNK = 10, 100
 CHILD = "from tests.fuzz.run import work; work()"
-
-
-class Target(NamedTuple):
-    """Something to call: a function that is given a Trial, and how often it is."""
-
-    run: Callable[[Trial], None]
-    weight: int = 1
-
-
-# --------------------------------------------------------------------------- the child
+#: A function that is given a Trial, by the name of what it calls.
+Targets = Mapping[str, Callable[[Trial], None]]
 
 
 @st.composite
@@ -57,7 +47,7 @@ def _drawing(draw: Any) -> Any:
 
 
 def run_case(
-    target: Target,
+    target: Callable[[Trial], None],
     case: tuple[int, str, int],
     log: Callable[[str], None],
     begin: Callable[[], None] = lambda: None,
@@ -86,15 +76,10 @@ def run_case(
     def one(draw: Any) -> None:
         lines: list[str] = []
         begin()
-
-        def note(line: str) -> None:
-            lines.append(line)
-            log(line)
-
-        trial = Trial(draw, note)
+        trial = Trial(draw, lambda line: (lines.append(line), log(line)))  # type: ignore[arg-type]
         try:
             with tempfile.TemporaryDirectory() as folder, chdir(folder):
-                target.run(trial)
+                target(trial)
         except UnsatisfiedAssumption:
             raise
         except Exception as error:
@@ -115,7 +100,7 @@ def run_case(
     return {"outcomes": outcomes, "failures": failures[-1:] if shrink else failures}
 
 
-def work(targets: Mapping[str, Target] | None = None) -> None:
+def work(targets: Targets | None = None) -> None:
     """Run the cases that the command line names, and report each on a line of JSON."""
     order = json.loads(sys.argv[1])
     report = os.fdopen(os.dup(1), "w", buffering=1)
@@ -146,9 +131,6 @@ def work(targets: Mapping[str, Target] | None = None) -> None:
         print(json.dumps(result), file=report)
 
 
-# -------------------------------------------------------------------------- the parent
-
-
 class Finding(NamedTuple):
     """A failure: of which case, which kind, and what was called."""
 
@@ -166,27 +148,20 @@ class Finding(NamedTuple):
         """Findings of the same signature probably have the same cause."""
         lost = self.kind in ("crash", "hang")
         places = re.findall(r'File "([^"]+)", line (\d+)', self.log if lost else self.text)
-        places = places if lost else places[-1:]
         words = re.sub(r"[0-9]+", "", self.text).split()[:3]
-        return f"{self.kind} {places[:3] or [self.case.split(':')[1], *words]}"
+        return f"{self.kind} {places[:3] if lost else places[-1:] or [self.case, *words]}"
 
 
-@dataclass
 class Report:
-    """What came of a search: cases and outcomes of calls by target, and the failures."""
+    """What came of a search: outcomes of calls by target, and the failures."""
 
-    cases: Counter[str] = field(default_factory=Counter)
-    outcomes: dict[str, Counter[str]] = field(
-        default_factory=functools.partial(defaultdict, Counter)
-    )
-    findings: list[Finding] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.outcomes: dict[str, Counter[str]] = defaultdict(Counter)
+        self.findings: list[Finding] = []
 
-    def add(self, case: str, answer: dict[str, Any]) -> None:
-        """Take the answer of a child."""
-        target = case.split(":")[1]
-        self.cases[target] += 1
-        self.outcomes[target].update(answer["outcomes"])
-        self.findings += [Finding(case, **failure) for failure in answer["failures"]]
+    def add(self, case: str, outcomes: Mapping[str, int], failures: list[dict[str, str]]) -> None:
+        self.outcomes[case.split(":")[1]].update({"cases": 1, **outcomes})
+        self.findings += [Finding(case, **failure) for failure in failures]
 
     def distinct(self) -> dict[str, list[Finding]]:
         """The findings by their signature."""
@@ -197,13 +172,11 @@ class Report:
 
     def table(self) -> str:
         """Calls by target and outcome, as text."""
-        kinds = sum(self.outcomes.values(), Counter())
-        names = [name for name, _ in kinds.most_common()]
-        rows = [["target", "cases", *names]]
-        for target in sorted(self.cases):
-            counts = self.outcomes[target]
-            rows.append([target, str(self.cases[target]), *(str(counts[n] or "") for n in names)])
-        rows.append(["all", str(self.cases.total()), *(str(kinds[n]) for n in names)])
+        total: Counter[str] = sum(self.outcomes.values(), Counter())
+        kinds = ["cases", *(name for name, _ in total.most_common() if name != "cases")]
+        rows = [["target", *kinds]]
+        for target, counts in [*sorted(self.outcomes.items()), ("all", total)]:
+            rows.append([target, *(str(counts[kind] or "") for kind in kinds)])
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         return "\n".join(
             "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
@@ -211,11 +184,11 @@ class Report:
         )
 
 
-def schedule(targets: Mapping[str, Target], first: int = 0) -> Iterator[tuple[str, int]]:
-    """Cases without end: each target as often as its weight says, always in the same order."""
-    names = [name for name, target in targets.items() for _ in range(target.weight)]
+def schedule(targets: Targets, often: Mapping[str, int], first: int = 0) -> Iterator[Any]:
+    """Cases without end, always in the same order: at first each target once."""
+    names = [name for name in targets for _ in range(often.get(name, 1))]
     random.Random(0).shuffle(names)
-    names = [*dict.fromkeys(names), *names]  # at first each of them once
+    names = [*dict.fromkeys(names), *names]
     done: Counter[str] = Counter()
     while True:
         for name in names:
@@ -227,7 +200,7 @@ def search(
     cases: Iterator[tuple[str, int]],
     *,
     seed: int,
-    seconds: float | None = None,
+    seconds: float = 1e9,
     jobs: int = 1,
     limit: float = 60.0,
     deep: bool = False,
@@ -241,7 +214,7 @@ def search(
     """
     report, turn = Report(), threading.Lock()
     order = dict(seed=seed, limit=limit, deep=deep, shrink=shrink, examples=examples)
-    order["end"] = time.time() + (seconds or 1e9)
+    order["end"] = time.time() + seconds
 
     def follow() -> None:
         asked: list[tuple[str, int]] = []
@@ -252,16 +225,15 @@ def search(
                     return
             answers, status, log = _child(order | {"cases": asked})
             with turn:
-                for case in asked[: len(answers)]:
-                    report.add(f"{seed}:{case[0]}:{case[1]}", answers.pop(0))
-                    asked = asked[1:]
+                for answer in answers:
+                    name, number = asked.pop(0)
+                    report.add(f"{seed}:{name}:{number}", **answer)
                 if status:
                     name, number = asked.pop(0)
                     lost = "hang" if "Timeout (" in log or status == -signal.SIGKILL else "crash"
                     text = signal.Signals(-status).name if status < 0 else f"exit status {status}"
                     failure = {"kind": lost, "text": text, "log": log}
-                    answer = {"outcomes": {lost: 1}, "failures": [failure]}
-                    report.add(f"{seed}:{name}:{number}", answer)
+                    report.add(f"{seed}:{name}:{number}", {lost: 1}, [failure])
 
     with ThreadPoolExecutor(jobs) as pool:
         for done in [pool.submit(follow) for _ in range(jobs)]:
@@ -272,8 +244,9 @@ def search(
 def _child(order: dict[str, Any]) -> tuple[list[dict[str, Any]], int, str]:
     """Run a child; return the answers to its cases, its status and what it has written last."""
     with tempfile.TemporaryFile() as errors:
+        command = [sys.executable, "-c", CHILD, json.dumps(order)]
         child = subprocess.Popen(
-            [sys.executable, "-c", CHILD, json.dumps(order)],
+            command,
             stdout=subprocess.PIPE,
             stderr=errors,
             env=os.environ | {"PYTHONHASHSEED": "0"},

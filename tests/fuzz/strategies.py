@@ -1,9 +1,8 @@
-"""Strategies of Hypothesis: numbers at the edges, data sound and unsound, parameters by name."""
+"""Strategies of Hypothesis: numbers at the edges, unsound data, what constraints allow."""
 
 from __future__ import annotations
 
 import copy
-import inspect
 import math
 from decimal import Decimal
 from fractions import Fraction
@@ -17,20 +16,16 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 from sklearn.utils import _param_validation as validation
 
-from annealvi import Annealed, Fixed, LocalVariational, Proximity, Variational
+from tests.damaged import V as WIDTH
 from tests.damaged import odd as strange
 from tests.damaged import unsound
-from tests.fuzz.judge import UserError
 
 Strategy = st.SearchStrategy[Any]
-
+TOPICS = 3
 #: Numbers at the edges of what dtypes can hold.
 EXTREMES = (0.0, -0.0, 5e-324, 1e-300, 1e-160, 1e-45, 1e-30, 1e30, 1e38, 1e154, 1e200, 1e305)
 NOT_FINITE = (math.nan, math.inf, -math.inf)
 edges = st.sampled_from([*EXTREMES, *NOT_FINITE, -1.0, 0.5, 1e9])
-
-# --------------------------------------------------------------------- what few parameters take
-
 odd = st.one_of(
     st.sampled_from(
         [
@@ -50,51 +45,49 @@ odd = st.one_of(
     st.dictionaries(st.text(max_size=3), st.integers(), max_size=2),
     hnp.arrays(hnp.scalar_dtypes(), hnp.array_shapes(min_dims=0, max_dims=4, min_side=0)),
 )
-
 #: The largest good value of numbers that set how long a call takes.
-MOST = dict(
+MOST = {
     **dict.fromkeys(["n_components", "n_topics", "n_theta", "n_inner", "n_draws", "dim"], 4),
     **dict.fromkeys(["max_iter", "finish_iter", "n_init", "rounds", "n_runs", "n_reverse"], 3),
     **dict.fromkeys(["n_transitions", "transition_hidden", "n_local_steps"], 3),
     **dict.fromkeys(["grid", "n_documents", "n_features", "size", "max_doc_update_iter"], 20),
     **dict.fromkeys(["n_samples", "n_steps", "n_columns", "hidden", "n_jobs"], 6),
-    **dict(
-        document_length=100,
-        lengths=40,
-        document_lengths=40,
-        learning_offset=100,
-        n_words=12,
-        n_records=5,
-    ),
-)
+    **{"document_length": 100, "lengths": 40, "document_lengths": 40, "learning_offset": 100},
+    **{"n_words": 12, "n_records": 5},
+}
 #: Where a function would be accepted and called, and where a number is an open file.
 CALLED = {"callback", "statistic", "distance", "value", "derivative", "analyzer", "tokenizer"}
 CALLED |= {"preprocessor", "strip_accents", "proximity", "schedule", "log_density", "function"}
 PATHS = {"path", "resume", "checkpoint", "vocabulary", "data_home"}
+#: Shapes that arrays among the parameters may have; others have one of the last.
+SHAPES: dict[str, tuple[tuple[int, ...], ...]] = {
+    **dict.fromkeys(["weights", "doc_topic_prior", "prior_probability"], ((), (TOPICS,))),
+    **dict.fromkeys(["topic_word_prior"], ((), (WIDTH,), (TOPICS, WIDTH))),
+    **dict.fromkeys(["init", "means_init", "components", "means", "exp_dirichlet_component"], ()),
+    **dict.fromkeys(["mean_prior", "covariance_prior"], ((WIDTH,),)),
+    **{"covariances": ((WIDTH,), (TOPICS,), (TOPICS, WIDTH)), "prior": ((7,), (100,))},
+    **{"grid": ((7,),), "shapes": ((3, 7),), "logits": ((1, TOPICS, 5), (2, TOPICS, 5))},
+    "": ((2,), (3,), (7,), ()),
+}
 
 
 def odd_for(name: str) -> Strategy:
     """Odd values for a parameter: none that takes long, is called, or is an open file."""
 
     def fits(value: Any) -> bool:
-        number = value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
-        several = value if isinstance(value, list | np.ndarray) else [value]
-        if name in MOST and any(
-            isinstance(one, Real | Decimal) and 10 * MOST[name] < one < math.inf
-            for one in np.ravel(np.asarray(several, dtype=object))
-        ):
+        several = np.ravel(np.asarray(value, dtype=object))
+        many = [one for one in several if isinstance(one, Real | Decimal) and one < math.inf]
+        if name in MOST and any(one > 10 * MOST[name] for one in many):
             return False
-        if name in PATHS and isinstance(number, Real):
+        if name in PATHS and many and several.size == 1:
             return False
         return not (name in CALLED and callable(value))
 
     return odd.filter(fits)
 
 
-# ---------------------------------------------------------------------------------- numbers
-
-seeds = st.integers(0, 99) | st.sampled_from([None, np.random.RandomState(1), 2**32 - 1])
-flags = st.booleans()
+def one_of(*values: Any) -> Strategy:
+    return st.sampled_from(values)
 
 
 def mostly(usual: Strategy, seldom: Strategy) -> Strategy:
@@ -102,27 +95,14 @@ def mostly(usual: Strategy, seldom: Strategy) -> Strategy:
     return st.integers(1, 4).flatmap(lambda number: seldom if number == 4 else usual)
 
 
-def real(low: float, high: float, *others: Any) -> Strategy:
-    """A number between two bounds, of some type, or one of a few others."""
-    types = st.sampled_from([float, float, np.float64, np.float32])
-    usual = st.builds(lambda kind, x: kind(x), types, st.floats(low, high))
-    return mostly(usual, st.sampled_from(others)) if others else usual
-
-
-def one_of(*values: Any) -> Strategy:
-    """One of a few values."""
-    return st.sampled_from(values)
-
-
-def some(*values: Any) -> Strategy:
-    """A list of some of the values."""
-    return st.lists(st.sampled_from(values), max_size=5)
+flags = st.booleans()
+seeds = st.integers(0, 99) | one_of(None, np.random.RandomState(1), 2**32 - 1)
 
 
 def each(*values: Any) -> Strategy:
     """One of the values for each of twenty documents, seldom for fewer."""
-    whole = st.lists(st.sampled_from(values), min_size=20, max_size=20)
-    return mostly(whole, some(*values))
+    whole = st.lists(one_of(*values), min_size=20, max_size=20)
+    return mostly(whole, st.lists(one_of(*values), max_size=5))
 
 
 @st.composite
@@ -140,106 +120,71 @@ def arrays(draw: Any, *shapes: tuple[int, ...], low: float = 0.01, high: float =
     return values.tolist() if draw(flags) else values
 
 
-# --------------------------------------------------------------------------- parameters
+def named_array(name: str) -> Strategy:
+    shapes = SHAPES.get(name.rstrip("_"), SHAPES[""]) or ((TOPICS, WIDTH),)
+    return arrays(*shapes)
 
 
-def _interval(name: str, allowed: Any) -> Strategy:
-    low, high = allowed.left, allowed.right
-    if allowed.type is Integral:
-        least = (
-            -1 if low in (None, -math.inf) else int(low) + (allowed.closed in ("right", "neither"))
-        )
-        return st.integers(least, int(min(math.inf if high is None else high, MOST.get(name, 9))))
+# --------------------------------------------------- what a declaration of a parameter allows
+
+
+def _interval(name: str, kind: Any, low: Any, high: Any, closed: str) -> Strategy:
     low, high = -math.inf if low is None else low, math.inf if high is None else high
-    open_low = allowed.closed in ("right", "neither")
-    open_high = allowed.closed in ("left", "neither") or math.isinf(high)
-    bounds = dict(exclude_min=open_low or math.isinf(low), exclude_max=open_high, allow_nan=False)
+    if kind is Integral:
+        least = -1 if low == -math.inf else int(low) + (closed in ("right", "neither"))
+        return st.integers(least, int(min(high, MOST.get(name, 9))))
+    open_low = closed in ("right", "neither") or math.isinf(low)
+    open_high = closed in ("left", "neither") or math.isinf(high)
     most = min(high, MOST.get(name, math.inf))
     near = st.floats(max(low, 1e-3), min(most, max(10.0, low + 3)), exclude_max=open_high)
-    return mostly(near, st.floats(low, most, **bounds))
+    far = st.floats(low, most, exclude_min=open_low, exclude_max=open_high, allow_nan=False)
+    types = one_of(float, float, np.float64, np.float32)
+    return mostly(st.builds(lambda kind, x: kind(x), types, near), far)
 
 
-def _allowed(name: str, constraint: Any, shapes: Any) -> Strategy:
-    """Values that a constraint of scikit-learn's allows."""
-    if constraint is None:
-        return st.none()
+def _allowed(name: str, constraint: Any) -> Strategy:
+    """Values that a constraint of scikit-learn's allows, or a name in an annotation."""
     if isinstance(constraint, validation.Interval):
-        return _interval(name, constraint)
+        limits = constraint.left, constraint.right, constraint.closed
+        return _interval(name, constraint.type, *limits)
     if isinstance(constraint, validation.Options):
         return st.sampled_from(sorted(constraint.options, key=repr))
-    if constraint is Integral:
-        return one_of(1, 1, 2, 3, -1, -2, -100)
-    if constraint is callable or constraint is list:
-        return callbacks if name == "callback" else st.nothing()
-    plain = {"boolean": flags, "verbose": one_of(0, 1), "random_state": seeds}
-    if isinstance(constraint, str) and constraint in plain:
-        return plain[constraint]
-    return arrays(*shapes.get(name, ((2,), (7,)))) if constraint == "array-like" else st.nothing()
+    plain: dict[Any, Strategy] = {
+        **{"boolean": flags, "bool": flags, "verbose": one_of(0, 1), "random_state": seeds},
+        **{None: st.none(), "None": st.none(), Integral: one_of(1, 1, 2, 3, -1, -2, -100)},
+        **{"int": _interval(name, Integral, 0, None, "neither")},
+        **{"float": _interval(name, Real, 0, None, "neither"), "str": one_of("a", "b", "")},
+        **{
+            "np.random.RandomState": seeds,
+            "NDArray": named_array(name),
+            "ArrayLike": named_array(name),
+        },
+    }
+    plain |= {"array-like": named_array(name)} if name in SHAPES else {}
+    try:
+        return plain.get(constraint, st.nothing())
+    except TypeError:  # not hashable
+        return st.nothing()
 
 
-def allowed_by(owner: Any, name: str, shapes: Any) -> Strategy:
-    """Values of a parameter that the constraints of a class allow; of any shape it may have."""
-    found = getattr(owner, "_parameter_constraints", {}).get(name, [])
-    found = found if isinstance(found, list) else []
-    return st.one_of([_allowed(name, constraint, shapes) for constraint in found])
+def allowed_by(owner: Any, name: str) -> Strategy:
+    """Values of a parameter that the constraints of a class or function allow."""
+    constraints: Any = getattr(owner, "_skl_parameter_constraints", None)
+    found = (constraints or getattr(owner, "_parameter_constraints", {})).get(name)
+    return st.one_of([_allowed(name, one) for one in found] if isinstance(found, list) else [])
 
 
-def constructed(owner: Any, shapes: Any = None, few: int = 3) -> Strategy:
-    """An object of a class with some parameters that its constraints allow, seldom odd ones."""
-    names = [n for n in inspect.signature(owner).parameters if n in owner._parameter_constraints]
-
-    @st.composite
-    def make(draw: Any) -> Any:
-        chosen = draw(st.lists(st.sampled_from(names), max_size=few, unique=True))
-        given = {}
-        for name in chosen:
-            values = allowed_by(owner, name, shapes or {})
-            values = values if draw(st.integers(0, 19)) and not values.is_empty else odd_for(name)
-            given[name] = draw(values)
-        return owner(**given)
-
-    return make()
+def annotated(name: str, annotation: Any) -> Strategy:
+    """Values that an annotation allows, such as ``float | Literal["learn"] | None``."""
+    options = []
+    for part in str(annotation).split(" | "):
+        kind, _, inner = part.partition("[")
+        literal = kind == "Literal"
+        options.append(st.sampled_from(eval(f"[{inner}")) if literal else _allowed(name, kind))
+    return st.one_of(options)
 
 
-temperatures = st.one_of(
-    one_of(1, 1.0, 2, 3.7, "auto", "annealed", "variational", "local", "proximity"),
-    *(
-        constructed(kind, dict(grid=((7,),), prior=((100,), (7,))))
-        for kind in (Fixed, Annealed, Variational, LocalVariational, Proximity)
-    ),
-)
-
-
-class Callback:
-    """A user's callback, which at a step stops, fails, records or assigns."""
-
-    def __init__(self, step: int, deed: str, value: Any) -> None:
-        self.step, self.deed, self.value = step, deed, value
-
-    def __call__(self, estimator: Any, monitor: Any) -> None:
-        if self.deed == "record":
-            monitor.record(mine=self.value)
-        elif monitor.step >= self.step:
-            if self.deed == "stop":
-                raise StopIteration
-            if self.deed == "raise":
-                raise UserError("the callback's own")
-            setattr(estimator, self.deed, self.value)
-
-
-callbacks = st.recursive(
-    st.none()
-    | st.builds(
-        Callback,
-        st.integers(1, 3),
-        one_of("stop", "raise", "record", "components_", "doc_topic_prior_"),
-        one_of(0.5, math.nan, [0.1, 0.2]),
-    ),
-    lambda one: st.lists(one, max_size=2),
-    max_leaves=2,
-)
-
-# -------------------------------------------------------------------------------- matrices
+# ------------------------------------------------------------------------------ matrices
 
 
 def _numbers(draw: Any, shape: tuple[int, int], counts: bool) -> Any:
@@ -278,15 +223,14 @@ def _dense(draw: Any, X: np.ndarray) -> Any:
 
 #: Matrices of SciPy that are unsound, or sound and odd, of the width that all data have here.
 STRANGE = [*unsound(), *strange()]
-WIDTH = STRANGE[-1][1].shape[1]
 
 
 def _sparse(draw: Any, X: np.ndarray) -> Any:
-    """A sparse matrix of some format; or a strange one, or with a number at the edge among its
-    indices."""
+    """A sparse matrix of some format; or a strange one, or one with an index at the edge."""
     how = draw(one_of(*["plain"] * 4, "format", "strange", "strange", "written"))
     if how == "strange":
-        return copy.deepcopy(draw(st.sampled_from(STRANGE))[1])
+        name, found = draw(st.sampled_from(STRANGE))
+        return found if name.startswith("dok") else copy.deepcopy(found)  # SciPy looks its keys up
     kind = draw(one_of(sparse.csr_matrix, sparse.csr_array))
     made = kind(X.astype(X.dtype.newbyteorder("=") if X.dtype.char in "dfilqB?" else np.float64))
     if how == "format" and X.size:
@@ -300,10 +244,9 @@ def _sparse(draw: Any, X: np.ndarray) -> Any:
 
 
 @st.composite
-def matrices(draw: Any, n_features: int, n_samples: int | None = None, counts: bool = True) -> Any:
+def matrices(draw: Any, n_features: int = WIDTH, counts: bool = True) -> Any:
     """Word counts or points, in some format; seldom of another width, empty or large."""
-    rows = st.integers(1, 12) | st.integers(1, 12) | one_of(0, 40, 130)
-    n_samples = draw(rows) if n_samples is None else n_samples
+    n_samples = draw(st.integers(1, 12) | st.integers(1, 12) | one_of(0, 20, 40, 130))
     if draw(st.integers(0, 29)) == 29:
         n_features = draw(one_of(0, 1, n_features + 1))
     X = _numbers(draw, (n_samples, n_features), counts)
@@ -311,9 +254,9 @@ def matrices(draw: Any, n_features: int, n_samples: int | None = None, counts: b
 
 
 @st.composite
-def good_matrices(draw: Any, n_features: int, counts: bool = True) -> Any:
+def good_matrices(draw: Any, counts: bool = True) -> Any:
     """Data that every estimator takes."""
-    shape = draw(st.integers(5, 12)), n_features
+    shape = draw(st.integers(5, 12)), WIDTH
     rng = np.random.RandomState(draw(st.integers(0, 99)))
     X = rng.poisson(1.0, shape) * 1.0 if counts else rng.normal(size=shape)
     X[0, 0] += 1
@@ -344,13 +287,3 @@ def texts(draw: Any) -> Any:
         return draw(one_of(*[list] * 5, tuple, iter, pd.Series, " ".join, dict.fromkeys))(found)
     except (TypeError, ValueError):
         return found
-
-
-pairs = st.lists(
-    st.lists(
-        st.tuples(st.integers(0, 5), st.integers(1, 9))
-        | one_of((-1, 2), (1, -2), (0.5, 1), (0, math.nan), (1, math.inf), (2, 0), (3,), "ab"),
-        max_size=4,
-    ),
-    max_size=5,
-)

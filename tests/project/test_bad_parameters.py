@@ -33,7 +33,7 @@ from annealvi.checkpoint import Checkpoint
 from annealvi.datasets import make_shape_mixture, make_topic_corpus
 from annealvi.metrics import HeldOut
 from annealvi.proximity import BernoulliFactorModel, MovingAverage, ProximityAscent
-from tests.fuzz.public import MODULES, public_names
+from tests.reference import reference, thing
 
 X = make_topic_corpus(30, 20, 3, document_length=20, random_state=0).data
 POINTS = make_shape_mixture(30, random_state=0).data  # 16 features
@@ -152,12 +152,12 @@ def test_an_error_leaves_a_fit_as_it_was(owner):
 
 def functions():
     """Functions whose constraints are listed, by their names."""
-    for module in MODULES:
-        for name in public_names(module):
-            function = getattr(import_module(module), name)
+    for module, name in reference():
+        if not module.startswith("annealvi.deep") and not isinstance(thing(module, name), type):
+            function = thing(module, name)
             constraints = getattr(function, "_skl_parameter_constraints", {})
             for parameter, allowed in constraints.items():
-                if allowed != "no_validation" and not isinstance(function, type):
+                if allowed != "no_validation":
                     yield pytest.param(function, parameter, allowed, id=f"{name}-{parameter}")
 
 

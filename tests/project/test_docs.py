@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import annealvi
-from tests.fuzz.public import DEEP, MODULES, public_names
 from tests.marks import slow_values
+from tests.reference import reference, thing
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 DOCS = CHECKOUT / "docs"
@@ -109,21 +109,12 @@ def test_examples_in_docstrings(name):
 # ----------------------------------------------------------------------- the reference
 
 
-def reference():
-    """Module and name of all that docs/api.rst lists."""
-    module = None
-    for line in (DOCS / "api.rst").read_text(encoding="utf-8").splitlines():
-        if match := re.match(r"\.\. currentmodule:: (\S+)", line):
-            module = match[1]
-        elif match := re.match(r"   ([\w.]+)$", line):
-            yield module, match[1]
-
-
-def thing(module, name):
-    value = importlib.import_module(module)
-    for part in name.split("."):
-        value = getattr(value, part)
-    return value
+def public_names(module):
+    """The public names of a module: its ``__all__``, or what it defines without underscore."""
+    loaded = importlib.import_module(module)
+    ours = (n for n, v in vars(loaded).items() if getattr(v, "__module__", None) == module)
+    defined = [name for name in ours if name[0] != "_" and callable(vars(loaded)[name])]
+    return getattr(loaded, "__all__", defined)
 
 
 def documented(doc):
@@ -158,16 +149,18 @@ def test_everything_in_the_reference_is_documented(module, name):
 WITHOUT = {"__version__", "KINDS", "DISTANCES", "STATISTICS"}
 
 
+MODULES = sorted({module for module, _ in reference()})
+
+
 @pytest.mark.parametrize(
-    "modules",
+    "module",
     [
-        (*MODULES, "annealvi.inference", "annealvi.model"),
-        pytest.param(DEEP, marks=pytest.mark.deep),
+        pytest.param(name, marks=[pytest.mark.deep] * name.startswith(NEEDS_TORCH))
+        for name in MODULES
     ],
 )
-def test_every_public_name_is_in_the_reference(modules):
-    names = {name for module in modules for name in public_names(module)}
-    assert not names - {name.split(".")[-1] for _, name in reference()} - WITHOUT
+def test_every_public_name_is_in_the_reference(module):
+    assert not set(public_names(module)) - {name for _, name in reference()} - WITHOUT
 
 
 def test_every_page_is_in_a_table_of_contents():

@@ -3,7 +3,6 @@
 import inspect
 import math
 import signal
-from importlib import import_module
 from itertools import islice
 
 import numpy as np
@@ -13,22 +12,16 @@ from scipy import sparse
 
 from annealvi import TemperedLDA
 from tests.fuzz.__main__ import main
-from tests.fuzz.judge import Failure, Trial, UserError, is_unsound
-from tests.fuzz.run import CHILD, Target, run_case, schedule, search
-from tests.fuzz.strategies import PATHS
-from tests.fuzz.targets import (
-    BY_NAME,
-    ELSEWHERE,
-    KEPT,
-    MADE,
-    all_targets,
-    operate,
-    run_function,
-)
+from tests.fuzz.judge import Failure, Trial, UserError
+from tests.fuzz.run import CHILD, run_case, schedule, search
+from tests.fuzz.targets import KEPT, MADE, OFTEN, all_targets, operate, run_function, usual
+from tests.reference import thing
 
 
-def trial(draw=None):
-    return Trial(draw, lambda line: None)
+def unsound():
+    X = sparse.csr_matrix(np.eye(3))
+    X.indptr = np.array([0, 250, 2, 3], dtype=np.uint8)
+    return X
 
 
 @pytest.mark.parametrize(
@@ -45,16 +38,11 @@ def trial(draw=None):
     ],
 )
 def test_what_is_a_failure(function, kind):
+    one = Trial(None, lambda line: None)
     with pytest.raises(Failure, match=kind):
-        trial().call("function", function)
-
-
-def wrong_parameter():
-    TemperedLDA(n_components=0).fit(np.ones((2, 3)))
-
-
-def too_large():
-    np.empty(1 << 60, dtype=np.uint8)
+        one.call("function", function)
+    with pytest.raises(Failure, match="unsound input accepted"):
+        one.call("function", lambda X: 1, unsound())
 
 
 def of_the_callback():
@@ -65,28 +53,17 @@ def of_the_callback():
     ("function", "outcome"),
     [
         (lambda: np.arange(3.0), "answer"),
-        (wrong_parameter, "ValueError"),
+        (lambda: TemperedLDA(n_components=0).fit(np.ones((2, 3))), "ValueError"),
+        (lambda: TemperedLDA().fit(unsound()), "ValueError"),
         (lambda: TemperedLDA().transform(np.ones((2, 3))), "NotFittedError"),
-        (too_large, "MemoryError"),
+        (lambda: np.empty(1 << 60, dtype=np.uint8), "MemoryError"),
         (of_the_callback, "the callback's error"),
     ],
 )
 def test_what_is_in_order(function, outcome):
-    one = trial()
+    one = Trial(None, lambda line: None)
     one.call("function", function)
     assert dict(one.outcomes) == {outcome: 1}
-
-
-def test_an_answer_to_unsound_input_is_a_failure():
-    X = sparse.csr_matrix(np.eye(3))
-    assert not is_unsound(X)
-    X.indices[1] = 7
-    assert is_unsound(X)
-    with pytest.raises(Failure, match="unsound input accepted"):
-        trial().call("function", lambda X: 1, X)
-    X = sparse.csr_matrix(np.eye(3))
-    X.indptr = np.array([0, 250, 2, 3], dtype=np.uint8)
-    assert is_unsound(X)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -94,38 +71,23 @@ def test_a_new_public_method_is_called(monkeypatch):
     """Without more ado: names and arguments are read from the package."""
     seen = []
     monkeypatch.setattr(TemperedLDA, "made_up", lambda self, n: seen.append(n), raising=False)
-    draws = Target(lambda t: [operate(t, TemperedLDA()) for _ in range(20)])
     for number in range(3):
+        draws = lambda t: [operate(t, TemperedLDA()) for _ in range(20)]  # noqa: E731
         assert not run_case(draws, (0, "test", number), lambda line: None)["failures"]
     assert len(seen) > 3
 
 
 def test_every_argument_of_a_function_has_a_strategy():
-    """What is in no table is only drawn from odd values."""
+    """By a constraint, an annotation or its name; otherwise only odd values are drawn."""
     unknown = set()
-    for name, (run, _) in all_targets().items():
-        if run.func is run_function:
-            function = getattr(import_module(run.keywords["module"]), run.keywords["name"])
-            parameters = inspect.signature(function).parameters.values()
-            unknown |= {f"{name}({one.name})" for one in parameters if not has_strategy(one)}
+    for name, target in all_targets().items():
+        if target.func is run_function:
+            function = thing(**target.keywords)
+            for one in inspect.signature(function).parameters.values():
+                drawn = one.name in KEPT | MADE or one.kind is one.VAR_KEYWORD
+                if not drawn and usual(one.name, one, function, name.split(".")[-1]).is_empty:
+                    unknown.add(f"{name}({one.name})")
     assert not unknown
-
-
-def has_strategy(parameter):
-    known = set(BY_NAME).union(*ELSEWHERE.values()) | KEPT | PATHS | MADE
-    return parameter.name in known or parameter.kind is parameter.VAR_KEYWORD
-
-
-def draw_a_few(t):
-    for _ in range(5):
-        t.call("draw", lambda x: None, t.draw(st.floats() | st.text()))
-
-
-def test_a_case_draws_the_same_again():
-    logs = [[], [], []]
-    for log, number in zip(logs, (3, 3, 4), strict=True):
-        run_case(Target(draw_a_few), (1, "test", number), log.append)
-    assert logs[0] == logs[1] != logs[2]
 
 
 def too_small(t):
@@ -133,10 +95,13 @@ def too_small(t):
     t.call("root", lambda x: math.nan if x > 1000 else 0.0, x)
 
 
-def test_a_case_is_shrunk():
-    cases = (run_case(Target(too_small), (0, "a", n), str, shrink=True) for n in range(5))
-    logs = [failure["log"] for case in cases for failure in case["failures"]]
-    assert "root(1001)" in logs
+def test_a_case_draws_the_same_again_and_is_shrunk():
+    logs = [[], [], []]
+    for log, number in zip(logs, (3, 3, 4), strict=True):
+        run_case(too_small, (1, "test", number), log.append)
+    assert logs[0] == logs[1] != logs[2]
+    cases = (run_case(too_small, (0, "a", n), str, shrink=True) for n in range(5))
+    assert "root(1001)" in [failure["log"] for case in cases for failure in case["failures"]]
 
 
 def test_a_budget_of_cases(capsys):
@@ -151,8 +116,7 @@ def test_a_budget_of_cases(capsys):
 
 @pytest.mark.slow
 def test_a_larger_budget_of_cases():
-    targets = all_targets()
-    report = search(islice(schedule(targets), 800), seed=1, limit=120)
+    report = search(islice(schedule(all_targets(), OFTEN), 800), seed=1, limit=120)
     assert not report.findings, "\n".join(map(str, report.findings))
     silent = {name for name, counts in report.outcomes.items() if not counts["answer"]}
     assert not silent - {"corpus.to_gensim", "load"}, "only errors: the arguments are no good"
@@ -161,15 +125,14 @@ def test_a_larger_budget_of_cases():
 @pytest.mark.slow
 @pytest.mark.deep
 def test_a_budget_of_the_deep_models():
-    targets = all_targets(deep=True)
-    cases = ((name, number) for number in range(2) for name in targets)
+    cases = ((name, number) for number in range(2) for name in all_targets(deep=True))
     report = search(cases, seed=0, limit=120, deep=True)
     assert not report.findings, "\n".join(map(str, report.findings))
 
 
 LOST = """
 import os, signal, time
-from tests.fuzz.run import Target, work
+from tests.fuzz.run import work
 
 def crash(trial):
     trial.call("before", lambda: 1)
@@ -184,26 +147,22 @@ def succeed(trial):
 def fail(trial):
     trial.call("function", lambda: float("nan"))
 
-work({f.__name__: Target(f) for f in (crash, hang, succeed, fail)})
+work({f.__name__: f for f in (crash, hang, succeed, fail)})
 """
 
 
-def test_crashes_and_hangs_are_noticed(monkeypatch):
-    """And the search goes on after them."""
+def test_crashes_and_hangs_are_noticed(monkeypatch, capsys):
+    """The search goes on after them, and one case can be run again."""
     monkeypatch.setattr("tests.fuzz.run.CHILD", LOST)
     assert CHILD != LOST
     cases = [("crash", 0), ("hang", 0), ("succeed", 0), ("fail", 0), ("succeed", 1)]
     report = search(iter(cases), seed=5, limit=0.5)
-    assert report.outcomes["succeed"]["answer"] == report.cases["succeed"] == 2
+    assert report.outcomes["succeed"]["answer"] == report.outcomes["succeed"]["cases"] == 2
     kinds = {finding.case: (finding.kind, finding.text) for finding in report.findings}
     assert kinds["5:crash:0"] == ("crash", signal.Signals.SIGSEGV.name)
     assert kinds["5:hang:0"][0] == "hang"
     assert kinds["5:fail:0"][0] == "silent NaN"
     assert "before()" in next(f for f in report.findings if f.kind == "crash").log
-
-
-def test_one_case_again(capsys, monkeypatch):
-    monkeypatch.setattr("tests.fuzz.run.CHILD", LOST)
     assert main(["--case", "2:succeed:0"]) == 0
     assert main(["--case", "2:fail:0"]) == 1
     assert "silent NaN in case 2:fail:0" in capsys.readouterr().out
