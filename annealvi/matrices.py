@@ -6,9 +6,6 @@ kernels trust them: with an index out of range they read or write outside of an 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from itertools import chain
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -18,11 +15,12 @@ from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.validation import validate_data
 
 from annealvi._kernels import counts as kernels
-from annealvi.checks import FLOATS, as_array
+from annealvi.checks import FLOATS
 
 #: Entries that are compared at a time.
 CHUNK = 1 << 20
-_LARGEST = np.iinfo(np.int64).max
+#: What SciPy and NumPy raise for arrays that make no matrix, and Python for attributes of none.
+DAMAGE = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
 _INDICES = (np.dtype(np.int32), np.dtype(np.int64))
 
 
@@ -76,23 +74,13 @@ def sound_csr(X: Any, name: str = "X") -> sparse.csr_matrix:
 
     Its entries may come in any order and more than once.
     """
-    shape = _attribute(X, "shape")
-    if not isinstance(shape, tuple) or not all(
-        isinstance(n, Integral) and not isinstance(n, bool) and 0 <= int(n) <= _LARGEST
-        for n in shape
-    ):
-        raise ValueError(
-            f"The shape of the sparse matrix {name} must be a tuple of non-negative integers "
-            f"below 2**63. Got {shape!r}."
-        )
-    if len(shape) != 2:
+    shape = getattr(X, "shape", None)
+    if isinstance(shape, tuple) and len(shape) != 2:
         raise ValueError(f"Expected 2D input, got input with shape {shape}.")
-    if X.format not in _READERS:
-        raise ValueError(
-            f"The sparse matrix {name} must have one of SciPy's formats, {', '.join(_READERS)}. "
-            f"Got {X.format!r}."
-        )
-    return _READERS[X.format](X, (int(shape[0]), int(shape[1])), name)
+    try:
+        return _checked(X)
+    except DAMAGE as error:
+        raise ValueError(f"The sparse matrix {name} is damaged: {error}") from error
 
 
 def are_plain_counts(X: Any, estimator: Any) -> bool:
@@ -102,7 +90,7 @@ def are_plain_counts(X: Any, estimator: Any) -> bool:
     negative numbers find out in a dozen, which takes as long as a step with a few documents.  What
     they may convert, refuse or warn of is left to them.
     """
-    if type(X) is not sparse.csr_matrix or getattr(estimator, "feature_names_in_", X) is not X:
+    if type(X) is not sparse.csr_matrix or hasattr(estimator, "feature_names_in_"):
         return False
     data, indices, indptr = (vars(X).get(name) for name in ("data", "indices", "indptr"))
     if not (_is_plain(data) and _is_plain(indices) and _is_plain(indptr)):
@@ -110,7 +98,7 @@ def are_plain_counts(X: Any, estimator: Any) -> bool:
     if data.dtype not in FLOATS or indices.dtype not in _INDICES or indices.dtype != indptr.dtype:
         return False
     shape = len(indptr) - 1, getattr(estimator, "n_features_in_", None)
-    if _attribute(X, "shape") != shape or 0 in shape:
+    if X.shape != shape or 0 in shape:
         return False
     return kernels.are_plain(data, indices, indptr, shape[1])
 
@@ -141,233 +129,52 @@ def _in_order(X: sparse.csr_matrix) -> bool:
     return True
 
 
-# ------------------------------------------------------------------------------- formats
+def _checked(X: Any) -> sparse.csr_matrix:
+    """A matrix in CSR format; nothing is read at an index that has not been checked."""
+    if X.format == "lil":
+        lengths = [len(row) for row in X.rows]
+        if len(lengths) != X.shape[0] or lengths != [len(row) for row in X.data]:
+            raise ValueError("it must have a list of columns, and one of as many values, a row")
+        X = X.tocsr()  # which reads the lists only by their lengths
+    elif X.format == "dok":
+        X = X.tocoo()
+    data = _plain(X.data, "biuf")
+    if X.format == "csr":
+        return _compressed(X, sparse.csr_matrix(X.shape), data)
+    if data.dtype.kind != "f" or data.itemsize < 4:
+        data = data.astype(np.float64)  # in which sums of entries do not overflow
+    if X.format == "csc":
+        return _compressed(X, sparse.csc_matrix(X.shape), data).tocsr()
+    if X.format == "bsr":
+        own = sparse.bsr_matrix(X.shape, blocksize=data.shape[1:])
+        return _compressed(X, own, data).tocsr()
+    if X.format == "dia":
+        offsets = _plain(X.offsets, "i")
+        inside = (offsets > -X.shape[0]) & (offsets < X.shape[1])
+        if not inside.any():
+            data, offsets, inside = data[:1], np.zeros(len(data[:1]), int), slice(0)
+        return sparse.dia_matrix((data[inside], offsets[inside]), shape=X.shape).tocsr()
+    row, col = _plain(X.row, "i"), _plain(X.col, "i")
+    return sparse.coo_matrix((data, (row, col)), shape=X.shape).tocsr()  # SciPy checks them
 
 
-def _from_csr(X: Any, shape: tuple[int, int], name: str) -> sparse.csr_matrix:
-    data, indices, indptr = _compressed(X, shape, name)
-    unchanged = data is X.data and indices is X.indices and indptr is X.indptr
-    if unchanged and type(X) is sparse.csr_matrix:
-        return X
-    # not from the three arrays: SciPy would look through int64 indices for whether int32 will do
-    result = sparse.csr_matrix(shape)
-    result.data, result.indices, result.indptr = data, indices, indptr
-    return result
+def _compressed(X: Any, own: Any, data: NDArray) -> Any:
+    """Give the arrays of X to an empty matrix of its format and shape, once they are sound.
+
+    The matrix is not made from the arrays: SciPy would look through int64 indices for whether
+    int32 will do.
+    """
+    own.data, own.indices, own.indptr = data, _plain(X.indices, "i"), _plain(X.indptr, "i")
+    # compared, because differences wrap; SciPy does not look if the last entry is 0
+    if np.any(own.indptr[1:] < own.indptr[:-1]):
+        raise ValueError("indptr must be a non-decreasing sequence")
+    own.check_format(full_check=True)
+    return own
 
 
-def _from_csc(X: Any, shape: tuple[int, int], name: str) -> sparse.csr_matrix:
-    data, indices, indptr = _compressed(X, shape[::-1], name)
-    return sparse.csc_matrix((_convertible(data), indices, indptr), shape=shape).tocsr()
-
-
-def _from_bsr(X: Any, shape: tuple[int, int], name: str) -> sparse.csr_matrix:
-    block = _array(X, "data", name, ndim=3).shape[1:]
-    if 0 in block or shape[0] % block[0] or shape[1] % block[1]:
-        raise ValueError(
-            f"The data array of the sparse matrix {name} must hold blocks that divide its shape "
-            f"{shape}. Got blocks of shape {block}."
-        )
-    blocks = (shape[0] // block[0], shape[1] // block[1])
-    data, indices, indptr = _compressed(X, blocks, name, ndim=3)
-    return sparse.bsr_matrix((_convertible(data), indices, indptr), shape=shape).tocsr()
-
-
-def _from_coo(X: Any, shape: tuple[int, int], name: str) -> sparse.csr_matrix:
-    row, col = _indices(X, "row", name), _indices(X, "col", name)
-    return _from_triples(_values(X, name), row, col, shape, name)
-
-
-def _from_dia(X: Any, shape: tuple[int, int], name: str) -> sparse.csr_matrix:
-    offsets, data = _indices(X, "offsets", name), _values(X, name, ndim=2)
-    if len(offsets) != len(data) or len(np.unique(offsets)) != len(offsets):
-        raise ValueError(
-            f"The offsets array of the sparse matrix {name} must have one entry, different from "
-            f"all others, for each of {len(data)} rows of its data array. Got {offsets}."
-        )
-    inside = (offsets > -shape[0]) & (offsets < shape[1])
-    if not inside.any():
-        return sparse.csr_matrix(shape, dtype=_convertible(data).dtype)
-    diagonals = (_convertible(data)[inside], offsets[inside])
-    return sparse.dia_matrix(diagonals, shape=shape).tocsr()
-
-
-def _from_lil(X: Any, shape: tuple[int, int], name: str) -> sparse.csr_matrix:
-    columns, values = _lists(X, "rows", shape[0], name), _lists(X, "data", shape[0], name)
-    lengths = [len(row) for row in columns]
-    if lengths != [len(row) for row in values]:
-        raise ValueError(
-            f"The lists in the rows and data arrays of the sparse matrix {name} must have the "
-            "same lengths."
-        )
-    return _from_triples(
-        _listed_values(X, chain.from_iterable(values), name),
-        np.repeat(np.arange(shape[0]), lengths),
-        _listed_indices(chain.from_iterable(columns), "column indices", name),
-        shape,
-        name,
-    )
-
-
-def _from_dok(X: Any, shape: tuple[int, int], name: str) -> sparse.csr_matrix:
-    keys = list(X.keys())
-    if not all(isinstance(key, tuple) and len(key) == 2 for key in keys):
-        raise ValueError(f"The keys of the sparse matrix {name} must be pairs of integers.")
-    row = _listed_indices((key[0] for key in keys), "row indices", name)
-    col = _listed_indices((key[1] for key in keys), "column indices", name)
-    return _from_triples(_listed_values(X, X.values(), name), row, col, shape, name)
-
-
-_READERS: dict[str, Callable[[Any, tuple[int, int], str], sparse.csr_matrix]] = {
-    "csr": _from_csr,
-    "csc": _from_csc,
-    "coo": _from_coo,
-    "lil": _from_lil,
-    "dok": _from_dok,
-    "dia": _from_dia,
-    "bsr": _from_bsr,
-}
-
-
-def _from_triples(
-    data: NDArray, row: NDArray, col: NDArray, shape: tuple[int, int], name: str
-) -> sparse.csr_matrix:
-    if not data.shape == row.shape == col.shape:  # of lists in lists there are two dimensions
-        raise ValueError(
-            f"The row, col and data arrays of the sparse matrix {name} must have the same "
-            f"shape. Got {row.shape}, {col.shape} and {data.shape}."
-        )
-    _check_range(row, "row indices", shape[0], name)
-    _check_range(col, "column indices", shape[1], name)
-    return sparse.coo_matrix((_convertible(data), (row, col)), shape=shape).tocsr()
-
-
-def _compressed(
-    X: Any, shape: tuple[int, int], name: str, ndim: int = 1
-) -> tuple[NDArray, NDArray, NDArray]:
-    """The arrays of rows (CSR), columns (CSC) or rows of blocks (BSR), without unused entries."""
-    indptr, indices = _indices(X, "indptr", name), _indices(X, "indices", name)
-    data = _values(X, name, ndim)
-    n_rows, limit = shape
-    if len(indptr) != n_rows + 1:
-        raise ValueError(
-            f"The indptr array of the sparse matrix {name} must have {n_rows + 1} entries, one "
-            f"more than its rows (CSC: columns). Got {len(indptr)}."
-        )
-    falls = indptr[1:] < indptr[:-1]  # compared, because differences wrap
-    if indptr[0] != 0 or falls.any():
-        found = f"{indptr[0]} at its beginning"
-        if indptr[0] == 0:
-            place = int(np.argmax(falls))
-            found = f"{indptr[place]} and then {indptr[place + 1]}, entries {place} and {place + 1}"
-        raise ValueError(
-            f"The indptr array of the sparse matrix {name} must begin at 0 and never fall. "
-            f"Got {found}."
-        )
-    n_entries = int(indptr[-1])
-    if not n_entries <= len(indices) == len(data):
-        raise ValueError(
-            f"The indices and data arrays of the sparse matrix {name} must have the same length, "
-            f"at least {n_entries}, where its indptr array ends. "
-            f"Got {len(indices)} and {len(data)}."
-        )
-    if len(indices) > n_entries:
-        data, indices = data[:n_entries], indices[:n_entries]
-    _check_range(indices, "indices array", limit, name)
-    common = np.int64 if max(indices.itemsize, indptr.itemsize) > 4 else np.int32
-    return data, indices.astype(common, copy=False), indptr.astype(common, copy=False)
-
-
-# --------------------------------------------------------------------------- their arrays
-
-
-def _attribute(X: Any, attribute: str) -> Any:
-    """An attribute, or None where it is missing or cannot be computed from what is there."""
-    try:
-        return getattr(X, attribute)
-    except (AttributeError, IndexError, TypeError, ValueError):
-        return None
-
-
-def _array(X: Any, attribute: str, name: str, ndim: int = 1) -> NDArray:
-    """One of the arrays of X as one that NumPy, SciPy and the kernels read in the same way."""
-    array = _attribute(X, attribute)
-    if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
-        raise ValueError(
-            f"The {attribute} array of the sparse matrix {name} must be a NumPy array. "
-            f"Got {type(array).__name__}."
-        )
-    if array.ndim != ndim:
-        raise ValueError(
-            f"The {attribute} array of the sparse matrix {name} must have {ndim} dimension(s). "
-            f"Got shape {array.shape}."
-        )
-    return array
-
-
-def _indices(X: Any, attribute: str, name: str) -> NDArray:
-    return _signed(_array(X, attribute, name), f"{attribute} array", name)
-
-
-def _signed(array: NDArray, what: str, name: str) -> NDArray:
-    if array.dtype.kind != "i":
-        raise ValueError(
-            f"The {what} of the sparse matrix {name} must be of a signed integer type. "
-            f"Got {array.dtype}."
-        )
-    return _plain(array)
-
-
-def _values(X: Any, name: str, ndim: int = 1) -> NDArray:
-    return _numbers(_array(X, "data", name, ndim), "data array", name)
-
-
-def _numbers(array: NDArray, what: str, name: str) -> NDArray:
-    if array.dtype.kind not in "biuf":
-        raise ValueError(
-            f"The {what} of the sparse matrix {name} must hold real numbers. "
-            f"Got dtype {array.dtype}."
-        )
-    return _plain(array)
-
-
-def _plain(array: NDArray) -> NDArray:
+def _plain(array: Any, kinds: str) -> NDArray:
     """The array itself, or a copy that is contiguous, aligned and in native byte order."""
-    if type(array) is np.ndarray and array.flags.carray and array.dtype.isnative:
-        return array
+    if array.dtype.kind not in kinds:
+        wanted = "of a signed integer type" if kinds == "i" else "real numbers"
+        raise ValueError(f"its arrays must be {wanted}. Got {array.dtype}")
     return np.require(array, array.dtype.newbyteorder("="), ["C", "A", "E"])
-
-
-def _lists(X: Any, attribute: str, n_rows: int, name: str) -> NDArray:
-    """One of the two arrays of a LIL matrix."""
-    array = _array(X, attribute, name)
-    if len(array) != n_rows or not all(isinstance(row, list) for row in array):
-        raise ValueError(
-            f"The {attribute} array of the sparse matrix {name} must hold {n_rows} lists. "
-            f"Got {len(array)} entries of dtype {array.dtype}."
-        )
-    return array
-
-
-def _listed_indices(numbers: Iterable[Any], what: str, name: str) -> NDArray:
-    array = as_array(list(numbers))
-    return _signed(array if array.size else np.empty(0, np.int64), what, name)
-
-
-def _listed_values(X: Any, numbers: Iterable[Any], name: str) -> NDArray:
-    array = as_array(list(numbers))
-    array = _numbers(array if array.size else np.empty(0), "data", name)
-    return array.astype(np.float32) if _attribute(X, "dtype") == np.float32 else array
-
-
-def _check_range(indices: NDArray, what: str, limit: int, name: str) -> None:
-    if len(indices) and not (indices.min() >= 0 and int(indices.max()) < limit):
-        raise ValueError(
-            f"The {what} of the sparse matrix {name} must lie in [0, {limit}). "
-            f"Got values from {indices.min()} to {indices.max()}."
-        )
-
-
-def _convertible(data: NDArray) -> NDArray:
-    """The data in a dtype in which SciPy converts formats, and in which sums do not overflow."""
-    wide = data.dtype.kind == "f" and data.dtype.itemsize >= 4
-    return data if wide else data.astype(np.float64)

@@ -235,5 +235,5 @@ def test_damaged_numbers_are_refused_before_they_are_read(tmp_path):
     corpus.write(tmp_path / "X", [np.eye(300)])
     indices = np.load(tmp_path / "X" / "indices.npy")
     np.save(tmp_path / "X" / "indices.npy", np.where(indices == 7, 10**6, indices))
-    with pytest.raises(ValueError, match=r"indices array .* must lie in \[0, 300\)"):
+    with pytest.raises(ValueError, match=r"indices must be < 300"):
         TemperedLDA(2).fit(corpus.open(tmp_path / "X"))

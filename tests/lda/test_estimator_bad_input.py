@@ -124,20 +124,16 @@ def shortened():
 
 @pytest.mark.parametrize("method", ["fit", "transform"])
 @pytest.mark.parametrize(
-    ("Z", "message"),
+    "Z",
     [
-        (damaged(indices=(5, 20)), r"indices .* must lie in \[0, 20\). Got values from .* to 20"),
-        (damaged(indices=(5, 10**6)), "to 1000000"),
-        (damaged(indices=(5, -1)), "from -1"),
-        (damaged(indptr=(-1, 10**6)), "indptr"),
-        (damaged(indptr=(3, 10**5)), "indptr"),
-        (damaged(indptr=(0, -2)), "indptr"),
-        (shortened(), "indptr"),
+        *(damaged(indices=(5, 20)), damaged(indices=(5, 10**6)), damaged(indices=(5, -1))),
+        *(damaged(indptr=(-1, 10**6)), damaged(indptr=(3, 10**5)), damaged(indptr=(0, -2))),
+        shortened(),
     ],
 )
-def test_a_broken_csr_matrix_is_not_read(method, Z, message):
+def test_a_broken_csr_matrix_is_not_read(method, Z):
     lda = TemperedLDA(3) if method == "fit" else TemperedLDA(3).fit(X)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="The sparse matrix X is damaged: "):
         getattr(lda, method)(Z)
 
 

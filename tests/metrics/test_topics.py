@@ -358,7 +358,7 @@ def test_clear_errors(X, topics):
         topic_stability(topics, topics[:, :29])
     edited = X.copy()
     edited.indices[0] = 99
-    with pytest.raises(ValueError, match=r"indices array .* must lie in \[0, 30\)"):
+    with pytest.raises(ValueError, match=r"indices must be < 30"):
         topic_coherence(topics, edited)
     with pytest.raises(ValueError, match="0 sample"):
         topic_coherence(topics, X[:0])
