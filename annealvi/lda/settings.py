@@ -15,8 +15,8 @@ from sklearn.utils._param_validation import Options, RealNotInt, StrOptions
 from annealvi.checks import Interval
 from annealvi.exceptions import BadParameter
 from annealvi.inference import LinearDecay, RobbinsMonro, full_step
-from annealvi.models.lda.block import DocumentEstimate, LocalOptions
 from annealvi.models.lda.topics import TopicEstimate
+from annealvi.models.lda.workspace import DocumentEstimate, LocalOptions
 from annealvi.scale.elsewhere import Elsewhere
 from annealvi.temperature import (
     Annealed,

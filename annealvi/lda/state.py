@@ -44,7 +44,7 @@ from annealvi.lda.settings import Settings, prior
 from annealvi.matrices import check_csr
 from annealvi.model import UNTEMPERED, Tempering
 from annealvi.models.lda import LDA
-from annealvi.models.lda.learned_priors import LearnedPriors
+from annealvi.models.lda.priors import LearnedPriors
 from annealvi.models.lda.saved import load_model, load_partition, model_of, model_tree
 from annealvi.temperature import Fixed, Temperature
 from annealvi.temperature.base import restored_temperature, temperature_tree

@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.special import logsumexp, psi, softmax
 
 from annealvi.model import Batch, Tempering
-from annealvi.models.lda import LDA, LocalOptions, block
+from annealvi.models.lda import LDA, LocalOptions, workspace
 from tests.marks import slow_values
 
 DTYPES = (np.float32, np.float64)
@@ -23,7 +23,7 @@ ATOL = 1e-6
 def small_shares(monkeypatch):
     """In float32 too, topics are dropped only if no result shows it: see also test_block_shares."""
     for name in ("SINGLE_SHARE", "TRAINING_SHARE"):
-        monkeypatch.setattr(f"annealvi.models.lda.block.{name}", block.LEAST_SHARE)
+        monkeypatch.setattr(f"annealvi.models.lda.workspace.{name}", workspace.LEAST_SHARE)
 
 
 class Fitted(NamedTuple):

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from annealvi import Annealed, LocalVariational, TemperedLDA, Variational
 from annealvi.datasets import make_topic_corpus
-from annealvi.models.lda.learned_priors import COLD
+from annealvi.models.lda.priors import COLD
 from annealvi.partition import LogPartition
 from tests.lda.fits import assert_identical, without_words
 from tests.marks import slow_values

@@ -1,6 +1,6 @@
 """Latent Dirichlet allocation, tempered: the mathematics under TemperedLDA."""
 
-from annealvi.models.lda.block import LocalOptions
 from annealvi.models.lda.model import LDA
+from annealvi.models.lda.workspace import LocalOptions
 
 __all__ = ["LDA", "LocalOptions"]

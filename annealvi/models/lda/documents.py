@@ -1,18 +1,61 @@
-"""Inference of documents at given topics: gamma and phi, the bound, energies and log C(T)."""
+r"""Inference of documents at given topics: gamma and phi, the bound, energies and log C(T).
+
+**Documents of few topics.**
+
+Near T = 1 the mean field spreads a document over too many topics.  The ``"sparse"`` estimate puts
+
+.. math::
+   f(\gamma) = \psi(\gamma) - \kappa / \gamma
+
+in the place of psi(gamma) in the local step:
+
+.. math::
+   \phi_{vk} \propto \exp b (f(\gamma_k) + \log \beta_{kv}), \quad
+   \gamma_k = \alpha_k + b \sum_v n_v \phi_{vk}
+
+With kappa = 1/2, exp f(gamma) is gamma - 1 + O(1/gamma), the mode of Dir(gamma) for large gamma,
+and it stays positive for small gamma, where that mode does not exist.
+
+**What it ascends.**  Put gamma = alpha + b n with n_k = sum_v n_v phi_vk.  The mean field's bound
+of a document is then a function of phi alone.  f is the derivative of
+h(gamma) = log Gamma(gamma) - kappa log gamma, and the fixed points above are those of
+
+.. math::
+   J(\phi) = \sum_{vk} n_v \phi_{vk} (b \log \beta_{kv} - \log \phi_{vk})
+       + \sum_k [h(\gamma_k) - h(\alpha_k)] + \mathrm{const},
+
+the bound less kappa sum_k log(gamma_k / alpha_k).  With kappa = 1/2 a topic that a document uses
+costs half the logarithm of its words there, plus half that of 1 / alpha.  A parameter costs half a
+logarithm under BIC and minimum description length too (Figueiredo and Jain 2002 use that cost to
+remove components of a mixture).
+h is convex, because h'' = psi'(gamma) + kappa / gamma^2 > 0.  So J is at least
+
+.. math::
+   Q(\phi; \gamma) = \sum_{vk} n_v \phi_{vk} (b \log \beta_{kv} - \log \phi_{vk})
+       + \sum_k [h(\gamma_k) - h(\alpha_k) + f(\gamma_k) (\alpha_k + b n_k - \gamma_k)],
+
+with equality at gamma = alpha + b n.  An iteration maximises Q over phi at the present gamma.
+Therefore no iteration lowers J, and no full step of the topics lowers sum_d J_d plus the topics'
+part of the objective, at fixed T and kappa.  :func:`objective` is that sum with the largest Q of
+each document.  At kappa = 0 it is F(b) of :mod:`annealvi.models.lda.model`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 
-from annealvi.model import UNTEMPERED, LocalRule, Tempering
+from annealvi.model import UNTEMPERED, LocalRule, LocalStep, Tempering
 from annealvi.models.dirichlet import negative_kl
 from annealvi.models.lda import inverses
-from annealvi.models.lda.block import (
+from annealvi.models.lda.priors import DocumentPartition
+from annealvi.models.lda.starts import gamma_draws
+from annealvi.models.lda.topics import Statistics, Topics, TopicWeights
+from annealvi.models.lda.workspace import (
     Call,
     Local,
     LocalOptions,
@@ -20,9 +63,6 @@ from annealvi.models.lda.block import (
     lengths,
     run_kernels,
 )
-from annealvi.models.lda.log_partition import DocumentPartition
-from annealvi.models.lda.starts import gamma_draws
-from annealvi.models.lda.topics import Topics, TopicWeights
 from annealvi.threads import shallow
 
 #: Bytes of unnormalised exp(E log theta) of a block: about the level 2 cache, because statistics
@@ -334,3 +374,68 @@ class Documents:
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"gamma": None}
+
+
+class DocumentStep(LocalStep):
+    """A local step whose units are words."""
+
+    unit = "word"
+
+    def __init__(self, statistics: Statistics, n_units: float) -> None:
+        self.statistics = statistics
+        self.n_units = n_units
+        self.log_partition = self.inverse = None
+        self.bound: Callable[[], NDArray[np.float64]] | None = None
+        self.moved: Callable[[], float | None] | None = None
+        self.inverse_used: NDArray | None = None
+        self.energy_of_words: float | None = None
+        self._energy: NDArray[np.float64] | float | None = None
+
+    @property
+    def energy(self) -> NDArray[np.float64] | float | None:  # type: ignore[override]
+        added = None if self.moved is None else self.moved()
+        if added is None or self._energy is None:
+            return self._energy
+        return float(np.sum(self._energy)) + added
+
+    @energy.setter
+    def energy(self, value: NDArray[np.float64] | float | None) -> None:
+        self._energy = value
+
+    @property
+    def entropy(self) -> NDArray[np.float64] | None:  # type: ignore[override]
+        """Entropy of phi minus KL(theta), for each document; computed when it is read."""
+        if self.bound is None or self.inverse_used is None or self._energy is None:
+            return None
+        return self.bound() - self.inverse_used * self._energy
+
+
+def energy_of_words(statistics: Statistics, topics: Topics, b: float) -> float:
+    """sum_dkv n_dv phi_dvk E log beta_kv of statistics at one b, at the current topics."""
+    K, total, lam = topics.n_topics, 0.0, topics.lam
+    words = statistics.words()
+    for some in np.array_split(words, max(1, 8 * K * len(words) // BLOCK_BYTES)):
+        logs = topics.logs(lam[some, :K])
+        total += float(np.einsum("vk,vk->", statistics.rows(some, K), logs))
+    return total / b
+
+
+def objective(
+    documents: Documents, X: Any, gamma: NDArray | None, tempering: Tempering
+) -> NDArray[np.float64]:
+    """Each document's part of the objective of training, the largest Q at a gamma."""
+    shape, dtype = (X.shape[0], documents.topics.n_topics), documents.topics.dtype
+    sparsity, alpha = documents.options.sparsity(tempering), documents.effective_alpha(tempering)
+    bound = np.zeros(X.shape[0])
+    if gamma is None:
+        gamma = np.ones(shape, dtype)
+        documents.fit(X, gamma, tempering, None, exact=False, sparsity=sparsity)
+    gamma = np.array(gamma, dtype=dtype, order="C")
+    documents.fit(
+        X, gamma, tempering, None, exact=False, max_iter=0, bound=bound, sparsity=sparsity
+    )
+    bound += negative_kl(alpha, gamma, documents.topics.n_threads)
+    if sparsity > 0:
+        gamma = gamma.astype(np.float64)
+        bound += sparsity * np.sum((gamma - alpha) / gamma - np.log(gamma / alpha), axis=1)
+    return bound

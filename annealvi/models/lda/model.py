@@ -46,15 +46,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from annealvi.model import UNTEMPERED, Batch, Form, LocalStep, Tempering
 from annealvi.models.lda import inverses, starts
-from annealvi.models.lda.block import LocalOptions
-from annealvi.models.lda.buffers import Buffers, lent_buffers
-from annealvi.models.lda.document_step import DocumentStep, energy_of_words
-from annealvi.models.lda.documents import Documents
-from annealvi.models.lda.learned_priors import LearnedPriors, mean_of_logs
-from annealvi.models.lda.local_step import fit_batch
-from annealvi.models.lda.log_partition import DocumentPartition
-from annealvi.models.lda.shards import Bound, Fit, Moments, Objective, total
+from annealvi.models.lda.documents import Documents, DocumentStep, energy_of_words
+from annealvi.models.lda.local_step import Bound, Fit, Moments, Objective, fit_batch, total
+from annealvi.models.lda.priors import DocumentPartition, LearnedPriors, mean_of_logs
 from annealvi.models.lda.topics import Statistics, TopicEstimate, Topics
+from annealvi.models.lda.workspace import Buffers, LocalOptions, lent_buffers
 from annealvi.models.lda_prior import LDAPrior
 from annealvi.scale.elsewhere import Elsewhere, Task
 from annealvi.threads import shallow
@@ -181,7 +177,7 @@ class LDA:
         return step
 
     def total(self, task: Task[T], X: Any, rows: slice) -> T:
-        """The sum of a task's results over shards, see :mod:`annealvi.models.lda.shards`."""
+        """The sum of a task's results over shards, see :mod:`annealvi.models.lda.local_step`."""
         if isinstance(X, Elsewhere):
             return X.total(task, self.copy(lasting=True), rows)
         size = self.documents.options.shard_size or max(1, rows.stop - rows.start)
@@ -301,7 +297,7 @@ class LDA:
         return self.total(task, X, slice(0, X.shape[0]))
 
     def objective(self, X: Any, tempering: Tempering, gamma: NDArray | None = None) -> float:
-        """What training with sparse documents ascends, see :func:`sparse_documents.objective`."""
+        """What training with sparse documents ascends, see :func:`documents.objective`."""
         documents = self.total(Objective(tempering, gamma), X, slice(0, X.shape[0]))
         return documents + self.topics.bound(tempering)
 

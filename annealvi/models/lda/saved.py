@@ -9,9 +9,9 @@ import numpy as np
 
 from annealvi.checks import check_priors
 from annealvi.files import Node, generator_state, restore_generator
-from annealvi.models.lda.block import DocumentEstimate, LocalOptions, Start
 from annealvi.models.lda.model import LDA
 from annealvi.models.lda.topics import TopicEstimate
+from annealvi.models.lda.workspace import DocumentEstimate, LocalOptions, Start
 
 #: The kernels count iterations in 32 bits.
 MOST_ITERATIONS = 2**31 - 1

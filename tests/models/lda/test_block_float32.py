@@ -8,7 +8,7 @@ from sklearn.decomposition import LatentDirichletAllocation
 
 from annealvi import TemperedLDA
 from annealvi.model import Batch, Tempering
-from annealvi.models.lda import LDA, LocalOptions, block
+from annealvi.models.lda import LDA, LocalOptions, workspace
 
 V = 150
 
@@ -84,7 +84,7 @@ def test_float64_keeps_what_float32_leaves_out(monkeypatch):
     ours = fit(X, lam, LocalOptions(30, 0.0, "warm"), 0.1, training=True)
     assert_allclose(ours[0], kept[0], rtol=1e-9, atol=1e-6)
     assert_allclose(ours[1], kept[1], rtol=1e-9, atol=1e-6)
-    monkeypatch.setattr(block, "LEAST_SHARE", 1e-2)
+    monkeypatch.setattr(workspace, "LEAST_SHARE", 1e-2)
     other = fit(X, lam, LocalOptions(30, 0.0, "warm"), 0.1, training=True)
     assert np.abs(other[0] - kept[0]).max() > 1e-4
 
@@ -122,5 +122,5 @@ def test_scikit_learn_says_the_same(monkeypatch):
     gamma = ours.transform(X, normalize=False)
     assert np.any(gamma == 0.02)  # topics that were left out
     assert_allclose(gamma, theirs.transform(X, normalize=False), rtol=0, atol=1e-6)
-    monkeypatch.setattr(block, "EXACT_SHARE", 0.0)
+    monkeypatch.setattr(workspace, "EXACT_SHARE", 0.0)
     assert_allclose(gamma, ours.transform(X, normalize=False), rtol=0, atol=1e-9)

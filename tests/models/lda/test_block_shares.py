@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from annealvi.model import UNTEMPERED, Batch, Tempering
-from annealvi.models.lda import LDA, LocalOptions, block
+from annealvi.models.lda import LDA, LocalOptions, workspace
 
 K, V, D = 90, 200, 61
 
@@ -46,9 +46,9 @@ def test_training_in_float32_leaves_out_small_shares():
 def test_less_is_left_out_after_training_and_in_float64():
     single, double = model(), model(np.float64)
     shares = [lda.documents.options.least_share(lda.dtype, True) for lda in (single, double)]
-    assert shares == [block.TRAINING_SHARE, block.LEAST_SHARE]
-    assert single.documents.options.least_share(np.float32, False) == block.SINGLE_SHARE
-    assert LocalOptions(start="random").least_share(np.float64, True) == block.EXACT_SHARE
+    assert shares == [workspace.TRAINING_SHARE, workspace.LEAST_SHARE]
+    assert single.documents.options.least_share(np.float32, False) == workspace.SINGLE_SHARE
+    assert LocalOptions(start="random").least_share(np.float64, True) == workspace.EXACT_SHARE
     assert LocalOptions(prune=False).least_share(np.float32, True) == 0
     X = documents()
     whole = model(prune=False).documents.infer(X)

@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 
 from annealvi.model import Batch, Tempering
 from annealvi.models.lda import LDA
-from annealvi.models.lda.buffers import Buffers
+from annealvi.models.lda.workspace import Buffers
 from tests.models.lda.streams import stream
 
 SHAPE = (9, 8, np.float64)
@@ -28,7 +28,7 @@ def test_large_buffers_are_released_between_steps(monkeypatch):
     model = model_after_a_step()
     model.buffers.release_large()
     assert model.buffers.training is not None
-    monkeypatch.setattr("annealvi.models.lda.buffers.LARGE_BYTES", 1)
+    monkeypatch.setattr("annealvi.models.lda.workspace.LARGE_BYTES", 1)
     model.buffers.release_large()
     assert model.buffers.training is None
     model.local_step(Batch(stream(4), slice(0, 4)), Tempering())

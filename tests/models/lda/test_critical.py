@@ -7,8 +7,8 @@ from scipy import sparse
 from annealvi import Annealed, TemperedLDA
 from annealvi.model import Batch, Tempering
 from annealvi.models.lda import LDA
-from annealvi.models.lda.block import LocalOptions
 from annealvi.models.lda.starts import critical_temperature
+from annealvi.models.lda.workspace import LocalOptions
 
 pytestmark = pytest.mark.statistical
 

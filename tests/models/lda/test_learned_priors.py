@@ -8,7 +8,7 @@ from scipy.special import gammaln, psi
 
 from annealvi.model import UNTEMPERED, Batch, LocalStep, Tempering
 from annealvi.models.lda import LDA, LocalOptions
-from annealvi.models.lda.learned_priors import COLD, LearnedPriors, symmetric_from_mean
+from annealvi.models.lda.priors import COLD, LearnedPriors, symmetric_from_mean
 from tests.marks import twenty_problems
 from tests.models.lda.problems import random_corpus
 

@@ -9,7 +9,7 @@ from scipy.special import logsumexp, softmax
 from annealvi import TemperedLDA, Variational
 from annealvi.model import Batch, LocallyNormalised, Tempering
 from annealvi.models.lda import LDA
-from annealvi.models.lda.log_partition import DocumentPartition
+from annealvi.models.lda.priors import DocumentPartition
 from annealvi.partition import log_partition
 from tests.models.lda.naive import (
     DTYPES,

@@ -8,7 +8,7 @@ from scipy import sparse
 from annealvi import LocalVariational, TemperedLDA, Variational
 from annealvi.datasets import load_arxiv_abstracts
 from annealvi.model import Batch, Tempering
-from annealvi.models.lda.shards import Fit, ShardSum, total
+from annealvi.models.lda.local_step import Fit, ShardSum, total
 from tests.models.lda.naive import make
 
 V = 41

@@ -8,7 +8,7 @@ from scipy.special import gammaln, logsumexp, psi
 
 from annealvi.model import Batch, Tempering
 from annealvi.models.lda import LDA, LocalOptions
-from annealvi.models.lda.sparse_documents import objective
+from annealvi.models.lda.documents import objective
 
 SHAPE = (6, 50)
 TEMPERATURES = (1.0, 1.2, 1.4)
