@@ -68,6 +68,16 @@ def checked(function: Function) -> Function:
     return call  # type: ignore[return-value]
 
 
+@contextmanager
+def naming(owner: str) -> Iterator[None]:
+    """Say in errors of bad parameters whose these are."""
+    try:
+        yield
+    except BadParameter as error:
+        error.owner = error.owner or owner
+        raise
+
+
 def n_threads(n_jobs: int | None) -> int:
     """The number of threads for `n_jobs`; None means 1 unless in a joblib context.
 

@@ -21,9 +21,8 @@ from annealvi.checks import n_threads
 from annealvi.corpus.mapped import open as open_corpus
 from annealvi.dask.sources import are_partitions, as_engine, is_array, partitions_of, sources_of
 from annealvi.inference import Monitor
-from annealvi.lda.documents import Prepared, check_fits, fit_dtype
 from annealvi.lda.estimator import TemperedLDA as LocalLDA
-from annealvi.lda.settings import CONSTRAINTS, passes
+from annealvi.lda.settings import CONSTRAINTS, check_fits, fit_dtype, passes
 from annealvi.models.lda.collapsed import Method
 from annealvi.scale.corpus import Partitions, ShardedCorpus, minibatch_order
 from annealvi.scale.engines import Engine
@@ -333,14 +332,14 @@ class TemperedLDA(LocalLDA):
                 "Got 'warm'."
             )
 
-    def _prepare(self, engine: Engine, columns: Any, X: Any) -> Prepared:
+    def _prepare(self, engine: Engine, columns: Any, X: Any) -> tuple[Any, ...]:
         """Check the partitions on the workers, and cut them into shards."""
         partitions = partitions_of(X, engine, f"{type(self).__name__}.fit")
         n_samples, columns.n_features_in_ = partitions.shape
         vars(columns).pop("feature_names_in_", None)
         parameters = vars(self) | sizes(vars(self), n_samples)
         dtype = fit_dtype(parameters, partitions, n_samples)
-        return Prepared(self._sharded(partitions, dtype, parameters), partitions.dtype, parameters)
+        return self._sharded(partitions, dtype, parameters), partitions.dtype, parameters
 
     def _sharded(
         self, partitions: Partitions, dtype: np.dtype, parameters: Mapping[str, Any]

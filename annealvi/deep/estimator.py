@@ -45,9 +45,9 @@ from annealvi.files.schema import (
     Text,
     damaged,
 )
-from annealvi.inference import Callbacks, Monitor, Start, during_fit
+from annealvi.inference import Callbacks, Monitor, Start
 from annealvi.inference.callbacks import CallbackSupport, Tasks
-from annealvi.inference.checkpoints import digest, read_checkpoint, write_checkpoint
+from annealvi.inference.starts import digest, read_checkpoint, write_checkpoint
 from annealvi.schedules import Linear, Schedule
 from annealvi.temperature import Temperature, as_temperature
 from annealvi.threads import brief_lock, writing
@@ -126,7 +126,7 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
         others: tuple[Any, ...] = ()
         if "_skl_callbacks" in vars(self):  # scikit-learn's, from `set_callbacks`
             others = (Tasks(self, self._init_callback_context, *given, self._fit_so_far),)
-        callbacks = Callbacks.of(self.callback, self, others)
+        callbacks = Callbacks(self.callback, self, others)
         seed = check_random_state(self.random_state).randint(MAX_SEED)
         found = {"n_samples": None, "X": None, **self.get_params(deep=False)}
         if X is not None:
@@ -161,14 +161,14 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
         def after_step(outcome: Outcome) -> None:
             nonlocal elbo
             show(outcome)
-            if callbacks is not None:
+            if callbacks:
                 elbo = outcome.elbo.detach()
                 callbacks(training.monitor)
 
         with _progress(bool(self.verbose), int(self.max_iter), done) as show:
             try:
-                with during_fit(callbacks):
-                    if callbacks is not None:
+                with callbacks.during_fit():
+                    if callbacks:
                         callbacks.begin(
                             Start(
                                 number=0,

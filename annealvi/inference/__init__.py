@@ -9,9 +9,8 @@ from annealvi.inference.algorithm import (
     full_step,
     optimise,
 )
-from annealvi.inference.callbacks import Callbacks, Start, during_fit
-from annealvi.inference.checkpoints import Fingerprint
-from annealvi.inference.starts import Fit, Starts
+from annealvi.inference.callbacks import Callbacks, Start
+from annealvi.inference.starts import Fingerprint, Fit, Starts
 
 __all__ = [
     "Callbacks",
@@ -24,7 +23,6 @@ __all__ = [
     "RobbinsMonro",
     "Start",
     "Starts",
-    "during_fit",
     "full_step",
     "optimise",
 ]

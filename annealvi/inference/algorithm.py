@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from annealvi.files.schema import Array, Integer, Listed, Number, Schema, Text, damaged
+from annealvi.files.schema import Array, Integer, Named, Number, Schema, Sizes, damaged
 from annealvi.model import Batch, Model
 from annealvi.temperature.base import Temperature
 from annealvi.threads import shallow
@@ -174,72 +174,53 @@ class Monitor:
         """Return a copy that does not change with this monitor."""
         copied = shallow(self)
         copied.temperature_path = self.temperature_path.copy()
-        copied._records = self._records.copy()
-        if copied._records:
-            copied._records[-1] = copied._records[-1].copy()  # the others do not change any more
+        copied._records = [record.copy() for record in self._records]
         return copied
-
-    def _now(self) -> list[dict[str, float]]:
-        """The records as they are now: another thread may add some, and values to the last."""
-        return [record.copy() for record in self._records.copy()]
 
     @property
     def history(self) -> dict[str, NDArray]:
         """The records as arrays of equal length, with NaN for values that were not recorded."""
         names = dict.fromkeys(self.FIELDS)
-        records = self._now()
-        for record in records:
+        for record in self._records:
             names.update(dict.fromkeys(record))
         history = {
-            name: np.array([record.get(name, np.nan) for record in records], dtype=float)
+            name: np.array([record.get(name, np.nan) for record in self._records], dtype=float)
             for name in names
         }
         history["step"] = history["step"].astype(int)
         return history
 
     def state_dict(self) -> dict[str, Any]:
-        """The progress as a tree for a file; records are arrays, with whether each value is there.
-
-        Raises
-        ------
-        TypeError
-            If a value that was recorded is no number.
-        """
-        records = self._now()
-        names = list(dict.fromkeys(name for record in records for name in record))
-        shape = len(records), len(names)
-        values, there = np.full(shape, np.nan), np.zeros(shape, dtype=bool)
-        for i, record in enumerate(records):
-            for name, value in record.items():
-                try:
-                    number = np.nan if value is None else float(value)
-                except (TypeError, ValueError) as error:
-                    raise TypeError(
-                        f"The record {name!r} cannot be written to a file: it must be a number. "
-                        f"Got {value!r}."
-                    ) from error
-                column = names.index(name)
-                values[i, column], there[i, column] = number, True
-        records = {"names": names, "values": values, "there": there}
-        return MONITOR.dump(vars(self) | records)
+        """The progress as a tree for a file; TypeError if a value that was recorded is no number"""
+        try:
+            history = {name: column.astype(float) for name, column in self.history.items()}
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"The records of a fit cannot be written to a file: {error}") from error
+        return MONITOR.dump(vars(self) | {"history": history})
 
     def load_state_dict(self, tree: Mapping[str, Any], way: str = "monitor") -> None:
         """Take over the progress of a fit."""
         found = MONITOR.load(tree, way)
-        names, values, there = (found.pop(name) for name in ("names", "values", "there"))
-        if values.shape != there.shape or values.shape[1:] != (len(set(names)),):
-            raise damaged(f"{way}.values", "a number for each record and name", values)
+        history = found.pop("history")
         records = [
-            {name: row[i] for i, name in enumerate(names) if seen[i]}
-            for row, seen in zip(values.tolist(), there.tolist(), strict=True)
+            dict(zip(history, map(float, row), strict=True))
+            for row in zip(*history.values(), strict=True)
         ]
-        for record in records:
-            # the user may have set `n_batch_iter_` back
-            if not record.keys() >= set(self.FIELDS) or not 0 <= record["step"] <= 2**53:
-                raise damaged(f"{way}.values", "records of steps that were made", values)
-            record["step"] = int(record["step"])
         vars(self).update(found, _records=records)
         self.temperature_path = found["temperature_path"].tolist()
+
+
+class _History(Named):
+    """The records of a fit as columns of one length, of which some are always there."""
+
+    def load(self, value: Any, way: str, sizes: Sizes) -> dict[str, NDArray]:
+        columns = super().load(value, way, sizes)
+        steps = columns.get("step", np.empty(0))
+        if not columns.keys() >= set(Monitor.FIELDS) or len({*map(len, columns.values())}) > 1:
+            raise damaged(way, f"columns of one length, {Monitor.FIELDS} among them", columns)
+        if not np.all((steps >= 0) & (steps <= 2**53)):
+            raise damaged(f"{way}.step", "numbers of steps", steps)
+        return columns
 
 
 MONITOR = Schema(
@@ -249,9 +230,7 @@ MONITOR = Schema(
     temperature=Number(0.0),
     seconds=Number(0.0),
     temperature_path=Array((None,), positive=True),
-    names=Listed(Text()),
-    values=Array((None, None), finite=False),
-    there=Array((None, None), bool),
+    history=_History(Array((None,), finite=False)),
 )
 
 

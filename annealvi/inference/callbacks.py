@@ -6,9 +6,9 @@ scikit-learn's see a fit as a tree of tasks: starts, and steps in them (:mod:`sk
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -80,11 +80,8 @@ class Callbacks:
         self._callbacks = sorted([*several, *others], key=_watches)
         self._estimator = estimator
 
-    @classmethod
-    def of(cls, callback: Any, estimator: Any, others: tuple = ()) -> Self | None:
-        """Return the callbacks of an estimator, or None if it has none."""
-        several = as_list(callback)
-        return cls(several, estimator, others) if several or others else None
+    def __len__(self) -> int:
+        return len(self._callbacks)
 
     def __call__(self, monitor: Monitor) -> None:
         for callback in self._callbacks:
@@ -105,16 +102,6 @@ class Callbacks:
             yield
 
 
-def during_fit(callbacks: Callbacks | None) -> AbstractContextManager[None]:
-    """Return the context that a fit with these callbacks, or without any, runs in.
-
-    Parameters
-    ----------
-    callbacks : Callbacks or None
-    """
-    return nullcontext() if callbacks is None else callbacks.during_fit()
-
-
 def as_list(callback: Any) -> list[Any]:
     """Return the callbacks that a parameter `callback` holds."""
     if isinstance(callback, list | tuple):
@@ -126,25 +113,15 @@ def _watches(callback: Any) -> bool:
     return hasattr(callback, "during_fit")
 
 
-if TYPE_CHECKING:
+try:
+    from sklearn.callback import CallbackSupportMixin as CallbackSupport
+    from sklearn.callback import with_callbacks
+except ImportError:  # scikit-learn before 1.9
+    CallbackSupport = object
 
-    class CallbackSupport:
-        """What the estimator has of scikit-learn."""
-
-        def _init_callback_context(self, *, max_subtasks: int) -> Any: ...
-
-    def with_callbacks(method: Callable) -> Callable: ...
-
-else:
-    try:
-        from sklearn.callback import CallbackSupportMixin as CallbackSupport
-        from sklearn.callback import with_callbacks
-    except ImportError:  # scikit-learn before 1.9
-        CallbackSupport = object
-
-        def with_callbacks(method):
-            """Return the method itself: there are no callbacks to end."""
-            return method
+    def with_callbacks(method: Any) -> Any:
+        """Return the method itself: there are no callbacks to end."""
+        return method
 
 
 @with_callbacks
@@ -168,10 +145,9 @@ class Tasks:
         fitted: Callable[[], dict[str, Any]] = dict,
     ) -> None:
         self._estimator, self._open_root, self._fitted = estimator, open_root, fitted
+        self._shown = {"X": X, "y": y}
         if y is None and X is not None:
-            self._shown = {"X": X, "y": lambda: np.zeros(len_of(X))}
-        else:
-            self._shown = {"X": X, "y": y}
+            self._shown["y"] = lambda: np.zeros(X.shape[0] if hasattr(X, "shape") else len(X))
         self._path: list[Any] = []  # the open tasks, from the root
         self._n_left = 0  # steps after the open one
         self._steps_per_pass = 1
@@ -189,37 +165,29 @@ class Tasks:
 
     def begin(self, estimator: Any, start: Start) -> None:
         """Open the task of a start, and its first step."""
-        n_left = start.n_steps - start.n_done
+        self._n_left, self._steps_per_pass = start.n_steps - start.n_done, start.steps_per_pass
         several = start.n_starts > 1
-        self._steps_per_pass = start.steps_per_pass
         while len(self._path) > 1:  # of the start before
             self._end(fitted=False)
         if not self._path:
-            size = start.n_starts - start.number if several else n_left
+            size = start.n_starts - start.number if several else self._n_left
             self._begin(self._open_root(max_subtasks=size))
         if several:
-            self._open("start", n_left)
-        self._n_left = n_left
-        if n_left:
-            self._open_step()
+            self._begin(self._path[-1].subcontext("start", max_subtasks=self._n_left))
+        self._open_step()
 
     def __call__(self, estimator: Any, monitor: Monitor) -> None:
         """Close the task of a step, and open the next; called after each step."""
         if not self._path:
             return  # a portion of `partial_fit`
-        whole = monitor.step % self._steps_per_pass == 0
-        stop = self._end(fitted=whole)
-        if stop:
+        if self._end(fitted=monitor.step % self._steps_per_pass == 0):
             raise StopIteration
-        if self._n_left:
-            self._open_step()
+        self._open_step()
 
     def _open_step(self) -> None:
-        self._n_left -= 1
-        self._open("step")
-
-    def _open(self, name: str, n_tasks: int = 0) -> None:
-        self._begin(self._path[-1].subcontext(name, max_subtasks=n_tasks))
+        if self._n_left:
+            self._n_left -= 1
+            self._begin(self._path[-1].subcontext("step", max_subtasks=0))
 
     def _begin(self, task: Any) -> None:
         self._path.append(task)
@@ -230,8 +198,3 @@ class Tasks:
         made = {"reconstruction_attributes": self._fitted} if fitted else {}
         task = self._path.pop()
         return task.call_on_fit_task_end(estimator=self._estimator, **self._shown, **made)
-
-
-def len_of(X: Any) -> int:
-    """Number of rows of data, which may be sparse."""
-    return X.shape[0] if hasattr(X, "shape") else len(X)

@@ -4,18 +4,55 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
-from annealvi.inference.callbacks import Callbacks, CallbackSupport, Tasks, during_fit
+from annealvi.checks import naming
+from annealvi.files.schema import Optional, Schema, Strings, Tree
+from annealvi.inference.callbacks import Callbacks, CallbackSupport, Tasks
 from annealvi.inference.starts import Starts
-from annealvi.temperature.variational import Variational
 from annealvi.threads import changing, reading, reads, shallow, writing
 from annealvi.versions import Versioned
+
+FITTED = Schema(feature_names_in=Optional(Strings()), fit=Tree())
+VARIATIONAL = "a fit with a Variational temperature"
+
+
+class Found(property):
+    """A fitted attribute: what `of` finds in the state of the fit.
+
+    None means that it is only there after `when`.  `assign` sets it in the state.
+    """
+
+    def __init__(
+        self,
+        of: Callable[[Any], Any],
+        when: str = "",
+        assign: Callable[[Any, Any], None] | None = None,
+    ) -> None:
+        super().__init__(self._get, None if assign is None else self._set)
+        self.of, self.when, self.assign, self.name = of, when, assign, ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def _get(self, estimator: Fitted) -> Any:
+        with reading(estimator):
+            value = self.of(estimator._fitted())
+        if value is None and self.when:
+            raise AttributeError(
+                f"{self.name!r} of {type(estimator).__name__} is only there after {self.when}."
+            )
+        return value
+
+    def _set(self, estimator: Fitted, value: Any) -> None:
+        assert self.assign is not None
+        with naming(type(estimator).__name__), writing(estimator), changing(estimator):
+            self.assign(estimator._fitted(), value)
 
 
 class Fitted(Versioned, CallbackSupport):
@@ -59,12 +96,7 @@ class Fitted(Versioned, CallbackSupport):
             starts.write(path)
 
     def __getstate__(self) -> dict[str, Any]:
-        with reading(self):
-            state = dict(super().__getstate__())
-            state.pop("_starts", None)
-            if "_state" in state:
-                state["_state"] = copy.copy(state["_state"])
-            return state
+        return super(Fitted, copy.copy(self)).__getstate__()
 
     @reads
     def __copy__(self) -> Self:
@@ -75,43 +107,50 @@ class Fitted(Versioned, CallbackSupport):
             copied._state = copy.copy(copied._state)
         return copied
 
-    @property
-    def temperature_(self) -> float:
-        return self._fitted().monitor.temperature
+    temperature_ = Found(lambda state: state.monitor.temperature)
+    temperature_path_ = Found(lambda state: np.array(state.monitor.temperature_path))
+    temperature_posterior_ = Found(
+        lambda state: getattr(state.temperature, "posterior_", None), VARIATIONAL
+    )
+    temperature_posterior_path_ = Found(
+        lambda state: getattr(state.temperature, "path", lambda: None)(), VARIATIONAL
+    )
+    history_ = Found(lambda state: state.monitor.history)
 
-    @property
-    def temperature_path_(self) -> NDArray[np.float64]:
-        return np.array(self._fitted().monitor.temperature_path)
+    def state_dict(self) -> dict[str, Any]:
+        """The fitted state as a tree, for :func:`annealvi.save`, which writes it while it reads."""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        return FITTED.dump({"feature_names_in": names, "fit": self._state.state_dict()})
 
-    @property
-    def temperature_posterior_(self) -> NDArray[np.float64]:
-        return self._variational("temperature_posterior_").posterior_
+    def load_state_dict(self, tree: Mapping[str, Any]) -> None:
+        """Take over a fitted state, for :func:`annealvi.load`."""
+        self._validate_params()  # type: ignore[attr-defined]
+        way = getattr(tree, "way", "")
+        inner = f"{way}." if way else ""
+        found = FITTED.load(tree, way)
+        state = self._state_of(found["fit"], f"{inner}fit")
+        n_features, names = state.model.n_features, found["feature_names_in"]
+        if names is not None:
+            place = f"{inner}feature_names_in"
+            self.feature_names_in_ = Strings(n_features).load(names, place, {})
+        self._state, self.n_features_in_ = state, n_features
 
-    @property
-    def temperature_posterior_path_(self) -> NDArray[np.float32]:
-        return self._variational("temperature_posterior_path_").path()
-
-    @property
-    def history_(self) -> dict[str, NDArray]:
-        return self._fitted().monitor.history
+    def _state_of(self, tree: Mapping[str, Any], way: str) -> Any:
+        """The state of a tree from a file."""
+        raise NotImplementedError
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_state" in vars(self)
 
-    def _callbacks(self) -> Callbacks | None:
-        """The user's callbacks, with the estimator as their first argument."""
-        return Callbacks.of(self.callback, self)
-
     @contextmanager
-    def _fit_under_way(
-        self, X: Any, y: Any, others: tuple[Any, ...] = ()
-    ) -> Iterator[Callbacks | None]:
+    def _fit_under_way(self, X: Any, y: Any, others: tuple[Any, ...] = ()) -> Iterator[Callbacks]:
         """The context of a fit: callbacks act at its end, and its starts are let go."""
         if "_skl_callbacks" in vars(self):  # scikit-learn's, from `set_callbacks`
             others += (Tasks(self, self._init_callback_context, X, y),)
-        callbacks = Callbacks.of(self.callback, self, others)
+        callbacks = Callbacks(self.callback, self, others)
         try:
-            with during_fit(callbacks):
+            with callbacks.during_fit():
                 yield callbacks
         finally:
             vars(self).pop("_starts", None)
@@ -124,19 +163,11 @@ class Fitted(Versioned, CallbackSupport):
         return state
 
     def _show(self, columns: Any, **found: Any) -> None:
-        """Set what a fit has found, with the features that it was given, all at once."""
-        names = ("n_features_in_", "feature_names_in_")
-        seen = {name: vars(columns)[name] for name in names if name in vars(columns)}
+        """Take over what a fit has found and the features of an estimator, all at once."""
+        theirs = vars(columns) | found
         with changing(self):
-            vars(self).update(found | seen)
-            if len(seen) < len(names):
-                vars(self).pop("feature_names_in_", None)
-
-    def _variational(self, name: str) -> Variational:
-        """The Variational temperature of the fit; AttributeError if it had another kind."""
-        temperature = self._fitted().temperature
-        if temperature is None or not temperature.learns or temperature.per_document:
-            raise AttributeError(
-                f"{name!r} is only there after a fit with a Variational temperature."
-            )
-        return temperature
+            for name in ("_state", "n_features_in_", "feature_names_in_", *found):
+                if name in theirs:
+                    vars(self)[name] = theirs[name]
+                else:
+                    vars(self).pop(name, None)

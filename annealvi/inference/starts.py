@@ -3,34 +3,46 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import math
 import os
 import threading
+import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.random import RandomState
+from scipy import sparse
+from sklearn.utils import check_random_state
 
+from annealvi._version import __version__
+from annealvi.exceptions import InconsistentVersionWarning
+from annealvi.files import read, write
+from annealvi.files.parameters import parameter_tree
 from annealvi.files.schema import (
     Array,
     Flag,
     Generator,
     Integer,
     Listed,
+    Named,
     Optional,
     Schema,
+    Text,
     Tree,
     damaged,
 )
-from annealvi.inference.checkpoints import (
-    Fingerprint,
-    begin_generator,
-    read_checkpoint,
-    write_checkpoint,
-)
+from annealvi.scale.elsewhere import Elsewhere
 
+#: The kind of checkpoints as files.
+KIND = "checkpoint"
+#: Parameters that may differ when a fit is resumed: they do not change its result.
+FREE = frozenset({"callback", "checkpoint", "client", "n_jobs", "verbose"})
+FINGERPRINT = Schema(
+    estimator=Text(), parameters=Named(Text()), shape=Text(), dtype=Text(), X=Text()
+)
 CHECKPOINT = Schema(
     fit=Tree(),
     generator=Generator(),  # at the beginning
@@ -41,6 +53,8 @@ CHECKPOINT = Schema(
     kept=Listed(Schema(number=Integer(), fit=Tree())),
     under_way=Optional(Tree()),
 )
+#: Number of elements that are hashed at a time.
+BLOCK = 1 << 20
 
 
 class Fit(Protocol):
@@ -182,11 +196,28 @@ class Starts(Generic[F]):
         """
         if self._saved is not None:
             self._resume(self._saved, begin)
-        if not self.finished:
-            if n_workers == 1 or self.resumed:
-                self._run_in_turn(begin, show)
-            else:
-                self._run_side_by_side(begin, n_workers)
+        elif n_workers > 1:
+            self._run_side_by_side(begin, n_workers)
+        stopped = self.finished
+        try:
+            while not stopped and len(self.scores) < self.n_starts:
+                if self.under_way is None:
+                    self._began = copy.deepcopy(self.generator)
+                    self.under_way = begin(len(self.scores))
+                fit = self.under_way
+                if show is not None:
+                    show(fit)
+                fit.run()
+                self.scores.append(fit.score)
+                self._keep(fit)
+                self.under_way, stopped = None, fit.stopped
+        except BaseException as error:
+            left = self.under_way
+            if isinstance(error, Exception) and not (left is not None and left.in_callback):
+                self.kept = []
+            elif left is not None and left.n_steps:
+                self._keep(left)
+            raise
         assert self.best is not None
         return self.best
 
@@ -223,9 +254,8 @@ class Starts(Generic[F]):
         if not self.finished:
             _set(self.generator, saved["generator_began"])
             self.under_way = begin(len(scores))
-            if saved["under_way"] is None:
-                raise damaged("under_way", "a fit", None)
-            self.under_way.load_state_dict(saved["under_way"], "under_way", ended=False)
+            under_way = Tree().load(saved["under_way"], "under_way", {})
+            self.under_way.load_state_dict(under_way, "under_way", ended=False)
             self._began = saved["generator_began"]
         _set(self.generator, saved["generator_now"])
 
@@ -237,68 +267,35 @@ class Starts(Generic[F]):
 
         self.kept = sorted([*self.kept, fit], key=order)[: self._n_kept]
 
-    def _run_in_turn(self, begin: Callable[[int], F], show: Callable[[F], None] | None) -> None:
-        for number in range(len(self.scores), self.n_starts):
-            fit = self.under_way
-            try:
-                if fit is None:
-                    self._began = copy.deepcopy(self.generator)
-                    fit = self.under_way = begin(number)
-                if show is not None:
-                    show(fit)
-                fit.run()
-            except BaseException as error:
-                if isinstance(error, Exception) and not (fit is not None and fit.in_callback):
-                    self.kept = []
-                elif fit is not None and fit.n_steps:
-                    self._keep(fit)
-                raise
-            self.scores.append(fit.score)
-            self._keep(fit)
-            self.under_way = None
-            if fit.stopped:
-                break
-
     def _run_side_by_side(self, begin: Callable[[int], F], n_workers: int) -> None:
         """Run each fit in a Python thread; the kernels of all work at the same time.
 
         Unlike joblib's workers these threads are joined when the user interrupts, so none
         continues in the background.
         """
-        changed = threading.Condition()
-        working: set[int] = set()
+        keeping = threading.Lock()
         unfinished: dict[int, F] = {}
 
         def work(number: int) -> float:
-            with changed:
-                if self.halt.is_set():
-                    return math.nan
-                working.add(number)
+            if self.halt.is_set():
+                return math.nan
             try:
                 fit = unfinished[number] = begin(number)
                 fit.run()
-                with changed:
-                    if not self.halt.is_set():
-                        del unfinished[number]
-                        self._keep(fit)
-                return fit.score
             except BaseException:
                 self.halt.set()
                 raise
-            finally:
-                with changed:
-                    working.remove(number)
-                    changed.notify_all()
+            with keeping:
+                if not self.halt.is_set():
+                    self._keep(unfinished.pop(number))
+            return fit.score
 
         try:
             with ThreadPoolExecutor(n_workers) as pool:
                 try:
-                    jobs = [pool.submit(work, number) for number in range(self.n_starts)]
-                    self.scores = [job.result() for job in jobs]
+                    self.scores = list(pool.map(work, range(self.n_starts)))
                 except BaseException:
                     self.halt.set()
-                    with changed:  # the pool does not join a thread if interrupted creating it
-                        changed.wait_for(lambda: not working)
                     raise
         except Exception:
             self.kept = []
@@ -311,5 +308,130 @@ class Starts(Generic[F]):
             raise
 
 
+def begin_generator(random_state: Any, saved: RandomState | None) -> RandomState:
+    """The generator of a fit at its beginning, for a resumed fit that of the checkpoint.
+
+    A RandomState that is the parameter is set to the state that it had when the fit began.
+    """
+    if saved is None:
+        return check_random_state(random_state)
+    if not isinstance(random_state, RandomState):
+        return saved  # not the global generator, which None stands for otherwise
+    _set(random_state, saved)
+    return random_state
+
+
 def _set(rng: RandomState, saved: RandomState) -> None:
     rng.set_state(saved.get_state(legacy=False))
+
+
+# ------------------------------------------------------------------------ whose checkpoint it is
+
+
+class Fingerprint:
+    """The estimator, the parameters and the data of a fit.
+
+    A fit is resumed only if all of them are the same as in the checkpoint.
+
+    Parameters
+    ----------
+    estimator : object
+        What is fitted; its parameters are kept as they are now.
+    X : ndarray or sparse matrix
+        The data.
+    """
+
+    def __init__(self, estimator: Any, X: Any) -> None:
+        self.owner = type(estimator).__name__
+        # as they are now: a callback may set others for the next fit
+        self.parameters = dict(estimator.get_params(deep=False))
+        self.X = X
+        self._tree: dict[str, Any] | None = None  # made only if the fit is written or resumed
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the fingerprint as a tree of strings."""
+        if self._tree is None:
+            self._tree = {
+                "estimator": self.owner,
+                "parameters": {
+                    name: "a RandomState"  # the checkpoint has its state
+                    if name == "random_state" and isinstance(value, RandomState)
+                    else described(parameter_tree(value, name))
+                    for name, value in sorted(self.parameters.items())
+                    if name not in FREE
+                },
+                "shape": str(self.X.shape),
+                "dtype": str(self.X.dtype),
+                "X": digest(self.X),
+            }
+        return self._tree
+
+    def check(self, tree: Mapping[str, Any], path: str | os.PathLike) -> None:
+        """Raise ValueError unless a checkpoint is one of this fit; name the first difference."""
+        file, ours = f"resume={os.fspath(path)!r}", self.state_dict()
+        theirs = FINGERPRINT.load(tree, "fit")
+        if theirs["estimator"] != self.owner:
+            named = theirs["estimator"][:80]
+            raise ValueError(f"{file} is a checkpoint of {named}, not of {self.owner}.")
+        for name, value in ours["parameters"].items():
+            had = theirs["parameters"].get(name, "no such value")
+            if had != value:
+                raise ValueError(
+                    f"{file} is a checkpoint of a fit with another {name!r}: it has {had[:300]}, "
+                    f"this {self.owner} has {value[:300]}. A fit is resumed with the parameters "
+                    "that it began with; only "
+                    f"{', '.join(sorted(FREE & self.parameters.keys()))} may differ."
+                )
+        for what in ("shape", "dtype", "X"):
+            if theirs[what] != ours[what]:
+                differs = f"its {what} was {theirs[what][:80]}, that of X is {ours[what]}"
+                if what == "X":
+                    differs = "the numbers in X differ, or their order"
+                raise ValueError(f"{file} is a checkpoint of a fit to another X: {differs}.")
+
+
+def described(tree: Any) -> str:
+    """A parameter's tree as text, which is the same for equal parameters only."""
+    if isinstance(tree, np.ndarray):
+        return f"an array of {tree.dtype} of shape {tree.shape} with SHA-256 {digest(tree)}"
+    if isinstance(tree, list):
+        return f"[{', '.join(map(described, tree))}]"
+    if isinstance(tree, Mapping):
+        parts = tree.get("parameters", tree)
+        inner = [f"{name}={described(part)}" for name, part in parts.items() if name != "type"]
+        return f"{tree.get('type', '')}({', '.join(inner)})"
+    return repr(int(tree) if isinstance(tree, float) and tree.is_integer() else tree)
+
+
+def digest(X: Any) -> str:
+    """SHA-256 of data; the dtype of a sparse matrix' indices makes no difference."""
+    if isinstance(X, Elsewhere):
+        return X.digest
+    total = hashlib.sha256(str(X.dtype).encode())
+    parts = [X.indptr, X.indices, X.data] if sparse.issparse(X) else [X]
+    for number, part in enumerate(parts):
+        dtype = np.dtype(np.int64) if sparse.issparse(X) and number < 2 else part.dtype
+        flat = np.ascontiguousarray(part).reshape(-1)
+        for start in range(0, flat.size, BLOCK):
+            total.update(flat[start : start + BLOCK].astype(dtype, copy=False).view(np.uint8).data)
+    return total.hexdigest()
+
+
+def write_checkpoint(path: str | os.PathLike, tree: Mapping[str, Any]) -> None:
+    """Write a checkpoint, see :func:`annealvi.files.write`."""
+    write(path, KIND, tree)
+
+
+def read_checkpoint(path: str | os.PathLike, owner: str) -> Any:
+    """Read a checkpoint as a tree; warn if another version of annealvi wrote it."""
+    content = read(path, KIND)
+    if content["version"] != __version__:
+        warnings.warn(
+            InconsistentVersionWarning(
+                estimator_name=owner,
+                current_sklearn_version=__version__,
+                original_sklearn_version=content["version"][:40],
+            ),
+            stacklevel=2,
+        )
+    return content["tree"]

@@ -6,7 +6,7 @@ import copy
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -32,21 +32,22 @@ from annealvi.checks import (
     check_topics,
     checked,
     n_threads,
+    naming,
 )
 from annealvi.exceptions import BadParameter
-from annealvi.files.schema import Optional, Schema, Strings, Tree
-from annealvi.inference import Fingerprint, Monitor, Starts
-from annealvi.inference.fitted import Fitted
-from annealvi.lda.documents import (
-    Prepared,
+from annealvi.inference import Callbacks, Fingerprint, Monitor, Starts
+from annealvi.inference.fitted import Fitted, Found
+from annealvi.lda.fit import LDAFit, fit_portion, plan_fit, prepare_portion
+from annealvi.lda.settings import (
+    CONSTRAINTS,
+    Settings,
     check_words,
     fit_dtype,
     in_dtype,
     single_or_double,
+    stream_settings,
     topics_dtype,
 )
-from annealvi.lda.fit import LDAFit, fit_portion, plan_fit, prepare_portion
-from annealvi.lda.settings import CONSTRAINTS, Settings, check_parameters, stream_settings
 from annealvi.lda.state import LDAState
 from annealvi.metrics.topics import top_words
 from annealvi.models.lda.collapsed import METHODS, Method, infer_collapsed
@@ -380,7 +381,6 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     # ----------------------------------------------------------------- fitting
 
-    @checked
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, *, resume: str | os.PathLike | None = None) -> Self:
         """Learn topics from documents.
@@ -439,9 +439,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         check_flag(normalize, "normalize")
         with writing(self):
             best = self._fit(X, y, keep_gamma=True)
-            gamma = best.perplexity.gamma
-            assert gamma is not None
-            return _shares(gamma, normalize, best.state.shown)
+            return _shares(best.perplexity.gamma, normalize, best.state.shown)
 
     @checked
     @_fit_context(prefer_skip_nested_validation=True)
@@ -478,28 +476,26 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             If X or a parameter is out of range.  The estimator is then unchanged.
         """
         with writing(self):
-            first = not self.__sklearn_is_fitted__()
             # scikit-learn checks the parameters only at the first call
-            check_parameters(self._check_values, vars(self))
-            settings, callbacks = self._resolved(), self._callbacks()
+            settings, callbacks = self._settings(), Callbacks(self.callback, self)
             threads, population = n_threads(self.n_jobs), float(self.total_samples)
-            if first:
-                columns = shallow(self)  # which other threads do not see
+            before = columns = shallow(self)  # which other threads do not see
+            if self.__sklearn_is_fitted__():
+                state, X = self._state, self._check_X(X, "partial_fit")
+            else:
+                columns = shallow(self)
                 X = check_words(columns, X, "partial_fit", reset=True)
                 shown, X = X.dtype, in_dtype(X, fit_dtype(vars(self), X, population))
                 rng, K = check_random_state(self.random_state), int(self.n_components)
                 state = LDAState.begin(X, K, settings, rng, threads, shown)
+            with changing(self):
                 prepare_portion(state, X, settings, population, threads)
                 self._show(columns, _state=state)
-            else:
-                state, X = self._state, self._check_X(X, "partial_fit")
-                with changing(self):
-                    prepare_portion(state, X, settings, population, threads)
             try:
                 fit_portion(state, X, settings, population, callbacks, changing(self))
             except BaseException:
-                if first and not state.monitor.step:
-                    self._forget()
+                if not state.monitor.step:
+                    self._show(before)
                 raise
         return self
 
@@ -521,26 +517,25 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         *,
         keep_gamma: bool = False,
         resume: str | os.PathLike | None = None,
-        prepare: Callable[[Any, Any], Prepared] | None = None,
+        prepare: Callable[[Any, Any], tuple[Any, np.dtype, Mapping[str, Any]]] | None = None,
         others: tuple[Any, ...] = (),
     ) -> LDAFit:
         """Fit from every start, show the best and return it.
 
-        `prepare` checks X and sets the features of an estimator that it gets, by default for
-        documents in memory.  `others` are more callbacks.
+        `prepare` sets the features of the estimator that it gets, and returns X, checked, in the
+        dtype of the fit, then the dtype that the user sees and the parameters of the fit; by
+        default for documents in memory.  `others` are more callbacks.
         """
-        with writing(self), self._fit_under_way(X, y, others) as callbacks:
+        under_way = self._fit_under_way(X, y, others)
+        with naming(type(self).__name__), writing(self), under_way as callbacks:
             self.release_buffers()  # of a stream, which this fit replaces
             before, columns = shallow(self), shallow(self)  # other threads do not see these
-            prepared = _prepare_words(columns, X) if prepare is None else prepare(columns, X)
-            documents, shown, parameters = prepared
+            documents, shown, parameters = (prepare or _prepare)(columns, X)
             n_starts, threads = int(parameters["n_init"]), n_threads(self.n_jobs)
-            fingerprint = Fingerprint(self, documents)
-            starts: Starts[LDAFit] = Starts(
-                fingerprint, parameters["random_state"], n_starts, resume
-            )
+            fingerprint, seed = Fingerprint(self, documents), parameters["random_state"]
+            self._starts = starts = Starts[LDAFit](fingerprint, seed, n_starts, resume)
             rngs, rng = generators(starts.generator, n_starts)
-            in_turn = callbacks is not None or starts.resumed or isinstance(documents, Elsewhere)
+            in_turn = bool(callbacks) or starts.resumed or isinstance(documents, Elsewhere)
             n_workers = 1 if in_turn else min(threads, n_starts)
             plan = plan_fit(
                 parameters,
@@ -553,7 +548,6 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                 # other fits are shown once they have ended
                 changing=changing(self) if in_turn else nullcontext(),
             )
-            self._starts = starts
 
             def show(fit: LDAFit) -> None:
                 self._show(columns, _state=fit.state)
@@ -565,25 +559,17 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                     show=show if in_turn else None,
                 )
                 if not starts.finished:
-                    best.state.results.init_scores = np.array(starts.scores)
+                    best.state.results["init_scores"] = np.array(starts.scores)
                 best.conclude(threads)
             finally:
-                if starts.best is not None:
-                    show(starts.best)
-                elif "_state" in vars(before):
-                    self._show(before, _state=before._state)
+                if starts.best is None:  # no step was made, or there is an error
+                    self._show(before)
                 else:
-                    self._forget()
+                    show(starts.best)
             # the warning points to the user's line, past this method's callers and wrappers
-            best.warn(stacklevel=5 + keep_gamma)
+            best.warn(stacklevel=4 + 2 * keep_gamma)
             starts.finished = True
         return best
-
-    def _forget(self) -> None:
-        """Forget a fit of which no step was made."""
-        with changing(self):
-            for name in ("_state", "n_features_in_", "feature_names_in_"):
-                vars(self).pop(name, None)
 
     # --------------------------------------------------------------- inference
 
@@ -643,7 +629,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         if collapsed:
             gamma = infer_collapsed(state.model.documents, X, n_threads=threads)
         else:
-            gamma = state.infer(X, tempering, n_threads=threads)
+            gamma = state.model.documents.infer(X, tempering, n_threads=threads)
         return _shares(gamma, normalize, counts.dtype)
 
     @checked
@@ -692,9 +678,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         ValueError
             If X is out of range, or has no words.
         """
-        check_is_fitted(self)
         check_flag(sub_sampling, "sub_sampling")
-        return self._perplexity(self._check_X(X, "perplexity"), None, sub_sampling)
+        return self._perplexity_precomp_distr(X, None, sub_sampling)
 
     @checked
     @reads
@@ -785,6 +770,30 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     # -------------------------------------------------------------- attributes
 
+    dtype_ = Found(lambda state: state.model.dtype)
+    doc_topic_prior_ = Found(
+        lambda state: state.doc_topic_prior,
+        assign=lambda state, value: state.set_priors(value, state.topic_word_prior),
+    )
+    topic_word_prior_ = Found(
+        lambda state: state.topic_word_prior,
+        assign=lambda state, value: state.set_priors(state.doc_topic_prior, value),
+    )
+    random_state_ = Found(lambda state: state.model.rng, assign=LDAState.set_generator)
+    n_batch_iter_ = Found(lambda state: state.monitor.step + 1, assign=LDAState.set_next_step)
+    exp_dirichlet_component_ = Found(LDAState.exp_e_log_topics, assign=LDAState.check_exp_e_log)
+    n_iter_ = Found(lambda state: state.n_passes)
+    settings_ = Found(lambda state: state.settings, "`fit` or `partial_fit`")
+    bound_ = Found(lambda state: state.results["bound"], "`fit`")
+    validation_score_ = Found(
+        lambda state: state.results["validation_score"], "`fit` with validation_fraction"
+    )
+    init_scores_ = Found(lambda state: state.results["init_scores"], "`fit`")
+    document_temperatures_ = Found(
+        lambda state: state.results["document_temperatures"],
+        "`fit` with a LocalVariational temperature",
+    )
+
     @property
     @reads
     def components_(self) -> NDArray:
@@ -805,10 +814,10 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             n_topics = array.shape[0] if array.ndim else self.n_components
             n_features = array.shape[-1] if array.ndim and state is None else 0
             n_features = getattr(self, "n_features_in_", n_features)
-            self._validate_params()  # settings follow from them
+            self._validate_params()
+            settings, threads = self._settings(n_topics), n_threads(self.n_jobs)
             dtype = topics_dtype(vars(self), array) if state is None else state.model.dtype
             array = check_topics(array, name, (n_topics, n_features), dtype)
-            settings, threads = self._resolved(n_topics), n_threads(self.n_jobs)
             wanted = settings.wanted_temperature()
             if state is not None:
                 moved = state.moved_to(array, settings, threads)
@@ -821,128 +830,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             with changing(self):
                 self.n_features_in_, self._state = n_features, moved
 
-    @property
-    @reads
-    def exp_dirichlet_component_(self) -> NDArray:
-        state = self._fitted()
-        return state.model.topics.exp_e_log().astype(state.shown, copy=False)
-
-    @exp_dirichlet_component_.setter
-    def exp_dirichlet_component_(self, value: ArrayLike) -> None:
-        derived = self.exp_dirichlet_component_
-        value = as_array(value)
-        wrong = value.dtype.kind not in "fiu" or value.shape != derived.shape
-        if wrong or not np.allclose(value, derived, rtol=1e-3, atol=1e-6):
-            raise ValueError(
-                f"The 'exp_dirichlet_component_' of {type(self).__name__} follows from "
-                "'components_' as exp(E[log beta]); the array assigned differs from it. Assign "
-                "'components_' instead."
-            )
-
-    @property
-    def dtype_(self) -> np.dtype:
-        return self._fitted().model.dtype
-
-    @property
-    @reads
-    def doc_topic_prior_(self) -> float | NDArray[np.float64]:
-        return self._fitted().doc_topic_prior
-
-    @doc_topic_prior_.setter
-    @checked
-    def doc_topic_prior_(self, value: ArrayLike) -> None:
-        with writing(self), changing(self):
-            state = self._fitted()
-            state.set_priors(value, state.topic_word_prior)
-
-    @property
-    @reads
-    def topic_word_prior_(self) -> float | NDArray[np.float64]:
-        return self._fitted().topic_word_prior
-
-    @topic_word_prior_.setter
-    @checked
-    def topic_word_prior_(self, value: ArrayLike) -> None:
-        with writing(self), changing(self):
-            state = self._fitted()
-            state.set_priors(state.doc_topic_prior, value)
-
-    @property
-    def random_state_(self) -> RandomState | None:
-        return self._fitted().model.rng
-
-    @random_state_.setter
-    def random_state_(self, value: RandomState) -> None:
-        with writing(self), changing(self):
-            self._fitted().model.rng = check_random_state(value)
-
-    @property
-    def n_batch_iter_(self) -> int:
-        return self._fitted().monitor.step + 1
-
-    @n_batch_iter_.setter
-    def n_batch_iter_(self, value: int) -> None:
-        if not isinstance(value, Integral) or not 1 <= value <= 2**53:
-            raise ValueError(
-                f"The 'n_batch_iter_' of {type(self).__name__} must be an int in the range "
-                f"[1, {2**53}]. Got {value!r} instead."
-            )
-        with writing(self), changing(self):
-            self._fitted().monitor.step = int(value) - 1
-
-    @property
-    def n_iter_(self) -> int:
-        return self._fitted().n_passes
-
-    @property
-    def settings_(self) -> dict[str, Any]:
-        return self._found(self._fitted().settings, "settings_", "`fit` or `partial_fit`")
-
-    @property
-    def bound_(self) -> float:
-        return self._found(self._fitted().results.bound, "bound_", "`fit`")
-
-    @property
-    def validation_score_(self) -> float:
-        score = self._fitted().results.validation_score
-        return self._found(score, "validation_score_", "`fit` with validation_fraction")
-
-    @property
-    def init_scores_(self) -> NDArray[np.float64]:
-        return self._found(self._fitted().results.init_scores, "init_scores_", "`fit`")
-
-    @property
-    def document_temperatures_(self) -> NDArray[np.float64]:
-        temperatures = self._fitted().results.document_temperatures
-        when = "`fit` with a LocalVariational temperature"
-        return self._found(temperatures, "document_temperatures_", when)
-
-    def _found(self, value: Any, name: str, when: str) -> Any:
-        """A result of the fit; AttributeError if the fit has none."""
-        if value is None:
-            raise AttributeError(f"{name!r} of {type(self).__name__} is only there after {when}.")
-        return value
-
     # ----------------------------------------------------------------- details
-
-    def state_dict(self) -> dict[str, Any]:
-        """The fitted state as a tree, for :func:`annealvi.save`, which writes it while it reads."""
-        check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", None)
-        return FITTED.dump({"feature_names_in": names, "fit": self._state.state_dict()})
-
-    def load_state_dict(self, tree: Mapping[str, Any]) -> None:
-        """Take over a fitted state, for :func:`annealvi.load`."""
-        self._validate_params()
-        way = getattr(tree, "way", "")
-        inner = f"{way}." if way else ""
-        found = FITTED.load(tree, way)
-        state = LDAState.of(found["fit"], f"{inner}fit")
-        n_features, names = state.model.n_features, found["feature_names_in"]
-        if names is not None:
-            place = f"{inner}feature_names_in"
-            self.feature_names_in_ = Strings(n_features).load(names, place, {})
-        self._state, self.n_features_in_ = state, n_features
 
     @property
     def _n_features_out(self) -> int:
@@ -959,28 +847,19 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """X as a canonical CSR matrix of the dtype of the fit."""
         return in_dtype(check_words(self, X, method), self._state.model.dtype)
 
+    def _state_of(self, tree: Mapping[str, Any], way: str) -> LDAState:
+        return LDAState.of(tree, way)
+
     @classmethod
     def _check_values(cls, values: dict[str, Any]) -> None:
         constraints: dict[str, Any] = cls._parameter_constraints
         validate_parameter_constraints(constraints, values, cls.__name__)
 
-    def _resolved(self, n_topics: int | None = None) -> Settings:
-        """The settings for a stream of documents, by default of `n_components` topics."""
+    def _settings(self, n_topics: int | None = None) -> Settings:
+        """Check the parameters; the settings for a stream, by default of `n_components` topics."""
         # not get_params, which looks the signature up at every call of partial_fit
         values = vars(self) if n_topics is None else vars(self) | {"n_components": n_topics}
-        return stream_settings(values, int(min(float(self.total_samples), 2**53)))
-
-    def _perplexity(self, X: Any, given: Any, sub_sampling: bool) -> float:
-        if sub_sampling:
-            self._check_values(vars(self))  # total_samples may have been set since the fit
-        population = float(self.total_samples) if sub_sampling else None
-        if not check_counts(X, 1.0 if population is None else population, "total_samples"):
-            raise ValueError(
-                "The perplexity, exp(-ELBO per word), needs documents with words. "
-                f"Got n_samples={X.shape[0]} without any."
-            )
-        threads = n_threads(self.n_jobs)
-        return self._state.perplexity(X, given, population=population, n_threads=threads)
+        return stream_settings(self._check_values, values)
 
     @checked
     @reads
@@ -989,17 +868,23 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     ) -> float:
         """Perplexity at a given gamma; scikit-learn's tests and some of its users call it."""
         check_is_fitted(self)
-        X = self._check_X(X, "perplexity")
+        X, population = self._check_X(X, "perplexity"), None
         if doc_topic_distr is not None:
             n_samples, n_topics = doc_topic_distr.shape
             if n_samples != X.shape[0]:
                 raise ValueError("Number of samples in X and doc_topic_distr do not match.")
             if n_topics != self._state.model.n_topics:
                 raise ValueError("Number of topics does not match.")
-        return self._perplexity(X, doc_topic_distr, sub_sampling)
-
-
-FITTED = Schema(feature_names_in=Optional(Strings()), fit=Tree())
+        if sub_sampling:
+            self._check_values(vars(self))  # total_samples may have been set since the fit
+            population = float(self.total_samples)
+        if not check_counts(X, population or 1.0, "total_samples"):
+            raise ValueError(
+                "The perplexity, exp(-ELBO per word), needs documents with words. "
+                f"Got n_samples={X.shape[0]} without any."
+            )
+        options: Any = {"population": population, "n_threads": n_threads(self.n_jobs)}
+        return self._state.perplexity(X, given=doc_topic_distr, **options)
 
 
 def generators(own: RandomState, n_starts: int) -> tuple[list[RandomState], RandomState]:
@@ -1012,10 +897,9 @@ def generators(own: RandomState, n_starts: int) -> tuple[list[RandomState], Rand
     return [own, *map(RandomState, seeds[1:])], RandomState(seeds[0])
 
 
-def _prepare_words(estimator: Any, X: Any) -> Prepared:
-    """Check the documents of a fit, and set the estimator's number and names of features."""
-    X, parameters = check_words(estimator, X, "fit", reset=True), vars(estimator)
-    return Prepared(in_dtype(X, fit_dtype(parameters, X, X.shape[0])), X.dtype, parameters)
+def _prepare(columns: Any, X: Any) -> tuple[sparse.csr_matrix, np.dtype, Mapping[str, Any]]:
+    X, parameters = check_words(columns, X, "fit", reset=True), vars(columns)
+    return in_dtype(X, fit_dtype(parameters, X, X.shape[0])), X.dtype, parameters
 
 
 def _shares(gamma: NDArray, normalize: bool, dtype: np.dtype) -> NDArray:

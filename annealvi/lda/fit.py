@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,15 +13,22 @@ from numpy.random import RandomState
 from scipy import sparse
 from sklearn.base import clone
 
-from annealvi.checks import HEADROOM, check_counts, check_total
+from annealvi.checks import check_counts, check_total
 from annealvi.exceptions import BadParameter
-from annealvi.files.schema import Array, Flag, Listed, Number, Optional, Schema, Tree
+from annealvi.files.schema import Array, Flag, Listed, Number, Optional, Schema, Tree, damaged
 from annealvi.inference import Callbacks, OverRelaxed, Position, Start, optimise
 from annealvi.inference.algorithm import POSITION
-from annealvi.lda.documents import extent
 from annealvi.lda.hooks import Converged, HeldOut, HeldOutDocuments, Perplexity, hold_out
-from annealvi.lda.settings import Settings, check_steps, is_open, resolve, words_per_entry
-from annealvi.lda.state import LDAState, Results, some_documents
+from annealvi.lda.settings import (
+    CONSTRAINTS,
+    Settings,
+    check_steps,
+    extent,
+    is_open,
+    resolve,
+    words_per_entry,
+)
+from annealvi.lda.state import LDAState, no_results, some_documents
 from annealvi.scale.elsewhere import Elsewhere
 from annealvi.temperature import Temperature
 
@@ -41,7 +48,8 @@ class Plan:
     held_out: HeldOutDocuments | None
     #: The dtype in which topics are shown to the user.
     shown: np.dtype
-    n_topics: int
+    #: The parameters of the estimator, and what follows from them.
+    parameters: Mapping[str, Any]
     settings: Settings
     temperature: Temperature
     #: Largest number of passes, and the passes over which T is planned to fall.
@@ -49,27 +57,18 @@ class Plan:
     n_planned: int
     #: Whether to keep gamma of all documents.
     keep_gamma: bool
-    n_starts: int
     #: Number of threads for each start.
     n_threads: int
-    evaluate_every: int
-    perp_tol: float
-    patience: int
-    verbose: int
-    callbacks: Callbacks | None
+    callbacks: Callbacks
     #: Entered while a fit changes that other threads can see.
-    changing: AbstractContextManager = field(default_factory=nullcontext)
-
-    @property
-    def online(self) -> bool:
-        """True if a step uses a minibatch."""
-        return self.settings.learning_method != "batch"
+    changing: AbstractContextManager
 
     @property
     def batch_size(self) -> int:
         """Number of documents per step."""
         n_samples = self.training.shape[0]
-        return min(int(self.settings.batch_size), n_samples) if self.online else n_samples
+        batch = self.settings.learning_method == "batch"
+        return n_samples if batch else min(int(self.settings.batch_size), n_samples)
 
     @property
     def steps_per_pass(self) -> int:
@@ -82,14 +81,9 @@ class Plan:
         return int(self.settings.finish_iter)
 
     @property
-    def n_planned_steps(self) -> int:
-        """Steps over which T is planned to fall."""
-        return self.n_planned * self.steps_per_pass
-
-    @property
     def step_size(self) -> Callable[[int], float]:
         """rho of step 1, 2, ..."""
-        steps = self.settings.step_size(self.n_planned_steps)
+        steps = self.settings.step_size(self.n_planned * self.steps_per_pass)
         if not self.n_finishing:
             return steps
         return OverRelaxed(steps, self.n_passes * self.steps_per_pass, self.n_finishing)
@@ -103,26 +97,22 @@ class Plan:
 class LDAFit:
     """A fit from one start; see :class:`annealvi.inference.Fit`."""
 
-    def __init__(
-        self, plan: Plan, number: int, rng: RandomState, halt: threading.Event | None = None
-    ) -> None:
-        self.plan, self.number = plan, number
-        self.halt = threading.Event() if halt is None else halt
+    def __init__(self, plan: Plan, number: int, rng: RandomState, halt: threading.Event) -> None:
+        self.plan, self.number, self.halt = plan, number, halt
         self.score, self.goodness = np.nan, -np.inf
         self.stopped = self.in_callback = False
         self.position = Position()  # passes and minibatches done
-        X, settings = plan.training, plan.settings
-        n_samples = X.shape[0]
-        self.state = state = LDAState.begin(
-            X, plan.n_topics, settings, rng, plan.n_threads, plan.shown
-        )
+        X, settings, n_samples = plan.training, plan.settings, plan.training.shape[0]
+        n_topics = int(plan.parameters["n_components"])
+        self.state = state = LDAState.begin(X, n_topics, settings, rng, plan.n_threads, plan.shown)
         state.model.set_corpus(X, n_samples, float(X.sum(dtype=np.float64)))
-        per_pass = n_samples / plan.batch_size
-        planned = plan.temperature.plan(plan.n_planned_steps, per_pass, model=state.model)
-        state.planned_for, state.temperature = clone(plan.temperature), planned
-        if plan.online:
+        state.planned_for = clone(plan.temperature)
+        state.temperature = plan.temperature.plan(
+            plan.n_planned * plan.steps_per_pass, n_samples / plan.batch_size, model=state.model
+        )
+        if settings.learning_method != "batch":
             n_steps = plan.n_passes * plan.steps_per_pass
-            check_steps(settings, planned, plan.step_size, 0, n_steps)
+            check_steps(settings, state.temperature, plan.step_size, 0, n_steps)
         self.perplexity = Perplexity(self)
         self.held_out = None if plan.held_out is None else HeldOut(self, plan.held_out)
         self.hooks: list[Any] = [Converged(self)] if plan.n_finishing else []
@@ -136,12 +126,9 @@ class LDAFit:
     def run(self) -> None:
         """Fit to the end."""
         state, plan, X = self.state, self.plan, self.plan.training
-        if plan.callbacks is not None:
-            plan.callbacks.begin(self._start())
+        plan.callbacks.begin(self._start())
         if self.position == Position():
             state.model.start_documents(X.shape[0])
-        else:
-            state.attach_again()  # the last step of a resumed fit has ended except for this
         try:
             with state.training(keep=False, repeated=plan.n_passes > 1):
                 optimise(
@@ -169,16 +156,15 @@ class LDAFit:
 
     def conclude(self, n_threads: int) -> None:
         """Compute `bound_` and the other results of the best start."""
-        state, X = self.state, self.plan.documents
-        if state.results.bound is not None:
+        state, X, results = self.state, self.plan.documents, self.state.results
+        if results["bound"] is not None:
             return  # a fit that had ended was resumed
         state.model.topics.n_threads = n_threads
-        results = state.results
-        results.bound = self.perplexity.final()
-        results.sample = some_documents(X)
+        results["bound"] = self.perplexity.final()
+        results["sample"] = some_documents(X)
         if state.temperature.per_document:
             gamma = self.perplexity.gamma
-            results.document_temperatures = state.document_temperatures(X, gamma)
+            results["document_temperatures"] = state.document_temperatures(X, gamma)
 
     def warn(self, stacklevel: int) -> None:
         """Warn if all passes were made, and a test says that the fit had not converged."""
@@ -203,14 +189,23 @@ class LDAFit:
 
     def load_state_dict(self, tree: Mapping[str, Any], way: str, *, ended: bool) -> None:
         """Take over a fit of the same plan from the same start."""
-        plan, state, model = self.plan, self.state, self.state.model
-        K, V, dtype = model.n_topics, model.n_features, model.dtype
+        plan, begun = self.plan, self.state
+        K, V, dtype = begun.model.n_topics, begun.model.n_features, begun.model.dtype
         sizes = {"n_samples": plan.training.shape[0], "K": K, "V": V, "dtype": dtype}
         n_passes, n_hooks = plan.n_passes + plan.n_finishing, len(self.hooks)
         sizes |= {"most_passes": n_passes, "most_batches": plan.steps_per_pass, "n_hooks": n_hooks}
         found = FIT.load(tree, way, **sizes)
-        state.load_state_dict(found["state"], f"{way}.state")
+        self.state = state = LDAState.of(found["state"], f"{way}.state")
+        model = state.model
+        if (model.n_topics, model.n_features, model.dtype) != (K, V, dtype):
+            raise damaged(f"{way}.state.model", f"one of {K} topics, {V} words, {dtype}", model)
+        if state.temperature != begun.temperature:
+            raise damaged(f"{way}.state.temperature", "that of the fit", state.temperature)
         state.shown = plan.shown  # the same X may be in another dtype
+        if model.rng is not None and begun.model.rng is not None:
+            begun.model.rng.set_state(model.rng.get_state(legacy=False))
+        model.rng = begun.model.rng  # which all starts share
+        state.resume(plan.settings, plan.n_threads)  # the last step has ended except for this
         model.documents.gamma = None if found["gamma"] is None else found["gamma"].copy()
         for number, (hook, part) in enumerate(zip(self.hooks, found["hooks"], strict=True)):
             hook.SCHEMA.restore(hook, part, f"{way}.hooks.{number}", **sizes)
@@ -225,7 +220,7 @@ class LDAFit:
         some = X[:: -(-X.shape[0] // FEW)]
         return Start(
             number=self.number,
-            n_starts=plan.n_starts,
+            n_starts=int(plan.parameters["n_init"]),
             n_done=self.n_steps,
             n_steps=plan.n_passes * plan.steps_per_pass + plan.n_finishing,
             steps_per_pass=plan.steps_per_pass,
@@ -243,14 +238,14 @@ class LDAFit:
         for hook in self.hooks:
             end, text = hook.after_pass(index)
             ends, line = ends or end, line + text
-        if plan.verbose:
-            print(f"start {self.number + 1}, {line}" if plan.n_starts > 1 else line)
+        if plan.parameters["verbose"]:
+            print(f"start {self.number + 1}, {line}" if plan.parameters["n_init"] > 1 else line)
         return ends
 
     def _on_step(self) -> None:
         if self.halt.is_set():
             raise StopIteration
-        if self.plan.callbacks is None:
+        if not self.plan.callbacks:
             return
         self.in_callback = True
         try:
@@ -279,68 +274,47 @@ def plan_fit(
     X: sparse.csr_matrix | Elsewhere,
     rng: RandomState,
     *,
-    shown: np.dtype,
     keep_gamma: bool,
-    n_threads: int,
-    callbacks: Callbacks | None,
-    changing: AbstractContextManager,
+    **others: Any,
 ) -> Plan:
     """Hold documents out, which `rng` draws, and resolve open parameters."""
-    training, held_out = X, None
-    if parameters["validation_fraction"] is not None:
-        training, held_out = hold_out(X, float(parameters["validation_fraction"]), rng)
+    training, held_out, fraction = X, None, parameters["validation_fraction"]
+    if fraction is not None:
+        training, held_out = hold_out(X, float(fraction), rng)
+    n_samples = training.shape[0]
     # a minibatch, which may be one document, stands for all
-    words = check_total(
-        extent(training)[0], training.dtype, training.shape[0], "the number of documents"
-    )
+    words = check_total(extent(training)[0], training.dtype, n_samples, "the number of documents")
     if held_out is not None and not words:  # a corpus of no words at all is fitted to the prior
         raise ValueError(
-            "X must have words. Got only zeros for the training documents, "
-            f"n_samples={training.shape[0]}."
+            f"X must have words. Got only zeros for the training documents, n_samples={n_samples}."
         )
-    K = int(parameters["n_components"])
-    settings = resolve(parameters, training.shape[0], words_per_entry(training, K))
+    density = words_per_entry(training, int(parameters["n_components"]))
+    settings = resolve(parameters, n_samples, density)
     if settings.finish_iter and held_out is not None:
         wanted = "0 or None with validation_fraction, which chooses the pass that the fit ends with"
         raise BadParameter("finish_iter", wanted, settings.finish_iter)
+    n_passes = n_planned = int(settings.max_iter)
+    if held_out is not None:
+        usual = int(resolve({**parameters, "max_iter": None}, n_samples).max_iter)
+        if parameters["max_iter"] is None:
+            n_passes, n_planned = PROLONGED * usual, usual
+        elif is_open(parameters["temperature"]):
+            # if T fell over the whole budget, the fit would never stop early
+            n_planned = min(usual, n_passes)
     temperature = settings.wanted_temperature()
-    n_passes, n_planned = _count_passes(settings, parameters, training.shape[0])
     local = temperature.per_document and not isinstance(X, Elsewhere)
     return Plan(
         documents=X,
         training=training,
         held_out=held_out,
-        shown=shown,
-        n_topics=K,
+        parameters={name: parameters[name] for name in CONSTRAINTS},
         settings=settings,
         temperature=temperature,
         n_passes=n_passes,
         n_planned=n_planned,
         keep_gamma=keep_gamma or local,
-        n_starts=int(parameters["n_init"]),
-        n_threads=n_threads,
-        callbacks=callbacks,
-        changing=changing,
-        **{
-            name: parameters[name] for name in ("evaluate_every", "perp_tol", "patience", "verbose")
-        },
+        **others,
     )
-
-
-def _count_passes(
-    settings: Settings, parameters: Mapping[str, Any], n_samples: int
-) -> tuple[int, int]:
-    """The largest number of passes, and the passes over which T is planned to fall."""
-    given = int(settings.max_iter)
-    if parameters["validation_fraction"] is None:
-        return given, given
-    usual = int(resolve({**parameters, "max_iter": None}, n_samples).max_iter)
-    if parameters["max_iter"] is None:
-        return PROLONGED * usual, usual
-    if is_open(parameters["temperature"]):
-        # if T fell over the whole budget, the fit would never stop early
-        return given, min(usual, given)
-    return given, given
 
 
 # ------------------------------------------------------------------- streams of documents
@@ -354,11 +328,6 @@ def prepare_portion(
     The state is changed only if there is no error.
     """
     check_counts(X, population, "total_samples")
-    if X.shape[0] > min(population, 1.0) * (np.finfo(np.float64).max / HEADROOM):
-        raise ValueError(
-            "The 'total_samples' parameter must not be so small that passes overflow. "
-            f"Got {population!r}, of which X has {X.shape[0]}."
-        )
     state.model.set_corpus(X, population)
     batch_size, wanted, planned = int(settings.batch_size), None, state.temperature
     if settings is not state.streamed_with:  # if it is, the temperature is the same, too
@@ -378,38 +347,29 @@ def fit_portion(
     X: sparse.csr_matrix,
     settings: Settings,
     population: float,
-    callbacks: Callbacks | None,
+    callbacks: Callbacks,
     changing: AbstractContextManager,
 ) -> None:
-    """Fit one more portion of a stream, in place, after :func:`prepare_portion`.
-
-    After an error before the end of its first step the results of `fit` are still there.
-    """
+    """Fit one more portion of a stream, in place, after :func:`prepare_portion`."""
 
     def on_step() -> None:
-        if callbacks is not None:
+        state.results = no_results()  # those of a `fit` before
+        if callbacks:
             callbacks(state.monitor)
             with changing:
                 state.attach_again()
 
-    results, version = state.results, state.model.topics.version
-    state.results = Results()
-    try:
-        with state.training(keep=True, repeated=False):
-            optimise(
-                state.model,
-                X,
-                state.temperature,
-                state.monitor,
-                n_samples=X.shape[0],
-                batch_size=int(settings.batch_size),
-                n_passes=1,
-                population=population,
-                step_size=settings.step_size(None),
-                on_step=on_step,
-                changing=changing,
-            )
-    except BaseException:
-        if state.model.topics.version == version:  # no step has moved the topics
-            state.results = results
-        raise
+    with state.training(keep=True, repeated=False):
+        optimise(
+            state.model,
+            X,
+            state.temperature,
+            state.monitor,
+            n_samples=X.shape[0],
+            batch_size=int(settings.batch_size),
+            n_passes=1,
+            population=population,
+            step_size=settings.step_size(None),
+            on_step=on_step,
+            changing=changing,
+        )

@@ -49,7 +49,8 @@ class Perplexity:
         #: gamma of all documents, if it is kept.
         self.gamma: NDArray | None = None
         if plan.keep_gamma:
-            self.gamma = np.empty((plan.documents.shape[0], plan.n_topics), state.model.dtype)
+            shape = plan.documents.shape[0], state.model.n_topics
+            self.gamma = np.empty(shape, state.model.dtype)
         self.last: float | None = None  # at settled T, comparable with the next
         self.latest: float | None = None  # the last value, and its step
         self.latest_step = 0
@@ -57,14 +58,15 @@ class Perplexity:
 
     def after_pass(self, index: int) -> tuple[bool, str]:
         """Evaluate the fit, if it is time; whether it should end, and a text for the user."""
-        plan, state = self.fit.plan, self.fit.state
-        if plan.evaluate_every <= 0 or (index + 1) % plan.evaluate_every:
+        state, parameters = self.fit.state, self.fit.plan.parameters
+        every = parameters["evaluate_every"]
+        if every <= 0 or (index + 1) % every:
             return False, ""
         perplexity, converged = self.evaluate(), False
         if state.temperature.settled(state.monitor.step - 1):
             change = np.inf if self.last is None else abs(self.last - perplexity)
             self.compared = self.last is not None
-            converged = bool(change < plan.perp_tol)
+            converged = bool(change < parameters["perp_tol"])
             self.last = perplexity
         state.n_passes -= converged
         return converged, f", perplexity: {perplexity:.4f}"
@@ -76,7 +78,7 @@ class Perplexity:
         temperature: Any = state.temperature
         self.fit.catch_up()  # as at the end of the fit
         model.buffers.release_large()
-        elbo, perplexity = self._evaluate()
+        elbo, perplexity = self._evaluate(X)
         monitor.record(elbo=elbo, perplexity=perplexity)
         done = monitor.step
         form = temperature.tempering(done - 1).form
@@ -102,11 +104,9 @@ class Perplexity:
         self.latest, self.latest_step = perplexity, done
         return perplexity
 
-    def _evaluate(self, documents: Any = None) -> tuple[float, float]:
-        """The ELBO and perplexity of documents, by default those of training."""
-        plan = self.fit.plan
-        X = plan.training if documents is None else documents
-        elbo = self.fit.state.elbo(X, out=self.gamma if X is plan.documents else None)
+    def _evaluate(self, X: Any) -> tuple[float, float]:
+        """The ELBO and perplexity of documents."""
+        elbo = self.fit.state.elbo(X, out=self.gamma if X is self.fit.plan.documents else None)
         return elbo, perplexity_of(elbo, X)
 
     def final(self) -> float:
@@ -115,13 +115,13 @@ class Perplexity:
         if plan.documents is not plan.training:
             return self._evaluate(plan.documents)[1]
         if self.latest is None or self.latest_step != step:
-            self.latest, self.latest_step = self._evaluate()[1], step
+            self.latest, self.latest_step = self._evaluate(plan.training)[1], step
         return self.latest
 
     def warn(self, stacklevel: int) -> None:
         """Warn if the fit has used all of its passes, and was still improving."""
-        plan = self.fit.plan
-        if plan.evaluate_every <= 0:
+        plan, parameters = self.fit.plan, self.fit.plan.parameters
+        if parameters["evaluate_every"] <= 0:
             return
         if self.compared:
             advice = "Increase max_iter or perp_tol."
@@ -134,7 +134,7 @@ class Perplexity:
                 "temperature='annealed', or evaluate more often."
             )
         _warn(
-            f"The training perplexity had not converged to perp_tol={plan.perp_tol!r} "
+            f"The training perplexity had not converged to perp_tol={parameters['perp_tol']!r} "
             f"{plan.budget()} {advice}",
             stacklevel,
         )
@@ -159,9 +159,9 @@ class HeldOutDocuments:
         If tokens cannot be split, it is the documents' part of the bound.
         """
         if self.halves is None:
-            return state.document_elbo(self.X) / self.n_words
+            return state.model.document_bound(self.X) / self.n_words
         seen, hidden = self.halves
-        gamma = state.infer(seen).astype(np.float64, copy=False)
+        gamma = state.model.documents.infer(seen).astype(np.float64, copy=False)
         theta = gamma / gamma.sum(axis=1)[:, np.newaxis]
         topics = state.model.topics
         shape = topics.n_topics, topics.n_features
@@ -245,7 +245,7 @@ class HeldOut:
             self.reference, self.waited = score, 0
         else:
             self.waited += 1
-        return self.waited >= self.fit.plan.patience, text
+        return self.waited >= self.fit.plan.parameters["patience"], text
 
     def finish(self) -> float:
         """Restore the best topics, maybe those of an unfinished last pass; return their score."""
@@ -259,7 +259,7 @@ class HeldOut:
                     state.model.topics.assign(self.best.topics)
                     state.set_priors(self.best.alpha, self.best.eta)
         self.best = None  # its arrays are no longer needed
-        state.results.validation_score = self.score
+        state.results["validation_score"] = self.score
         return self.score
 
     def _score(self) -> float:

@@ -1,23 +1,26 @@
-"""The parameters of TemperedLDA: constraints on them, and values for those left open."""
+"""The parameters of TemperedLDA: constraints, values for those left open, dtypes, word counts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils._param_validation import Options, RealNotInt, StrOptions
+from sklearn.utils.validation import check_non_negative
 
-from annealvi.checks import Interval
+from annealvi.checks import HEADROOM, Interval, as_array, check_counts, check_total, least_positive
 from annealvi.exceptions import BadParameter
 from annealvi.inference import LinearDecay, RobbinsMonro, full_step
+from annealvi.matrices import are_plain_counts, check_csr
 from annealvi.models.lda.topics import TopicEstimate
 from annealvi.models.lda.workspace import DocumentEstimate, LocalOptions
-from annealvi.scale.elsewhere import Elsewhere
+from annealvi.scale.elsewhere import Counted, Elsewhere
 from annealvi.temperature import (
     Annealed,
     Fixed,
@@ -27,34 +30,31 @@ from annealvi.temperature import (
     as_temperature,
 )
 
+SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
+#: Beside a larger prior a sum in float32 loses more than a thousandth of a word.
+MOST_PRIOR = 2.0**13
 #: Constraints on each parameter, as scikit-learn checks them.
+POSITIVE = [Interval(Integral, 0, None, closed="neither")]
+COUNT = [None, Interval(Integral, 0, None, closed="left")]
+TOLERANCE = [None, Interval(Real, 0, None, closed="left")]
+PRIOR = [None, Interval(Real, 0, None, closed="neither"), "array-like", StrOptions({"learn"})]
 CONSTRAINTS: dict[str, Any] = {
-    "n_components": [Interval(Integral, 0, None, closed="neither")],
-    "doc_topic_prior": [
-        None,
-        Interval(Real, 0, None, closed="neither"),
-        "array-like",
-        StrOptions({"learn"}),
-    ],
-    "topic_word_prior": [
-        None,
-        Interval(Real, 0, None, closed="neither"),
-        "array-like",
-        StrOptions({"learn"}),
-    ],
+    "n_components": POSITIVE,
+    "doc_topic_prior": PRIOR,
+    "topic_word_prior": PRIOR,
     "learning_method": [StrOptions({"auto", "batch", "online"})],
     "learning_decay": [None, Interval(Real, 0, 1, closed="both")],
     "learning_offset": [None, Interval(Real, 1.0, None, closed="left")],
-    "max_iter": [None, Interval(Integral, 0, None, closed="left")],
-    "finish_iter": [None, Interval(Integral, 0, None, closed="left")],
-    "batch_size": [None, Interval(Integral, 0, None, closed="neither")],
-    "shard_size": [None, Interval(Integral, 0, None, closed="neither")],
+    "max_iter": COUNT,
+    "finish_iter": COUNT,
+    "batch_size": [None, *POSITIVE],
+    "shard_size": [None, *POSITIVE],
     "evaluate_every": [Interval(Integral, None, None, closed="neither")],
-    "total_samples": [Interval(Real, 0, None, closed="neither")],
-    "perp_tol": [Interval(Real, 0, None, closed="left")],
-    "mean_change_tol": [None, Interval(Real, 0, None, closed="left")],
-    "token_change_tol": [None, Interval(Real, 0, None, closed="left")],
-    "max_doc_update_iter": [None, Interval(Integral, 0, None, closed="left")],
+    "total_samples": [Interval(Real, 1e-100, None, closed="left")],  # so that passes are finite
+    "perp_tol": TOLERANCE[1:],
+    "mean_change_tol": TOLERANCE,
+    "token_change_tol": TOLERANCE,
+    "max_doc_update_iter": COUNT,
     "n_jobs": [None, Integral],
     "verbose": ["verbose"],
     "random_state": ["random_state"],
@@ -93,8 +93,6 @@ FINISH = 12
 #: Types of which a value never changes.  Arrays, temperatures, generators and callbacks may have
 #: changed in place since the last call of `partial_fit`, so they are looked at again.
 PLAIN = (type(None), bool, int, float, str)
-#: What `resolve` reads, besides the fields of `Settings`.
-OTHERS = ("n_components", "preset", "validation_fraction")
 
 
 class Settings(NamedTuple):
@@ -109,23 +107,23 @@ class Settings(NamedTuple):
 
     doc_topic_prior: ArrayLike
     topic_word_prior: ArrayLike
-    learning_method: str
-    learning_decay: float
-    learning_offset: float
-    memory_spans: float | None
-    max_iter: int
-    finish_iter: int
-    batch_size: int
-    max_doc_update_iter: int
-    inference_iter: int | None
-    over_relaxed: bool
-    mean_change_tol: float
-    token_change_tol: float | None
-    temperature: Any
-    init: Any
-    document_init: str
-    document_estimate: DocumentEstimate
-    topic_estimate: TopicEstimate
+    learning_method: str = "batch"
+    learning_decay: float = 0.7
+    learning_offset: float = 10.0
+    memory_spans: float | None = None
+    max_iter: int = 10
+    finish_iter: int = 0
+    batch_size: int = 128
+    max_doc_update_iter: int = 100
+    inference_iter: int | None = None
+    over_relaxed: bool = False
+    mean_change_tol: float = 1e-3
+    token_change_tol: float | None = None
+    temperature: Any = Fixed(1.0)
+    init: Any = "random"
+    document_init: str = "random"
+    document_estimate: DocumentEstimate = "variational"
+    topic_estimate: TopicEstimate = "variational"
     shard_size: int | None = None
     learned: tuple[str, ...] = ()
 
@@ -177,39 +175,12 @@ class Settings(NamedTuple):
         )
 
 
-def scikit_learn(n_topics: int, n_samples: int, plenty: bool) -> Settings:
-    """The defaults of scikit-learn's LatentDirichletAllocation."""
-    return Settings(
-        doc_topic_prior=1.0 / n_topics,
-        topic_word_prior=1.0 / n_topics,
-        learning_method="batch",
-        learning_decay=0.7,
-        learning_offset=10.0,
-        memory_spans=None,
-        max_iter=10,
-        finish_iter=0,
-        batch_size=128,
-        max_doc_update_iter=100,
-        inference_iter=None,
-        over_relaxed=False,
-        mean_change_tol=1e-3,
-        token_change_tol=None,
-        temperature=Fixed(1.0),
-        init="random",
-        document_init="random",
-        document_estimate="variational",
-        topic_estimate="variational",
-    )
-
-
 def recommended(n_topics: int, n_samples: int, plenty: bool) -> Settings:
     """The settings that did well on every corpus tested; docs/defaults.md has the evidence."""
     return Settings(
         doc_topic_prior=prior(n_topics),
         topic_word_prior=prior(n_topics),
         learning_method="auto",  # which depends on the batch size that is used
-        learning_decay=0.7,
-        learning_offset=10.0,
         memory_spans=(100.0 if plenty else 60.0) * n_topics**-0.3,
         max_iter=passes(n_samples),
         finish_iter=FINISH if plenty else 0,
@@ -217,7 +188,6 @@ def recommended(n_topics: int, n_samples: int, plenty: bool) -> Settings:
         max_doc_update_iter=30,
         inference_iter=100,
         over_relaxed=True,
-        mean_change_tol=1e-3,
         token_change_tol=0.01,
         temperature=COOLING,
         init="kmeans++",
@@ -225,9 +195,6 @@ def recommended(n_topics: int, n_samples: int, plenty: bool) -> Settings:
         document_estimate="sparse",
         topic_estimate="map",
     )
-
-
-PRESETS = {"annealvi": recommended, "sklearn": scikit_learn}
 
 
 def prior(n_topics: int) -> float:
@@ -282,7 +249,10 @@ def resolve(
 ) -> Settings:
     """The parameters of TemperedLDA, with values for those that were left open."""
     plenty = density is not None and density >= PLENTY
-    preset = PRESETS[parameters["preset"]](int(parameters["n_components"]), n_samples, plenty)
+    K = int(parameters["n_components"])
+    preset = Settings(1.0 / K, 1.0 / K)
+    if parameters["preset"] == "annealvi":
+        preset = recommended(K, n_samples, plenty)
     given = {
         name: value
         for name, value in parameters.items()
@@ -377,34 +347,171 @@ def check_steps(
             return
 
 
-def check_parameters(check: Callable[[dict[str, Any]], None], values: Mapping[str, Any]) -> None:
-    """Check the parameters of a stream's portion, those that are the same as before only once."""
-    plain: dict[str, Any] = {}
-    others: dict[str, Any] = {}
-    for name, value in values.items():
-        (plain if type(value) in PLAIN else others)[name] = value
-    _accept(check, tuple(plain), *plain.values())
-    if others:
-        check(others)
+def stream_settings(
+    check: Callable[[dict[str, Any]], None], parameters: Mapping[str, Any]
+) -> Settings:
+    """Check the parameters of a portion of a stream, and return its settings.
 
-
-def stream_settings(values: Mapping[str, Any], n_samples: int) -> Settings:
-    """Return the settings for a stream: the same object as long as no parameter changes.
-
-    If a parameter is an object that may change in place, it is a new one every time.
+    They are the same object as long as no parameter changes, or an object that may in place.
     """
-    given = {name: values[name] for name in (*Settings._fields, *OTHERS) if name in values}
-    if all(type(value) in PLAIN for value in given.values()):
-        return _resolve(n_samples, tuple(given), *given.values())
-    return resolve(values, n_samples)
+    given = {name: parameters[name] for name in CONSTRAINTS}
+    plain = all(type(value) in PLAIN for value in given.values())
+    return (_checked if plain else _checked.__wrapped__)(check, tuple(given), *given.values())
 
 
 # typed, because 1, 1.0 and True are equal; what raises an error is not kept
 @lru_cache(maxsize=32, typed=True)
-def _accept(check: Callable[[dict[str, Any]], None], names: tuple[str, ...], *values: Any) -> None:
-    check(dict(zip(names, values, strict=True)))
+def _checked(
+    check: Callable[[dict[str, Any]], None], names: tuple[str, ...], *values: Any
+) -> Settings:
+    parameters = dict(zip(names, values, strict=True))
+    check(parameters)
+    return resolve(parameters, int(min(float(parameters["total_samples"]), 2**53)))
 
 
-@lru_cache(maxsize=32, typed=True)
-def _resolve(n_samples: int, names: tuple[str, ...], *values: Any) -> Settings:
-    return resolve(dict(zip(names, values, strict=True)), n_samples)
+# ------------------------------------------------------------------- word counts and dtypes
+
+
+def check_words(estimator: Any, X: Any, method: str, *, reset: bool = False) -> sparse.csr_matrix:
+    """Check word counts and return them as a canonical CSR matrix, of float32 if X is, or float64.
+
+    Whether their sums are in range is checked by :func:`in_dtype`.
+    """
+    if _are_texts(X):
+        raise TypeError(
+            f"The X of {type(estimator).__name__}.{method} must be a matrix of word counts. "
+            "Got texts: annealvi.TopicModel takes texts."
+        )
+    if not reset and are_plain_counts(X, estimator):
+        return X
+    X = check_csr(X, estimator=estimator, reset=reset)
+    check_non_negative(X, f"{type(estimator).__name__}.{method}")
+    return X
+
+
+def _are_texts(X: Any) -> bool:
+    """Whether X is a list, a Series or an array of str."""
+    if isinstance(X, str) or sparse.issparse(X):  # a sparse array is read only once it is checked
+        return False
+    one_dimensional = isinstance(X, Sequence) or getattr(X, "ndim", 0) == 1
+    return one_dimensional and isinstance(next(iter(X), None), str)
+
+
+def fit_dtype(
+    parameters: Mapping[str, Any], X: sparse.csr_matrix | Counted, population: float
+) -> np.dtype:
+    """The dtype of a fit: that of the `dtype` parameter or, if it is ``"auto"``, float32.
+
+    ``"auto"`` is the dtype of X if the parameters ask for scikit-learn's local step, and if float32
+    cannot hold the counts.  It is float64 if `init` is an array with numbers that float32 does not
+    have, and if float32 cannot hold the priors.
+    """
+    given = parameters["dtype"]
+    if not is_open(given):
+        return np.dtype(given)
+    if _scikit_learns(parameters):
+        return X.dtype  # the eps of the dtype is a part of that local step
+    if not _hold_parameters(parameters, X.shape[1]):
+        return DOUBLE
+    return SINGLE if _hold_counts(*extent(X), population) else X.dtype
+
+
+def extent(X: sparse.csr_matrix | Counted) -> tuple[float, float]:
+    """The sum of word counts, and the least positive one (infinity if there is none)."""
+    if isinstance(X, Counted):
+        return X.n_words, X.least
+    with np.errstate(over="ignore"):
+        total = float(X.data.sum(dtype=np.float64))
+    return total, least_positive(X.data)
+
+
+def topics_dtype(parameters: Mapping[str, Any], components: NDArray) -> np.dtype:
+    """The dtype of a model whose topics are given, without a fit.
+
+    ``"auto"`` is float32 if it has all of their numbers: so topics that were found in float32 and
+    shown in float64 are the same topics elsewhere.  It is the dtype of the topics if the parameters
+    ask for scikit-learn's local step.
+    """
+    given = parameters["dtype"]
+    if not is_open(given):
+        return np.dtype(given)
+    if _scikit_learns(parameters):
+        return single_or_double(components)
+    return SINGLE if _are_single(components) else DOUBLE
+
+
+def single_or_double(array: NDArray) -> np.dtype:
+    """float32 if an array is float32, and float64 if it is of any other dtype."""
+    return SINGLE if array.dtype == SINGLE else DOUBLE
+
+
+def in_dtype(X: sparse.csr_matrix, dtype: np.dtype) -> sparse.csr_matrix:
+    """Check that a dtype can hold word counts, and return them in it; the indices are shared."""
+    check_counts(X, dtype=dtype)
+    if X.dtype == dtype:
+        return X
+    _check_least(least_positive(X.data), dtype)
+    converted = sparse.csr_matrix(X.shape, dtype=dtype)
+    converted.data = X.data.astype(dtype)
+    converted.indices, converted.indptr = X.indices, X.indptr
+    converted.has_canonical_format = True
+    return converted
+
+
+def check_fits(X: Counted, dtype: np.dtype) -> None:
+    """Check that a dtype can hold word counts and their sum; see :func:`in_dtype`."""
+    check_total(X.n_words, dtype)
+    _check_least(X.least, dtype)
+
+
+def _check_least(found: float, dtype: np.dtype) -> None:
+    """Raise ValueError if the least positive count would become 0."""
+    least = float(np.finfo(dtype).smallest_subnormal)
+    if found < least:
+        raise ValueError(
+            f"The counts in X must be 0 or at least {least:.3g} in {dtype}. Got {found:.3g}."
+        )
+
+
+def _scikit_learns(parameters: Mapping[str, Any]) -> bool:
+    """Whether the parameters ask for scikit-learn's local step."""
+    return parameters["preset"] == "sklearn" or parameters["document_init"] == "random"
+
+
+def _hold_counts(total: float, least: float, population: float) -> bool:
+    """Whether float32 can hold the counts, and their sum times the population."""
+    limits = np.finfo(SINGLE)
+    with np.errstate(over="ignore"):
+        total = max(total, 1.0) * max(population, 1.0)
+    return bool(total <= float(limits.max) / HEADROOM and least >= limits.tiny)
+
+
+def _hold_parameters(parameters: Mapping[str, Any], n_features: int) -> bool:
+    """Whether float32 can hold the priors and the topics that are given, or none are."""
+    given = [parameters[name] for name in PRIORS]
+    priors = [as_array(value) for value in given if value is not None and not is_learned(value)]
+    if not all(_within(prior, MOST_PRIOR) for prior in priors):
+        return False
+    init = parameters["init"]
+    if isinstance(init, str):
+        return True
+    topics = as_array(init)
+    return _are_single(topics) and _within(
+        topics, float(np.finfo(SINGLE).max) / (HEADROOM * n_features)
+    )
+
+
+def _are_single(array: NDArray) -> bool:
+    """Whether all numbers of an array are numbers of float32."""
+    if array.dtype == SINGLE or array.dtype.kind not in "fiu":
+        return array.dtype == SINGLE  # the check of the parameter has the message
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        return all(np.array_equal(row.astype(SINGLE), row) for row in np.atleast_2d(array))
+
+
+def _within(array: NDArray, most: float) -> bool:
+    """Whether all are positive numbers of float32, and at most `most`."""
+    if array.dtype.kind not in "fiu" or not array.size:
+        return True  # the check of the parameter has the message
+    least = np.float64(np.finfo(SINGLE).tiny)
+    return bool(array.min() >= least and array.max() <= np.float64(most))

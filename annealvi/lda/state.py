@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -20,10 +20,10 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import softmax
-from sklearn.utils import gen_batches
+from sklearn.utils import check_random_state, gen_batches
 
 from annealvi._kernels.layout import padded_rows
-from annealvi.checks import as_float, check_prior, check_priors, check_topics
+from annealvi.checks import as_array, as_float, check_prior, check_priors, check_topics
 from annealvi.exceptions import BadParameter
 from annealvi.files import Node
 from annealvi.files.parameters import Parameter
@@ -45,7 +45,7 @@ from annealvi.matrices import check_csr
 from annealvi.model import UNTEMPERED, Tempering
 from annealvi.models.lda import LDA
 from annealvi.models.lda.priors import LearnedPriors
-from annealvi.models.lda.saved import load_model, load_partition, model_of, model_tree
+from annealvi.models.lda.saved import load_partition, model_of, model_tree
 from annealvi.temperature import Fixed, Temperature
 from annealvi.temperature.base import restored_temperature, temperature_tree
 from annealvi.temperature.local import SCORE_GRID
@@ -57,16 +57,69 @@ CORPUS_SAMPLE = 512
 SCORE_BLOCK = 4096
 
 
-@dataclass
-class Results:
-    """Results of the end of `fit`.  `partial_fit` drops them; new topics drop `sample`."""
+class PriorField(Field):
+    """A prior that the user sees: a number, or an array of one of some shapes (of K and V)."""
 
-    bound: float | None = None
-    validation_score: float | None = None
-    init_scores: NDArray[np.float64] | None = None
-    document_temperatures: NDArray[np.float64] | None = None
-    #: Some training documents, over which log C per word is averaged.
-    sample: sparse.csr_matrix | None = None
+    def __init__(self, *shapes: str) -> None:
+        self.shapes = shapes
+
+    def load(self, value: Any, way: str, sizes: Mapping[str, Any]) -> Prior:
+        shapes = tuple(tuple(sizes[side] for side in shape) for shape in self.shapes)
+        try:
+            return _read_only(check_prior(value, way, shapes, sizes["dtype"], summed=True))
+        except BadParameter as error:
+            raise damaged(way, error.must_be, value) from error
+
+
+class _Counts(Field):
+    """Some documents, as a CSR matrix."""
+
+    PARTS = Schema(
+        n_samples=Integer(0, CORPUS_SAMPLE),
+        data=Array((None,), "dtype"),
+        indices=Field(),
+        indptr=Field(),
+    )
+
+    def dump(self, value: sparse.csr_matrix) -> dict[str, Any]:
+        arrays = {name: getattr(value, name) for name in ("data", "indices", "indptr")}
+        return {"n_samples": value.shape[0]} | arrays
+
+    def load(self, value: Any, way: str, sizes: Mapping[str, Any]) -> sparse.csr_matrix:
+        parts = self.PARTS.load(value, way, sizes)
+        X = sparse.csr_matrix((parts.pop("n_samples"), sizes["V"]), dtype=sizes["dtype"])
+        vars(X).update(parts)
+        X = check_csr(X, dtype=sizes["dtype"], name=f"{way} of the file")
+        if np.any(X.data < 0):
+            raise damaged(f"{way}.data", "counts", X.data)
+        return X
+
+
+#: What the end of `fit` finds; None if it has not.  `partial_fit` drops these.
+RESULTS = Schema(
+    bound=Optional(Number(finite=False)),
+    validation_score=Optional(Number(finite=False)),
+    init_scores=Optional(Array((None,), finite=False)),
+    document_temperatures=Optional(Array((None,), finite=False)),
+    #: Some training documents, over which log C per word is averaged; new topics drop them.
+    sample=Optional(_Counts()),
+)
+ALPHA, ETA = PriorField("K"), PriorField("V", "KV")
+STATE = Schema(
+    alpha=ALPHA,
+    eta=ETA,
+    shown=Text("float32", "float64"),
+    planned_for=Parameter(),
+    settings=Optional(Parameter()),
+    n_passes=Integer(),
+    results=RESULTS,
+    reassigned=Flag(),
+)
+PARTS = Schema(model=Tree(), temperature=Tree(), monitor=Tree())
+
+
+def no_results() -> dict[str, Any]:
+    return dict.fromkeys(RESULTS.fields)
 
 
 @dataclass
@@ -88,7 +141,7 @@ class LDAState:
     settings: dict[str, Any] | None = None
     #: Passes of `fit`, not counting the final pass that met the stopping test.
     n_passes: int = 0
-    results: Results = field(default_factory=Results)
+    results: dict[str, Any] = field(default_factory=no_results)
     #: Whether priors were assigned of which the temperature does not know.
     reassigned: bool = False
     #: The settings of the last portion of a stream.
@@ -105,7 +158,7 @@ class LDAState:
             model=model,
             temperature=copy.deepcopy(self.temperature, {id(self.model): model}),  # it refers to it
             monitor=self.monitor.copy(),
-            results=replace(self.results),
+            results=self.results.copy(),
             streamed_with=None,
             kept=None,
         )
@@ -123,20 +176,18 @@ class LDAState:
         shown: np.dtype,
     ) -> Self:
         """A state before its first step, with the topics at their starting point."""
-        n_samples, n_features = X.shape
-        state = cls._of_model((n_topics, n_features), X.dtype, settings, shown)
+        shape, init = (n_topics, X.shape[1]), settings.init
+        state = cls._of_model(shape, X.dtype, settings, shown)
         state.settings = settings.parameters() | {"dtype": X.dtype.name}
-        init = settings.init
+        state.model.rng = rng
         if not isinstance(init, str):
-            shape = (n_topics, n_features)
             state.model.topics.assign(check_topics(init, "init", shape, X.dtype))
-            state.model.rng = rng
+        elif init == "documents" and n_topics > X.shape[0]:
+            raise ValueError(
+                f"n_components={n_topics} must be at most n_samples={X.shape[0]} "
+                "with init='documents'."
+            )
         else:
-            if init == "documents" and n_topics > n_samples:
-                raise ValueError(
-                    f"n_components={n_topics} must be at most n_samples={n_samples} "
-                    "with init='documents'."
-                )
             state.model.initialize(rng, X, init)
         state.resume(settings, n_threads)
         return state
@@ -152,7 +203,7 @@ class LDAState:
         shown: np.dtype,
     ) -> Self:
         """A state with topics that were found elsewhere."""
-        state = cls._of_model((len(components), components.shape[1]), dtype, settings, shown)
+        state = cls._of_model(components.shape, dtype, settings, shown)
         state.model.topics.assign(components)
         state.model.rng = rng
         state.resume(settings, n_threads)
@@ -160,13 +211,14 @@ class LDAState:
 
     @classmethod
     def _of_model(
-        cls, shape: tuple[int, int], dtype: np.dtype, settings: Settings, shown: np.dtype
+        cls, shape: tuple[int, ...], dtype: np.dtype, settings: Settings, shown: np.dtype
     ) -> Self:
         """A state with a new model, whose topics are not initialised yet."""
+        K, V = shape
         given = settings.doc_topic_prior, settings.topic_word_prior
-        alpha, eta = check_priors(*given, shape, dtype)
+        alpha, eta = check_priors(*given, (K, V), dtype)
         estimate = settings.topic_estimate
-        model = LDA(*shape, alpha=alpha, eta=eta, dtype=dtype, topic_estimate=estimate)
+        model = LDA(K, V, alpha=alpha, eta=eta, dtype=dtype, topic_estimate=estimate)
         return cls(model, _read_only(alpha), _read_only(eta), shown)
 
     def moved_to(self, components: NDArray, settings: Settings, n_threads: int) -> Self:
@@ -175,7 +227,7 @@ class LDAState:
         fresh = self.at_topics(components, settings, rng, n_threads, dtype, self.shown)
         if fresh.model.n_topics == self.model.n_topics:
             fresh.set_priors(self.doc_topic_prior, self.topic_word_prior)
-        results = replace(self.results, sample=None)
+        results = self.results | {"sample": None}
         state = replace(self, model=fresh.model, alpha=fresh.alpha, eta=fresh.eta, results=results)
         state.temperature.attach(state.model)
         state.resume(settings, n_threads)
@@ -236,7 +288,7 @@ class LDAState:
     def assign(self, components: NDArray) -> None:
         """Move the topics of a fit under way."""
         self.model.topics.assign(components)
-        self.results.sample = None
+        self.results["sample"] = None
 
     @property
     def doc_topic_prior(self) -> Prior:
@@ -261,6 +313,27 @@ class LDAState:
         model.set_priors(*priors)
         self.alpha, self.eta = map(_read_only, priors)
         self.reassigned |= not all(map(np.array_equal, before, priors))
+
+    def set_generator(self, rng: Any) -> None:
+        self.model.rng = check_random_state(rng)
+
+    def set_next_step(self, number: Any) -> None:
+        """Go on as if one step less than this number had been made."""
+        if not isinstance(number, Integral) or not 1 <= number <= 2**53:
+            raise BadParameter("n_batch_iter_", f"an int in the range [1, {2**53}]", number)
+        self.monitor.step = int(number) - 1
+
+    def exp_e_log_topics(self) -> NDArray:
+        """exp(E log beta) for the user."""
+        return self.model.topics.exp_e_log().astype(self.shown, copy=False)
+
+    def check_exp_e_log(self, value: Any) -> None:
+        """Check what is assigned to it, as code for scikit-learn's LDA may do."""
+        derived, value = self.exp_e_log_topics(), as_array(value)
+        wrong = value.dtype.kind not in "fiu" or value.shape != derived.shape
+        if wrong or not np.allclose(value, derived, rtol=1e-3, atol=1e-6):
+            wanted = "what follows from 'components_', exp(E[log beta]); assign that instead"
+            raise BadParameter("exp_dirichlet_component_", wanted, value)
 
     def attach_again(self) -> None:
         """Tell the temperature of priors that were assigned: it has log C(T) of others."""
@@ -288,33 +361,6 @@ class LDAState:
             "temperature", "a float in the range [1.0, inf) or 'learned'", temperature
         )
 
-    def infer(
-        self,
-        X: sparse.csr_matrix,
-        tempering: Tempering = UNTEMPERED,
-        *,
-        n_threads: int | None = None,
-    ) -> NDArray:
-        """gamma of documents, of shape (n_samples, K)."""
-        return self.model.documents.infer(X, tempering, n_threads=n_threads)
-
-    def document_elbo(
-        self,
-        X: Any,
-        tempering: Tempering = UNTEMPERED,
-        *,
-        given: NDArray | None = None,
-        out: NDArray | None = None,
-        n_threads: int | None = None,
-    ) -> float:
-        """The documents' part of the ELBO at T = 1, in nats.
-
-        gamma is `given`, or inferred at the tempering and written to `out`.
-        """
-        if given is None:
-            return self.model.document_bound(X, tempering, n_threads=n_threads, gamma=out)
-        return float(np.sum(self.model.documents.bound(X, given, n_threads=n_threads)))
-
     def elbo(
         self,
         X: Any,
@@ -327,42 +373,37 @@ class LDAState:
     ) -> float:
         """The ELBO at T = 1, in nats, of the topics and of `population` documents.
 
-        X is a sample of these, by default all of them.
+        X is a sample of these, by default all of them.  gamma is `given`, or inferred at the
+        tempering and written to `out`.
         """
-        elbo = self.document_elbo(X, tempering, given=given, out=out, n_threads=n_threads)
+        if given is None:
+            elbo = self.model.document_bound(X, tempering, n_threads=n_threads, gamma=out)
+        else:
+            elbo = float(np.sum(self.model.documents.bound(X, given, n_threads=n_threads)))
         if population is not None:
             elbo *= population / X.shape[0]
         return elbo + self.model.topics.bound()
 
-    def perplexity(
-        self,
-        X: Any,
-        given: NDArray | None = None,
-        *,
-        population: float | None = None,
-        n_threads: int | None = None,
-    ) -> float:
-        """exp(-ELBO per word) at T = 1."""
-        elbo = self.elbo(X, given=given, population=population, n_threads=n_threads)
-        return perplexity_of(elbo, X, population)
+    def perplexity(self, X: Any, **options: Any) -> float:
+        """exp(-ELBO per word) at T = 1; the options are those of :meth:`elbo`."""
+        return perplexity_of(self.elbo(X, **options), X, options.get("population"))
 
     def document_temperatures(
         self, X: Any, gamma: NDArray | None = None, *, n_threads: int | None = None
     ) -> NDArray[np.float64]:
         """See :meth:`annealvi.TemperedLDA.document_temperatures`."""
-        sample = some_documents(X) if self.results.sample is None else self.results.sample
-        documents = self.model.documents
+        sample, documents = self.results["sample"], self.model.documents
+        if sample is None:
+            sample = some_documents(X)
+        seen = documents.infer(sample, n_threads=n_threads)
         corpus = documents.posterior_log_partition(  # log C(b) per word
-            SCORE_GRID, sample, self.infer(sample, n_threads=n_threads), n_threads=n_threads
+            SCORE_GRID, sample, seen, n_threads=n_threads
         ) / (sample.sum(dtype=np.float64) or 1.0)
         temperatures = np.empty(X.shape[0])
         for rows in gen_batches(X.shape[0], SCORE_BLOCK):
             some = X[rows]
-            energy = documents.energies(
-                some,
-                self.infer(some, n_threads=n_threads) if gamma is None else gamma[rows],
-                n_threads=n_threads,
-            )
+            own = documents.infer(some, n_threads=n_threads) if gamma is None else gamma[rows]
+            energy = documents.energies(some, own, n_threads=n_threads)
             n_words = np.asarray(some.sum(axis=1, dtype=np.float64)).ravel()
             scores = energy[:, None] * SCORE_GRID - n_words[:, None] * corpus
             # no matrix product: its roundings depend on how many documents there are
@@ -385,108 +426,20 @@ class LDAState:
     def of(cls, tree: Mapping[str, Any], way: str = "") -> Self:
         """The state of a tree that :meth:`state_dict` returned."""
         parts = PARTS.load(tree, way)
-        model = model_of(Node(parts["model"], _place(way, "model")))
-        state = cls(model, 1.0, 1.0, model.dtype)
-        place = _place(way, "temperature")
-        state.temperature = restored_temperature(parts["temperature"], place, model=model)
-        state._load(tree, parts, way)
-        return state
-
-    def load_state_dict(self, tree: Mapping[str, Any], way: str = "") -> None:
-        """Take over the tree of a fit with the same plan, whose model has the same K and V."""
-        parts = PARTS.load(tree, way)
-        load_model(self.model, Node(parts["model"], _place(way, "model")))
-        planned = PLANNED.load(parts["temperature"], _place(way, "temperature"))
-        saved = planned["temperature"]
-        if not isinstance(saved, Temperature) or saved != self.temperature:
-            raise damaged(_place(way, "temperature"), "that of the fit", saved)
-        self.temperature.load_state_dict(planned["state"], _place(way, "temperature.state"))
-        self._load(tree, parts, way)
-
-    def _load(self, tree: Mapping[str, Any], parts: Mapping[str, Any], way: str) -> None:
-        """Take over what is neither the model nor the temperature."""
-        model = self.model
-        # once the temperature is attached
-        load_partition(model, Node(parts["model"], _place(way, "model")))
-        self.monitor.load_state_dict(Node(parts["monitor"], _place(way, "monitor")))
+        place = f"{way}." if way else ""
+        model = model_of(Node(parts["model"], f"{place}model"))
         sizes = {"K": model.n_topics, "V": model.n_features, "dtype": model.dtype}
-        STATE.restore(self, tree, way, **sizes)
-        if not isinstance(self.planned_for, Temperature | None):
-            wanted = "a temperature or None"
-            raise damaged(_place(way, "planned_for"), wanted, self.planned_for)
-
-
-class _Prior(Field):
-    """A prior that the user sees, of one of some shapes (of K and V), or a number."""
-
-    def __init__(self, *shapes: str) -> None:
-        self.shapes = shapes
-
-    def load(self, value: Any, way: str, sizes: Mapping[str, Any]) -> Prior:
-        shapes = tuple(tuple(sizes[side] for side in shape) for shape in self.shapes)
-        try:
-            return _read_only(check_prior(value, way, shapes, sizes["dtype"], summed=True))
-        except BadParameter as error:
-            raise damaged(way, error.must_be, value) from error
-
-
-class _Counts(Field):
-    """Some documents, as a CSR matrix."""
-
-    def dump(self, value: sparse.csr_matrix) -> dict[str, Any]:
-        parts = {name: getattr(value, name) for name in ("data", "indices", "indptr")}
-        return {"n_samples": value.shape[0]} | parts
-
-    def load(self, value: Any, way: str, sizes: Mapping[str, Any]) -> sparse.csr_matrix:
-        parts = COUNTS.load(value, way, sizes)
-        X = sparse.csr_matrix((parts["n_samples"], sizes["V"]), dtype=sizes["dtype"])
-        X.data, X.indices, X.indptr = parts["data"], parts["indices"], parts["indptr"]
-        X = check_csr(X, dtype=sizes["dtype"], name=f"{way} of the file")
-        if np.any(X.data < 0):
-            raise damaged(f"{way}.data", "counts", X.data)
-        return X
-
-
-class _DType(Text):
-    """float32 or float64."""
-
-    def __init__(self) -> None:
-        super().__init__("float32", "float64")
-
-    def load(self, value: Any, way: str, sizes: Mapping[str, Any]) -> Any:
-        return np.dtype(super().load(value, way, sizes))
-
-
-COUNTS = Schema(
-    n_samples=Integer(0, CORPUS_SAMPLE),
-    data=Array((None,), "dtype"),
-    indices=Field(),
-    indptr=Field(),
-)
-ALPHA, ETA = _Prior("K"), _Prior("V", "KV")
-STATE = Schema(
-    alpha=ALPHA,
-    eta=ETA,
-    shown=_DType(),
-    planned_for=Parameter(),
-    settings=Optional(Parameter()),
-    n_passes=Integer(),
-    results=Schema(
-        Results,
-        bound=Optional(Number(finite=False)),
-        validation_score=Optional(Number(finite=False)),
-        init_scores=Optional(Array((None,), finite=False)),
-        document_temperatures=Optional(Array((None,), finite=False)),
-        sample=Optional(_Counts()),
-    ),
-    reassigned=Flag(),
-)
-PARTS = Schema(model=Tree(), temperature=Tree(), monitor=Tree())
-PLANNED = Schema(temperature=Parameter(), state=Tree())
-
-
-def _place(way: str, name: str) -> str:
-    return f"{way}.{name}" if way else name
+        values = STATE.load(tree, way, **sizes)
+        values["shown"] = np.dtype(values["shown"])
+        state = cls(model, **values)
+        if not isinstance(state.planned_for, Temperature | None):
+            raise damaged(f"{place}planned_for", "a temperature or None", state.planned_for)
+        state.temperature = restored_temperature(
+            parts["temperature"], f"{place}temperature", model=model
+        )
+        load_partition(model, Node(parts["model"], f"{place}model"))  # the temperature is attached
+        state.monitor.load_state_dict(parts["monitor"], f"{place}monitor")
+        return state
 
 
 def _read_only(value: Any) -> Any:

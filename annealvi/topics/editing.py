@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from annealvi.checks import as_array
 from annealvi.lda import TemperedLDA
-from annealvi.lda.documents import check_words
-from annealvi.lda.settings import is_learned
+from annealvi.lda.settings import check_words, is_learned
 from annealvi.topics.model import number_of_topics
 from annealvi.topics.vectorizer import is_list
 

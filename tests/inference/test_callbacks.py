@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from annealvi.inference import Callbacks, Monitor, during_fit
+from annealvi.inference import Callbacks, Monitor
 
 
 class Watching:
@@ -42,8 +42,8 @@ def test_an_error_ends_the_fit_but_not_by_its_end():
     def fail(estimator, monitor):
         raise StopIteration
 
-    callbacks = Callbacks.of([fail, Watching(seen)], estimator)
-    with pytest.raises(ZeroDivisionError), during_fit(callbacks):
+    callbacks = Callbacks([fail, Watching(seen)], estimator)
+    with pytest.raises(ZeroDivisionError), callbacks.during_fit():
         with pytest.raises(StopIteration):
             callbacks(Monitor())
         raise ZeroDivisionError
@@ -52,18 +52,18 @@ def test_an_error_ends_the_fit_but_not_by_its_end():
 
 @pytest.mark.parametrize("none", [None, [], ()])
 def test_none(none):
-    assert Callbacks.of(none, object()) is None
-    with during_fit(Callbacks.of(none, object())):
+    assert not Callbacks(none, object())
+    with Callbacks(none, object()).during_fit():
         pass
 
 
 def test_one_alone():
     seen = []
-    Callbacks.of(lambda estimator, monitor: seen.append(estimator), 3)(Monitor())
+    Callbacks(lambda estimator, monitor: seen.append(estimator), 3)(Monitor())
     assert seen == [3]
 
 
 @pytest.mark.parametrize("bad", [3, "text", [print, None]])
 def test_what_cannot_be_called(bad):
     with pytest.raises(TypeError, match="'callback' parameter of int must be None, a callable or"):
-        Callbacks.of(bad, 3)
+        Callbacks(bad, 3)

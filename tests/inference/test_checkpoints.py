@@ -6,13 +6,13 @@ from numpy.random import RandomState
 from scipy import sparse
 
 from annealvi import Annealed, TemperedLDA
-from annealvi.files import Node, generator_state, read, write
-from annealvi.inference.checkpoints import (
+from annealvi.files import read, write
+from annealvi.inference.starts import (
     Fingerprint,
     begin_generator,
+    described,
     digest,
     read_checkpoint,
-    same,
 )
 
 X = sparse.csr_matrix(np.arange(12.0).reshape(3, 4))
@@ -32,23 +32,18 @@ def test_digests_of_data():
     [
         (1, 1.0, True),
         (1, True, False),
-        (0.1, 0.1, True),
         (np.nan, np.nan, True),
         (None, 0, False),
-        ("a", "a", True),
-        ([1, [2]], [1, [2]], True),
+        (["a", [2]], ["a", [2]], True),
         ([1, 2], [1], False),
-        ({"a": 1}, {"a": 1}, True),
         ({"a": 1}, {"b": 1}, False),
-        (np.ones(2), np.ones(2), True),
         (np.full(2, np.nan), np.full(2, np.nan), True),
         (np.ones(2), np.ones(2, np.float32), False),
         (np.ones(2), [1.0, 1.0], False),
-        (np.ones(2), 1.0, False),
     ],
 )
-def test_equal_trees(one, other, expected):
-    assert same(one, other) is expected and same(other, one) is expected
+def test_equal_parameters_have_the_same_text(one, other, expected):
+    assert (described(one) == described(other)) is expected
 
 
 def test_a_fingerprint_is_of_the_parameters_at_the_beginning(tmp_path):
@@ -56,7 +51,7 @@ def test_a_fingerprint_is_of_the_parameters_at_the_beginning(tmp_path):
     fingerprint = Fingerprint(lda, X)
     lda.set_params(n_components=5, n_jobs=2, random_state=RandomState(1))
     write(tmp_path / "a", "checkpoint", fingerprint.state_dict())
-    node = Node(read(tmp_path / "a", "checkpoint")["tree"])
+    node = read(tmp_path / "a", "checkpoint")["tree"]
     fingerprint.check(node, "a")
     with pytest.raises(ValueError, match=r"resume='a' is a .* another 'n_components': it has 3"):
         Fingerprint(lda, X).check(node, "a")
@@ -65,11 +60,11 @@ def test_a_fingerprint_is_of_the_parameters_at_the_beginning(tmp_path):
         Fingerprint(lda, X).check(node, "a")
     for damage in ({"parameters": {}}, {"parameters": 3}, {"X": 3}, {"shape": None}):
         with pytest.raises(ValueError, match=r"'a' is a checkpoint|is damaged"):
-            fingerprint.check(Node(fingerprint.state_dict() | damage), "a")
+            fingerprint.check(fingerprint.state_dict() | damage, "a")
 
 
 def test_the_generator_of_a_fit(tmp_path):
-    saved = Node(generator_state(RandomState(3)))
+    saved = RandomState(3)
     expected = RandomState(3).randint(1000, size=3).tolist()
     given = RandomState(9)
     assert begin_generator(given, saved) is given

@@ -13,7 +13,7 @@ from sklearn.base import clone
 import annealvi
 from annealvi import LocalVariational, TemperedLDA, TopicModel, Variational
 from annealvi.datasets import load_arxiv_abstracts, make_topic_corpus
-from annealvi.lda.documents import MOST_PRIOR, extent, in_dtype
+from annealvi.lda.settings import MOST_PRIOR, extent, in_dtype
 from annealvi.topics import merge, refine
 
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)

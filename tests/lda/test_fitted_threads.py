@@ -46,7 +46,9 @@ READERS = {
     "top_words": lambda lda: lda.top_words(3),
     "document_temperatures": lambda lda: lda.document_temperatures(Z),
     "learned": lambda lda: lda.transform(Z, temperature="learned"),
-    "pickle": lambda lda: pickle.loads(pickle.dumps(lda.__getstate__()["_state"])).infer(Z * 1.0),
+    "pickle": lambda lda: pickle.loads(pickle.dumps(lda.__getstate__()["_state"])).perplexity(
+        Z * 1.0
+    ),
     "deepcopy": lambda lda: copy.deepcopy(lda).score(Z),
     "copy": lambda lda: copy.copy(lda).perplexity(Z),
     "components_ of a copy": lambda lda: copy.copy(lda).components_.copy(),

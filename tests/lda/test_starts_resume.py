@@ -10,7 +10,7 @@ import annealvi
 from annealvi import Annealed, Fixed, TemperedLDA, Variational
 from annealvi.checkpoint import Checkpoint
 from annealvi.files import read, write
-from annealvi.inference import checkpoints
+from annealvi.inference import starts
 from tests.files.mutations import mutated_tree, outcome
 from tests.lda.resumed import KINDS, Counter, Snapshots, bits, corpus, make, quietly
 
@@ -178,7 +178,7 @@ def test_parameters_that_make_no_difference(checkpoint):
 def test_another_corpus_is_refused(checkpoint):
     X, lda = corpus(), make("all of it")
     for other, message in (
-        (X[:79], r"its shape was \[80, 60\], that of X is \[79, 60\]"),
+        (X[:79], r"its shape was \(80, 60\), that of X is \(79, 60\)"),
         (X[::-1], "the numbers in X differ, or their order"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -222,7 +222,7 @@ def test_other_files_are_refused(checkpoint, tmp_path):
 
 
 def test_another_version_warns(checkpoint, monkeypatch):
-    monkeypatch.setattr(checkpoints, "__version__", "99.0")
+    monkeypatch.setattr(starts, "__version__", "99.0")
     with pytest.warns(UserWarning, match=r"comes from annealvi 0.* is read by annealvi 99.0"):
         quiet = make("all of it", evaluate_every=-1)
         with pytest.raises(ValueError, match="another 'evaluate_every'"):
@@ -285,7 +285,7 @@ def outcomes_of_forgeries(kind, n, seed, path, monkeypatch):
     for _ in range(n):
         forged, ways = mutated_tree(tree, rng, int(rng.choice([1, 1, 1, 2, 5])))
         content = {"version": annealvi.__version__, "tree": forged}
-        monkeypatch.setattr(checkpoints, "read", lambda *names: content)  # noqa: B023
+        monkeypatch.setattr(starts, "read", lambda *names: content)  # noqa: B023
         found = outcome(
             lambda: make(kind).fit(X, resume="forged"),
             lambda lda: [lda.components_, lda.transform(X[:5]), lda.score(X[:5])],
@@ -308,8 +308,8 @@ def test_an_array_instead_of_the_temperature(tmp_path, monkeypatch):
     quietly(make("variational", callback=snapshots).fit, X)
     content = read(snapshots.paths[1], "checkpoint")
     content["tree"]["under_way"]["state"]["temperature"]["temperature"] = np.arange(3)
-    monkeypatch.setattr(checkpoints, "read", lambda *names: content)
-    with pytest.raises(ValueError, match=r"temperature' must be that of the fit\. Got"):
+    monkeypatch.setattr(starts, "read", lambda *names: content)
+    with pytest.raises(ValueError, match=r"temperature' must be a temperature\. Got"):
         make("variational").fit(X, resume="forged")
 
 

@@ -71,7 +71,7 @@ def test_an_estimator_has_parameters_and_a_state(counts):
 def test_a_state_answers_without_an_estimator(counts):
     lda = TemperedLDA(3, max_iter=2, dtype="float64", random_state=0).fit(counts)
     state = pickle.loads(pickle.dumps(vars(lda)["_state"]))
-    assert_array_equal(state.infer(counts), lda.transform(counts, normalize=False))
+    assert_array_equal(state.model.documents.infer(counts), lda.transform(counts, normalize=False))
     assert state.elbo(counts) == lda.score(counts)
     assert state.perplexity(counts) == lda.perplexity(counts)
     assert_array_equal(state.document_temperatures(counts), lda.document_temperatures(counts))
@@ -91,7 +91,7 @@ def test_assigned_topics_leave_copies_alone(counts):
     lda.components_ = np.array(lda.components_) + 1.0
     assert vars(lda)["_state"] is not old
     assert_array_equal(old.model.topics.components, view)
-    theta = old.infer(counts)
+    theta = old.model.documents.infer(counts)
     assert_array_equal(theta / theta.sum(axis=1)[:, None], before)
 
 
