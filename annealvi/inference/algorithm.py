@@ -193,7 +193,8 @@ class Monitor:
     def state_dict(self) -> dict[str, Any]:
         """The progress as a tree for a file; TypeError if a value that was recorded is no number"""
         try:
-            history = {name: column.astype(float) for name, column in self.history.items()}
+            n = len(self._records)
+            history = {name: part.astype(float).reshape(n) for name, part in self.history.items()}
         except (TypeError, ValueError) as error:
             raise TypeError(f"The records of a fit cannot be written to a file: {error}") from error
         return MONITOR.dump(vars(self) | {"history": history})
