@@ -1,4 +1,4 @@
-"""The annealed objective of the factorial mixture: written out, enumerated, and maximised."""
+"""The factorial mixture: its annealed objective written out, enumerated and ascended; new data."""
 
 import itertools
 
@@ -7,12 +7,89 @@ import pytest
 from numpy.polynomial.hermite_e import hermegauss
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize, minimize_scalar
-from scipy.special import expit
+from scipy.special import entr, expit, logsumexp, softmax
 from scipy.stats import multivariate_normal
 
+from annealvi import TemperedFMM
+from annealvi.datasets import make_shape_mixture
 from annealvi.model import UNTEMPERED, Batch, Tempering
 from annealvi.models.fmm import FMM
-from tests.models.fmm_problems import COVARIANCES, FORMS, bit_matrices, step, tiny_problem, value
+from annealvi.temperature import Variational
+from tests.marks import twenty_problems
+
+FORMS, COVARIANCES = ("likelihood", "posterior"), ("diag", "full")
+
+
+def objective(X, nu, M, Q, pi, noise, variance, tempering=UNTEMPERED):
+    """F(b) as b E log p(x, z | mu) + E log p(mu) + H(z) + H(mu), datum by datum.
+
+    nu is (N, K) here; under the posterior form p(mu) has variance T sigma_mu.
+    """
+    b, form = tempering[:2]
+    prior = variance / b if form == "posterior" else variance
+    K, D = M.shape
+    total = 0.0
+    for x, p in zip(X, nu, strict=True):
+        pairs = np.outer(p, p)
+        np.fill_diagonal(pairs, p)
+        squares = sum(np.sum(pairs * (np.outer(m, m) + Q)) for m in M.T)
+        distance = x @ x - 2 * x @ (p @ M) + squares
+        likelihood = -0.5 * D * np.log(2 * np.pi * noise) - distance / (2 * noise)
+        likelihood += np.sum(p * np.log(pi) + (1 - p) * np.log(1 - pi))
+        total += b * likelihood + np.sum(entr(p) + entr(1 - p))
+    for m in M.T:
+        total -= 0.5 * (K * np.log(2 * np.pi * prior) + (m @ m + np.trace(Q)) / prior)
+        total += 0.5 * np.linalg.slogdet(2 * np.pi * np.e * Q)[1]
+    return total
+
+
+def tiny_problem(covariance, *, shape=(4, 3, 2), seed=0, **options):
+    """A model of (N, K, D) in some state of its factors, and its data."""
+    rng = np.random.RandomState(seed)
+    N, K, D = shape
+    X = rng.normal(0, 1.5, (N, D))
+    model = FMM(
+        K,
+        D,
+        prior_probability=rng.uniform(0.2, 0.7, K),
+        noise_variance=0.6,
+        component_variance=0.8,
+        covariance=covariance,
+        **options,
+    )
+    model.start(X, rng.normal(0, 1, (K, D)))
+    spread = rng.normal(0, 0.4, (K, K))
+    model.covariance_matrix = np.eye(K) * rng.uniform(0.1, 0.5, K)
+    if covariance == "full":
+        model.covariance_matrix += spread @ spread.T
+    model.nu[:, :N] = rng.uniform(0.1, 0.9, (K, N))
+    return model, X
+
+
+def value(model, X, tempering=UNTEMPERED, **changed):
+    """The written-out objective of a model's state, with something changed."""
+    state = {
+        "nu": model.nu[:, : len(X)].T,
+        "M": model.means,
+        "Q": model.covariance_matrix,
+        "pi": model.prior_probability,
+        "noise": model.noise_variance,
+        "variance": model.component_variance,
+        "tempering": tempering,
+    }
+    return objective(X, **(state | changed))
+
+
+def step(model, X, tempering=UNTEMPERED):
+    """One iteration of batch inference."""
+    local = model.local_step(Batch(X, slice(0, len(X))), tempering)
+    model.global_step(local.statistics, 1.0, 1.0, tempering)
+
+
+def bit_matrices(n_rows, n_columns):
+    """All matrices of 0 and 1."""
+    for bits in itertools.product((0.0, 1.0), repeat=n_rows * n_columns):
+        yield np.reshape(bits, (n_rows, n_columns))
 
 
 def maximise(function, start):
@@ -43,47 +120,32 @@ def test_nu_maximises_the_objective(covariance, b, form):
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("b", [1.0, 0.4])
-def test_diagonal_components_maximise_the_objective(b, form):
-    tempering = Tempering(b, form)
-    model, X = tiny_problem("diag")
+@pytest.mark.parametrize("covariance", COVARIANCES)
+def test_components_maximise_the_objective(covariance, b, form):
+    """One after another (diag), or jointly (full)."""
+    tempering, (model, X) = Tempering(b, form), tiny_problem(covariance)
     local = model.local_step(Batch(X, slice(0, len(X))), tempering)
-    M, s = model.means.copy(), np.diag(model.covariance_matrix).copy()
-    for k in range(len(M)):
+    M, Q = model.means.copy(), model.covariance_matrix.copy()
+    K, D = M.shape
+    for some in [[k] for k in range(K)] if covariance == "diag" else [list(range(K))]:
+        below = np.tril_indices(len(some))
 
-        def after(parameters, k=k):
-            means, variances = M.copy(), s.copy()
-            means[k], variances[k] = parameters[1:], np.exp(parameters[0])
-            return value(model, X, tempering, M=means, Q=np.diag(variances))
+        def unpack(parameters, some=some, below=below, M=M, Q=Q):
+            means, cov, root = M.copy(), Q.copy(), np.zeros((len(some), len(some)))
+            root[below] = parameters[len(some) * D :]
+            means[some] = parameters[: len(some) * D].reshape(-1, D)
+            cov[np.ix_(some, some)] = root @ root.T
+            return means, cov
 
-        best = maximise(after, np.append(np.log(s[k]), M[k]))
-        s[k], M[k] = np.exp(best[0]), best[1:]
+        def after(parameters, unpack=unpack):
+            means, cov = unpack(parameters)
+            return value(model, X, tempering, M=means, Q=cov)
+
+        root = np.linalg.cholesky(Q[np.ix_(some, some)])[below]
+        M, Q = unpack(maximise(after, np.append(M[some], root)))
     model.global_step(local.statistics, 1.0, 1.0, tempering)
     assert_allclose(model.means, M, rtol=1e-5, atol=1e-6)
-    assert_allclose(model.covariance_matrix, np.diag(s), rtol=1e-5)
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("b", [1.0, 0.4])
-def test_full_components_maximise_the_objective(b, form):
-    tempering = Tempering(b, form)
-    model, X = tiny_problem("full")
-    local = model.local_step(Batch(X, slice(0, len(X))), tempering)
-    K, D = model.means.shape
-
-    def unpack(parameters):
-        root = np.zeros((K, K))
-        root[np.tril_indices(K)] = parameters[K * D :]
-        return parameters[: K * D].reshape(K, D), root @ root.T
-
-    def after(parameters):
-        means, covariance = unpack(parameters)
-        return value(model, X, tempering, M=means, Q=covariance)
-
-    root = np.linalg.cholesky(model.covariance_matrix)[np.tril_indices(K)]
-    means, covariance = unpack(maximise(after, np.append(model.means, root)))
-    model.global_step(local.statistics, 1.0, 1.0, tempering)
-    assert_allclose(model.means, means, rtol=1e-5, atol=1e-6)
-    assert_allclose(model.covariance_matrix, covariance, rtol=1e-5, atol=1e-6)
+    assert_allclose(model.covariance_matrix, Q, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -102,14 +164,6 @@ def test_learned_hyperparameters_maximise_the_objective(covariance, b, form):
     best = maximise(after, np.zeros(model.n_components + 1))
     assert_allclose(model.prior_probability, expit(best[:-1]), rtol=1e-5)
     assert_allclose(model.noise_variance, np.exp(best[-1]), rtol=1e-5)
-
-
-def test_fixed_hyperparameters_stay():
-    model, X = tiny_problem("full")
-    before = model.prior_probability.copy(), model.noise_variance, model.component_variance
-    step(model, X, Tempering(0.5, "posterior"))
-    assert_array_equal(model.prior_probability, before[0])
-    assert (model.noise_variance, model.component_variance) == before[1:]
 
 
 # -------------------------------------------------------------------- the objective
@@ -191,3 +245,159 @@ def test_log_partition_by_enumeration(shape):
         h = (2 * np.pi * noise) ** (-N * D / 2)
         expected.append(np.log(total * h * (axis[1] - axis[0]) ** (N * D)))
     assert_allclose(model.log_partition(inverse), expected, rtol=1e-10, atol=1e-12)
+
+
+# -------------------------------------------------------------------- ascent
+
+
+@twenty_problems
+@pytest.mark.parametrize("learn", [False, True])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("covariance", COVARIANCES)
+def test_the_objective_never_falls(covariance, form, learn, seeds):
+    """Random problems: F(1/T) rises at every half step, from the first q(mu) on."""
+    gains = []
+    for seed, T in itertools.product(seeds, (1.0, 2.0, 5.0)):
+        tempering, rng = Tempering(1 / T, form), np.random.RandomState(seed)
+        model, X = tiny_problem(
+            covariance,
+            shape=(rng.randint(5, 60), rng.randint(1, 9), rng.randint(1, 12)),
+            seed=seed,
+            learn_probability=learn and seed % 3 != 0,
+            learn_noise=learn and seed % 3 != 1,
+        )
+        model.noise_variance = rng.choice([0.05, 0.5, 5.0])
+        model.component_variance = rng.choice([0.1, 1.0, 10.0])
+        step(model, X, tempering)
+        bounds = [model.elbo(tempering)]
+        for _ in range(25):
+            local = model.local_step(Batch(X, slice(0, len(X))), tempering)
+            bounds.append(model.elbo(tempering))
+            model.global_step(local.statistics, 1.0, 1.0, tempering)
+            bounds.append(model.elbo(tempering))
+        bounds = np.array(bounds)
+        assert np.min(np.diff(bounds) / np.abs(bounds[1:])) >= -1e-9, (seed, T)
+        gains.append(bounds[-1] - bounds[0])
+        assert bounds[-1] == pytest.approx(value(model, X, tempering), rel=1e-10)
+    assert np.mean(np.array(gains) > 0) > 0.8  # some begin at an optimum
+
+
+@pytest.mark.parametrize("covariance", COVARIANCES)
+@pytest.mark.parametrize("weights", [None, np.geomspace(1, 1e-9, 100)])
+def test_an_undamped_variational_temperature_ascends_its_objective(weights, covariance):
+    """Eq. 5 of Mandt et al., the temperature's own step included."""
+    mean_b = np.average(np.geomspace(1, 0.01, 100), weights=weights)
+    temperature = Variational(
+        t_max=100.0,
+        prior=weights,
+        damping=1.0,
+        start=1 / mean_b,
+        monotone=False,
+        final_fraction=0.0,
+    )
+    X = make_shape_mixture(200, random_state=0).data
+    for seed in range(3):
+        fmm = TemperedFMM(
+            8,
+            noise_variance=0.1,
+            temperature=temperature,
+            max_iter=50,
+            tol=0,
+            covariance=covariance,
+            random_state=seed,
+        ).fit(X)
+        bounds = fmm.history_["tempered_elbo"]
+        assert np.min(np.diff(bounds) / np.abs(bounds[1:])) >= -1e-9
+        assert bounds[-1] > bounds[0]
+        assert len(np.unique(fmm.temperature_path_)) > 10  # it did move
+
+        model, b = fmm._state.model, np.geomspace(1, 0.01, 100)
+        energy = 2 * (model.elbo() - model.elbo(Tempering(0.5)))  # F(b) is linear in b
+        energy += 0.5 * X.size * np.log(2 * np.pi * 0.1)  # h is not tempered
+        log_partition = -0.5 * X.size * np.log(b) + 200 * 8 * np.log(0.3**b + 0.7**b)
+        prior = np.ones(100) if weights is None else weights
+        scores = np.log(prior / prior.sum()) + b * energy - log_partition
+        assert_allclose(fmm.temperature_posterior_, softmax(scores), rtol=1e-6, atol=1e-9)
+        expected = model.elbo() - energy + logsumexp(scores)
+        assert bounds[-1] == pytest.approx(expected, rel=1e-10)
+
+
+# -------------------------------------------------------------------- new data
+
+
+def naive_factors(X, model, columns):
+    """nu of data from some dimensions at T = 1, by coordinate ascent from pi."""
+    M, Q = model.means[:, columns], model.covariance_matrix
+    pi, noise = model.prior_probability, model.noise_variance
+    G = M @ M.T + M.shape[1] * Q
+    nu = np.tile(pi, (len(X), 1))
+    for _ in range(1000):
+        for k in range(len(M)):
+            others = np.arange(len(M)) != k
+            drive = X[:, columns] @ M[k] - nu[:, others] @ G[others, k] - G[k, k] / 2
+            nu[:, k] = expit(np.log(pi[k] / (1 - pi[k])) + drive / noise)
+    return nu
+
+
+def fitted(covariance, seed=0, K=3):
+    """A model after a few iterations at T = 1, and other data of the same kind."""
+    rng = np.random.RandomState(seed)
+    truth = rng.normal(0, 1, (K, 7))
+    X = (rng.random_sample((60, K)) < 0.4) @ truth + 0.7 * rng.standard_normal((60, 7))
+    model = FMM(K, 7, prior_probability=0.4, noise_variance=0.5, covariance=covariance)
+    train, test = np.ascontiguousarray(X[:30]), np.ascontiguousarray(X[30:])
+    model.start(train, truth + 0.3 * rng.standard_normal(truth.shape))
+    for _ in range(5):
+        step(model, train)
+    return model, test
+
+
+@pytest.mark.parametrize("covariance", COVARIANCES)
+def test_new_data(covariance):
+    model, X = fitted(covariance)
+    nu = model.infer(X)
+    assert_allclose(nu, naive_factors(X, model, slice(None)), rtol=1e-7, atol=1e-9)
+    for x, p, bound in zip(X, nu, model.sample_bound(X), strict=True):
+        expected = objective(
+            x[None],
+            p[None],
+            model.means,
+            model.covariance_matrix,
+            model.prior_probability,
+            model.noise_variance,
+            model.component_variance,
+        )
+        assert bound == pytest.approx(expected - model.global_bound(), rel=1e-10)
+
+
+@pytest.mark.parametrize("covariance", COVARIANCES)
+def test_predictive(covariance):
+    """Against all z weighed by q(z | observed): apart by a few standard errors at most."""
+    model, X = fitted(covariance)
+    observed = np.array([True, False, True, True, False, True, False])
+    nu = naive_factors(X, model, observed)
+    n_draws, n_hidden = 4000, 3
+    log_q, log_p = [], []
+    for (z,) in bit_matrices(1, 3):
+        variance = model.noise_variance + z @ model.covariance_matrix @ z
+        distance = np.sum((X[:, ~observed] - z @ model.means[:, ~observed]) ** 2, axis=1)
+        log_p.append(-0.5 * (n_hidden * np.log(2 * np.pi * variance) + distance / variance))
+        log_q.append(np.sum(np.log(np.where(z == 1, nu, 1 - nu)), axis=1))
+    log_q, log_p = np.array(log_q), np.array(log_p)
+    exact = logsumexp(log_q + log_p, axis=0)
+    relative_variance = np.exp(logsumexp(log_q + 2 * log_p, axis=0) - 2 * exact) - 1
+    found = model.predictive(X, observed, n_draws, np.random.RandomState(0))
+    error = (found - exact) / np.sqrt(relative_variance / n_draws)
+    assert np.all(np.abs(error) < 4)
+    assert 0.5 < np.std(error) < 2  # neither too far off nor suspiciously close
+    assert np.median(np.abs(found - exact)) < 0.02
+
+
+@pytest.mark.parametrize(("rho", "scale"), [(0.5, 1.0), (1.0, 2.0)])
+def test_a_step_goes_all_the_way(rho, scale):
+    model, X = tiny_problem("diag")
+    local = model.local_step(Batch(X, slice(0, 4)), UNTEMPERED)
+    before = model.means.copy()
+    with pytest.raises(ValueError, match=f"must be 1. Got rho={rho} and scale={scale}"):
+        model.global_step(local.statistics, rho, scale, UNTEMPERED)
+    assert_array_equal(model.means, before)
