@@ -258,7 +258,8 @@ class FMM(Mixture):
 
     def _move_components(self, statistics: Factors, heat: float, tempering: Tempering) -> None:
         """Move q(mu) to its optimum; `heat` is b / sigma_n."""
-        precision = np.full(self.n_components, 1.0 / self._prior_variance(tempering))
+        prior = self.component_variance / tempering.of_priors
+        precision = np.full(self.n_components, 1.0 / prior)
         A, R = statistics
         if self.covariance == "full":
             factor = cho_factor(np.diag(precision) + heat * R, lower=True)
@@ -303,9 +304,7 @@ class FMM(Mixture):
         factors = np.logaddexp(b * np.log(pi), b * np.log1p(-pi)).sum(axis=-1)
         return self.n_samples * (factors - 0.5 * self.n_features * np.log(b[..., 0]))
 
-    def posterior_log_partition(
-        self, inverse: NDArray[np.float64], data: Any = None
-    ) -> NDArray[np.float64]:
+    def posterior_log_partition(self, inverse: NDArray, data: Any = None) -> NDArray:
         """log C(T) at the current q, equal to :meth:`log_partition`, which does not use q(mu)."""
         return self.log_partition(inverse)
 
@@ -314,7 +313,7 @@ class FMM(Mixture):
 
     def global_bound(self, tempering: Tempering = UNTEMPERED) -> float:
         """-KL(q(mu) || p(mu)); under the posterior form p(mu) has variance T sigma_mu."""
-        prior = self._prior_variance(tempering)
+        prior = self.component_variance / tempering.of_priors
         Q = self.covariance_matrix
         kl = np.trace(Q) / prior - self.n_components * (1 - math.log(prior))
         kl -= np.linalg.slogdet(Q)[1]
@@ -342,7 +341,7 @@ class FMM(Mixture):
 
     def predictive(
         self, X: NDArray, observed: NDArray[np.bool_], n_draws: int, rng: Any
-    ) -> NDArray[np.float64]:
+    ) -> NDArray:
         r"""Estimate log p(hidden dimensions | observed ones) of each datum by Monte Carlo.
 
         It is the logarithm of the mean, over draws z ~ q(z | observed), of
@@ -365,11 +364,6 @@ class FMM(Mixture):
         return logsumexp(scores, axis=0) - math.log(n_draws)
 
     # ----------------------------------------------------------------- details
-
-    def _prior_variance(self, tempering: Tempering) -> float:
-        """The variance of the tempered p(mu)."""
-        b = float(tempering.inverse) if tempering.form == "posterior" else 1.0
-        return self.component_variance / b
 
     def _rooms(self, n_samples: int) -> tuple[NDArray, NDArray]:
         """nu of so many data at its start, pi, and room for P."""

@@ -85,9 +85,7 @@ def collect(X: NDArray[np.float64], phi: NDArray[np.float64]) -> Natural:
         return Natural(count, count, phi.T @ X, count, phi.T @ X**2)
 
 
-def log_mean_power(
-    alpha: NDArray[np.float64], n: int, b: float, log_c: NDArray[np.float64]
-) -> float:
+def log_mean_power(alpha: NDArray, n: int, b: float, log_c: NDArray) -> float:
     r"""Compute log E[(sum_k w_k^b c_k)^n] for w ~ Dir(alpha), exactly.
 
     The multinomial theorem and the moments of the Dirichlet distribution give
@@ -134,9 +132,7 @@ def log_mean_power(
     return float(outside + np.log(product[n]) + totals.sum() - n * log_t)
 
 
-def log_distortions(
-    covariances: NDArray[np.float64] | None, b: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def log_distortions(covariances: NDArray | None, b: NDArray) -> NDArray:
     """log c_k at each b: the factors of components due to their different variances."""
     if covariances is None:
         raise ValueError(
@@ -148,9 +144,7 @@ def log_distortions(
     return np.sum(log_sigma - log_sigma.mean(axis=0), axis=1) * (1 - b[:, None])
 
 
-def initial_responsibilities(
-    X: NDArray[np.float64], n_components: int, init: str, rng: RandomState
-) -> NDArray[np.float64]:
+def initial_responsibilities(X: NDArray, n_components: int, init: str, rng: RandomState) -> NDArray:
     """Responsibilities at the start of a fit."""
     n, K = len(X), n_components
     if n < K and init != "random":
@@ -360,9 +354,7 @@ class GMM(Mixture):
         self.normaliser = key, total
         return total.copy()
 
-    def posterior_log_partition(
-        self, inverse: NDArray[np.float64], data: Any = None
-    ) -> NDArray[np.float64]:
+    def posterior_log_partition(self, inverse: NDArray, data: Any = None) -> NDArray:
         """Compute log C(T) with the expected logarithms of the weights at the current q."""
         return self.n_samples * self.local_log_partition(self._expected_log_weights(), inverse)
 
@@ -377,9 +369,7 @@ class GMM(Mixture):
         """log w at the prior's mode if that is inside the simplex, else at its mean."""
         return np.log(centre(self.alpha) if self.known_weights is None else self.known_weights)
 
-    def local_log_partition(
-        self, parameters: NDArray[np.float64], inverse: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def local_log_partition(self, parameters: NDArray, inverse: NDArray) -> NDArray:
         """Logarithm of the sum (integral) of one datum's tempered likelihood."""
         b = np.asarray(inverse, dtype=np.float64)
         log_sums = logsumexp(
@@ -496,9 +486,7 @@ class GMM(Mixture):
         """beta of a tempered prior, without the rounding errors that a distant mean causes."""
         return self.beta * (prior.kappa[0] / self.prior.kappa[0])
 
-    def _gamma(
-        self, q: Natural, least: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _gamma(self, q: Natural, least: NDArray) -> tuple[NDArray, NDArray]:
         """Shape (K, 1) and rate (K, D or 1) of the precisions; beta is at least the prior's."""
         beta = np.maximum(q.square - q.shift**2 / q.kappa[:, None], least)
         if self.covariance_type == "diag":
