@@ -8,7 +8,7 @@ from importlib import resources
 from math import isqrt
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,22 +33,10 @@ MOST_WORDS = 10**9
 _NAMED = {"name": [str], "data_home": [None, str, os.PathLike]}
 
 
-@overload
-def load_arxiv_abstracts(*, return_X_y: Literal[False] = False, texts: bool = False) -> Bunch: ...
-@overload
-def load_arxiv_abstracts(
-    *, return_X_y: Literal[True], texts: Literal[False] = False
-) -> tuple[sparse.csr_matrix, NDArray]: ...
-@overload
-def load_arxiv_abstracts(
-    *, return_X_y: Literal[True], texts: Literal[True]
-) -> tuple[list[str], NDArray]: ...
 @validate_params(
     {"return_X_y": ["boolean"], "texts": ["boolean"]}, prefer_skip_nested_validation=True
 )
-def load_arxiv_abstracts(
-    *, return_X_y: bool = False, texts: bool = False
-) -> Bunch | tuple[sparse.csr_matrix | list[str], NDArray]:
+def load_arxiv_abstracts(*, return_X_y: bool = False, texts: bool = False) -> Any:
     """Load 3,000 arXiv abstracts as word counts, 200 from each of 15 categories.
 
     Parameters

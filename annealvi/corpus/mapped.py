@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO, Any, Literal
+from uuid import uuid4
 
 import numpy as np
 from numpy.lib import format as npy
@@ -225,9 +225,10 @@ def _appearing(path: Path) -> Iterator[Path]:
             f"There is already something at {os.fspath(path)!r}: remove it, or write to another "
             "path."
         )
-    prefix = f".{path.name[:40]}."  # a name has a greatest length
+    # a name has a greatest length
+    partial = path.with_name(f".{path.name[:40]}.{uuid4().hex}.partial")
     try:
-        partial = Path(tempfile.mkdtemp(prefix=prefix, suffix=".partial", dir=path.parent))
+        partial.mkdir()
     except OSError as error:
         error.filename = os.fspath(path)  # the folder that was asked for, not the one beside it
         raise
@@ -236,9 +237,6 @@ def _appearing(path: Path) -> Iterator[Path]:
         for file in partial.iterdir():
             with file.open("rb+") as stream:
                 os.fsync(stream.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        partial.chmod(0o777 & ~umask)
         partial.rename(path)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)

@@ -3,8 +3,12 @@
 The pictures of topics are in :mod:`annealvi.plot.interactive` as well, drawn with plotly.
 """
 
-from annealvi.plot.choice import plot_choice
-from annealvi.plot.estimators import plot_components, plot_learning_curves, plot_temperature
+from annealvi.plot.estimators import (
+    plot_choice,
+    plot_components,
+    plot_learning_curves,
+    plot_temperature,
+)
 from annealvi.plot.topics import (
     plot_stability,
     plot_term_ranks,

@@ -1,4 +1,4 @@
-"""Figures of a fit: its temperature, its learning curves and its components.
+"""Figures of fits: temperature, learning curves, components, and a choice of the number of topics.
 
 Every function draws into the given Axes, or into new ones, and returns them.
 They need matplotlib (``pip install 'annealvi[plot]'``).
@@ -6,23 +6,56 @@ They need matplotlib (``pip install 'annealvi[plot]'``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import validate_params
 from sklearn.utils.validation import check_is_fitted
 
 from annealvi._optional import import_optional
-from annealvi.checks import as_array
+from annealvi.checks import Interval, as_array
 from annealvi.matrices import check_matrix
 
 
-def _axes(ax: Any) -> Any:
-    if ax is not None:
-        return ax
-    return import_optional("matplotlib.pyplot", "plot", "annealvi.plot").subplots()[1]
+def one_axes(ax: Any, **options: Any) -> Any:
+    """The Axes of the user, or new ones with these options of pyplot.subplots."""
+    if ax is None:
+        return import_optional("matplotlib.pyplot", "plot", "annealvi.plot").subplots(**options)[1]
+    return _are_axes([ax], "'ax' must be")[0]
+
+
+def several_axes(
+    axes: Any, n: int, what: str, n_columns: int, size: tuple[float, float]
+) -> NDArray[Any]:
+    """The Axes of the user, or new ones of this size in rows; those beyond n are switched off."""
+    if axes is None:
+        pyplot = import_optional("matplotlib.pyplot", "plot", "annealvi.plot")
+        n_columns = min(int(n_columns), n)
+        n_rows = -(-n // n_columns)
+        figsize = (size[0] * n_columns, size[1] * n_rows)
+        axes = pyplot.subplots(
+            n_rows, n_columns, figsize=figsize, squeeze=False, layout="constrained"
+        )[1]
+    axes = np.asarray(axes, dtype=object)
+    if axes.size < n:
+        raise ValueError(
+            f"'axes' must hold an Axes for each {what}. Got {axes.size} for {n} {what}s."
+        )
+    for ax in _are_axes(axes.flat, "'axes' must hold")[n:]:
+        ax.set_axis_off()
+    return axes
+
+
+def _are_axes(axes: Iterable[Any], must: str) -> list[Any]:
+    axes = list(axes)
+    kind = import_optional("matplotlib.axes", "plot", "annealvi.plot").Axes
+    for ax in axes:
+        if not isinstance(ax, kind):
+            raise TypeError(f"{must} Axes of matplotlib. Got {ax!r} instead.")
+    return axes
 
 
 def _attribute(estimator: Any, name: str, caller: str) -> Any:
@@ -49,13 +82,16 @@ def plot_temperature(estimator: Any, *, ax: Any = None, label: str | None = None
     matplotlib Axes
     """
     path = np.asarray(_attribute(estimator, "temperature_path_", "plot_temperature"))
-    ax = _axes(ax)
+    ax = one_axes(ax)
     ax.plot(np.arange(1, len(path) + 1), path, label=label)
     ax.set_xlabel("step")
     ax.set_ylabel("temperature T")
     return ax
 
 
+@validate_params(
+    {"fits": [Mapping], "value": [str], "over": [str]}, prefer_skip_nested_validation=True
+)
 def plot_learning_curves(
     fits: Mapping[str, Any | Sequence[Any]],
     *,
@@ -85,18 +121,13 @@ def plot_learning_curves(
     ValueError
         If an estimator's ``history_`` has no such name.
     """
-    if not isinstance(fits, Mapping):
-        raise TypeError(f"'fits' must be a dict of fitted estimators by name. Got {fits!r}.")
-    for name, wanted in (("value", value), ("over", over)):
-        if not isinstance(wanted, str):
-            raise TypeError(f"{name!r} must be a name in `history_`. Got {wanted!r}.")
-    ax = _axes(ax)
+    ax = one_axes(ax)
     for number, (name, estimators) in enumerate(fits.items()):
-        colour = f"C{number}"
         curves = []
-        if isinstance(estimators, Sequence) and not len(estimators):
+        estimators = estimators if isinstance(estimators, Sequence) else [estimators]
+        if not len(estimators):
             raise ValueError(f"There is no fit of {name!r} to draw.")
-        for estimator in estimators if isinstance(estimators, Sequence) else [estimators]:
+        for estimator in estimators:
             history = _attribute(estimator, "history_", "plot_learning_curves")
             for wanted in (value, over):
                 if wanted not in history:
@@ -106,16 +137,24 @@ def plot_learning_curves(
             taken = np.isfinite(history[value])
             curves.append((history[over][taken], history[value][taken]))
         for x, y in curves:
-            ax.plot(x, y, color=colour, alpha=0.3 if len(curves) > 1 else 1, lw=1)
+            ax.plot(x, y, color=f"C{number}", alpha=0.3 if len(curves) > 1 else 1, lw=1)
         shortest = min(len(x) for x, _ in curves)
         mean = np.mean([[x[:shortest], y[:shortest]] for x, y in curves], axis=0)
-        ax.plot(*mean, color=colour, lw=2, label=name)
+        ax.plot(*mean, color=f"C{number}", lw=2, label=name)
     ax.set_xlabel({"pass": "passes over the data", "seconds": "seconds"}.get(over, over))
     ax.set_ylabel({"heldout": "held-out log-likelihood", "elbo": "ELBO at T = 1"}.get(value, value))
     ax.legend()
     return ax
 
 
+@validate_params(
+    {
+        "n_columns": [Interval(Integral, 1, None, closed="left")],
+        "titles": ["array-like", None],
+        "limit": [Interval(Real, 0, None, closed="neither"), None],
+    },
+    prefer_skip_nested_validation=True,
+)
 def plot_components(
     components: ArrayLike,
     shape: tuple[int, int],
@@ -167,46 +206,76 @@ def plot_components(
             "'shape' must be the height and width of an image, whose product is the number of "
             f"features. Got shape={shape!r} and {images.shape[1]} features."
         )
-    shape = int(sides[0]), int(sides[1])
-    if titles is not None:
-        n_titles = len(titles) if isinstance(titles, Sequence) or np.ndim(titles) else 0
-        if n_titles != len(images):
-            raise ValueError(
-                f"'titles' must be one for each component. Got {n_titles} for {len(images)} "
-                "components."
-            )
-    if limit is None:
-        limit = float(np.max(np.abs(images))) or 1.0
-    elif not isinstance(limit, Real) or not 0 < limit <= float(np.finfo(np.float64).max):
-        raise ValueError(f"'limit' must be a float in the range (0, inf). Got {limit!r}.")
-    if axes is None:
-        if not isinstance(n_columns, Integral) or n_columns < 1:
-            raise ValueError(
-                f"'n_columns' must be an int in the range [1, inf). Got {n_columns!r}."
-            )
-        pyplot = import_optional("matplotlib.pyplot", "plot", "annealvi.plot")
-        n_columns = min(int(n_columns), len(images))
-        n_rows = -(-len(images) // n_columns)
-        size = (n_columns, n_rows * (shape[0] / shape[1] + (0.3 if titles is not None else 0)))
-        axes = pyplot.subplots(
-            n_rows, n_columns, figsize=size, squeeze=False, layout="constrained"
-        )[1]
-    if not isinstance(
-        cmap, str | import_optional("matplotlib.colors", "plot", "annealvi.plot").Colormap
-    ):
-        raise TypeError(f"'cmap' must be a str or a Colormap of matplotlib's. Got {cmap!r}.")
-    axes = np.asarray(axes, dtype=object)
-    if axes.size < len(images):
+    height, width = int(sides[0]), int(sides[1])
+    if titles is not None and len(titles) != len(images):
         raise ValueError(
-            f"'axes' must hold an Axes for each component. Got {axes.size} for {len(images)} "
+            f"'titles' must be one for each component. Got {len(titles)} for {len(images)} "
             "components."
         )
-    for ax in axes.flat[len(images) :]:
-        ax.set_axis_off()
+    limit = float(limit or np.max(np.abs(images)) or 1.0)
+    size = (1, height / width + (0.3 if titles is not None else 0))
+    axes = several_axes(axes, len(images), "component", n_columns, size)
     for number, (ax, image) in enumerate(zip(axes.flat, images, strict=False)):
-        ax.imshow(image.reshape(shape), cmap=cmap, vmin=-float(limit), vmax=float(limit))
+        ax.imshow(image.reshape(height, width), cmap=cmap, vmin=-limit, vmax=limit)
         ax.set_xticks([])
         ax.set_yticks([])
         if titles is not None:
             ax.set_title(titles[number])
     return axes
+
+
+#: The measures that are drawn, and their titles.
+TITLES = {
+    "heldout": "held-out log-likelihood",
+    "coherence": "coherence (NPMI)",
+    "diversity": "diversity",
+    "stability": "stability",
+    "quality": "coherence x diversity",
+}
+
+
+def plot_choice(choice: Any, *, axes: Any = None) -> NDArray[Any]:
+    """Draw what :func:`annealvi.topics.choose` measured, over the number of topics.
+
+    A line connects the means over runs, bars are standard deviations, and a dashed line marks the
+    recommended number.
+
+    Parameters
+    ----------
+    choice : Choice
+        From :func:`annealvi.topics.choose`.
+    axes : array of matplotlib Axes, optional
+        Axes to draw into, in reading order, at least five of them.  Axes that are not needed are
+        switched off.
+
+    Returns
+    -------
+    ndarray of matplotlib Axes
+        The given ones, in their shape, or five new ones side by side.
+
+    Raises
+    ------
+    TypeError
+        If it is no Choice, or `axes` are no Axes.
+    ValueError
+        If there are too few Axes.
+    """
+    missing = [part for part in ("ks", "measures", "recommended") if not hasattr(choice, part)]
+    if missing or isinstance(choice, type):
+        raise TypeError(
+            "'choice' must be a Choice, as annealvi.topics.choose(X, ks) returns it. "
+            f"Got {choice!r}."
+        )
+    drawn = several_axes(axes, len(TITLES), "measure", len(TITLES), (3, 3))
+    for ax, (name, title) in zip(drawn.flat, TITLES.items(), strict=False):
+        values = choice.measures[name]
+        # a single run has no standard deviation
+        spread = values.std(axis=1, ddof=1) if values.shape[1] > 1 else np.zeros(len(values))
+        ax.errorbar(choice.ks, values.mean(axis=1), yerr=spread, marker="o")
+        ax.axvline(choice.recommended, linestyle="--", color="0.6")
+        ax.set_xscale("log")
+        ax.set_xticks(choice.ks, [str(k) for k in choice.ks])
+        ax.minorticks_off()
+        ax.set_xlabel("number of topics")
+        ax.set_title(title)
+    return drawn[0] if axes is None else drawn

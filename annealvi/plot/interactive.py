@@ -20,7 +20,7 @@ from annealvi.plot import pictures
 from annealvi.plot.topics import N_WORDS, RELEVANCE
 
 #: Colours of curves, legible on white and on black.
-COLOURS = (
+COLOURS = [
     "#4c8bd0",
     "#e8833a",
     "#4fa560",
@@ -31,7 +31,7 @@ COLOURS = (
     "#8a8f98",
     "#b5a52c",
     "#36a9b8",
-)
+]
 #: Pixels that a row of words or names takes.
 ROW = 20
 
@@ -45,13 +45,15 @@ def _figure(traces: list[Any], **layout: Any) -> Any:
     return _go().Figure(traces, layout)
 
 
+def _subplots(*shape: int, **options: Any) -> Any:
+    subplots = import_optional("plotly.subplots", "report", "annealvi.plot.interactive")
+    figure = subplots.make_subplots(*shape, **options)
+    return figure.update_layout(template="plotly_white", showlegend=False)
+
+
 def _plain(names: Any) -> list[str]:
     """Names as they are: plotly would take what looks like a tag for one."""
     return [escape(str(name), quote=False) for name in names]
-
-
-def _percent(label: str) -> str:
-    return f"%{{{label}:.2%}}"
 
 
 @validate_params(
@@ -89,8 +91,7 @@ def plot_topic_words(
     drawn = pictures.bars(summary, topics, n_words, relevance)
     n_columns = min(int(n_columns), len(drawn))
     n_rows = -(-len(drawn) // n_columns)
-    subplots = import_optional("plotly.subplots", "report", "annealvi.plot.interactive")
-    figure = subplots.make_subplots(
+    figure = _subplots(
         n_rows,
         n_columns,
         subplot_titles=_plain(pictures.shorten(topic.name, 30) for topic in drawn),
@@ -120,9 +121,7 @@ def plot_topic_words(
     figure.update_annotations(font_size=12)
     margin = dict(t=50, b=40, r=20)
     height = 20 + n_rows * (70 + ROW * max(len(topic.words) for topic in drawn))
-    return figure.update_layout(
-        template="plotly_white", showlegend=False, height=height, margin=margin
-    )
+    return figure.update_layout(height=height, margin=margin)
 
 
 @validate_params({"documents": ["boolean"]}, prefer_skip_nested_validation=True)
@@ -284,7 +283,7 @@ def plot_topics_over_time(
             mode="lines+markers",
             marker_size=4,
             customdata=np.column_stack([np.full(len(shares), topic), drawn.n_documents]),
-            hovertemplate=f"%{{x}}: {_percent('y')} of all words, %{{customdata[1]}} documents",
+            hovertemplate="%{x}: %{y:.2%} of all words, %{customdata[1]} documents",
         )
         for topic, shares, name in zip(drawn.topics, drawn.values.T, drawn.names, strict=True)
     ]
@@ -312,7 +311,7 @@ def plot_topics_by_group(summary: Any, groups: ArrayLike, *, topics: Any = None)
     plotly Figure
     """
     drawn = pictures.group_grid(pictures.by_group(summary, groups, topics))
-    return _grid(drawn, _percent("z"), colorscale="Blues", zmin=0)
+    return _grid(drawn, "%{z:.2%}", colorscale="Blues", zmin=0)
 
 
 @validate_params({"n_words": N_WORDS}, prefer_skip_nested_validation=True)
@@ -331,19 +330,16 @@ def plot_term_ranks(summary: Any, topics: Any = None, *, n_words: int = 50) -> A
     -------
     plotly Figure
     """
-    drawn = pictures.ranks(summary, topics, n_words)
     curves = [
         _go().Scatter(
-            x=np.arange(1, len(probabilities) + 1),
-            y=probabilities,
-            name=_plain([name])[0],
+            x=np.arange(1, len(topic.words) + 1),
+            y=topic.probabilities,
+            name=_plain([topic.name])[0],
             mode="lines",
-            hovertext=_plain(words),
+            hovertext=_plain(topic.words),
             hovertemplate="%{hovertext}: %{y:.4f}",
         )
-        for name, words, probabilities in zip(
-            drawn.names, drawn.words, drawn.probabilities, strict=True
-        )
+        for topic in pictures.ranks(summary, topics, n_words)
     ]
     return _figure(
         curves,
@@ -392,8 +388,7 @@ def plot_fit(summary: Any) -> Any:
         If the model has no ``history_``.
     """
     drawn = pictures.history(summary)
-    subplots = import_optional("plotly.subplots", "report", "annealvi.plot.interactive")
-    figure = subplots.make_subplots(len(drawn), 1, shared_xaxes=True, vertical_spacing=0.06)
+    figure = _subplots(len(drawn), 1, shared_xaxes=True, vertical_spacing=0.06)
     for row, curve in enumerate(drawn, start=1):
         line = _go().Scatter(
             x=curve.passes,
@@ -407,5 +402,4 @@ def plot_fit(summary: Any) -> Any:
         figure.add_trace(line, row, 1)
         figure.update_yaxes(title_text=curve.name, row=row, col=1)
     figure.update_xaxes(title_text="passes over the documents", row=len(drawn), col=1)
-    layout = dict(template="plotly_white", showlegend=False, margin=dict(t=30, r=20))
-    return figure.update_layout(**layout, height=60 + 190 * len(drawn))
+    return figure.update_layout(margin=dict(t=30, r=20), height=60 + 190 * len(drawn))

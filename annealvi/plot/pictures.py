@@ -73,15 +73,6 @@ class Courses(NamedTuple):
     names: list[str]
 
 
-class Ranks(NamedTuple):
-    """Probabilities of the most probable words of each topic, falling."""
-
-    topics: list[int]
-    names: list[str]
-    words: list[list[str]]
-    probabilities: NDArray[np.float64]  # (n_topics, n_words)
-
-
 class Curve(NamedTuple):
     """One measure of a fit, after those passes at which it was taken."""
 
@@ -287,14 +278,16 @@ def group_grid(drawn: Courses) -> Grid:
     return Grid(drawn.values.T, drawn.names, columns, np.asarray(drawn.topics), numbers)
 
 
-def ranks(summary: Any, topics: Any, n_words: int) -> Ranks:
+def ranks(summary: Any, topics: Any, n_words: int) -> list[Bars]:
     """The most probable words of each topic and how their probabilities fall."""
     chosen = choose_topics(check_summary(summary), topics, N_CURVES)
     names = topic_names(summary)
-    rows = np.asarray(summary.topics, dtype=np.float64)[chosen]
-    order = np.argsort(-rows, axis=1, kind="stable")[:, :n_words]
-    words = [[str(summary.feature_names[w]) for w in row] for row in order]
-    return Ranks(chosen, [names[k] for k in chosen], words, np.take_along_axis(rows, order, axis=1))
+    found = []
+    for topic in chosen:
+        row = np.asarray(summary.topics[topic], dtype=np.float64)
+        order = np.argsort(-row, kind="stable")[:n_words]
+        found.append(Bars(topic, names[topic], summary.feature_names[order].tolist(), row[order]))
+    return found
 
 
 def history(summary: Any) -> list[Curve]:

@@ -17,6 +17,7 @@ from sklearn.utils._param_validation import validate_params
 from annealvi._optional import import_optional
 from annealvi.checks import Interval
 from annealvi.plot import pictures
+from annealvi.plot.estimators import one_axes, several_axes
 
 N_WORDS = [Interval(Integral, 1, None, closed="left")]
 RELEVANCE = [Interval(Real, 0, 1, closed="both"), None]
@@ -24,9 +25,8 @@ RELEVANCE = [Interval(Real, 0, 1, closed="both"), None]
 LINE = 13
 
 
-def _new(width: float, height: float) -> Any:
-    pyplot = import_optional("matplotlib.pyplot", "plot", "annealvi.plot")
-    return pyplot.subplots(figsize=(width, height), layout="constrained")[1]
+def _axes(ax: Any, width: float, height: float) -> Any:
+    return one_axes(ax, figsize=(width, height), layout="constrained")
 
 
 def _tall(n_lines: int) -> float:
@@ -76,36 +76,18 @@ def plot_topic_words(
         If there are no such topics, or too few Axes.
     """
     drawn = pictures.bars(summary, topics, n_words, relevance)
-    if axes is None:
-        pyplot = import_optional("matplotlib.pyplot", "plot", "annealvi.plot")
-        n_columns = min(int(n_columns), len(drawn))
-        n_rows = -(-len(drawn) // n_columns)
-        n_lines = max(len(topic.words) for topic in drawn)
-        size = (3 * n_columns, n_rows * (0.8 + n_lines * LINE / 72))
-        axes = pyplot.subplots(
-            n_rows, n_columns, figsize=size, squeeze=False, layout="constrained"
-        )[1]
-    axes = np.asarray(axes, dtype=object)
-    if axes.size < len(drawn):
-        raise ValueError(
-            f"'axes' must hold an Axes for each topic. Got {axes.size} for {len(drawn)} topics."
-        )
-    for ax in axes.flat[len(drawn) :]:
-        ax.set_axis_off()
+    n_lines = max(len(topic.words) for topic in drawn)
+    ticker = import_optional("matplotlib.ticker", "plot", "annealvi.plot")
+    axes = several_axes(axes, len(drawn), "topic", n_columns, (3, 0.8 + n_lines * LINE / 72))
     for ax, topic in zip(axes.flat, drawn, strict=False):
         at = np.arange(len(topic.words))
         ax.barh(at, topic.probabilities)
         ax.set_yticks(at, topic.words, parse_math=False)
         ax.invert_yaxis()
         ax.set_title(topic.name, fontsize="medium", parse_math=False)
-        ax.xaxis.set_major_locator(_few_ticks())
+        ax.xaxis.set_major_locator(ticker.MaxNLocator(3))
         ax.spines[["top", "right"]].set_visible(False)
     return axes
-
-
-def _few_ticks() -> Any:
-    ticker = import_optional("matplotlib.ticker", "plot", "annealvi.plot")
-    return ticker.MaxNLocator(3)
 
 
 @validate_params({"documents": ["boolean"]}, prefer_skip_nested_validation=True)
@@ -127,7 +109,7 @@ def plot_topic_map(summary: Any, *, documents: bool = False, ax: Any = None) -> 
     matplotlib Axes
     """
     drawn = pictures.places(summary, documents)
-    ax = _new(8, 6) if ax is None else ax
+    ax = _axes(ax, 8, 6)
     if documents:
         ax.scatter(*drawn.documents.T, s=4, c=drawn.nearest % 20, cmap="tab20", alpha=0.5, lw=0)
     area = 1600 * drawn.shares / max(float(drawn.shares.max()), 1e-12)
@@ -165,7 +147,7 @@ def plot_topic_heatmap(summary: Any, *, ax: Any = None) -> Any:
     """
     drawn = pictures.alike(summary)
     side = _tall(len(drawn.rows))
-    ax = _new(side + 3, side) if ax is None else ax
+    ax = _axes(ax, side + 3, side)
     _draw_grid(ax, drawn, "distance", "viridis_r", columns=[str(k) for k in drawn.column_numbers])
     return ax
 
@@ -205,7 +187,7 @@ def plot_topic_dendrogram(summary: Any, *, ax: Any = None) -> Any:
         If there is only one topic.
     """
     drawn = pictures.tree(summary)
-    ax = _new(8, _tall(len(drawn.names))) if ax is None else ax
+    ax = _axes(ax, 8, _tall(len(drawn.names)))
     for across, along in zip(drawn.across, drawn.along, strict=True):
         ax.plot(along, across, color="C0", lw=1)
     ax.set_yticks(drawn.ticks, drawn.names, parse_math=False)
@@ -243,7 +225,7 @@ def plot_topics_over_time(
         If there are no such topics; see :meth:`TopicSummary.over` for times.
     """
     drawn = pictures.over_time(summary, times, freq, topics)
-    ax = _new(8, 4) if ax is None else ax
+    ax = _axes(ax, 8, 4)
     for shares, name in zip(drawn.values.T, drawn.names, strict=True):
         (line,) = ax.plot(drawn.labels, shares, marker="o", ms=3)
         line.set_label(name)
@@ -284,8 +266,7 @@ def plot_topics_by_group(
         If there are no such topics; see :meth:`TopicSummary.by` for groups.
     """
     drawn = pictures.group_grid(pictures.by_group(summary, groups, topics))
-    size = (3.5 + len(drawn.columns) * 0.3, _tall(len(drawn.rows)))
-    ax = _new(*size) if ax is None else ax
+    ax = _axes(ax, 3.5 + len(drawn.columns) * 0.3, _tall(len(drawn.rows)))
     _draw_grid(ax, drawn, "share of all words", "Blues", columns=drawn.columns)
     return ax
 
@@ -316,9 +297,10 @@ def plot_term_ranks(summary: Any, topics: Any = None, *, n_words: int = 50, ax: 
         If there are no such topics.
     """
     drawn = pictures.ranks(summary, topics, n_words)
-    ax = _new(8, 4) if ax is None else ax
-    for probabilities, name in zip(drawn.probabilities, drawn.names, strict=True):
-        ax.plot(np.arange(1, len(probabilities) + 1), probabilities)[0].set_label(name)
+    ax = _axes(ax, 8, 4)
+    for topic in drawn:
+        ranks = np.arange(1, len(topic.words) + 1)
+        ax.plot(ranks, topic.probabilities)[0].set_label(topic.name)
     ax.set_yscale("log")
     ax.set_xlabel("rank of the word")
     ax.set_ylabel("probability in the topic")
@@ -348,7 +330,7 @@ def plot_stability(a: Any, b: Any, *, ax: Any = None) -> Any:
         If their words differ.
     """
     drawn = pictures.matches(a, b)
-    ax = _new(_tall(len(drawn.columns)) + 3, _tall(len(drawn.rows))) if ax is None else ax
+    ax = _axes(ax, _tall(len(drawn.columns)) + 3, _tall(len(drawn.rows)))
     numbers = [str(k) for k in drawn.column_numbers]
     _draw_grid(ax, drawn, "cosine", "viridis", columns=numbers, limits=(0, 1))
     ax.set_xlabel("topic of the other fit")

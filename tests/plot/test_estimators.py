@@ -1,15 +1,16 @@
-"""Figures hold the numbers of the fits they show."""
+"""Figures hold the numbers of the fits, or of the choice, that they show."""
 
 import matplotlib
 import numpy as np
 import pytest
 from matplotlib import pyplot
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 
 from annealvi import TemperedLDA, plot
 from annealvi.datasets import make_topic_corpus
 from annealvi.metrics import HeldOut
+from annealvi.topics import choose
 
 matplotlib.use("Agg")
 
@@ -90,13 +91,9 @@ def test_one_component_in_one_axes():
         (dict(shape=(2, 3), titles=["a"]), "Got 1 for 5 components"),
         (dict(shape=(2, 3), axes=[None] * 4), "'axes' .* Got 4 for 5 components"),
         (dict(shape=(2, 3), n_columns=0), r"'n_columns' .* \[1, inf\). Got 0"),
-        (dict(shape=(2, 3), limit=0), r"'limit' .* \(0, inf\). Got 0"),
-        (dict(shape=(2, 3), limit=10**400), r"'limit' .* \(0, inf\). Got 10"),
-        (dict(shape=(2, 3), limit="a"), r"'limit' .* \(0, inf\). Got 'a'"),
+        (dict(shape=(2, 3), limit=0), r"'limit' .* \(0.0, inf\) or None. Got 0"),
         (dict(shape="ab"), "Got shape='ab' and 6 features"),
         (dict(shape=(2.0, 3.0)), r"Got shape=\(2.0, 3.0\) and 6 features"),
-        (dict(shape=(2, 3), titles=3), "Got 0 for 5 components"),
-        (dict(shape=(2, 3), n_columns=2.5), r"'n_columns' .* Got 2.5"),
     ],
 )
 def test_components_that_cannot_be_drawn(images, arguments, message):
@@ -121,20 +118,56 @@ def test_without_matplotlib(fits, monkeypatch):
         plot.plot_components(np.eye(4), (2, 2))
 
 
-def test_what_is_no_fit(fits, images):
+def test_what_is_no_fit(fits):
     for wrong in (3, None, np.ones(3)):
         with pytest.raises(TypeError, match="estimator"):
             plot.plot_temperature(wrong)
         with pytest.raises(TypeError, match="estimator"):
             plot.plot_learning_curves({"a": wrong})
-        with pytest.raises(TypeError, match="'fits' must be a dict"):
+        with pytest.raises(
+            TypeError, match=r"'fits' parameter of plot_learning_curves must be .*Mapping"
+        ):
             plot.plot_learning_curves(wrong)
     with pytest.raises(NotFittedError):
         plot.plot_temperature(TemperedLDA())
     with pytest.raises(ValueError, match="no fit of 'a' to draw"):
         plot.plot_learning_curves({"a": []})
-    with pytest.raises(TypeError, match="'over' must be a name in `history_`"):
+    with pytest.raises(TypeError, match=r"'over' parameter of plot_learning_curves must be .*str"):
         plot.plot_learning_curves({"a": fits[0]}, over=np.ones(2))
-    with pytest.raises(TypeError, match="'cmap' must be a str or a Colormap"):
-        plot.plot_components(images, (2, 3), cmap=images)
-    pyplot.close("all")
+
+
+def test_wrong_axes(fits, images):
+    with pytest.raises(TypeError, match=r"'ax' must be Axes of matplotlib. Got 'left'"):
+        plot.plot_temperature(fits[0], ax="left")
+    with pytest.raises(TypeError, match=r"'axes' must hold Axes of matplotlib. Got 1"):
+        plot.plot_components(images, (2, 3), axes=[1, 2, 3, 4, 5])
+
+
+KS = [2, 3]
+
+
+@pytest.fixture(scope="module")
+def choice():
+    X = np.random.RandomState(0).poisson(1.0, (40, 12))
+    return choose(X, KS, n_runs=3, model=TemperedLDA(max_iter=3), random_state=0)
+
+
+def test_means_and_standard_deviations_of_a_choice(choice):
+    axes = plot.plot_choice(choice)
+    names = ("heldout", "coherence", "diversity", "stability", "quality")
+    assert axes.shape == (5,)
+    axes[0].figure.canvas.draw()
+    for ax, name in zip(axes, names, strict=True):
+        line, values = ax.lines[0], choice.measures[name]
+        assert_array_equal(line.get_xdata(), KS)
+        assert_allclose(line.get_ydata(), values.mean(axis=1))
+        bars = np.array([segment[:, 1] for segment in ax.containers[0][2][0].get_segments()])
+        assert_allclose(np.ptp(bars, axis=1), 2 * values.std(axis=1, ddof=1), atol=1e-12)
+        assert_array_equal(ax.lines[-1].get_xdata(), [choice.recommended] * 2)
+    own = pyplot.subplots(2, 3)[1]
+    assert plot.plot_choice(choice, axes=own)[1, 1] is own[1, 1]
+    assert own[1, 1].lines and not own[1, 2].axison
+    with pytest.raises(ValueError, match=r"'axes' must hold an Axes for each measure. Got 2 for 5"):
+        plot.plot_choice(choice, axes=own[0, :2])
+    with pytest.raises(TypeError, match=r"'choice' must be a Choice, as .*choose\(X, ks\) returns"):
+        plot.plot_choice({"ks": KS})

@@ -8,14 +8,6 @@ from annealvi.metrics import topic_stability
 from annealvi.plot import pictures
 
 
-def test_bars_are_the_words_of_the_summary(summary):
-    drawn = pictures.bars(summary, [1], 4, 0.3)
-    assert [bar.topic for bar in drawn] == [1]
-    table = summary.weights(1, 4, 0.3)
-    assert drawn[0].words == list(table["word"])
-    assert_array_equal(drawn[0].probabilities, table["probability"])
-
-
 def test_topics_are_the_largest_or_those_that_are_named(summary):
     largest = np.argsort(-summary.topic_shares).tolist()
     assert pictures.choose_topics(summary, None, 2) == largest[:2]
@@ -24,16 +16,9 @@ def test_topics_are_the_largest_or_those_that_are_named(summary):
     for wrong in (3, [0, 3], -1, [1.5], "nothing"):
         with pytest.raises(ValueError, match="from 0 to 2 or the label of a topic"):
             pictures.choose_topics(summary, wrong, 2)
-    with pytest.raises(ValueError, match="'topics' must be a list"):
-        pictures.choose_topics(summary, [], 2)
-
-
-def test_places_are_those_of_the_map(summary):
-    drawn = pictures.places(summary, documents=True)
-    assert_array_equal(drawn.x, summary.map()["x"])
-    assert_array_equal(drawn.shares, summary.topic_shares)
-    assert drawn.documents.shape == (len(summary.shares), 2)
-    assert_array_equal(drawn.nearest, summary.shares.argmax(axis=1))
+    for wrong in ([], np.array(1), 1.5, {1}):
+        with pytest.raises(ValueError, match="'topics' must be a list of numbers or labels"):
+            pictures.choose_topics(summary, wrong, 2)
 
 
 def test_written_names_do_not_cover_each_other(summary):
@@ -51,21 +36,6 @@ def test_written_names_do_not_cover_each_other(summary):
 
     # the second would cover the first, the third fits with one word, the last has room
     assert pictures.places(Crowd()).written == ["alpha, beta", "", "", "far, away"]
-
-
-def test_alike_topics_are_neighbours(summary):
-    drawn = pictures.alike(summary)
-    order = drawn.row_numbers
-    assert sorted(order) == [0, 1, 2]
-    distances = summary.similar().distances
-    assert_array_equal(drawn.values, distances[np.ix_(order, order)])
-    assert drawn.rows == [pictures.topic_names(summary)[k] for k in order]
-
-
-def test_brackets_of_the_tree_are_at_the_distances(summary):
-    drawn = pictures.tree(summary)
-    assert_array_equal(np.sort(drawn.along.max(axis=1)), summary.similar().linkage[:, 2])
-    assert sorted(drawn.names) == sorted(pictures.topic_names(summary))
 
 
 def test_years_are_drawn_where_they_begin(summary, documents):
@@ -92,28 +62,6 @@ def test_periods_that_pandas_has_no_name_for(summary, documents, freq):
     freq = pandas.DateOffset(**freq) if own else getattr(pandas.offsets, freq)()
     drawn = pictures.over_time(summary, documents[3], freq, [0])
     assert list(drawn.labels) == list(summary.over(documents[3], freq).index)
-
-
-def test_groups(summary, documents):
-    drawn = pictures.by_group(summary, documents[4], None)
-    table = summary.by(documents[4])
-    assert drawn.labels == ["a", "b"]
-    assert drawn.topics == pictures.by_size(summary)
-    assert_array_equal(drawn.values[:, 0], table.iloc[:, 1 + drawn.topics[0]])
-    assert pictures.group_grid(drawn).columns == ["a (30)", "b (30)"]
-
-
-def test_ranks_fall(summary):
-    drawn = pictures.ranks(summary, [0], 5)
-    assert_array_equal(drawn.probabilities[0], np.sort(summary.topics[0])[::-1][:5])
-    assert drawn.words[0] == summary.words(0, 5, relevance=1.0)
-
-
-def test_the_history_has_what_was_measured(summary):
-    drawn = {curve.name: curve for curve in pictures.history(summary)}
-    assert list(drawn) == ["temperature T", "perplexity", "ELBO at T = 1"]
-    assert_array_equal(drawn["perplexity"].values, summary.history["perplexity"])
-    assert_array_equal(drawn["perplexity"].passes, summary.history["pass"])
 
 
 def test_matches_are_on_the_diagonal(summary, fit):
@@ -158,9 +106,3 @@ def test_one_topic_has_no_hierarchy():
 def test_names_are_cut_to_one_line():
     assert pictures.shorten("a\n b ,  " + "c" * 50, 10) == "a b , ccc…"
     assert pictures.shorten("short", 10) == "short"
-
-
-@pytest.mark.parametrize("topics", [np.array(1), 1.5, (), {1}])
-def test_what_is_no_list_of_topics(summary, topics):
-    with pytest.raises(ValueError, match=r"'topics' must be a list of numbers or labels"):
-        pictures.choose_topics(summary, topics, 3)

@@ -1,0 +1,385 @@
+"""The report: one HTML file with everything that a summary of topics says.
+
+It holds its data as JSON (words, documents, courses and figures), which report.js shows.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+from html import escape
+from importlib.resources import files
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import validate_params
+
+from annealvi._optional import import_optional
+from annealvi.checks import Interval
+from annealvi.files import replacing
+from annealvi.plot import interactive, pictures
+
+#: Headlines of the sections that depend on what is known.
+SECTIONS = {
+    "time": "Over time",
+    "groups": "Classes",
+    "stability": "Another fit",
+    "fit": "The fit",
+}
+#: Where the slider of relevance can stand.
+STEPS = np.arange(21) / 20
+#: The topics whose course is drawn together, and the neighbours of a topic that are named.
+N_COURSES, N_NEAR = 8, 5
+#: Other topics of a document are named if they have this share of it, at most so many.
+LEAST_SHARE, N_OTHERS = 0.05, 3
+#: Characters of a text or a title that the report keeps.
+TEXT_LENGTH, TITLE_LENGTH = 2000, 300
+
+#: Names of measures of quality and how to read them.
+QUALITY = {
+    "held_out": (
+        "Held-out log-likelihood per word",
+        "How well the topics predict words of documents that the fit has not seen. "
+        "Closer to 0 is better.",
+    ),
+    "coherence": (
+        "Coherence (NPMI)",
+        "Whether the top words of a topic occur in the same documents: 1 if always together, "
+        "0 if by chance. The mean over topics.",
+    ),
+    "diversity": (
+        "Diversity",
+        "Share of the topics' top words that differ. 1 means that no two topics share one.",
+    ),
+    "stability": (
+        "Stability",
+        "How alike the topics of a second fit are. 1 means that all topics recur.",
+    ),
+}
+
+
+@validate_params(
+    {
+        "path": [str, os.PathLike],
+        "title": [str, None],
+        "n_words": [Interval(Integral, 1, 200, closed="both")],
+        "n_documents": [Interval(Integral, 0, 200, closed="both")],
+        "relevance": [Interval(Real, 0, 1, closed="both"), None],
+    },
+    prefer_skip_nested_validation=True,
+)
+def write_report(
+    summary: Any,
+    path: str | os.PathLike,
+    *,
+    title: str | None = None,
+    times: ArrayLike | None = None,
+    freq: Any = "YE",
+    groups: ArrayLike | None = None,
+    other: Any = None,
+    n_words: int = 20,
+    n_documents: int = 10,
+    relevance: float | None = None,
+) -> None:
+    """Write a report of topics: one HTML file that opens in a browser without a network.
+
+    It has a map of the topics; for each topic its words, with a slider for their relevance, its
+    documents, its course over time and its share of each class; a table of all topics; the
+    quality of the model; and how the fit went.  Texts are shown as they are, whatever they
+    contain.  The file holds the first 2,000 characters of those documents that it shows.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+        From :func:`annealvi.topics.describe`.
+    path : path
+        The file to write.  It is replaced only once the report is complete.
+    title : str, optional
+        The headline.
+    times : array-like of shape (n_documents,), optional
+        Date or time of each document.
+    freq : str, timedelta or pandas.DateOffset, default="YE"
+        Length of the periods of `times`, as in pandas: ``"YE"``, ``"QE"``, ``"ME"``, ``"W"``;
+        see :meth:`TopicSummary.over`.
+    groups : array-like of shape (n_documents,), optional
+        The class of each document.
+    other : TopicSummary, optional
+        Of a second fit of the same words, to compare topics with.
+    n_words : int, default=20
+        Words shown of a topic.
+    n_documents : int, default=10
+        Documents shown of a topic.
+    relevance : float, optional
+        Where the slider stands first; by default that of :meth:`TopicSummary.words`.
+
+    Raises
+    ------
+    ImportError
+        If plotly or pandas is not installed.
+    OSError
+        If the file cannot be written.
+    ValueError
+        If a parameter is outside its range; if the number of `times` or `groups` is not the
+        number of documents.
+    """
+    pictures.check_summary(summary)
+    if other is not None:
+        pictures.check_summaries(summary, other, ("summary", "other"))
+    path = Path(path)
+    offline = import_optional("plotly.offline", "report", "The report")
+    if path.is_dir() or not path.parent.is_dir():
+        raise OSError(f"cannot write the report to {str(path)!r}: it must be a file in a folder.")
+    relevance = summary.relevance if relevance is None else relevance
+    held = records(summary, n_words, n_documents, relevance, times, freq, groups)
+    held["figures"] = figures(summary, times, freq, groups, other)
+    sections = {name: headline for name, headline in SECTIONS.items() if name in held["figures"]}
+    scripts = [offline.get_plotlyjs(), _own("report.js")]
+    page = fill(
+        _own("page.html"),
+        {
+            "title": escape(title or "Topics"),
+            "facts": _facts(summary),
+            "css": _own("report.css"),
+            "sections": " ".join(sections),
+            "navigation": _navigation(sections),
+            "table": _table(summary),
+            "quality": _quality(summary),
+            "data": as_script_data(held),
+            "policy": _policy(scripts),
+            "plotly": scripts[0],
+            "script": scripts[1],
+        },
+    )
+    with replacing(path) as partial:
+        # half of a pair of surrogates, which UTF-8 has not, becomes a question mark
+        partial.write_text(page, encoding="utf-8", errors="replace", newline="\n")
+
+
+def fill(template: str, values: dict[str, str]) -> str:
+    """Replace each ``{{name}}`` in a template once; what a value contains stays as it is."""
+    return re.sub(r"\{\{(\w+)\}\}", lambda slot: values[slot[1]], template)
+
+
+def as_script_data(data: Any) -> str:
+    """JSON within a script element: nothing in it can end the element."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c")
+
+
+def _own(name: str) -> str:
+    return files("annealvi.plot").joinpath(name).read_text(encoding="utf-8")
+
+
+def _policy(scripts: list[str]) -> str:
+    """What the browser may run and load: these scripts, and nothing from elsewhere."""
+    digests = [base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in scripts]
+    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _navigation(sections: dict[str, str]) -> str:
+    shown = {"topics": "Topics", **sections, "table": "All topics", "quality": "Quality"}
+    if "fit" in shown:
+        shown["fit"] = shown.pop("fit")  # last, as on the page
+    return "".join(f'<a href="#{name}">{headline}</a>' for name, headline in shown.items())
+
+
+def _facts(summary: Any) -> str:
+    n_documents, n_topics = summary.shares.shape
+    return (
+        f"{n_topics:,} topics · {n_documents:,} documents · "
+        f"{len(summary.feature_names):,} different words · "
+        f"{summary.lengths.sum():,.0f} words in all"
+    )
+
+
+def _table(summary: Any) -> str:
+    """The rows of the table of all topics, largest first."""
+    table = summary.table
+    rows = []
+    for k in pictures.by_size(summary):
+        row = table.iloc[k]
+        numbers = "".join(
+            f'<td class="number">{value}</td>'
+            for value in (
+                f"{row['share']:.1%}",
+                *(_short(row[name]) for name in ("coherence", "exclusivity", "certainty")),
+            )
+        )
+        label, words = (escape(clean(row[name], 400)) for name in ("label", "words"))
+        rows.append(
+            f'<tr data-topic="{k}"><td class="number">{k}</td>'
+            f'<td><a href="#topic-{k}">{label}</a></td><td class="words">{words}</td>{numbers}</tr>'
+        )
+    return "\n".join(rows)
+
+
+def _short(value: float) -> str:
+    return f"{value:.2f}" if np.isfinite(value) else "–"
+
+
+def _quality(summary: Any) -> str:
+    """The rows of the table of measures: name, value and meaning."""
+    rows = []
+    for key, value in summary.quality.items():
+        name, meaning = QUALITY.get(key, (key.replace("_", " "), ""))
+        rows.append(
+            f'<tr><th scope="row">{escape(name)}</th><td class="number">{value:.3f}</td>'
+            f"<td>{escape(meaning)}</td></tr>"
+        )
+    return "\n".join(rows)
+
+
+# ------------------------------------------------------------------------------- data
+
+
+def records(
+    summary: Any,
+    n_words: int,
+    n_documents: int,
+    relevance: float,
+    times: Any,
+    freq: Any,
+    groups: Any,
+) -> dict[str, Any]:
+    """Everything in the report but its figures and its title."""
+    words = candidates(summary, n_words)
+    map_ = summary.map()
+    used = np.unique(np.concatenate(words))
+    found = documents(summary, n_documents)
+    held = sorted({number for numbers in found for number in numbers})
+    distances = np.asarray(summary.similar().distances)
+    topics = []
+    for k, label in enumerate(summary.labels):
+        near = [int(j) for j in np.argsort(distances[k], kind="stable") if j != k]
+        topics.append(
+            {
+                "label": clean(label, 200),
+                "share": _rounded(summary.topic_shares[k]),
+                "words": np.searchsorted(used, words[k]).tolist(),
+                "logs": _rounded(np.log(summary.topics[k][words[k]])),
+                "documents": found[k],
+                "near": near[:N_NEAR],
+            }
+        )
+    all_topics = range(len(topics))
+    courses = of_groups = None
+    if times is not None:
+        courses = _shares(pictures.over_time(summary, times, freq, all_topics))
+    if groups is not None:
+        of_groups = _shares(pictures.by_group(summary, groups, all_topics))
+    return {
+        "relevance": float(relevance),
+        "nWords": int(n_words),
+        "vocabulary": [clean(word, 60) for word in summary.feature_names[used]],
+        "logs": _rounded(np.log(summary.word_shares[used])),
+        "topics": topics,
+        "map": {"x": _rounded(map_["x"]), "y": _rounded(map_["y"])},
+        "documents": {number: document(summary, number) for number in held},
+        "courses": courses,
+        "groups": of_groups,
+    }
+
+
+def candidates(summary: Any, n_words: int) -> list[NDArray[np.intp]]:
+    """The columns of the words that each topic shows, wherever the slider stands."""
+    overall = np.log(summary.word_shares)
+    found = []
+    for topic in np.asarray(summary.topics, dtype=np.float64):
+        there = np.flatnonzero(topic > 0)
+        logs, weights = np.log(topic[there]), overall[there]
+        top = {0}
+        for step in STEPS:
+            order = np.argsort((1 - step) * weights - logs, kind="stable")
+            top.update(order[:n_words].tolist())
+        found.append(there[sorted(top)])
+    return found
+
+
+def documents(summary: Any, n: int) -> list[list[int]]:
+    """The numbers of the documents that are most about each topic; of equal ones the first.
+
+    Documents are equal if the report would show the same title and the same text of them.
+    """
+    return [_distinct(summary, k, n) if n else [] for k in range(len(summary.topics))]
+
+
+def _distinct(summary: Any, k: int, n: int) -> list[int]:
+    shown = [values for values in (summary.titles, summary.texts) if values is not None]
+    looked_at = n
+    while True:
+        numbers = [int(d) for d in summary.documents(k, looked_at).index]
+        found: dict[Any, int] = {}
+        for number in numbers:
+            found.setdefault(tuple(values[number] for values in shown) or number, number)
+        if len(found) >= n or len(numbers) < looked_at:
+            return list(found.values())[:n]
+        looked_at *= 4
+
+
+def document(summary: Any, number: int) -> dict[str, Any]:
+    """One document: title, text, and the topics with a good share of it."""
+    shares = summary.shares[number]
+    order = np.argsort(-shares, kind="stable")[: N_OTHERS + 1]
+    found: dict[str, Any] = {
+        "topics": [[int(k), _rounded(shares[k])] for k in order if shares[k] >= LEAST_SHARE]
+    }
+    if summary.titles is not None:
+        found["title"] = clean(summary.titles[number], TITLE_LENGTH)
+    if summary.texts is not None:
+        found["text"] = clean(summary.texts[number], TEXT_LENGTH)
+    return found
+
+
+def _shares(drawn: pictures.Courses) -> dict[str, Any]:
+    """Shares of all topics in periods or groups; None where there is no document."""
+    return {
+        "labels": [clean(label, 80) for label in drawn.labels],
+        "nDocuments": drawn.n_documents.tolist(),
+        "shares": [_rounded(shares) for shares in drawn.values.T],
+    }
+
+
+def figures(
+    summary: Any, times: Any, freq: Any, groups: Any, other: Any
+) -> dict[str, dict[str, Any]]:
+    """The figures that plotly draws, by the names of their sections."""
+    drawn = {"map": interactive.plot_topic_map(summary)}
+    if times is not None:
+        drawn["time"] = interactive.plot_topics_over_time(
+            summary, times, freq=freq, topics=pictures.by_size(summary)[:N_COURSES]
+        )
+    if groups is not None:
+        drawn["groups"] = interactive.plot_topics_by_group(summary, groups)
+    if other is not None:
+        drawn["stability"] = interactive.plot_stability(summary, other)
+    if summary.history:
+        drawn["fit"] = interactive.plot_fit(summary)
+    found = {}
+    for name, figure in drawn.items():
+        figure.layout.template = figure.layout.margin = None  # the page has its own
+        found[name] = json.loads(figure.to_json())
+    return found
+
+
+def clean(text: Any, length: int) -> str:
+    """A text that can be written as UTF-8, cut to a length."""
+    text = str(text)
+    cut = text if len(text) <= length else text[: length - 1] + "…"
+    return cut.encode("utf-8", "replace").decode("utf-8")
+
+
+def _rounded(values: Any) -> Any:
+    """Numbers to five digits behind the point; None for what is no number."""
+    if np.ndim(values):
+        return [_rounded(value) for value in values]
+    return round(float(values), 5) if np.isfinite(values) else None

@@ -1,0 +1,282 @@
+"""The report is one file that loads nothing, shows texts as they are, and holds the numbers of the
+summary."""
+
+import base64
+import hashlib
+import inspect
+import json
+import re
+from html import unescape
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+
+from annealvi.plot import report as module
+from annealvi.plot.report import write_report
+from annealvi.topics import describe
+
+pytest.importorskip("plotly", reason="needs plotly, the extra 'report'")
+
+
+class Parts(HTMLParser):
+    """The attributes of a page's elements."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.elements = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+
+    def values(self, name):
+        return [attributes[name] for _, attributes in self.elements if name in attributes]
+
+
+@pytest.fixture
+def report(summary, documents, tmp_path):
+    path = tmp_path / "topics.html"
+    options = dict(title="A <i>title</i>", times=documents[3], groups=documents[4], other=summary)
+    write_report(summary, path, n_documents=60, **options)
+    return path.read_text(encoding="utf-8")
+
+
+def test_nothing_is_loaded(report):
+    parts = Parts(report)
+    assert [tag for tag, _ in parts.elements if tag in {"link", "img", "iframe"}] == []
+    assert parts.values("src") == []
+    assert all(address.startswith("#") for address in parts.values("href"))
+    assert any("default-src 'none'" in content for content in parts.values("content"))
+
+
+def test_the_browser_may_run_these_scripts_only(report):
+    scripts = re.findall(r"<script>(.*?)</script>", report, re.DOTALL)
+    assert len(scripts) == 2
+    for script in scripts:
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in report
+    assert "unsafe-eval" not in report
+    assert "script-src 'unsafe-inline'" not in report
+
+
+def test_texts_are_data(report, summary):
+    assert "<script>document.title" not in report
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', report)[1]
+    assert "<" not in data
+    texts = [document.get("text") for document in json.loads(data)["documents"].values()]
+    assert any("<script>document.title = 'hacked'</script></script><!--" in t for t in texts)
+
+
+def test_labels_and_titles_are_escaped(report, summary):
+    assert "<h1>A &lt;i&gt;title&lt;/i&gt;</h1>" in report
+    rows = re.findall(r'<a href="#topic-(\d)">(.*?)</a>', report)
+    assert {int(k): unescape(label) for k, label in rows} == dict(enumerate(summary.labels))
+    assert "<b>$" not in report
+    assert "3 topics · 60 documents · 20 different words" in report
+    assert f"{summary.quality['diversity']:.3f}" in report
+
+
+def test_characters_that_no_file_can_hold(summary, tmp_path):
+    write_report(summary, tmp_path / "a.html", title="caf\udce9")  # from a file name, say
+    assert "<h1>caf?</h1>" in (tmp_path / "a.html").read_text(encoding="utf-8")
+
+
+def test_sections_are_those_with_figures(summary, tmp_path):
+    write_report(summary, tmp_path / "a.html")
+    text = (tmp_path / "a.html").read_text(encoding="utf-8")
+    assert 'data-sections="fit"' in text
+    assert '<a href="#time">' not in text
+    assert '<a href="#fit">' in text
+
+
+def test_the_summary_says_all_parameters_of_the_report(summary):
+    own, all_ = (
+        list(inspect.signature(function).parameters.values())
+        for function in (summary.to_html, write_report)
+    )
+    assert [(p.name, p.default, p.kind) for p in own] == [
+        (p.name, p.default, p.kind) for p in all_[1:]
+    ]
+
+
+def test_the_summary_hands_all_parameters_on(summary, documents, tmp_path):
+    given = dict(title="A", times=documents[3], freq="2YE", groups=documents[4], other=summary)
+    given |= dict(n_words=3, n_documents=1, relevance=0.2)
+    write_report(summary, tmp_path / "a.html", **given)
+    summary.to_html(tmp_path / "b.html", **given)
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
+
+
+def test_a_value_is_not_filled_in_again():
+    assert module.fill("{{a}} {{b}}", {"a": "{{b}}", "b": "\\1"}) == "{{b}} \\1"
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        (dict(n_words=0), ValueError, "'n_words' parameter of write_report"),
+        (dict(title=3), ValueError, "'title' parameter of write_report"),
+        (dict(times=[1, 2]), ValueError, "'times' must have one entry"),
+        (dict(groups=["a"]), ValueError, "'groups' must have one entry"),
+        (dict(times=["no time"] * 60), ValueError, "'times' must hold"),
+        (dict(other=3), TypeError, "'other' must be a TopicSummary"),
+    ],
+)
+def test_bad_input_writes_nothing(summary, tmp_path, options, error, message):
+    path = tmp_path / "topics.html"
+    path.write_text("an older report")
+    with pytest.raises(error, match=message):
+        write_report(summary, path, **options)
+    assert [file.name for file in tmp_path.iterdir()] == ["topics.html"]
+    assert path.read_text() == "an older report"
+
+
+def test_places_that_cannot_be_written(summary, tmp_path):
+    for wrong in (tmp_path, tmp_path / "none" / "topics.html"):
+        with pytest.raises(OSError, match="cannot write the report"):
+            write_report(summary, wrong)
+    with pytest.raises(ValueError, match="'path' parameter of write_report"):
+        write_report(summary, 3)
+
+
+def test_without_plotly(summary, tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "plotly.offline", None)
+    with pytest.raises(ImportError, match=r"annealvi\[report\]"):
+        write_report(summary, tmp_path / "topics.html")
+    assert not list(tmp_path.iterdir())
+
+
+# ------------------------------------------------------------------------------- data
+
+
+@pytest.fixture
+def held(summary, documents):
+    return module.records(summary, 6, 4, 0.6, documents[3], "YE", documents[4])
+
+
+def ranked(held, topic, relevance):
+    """The words that the page shows, by its own formula."""
+    found = held["topics"][topic]
+    scores = [
+        log - (1 - relevance) * held["logs"][word]
+        for word, log in zip(found["words"], found["logs"], strict=True)
+    ]
+    order = np.argsort(-np.array(scores), kind="stable")[: held["nWords"]]
+    return [held["vocabulary"][found["words"][i]] for i in order]
+
+
+@pytest.mark.parametrize("relevance", module.STEPS)
+def test_the_words_at_each_step_of_the_slider(summary, held, relevance):
+    for topic in range(3):
+        shown = ranked(held, topic, relevance)
+        wanted = summary.weights(topic, 6, relevance)
+        scores = wanted.set_index("word")["relevance"]
+        # numbers have five digits, so words that are alike to five digits may change places
+        assert_allclose(scores[shown], wanted["relevance"], atol=1e-4)
+
+
+def test_documents(summary, held):
+    for topic in range(3):
+        rows = summary.documents(topic, 4)
+        assert held["topics"][topic]["documents"] == list(rows.index)
+        for number, row in rows.iterrows():
+            document = held["documents"][number]
+            assert document["title"] == row["title"]
+            assert document["text"] == row["text"]
+            shares = dict(document["topics"])
+            assert_allclose(shares[topic], row["share"], atol=1e-5)
+            assert min(shares.values()) >= module.LEAST_SHARE
+
+
+@pytest.mark.parametrize("titles", [None, ["same"] * 59 + ["another"]])
+def test_equal_documents_are_shown_once(summary, monkeypatch, titles):
+    best = summary.documents(0, 30)
+    texts = list(summary.texts)
+    for number in best.index[1:25]:  # more than are looked at first
+        texts[number] = texts[best.index[0]]
+    monkeypatch.setattr(summary, "titles", titles)
+    monkeypatch.setattr(summary, "texts", texts)
+    shown = module.documents(summary, 4)[0]
+    assert shown == [best.index[0], *best.index[25:28]]
+    assert module.documents(summary, 100)[0] == list(
+        dict.fromkeys([best.index[0], *summary.documents(0, 60).index[25:]])
+    )
+
+
+def test_documents_without_texts_are_told_apart_by_their_numbers(summary, monkeypatch):
+    monkeypatch.setattr(summary, "titles", None)
+    monkeypatch.setattr(summary, "texts", None)
+    assert module.documents(summary, 7)[1] == list(summary.documents(1, 7).index)
+
+
+def test_long_texts_are_cut(summary, monkeypatch):
+    monkeypatch.setattr(module, "TEXT_LENGTH", 10)
+    text = module.document(summary, 3)["text"]
+    assert len(text) == 10
+    assert text.endswith("…")
+    assert module.clean("\ud800 stays \x00 readable", 100) == "? stays \x00 readable"
+
+
+def test_neighbours_are_the_nearest_topics(summary, held):
+    distances = summary.similar().distances
+    for topic in range(3):
+        order = [k for k in np.argsort(distances[topic]) if k != topic]
+        assert held["topics"][topic]["near"] == order
+
+
+def test_courses_and_groups(summary, documents, held):
+    table = summary.over(documents[3])
+    assert_allclose(np.transpose(held["courses"]["shares"]), table.iloc[:, 1:], atol=1e-5)
+    assert held["courses"]["nDocuments"] == [12] * 5
+    assert held["groups"]["labels"] == ["a", "b"]
+    table = summary.by(documents[4])
+    assert_allclose(np.transpose(held["groups"]["shares"]), table.iloc[:, 1:], atol=1e-5)
+
+
+def test_a_period_without_documents_is_a_gap(summary, documents):
+    times = [2000 if year < 2002 else 2005 for year in documents[3]]
+    held = module.records(summary, 6, 0, 0.6, times, "YE", None)
+    assert held["courses"]["nDocuments"] == [24, 0, 0, 0, 0, 36]
+    assert held["courses"]["shares"][0][1:5] == [None] * 4
+    json.dumps(held, allow_nan=False)
+
+
+def test_figures_are_there_for_what_is_known(summary, documents):
+    assert list(module.figures(summary, None, "YE", None, None)) == ["map", "fit"]
+    everything = module.figures(summary, documents[3], "YE", documents[4], summary)
+    assert list(everything) == ["map", "time", "groups", "stability", "fit"]
+    json.dumps(everything, allow_nan=False)
+
+
+N_DOCUMENTS, N_TOPICS, N_WORDS, LENGTH = 100_000, 100, 5000, 10
+
+
+class Model:
+    """A topic model whose topics are drawn at random."""
+
+    def __init__(self):
+        rng = np.random.RandomState(0)
+        self.components_ = rng.gamma(0.05, size=(N_TOPICS, N_WORDS)) + 1e-9
+        self._shares = rng.dirichlet(np.full(N_TOPICS, 0.05), N_DOCUMENTS)
+
+    def transform(self, X):
+        return self._shares[: X.shape[0]]
+
+
+@pytest.mark.slow
+def test_a_hundred_topics_of_a_hundred_thousand_long_documents(tmp_path):
+    words = np.random.RandomState(1).randint(N_WORDS, size=N_DOCUMENTS * LENGTH)
+    ends = np.arange(N_DOCUMENTS + 1) * LENGTH
+    X = sparse.csr_matrix((np.ones(len(words)), words, ends), shape=(N_DOCUMENTS, N_WORDS))
+    X.sum_duplicates()
+    texts = ["A long text. " * 300] * N_DOCUMENTS
+    titles = [f"The title of document {number}" for number in range(N_DOCUMENTS)]
+    summary = describe(Model(), X, texts=texts, titles=titles)
+    path = tmp_path / "topics.html"
+    times = [1990 + number % 30 for number in range(N_DOCUMENTS)]
+    groups = [number % 100 for number in range(N_DOCUMENTS)]
+    write_report(summary, path, times=times, groups=groups, other=summary)
+    assert path.stat().st_size < 15e6
