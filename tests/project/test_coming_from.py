@@ -80,15 +80,12 @@ CHECKS = {
 FAST = ["MALLET", "UCI and LDA-C"]
 
 
-def test_each_section_has_a_check():
-    assert list(SECTIONS) == list(CHECKS)
-
-
 @pytest.mark.filterwarnings("ignore")  # those of the other libraries
 @pytest.mark.parametrize(
     "name", [*FAST, *slow_values(*(name for name in CHECKS if name not in FAST))]
 )
 def test_recipes(name, tmp_path, monkeypatch):
+    assert list(SECTIONS) == list(CHECKS)
     text = SECTIONS[name]
     for library in set(re.findall(LIBRARIES, text, flags=re.MULTILINE)):
         pytest.importorskip(library)

@@ -95,19 +95,6 @@ def test_each_promise_is_held_by_tests_that_exist():
     assert not [fault for fault in faults if fault[1] is not None]
 
 
-@pytest.mark.parametrize(
-    ("holder", "fault"),
-    [
-        ("`tests/project/test_commands.py::test_no`", "has no test_no"),
-        ("`tests/project/test_no.py::test_no`", "no file"),
-        ("`make nothing`", "no nothing"),
-        ("hope", "neither"),
-    ],
-)
-def test_a_promise_that_nothing_holds_is_noticed(holder, fault):
-    assert fault in missing(holder)
-
-
 # ------------------------------------------------- the command line, as its page tells it
 
 PAGE = TEXTS["command_line.md"]

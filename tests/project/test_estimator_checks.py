@@ -51,34 +51,25 @@ TOPIC_MODELS += [
 ]
 
 
+MIXTURES = [
+    TemperedFMM(2, init="data", covariance="full", noise_variance=0.5, temperature="variational"),
+    TemperedFMM(2, init="kmeans++", prior_probability="learn", temperature=1),
+    TemperedFMM(2, temperature="proximity"),
+    TemperedGaussianMixture(2, covariance_type="spherical", init_params="k-means++", temperature=1),
+    TemperedGaussianMixture(2, covariances=1.0, temperature="variational"),
+]
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
+
+
 @parametrize_with_checks(DEFAULTS)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
 @pytest.mark.slow
-@parametrize_with_checks(
-    [
-        *TOPIC_MODELS,
-        TemperedFMM(
-            2,
-            init="data",
-            covariance="full",
-            noise_variance=0.5,
-            prior_probability="learn",
-            temperature="variational",
-        ),
-        TemperedFMM(2, init="kmeans++", temperature=1),
-        TemperedFMM(2, temperature="proximity"),
-        TemperedGaussianMixture(
-            2, covariance_type="spherical", init_params="k-means++", temperature=1
-        ),
-        TemperedGaussianMixture(2, covariances=1.0, temperature="variational"),
-    ]
-)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks([*TOPIC_MODELS, *MIXTURES])
 def test_scikit_learn_checks_of_other_faces(estimator, check):
     check(estimator)

@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 import textwrap
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -27,15 +28,14 @@ def awkward_counts(dtype):
     return sparse.csr_matrix((X.data.astype(dtype), X.indices, X.indptr), X.shape)
 
 
-def freeze(X):
-    """Make the arrays of X read-only, so that a write is an error; return copies of them."""
+@contextmanager
+def unchanged(X):
+    """X is read-only here, so that a write is an error, and is the same at the end."""
     arrays = [X.data, X.indices, X.indptr] if sparse.issparse(X) else [X]
     for array in arrays:
         array.setflags(write=False)
-    return arrays, [array.copy() for array in arrays]
-
-
-def check_unchanged(arrays, copies):
+    copies = [array.copy() for array in arrays]
+    yield
     for array, copy in zip(arrays, copies, strict=True):
         np.testing.assert_array_equal(array, copy)
 
@@ -45,14 +45,13 @@ def check_unchanged(arrays, copies):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
 def test_counts_are_never_changed(form, dtype):
     X = form(awkward_counts(dtype))
-    frozen = freeze(X)
-    lda = TemperedLDA(3, max_iter=2, random_state=0, validation_fraction=0.2).fit(X)
-    lda.partial_fit(X).transform(X)
-    lda.score(X), lda.perplexity(X)
-    document_completion(lda, X)
-    topic_coherence(lda, X, n_words=3)
-    split_tokens(X, random_state=0)
-    check_unchanged(*frozen)
+    with unchanged(X):
+        lda = TemperedLDA(3, max_iter=2, random_state=0, validation_fraction=0.2).fit(X)
+        lda.partial_fit(X).transform(X)
+        lda.score(X), lda.perplexity(X)
+        document_completion(lda, X)
+        topic_coherence(lda, X, n_words=3)
+        split_tokens(X, random_state=0)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -60,12 +59,11 @@ def test_counts_are_never_changed(form, dtype):
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_data_are_never_changed(dtype, order):
     X = np.random.default_rng(0).normal(0, 5, (40, 4)).astype(dtype, order=order)
-    frozen = freeze(X)
-    for mixture in (TemperedFMM(2, max_iter=3), TemperedGaussianMixture(2, max_iter=3)):
-        mixture.fit(X)
-        for method in ("transform", "predict", "predict_proba", "score", "score_samples"):
-            getattr(mixture, method, lambda X: None)(X)
-    check_unchanged(*frozen)
+    with unchanged(X):
+        for mixture in (TemperedFMM(2, max_iter=3), TemperedGaussianMixture(2, max_iter=3)):
+            mixture.fit(X)
+            for method in ("transform", "predict", "predict_proba", "score", "score_samples"):
+                getattr(mixture, method, lambda X: None)(X)
 
 
 def test_nothing_touches_the_network_or_starts_programs_or_reads_pickles():
