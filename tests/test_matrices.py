@@ -1,5 +1,7 @@
 """Structure of sparse matrices: damage is found, and what is sound is read as it is."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -86,24 +88,6 @@ def test_dense_matrices_and_sums_that_overflow():
 # ---------------------------------------------------------------- against an obvious reference
 
 
-def read_compressed(shape, data, indices, indptr):
-    """The dense matrix of rows, or None if the arrays are not sound."""
-    if indices.dtype.kind != "i" or indptr.dtype.kind != "i":
-        return None
-    if len(indptr) != shape[0] + 1 or indptr[0] != 0 or len(indices) != len(data):
-        return None
-    dense = np.zeros(shape)
-    for row in range(shape[0]):
-        start, stop = int(indptr[row]), int(indptr[row + 1])
-        if not 0 <= start <= stop <= len(indices):
-            return None
-        for column, value in zip(indices[start:stop].tolist(), data[start:stop], strict=True):
-            if not 0 <= column < shape[1]:
-                return None
-            dense[row, column] += value
-    return dense
-
-
 def read_triples(shape, data, row, col):
     """The dense matrix, or None if the arrays are not sound."""
     if row.dtype.kind != "i" or col.dtype.kind != "i" or not len(data) == len(row) == len(col):
@@ -114,6 +98,18 @@ def read_triples(shape, data, row, col):
             return None
         dense[i, j] += value
     return dense
+
+
+def read_compressed(shape, data, indices, indptr):
+    """The dense matrix of rows, or None if the arrays are not sound."""
+    ends = indptr.tolist()
+    rising = all(a <= b for a, b in pairwise(ends))
+    if indptr.dtype.kind != "i" or len(ends) != shape[0] + 1 or ends[0] or not rising:
+        return None
+    if ends[-1] > len(data) or len(indices) != len(data):
+        return None
+    rows = np.repeat(np.arange(shape[0]), np.diff(ends))
+    return read_triples(shape, data[: ends[-1]], rows, indices[: ends[-1]])
 
 
 def integers(draw, values):
