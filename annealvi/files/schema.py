@@ -41,7 +41,10 @@ class Field:
 
 
 class Tree(Field):
-    """A dict, whose values the caller checks."""
+    """A dict, whose values the caller checks; of an object what its `state_dict` returns."""
+
+    def dump(self, value: Any) -> Any:
+        return value if isinstance(value, Mapping) else value.state_dict()
 
     def load(self, value: Any, way: str, sizes: Sizes) -> Any:
         if not isinstance(value, Mapping):

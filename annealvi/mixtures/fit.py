@@ -21,14 +21,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from annealvi.checks import Interval, checked, n_threads, unchanged_on_error
 from annealvi.exceptions import BadParameter
-from annealvi.files.schema import Field, Flag, Number, Optional, Schema, Strings, Tree, damaged
+from annealvi.files.schema import Flag, Number, Optional, Schema, Tree, damaged
 from annealvi.inference import Callbacks, Fingerprint, Monitor, Position, Start, Starts, optimise
-from annealvi.inference.fitted import Fitted
+from annealvi.inference.fitted import Fitted, Found
 from annealvi.model import Tempering
 from annealvi.models.mixture import Mixture
 from annealvi.temperature import Temperature
 from annealvi.temperature.base import restored_temperature, temperature_tree
-from annealvi.threads import reads, shallow, writing
+from annealvi.threads import shallow, writing
 
 STATE = Schema(
     model=Tree(),
@@ -38,7 +38,6 @@ STATE = Schema(
     converged=Flag(),
 )
 FIT = Schema(state=Tree(), comparable=Flag(), stopped=Flag())
-FITTED = Schema(feature_names_in=Field(), fit=Tree())
 #: Called with the estimator and the monitor after each step.
 Callback = Callable[[Any, Monitor], None]
 
@@ -69,13 +68,8 @@ class MixtureState:
 
     def state_dict(self) -> dict[str, Any]:
         """The state as a tree; see :mod:`annealvi.files`."""
-        planned = self.temperature
-        parts = {
-            "model": self.model.state_dict(),
-            "monitor": self.monitor.state_dict(),
-            "temperature": None if planned is None else temperature_tree(planned),
-        }
-        return STATE.dump(vars(self) | parts)
+        planned = self.temperature and temperature_tree(self.temperature)
+        return STATE.dump(vars(self) | {"temperature": planned})
 
     def load_state_dict(self, tree: Mapping[str, Any], way: str) -> None:
         """Take over the state of a tree, with a temperature of its own."""
@@ -128,7 +122,7 @@ class MixtureFit:
 
     def state_dict(self, *, ended: bool) -> dict[str, Any]:
         """The fit after a step or at its end, as a tree."""
-        return FIT.dump(vars(self) | {"state": self.state.state_dict()})
+        return FIT.dump(self)
 
     def load_state_dict(self, tree: Mapping[str, Any], way: str, *, ended: bool) -> None:
         """Take over a fit of the same plan."""
@@ -204,18 +198,15 @@ class MixtureFit:
                 f"ELBO a sample {state.lower_bound:.6f}"
             )
         if self.plan.callbacks:
-            self._call_back(self.plan.callbacks)
+            self.plan.show(state)
+            self.in_callback = True
+            try:
+                self.plan.callbacks(monitor)
+            except StopIteration:
+                self.stopped = True
+                raise
+            self.in_callback = False
         self._finish_step()
-
-    def _call_back(self, callbacks: Callbacks) -> None:
-        self.plan.show(self.state)
-        self.in_callback = True
-        try:
-            callbacks(self.state.monitor)
-        except StopIteration:
-            self.stopped = True
-            raise
-        self.in_callback = False
 
     def _finish_step(self) -> None:
         """What follows the callback in a step."""
@@ -251,6 +242,10 @@ class TemperedMixture(Fitted):
     tol: float
     _state: MixtureState
 
+    n_iter_ = Found(lambda state: state.monitor.step)
+    converged_ = Found(lambda state: state.converged)
+    lower_bound_ = Found(lambda state: state.lower_bound)
+
     def _prepare(self, X: Any) -> tuple[Any, dict[str, Any], Temperature]:
         """Check X and the parameters; return X, the settings of the model and the temperature.
 
@@ -260,10 +255,6 @@ class TemperedMixture(Fitted):
 
     def _draw(self, X: Any, settings: Mapping[str, Any], rng: RandomState) -> dict[str, Any]:
         """A start, as the keyword arguments of :meth:`Mixture.start`."""
-        raise NotImplementedError
-
-    def _attributes(self, model: Any) -> dict[str, Any]:
-        """The fitted attributes that follow from the model."""
         raise NotImplementedError
 
     def _warn(self, X: Any) -> None:
@@ -315,14 +306,12 @@ class TemperedMixture(Fitted):
             n_workers = 1 if in_turn else min(threads, n_starts)
 
             def show(state: MixtureState) -> None:
-                self._show(planned, _state=copy.copy(state), **self._attributes(state.model))
+                self._show(planned, _state=copy.copy(state))
 
             plan = Plan(X, temperature, planned, callbacks, show)
             # starts side by side share the generator, but have no room for the data until they run
-            drawn = [
-                planned._draw(X, settings, starts.generator)
-                for _ in range(n_starts if n_workers > 1 else 0)
-            ]
+            n_drawn = n_starts if n_workers > 1 else 0
+            drawn = [planned._draw(X, settings, starts.generator) for _ in range(n_drawn)]
 
             def begin(number: int) -> MixtureFit:
                 start = drawn[number] if drawn else planned._draw(X, settings, starts.generator)
@@ -339,13 +328,12 @@ class TemperedMixture(Fitted):
                 if starts.best is not None:
                     show(starts.best.state)
                     commit()
-        stacklevel = 4  # past the wrappers of this method
         if self.tol > 0 and best.comparable and not (best.state.converged or best.stopped):
             warnings.warn(
                 f"The ELBO had not converged to tol={self.tol!r} after max_iter={self.max_iter} "
                 "iterations. Increase max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=stacklevel,
+                stacklevel=4,  # past the wrappers of this method
             )
         self._warn(X)
         return self
@@ -367,44 +355,15 @@ class TemperedMixture(Fitted):
             mean = np.mean(scores)
         return float(mean if np.isfinite(mean) else np.sum(scores / len(scores)))
 
-    @property
-    def n_iter_(self) -> int:
-        return self._fitted().monitor.step
-
-    @property
-    def converged_(self) -> bool:
-        return self._fitted().converged
-
-    @property
-    def lower_bound_(self) -> float:
-        return self._fitted().lower_bound
-
     # ----------------------------------------------------------------- details
 
-    @reads
-    def state_dict(self) -> dict[str, Any]:
-        """The fitted state as a tree, for :func:`annealvi.save`."""
-        check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", None)
-        return FITTED.dump({"feature_names_in": names, "fit": self._state.state_dict()})
-
-    def load_state_dict(self, tree: Mapping[str, Any]) -> None:
-        """Take over a fitted state, for :func:`annealvi.load`."""
-        self._validate_params()  # type: ignore[attr-defined]
-        way = getattr(tree, "way", "")
-        inner = f"{way}." if way else ""
-        found, place = FITTED.load(tree, way), f"{inner}fit"
+    def _state_of(self, tree: Mapping[str, Any], way: str) -> MixtureState:
         state = MixtureState(object.__new__(self.Model), Monitor(), None)
-        state.load_state_dict(found["fit"], place)
-        n_features = state.model.n_features
+        state.load_state_dict(tree, way)
         learned = state.temperature
         if learned is not None and (learned.per_document or not learned.learns):
-            raise damaged(f"{place}.temperature", "one that is learned", learned)
-        if found["feature_names_in"] is not None:
-            names, place = Strings(n_features), f"{inner}feature_names_in"
-            self.feature_names_in_ = names.load(found["feature_names_in"], place, {})
-        self.n_features_in_ = n_features
-        self._show(self, _state=state, **self._attributes(state.model))
+            raise damaged(f"{way}.temperature", "one that is learned", learned)
+        return state
 
     def _sampler(self, n_samples: Any) -> tuple[Any, RandomState]:
         """The fitted model, and the generator of a sample; `n_samples` is checked."""

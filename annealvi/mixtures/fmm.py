@@ -28,6 +28,7 @@ from annealvi.checks import (
     n_threads,
 )
 from annealvi.exceptions import BadParameter
+from annealvi.inference.fitted import Found
 from annealvi.matrices import check_matrix
 from annealvi.mixtures.fit import Callback, TemperedMixture, check_rows
 from annealvi.models.fmm import FMM
@@ -193,6 +194,12 @@ class TemperedFMM(
     """
 
     Model = FMM
+    components_ = Found(lambda state: state.model.means.copy())
+    component_covariance_ = Found(lambda state: state.model.covariance_matrix.copy())
+    component_variances_ = Found(lambda state: np.diag(state.model.covariance_matrix).copy())
+    noise_variance_ = Found(lambda state: state.model.noise_variance)
+    prior_probability_ = Found(lambda state: state.model.prior_probability.copy())
+    component_variance_ = Found(lambda state: state.model.component_variance)
     _parameter_constraints: ClassVar[dict] = {
         **TemperedMixture._parameter_constraints,
         "prior_probability": [
@@ -459,16 +466,6 @@ class TemperedFMM(
             length = float(np.sqrt(shape[1] * variance))
             drawn = _with_sampled_directions(drawn, X, length, rng)
         return {"means": drawn}
-
-    def _attributes(self, model: FMM) -> dict[str, Any]:
-        return dict(
-            components_=model.means.copy(),
-            component_covariance_=model.covariance_matrix.copy(),
-            component_variances_=np.diag(model.covariance_matrix).copy(),
-            noise_variance_=model.noise_variance,
-            prior_probability_=model.prior_probability.copy(),
-            component_variance_=model.component_variance,
-        )
 
     def _warn(self, X: NDArray) -> None:
         found, stacklevel = self._state.model, 5  # past `fit` and its wrappers

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
 from typing import Any, ClassVar, Literal
 
@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from annealvi.checks import Interval, check_numbers, check_squares, checked
 from annealvi.exceptions import BadParameter
+from annealvi.inference.fitted import Found
 from annealvi.matrices import check_matrix
 from annealvi.mixtures.fit import Callback, TemperedMixture, check_rows
 from annealvi.models.gmm import GMM, initial_responsibilities
@@ -26,6 +27,29 @@ from annealvi.threads import reads, writing
 ABOVE_CRITICAL = 7.0
 #: A default prior variance is at least this fraction of the mean variance of the features.
 VARIANCE_FLOOR = 1e-6
+
+
+#: Precisions are at least this, so that variances are finite.
+LEAST = 1.0 / float(np.finfo(np.float64).max)
+
+
+def _is_one(model: GMM) -> bool:
+    """Whether a component has one variance for all features."""
+    return model.covariance_type == "spherical"
+
+
+def _precisions(model: GMM) -> NDArray[np.float64]:
+    """E lambda, of the shape that the user sees."""
+    return (model.precisions[:, 0] if _is_one(model) else model.precisions).copy()
+
+
+def _learned(name: str, of: Callable[[GMM], Any]) -> Found:
+    """A fitted attribute that is only there if the parameter of a name was not given."""
+
+    def found(state: Any) -> Any:
+        return of(state.model) if getattr(state.model, f"known_{name}") is None else None
+
+    return Found(found, f"a fit with {name}=None")
 
 
 class TemperedGaussianMixture(TemperedMixture, DensityMixin, BaseEstimator):
@@ -172,6 +196,20 @@ class TemperedGaussianMixture(TemperedMixture, DensityMixin, BaseEstimator):
     """
 
     Model = GMM
+    weights_ = Found(lambda state: state.model.weights.copy())
+    means_ = Found(lambda state: state.model.means)
+    precisions_ = Found(lambda state: _precisions(state.model))
+    covariances_ = Found(lambda state: 1.0 / np.maximum(_precisions(state.model), LEAST))
+    mean_prior_ = Found(lambda state: state.model.mean_prior.copy())
+    mean_precision_prior_ = Found(lambda state: state.model.kappa)
+    mean_precision_ = Found(lambda state: state.model.posterior.kappa.copy())
+    weight_concentration_prior_ = _learned("weights", lambda model: float(model.alpha[0]))
+    weight_concentration_ = _learned("weights", lambda model: model.posterior.alpha.copy())
+    degrees_of_freedom_prior_ = _learned("covariances", lambda model: model.nu)
+    degrees_of_freedom_ = _learned("covariances", lambda model: model.posterior.nu.copy())
+    covariance_prior_ = _learned(
+        "covariances", lambda model: model.beta[0] if _is_one(model) else model.beta.copy()
+    )
     _parameter_constraints: ClassVar[dict] = {
         **TemperedMixture._parameter_constraints,
         "covariance_type": [StrOptions({"diag", "spherical"})],
@@ -343,34 +381,27 @@ class TemperedGaussianMixture(TemperedMixture, DensityMixin, BaseEstimator):
             known_covariances=covariances,
             covariance_type=self.covariance_type,
         )
-        return X, settings, self._temperature(X, covariances)
+        annealed, t_max = Annealed(start=2.0, length=0.5), 100.0
+        if covariances is not None and isinstance(self.temperature, str):
+            scaled = (X - X.mean(axis=0)) / np.sqrt(covariances.min(axis=0))
+            widest = randomized_svd(scaled, 1, random_state=0)[1][0]
+            start = max(2.0, ABOVE_CRITICAL * float(widest**2) / len(X))
+            annealed, t_max = Annealed(start=start, length=0.5, shape="linear"), max(t_max, start)
+        kinds = {"annealed": annealed, "variational": Variational(t_max=t_max, start=t_max)}
+        temperature = as_temperature(self.temperature, kinds)
+        if temperature.learns and not temperature.per_document and covariances is None:
+            raise ValueError(
+                "A variational temperature needs known 'covariances': with learned precisions "
+                "the normaliser C(T) is infinite at high T. Give 'covariances', or use "
+                "temperature='annealed'."
+            )
+        return X, settings, temperature
 
     def _draw(self, X: NDArray, settings: Mapping[str, Any], rng: Any) -> dict[str, Any]:
         if self.means_init is not None:
             return {"means": self.means_init}
         K, init = int(self.n_components), self.init_params
         return {"responsibilities": initial_responsibilities(X, K, init, rng)}
-
-    def _attributes(self, model: GMM) -> dict[str, Any]:
-        one = model.covariance_type == "spherical"  # for all features
-        precisions = model.precisions[:, 0].copy() if one else model.precisions.copy()
-        found: dict[str, Any] = dict(
-            weights_=model.weights.copy(),
-            means_=model.means,
-            precisions_=precisions,
-            covariances_=1.0 / np.maximum(precisions, 1.0 / np.finfo(np.float64).max),
-            mean_prior_=model.mean_prior.copy(),
-            mean_precision_prior_=model.kappa,
-            mean_precision_=model.posterior.kappa.copy(),
-        )
-        if model.known_weights is None:
-            found["weight_concentration_prior_"] = float(model.alpha[0])
-            found["weight_concentration_"] = model.posterior.alpha.copy()
-        if model.known_covariances is None:
-            found["degrees_of_freedom_prior_"] = model.nu
-            found["covariance_prior_"] = model.beta[0] if one else model.beta.copy()
-            found["degrees_of_freedom_"] = model.posterior.nu.copy()
-        return found
 
     def _check_X(self, X: Any, reset: bool = False) -> NDArray[np.float64]:
         X = check_matrix(X, estimator=self, reset=reset, dtype=np.float64, accept_sparse=False)
@@ -386,21 +417,3 @@ class TemperedGaussianMixture(TemperedMixture, DensityMixin, BaseEstimator):
             log_joint = self._state.model.log_joint(X)
         check_rows(log_joint.max(axis=1), X)
         return log_joint
-
-    def _temperature(self, X: NDArray, covariances: NDArray | None) -> Temperature:
-        """The temperature of a fit to these data; `covariances` are the known ones."""
-        annealed, t_max = Annealed(start=2.0, length=0.5), 100.0
-        if covariances is not None and isinstance(self.temperature, str):
-            scaled = (X - X.mean(axis=0)) / np.sqrt(covariances.min(axis=0))
-            widest = randomized_svd(scaled, 1, random_state=0)[1][0]
-            start = max(2.0, ABOVE_CRITICAL * float(widest**2) / len(X))
-            annealed, t_max = Annealed(start=start, length=0.5, shape="linear"), max(t_max, start)
-        kinds = {"annealed": annealed, "variational": Variational(t_max=t_max, start=t_max)}
-        temperature = as_temperature(self.temperature, kinds)
-        if temperature.learns and not temperature.per_document and covariances is None:
-            raise ValueError(
-                "A variational temperature needs known 'covariances': with learned precisions "
-                "the normaliser C(T) is infinite at high T. Give 'covariances', or use "
-                "temperature='annealed'."
-            )
-        return temperature

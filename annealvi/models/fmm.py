@@ -62,6 +62,7 @@ from annealvi.model import UNTEMPERED, Batch, Tempering
 from annealvi.models.mixture import Mixture, MixtureStep
 from annealvi.threads import shallow
 
+TINY = float(np.finfo(np.float64).tiny)
 #: The sizes, in the schema.
 K, D = "n_components", "n_features"
 #: Most samples: BLAS has 32-bit indices.
@@ -141,14 +142,14 @@ class FMM(Mixture):
         n_features=Integer(1),
         n_samples=Integer(1),
         dtype=Text("float32", "float64"),
-        component_variance=Number(),
+        component_variance=Number(TINY),
         covariance=Text("diag", "full"),
         learn_probability=Flag(),
         learn_noise=Flag(),
         means=Array((K, D)),
         covariance_matrix=Array((K, K)),
         prior_probability=Array((K,), positive=True),
-        noise_variance=Number(),
+        noise_variance=Number(TINY),
         square=Number(0.0),
         least_noise=Number(0.0),
         last=Schema(Factors, data=Array((K, D)), pairs=Array((K, K))),
@@ -199,15 +200,11 @@ class FMM(Mixture):
         self.nu = self.projection = None
 
     def _restore(self, found: dict[str, Any], way: str) -> None:
-        limits, nu, room = np.finfo(found["dtype"]), found.pop("nu"), self.nu
-        sound = {
-            "covariance_matrix": np.all(np.diag(found["covariance_matrix"]) >= 0),
-            "prior_probability": np.all(found["prior_probability"] < 1),
-            "component_variance": found["component_variance"] >= limits.tiny,
-            "noise_variance": limits.tiny <= found["noise_variance"] <= 1e-3 * float(limits.max),
-        }
-        for name in (name for name, fits in sound.items() if not fits):
-            raise damaged(f"{way}.{name}", "in the range of the model", found[name])
+        nu, room = found.pop("nu"), self.nu
+        if not np.all(np.diag(found["covariance_matrix"]) >= 0):
+            raise damaged(f"{way}.covariance_matrix", "at least 0 on its diagonal", "less")
+        if not np.all(found["prior_probability"] < 1):
+            raise damaged(f"{way}.prior_probability", "below 1", found["prior_probability"])
         if room is not None:
             if nu is None or nu.shape != room.shape or not np.all((nu >= 0) & (nu <= 1)):
                 raise damaged(f"{way}.nu", f"of shape {room.shape}, in the range [0, 1]", nu)

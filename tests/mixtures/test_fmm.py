@@ -239,6 +239,8 @@ def test_attributes_are_copies():
     estimator = fmm(max_iter=2).fit(X)
     Z = estimator.transform(X)
     estimator.components_[:] = 5
+    with pytest.raises(AttributeError):
+        estimator.components_ = np.zeros((8, 16))
     assert_array_equal(estimator.transform(X), Z)
 
 
