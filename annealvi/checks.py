@@ -149,8 +149,13 @@ def as_numbers(value: Any, name: str) -> NDArray[np.float64]:
     """An argument as an array of float64; an error if it does not hold numbers."""
     array = as_array(value)
     if array.dtype.kind not in "fiub":
-        raise BadParameter(name, "a float or an array of floats", array)
+        raise BadParameter(name, "a float or an array of floats", _shown(value, array))
     return array.astype(np.float64, copy=False)
+
+
+def _shown(value: Any, array: NDArray) -> Any:
+    """What an error shows of a parameter: an array's shape, another value itself."""
+    return array if array.ndim else value
 
 
 def check_inverses(value: ArrayLike, name: str) -> NDArray[np.float64]:
@@ -168,13 +173,16 @@ def check_inverses(value: ArrayLike, name: str) -> NDArray[np.float64]:
 def check_numbers(
     value: Any, name: str, *shapes: tuple[int, ...], positive: bool = False
 ) -> NDArray[np.float64]:
-    """Check that a parameter is a finite array of one of some shapes; ``()`` is a number."""
+    """Check that a parameter is a finite array; ``()`` is the shape of a number.
+
+    Without shapes any one is allowed.
+    """
     array = as_array(value)
-    if array.dtype.kind not in "fiu" or array.shape not in shapes:
+    if array.dtype.kind not in "fiu" or (shapes and array.shape not in shapes):
         allowed = " or ".join(
             f"an array of numbers of shape {s}" if s else "a float" for s in shapes
         )
-        raise BadParameter(name, allowed, array)
+        raise BadParameter(name, allowed or "a float or an array of floats", _shown(value, array))
     least = np.finfo(np.float64).tiny if positive else -np.inf
     wrong = array[~(np.isfinite(array) & (array >= least))]
     if wrong.size:

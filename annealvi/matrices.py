@@ -6,6 +6,7 @@ kernels trust them: with an index out of range they read or write outside of an 
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from sklearn.utils.validation import validate_data
 from annealvi._kernels import counts as kernels
 from annealvi.checks import FLOATS
 
-#: Entries that are compared at a time.
+#: Entries that are compared or hashed at a time.
 CHUNK = 1 << 20
 #: What SciPy and NumPy raise for arrays that make no matrix, and Python for attributes of none.
 DAMAGE = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
@@ -81,6 +82,25 @@ def sound_csr(X: Any, name: str = "X") -> sparse.csr_matrix:
         return _checked(X)
     except DAMAGE as error:
         raise ValueError(f"The sparse matrix {name} is damaged: {error}") from error
+
+
+def csr_of(data: NDArray, indices: NDArray, indptr: NDArray, shape: Any) -> sparse.csr_matrix:
+    """A CSR matrix of sound arrays; SciPy would look through int64 indices for int32's range."""
+    X = sparse.csr_matrix(shape, dtype=data.dtype)
+    X.data, X.indices, X.indptr = data, indices, indptr.astype(indices.dtype, copy=False)
+    return X
+
+
+def digest(X: Any) -> str:
+    """SHA-256 of an array or a CSR matrix; the dtype of indices makes no difference."""
+    total = hashlib.sha256(str(X.dtype).encode())
+    for part in (X.indptr, X.indices, X.data) if sparse.issparse(X) else (X,):
+        dtype = part.dtype if part is X or part is X.data else np.int64
+        flat = np.ascontiguousarray(part).reshape(-1)
+        for start in range(0, flat.size, CHUNK):
+            some = flat[start : start + CHUNK].astype(dtype, copy=False)
+            total.update(some.view(np.uint8).data)
+    return total.hexdigest()
 
 
 def are_plain_counts(X: Any, estimator: Any) -> bool:

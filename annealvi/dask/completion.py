@@ -9,13 +9,15 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from annealvi.dask.sources import as_engine, partitions_of
+from annealvi.checks import checked
+from annealvi.dask.sources import as_engine, sources_of
 from annealvi.metrics import held_out
 from annealvi.models.lda.collapsed import Method
-from annealvi.scale.corpus import gather
+from annealvi.scale.corpus import Partitions, gather
 from annealvi.scale.engines import Handle
 
 
+@checked
 def document_completion(
     estimator: Any,
     X: Any,
@@ -60,7 +62,7 @@ def document_completion(
     local = estimator.to_local() if hasattr(estimator, "to_local") else estimator
     options = dict(temperature=temperature, method=method, doc_topic_prior=doc_topic_prior)
     engine = as_engine(client)
-    partitions = partitions_of(X, engine, "document_completion")
+    partitions = Partitions(engine, sources_of(X))
     n_parts = len(partitions.handles)
     seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=n_parts)
 

@@ -4,35 +4,41 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, ClassVar, Literal, Self
+from inspect import Parameter, Signature, signature
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
 from annealvi._kernels import instruction_set, use_instruction_set
 from annealvi.checkpoint import Checkpoint
-from annealvi.checks import n_threads
+from annealvi.checks import as_array, checked, n_threads
 from annealvi.corpus.mapped import open as open_corpus
-from annealvi.dask.sources import are_partitions, as_engine, is_array, partitions_of, sources_of
-from annealvi.inference import Monitor
+from annealvi.dask.sources import are_partitions, as_engine, is_array, sources_of
+from annealvi.exceptions import BadParameter
 from annealvi.lda.estimator import TemperedLDA as LocalLDA
 from annealvi.lda.settings import CONSTRAINTS, check_fits, fit_dtype, passes
 from annealvi.models.lda.collapsed import Method
 from annealvi.scale.corpus import Partitions, ShardedCorpus, minibatch_order
 from annealvi.scale.engines import Engine
-from annealvi.temperature import Temperature
 from annealvi.threads import reading
 
 #: Documents in a shard, and in a minibatch where the corpus has enough of them.
 SHARD, BATCH = 4096, 65_536
+#: Parameters that the local estimator does not have.
+OWN = ("client", "checkpoint")
 #: A pass has at least about so many steps, and a fit.
 LEAST_OF_PASS, LEAST_OF_FIT = 8, 30
+_LOCAL = list(signature(LocalLDA.__init__).parameters.values())
+_SIGNATURE = Signature(
+    [*_LOCAL, *(Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in OWN)]
+)
 
 
 class TemperedLDA(LocalLDA):
@@ -88,71 +94,16 @@ class TemperedLDA(LocalLDA):
         *,
         client: Any = None,
         checkpoint: str | os.PathLike | None = None,
-        doc_topic_prior: float | ArrayLike | Literal["learn"] | None = None,
-        topic_word_prior: float | ArrayLike | Literal["learn"] | None = None,
-        learning_method: Literal["auto", "batch", "online"] = "auto",
-        learning_decay: float | None = None,
-        learning_offset: float | None = None,
-        max_iter: int | None = None,
-        finish_iter: int | None = None,
-        batch_size: int | None = None,
-        shard_size: int | None = None,
-        evaluate_every: int = -1,
-        total_samples: float = 1e6,
-        perp_tol: float = 1e-1,
-        mean_change_tol: float | None = None,
-        max_doc_update_iter: int | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        random_state: int | np.random.RandomState | None = None,
-        temperature: float | str | Temperature = "auto",
-        token_change_tol: float | None = None,
-        topic_estimate: Literal["auto", "map", "variational"] = "auto",
-        document_estimate: Literal["auto", "sparse", "variational"] = "auto",
-        init: str | ArrayLike = "auto",
-        document_init: Literal["auto", "random", "warm", "constant"] = "auto",
-        preset: Literal["annealvi", "sklearn"] = "annealvi",
-        n_init: int = 1,
-        validation_fraction: float | None = None,
-        patience: int = 3,
-        dtype: Literal["auto", "float32", "float64"] | DTypeLike = "auto",
-        callback: Callable[[Any, Monitor], None] | Sequence[Callable] | None = None,
+        **parameters: Any,
     ) -> None:
-        super().__init__(
-            n_components,
-            doc_topic_prior=doc_topic_prior,
-            topic_word_prior=topic_word_prior,
-            learning_method=learning_method,
-            learning_decay=learning_decay,
-            learning_offset=learning_offset,
-            max_iter=max_iter,
-            finish_iter=finish_iter,
-            batch_size=batch_size,
-            shard_size=shard_size,
-            evaluate_every=evaluate_every,
-            total_samples=total_samples,
-            perp_tol=perp_tol,
-            mean_change_tol=mean_change_tol,
-            max_doc_update_iter=max_doc_update_iter,
-            n_jobs=n_jobs,
-            verbose=verbose,
-            random_state=random_state,
-            temperature=temperature,
-            token_change_tol=token_change_tol,
-            topic_estimate=topic_estimate,
-            document_estimate=document_estimate,
-            init=init,
-            document_init=document_init,
-            preset=preset,
-            n_init=n_init,
-            validation_fraction=validation_fraction,
-            patience=patience,
-            dtype=dtype,
-            callback=callback,
-        )
+        super().__init__(n_components, **parameters)
         self.client = client
         self.checkpoint = checkpoint
 
+    # scikit-learn and help() read the parameters from it
+    __init__.__signature__ = _SIGNATURE  # type: ignore[attr-defined]
+
+    @checked
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, *, resume: str | os.PathLike | None = None) -> Self:
         """Learn topics from documents on the workers.
@@ -188,6 +139,7 @@ class TemperedLDA(LocalLDA):
             self._fit(X, y, resume=resume, prepare=partial(self._prepare, engine), others=others)
         return self
 
+    @checked
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from one more portion of documents in this process, as the local estimator does.
 
@@ -202,11 +154,8 @@ class TemperedLDA(LocalLDA):
             If X is in parts on the workers.
         """
         if are_partitions(X):
-            raise TypeError(
-                f"X of {type(self).__name__}.partial_fit must be a matrix in memory. Got parts of "
-                "a corpus, which `fit` takes: give partial_fit one part at a time, computed or "
-                "opened by annealvi.corpus.open."
-            )
+            hint = "Give it one part at a time, computed or opened by annealvi.corpus.open."
+            raise BadParameter("X", "a matrix in memory", X, hint)
         return super().partial_fit(X, y)
 
     def fit_transform(self, X: Any, y: Any = None, *, normalize: bool = True) -> Any:
@@ -220,6 +169,7 @@ class TemperedLDA(LocalLDA):
         """
         return self.fit(X, y).transform(X, normalize=normalize)
 
+    @checked
     def transform(
         self,
         X: Any,
@@ -249,10 +199,7 @@ class TemperedLDA(LocalLDA):
         import dask
 
         model = dask.delayed(self.to_local())
-        parts = [
-            dask.delayed(_transform)(model, source, options)
-            for source in sources_of(X, f"{type(self).__name__}.transform")
-        ]
+        parts = [dask.delayed(_transform)(model, source, options) for source in sources_of(X)]
         if not is_array(X):
             return parts
         import dask.array
@@ -265,6 +212,7 @@ class TemperedLDA(LocalLDA):
             ]
         )
 
+    @checked
     def score(self, X: Any, y: Any = None, *, temperature: float | str = 1.0) -> float:
         """Compute the ELBO of documents at T = 1 as the local estimator does.
 
@@ -278,9 +226,10 @@ class TemperedLDA(LocalLDA):
             return super().score(X, y, temperature=temperature)
         check_is_fitted(self)
         tempering = self._state.tempering(temperature)
-        with reading(self), self._documents(X, "score") as documents:
+        with reading(self), self._documents(X) as documents:
             return self._state.elbo(documents, tempering)
 
+    @checked
     def perplexity(self, X: Any, sub_sampling: bool = False) -> float:
         """Compute exp(-ELBO per word) of documents at T = 1 as the local estimator does.
 
@@ -292,7 +241,7 @@ class TemperedLDA(LocalLDA):
         if not are_partitions(X):
             return super().perplexity(X, sub_sampling)
         check_is_fitted(self)
-        with reading(self), self._documents(X, "perplexity") as documents:
+        with reading(self), self._documents(X) as documents:
             population = float(self.total_samples) if sub_sampling else None
             return self._state.perplexity(documents, population=population)
 
@@ -303,38 +252,32 @@ class TemperedLDA(LocalLDA):
         -------
         annealvi.TemperedLDA
         """
-        own = {"client", "checkpoint"}
-        given = {
-            name: value for name, value in self.get_params(deep=False).items() if name not in own
-        }
-        local = LocalLDA(**given)
-        for name, value in vars(self).items():
-            if name not in own | given.keys():
-                # the two go on without each other
-                setattr(local, name, copy.copy(value) if name == "_state" else value)
+        given = self.get_params(deep=False)
+        local = LocalLDA(**{name: value for name, value in given.items() if name not in OWN})
+        for name in [name for name in vars(self) if name not in given]:
+            value = getattr(self, name)
+            # the two go on without each other
+            setattr(local, name, copy.copy(value) if name == "_state" else value)
         return local
 
     # ----------------------------------------------------------------- details
 
     def _refuse(self) -> None:
         """Raise an error for what cannot be had without the documents in this process."""
-        owner = type(self).__name__
         if self.validation_fraction is not None:
-            raise ValueError(
-                f"The 'validation_fraction' parameter of annealvi.dask.{owner} must be None: the "
-                "documents are not in this process. Keep some out of X, and use "
-                f"document_completion. Got {self.validation_fraction!r}."
+            hint = (
+                "The documents are not in this process: keep some out of X, and use "
+                "document_completion."
             )
+            raise BadParameter("validation_fraction", "None", self.validation_fraction, hint)
         if self.document_init == "warm":
-            raise ValueError(
-                f"The 'document_init' parameter of annealvi.dask.{owner} must be 'auto', "
-                "'constant' or 'random': 'warm' keeps an array of all documents in one process. "
-                "Got 'warm'."
-            )
+            must_be = "'auto', 'constant' or 'random'"
+            hint = "It would keep an array of all documents in one process."
+            raise BadParameter("document_init", must_be, "warm", hint)
 
     def _prepare(self, engine: Engine, columns: Any, X: Any) -> tuple[Any, ...]:
         """Check the partitions on the workers, and cut them into shards."""
-        partitions = partitions_of(X, engine, f"{type(self).__name__}.fit")
+        partitions = Partitions(engine, sources_of(X))
         n_samples, columns.n_features_in_ = partitions.shape
         vars(columns).pop("feature_names_in_", None)
         parameters = vars(self) | sizes(vars(self), n_samples)
@@ -351,10 +294,10 @@ class TemperedLDA(LocalLDA):
         return ShardedCorpus(partitions, dtype, size, shards_per_batch, threads)
 
     @contextmanager
-    def _documents(self, X: Any, method: str) -> Iterator[ShardedCorpus]:
+    def _documents(self, X: Any) -> Iterator[ShardedCorpus]:
         """The documents of X for a method of the fitted estimator."""
         engine = as_engine(self.client)
-        partitions = partitions_of(X, engine, f"{type(self).__name__}.{method}")
+        partitions = Partitions(engine, sources_of(X))
         n_features = partitions.shape[1]
         if n_features != self.n_features_in_:
             raise ValueError(
@@ -380,13 +323,11 @@ def sizes(parameters: Mapping[str, Any], n_samples: int) -> dict[str, int]:
     elif shard is None:
         size = next(size for size in range(min(size, int(batch)), 0, -1) if not int(batch) % size)
     if int(batch) % size:
-        raise ValueError(
-            "The 'batch_size' parameter must be a multiple of 'shard_size'. Got "
-            f"batch_size={batch!r} and shard_size={size!r}."
-        )
+        raise BadParameter("batch_size", f"a multiple of shard_size={size!r}", batch)
     return {"shard_size": size, "batch_size": int(batch)}
 
 
+@checked
 def document_order(
     lengths: Any,
     *,
@@ -416,19 +357,12 @@ def document_order(
     options = {"shard_size": shard_size, "batch_size": batch_size, "max_iter": max_iter}
     constraints = {name: CONSTRAINTS[name] for name in options}
     validate_parameter_constraints(constraints, options, "document_order")
-    try:
-        found = np.atleast_1d(np.asarray(lengths))
-    except ValueError:  # sequences of several lengths
-        found = np.empty(0)
+    found = as_array(lengths)
     if found.ndim != 1 or found.dtype.kind not in "iu" or not found.size or found.min() < 0:
-        raise ValueError(
-            "The 'lengths' parameter of document_order must be a sequence of the numbers of "
-            f"documents, ints of at least 0. Got {lengths!r} instead."
-        )
-    lengths = found.tolist()
-    given = sizes(options, sum(lengths))
+        raise BadParameter("lengths", "a sequence of ints of at least 0", lengths)
+    given = sizes(options, int(found.sum()))
     n_shards = given["batch_size"] // given["shard_size"]
-    return minibatch_order(lengths, given["shard_size"], n_shards).documents
+    return minibatch_order(found.tolist(), given["shard_size"], n_shards).documents
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from annealvi._optional import import_optional
-from annealvi.scale.corpus import Partitions
+from annealvi.exceptions import BadParameter
 from annealvi.scale.engines import DaskEngine, Engine
 
 
@@ -27,40 +27,24 @@ def are_partitions(X: Any) -> bool:
     return is_array(X) or (isinstance(X, list | tuple) and bool(X) and all(map(_is_source, X)))
 
 
-def sources_of(X: Any, owner: str) -> list[Any]:
+def sources_of(X: Any) -> list[Any]:
     """The parts of X."""
     if is_array(X):
         if X.ndim != 2:
-            raise ValueError(f"Expected 2D array as X of {owner}, got {X.ndim}D array instead.")
+            raise ValueError(f"Expected 2D array as X, got {X.ndim}D array instead.")
         if X.numblocks[1] != 1:
-            raise ValueError(
-                f"X of {owner} must not be chunked along words. Got {X.numblocks[1]} blocks of "
-                "columns: use X.rechunk({1: -1})."
-            )
+            raise BadParameter("X", "chunked along documents only", X, "Use X.rechunk({1: -1}).")
         return list(X.to_delayed().ravel())
-    if isinstance(X, str | os.PathLike):
-        raise TypeError(
-            f"X of {owner} must be a dask array, or a list of paths, delayed blocks or futures. "
-            "Got one path: use [path]."
-        )
-    if not isinstance(X, list | tuple):
-        raise TypeError(
-            f"X of {owner} must be a dask array whose blocks are CSR matrices, or a list of paths, "
-            f"delayed blocks or futures. Got {type(X).__name__}: annealvi.TemperedLDA fits "
-            "documents that are in memory, and annealvi.corpus.write puts them on disk."
-        )
-    wrong = [one for one in X if not _is_source(one)]
-    if wrong:
-        raise TypeError(
-            f"The parts of X of {owner} must be paths, delayed blocks or futures, which workers "
-            f"can load again if one of them is lost. Got {type(wrong[0]).__name__}."
+    if not isinstance(X, list | tuple) or not all(map(_is_source, X)):
+        raise BadParameter(
+            "X",
+            "a dask array whose blocks are CSR matrices, or a list of paths, delayed blocks or "
+            "futures, which workers can load again if one of them is lost",
+            X,
+            "annealvi.TemperedLDA fits documents in memory; annealvi.corpus.write puts them on "
+            "disk.",
         )
     return list(X)
-
-
-def partitions_of(X: Any, engine: Engine, owner: str) -> Partitions:
-    """The parts of X, checked on the workers."""
-    return Partitions(engine, sources_of(X, owner), owner)
 
 
 def _is_source(one: Any) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import math
 import os
 import threading
@@ -14,7 +13,6 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.random import RandomState
-from scipy import sparse
 from sklearn.utils import check_random_state
 
 from annealvi._version import __version__
@@ -34,6 +32,7 @@ from annealvi.files.schema import (
     Tree,
     damaged,
 )
+from annealvi.matrices import digest
 from annealvi.scale.elsewhere import Elsewhere
 
 #: The kind of checkpoints as files.
@@ -53,8 +52,6 @@ CHECKPOINT = Schema(
     kept=Listed(Schema(number=Integer(), fit=Tree())),
     under_way=Optional(Tree()),
 )
-#: Number of elements that are hashed at a time.
-BLOCK = 1 << 20
 
 
 class Fit(Protocol):
@@ -362,7 +359,7 @@ class Fingerprint:
                 },
                 "shape": str(self.X.shape),
                 "dtype": str(self.X.dtype),
-                "X": digest(self.X),
+                "X": self.X.digest if isinstance(self.X, Elsewhere) else digest(self.X),
             }
         return self._tree
 
@@ -401,20 +398,6 @@ def described(tree: Any) -> str:
         inner = [f"{name}={described(part)}" for name, part in parts.items() if name != "type"]
         return f"{tree.get('type', '')}({', '.join(inner)})"
     return repr(int(tree) if isinstance(tree, float) and tree.is_integer() else tree)
-
-
-def digest(X: Any) -> str:
-    """SHA-256 of data; the dtype of a sparse matrix' indices makes no difference."""
-    if isinstance(X, Elsewhere):
-        return X.digest
-    total = hashlib.sha256(str(X.dtype).encode())
-    parts = [X.indptr, X.indices, X.data] if sparse.issparse(X) else [X]
-    for number, part in enumerate(parts):
-        dtype = np.dtype(np.int64) if sparse.issparse(X) and number < 2 else part.dtype
-        flat = np.ascontiguousarray(part).reshape(-1)
-        for start in range(0, flat.size, BLOCK):
-            total.update(flat[start : start + BLOCK].astype(dtype, copy=False).view(np.uint8).data)
-    return total.hexdigest()
 
 
 def write_checkpoint(path: str | os.PathLike, tree: Mapping[str, Any]) -> None:

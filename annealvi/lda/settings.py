@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_non_negative
 from annealvi.checks import HEADROOM, Interval, as_array, check_counts, check_total, least_positive
 from annealvi.exceptions import BadParameter
 from annealvi.inference import LinearDecay, RobbinsMonro, full_step
-from annealvi.matrices import are_plain_counts, check_csr
+from annealvi.matrices import are_plain_counts, check_csr, csr_of
 from annealvi.models.lda.topics import TopicEstimate
 from annealvi.models.lda.workspace import DocumentEstimate, LocalOptions
 from annealvi.scale.elsewhere import Counted, Elsewhere
@@ -451,9 +451,7 @@ def in_dtype(X: sparse.csr_matrix, dtype: np.dtype) -> sparse.csr_matrix:
     if X.dtype == dtype:
         return X
     _check_least(least_positive(X.data), dtype)
-    converted = sparse.csr_matrix(X.shape, dtype=dtype)
-    converted.data = X.data.astype(dtype)
-    converted.indices, converted.indptr = X.indices, X.indptr
+    converted = csr_of(X.data.astype(dtype), X.indices, X.indptr, X.shape)
     converted.has_canonical_format = True
     return converted
 

@@ -30,9 +30,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
-from annealvi.checks import Interval, checked
+from annealvi.checks import Interval, check_numbers, checked
 from annealvi.exceptions import BadParameter, DivergenceError
-from annealvi.proximity.factor_model import BernoulliFactorModel, check_finite
+from annealvi.proximity.factor_model import BernoulliFactorModel
 from annealvi.proximity.penalty import DISTANCES, MAGNITUDES, Distance, Penalty, check_statistic
 from annealvi.proximity.statistics import STATISTICS, Bernoulli, Statistic
 
@@ -243,11 +243,12 @@ class ProximityAscent(BaseEstimator):
             raise BadParameter("model", "a BernoulliFactorModel of the data", model)
         start = model.check_means(means)
         shape = (*start.shape[:2], model.n_samples)
-        must_be = f"broadcastable to shape {shape}, of runs, components and samples"
-        given = check_finite(
-            0.0 if logits is None else logits, "logits", must_be, lambda own: _fits(own, shape)
-        )
-        theta = np.broadcast_to(given, shape).copy()
+        theta = check_numbers(0.0 if logits is None else logits, "logits")
+        try:
+            theta = np.broadcast_to(theta, shape).copy()
+        except ValueError:
+            must_be = f"broadcastable to shape {shape}, of runs, components and samples"
+            raise BadParameter("logits", must_be, theta) from None
         if not isinstance(self.statistic, str) and self.method != "annealing":
             check_statistic(self.statistic, Bernoulli(theta), model.prior_logit)
         return _Run(self, model, start, theta).go()
@@ -257,126 +258,102 @@ class _Run:
     """The state of one ascent, of all runs."""
 
     def __init__(
-        self, owner: ProximityAscent, model: BernoulliFactorModel, means: Array, logits: Array
+        self, options: ProximityAscent, model: BernoulliFactorModel, means: Array, logits: Array
     ) -> None:
-        self.owner = owner
-        self.model = model
+        self.options, self.model = options, model
         self.means, self.logits = means, logits
-        self.rng = check_random_state(owner.random_state)
-        self.falls = MAGNITUDES[owner.shape](owner.gamma)
-        self.penalty = Penalty(owner.statistic, owner.distance, owner.decay, model.prior_logit)
+        self.rng = check_random_state(options.random_state)
+        self.penalty = Penalty(
+            options.statistic, options.distance, options.decay, model.prior_logit
+        )
         self.move_logits, self.move_means = self._optimizer(), self._optimizer()
         self.step = 0
         self.records: list[tuple[int, Array, Array]] = []
         self.recorded = 0, logits, means
         with np.errstate(over="ignore", invalid="ignore"):
-            elbo = model.elbo(Bernoulli(logits), means)
-        if not np.all(np.isfinite(elbo)):
+            self.elbo = model.elbo(Bernoulli(logits), means)
+        if not np.all(np.isfinite(self.elbo)):
             raise ValueError(
-                f"The ELBO at the start must be finite. Got {elbo[~np.isfinite(elbo)][0]}: scale "
-                "X, or start from smaller 'means'."
+                f"The ELBO at the start must be finite. Got {self.elbo[~np.isfinite(self.elbo)][0]}"
+                ": scale X, or start from smaller 'means'."
             )
-        self.elbo = elbo
-        given = owner.magnitude
-        self.first = np.abs(elbo) if given is None else np.full(len(elbo), float(given))
 
     def go(self) -> Ascent:
-        n_steps = int(self.owner.n_steps)
-        n_records = min(int(self.owner.n_records), n_steps)
+        options, n_steps = self.options, int(self.options.n_steps)
+        n_records = min(int(options.n_records), n_steps)
         when = set(np.linspace(0, n_steps, n_records, endpoint=False, dtype=int).tolist())
+        falls, k0 = MAGNITUDES[options.shape](options.gamma), np.abs(self.elbo)
+        if options.magnitude is not None:
+            k0 = np.full(len(self.elbo), float(options.magnitude))
         with np.errstate(over="ignore", invalid="ignore"):
             for step in range(n_steps):
-                k = self.first * self.falls(step / n_steps)
-                q = Bernoulli(self.logits)
+                k, q = k0 * falls(step / n_steps), Bernoulli(self.logits)
                 if step in when:
                     self._record(q, k)
-                a, slope = self.model.gradients(q, self.means)
-                logits, means = self._moved(q, a, slope, k[:, None, None])
-                self._check(logits, means)
-                self.logits, self.means = logits, means
-                self.step = step + 1
-            self._record(Bernoulli(self.logits), np.full(len(self.first), np.nan))
+                logits, means = self._moved(q, k[:, None, None])
+                sound = [np.isfinite(part).all(axis=(-2, -1)) for part in (logits, means)]
+                if not np.all(sound):
+                    raise self._divergence(step + 1, ~np.all(sound, axis=0))
+                self.logits, self.means, self.step = logits, means, step + 1
+            self._record(Bernoulli(self.logits), np.full(len(k0), np.nan))
         return self._result()
 
-    def _moved(self, q: Bernoulli, a: Array, slope: Array, k: Array) -> tuple[Array, Array]:
+    def _moved(self, q: Bernoulli, k: Array) -> tuple[Array, Array]:
         """Return logits and components after a step."""
+        a, slope = self.model.gradients(q, self.means)
         means = self.means + self.move_means(slope)
-        if self.owner.method == "annealing":
-            return q.logit + self.move_logits(
-                (a - np.maximum(1.0, k) * q.logit) * q.variance
-            ), means
+        if self.options.method == "annealing":
+            a -= np.maximum(1.0, k) * q.logit
+            return q.logit + self.move_logits(a * q.variance), means
         gradient = (a - q.logit) * q.variance
-        if np.any(k > 0):
-            logits = self._constrained(q, gradient, k)
-        else:
-            logits = q.logit + self.move_logits(gradient)
-        return logits, means
-
-    def _constrained(self, q: Bernoulli, gradient: Array, k: Array) -> Array:
-        if self.owner.method == "inner":
+        if not np.any(k > 0):
+            return q.logit + self.move_logits(gradient), means
+        if self.options.method == "inner":
             logits = self._inner(q, gradient, k)
         else:
             logits = q.logit + self.move_logits(gradient - k * self.penalty.gradient(q))
         self.penalty.update(q)
-        return logits
+        return logits, means
 
     def _inner(self, q: Bernoulli, gradient: Array, k: Array) -> Array:
         """Algorithm 1's inner loop."""
-        move, rho = self._optimizer(), float(self.owner.learning_rate)
+        move, rho = self._optimizer(), float(self.options.learning_rate)
         logits = q.logit
-        if self.owner.noise:
-            logits = logits + self.owner.noise * self.rng.standard_normal(logits.shape)
-        for _ in range(int(self.owner.n_inner)):
+        if self.options.noise:
+            logits = logits + self.options.noise * self.rng.standard_normal(logits.shape)
+        for _ in range(int(self.options.n_inner)):
             back = (logits - q.logit) / rho
             logits = logits + move(gradient - back - k * self.penalty.gradient(Bernoulli(logits)))
         return logits
 
     def _optimizer(self) -> Callable[[Array], Array]:
-        rate = float(self.owner.learning_rate)
-        return Adam(rate) if self.owner.optimizer == "adam" else lambda gradient: rate * gradient
+        rate = float(self.options.learning_rate)
+        return Adam(rate) if self.options.optimizer == "adam" else lambda gradient: rate * gradient
 
     def _record(self, q: Bernoulli, k: Array) -> None:
         elbo = self.model.elbo(q, self.means)
         if not np.all(np.isfinite(elbo)):
-            self._diverged(self.step, ~np.isfinite(elbo))
+            raise self._divergence(self.step, ~np.isfinite(elbo))
         self.elbo = elbo
         self.records.append((self.step, elbo, k))
         self.recorded = self.step, self.logits, self.means
 
-    def _check(self, logits: Array, means: Array) -> None:
-        bad = np.array([~np.isfinite(part).all(axis=(-2, -1)) for part in (logits, means)])
-        if bad.any():
-            self._diverged(self.step + 1, np.any(bad, axis=0))
-
-    def _diverged(self, step: int, runs: Any) -> None:
-        """Go back to a state with a finite ELBO, and raise DivergenceError."""
+    def _divergence(self, step: int, runs: Any) -> DivergenceError:
+        """Go back to a state with a finite ELBO; return the error."""
         elbo = self.model.elbo(Bernoulli(self.logits), self.means)
         if np.all(np.isfinite(elbo)):
             self.elbo = elbo
         else:
             self.step, self.logits, self.means = self.recorded
-        raise DivergenceError(
-            f"The ascent diverged at step {step} of {self.owner.n_steps} in "
+        return DivergenceError(
+            f"The ascent diverged at step {step} of {self.options.n_steps} in "
             f"{np.count_nonzero(runs)} of {len(runs)} runs; the ELBO was last "
             f"{self.elbo[runs].min():.6g}, after step {self.step}. Use a smaller 'learning_rate' "
-            f"(it is {self.owner.learning_rate!r}), optimizer='adam', or a smaller 'magnitude'; "
+            f"(it is {self.options.learning_rate!r}), optimizer='adam', or a smaller 'magnitude'; "
             "the 'state' of this error is the last finite one.",
             self._result(),
         )
 
     def _result(self) -> Ascent:
-        steps, elbos, magnitudes = zip(*self.records, strict=True)
-        return Ascent(
-            self.logits,
-            self.means,
-            self.elbo,
-            self.step,
-            np.array(steps),
-            np.array(elbos),
-            np.array(magnitudes),
-        )
-
-
-def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
-    ends = zip(reversed(shape), reversed(wanted), strict=False)
-    return len(shape) <= len(wanted) and all(n in (1, m) for n, m in ends)
+        paths = (np.array(part) for part in zip(*self.records, strict=True))
+        return Ascent(self.logits, self.means, self.elbo, self.step, *paths)

@@ -31,30 +31,15 @@ whose Eq. 6 leaves out the prior.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from annealvi.checks import as_array, as_float, checked
+from annealvi.checks import check_numbers, checked
 from annealvi.exceptions import BadParameter
 from annealvi.proximity.statistics import Bernoulli
 
 Array = NDArray[np.float64]
-
-
-def check_finite(
-    value: ArrayLike, name: str, must_be: str, fits: Callable[[tuple[int, ...]], bool]
-) -> Array:
-    """Return a parameter as finite float64, if it has numbers of a shape that fits."""
-    array = as_array(value)
-    if array.dtype.kind not in "fiu" or not array.size or not fits(array.shape):
-        raise BadParameter(name, must_be, array if array.ndim else value)
-    wrong = array[~np.isfinite(array)]
-    if wrong.size:
-        raise BadParameter(name, "finite", wrong.flat[0])
-    return array.astype(np.float64)
 
 
 class BernoulliFactorModel:
@@ -86,31 +71,24 @@ class BernoulliFactorModel:
     def __init__(
         self, X: ArrayLike, *, prior_probability: ArrayLike = 0.5, noise_variance: float = 1.0
     ) -> None:
-        data = check_finite(
-            X,
-            "X",
-            "numbers of shape (n_samples, n_features) or (n_runs, n_samples, n_features)",
-            lambda shape: len(shape) in (2, 3),
-        )
-        probability = check_finite(
-            prior_probability,
-            "prior_probability",
-            "a float or an array of floats of shape (n_components,)",
-            lambda shape: len(shape) < 2,
-        )
+        data = check_numbers(X, "X")
+        if data.ndim not in (2, 3) or not data.size:
+            must_be = "of shape (n_samples, n_features) or (n_runs, n_samples, n_features)"
+            raise BadParameter("X", must_be, data)
+        probability = check_numbers(prior_probability, "prior_probability")
+        if probability.ndim > 1 or not probability.size:
+            must_be = "a float or an array of floats of shape (n_components,)"
+            raise BadParameter("prior_probability", must_be, probability)
         wrong = probability[(probability <= 0) | (probability >= 1)]
         if wrong.size:
             raise BadParameter("prior_probability", "in the range (0.0, 1.0)", wrong.flat[0])
-        if (
-            not isinstance(noise_variance, float | Real)
-            or not 0 < as_float(noise_variance) < math.inf
-        ):
-            raise BadParameter("noise_variance", "a float in the range (0.0, inf)", noise_variance)
+        self.noise_variance = float(
+            check_numbers(noise_variance, "noise_variance", (), positive=True)
+        )
         # component-major, as in the kernels: values of different data are contiguous
         self._x = np.ascontiguousarray(np.swapaxes(data, -1, -2))
         self.prior_probability = probability.reshape(-1, 1)
         self.prior_logit = np.log(self.prior_probability) - np.log1p(-self.prior_probability)
-        self.noise_variance = float(noise_variance)
 
     @property
     def n_samples(self) -> int:
@@ -138,17 +116,16 @@ class BernoulliFactorModel:
         """
         n_runs = len(self._x) if self._x.ndim == 3 else None
         n_components = len(self.prior_probability) if len(self.prior_probability) > 1 else None
-
-        def fits(shape: tuple[int, ...]) -> bool:
-            wanted = (n_runs, n_components, self.n_features)
-            given = (shape[0] if len(shape) == 3 else n_runs, *shape[-2:])
-            allowed = len(shape) == 3 or (len(shape) == 2 and n_runs is None)
-            return allowed and all(n is None or n == m for n, m in zip(wanted, given, strict=True))
-
-        shape = f"({n_runs or 'n_runs'}, {n_components or 'n_components'}, {self.n_features})"
-        must_be = f"numbers of shape {shape}, of runs, components and features"
-        array = check_finite(means, "means", must_be, fits)
-        return array if array.ndim == 3 else array[None]
+        wanted = (n_runs, n_components, self.n_features)
+        array = check_numbers(means, "means")
+        runs = array[None] if array.ndim == 2 and n_runs is None else array
+        if runs.ndim != 3 or any(
+            n not in (None, m) or not m for n, m in zip(wanted, runs.shape, strict=True)
+        ):
+            shape = f"({n_runs or 'n_runs'}, {n_components or 'n_components'}, {self.n_features})"
+            must_be = f"numbers of shape {shape}, of runs, components and features"
+            raise BadParameter("means", must_be, array)
+        return runs
 
     def elbo(self, q: Bernoulli, means: Array) -> Array:
         """L of each run.

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import approx_fprime
 
-from annealvi.checks import as_numbers, checked
+from annealvi.checks import as_array, as_numbers, check_numbers, checked
 from annealvi.exceptions import BadParameter
 from annealvi.files.schema import Array, Integer, Number, Optional, Schema
 from annealvi.proximity.statistics import STATISTICS, Bernoulli, Derivative, Statistic
@@ -44,10 +44,7 @@ def name_of(function: Any) -> str:
 
 def numbers(value: Any, what: str, shape: tuple[int, ...] | None = None) -> Floats:
     """Return what a function gave as float64, if it is finite and of the shape."""
-    try:
-        array = np.asarray(value)
-    except ValueError:
-        array = np.array(None)
+    array = as_array(value)
     if array.dtype.kind not in "fiu":
         raise ValueError(f"{what} must be an array of floats. Got {value!r:.200} instead.")
     if shape is not None and array.shape != shape:
@@ -120,7 +117,12 @@ def check_statistic(statistic: Statistic, q: Bernoulli, prior_logit: ArrayLike =
         raise BadParameter("statistic", "callable", statistic)
     if not isinstance(q, Bernoulli):
         raise BadParameter("q", "a Bernoulli", q)
-    prior = _as_prior(prior_logit, q.logit.shape)
+    prior = check_numbers(prior_logit, "prior_logit")
+    try:
+        np.broadcast_to(prior, q.logit.shape)
+    except ValueError:
+        must_be = f"broadcastable to the shape of q, {q.logit.shape}"
+        raise BadParameter("prior_logit", must_be, prior) from None
     value, derivative = call_statistic(statistic, q, prior)
     rng = np.random.RandomState(0)  # the ascent's own generator stays as it is
     name, shape = name_of(statistic), value.shape
@@ -172,16 +174,6 @@ def check_distance(
         found = approx_fprime(np.array([point]), lambda at: float(np.squeeze(value(at.copy()))))
         size = float(np.abs(np.squeeze(value(np.array([point])))))
         _compare(float(given), float(np.squeeze(found)), size, f"{names[1]} at u = {point}")
-
-
-def _as_prior(prior_logit: ArrayLike, shape: tuple[int, ...]) -> Floats:
-    prior = as_numbers(prior_logit, "prior_logit")
-    try:
-        np.broadcast_to(prior, shape)
-    except ValueError:
-        must_be = f"broadcastable to the shape of q, {shape}"
-        raise BadParameter("prior_logit", must_be, prior) from None
-    return numbers(prior, "'prior_logit'")
 
 
 def _compare(given: float, difference: float, size: float, what: str) -> None:
@@ -341,11 +333,9 @@ class Penalty:
         decay: float,
         prior_logit: Floats,
     ) -> None:
-        own = not isinstance(statistic, str)
-        self._statistic = statistic if callable(statistic) else STATISTICS[statistic]
+        self._statistic, self._prior_logit = statistic, prior_logit
         self._distance = distance if isinstance(distance, Distance) else DISTANCES[distance]
-        self._own_statistic, self._own = own, own or isinstance(distance, Distance)
-        self._prior_logit = prior_logit
+        self._own = not (isinstance(statistic, str) and isinstance(distance, str))
         self._average = MovingAverage(decay)
 
     def gradient(self, q: Bernoulli) -> Floats:
@@ -366,8 +356,8 @@ class Penalty:
         self._average.update(self._evaluate(q)[0])
 
     def _evaluate(self, q: Bernoulli) -> Any:
+        if isinstance(self._statistic, str):
+            return STATISTICS[self._statistic](q, self._prior_logit)
         past = self._average.value
         shape = None if past is None else past.shape
-        if self._own_statistic:
-            return call_statistic(self._statistic, q, self._prior_logit, shape)
-        return self._statistic(q, self._prior_logit)
+        return call_statistic(self._statistic, q, self._prior_logit, shape)

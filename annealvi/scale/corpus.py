@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Sequence
 from itertools import pairwise
+from operator import getitem
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -17,8 +18,9 @@ from sklearn.utils.validation import check_non_negative
 from annealvi._kernels import instruction_set, use_instruction_set
 from annealvi.checks import least_positive
 from annealvi.corpus.mapped import open as open_corpus
-from annealvi.matrices import check_csr
-from annealvi.scale.elsewhere import Shared, Task
+from annealvi.exceptions import BadParameter
+from annealvi.matrices import check_csr, csr_of, digest
+from annealvi.scale.elsewhere import Counted, Elsewhere, Shared, Task
 from annealvi.scale.engines import Engine, Handle, WorkersLostError
 from annealvi.scale.tree import Place, TreeSum
 
@@ -29,7 +31,7 @@ class Facts(NamedTuple):
     n_documents: int
     n_features: int
     dtype: np.dtype
-    #: See :class:`annealvi.scale.elsewhere.Elsewhere`.
+    #: See :class:`annealvi.scale.elsewhere.Counted`.
     n_words: float
     least: float
     #: A bit for each word, see :func:`numpy.packbits`.
@@ -45,7 +47,7 @@ class Piece(NamedTuple):
     stop: int
 
 
-def load(source: Any, name: str, owner: str) -> sparse.csr_matrix:
+def load(source: Any, name: str) -> sparse.csr_matrix:
     """A partition as a canonical CSR matrix; a path is that of a corpus on disk."""
     if isinstance(source, str | os.PathLike):
         source = open_corpus(source)
@@ -57,7 +59,7 @@ def load(source: Any, name: str, owner: str) -> sparse.csr_matrix:
     if not source.shape[0]:
         raise ValueError(f"{name} must have at least one document. Got shape {source.shape}.")
     X = check_csr(source, name=name)
-    check_non_negative(X, f"{owner}, {name}")
+    check_non_negative(X, name)
     return X
 
 
@@ -65,20 +67,8 @@ def facts_of(X: sparse.csr_matrix) -> Facts:
     """Look through a partition."""
     used = np.zeros(X.shape[1], dtype=bool)
     used[X.indices] = True
-    total = hashlib.sha256(str(X.dtype).encode())
-    for array, dtype in ((X.indptr, np.int64), (X.indices, np.int64), (X.data, X.dtype)):
-        for start in range(0, len(array), _CHUNK):
-            some = np.ascontiguousarray(array[start : start + _CHUNK], dtype)
-            total.update(some.view(np.uint8).data)
-    least = least_positive(X.data)
     n_words = float(X.data.sum(dtype=np.float64))
-    n_documents, n_features = X.shape
-    bits = np.packbits(used)
-    return Facts(n_documents, n_features, X.dtype, n_words, least, bits, total.hexdigest())
-
-
-#: Entries that are converted at a time.
-_CHUNK = 1 << 20
+    return Facts(*X.shape, X.dtype, n_words, least_positive(X.data), np.packbits(used), digest(X))
 
 
 def take(dtype: np.dtype, pieces: Sequence[Piece], *partitions: sparse.csr_matrix) -> Any:
@@ -89,7 +79,7 @@ def take(dtype: np.dtype, pieces: Sequence[Piece], *partitions: sparse.csr_matri
     parts = [view(X, piece.start, piece.stop) for piece, X in zip(pieces, partitions, strict=True)]
     shard = parts[0] if len(parts) == 1 else sparse.vstack(parts, format="csr")
     if shard.dtype != dtype:
-        shard = _csr(shard.data.astype(dtype), shard.indices, shard.indptr, shard.shape)
+        shard = csr_of(shard.data.astype(dtype), shard.indices, shard.indptr, shard.shape)
     shard.has_canonical_format = True
     return shard
 
@@ -99,19 +89,7 @@ def view(X: sparse.csr_matrix, start: int, stop: int) -> sparse.csr_matrix:
     ends = X.indptr[start : stop + 1]
     entries = slice(int(ends[0]), int(ends[-1]))
     shape = stop - start, X.shape[1]
-    return _csr(X.data[entries], X.indices[entries], ends - ends[0], shape)
-
-
-def _csr(data: NDArray, indices: NDArray, indptr: NDArray, shape: Any) -> sparse.csr_matrix:
-    """A CSR matrix of these arrays, which SciPy would look through."""
-    X = sparse.csr_matrix(shape, dtype=data.dtype)
-    X.data, X.indices, X.indptr = data, indices, indptr.astype(indices.dtype, copy=False)
-    return X
-
-
-def rows_of(shard: sparse.csr_matrix, rows: NDArray[np.int64]) -> sparse.csr_matrix:
-    """Some documents of a shard."""
-    return shard[rows]
+    return csr_of(X.data[entries], X.indices[entries], ends - ends[0], shape)
 
 
 class Order(NamedTuple):
@@ -180,15 +158,14 @@ TRIES = 20
 LONGEST_PAUSE = 5.0
 
 
-class Partitions:
+class Partitions(Counted):
     """The parts of a corpus, each checked by the worker that loads it."""
 
-    def __init__(self, engine: Engine, sources: Sequence[Any], owner: str) -> None:
+    def __init__(self, engine: Engine, sources: Sequence[Any]) -> None:
         if not len(sources):
-            raise ValueError(f"X of {owner} must have at least one partition. Got none.")
-        self.engine, self.owner = engine, owner
+            raise BadParameter("X", "at least one partition", sources)
+        self.engine, self._sources = engine, sources
         n_workers = engine.n_workers
-        self._sources = sources
         #: Neighbours have the same worker.
         self.slots = [number * n_workers // len(sources) for number in range(len(sources))]
         self.handles = [self._load(number) for number in range(len(sources))]
@@ -198,18 +175,27 @@ class Partitions:
             placed = zip(self.handles, self.slots, strict=True)
             return [engine.submit(facts_of, handle, slot=slot) for handle, slot in placed]
 
-        self.facts: list[Facts] = gather(engine, submit)
-        widths = [facts.n_features for facts in self.facts]
+        facts: list[Facts] = gather(engine, submit)
+        widths = [one.n_features for one in facts]
         wrong = [i for i, width in enumerate(widths) if width != widths[0]]
         if wrong:
             raise ValueError(
                 f"All partitions of X must have the same number of words. Partition 0 has "
                 f"{widths[0]}, and partition {wrong[0]} has {widths[wrong[0]]}."
             )
+        self.lengths = [one.n_documents for one in facts]
+        self.shape = sum(self.lengths), widths[0]
+        #: float32 if all partitions are, otherwise float64.
+        self.dtype = np.dtype(np.result_type(*(one.dtype for one in facts)))
+        self.n_words = float(sum(one.n_words for one in facts))
+        self.least = min(one.least for one in facts)
+        used = np.bitwise_or.reduce([one.used for one in facts])
+        self.n_used = int(np.unpackbits(used, count=widths[0]).sum())
+        self.digest = hashlib.sha256("".join(one.digest for one in facts).encode()).hexdigest()
 
     def _load(self, number: int) -> Handle:
         source, name = self._sources[number], f"partition {number} of X"
-        return self.engine.submit(load, source, name, self.owner, slot=self.slots[number])
+        return self.engine.submit(load, source, name, slot=self.slots[number])
 
     def mend(self) -> None:
         """Load those again that have gone with their workers."""
@@ -217,43 +203,9 @@ class Partitions:
             if self.engine.is_lost(handle):
                 self.handles[number] = self._load(number)
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of documents and of words."""
-        return sum(facts.n_documents for facts in self.facts), self.facts[0].n_features
 
-    @property
-    def dtype(self) -> np.dtype:
-        """float32 if all partitions are, otherwise float64."""
-        return np.dtype(np.result_type(*(facts.dtype for facts in self.facts)))
-
-    @property
-    def n_words(self) -> float:
-        """The sum of all counts."""
-        return float(sum(facts.n_words for facts in self.facts))
-
-    @property
-    def least(self) -> float:
-        """The least positive count; infinity if there is none."""
-        return min(facts.least for facts in self.facts)
-
-    @property
-    def n_used(self) -> int:
-        """Number of words that occur."""
-        used = np.bitwise_or.reduce([facts.used for facts in self.facts])
-        return int(np.unpackbits(used, count=self.shape[1]).sum())
-
-    @property
-    def digest(self) -> str:
-        """A hash of all partitions."""
-        return hashlib.sha256("".join(f.digest for f in self.facts).encode()).hexdigest()
-
-
-class ShardedCorpus:
-    """Documents on workers, in the order of the minibatches of a fit.
-
-    It has what :class:`annealvi.scale.elsewhere.Elsewhere` describes.
-    """
+class ShardedCorpus(Elsewhere):
+    """Documents on workers, in the order of the minibatches of a fit."""
 
     def __init__(
         self,
@@ -269,8 +221,7 @@ class ShardedCorpus:
         self.n_words, self.least = partitions.n_words, partitions.least
         self.n_used, self.digest = partitions.n_used, partitions.digest
         self.shard_size, self._n_threads = shard_size, n_threads
-        lengths = [facts.n_documents for facts in partitions.facts]
-        self.order: Order = minibatch_order(lengths, shard_size, shards_per_batch)
+        self.order: Order = minibatch_order(partitions.lengths, shard_size, shards_per_batch)
         self._n_losses = self._engine.n_losses
         self._shards: list[Handle] = [self._shard(pieces) for pieces in self.order.shards]
 
@@ -291,10 +242,6 @@ class ShardedCorpus:
             if self._engine.is_lost(handle):
                 self._shards[number] = self._shard(self.order.shards[number])
 
-    def sum(self, *, dtype: Any = None) -> float:
-        """The sum of the counts."""
-        return self.n_words
-
     def __getitem__(self, rows: Any) -> sparse.csr_matrix:
         """Documents by a slice or an array of their numbers, in that order."""
         if isinstance(rows, slice):
@@ -308,7 +255,7 @@ class ShardedCorpus:
         def submit() -> list[Handle]:
             self._mend()
             return [
-                self._engine.submit(rows_of, self._shards[number], own)
+                self._engine.submit(getitem, self._shards[number], own)
                 for number, own in zip(numbers, groups, strict=True)
             ]
 

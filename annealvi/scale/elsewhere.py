@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -27,44 +27,31 @@ class Shared(Protocol):
         """Return the context of some tasks, with a model that one thread may use."""
 
 
-@runtime_checkable
-class Counted(Protocol):
+class Counted:
     """Documents of which the counts have been looked through."""
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """See above, as for the others."""
-
-    @property
-    def dtype(self) -> np.dtype:
-        """See above."""
-
-    @property
-    def n_words(self) -> float:
-        """See above."""
-
-    @property
-    def least(self) -> float:
-        """See above."""
-
-    @property
-    def n_used(self) -> int:
-        """See above."""
-
-    @property
-    def digest(self) -> str:
-        """See above."""
+    shape: tuple[int, int]
+    dtype: np.dtype
+    #: The sum of all counts, and the least positive one; infinity if there is none.
+    n_words: float
+    least: float
+    #: Number of words that occur.
+    n_used: int
+    #: A hash of all counts.
+    digest: str
 
 
-@runtime_checkable
-class Elsewhere(Counted, Protocol):
+class Elsewhere(Counted):
     """Documents in other processes."""
 
     def __getitem__(self, rows: Any) -> Any:
         """Return documents as a CSR matrix; `rows` is a slice or an array of ascending numbers."""
+        raise NotImplementedError
 
     def sum(self, *, dtype: Any = None) -> float:
         """The sum of the counts."""
+        return self.n_words
 
     def total(self, task: Task[T], model: Shared, rows: slice) -> T:
         """The sum of a task's results over the shards of some documents."""
+        raise NotImplementedError

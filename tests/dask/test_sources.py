@@ -15,34 +15,26 @@ from annealvi.scale.engines import DaskEngine, SerialEngine
 def test_sources(workers):
     X = da.ones((6, 4), chunks=(2, 4))
     assert is_array(X) and are_partitions(X)
-    assert len(sources_of(X, "fit")) == 3
+    assert len(sources_of(X)) == 3
     several = [delayed(np.ones)(3), workers.submit(sum, [1, 2]), "path", Path("path")]
-    assert are_partitions(several) and sources_of(tuple(several), "fit") == several
+    assert are_partitions(several) and sources_of(tuple(several)) == several
     for other in (np.ones((2, 2)), sparse.eye(3), [], [[1, 2]], "path", 3):
         assert not is_array(other) and not are_partitions(other)
 
 
 @pytest.mark.parametrize(
-    ("X", "error", "message"),
+    ("X", "message"),
     [
-        (da.ones((6, 4), chunks=(2, 2)), ValueError, r"not be chunked along words. Got 2 blocks"),
-        (da.ones(4), ValueError, r"Expected 2D array as X of fit, got 1D array"),
-        ("path", TypeError, r"Got one path: use \[path\]"),
-        (
-            sparse.eye(3, format="csr"),
-            TypeError,
-            r"array whose blocks are CSR.*Got csr_matrix",
-        ),
-        (
-            [sparse.eye(3, format="csr")],
-            TypeError,
-            r"parts of X of fit must be paths.* csr_matrix",
-        ),
+        (da.ones((6, 4), chunks=(2, 2)), r"documents only. .* Use X.rechunk\({1: -1}\)"),
+        (da.ones(4), r"Expected 2D array as X, got 1D array"),
+        ("path", "a dask array .* or a list of paths, .*Got 'path'"),
+        (sparse.eye(3, format="csr"), "a dask array whose blocks are CSR matrices"),
+        ([sparse.eye(3, format="csr")], "which workers can load again"),
     ],
 )
-def test_what_is_no_source(X, error, message):
-    with pytest.raises(error, match=message):
-        sources_of(X, "fit")
+def test_what_is_no_source(X, message):
+    with pytest.raises(ValueError, match=message):
+        sources_of(X)
 
 
 def test_engines(workers):

@@ -11,9 +11,9 @@ from annealvi.inference.starts import (
     Fingerprint,
     begin_generator,
     described,
-    digest,
     read_checkpoint,
 )
+from annealvi.matrices import digest
 
 X = sparse.csr_matrix(np.arange(12.0).reshape(3, 4))
 

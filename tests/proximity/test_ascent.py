@@ -11,7 +11,6 @@ from sklearn.base import clone
 
 from annealvi.exceptions import DivergenceError
 from annealvi.proximity import (
-    DISTANCES,
     STATISTICS,
     Adam,
     Bernoulli,
@@ -118,24 +117,15 @@ def test_algorithm_1_against_plain_numpy():
     assert_allclose(ascent.means, mu, rtol=1e-9, atol=1e-12)
 
 
-def test_algorithm_1_holds_the_statistic():
-    """Under a heavy penalty the entropy stays where it was, without one it goes."""
-    moved = {}
-    for k in (0.0, 1e4):
-        ascent = ProximityAscent(
-            method="inner", magnitude=k, gamma=1.0, n_steps=300, random_state=0
-        ).ascend(MODEL, START)
-        moved[k] = np.mean(Bernoulli(ascent.logits).entropy)
-    assert moved[1e4] > 0.5 > 0.2 > moved[0.0]
-
-
-@pytest.mark.parametrize("statistic", STATISTICS)
-def test_the_penalty_holds_each_statistic(statistic):
+@pytest.mark.parametrize(
+    ("statistic", "method"), [*((name, "fast") for name in STATISTICS), ("entropy", "inner")]
+)
+def test_the_penalty_holds_each_statistic(statistic, method):
     changes = []
     for k in (0.0, 1e4):
-        ascent = ProximityAscent(statistic, magnitude=k, gamma=1.0, n_steps=200).ascend(
-            MODEL, START, 0.1
-        )
+        ascent = ProximityAscent(
+            statistic, method=method, magnitude=k, gamma=1.0, n_steps=200, random_state=0
+        ).ascend(MODEL, START, 0.1)
         before, after = (
             STATISTICS[statistic](Bernoulli(t), MODEL.prior_logit)[0]
             for t in (np.full_like(ascent.logits, 0.1), ascent.logits)
@@ -189,26 +179,18 @@ def test_a_state_after_divergence_has_a_finite_elbo(n_steps, n_records):
 
 
 @pytest.mark.parametrize(
-    ("logits", "words"),
+    ("model", "means", "logits", "words"),
     [
-        (np.zeros((3, 2, 30)), r"'logits' .* must be broadcastable to shape \(5, 2, 30\)"),
-        ([[np.nan]], r"'logits' .* must be finite"),
-        ("zero", r"'logits' .* Got 'zero'"),
+        (MODEL, START, np.zeros((3, 2, 30)), r"'logits' .* broadcastable to shape \(5, 2, 30\)"),
+        (MODEL, START, [[np.nan]], "'logits' .* must be finite"),
+        (MODEL, START, "zero", "'logits' .* Got 'zero'"),
+        (X, START, None, "'model' .* must be a BernoulliFactorModel"),
+        (MODEL, np.full((2, 2), 1e200), None, "ELBO at the start must be fin.*smaller 'means'"),
     ],
 )
-def test_bad_logits(logits, words):
+def test_bad_starts(model, means, logits, words):
     with pytest.raises(ValueError, match=words):
-        ProximityAscent(n_steps=1).ascend(MODEL, START, logits)
-
-
-def test_a_model_is_asked_for():
-    with pytest.raises(ValueError, match=r"'model' .* must be a BernoulliFactorModel"):
-        ProximityAscent(n_steps=1).ascend(X, START)
-
-
-def test_a_start_without_an_elbo():
-    with pytest.raises(ValueError, match=r"ELBO at the start must be finite.*smaller 'means'"):
-        ProximityAscent(n_steps=1).ascend(MODEL, np.full((2, 2), 1e200))
+        ProximityAscent(n_steps=1).ascend(model, means, logits)
 
 
 def test_adam():
@@ -257,20 +239,6 @@ def test_a_function_is_what_the_name_is(own, method):
     assert_array_equal(found.means, named.means)
 
 
-def test_named_ones_are_functions_and_objects_like_any_other():
-    for name, statistic in STATISTICS.items():
-        by_name = ProximityAscent(name, n_steps=10).ascend(MODEL, START, LOGITS)
-        by_object = ProximityAscent(statistic, n_steps=10).ascend(MODEL, START, LOGITS)
-        assert_array_equal(by_name.logits, by_object.logits)
-    own = Distance(inverse_huber, inverse_huber_derivative)
-    results = [
-        ProximityAscent("kl", distance=distance, n_steps=10).ascend(MODEL, START, LOGITS).logits
-        for distance in ("inverse_huber", DISTANCES["inverse_huber"], own)
-    ]
-    assert_array_equal(results[0], results[1])
-    assert_array_equal(results[0], results[2])
-
-
 def test_a_statistic_that_mixes_elements_is_held():
     moved = {}
     for k in (0.0, 1e5):
@@ -309,57 +277,27 @@ def test_clones_and_pickles_keep_functions():
     assert "usage" in repr(ascent)
 
 
-def no_pair(q, prior_logit):
-    return q.probability
-
-
-def no_numbers(q, prior_logit):
-    return "half", q.variance
-
-
-def other_shape(q, prior_logit):
-    return q.probability, q.variance[..., :1]
-
-
-def sum_without_a_product(q, prior_logit):
-    return q.probability.sum(axis=-1), q.variance
-
-
-def product_of_another_shape(q, prior_logit):
-    return q.probability, lambda c: c.sum(axis=0)
-
-
-def wrong_gradient(q, prior_logit):
-    return q.probability, 1.01 * q.variance
-
-
-def wrong_product(q, prior_logit):
-    return q.probability.sum(axis=-1), lambda c: c[..., None] * q.probability
-
-
-def nan(q, prior_logit):
-    return np.where(q.logit > 0, np.nan, q.probability), q.variance
-
-
-def nan_gradient(q, prior_logit):
-    return q.probability, np.where(q.logit > 0, np.nan, q.variance)
-
-
 @pytest.mark.parametrize(
-    ("statistic", "words"),
+    ("own", "words"),
     [
-        (no_pair, r"'no_pair' must return a tuple of f and its derivative\. Got ndarray"),
-        (no_numbers, r"'no_numbers' must be an array of floats\. Got 'half'"),
-        (other_shape, r"derivative of .*'other_shape' must have shape \(5, 2, 30\)\. Got .*, 1\)"),
-        (sum_without_a_product, r"must be a function, because f has shape \(5, 2\) and q \(5, 2"),
-        (product_of_another_shape, r"gradient of .*must have shape \(5, 2, 30\)\. Got shape \(2"),
-        (wrong_gradient, r"gradient of the statistic 'wrong_gradient' differs from finite diff"),
-        (wrong_product, r"'wrong_product' differs from finite differences: it gives .*, they give"),
-        (nan, r"The statistic 'nan' must be finite\. Got nan"),
-        (nan_gradient, r"derivative of the statistic 'nan_gradient' must be finite\. Got nan"),
+        (lambda q: q.probability, r"must return a tuple of f and its derivative\. Got ndarray"),
+        (lambda q: ("half", q.variance), r"must be an array of floats\. Got 'half'"),
+        (lambda q: (q.probability, q.variance[..., :1]), r"shape \(5, 2, 30\)\. Got .*, 1\)"),
+        (lambda q: (q.probability.sum(axis=-1), q.variance), r"must be a function, because f has"),
+        (lambda q: (q.probability, lambda c: c.sum(axis=0)), r"\(5, 2, 30\)\. Got shape \(2"),
+        (lambda q: (q.probability, 1.01 * q.variance), "gradient of .* differs from finite diff"),
+        (
+            lambda q: (q.probability.sum(axis=-1), lambda c: c[..., None] * q.probability),
+            "differs from finite differences: it gives .*, they give",
+        ),
+        (lambda q: (np.where(q.logit > 0, np.nan, q.logit), q.variance), r"finite\. Got nan"),
+        (lambda q: (q.probability, q.variance * np.nan), r"derivative of .* finite\. Got nan"),
     ],
 )
-def test_wrong_statistics(statistic, words):
+def test_wrong_statistics(own, words):
+    def statistic(q, prior_logit):
+        return own(q)
+
     with pytest.raises(ValueError, match=words):
         ProximityAscent(statistic, n_steps=3).ascend(MODEL, START, LOGITS)
     annealed = ProximityAscent(statistic, method="annealing", n_steps=1)

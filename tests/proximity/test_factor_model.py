@@ -100,21 +100,15 @@ def test_factors_that_no_datum_has():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (
-            dict(X=[1.0, 2.0]),
-            r"'X' .* of Bernoulli.* \(n_runs, n_samples, n_features\)",
-        ),
-        (dict(X=[["a"]]), "'X' parameter of BernoulliFactorModel must be numbers"),
+        (dict(X=[1.0, 2.0]), r"'X' .* of Bernoulli.* \(n_runs, n_samples, n_features\)"),
+        (dict(X=[["a"]]), "'X' parameter of BernoulliFactorModel must be a float or an array"),
         (dict(X=np.empty((0, 2))), "'X' parameter of BernoulliFactorModel"),
         (dict(X=[[np.nan]]), "must be finite"),
-        (dict(prior_probability=0), r"'prior_probability' .* \(0.0, 1.0\). Got 0"),
-        (dict(prior_probability=[0.5, 1.0]), r"\(0.0, 1.0\). Got 1.0"),
+        (dict(prior_probability=[0.5, 1.0]), r"'prior_.*\(0.0, 1.0\). Got 1.0"),
         (dict(prior_probability="half"), "'prior_probability' .* 'half'"),
-        (dict(noise_variance=0), r"'noise_variance' .* \(0.0, inf\). Got 0"),
-        (dict(noise_variance=np.nan), "'noise_variance' .* nan"),
-        (dict(noise_variance="learn"), r"'noise_variance' .* \(0.0, inf\). Got 'learn' instead"),
-        (dict(noise_variance=[1.0, 2.0]), r"'noise_variance' .* \(0.0, inf\). Got \[1.0, 2.0\]"),
         (dict(prior_probability=[]), r"'prior_probability' .* \(n_components,\). Got shape \(0,\)"),
+        (dict(noise_variance=0), "'noise_variance' .* must be positive and finite. Got 0"),
+        (dict(noise_variance="learn"), "'noise_variance' .* must be a float. Got"),
     ],
 )
 def test_bad_constants(options, words):

@@ -33,12 +33,12 @@ def paths(X, tmp_path):
 
 @pytest.fixture
 def sharded(paths):
-    partitions = Partitions(SerialEngine(), paths, "fit")
+    partitions = Partitions(SerialEngine(), paths)
     return ShardedCorpus(partitions, np.dtype(np.float32), 5, 2)
 
 
 def test_facts(X, paths, sharded):
-    partitions = Partitions(SerialEngine(), paths, "fit")
+    partitions = Partitions(SerialEngine(), paths)
     assert isinstance(partitions, Counted) and not isinstance(partitions, Elsewhere)
     for found in (partitions, sharded):
         assert isinstance(found, Counted)
@@ -48,7 +48,7 @@ def test_facts(X, paths, sharded):
     assert isinstance(sharded, Elsewhere)
     assert partitions.dtype == np.float64 and sharded.dtype == np.float32
     assert sharded.digest == partitions.digest
-    assert Partitions(SerialEngine(), paths[::-1], "fit").digest != partitions.digest
+    assert Partitions(SerialEngine(), paths[::-1]).digest != partitions.digest
     assert sharded.sum(dtype=np.float64) == X.sum()
 
 
@@ -119,7 +119,7 @@ def test_sums_are_those_of_all_shards_in_their_order(X, sharded, rows):
 def test_several_parts_and_losses_change_nothing(paths, sharded, n_losses, monkeypatch):
     monkeypatch.setattr(corpora, "LONGEST_PAUSE", 0.0)
     engine = Groups(n_losses)
-    own = ShardedCorpus(Partitions(engine, paths, "fit"), np.dtype(np.float32), 5, 2)
+    own = ShardedCorpus(Partitions(engine, paths), np.dtype(np.float32), 5, 2)
     engine.left = n_losses
     rows = slice(0, 68)
     assert own.total(Lengths(), Model(), rows) == sharded.total(Lengths(), Model(), rows)
@@ -143,7 +143,7 @@ def test_results_that_went_with_their_worker_are_made_again(paths):
             return handle is self.lost
 
     engine = Forgetful()
-    own = ShardedCorpus(Partitions(engine, paths, "fit"), np.dtype(np.float32), 5, 2)
+    own = ShardedCorpus(Partitions(engine, paths), np.dtype(np.float32), 5, 2)
     before = own[:].toarray()
     made = engine.made
     engine.lost = own._shards[3]
@@ -156,8 +156,8 @@ def test_results_that_went_with_their_worker_are_made_again(paths):
 
 
 def test_partitions_that_do_not_go_together(X, paths, tmp_path):
-    with pytest.raises(ValueError, match="X of fit must have at least one partition"):
-        Partitions(SerialEngine(), [], "fit")
+    with pytest.raises(ValueError, match="'X' parameter must be at least one partition"):
+        Partitions(SerialEngine(), [])
     corpus.write(tmp_path / "wide", [sparse.csr_matrix(np.ones((2, 41)))])
     with pytest.raises(ValueError, match=r"Partition 0 has 40, and partition 3 has 41"):
-        Partitions(SerialEngine(), [*paths, tmp_path / "wide"], "fit")
+        Partitions(SerialEngine(), [*paths, tmp_path / "wide"])

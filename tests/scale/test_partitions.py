@@ -19,7 +19,7 @@ def X():
 def test_paths_are_opened(tmp_path, X):
     corpus.write(tmp_path / "part", [X])
     for path in (tmp_path / "part", str(tmp_path / "part")):
-        loaded = load(path, "partition 0 of X", "fit")
+        loaded = load(path, "partition 0 of X")
         assert_array_equal(loaded.toarray(), X.toarray())
         assert loaded.dtype == np.float32
 
@@ -43,7 +43,7 @@ def test_paths_are_opened(tmp_path, X):
 )
 def test_bad_partitions(source, error, message):
     with pytest.raises(error, match=message):
-        load(source, "partition 3 of X", "TemperedLDA.fit")
+        load(source, "partition 3 of X")
 
 
 def test_facts(X):
