@@ -21,14 +21,16 @@ class Versioned:
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         state = dict(state)
-        theirs = state.pop(KEY, "(an older version)")
-        if theirs != __version__:
-            warnings.warn(
-                InconsistentVersionWarning(
-                    estimator_name=type(self).__name__,
-                    current_sklearn_version=__version__,
-                    original_sklearn_version=theirs,
-                ),
-                stacklevel=2,
-            )
+        warn_of_version(type(self).__name__, state.pop(KEY, "(an older version)"))
         super().__setstate__(state)  # type: ignore[misc]
+
+
+def warn_of_version(owner: str, version: str) -> None:
+    """Warn if another version of annealvi wrote what is read."""
+    if version != __version__:
+        warning = InconsistentVersionWarning(
+            estimator_name=owner,
+            current_sklearn_version=__version__,
+            original_sklearn_version=version[:40],
+        )
+        warnings.warn(warning, stacklevel=3)

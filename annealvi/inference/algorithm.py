@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from annealvi.files.schema import Array, Integer, Named, Number, Schema, Sizes, damaged
+from annealvi.files.schema import Array, Integer, Named, Number, Schema
 from annealvi.model import Batch, Model
 from annealvi.temperature.base import Temperature
 from annealvi.threads import shallow
@@ -192,36 +192,22 @@ class Monitor:
 
     def state_dict(self) -> dict[str, Any]:
         """The progress as a tree for a file; TypeError if a value that was recorded is no number"""
+        n = len(self._records)
         try:
-            n = len(self._records)
             history = {name: part.astype(float).reshape(n) for name, part in self.history.items()}
         except (TypeError, ValueError) as error:
             raise TypeError(f"The records of a fit cannot be written to a file: {error}") from error
-        return MONITOR.dump(vars(self) | {"history": history})
+        return MONITOR.dump(vars(self) | {"n_records": n, "history": history})
 
     def load_state_dict(self, tree: Mapping[str, Any], way: str = "monitor") -> None:
         """Take over the progress of a fit."""
         found = MONITOR.load(tree, way)
-        history = found.pop("history")
-        records = [
-            dict(zip(history, map(float, row), strict=True))
-            for row in zip(*history.values(), strict=True)
-        ]
+        n, history = found.pop("n_records"), found.pop("history")
+        Schema(**dict.fromkeys(self.FIELDS, Array((n,)))).load(history, f"{way}.history")
+        columns = [part.tolist() for part in history.values()]
+        records = [dict(zip(history, row, strict=True)) for row in zip(*columns, strict=True)]
         vars(self).update(found, _records=records)
         self.temperature_path = found["temperature_path"].tolist()
-
-
-class _History(Named):
-    """The records of a fit as columns of one length, of which some are always there."""
-
-    def load(self, value: Any, way: str, sizes: Sizes) -> dict[str, NDArray]:
-        columns = super().load(value, way, sizes)
-        steps = columns.get("step", np.empty(0))
-        if not columns.keys() >= set(Monitor.FIELDS) or len({*map(len, columns.values())}) > 1:
-            raise damaged(way, f"columns of one length, {Monitor.FIELDS} among them", columns)
-        if not np.all((steps >= 0) & (steps <= 2**53)):
-            raise damaged(f"{way}.step", "numbers of steps", steps)
-        return columns
 
 
 MONITOR = Schema(
@@ -231,7 +217,8 @@ MONITOR = Schema(
     temperature=Number(0.0),
     seconds=Number(0.0),
     temperature_path=Array((None,), positive=True),
-    history=_History(Array((None,), finite=False)),
+    n_records=Integer(),
+    history=Named(Array(("n_records",), finite=False)),
 )
 
 

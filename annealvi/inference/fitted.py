@@ -40,19 +40,19 @@ class Found(property):
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
-    def _get(self, estimator: Fitted) -> Any:
-        with reading(estimator):
-            value = self.of(estimator._fitted())
+    def _get(self, fitted: Fitted) -> Any:
+        with reading(fitted):
+            value = self.of(fitted._fitted())
         if value is None and self.when:
             raise AttributeError(
-                f"{self.name!r} of {type(estimator).__name__} is only there after {self.when}."
+                f"{self.name!r} of {type(fitted).__name__} is only there after {self.when}."
             )
         return value
 
-    def _set(self, estimator: Fitted, value: Any) -> None:
+    def _set(self, fitted: Fitted, value: Any) -> None:
         assert self.assign is not None
-        with naming(type(estimator).__name__), writing(estimator), changing(estimator):
-            self.assign(estimator._fitted(), value)
+        with naming(type(fitted).__name__), writing(fitted), changing(fitted):
+            self.assign(fitted._fitted(), value)
 
 
 class Fitted(Versioned, CallbackSupport):

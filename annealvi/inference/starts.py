@@ -6,7 +6,6 @@ import copy
 import math
 import os
 import threading
-import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Generic, Protocol, TypeVar
@@ -15,8 +14,6 @@ import numpy as np
 from numpy.random import RandomState
 from sklearn.utils import check_random_state
 
-from annealvi._version import __version__
-from annealvi.exceptions import InconsistentVersionWarning
 from annealvi.files import read, write
 from annealvi.files.parameters import parameter_tree
 from annealvi.files.schema import (
@@ -34,6 +31,7 @@ from annealvi.files.schema import (
 )
 from annealvi.matrices import digest
 from annealvi.scale.elsewhere import Elsewhere
+from annealvi.versions import warn_of_version
 
 #: The kind of checkpoints as files.
 KIND = "checkpoint"
@@ -408,13 +406,5 @@ def write_checkpoint(path: str | os.PathLike, tree: Mapping[str, Any]) -> None:
 def read_checkpoint(path: str | os.PathLike, owner: str) -> Any:
     """Read a checkpoint as a tree; warn if another version of annealvi wrote it."""
     content = read(path, KIND)
-    if content["version"] != __version__:
-        warnings.warn(
-            InconsistentVersionWarning(
-                estimator_name=owner,
-                current_sklearn_version=__version__,
-                original_sklearn_version=content["version"][:40],
-            ),
-            stacklevel=2,
-        )
+    warn_of_version(owner, content["version"])
     return content["tree"]

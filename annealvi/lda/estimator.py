@@ -65,250 +65,163 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     Usually only `n_components`, `n_jobs` and `random_state` need to be set.  After those, look
     at `max_iter`, `validation_fraction`, `n_init` and `temperature`.
 
-    Parameters that are left open, None or ``"auto"``, follow a recipe that depends on the
-    corpus.  Topics start from documents that are far from one another.  The likelihood is
-    tempered, :math:`p(w \mid \theta, \beta)^{1/T}`, and T falls to 1 during the fit.  A
-    document's step uses :math:`E[\beta]` in place of :math:`\beta`.  With ``preset="sklearn"``
-    the open parameters have scikit-learn's defaults, and the results are the same numbers.
-    docs/defaults.md has the measurements.
+    Parameters that are left open, None or ``"auto"``, follow a recipe that depends on the corpus
+    (docs/defaults.md).  With ``preset="sklearn"`` they have scikit-learn's defaults, and the
+    results are the same numbers; below, its values stand in brackets.
 
     Parameters
     ----------
     n_components : int, default=10
         Number of topics K.
     max_iter : int, default=None
-        Number of passes of `fit` over the D documents.  None means :math:`110 D^{-1/4}`,
-        between 2 and 40, or 10 under ``preset="sklearn"``.  With `validation_fraction` it is
-        an upper limit.
+        Number of passes of `fit` over the D documents, at most so many with `validation_fraction`.
+        None means :math:`110 D^{-1/4}`, between 2 and 40 [10].
     n_jobs : int, default=None
-        Number of threads.  None means 1 unless in a :obj:`joblib.parallel_backend` context,
-        -1 means all processors.  Results are bit-identical for every number of threads.
+        Number of threads, which changes no bit of a result.  None means 1 unless in a
+        :obj:`joblib.parallel_backend` context, -1 all processors.
     random_state : int, RandomState instance or None, default=None
-        Seed of the starting point and of the documents that are held out.  Under
-        ``document_init="random"`` also of the start of each local step.
+        Seed of the starting point and of the documents that are held out.
     verbose : int, default=0
         If not 0, print a line after each pass.
     preset : {"annealvi", "sklearn"}, default="annealvi"
-        Values of the parameters left open: the recipe above, or scikit-learn's defaults.
+        Values of the parameters left open: the recipe, or scikit-learn's defaults.
     temperature : float, str or Temperature, default="auto"
-        The temperature T of the fit.  Higher temperatures smooth the objective, so that the
-        fit depends less on its start.
-
-        - ``"auto"``: ``Annealed("auto", length=1.0)``, which starts near the critical
-          temperature of the corpus and cools over the whole fit; under ``preset="sklearn"``
-          T = 1.
-        - A number T >= 1: the same T in every step.  1 is plain variational inference.
-        - ``"annealed"``: :class:`Annealed` with its own defaults, which cools over the first
-          third of the fit.
-        - ``"variational"``: :class:`Variational`, one temperature, learned from the data.
-        - ``"local"``: :class:`LocalVariational`, a temperature learned for each document.
-        - An object of these classes.  A grid search can vary ``temperature__start``.
+        T of the fit: the likelihood is tempered, :math:`p(w \mid \theta, \beta)^{1/T}`.  The higher
+        T, the smoother is the objective, and the less the fit depends on its start.
+        A number T >= 1 holds in every step; 1 is plain variational inference.  ``"annealed"`` is
+        :class:`Annealed`, ``"variational"`` :class:`Variational`, ``"local"``
+        :class:`LocalVariational`; objects of these may be given.  ``"auto"`` is
+        ``Annealed("auto", length=1.0)``, which cools over the whole fit [1].
     n_init : int, default=1
         Number of starts of `fit`.  It keeps the fit with the lowest `bound_` or, with
-        `validation_fraction`, the highest `validation_score_`.  Start 1 is that of
-        ``n_init=1``.  Up to `n_jobs` starts run in parallel, each in one thread.  With a
-        `callback` they run one after another.
+        `validation_fraction`, the highest `validation_score_`.  Up to `n_jobs` starts run in
+        parallel, each in one thread; with a `callback` they run one after another.
     validation_fraction : float, default=None
         If given, this share of the documents is drawn at random, held out of `fit` and scored
-        after each pass.  The topics with the highest score are kept.  With ``max_iter=None``, T
-        falls over the usual number of passes.  The fit then continues at T = 1 while the score
-        improves, up to 5 times that number in all.  If `max_iter` is given and `temperature`
-        left open, T falls over the usual number of passes, or over `max_iter` if that is
-        smaller.  The score is that of :func:`annealvi.metrics.document_completion` or, if tokens
-        cannot be split (counts that are not integers, no document with two tokens, more than 2e7
-        tokens), the documents' part of the bound, in nats per word.
+        after each pass by :func:`annealvi.metrics.document_completion` (or, if tokens cannot be
+        split, by their part of the bound), in nats per word.  The topics with the highest score
+        are kept.  With ``max_iter=None`` the fit goes on at T = 1 while the score improves, up to 5
+        times the usual passes.  With ``temperature="auto"`` T falls over the usual passes at most.
     patience : int, default=3
         With `validation_fraction`, `fit` stops when the score has not improved by 0.001 nats
         per word within this many passes at the final T.
     callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each step.  The estimator can be used
-        there, with what it has learned so far.  ``monitor`` has ``step``, ``passes``,
-        ``temperature``, ``seconds``, and ``record(name=value)``, which writes a value into
-        `history_`.  Raise ``StopIteration`` to end the fit, including the remaining starts.
-        Parameters that are set there take effect at the next fit.  See
-        :class:`annealvi.progress.ProgressBar` and :class:`annealvi.checkpoint.Checkpoint`;
-        `set_callbacks` takes scikit-learn's own, from its version 1.9 on.
+        there, with what it has learned so far.  :class:`annealvi.inference.Monitor` has the
+        progress, and ``record(name=value)`` writes a value into `history_`.  Raise
+        ``StopIteration`` to end the fit, including the remaining starts.  Parameters that are set
+        there take effect at the next fit.  `set_callbacks` takes scikit-learn's own callbacks.
     doc_topic_prior : float, array-like of shape (n_components,) or "learn", default=None
         Dirichlet prior :math:`\alpha` of a document's topic proportions.  None means
-        min(max(0.1, 1 / K), 3 / K), or 1 / K under ``preset="sklearn"``.  ``"learn"`` starts
-        there and learns one number for each topic, within a factor of 100: each step moves them
-        towards Minka's fixed point (2000, Eq. 55) with the step size of the topics, while T is at
-        most 1.1 (with :class:`LocalVariational` in the last phase of `fit`).
+        min(max(0.1, 1 / K), 3 / K) [1 / K].  ``"learn"`` starts there and learns one number for
+        each topic within a factor of 100, by Minka's fixed point (2000, Eq. 55), while T <= 1.1.
     topic_word_prior : float, array-like or "learn", default=None
         Dirichlet prior :math:`\eta` of a topic's words: one number, an array of shape
-        (n_features,) or one of shape (n_components, n_features), in which a topic's seed words
-        can have a larger prior.  None means the same numbers as for `doc_topic_prior`.
-        ``"learn"`` learns a single number in the same steps, within a factor of 10.
+        (n_features,) or one of shape (n_components, n_features).  None means the same number as for
+        `doc_topic_prior`.  ``"learn"`` learns a single number, within a factor of 10.
     learning_method : {"auto", "batch", "online"}, default="auto"
-        Whether a step of `fit` uses all documents or a minibatch.  ``"auto"`` is
-        ``"online"`` if there is more than one minibatch, and ``"batch"`` under
-        ``preset="sklearn"``.
+        Whether a step of `fit` uses all documents or a minibatch.  ``"auto"`` is ``"online"`` if
+        there is more than one minibatch [``"batch"``].
     batch_size : int, default=None
-        Documents in a minibatch.  None means :math:`5 \sqrt{D}`, between 100 and 1000, and up
-        to a quarter more if few documents would be left over; in `partial_fit` D is
-        `total_samples`.  Under ``preset="sklearn"`` None means 128.
+        Documents in a minibatch.  None means :math:`5 \sqrt{D}`, between 100 and 1000, and up to a
+        quarter more if few documents would be left over [128]; in `partial_fit` D is
+        `total_samples`.
     total_samples : int, default=1e6
         Size of the corpus of which each call of `partial_fit` sees a portion.
-    evaluate_every : int, default=-1
+    evaluate_every, perp_tol : int, default=-1, and float, default=0.1
         Evaluate the training perplexity after every so many passes of `fit`, and stop when it
-        changes by less than `perp_tol`.  Zero or a negative number means never.  While T is
-        still falling, values are recorded but do not stop the fit.
-    perp_tol : float, default=0.1
-        Change of the training perplexity below which `fit` stops.
+        changes by less than `perp_tol` at the final T.  Zero or a negative number means never.
     dtype : {"auto", "float32", "float64"} or NumPy dtype, default="auto"
-        Whether `fit` computes in float32 or float64.  ``"auto"`` is float32 whatever the dtype
-        of X, with three exceptions.  It is the dtype of X, float64 for integers, under
-        ``preset="sklearn"`` or ``document_init="random"``, and if float32 cannot hold the counts.
-        It is float64 if `init` has numbers that float32 does not have, and if a prior is below
-        1e-38 or above 8192.  `transform` and `components_` are float32 if X is, otherwise float64.
+        Whether `fit` computes in float32 or float64.  ``"auto"`` is float32; it is the dtype of X
+        where float32 cannot hold the counts [always], and float64 where it cannot hold the priors
+        or `init`.  `transform` and `components_` are float32 if X is, otherwise float64.
     init : {"auto", "random", "documents", "kmeans++"} or array-like, default="auto"
-        Start of `components_`: an array of shape (n_components, n_features), or
-
-        - ``"random"``: draws from Gamma(100, 0.01).
-        - ``"documents"``: `topic_word_prior` plus 5 times the counts of 5 random documents
-          for each topic.
-        - ``"kmeans++"``: 1 plus 5 times the counts of 5 similar documents for each topic, far
-          from the documents of other topics, found by k-means++ on tf-idf.
-        - ``"auto"``: ``"kmeans++"``, or ``"random"`` under ``preset="sklearn"``.
-    learning_decay : float, default=None
-        For experts, as all that follow.  :math:`\kappa` in the online step size
-        :math:`\rho_t = (\tau + t)^{-\kappa}`.  If neither this nor `learning_offset` is given, the
-        step size of `fit` falls linearly: in a fit of S steps
-        :math:`\rho_t = (2 F / S) (1 - (t - 1/2) / S)`, at most 0.2 and at least a twentieth of
-        :math:`2 F / S`, with :math:`F = 60 K^{-0.3}`, or :math:`100 K^{-0.3}` where data are plenty
-        (see `finish_iter`).  In minibatches of B > 4096 it is at most
-        :math:`0.2 \sqrt{B / 4096}`, or 0.8.  In all other cases (`learning_offset` given,
-        `partial_fit`, ``preset="sklearn"``) None means 0.7.
-    learning_offset : float, default=None
-        :math:`\tau` >= 1 in the same formula, where None means 10.
+        Start of `components_`: an array of shape (n_components, n_features), draws from
+        Gamma(100, 0.01) (``"random"``), the counts of 5 random documents for each topic
+        (``"documents"``), or of 5 similar documents, far from those of other topics
+        (``"kmeans++"``).  ``"auto"`` is ``"kmeans++"`` [``"random"``].
+    learning_decay, learning_offset : float, default=None
+        For experts, as all that follow.  :math:`\kappa` and :math:`\tau` of the online step size
+        :math:`\rho_t = (\tau + t)^{-\kappa}`; None means 0.7 and 10.  If neither is given, the step
+        size of `fit` falls linearly, see docs/defaults.md [as if given].
     finish_iter : int, default=None
-        At most this many batch passes follow `max_iter`.  They run at T = 1 with over-relaxed
-        steps of size 1.9; the last one has size 1.  They end once a pass moves less than 0.1% of
-        the topics' words; a ConvergenceWarning says if the last one moves more than 2%.  None
-        means 12 where data are plenty, that is, if X has 2.5 words or more for each topic and
-        each word that occurs.  Otherwise, in batch, if `max_iter` or `validation_fraction` is
-        given, and if no schedule cools the fit, None means 0.
+        At most this many batch passes follow `max_iter`, at T = 1 with over-relaxed steps, until
+        one moves less than 0.1% of the topics' words.  None means 12 where a fit that cools has 2.5
+        words for each topic and word, and `max_iter` is open; otherwise 0 [0].
     shard_size : int, default=None
         If given, a step sums over shards of so many documents of its minibatch, in float64, as
-        :class:`annealvi.dask.TemperedLDA` does.  Another size gives slightly different numbers.
-    mean_change_tol : float, default=None
-        The local step of a document stops when the mean absolute change of its
-        :math:`\gamma` falls below this.  Under ``preset="sklearn"`` None means 1e-3;
-        otherwise None means that `token_change_tol` is used.
-    token_change_tol : float, default=None
-        If given, it is used in place of `mean_change_tol`: a document stops when
-        :math:`\sum_k |\Delta\gamma_{dk}|` falls below this times its number of words.  If neither
-        is given, None means 0.01, or the test of `mean_change_tol` under ``preset="sklearn"``.  If
-        both and `max_doc_update_iter` are None and the temperature falls, documents are
-        over-relaxed once T < 1.2, and the tolerance is 0.02.
+        :class:`annealvi.dask.TemperedLDA` does.
+    mean_change_tol, token_change_tol : float, default=None
+        A document's local step stops when the mean absolute change of its :math:`\gamma` falls
+        below the first or, if only the second is given, when :math:`\sum_k |\Delta\gamma_{dk}|`
+        falls below the second times its number of words.  None means 0.01 for the second, and
+        over-relaxed documents once T < 1.2 in a fit that cools [1e-3 for the first].
     max_doc_update_iter : int, default=None
-        Largest number of iterations of a document's local step.  None means 30 in training
-        and 100 afterwards, or 100 throughout under ``preset="sklearn"``.  A given number, like
-        a given tolerance, stops `transform` and `score` early too.  Values set after a fit reach
-        them at the next `fit`, `partial_fit` or assignment to `components_`.
+        Largest number of iterations of a document's local step.  None means 30 in training and 100
+        afterwards [100].  Like the tolerances, a number that is given holds for `transform` and
+        `score` too, from the next fit on.
     document_init : {"auto", "random", "warm", "constant"}, default="auto"
-        Start of each document's :math:`\gamma` in training.
-
-        - ``"random"``: as scikit-learn does it, with fresh draws each time.
-        - ``"constant"``: ones.
-        - ``"warm"``: the result of the last pass, for fits that start from good topics (`init`).
-          The bound of a batch fit then never falls.  In `partial_fit` it means ``"constant"``.
-        - ``"auto"``: ``"constant"``, or ``"random"`` under ``preset="sklearn"`` as long as
-          temperature, init and topic estimate are scikit-learn's.
+        Start of each document's :math:`\gamma` in training: fresh draws as scikit-learn's, the
+        result of the last pass, or ones.  ``"auto"`` is ``"constant"`` [``"random"``].
     topic_estimate : {"auto", "map", "variational"}, default="auto"
-        Estimate of :math:`\log\beta` in a document's step: :math:`E[\log\beta]` of the mean field,
-        or :math:`\log E[\beta]`, variational EM under the prior Dir(eta + 1).  ``"auto"`` is
-        ``"map"``, or ``"variational"`` under ``preset="sklearn"``.  `score`, `perplexity` and
-        `bound_` of the two cannot be compared.
+        Estimate of :math:`\log\beta` in a document's step: :math:`\log E[\beta]` (``"map"``) or
+        :math:`E[\log\beta]`, whose bounds cannot be compared.  ``"auto"`` is ``"map"``
+        [``"variational"``].
     document_estimate : {"auto", "sparse", "variational"}, default="auto"
-        What a document's step uses for :math:`\log\theta` in training.  ``"variational"`` is
-        :math:`E[\log\theta]`.  ``"sparse"`` subtracts :math:`\kappa / \gamma_{dk}`, where
-        :math:`\kappa` rises from 0 at T = 1.5 to 0.5 at T = 1, so that a document uses fewer
-        topics.  ``"auto"`` is ``"sparse"`` if a schedule cools the fit, and ``"variational"``
-        otherwise or under ``preset="sklearn"``.
+        What a document's step uses for :math:`\log\theta` in training: :math:`E[\log\theta]`, or
+        (``"sparse"``) :math:`E[\log\theta] - \kappa / \gamma_{dk}`, where :math:`\kappa` rises to
+        0.5 as T falls from 1.5 to 1.  ``"auto"`` is ``"sparse"`` if a schedule cools the fit
+        [``"variational"``].
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        :math:`\lambda`, the variational parameters of the topics' words.  Divided by its row
-        sums it is E[beta].  The array is read-only.  To change the topics, assign another array,
-        which is checked and copied.  `partial_fit` may move the topics in an array that you
-        have; copy it to keep them.
+        :math:`\lambda`; divided by its row sums it is E[beta].  Read-only: to change the topics,
+        assign another array, which is checked and copied.
     exp_dirichlet_component_ : ndarray of shape (n_components, n_features)
-        :math:`\exp E[\log\beta]`, computed from `components_`, in its dtype.
+        :math:`\exp E[\log\beta]`, computed from `components_`.
     dtype_ : dtype
         The dtype that the fit computes in, float32 or float64.
     bound_ : float
         Perplexity after `fit` of all documents that it was given, including those held out.
     validation_score_ : float
-        Score of the held-out documents after `fit` with `validation_fraction`, in nats per
-        word.
+        Score of the held-out documents after `fit` with `validation_fraction`.
     init_scores_ : ndarray of shape (n_init,)
         `validation_score_` of each start of `fit` or, without validation, its `bound_`.
-        Shorter if the callback ended the fit.
     settings_ : dict
-        The parameters of the last fit, with values for those that were left open, as they
-        were at the last `fit` or the first `partial_fit`.  To repeat the fit, pass these to a
-        new estimator with the same `preset` and no validation.  A value is None if the
-        parameter must be left open to repeat the fit.
-    n_batch_iter_ : int
-        One more than the number of steps done.
-    n_iter_ : int
-        Number of passes, not counting the final pass that met the test of `perp_tol`.  With
-        `validation_fraction`: the passes behind the topics that were kept.
+        The parameters of the last fit, with values for those that were left open.  A new estimator
+        with these and the same `preset` repeats the fit.
+    n_batch_iter_, n_iter_ : int
+        One more than the number of steps done; passes behind the topics.
     doc_topic_prior_, topic_word_prior_ : float or ndarray
-        The priors in use; if they are learned, their present values.  Arrays are read-only.  You
-        may assign others, from which learning continues, except from a `topic_word_prior_`
-        of many numbers, which stays as it is.
+        The priors in use, read-only; others may be assigned.
     random_state_ : RandomState
         The generator of the start that was kept.
-    temperature_ : float
-        T of the last step.
-    temperature_path_ : ndarray of shape (n_steps,)
-        T of each step.  If documents have their own temperatures, it is one over the mean of
-        their 1/T.
-    temperature_posterior_ : ndarray of shape (M,)
-        q(y) over the grid of a :class:`Variational` temperature, after the last step that
-        learned it.
-    temperature_posterior_path_ : ndarray of shape (n_learning_steps, M)
-        The same after each step that learned, float32.
+    temperature_, temperature_path_ : float, ndarray of shape (n_steps,)
+        T of the last step and of each step.
+    temperature_posterior_, temperature_posterior_path_ : ndarray of shape (M,), (n_learned, M)
+        q(y) of a :class:`Variational` temperature, after the last step that learned it and each.
     document_temperatures_ : ndarray of shape (n_samples,)
-        `document_temperatures` of all documents that `fit` was given, if it had a
-        :class:`LocalVariational` temperature.
+        `document_temperatures` after `fit` with a :class:`LocalVariational` temperature.
     history_ : dict of str to ndarray
-        Records of the fit: one after each pass of `fit`, one after each call of `partial_fit`
-        and one wherever the callback recorded something.  Each has ``pass``, ``step``,
-        ``temperature`` and ``seconds`` (spent in steps).  The others are NaN if they were not
-        evaluated: ``perplexity`` and ``elbo`` (of the training documents, at T = 1),
-        ``annealed_elbo`` (the objective at the last step's T), ``tempered_elbo`` (Eq. 5 of Mandt
-        et al. 2016, while a :class:`Variational` temperature learns), ``validation`` (the score
-        of the held-out documents) and ``topic_change`` (the share of the topics' words that a
-        finishing pass has moved).
-    n_features_in_ : int
-        Number of words.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the words, if X has string column names.
-
-    See Also
-    --------
-    annealvi.metrics.document_completion : Held-out log-likelihood per word.
-    annealvi.metrics.topic_coherence : How often top words occur together.
-    annealvi.metrics.topic_stability : Whether another fit finds the same topics.
+        Records, one after each pass, portion or record of the callback: ``pass``, ``step``,
+        ``temperature``, ``seconds``, and NaN or ``perplexity``, ``elbo`` (at T = 1),
+        ``annealed_elbo`` (at the last T), ``tempered_elbo`` (Mandt et al. 2016, Eq. 5),
+        ``validation`` (the score) and ``topic_change`` (what a finishing pass has moved).
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
+        Number of words, and their names if X has string column names.
 
     References
     ----------
     Hoffman, Blei, Wang, Paisley (2013), *Stochastic Variational Inference*, JMLR 14.
-    Abrol, Mandt, Ranganath, Blei (2014), *Deterministic Annealing for Stochastic
-    Variational Inference*.
     Mandt, McInerney, Abrol, Ranganath, Blei (2016), *Variational Tempering*, AISTATS.
 
     Examples
     --------
     >>> from annealvi import TemperedLDA
     >>> from annealvi.datasets import load_arxiv_abstracts
-    >>> abstracts = load_arxiv_abstracts()
     >>> lda = TemperedLDA(n_components=20, random_state=0)
-    >>> lda.fit_transform(abstracts.data).shape
+    >>> lda.fit_transform(load_arxiv_abstracts().data).shape
     (3000, 20)
     """
 
@@ -486,8 +399,11 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                 columns = shallow(self)
                 X = check_words(columns, X, "partial_fit", reset=True)
                 shown, X = X.dtype, in_dtype(X, fit_dtype(vars(self), X, population))
-                rng, K = check_random_state(self.random_state), int(self.n_components)
-                state = LDAState.begin(X, K, settings, rng, threads, shown)
+                rng, shape = (
+                    check_random_state(self.random_state),
+                    (int(self.n_components), X.shape[1]),
+                )
+                state = LDAState.begin(shape, X.dtype, settings, rng, threads, shown, X)
             with changing(self):
                 prepare_portion(state, X, settings, population, threads)
                 self._show(columns, _state=state)
@@ -823,7 +739,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                 moved = state.moved_to(array, settings, threads)
             else:  # as if a fit had found them
                 rng, shown = check_random_state(self.random_state), single_or_double(array)
-                moved = LDAState.at_topics(array, settings, rng, threads, dtype, shown)
+                start = settings._replace(init=array)
+                moved = LDAState.begin(array.shape, dtype, start, rng, threads, shown)
                 per_pass = float(self.total_samples) / settings.batch_size
                 moved.planned_for = clone(wanted)
                 moved.temperature = wanted.plan(None, per_pass, model=moved.model)

@@ -103,8 +103,10 @@ class LDAFit:
         self.stopped = self.in_callback = False
         self.position = Position()  # passes and minibatches done
         X, settings, n_samples = plan.training, plan.settings, plan.training.shape[0]
-        n_topics = int(plan.parameters["n_components"])
-        self.state = state = LDAState.begin(X, n_topics, settings, rng, plan.n_threads, plan.shown)
+        shape = int(plan.parameters["n_components"]), X.shape[1]
+        self.state = state = LDAState.begin(
+            shape, X.dtype, settings, rng, plan.n_threads, plan.shown, X
+        )
         state.model.set_corpus(X, n_samples, float(X.sum(dtype=np.float64)))
         state.planned_for = clone(plan.temperature)
         state.temperature = plan.temperature.plan(

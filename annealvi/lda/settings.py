@@ -406,14 +406,27 @@ def fit_dtype(
     cannot hold the counts.  It is float64 if `init` is an array with numbers that float32 does not
     have, and if float32 cannot hold the priors.
     """
-    given = parameters["dtype"]
-    if not is_open(given):
-        return np.dtype(given)
-    if _scikit_learns(parameters):
-        return X.dtype  # the eps of the dtype is a part of that local step
+    wanted = _wanted_dtype(parameters, X.dtype)
+    if wanted is not None:
+        return wanted
     if not _hold_parameters(parameters, X.shape[1]):
         return DOUBLE
-    return SINGLE if _hold_counts(*extent(X), population) else X.dtype
+    (total, least), limits = extent(X), np.finfo(SINGLE)
+    with np.errstate(over="ignore"):  # the population may be infinite
+        total = max(total, 1.0) * max(population, 1.0)
+    return SINGLE if total <= float(limits.max) / HEADROOM and least >= limits.tiny else X.dtype
+
+
+def _wanted_dtype(parameters: Mapping[str, Any], given: np.dtype) -> np.dtype | None:
+    """That of the `dtype` parameter, or the `given` one if scikit-learn's local step is asked for.
+
+    The eps of the dtype is a part of that local step.
+    """
+    wanted = parameters["dtype"]
+    if not is_open(wanted):
+        return np.dtype(wanted)
+    exact = parameters["preset"] == "sklearn" or parameters["document_init"] == "random"
+    return given if exact else None
 
 
 def extent(X: sparse.csr_matrix | Counted) -> tuple[float, float]:
@@ -432,12 +445,8 @@ def topics_dtype(parameters: Mapping[str, Any], components: NDArray) -> np.dtype
     shown in float64 are the same topics elsewhere.  It is the dtype of the topics if the parameters
     ask for scikit-learn's local step.
     """
-    given = parameters["dtype"]
-    if not is_open(given):
-        return np.dtype(given)
-    if _scikit_learns(parameters):
-        return single_or_double(components)
-    return SINGLE if _are_single(components) else DOUBLE
+    wanted = _wanted_dtype(parameters, single_or_double(components))
+    return wanted or (SINGLE if _are_single(components) else DOUBLE)
 
 
 def single_or_double(array: NDArray) -> np.dtype:
@@ -469,19 +478,6 @@ def _check_least(found: float, dtype: np.dtype) -> None:
         raise ValueError(
             f"The counts in X must be 0 or at least {least:.3g} in {dtype}. Got {found:.3g}."
         )
-
-
-def _scikit_learns(parameters: Mapping[str, Any]) -> bool:
-    """Whether the parameters ask for scikit-learn's local step."""
-    return parameters["preset"] == "sklearn" or parameters["document_init"] == "random"
-
-
-def _hold_counts(total: float, least: float, population: float) -> bool:
-    """Whether float32 can hold the counts, and their sum times the population."""
-    limits = np.finfo(SINGLE)
-    with np.errstate(over="ignore"):
-        total = max(total, 1.0) * max(population, 1.0)
-    return bool(total <= float(limits.max) / HEADROOM and least >= limits.tiny)
 
 
 def _hold_parameters(parameters: Mapping[str, Any], n_features: int) -> bool:

@@ -168,63 +168,38 @@ class LDAState:
     @classmethod
     def begin(
         cls,
-        X: sparse.csr_matrix,
-        n_topics: int,
-        settings: Settings,
-        rng: RandomState,
-        n_threads: int,
-        shown: np.dtype,
-    ) -> Self:
-        """A state before its first step, with the topics at their starting point."""
-        shape, init = (n_topics, X.shape[1]), settings.init
-        state = cls._of_model(shape, X.dtype, settings, shown)
-        state.settings = settings.parameters() | {"dtype": X.dtype.name}
-        state.model.rng = rng
-        if not isinstance(init, str):
-            state.model.topics.assign(check_topics(init, "init", shape, X.dtype))
-        elif init == "documents" and n_topics > X.shape[0]:
-            raise ValueError(
-                f"n_components={n_topics} must be at most n_samples={X.shape[0]} "
-                "with init='documents'."
-            )
-        else:
-            state.model.initialize(rng, X, init)
-        state.resume(settings, n_threads)
-        return state
-
-    @classmethod
-    def at_topics(
-        cls,
-        components: NDArray,
+        shape: tuple[int, int],
+        dtype: np.dtype,
         settings: Settings,
         rng: RandomState | None,
         n_threads: int,
-        dtype: np.dtype,
         shown: np.dtype,
+        X: sparse.csr_matrix | None = None,
     ) -> Self:
-        """A state with topics that were found elsewhere."""
-        state = cls._of_model(components.shape, dtype, settings, shown)
-        state.model.topics.assign(components)
-        state.model.rng = rng
+        """A state before its first step, with the topics at their starting point for X."""
+        (K, V), init = shape, settings.init
+        given = settings.doc_topic_prior, settings.topic_word_prior
+        alpha, eta = check_priors(*given, shape, dtype)
+        model = LDA(K, V, alpha=alpha, eta=eta, dtype=dtype, topic_estimate=settings.topic_estimate)
+        model.rng = rng
+        if X is None or not isinstance(init, str):
+            model.topics.assign(check_topics(init, "init", shape, dtype))
+        elif init == "documents" and X.shape[0] < K:
+            raise ValueError(
+                f"n_components={K} must be at most n_samples={X.shape[0]} with init='documents'."
+            )
+        else:
+            model.initialize(rng, X, init)
+        state = cls(model, _read_only(alpha), _read_only(eta), shown)
+        if X is not None:
+            state.settings = settings.parameters() | {"dtype": dtype.name}
         state.resume(settings, n_threads)
         return state
 
-    @classmethod
-    def _of_model(
-        cls, shape: tuple[int, ...], dtype: np.dtype, settings: Settings, shown: np.dtype
-    ) -> Self:
-        """A state with a new model, whose topics are not initialised yet."""
-        K, V = shape
-        given = settings.doc_topic_prior, settings.topic_word_prior
-        alpha, eta = check_priors(*given, (K, V), dtype)
-        estimate = settings.topic_estimate
-        model = LDA(K, V, alpha=alpha, eta=eta, dtype=dtype, topic_estimate=estimate)
-        return cls(model, _read_only(alpha), _read_only(eta), shown)
-
     def moved_to(self, components: NDArray, settings: Settings, n_threads: int) -> Self:
         """The same fit with other topics, in a new model; the old one stays as it is."""
-        rng, dtype = self.model.rng, self.model.dtype
-        fresh = self.at_topics(components, settings, rng, n_threads, dtype, self.shown)
+        start, dtype = settings._replace(init=components), self.model.dtype
+        fresh = self.begin(components.shape, dtype, start, self.model.rng, n_threads, self.shown)
         if fresh.model.n_topics == self.model.n_topics:
             fresh.set_priors(self.doc_topic_prior, self.topic_word_prior)
         results = self.results | {"sample": None}

@@ -59,7 +59,7 @@ FEW = monitor_with_records().state_dict()["history"]
         dict(temperature_path=np.array([1.0, 1.0, 1.0, 1.0, np.nan])),
         *(dict(history={}), dict(history={name: FEW[name] for name in FEW if name != "pass"})),
         *(dict(history=FEW | {"elbo": wrong}) for wrong in (np.ones(3), np.ones((4, 1)), 1.0)),
-        *(dict(history=FEW | {"step": np.full(4, wrong)}) for wrong in (-1.0, np.nan)),
+        *(dict(history=FEW | {"step": np.full(4, wrong)}) for wrong in (np.inf, np.nan)),
     ],
 )
 def test_forged_monitors(changes):

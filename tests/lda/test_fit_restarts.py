@@ -229,7 +229,7 @@ def test_a_failed_fit_changes_nothing(X, n_jobs):
     lda.set_params(doc_topic_prior=[1.0, 2.0])
     with pytest.raises(ValueError, match="doc_topic_prior"):
         lda.fit(X)
-    with pytest.raises(ValueError, match="at most the passes"):
+    with pytest.raises(ValueError, match="at most the 4 passes"):
         lda.set_params(doc_topic_prior=None, temperature=Annealed(passes=50)).fit(X)
     assert_array_equal(lda.components_, before)
     assert lda.init_scores_.shape == (3,)
