@@ -3,6 +3,7 @@ r"""A temperature for each document, learned from how well the model explains it
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -22,6 +23,7 @@ Normaliser = Literal["document", "corpus"]
 SCORE_GRID = np.arange(1, 101) / 100
 
 
+@dataclass(frozen=True, eq=False)
 class DocumentRule:
     r"""The rule that computes the temperatures of documents from their energies.
 
@@ -29,22 +31,12 @@ class DocumentRule:
        r_{md} \propto \pi_m \exp(b_m L_d - \log C_d(b_m)), \quad b^*_d = \sum_m r_{md} b_m
     """
 
-    def __init__(
-        self,
-        inverses: NDArray[np.float64],
-        log_prior: NDArray[np.float64],
-        rounds: int,
-        *,
-        corpus: NDArray[np.float64] | None = None,
-        level: float | None = None,
-        floor: float = 0.02,
-    ) -> None:
-        self.inverses = inverses
-        self.log_prior = log_prior
-        self.rounds = rounds
-        self.corpus = corpus
-        self.level = level
-        self.floor = floor
+    inverses: NDArray[np.float64]
+    log_prior: NDArray[np.float64]
+    rounds: int
+    corpus: NDArray[np.float64] | None = None
+    level: float | None = None
+    floor: float = 0.02
 
     def __call__(
         self,

@@ -341,28 +341,26 @@ class Variational(Learned):
 
     def _attach(self, model: Any, facts: Mapping[str, Any]) -> None:
         """Ask this model for log C(T), or use one that was made for these hyperparameters."""
-        known: NDArray[np.float64] | None = None  # log C, if it is known beforehand
-        of_unit: NDArray[np.float64] | None = None  # log C of one word, if it is known
-        asks = wanted = False  # whether to ask the model at each step; whether batches bring it
+        by_batch = isinstance(model, LocallyNormalised)
+        given = not isinstance(self.partition, str)
         if isinstance(self.partition, LogPartition):
             self.partition.check(self._inverses, facts, type(self).__name__)
-            known = np.asarray(self.partition.values, dtype=np.float64)
-        elif not isinstance(self.partition, str):
-            known = np.asarray(self.partition, dtype=np.float64)
-        elif isinstance(model, LocallyNormalised):
-            wanted = self.partition == "posterior"
-            of_unit = None if wanted else model.log_mean_unit(self._inverses)
-        elif isinstance(model, Normalised):
-            asks = True
-        else:
+        elif not (given or by_batch or isinstance(model, Normalised)):
             raise ValueError(
                 "A Variational temperature needs a model with a 'log_partition' method, the "
                 "normaliser log C(T) of its tempered likelihood. This model has none: use "
                 "'annealed' or a number as the temperature, or give 'partition'."
             )
-        if isinstance(model, LocallyNormalised):
-            model.normalise_at(self._inverses if wanted else None)
-        self._model, self._log_c, self._log_c_unit, self._asks = model, known, of_unit, asks
+        values = getattr(self.partition, "values", self.partition)
+        self._model, self._asks = model, not (given or by_batch)
+        self._log_c = np.asarray(values, dtype=np.float64) if given else None
+        self._log_c_unit: NDArray[np.float64] | None = None
+        if by_batch:
+            # at the current q, batches bring log C; over the prior it is that of their words
+            at_q = not given and self.partition == "posterior"
+            model.normalise_at(self._inverses if at_q else None)
+            if not (given or at_q):
+                self._log_c_unit = model.log_mean_unit(self._inverses)
 
     def inverse(self, step: int) -> float:
         if self.settled(step):
@@ -457,18 +455,15 @@ class Variational(Learned):
         threshold = np.min((log_c[1:] - log_c[0]) / (1 - self._inverses[1:])) / n_units
         if -energy / n_units <= threshold:
             return  # T is still falling
-        source = "as given"
-        if isinstance(self.partition, str):
-            source = f"of partition={self.partition!r}"
+        given = not isinstance(self.partition, str)
+        source = "as given" if given else f"of partition={self.partition!r}"
+        advice = "Make more steps, or use an annealed temperature."
+        if given or self.partition == "prior":
+            advice = "Use partition='posterior', a less sparse prior or an annealed temperature."
         warnings.warn(
             f"The learned temperature did not cool to 1: at T = {1 / self._b:.3g} the energy is "
             f"{-energy / n_units:.4g} nats a {unit}, and T = 1 is preferred up to "
-            f"{threshold:.4g} with log C(T) {source}. "
-            + (
-                "Use partition='posterior', a less sparse prior or an annealed temperature."
-                if not source.endswith("'posterior'")
-                else "Make more steps, or use an annealed temperature."
-            ),
+            f"{threshold:.4g} with log C(T) {source}. {advice}",
             ConvergenceWarning,
             stacklevel=2,
         )
