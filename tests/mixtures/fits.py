@@ -34,9 +34,11 @@ def toy_factors(**parameters):
     return TemperedFMM(8, tol=0, **known, **parameters)
 
 
-def fitted_arrays(estimator):
+def all_finite(estimator, data):
+    """Whether all that a fit found and says of data are numbers."""
     names = ("components_", "component_covariance_", "means_", "weights_", "covariances_")
-    return [getattr(estimator, name) for name in names if hasattr(estimator, name)]
+    found = [getattr(estimator, name) for name in names if hasattr(estimator, name)]
+    return all(np.all(np.isfinite(array)) for array in (*found, estimator.score_samples(data)))
 
 
 Z = X[:60]
@@ -84,6 +86,15 @@ def bits(estimator):
     found = {name: getattr(estimator, name) for name in FOUND if hasattr(estimator, name)}
     found |= {name: part for name, part in estimator.history_.items() if name != "seconds"}
     return {name: np.asarray(value).tobytes() for name, value in found.items()}
+
+
+def answers(estimator, data):
+    """What an estimator says of data, and what it draws."""
+    names = ("transform", "score_samples", "predict_proba", "score")
+    found = [getattr(estimator, name)(data) for name in names if hasattr(estimator, name)]
+    if isinstance(estimator, TemperedFMM):
+        found.append(estimator.predictive_score(data[:9], np.arange(data.shape[1]) < 3, n_draws=3))
+    return [np.asarray(one) for one in (*found, *estimator.sample(3))]
 
 
 def changed(tree, way, value):

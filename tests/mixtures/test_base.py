@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV
 
 from annealvi import Annealed, Fixed
 from annealvi.checkpoint import Checkpoint
-from tests.mixtures.fits import BLOBS, X, bits, fitted_arrays, fmm, gmm
+from tests.mixtures.fits import BLOBS, X, all_finite, bits, fmm, gmm
 
 BOTH = pytest.mark.parametrize(("make", "Z"), [(fmm, X), (gmm, BLOBS)], ids=["fmm", "gmm"])
 
@@ -114,14 +114,9 @@ def test_clones_copies_and_searches(make, Z):
     assert not hasattr(clone(estimator), "lower_bound_")
     copy.copy(estimator).fit(Z[:, :2])
     assert_array_equal(pickled.score_samples(Z), estimator.score_samples(Z))
-    search = GridSearchCV(
-        make(temperature=Annealed(length=0.5), max_iter=20),
-        {"temperature__start": [2.0, 5.0]},
-        cv=2,
-    ).fit(Z)
-    assert search.best_params_["temperature__start"] in (2.0, 5.0)
-    starts = [clone(search.estimator).set_params(temperature__start=T).fit(Z) for T in (2.0, 5.0)]
-    assert [e.temperature_path_[0] for e in starts] == [2.0, 5.0]
+    annealed, grid = make(temperature=Annealed(length=0.5), max_iter=20), [2.0, 5.0]
+    best = GridSearchCV(annealed, {"temperature__start": grid}, cv=2).fit(Z).best_estimator_
+    assert best.temperature_path_[0] == best.temperature.start in grid
 
 
 @BOTH
@@ -133,30 +128,18 @@ def test_verbose_prints_a_line_an_iteration(make, Z, capsys):
     assert lines[-1].startswith("start 2, iteration 7: T 1, ELBO a sample -")
 
 
-@BOTH
-@pytest.mark.parametrize("n_samples", [1, 2, 5])
-def test_few_samples(make, Z, n_samples):
+FLAT = np.column_stack([np.zeros(120), np.full(120, 7), BLOBS[:, 0]])
+
+
+@pytest.mark.parametrize("temperature", [1, "annealed"])
+@pytest.mark.parametrize(
+    "data", [X[:1], X[:2], X[:5], X[:, :1], FLAT, np.zeros((20, 3)), np.full((20, 3), 5.0)]
+)
+@pytest.mark.parametrize("make", [fmm, gmm])
+def test_few_samples_and_constant_dimensions(make, data, temperature):
     # the mixture's other starts need a datum a component
     options = dict(init_params="random") if make is gmm else {}
-    estimator = make(**options).fit(Z[:n_samples])
-    assert np.all(np.isfinite(estimator.score_samples(Z[:n_samples])))
-    assert all(np.all(np.isfinite(array)) for array in fitted_arrays(estimator))
-
-
-@BOTH
-@pytest.mark.parametrize("temperature", [1, "annealed"])
-def test_one_dimension_and_constant_ones(make, Z, temperature):
-    column = make(temperature=temperature).fit(Z[:, :1])
-    assert np.all(np.isfinite(column.score_samples(Z[:, :1])))
-    flat = Z.copy()
-    flat[:, 0], flat[:, 1] = 0, 7
-    for data in (flat, np.zeros((20, 3)), np.full((20, 3), 5.0)):
-        estimator = make(
-            temperature=temperature, **({} if make is fmm else dict(init_params="random"))
-        )
-        estimator.fit(data)
-        assert np.all(np.isfinite(estimator.score_samples(data)))
-        assert all(np.all(np.isfinite(array)) for array in fitted_arrays(estimator))
+    assert all_finite(make(temperature=temperature, **options).fit(data), data)
 
 
 @pytest.mark.parametrize(

@@ -132,23 +132,13 @@ def test_what_may_differ(tmp_path):
     assert bits(again) == bits(fmm(max_iter=5).fit(Z))
 
 
-def test_no_file(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        fmm().fit(Z, resume=tmp_path / "none")
-
-
 FORGERIES = {
     "scores": ("scores", np.zeros(9)),
     "no scores and no run": ("under_way", None),
     "step": ("under_way.state.monitor.step", 10**6),
-    "means": ("under_way.state.model.means", np.full((8, 16), np.nan)),
-    "shape": ("under_way.state.model.means", np.zeros((8, 15))),
     "size": ("under_way.state.model.n_samples", 59),
     "nu": ("under_way.state.model.nu", np.full((8, 64), 2.0)),
     "no nu": ("under_way.state.model.nu", None),
-    "noise": ("under_way.state.model.noise_variance", 0.0),
-    "variances": ("under_way.state.model.covariance_matrix", -np.eye(8)),
-    "probability": ("under_way.state.model.prior_probability", np.ones(8)),
     "temperature": ("under_way.state.temperature.state.start_", 0.0),
     "no temperature": ("under_way.state.temperature", None),
     "generator": ("generator_now.pos", 10**6),

@@ -3,7 +3,6 @@
 import pickle
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
-from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
@@ -28,7 +27,7 @@ from annealvi.mixtures.fmm import _with_sampled_directions
 from annealvi.model import Batch, Tempering
 from annealvi.models.fmm import FMM, collect, factors_at
 from annealvi.proximity import Bernoulli, BernoulliFactorModel
-from tests.mixtures.fits import SHAPES, X, bits, fitted_arrays, fmm
+from tests.mixtures.fits import SHAPES, X, all_finite, bits, fmm
 
 
 @pytest.mark.parametrize("temperature", ["annealed", Proximity("kl")])
@@ -106,8 +105,6 @@ def test_predictive_score_prefers_the_truth():
     new = make_shape_mixture(1000, random_state=0)
     observed = np.arange(16) % 2 == 0
     scores = fitted.predictive_score(new.data, observed, per_sample=True)
-    assert scores.shape == (1000,)
-    assert fitted.predictive_score(new.data, observed) == np.mean(scores)
     assert fitted.predictive_score(new.data, observed.tolist()) == np.mean(scores)
     # better than a Gaussian that knows the hidden pixels' own mean and covariance
     hidden = new.data[:, ~observed]
@@ -136,35 +133,20 @@ def test_starts():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_seeds_point_to_sampled_rows(dtype):
-    Z = X.astype(dtype)
-    drawn = np.random.RandomState(1).standard_normal((8, 16))
-    seeds = _with_sampled_directions(drawn.copy(), Z, 0.5, np.random.RandomState(0))
-    again = _with_sampled_directions(drawn.copy(), Z, 0.5, np.random.RandomState(0))
-    assert_array_equal(seeds, again)
-    assert_allclose(np.linalg.norm(seeds, axis=1), 0.5)
-    expected = kmeans_plusplus(Z, 8, random_state=np.random.RandomState(0))[0]
+    drawn, rng = np.random.RandomState(1).standard_normal((8, 16)), np.random.RandomState
+    seeds = _with_sampled_directions(drawn.copy(), X.astype(dtype), 0.5, rng(0))
+    expected = kmeans_plusplus(X.astype(dtype), 8, random_state=rng(0))[0]
     assert_allclose(seeds, 0.5 * normalize(expected.astype(float)))
-
-
-def test_seeds_of_many_rows_come_from_some_of_them():
-    Z = np.random.RandomState(0).standard_normal((2500, 3))
-    seeds = _with_sampled_directions(np.zeros((4, 3)), Z, 1.0, np.random.RandomState(0))
-    cosines = normalize(seeds) @ normalize(Z).T
-    assert_allclose(cosines.max(axis=1), 1)
-
-
-def test_seeds_where_distinct_rows_are_few():
-    drawn = np.random.RandomState(1).standard_normal((8, 16))
-    rows = np.concatenate([np.zeros((1, 16)), X[:3]])
-    Z = np.repeat(rows, 5, axis=0)
-    seeds = _with_sampled_directions(drawn.copy(), Z, 0.5, np.random.RandomState(0))
+    many = np.random.RandomState(0).standard_normal((2500, 3))  # of which some are looked at
+    seeds = _with_sampled_directions(np.zeros((4, 3)), many, 1.0, rng(0))
+    assert_allclose((normalize(seeds) @ normalize(many).T).max(axis=1), 1)
+    few = np.repeat(np.concatenate([np.zeros((1, 16)), X[:3]]), 5, axis=0).astype(dtype)
+    seeds = _with_sampled_directions(drawn.copy(), few, 0.5, rng(0))
     kept = np.all(seeds == drawn, axis=1)
     assert kept.sum() == 5
-    cosines = normalize(seeds[~kept]) @ normalize(X[:3]).T
-    assert_allclose(np.sort(cosines.max(axis=0)), 1)
-    for data in (Z, Z.astype(np.float32), np.zeros((20, 16)), np.full((20, 16), 5.0)):
-        estimator = fmm(init="kmeans++", temperature=1, noise_variance=0.1).fit(data)
-        assert all(np.all(np.isfinite(array)) for array in fitted_arrays(estimator))
+    assert_allclose((normalize(seeds[~kept]) @ normalize(X[:3]).T).max(axis=0), 1, rtol=1e-6)
+    for data in (few, np.zeros((20, 16), dtype), np.full((20, 16), 5.0, dtype)):
+        assert all_finite(fmm(init="kmeans++", temperature=1, noise_variance=0.1).fit(data), data)
 
 
 def test_components_survive_in_many_dimensions():
@@ -180,13 +162,13 @@ def test_components_survive_in_many_dimensions():
         fmm(n_components=4, init="prior", random_state=1).fit(Z)
 
 
-def test_the_variances_of_components_shrink_with_data():
-    few, many = (fmm().fit(make_shape_mixture(n, random_state=0).data) for n in (50, 5000))
-    assert np.all(many.component_variances_ < 0.1 * few.component_variances_)
-    assert_array_equal(np.diag(many.component_covariance_), many.component_variances_)
-    full = fmm(covariance="full").fit(X)
-    off = full.component_covariance_ - np.diag(full.component_variances_)
-    assert np.abs(off).max() > 0
+def test_the_covariance_of_components():
+    diagonal, full = (fmm(covariance=kind).fit(X) for kind in ("diag", "full"))
+    for fitted in (diagonal, full):
+        variances = np.diag(fitted.component_covariance_)
+        assert_array_equal(variances, fitted.component_variances_)
+        off = np.abs(fitted.component_covariance_ - np.diag(variances)).max()
+        assert (off > 0) == (fitted is full)
 
 
 @pytest.mark.parametrize(
@@ -273,13 +255,6 @@ def test_starts_that_wait_have_no_room_for_the_data():
     assert peak(12) < 4 * peak(1)  # two at a time, and what is left of the best
 
 
-def test_fractions_as_variances():
-    numbers = dict(component_variance=1 / 3, noise_variance=1 / 4)
-    fractions = {name: Fraction(value).limit_denominator(9) for name, value in numbers.items()}
-    one, other = (fmm(**given).fit(X) for given in (numbers, fractions))
-    assert_array_equal(one.components_, other.components_)
-
-
 def test_data_that_float32_cannot_hold():
     huge = fmm(noise_variance="learn", n_components=2).fit(
         np.array([[0.1, -1.0, 1e100], [0.2, -1.0, 1e100]])
@@ -355,14 +330,6 @@ def test_proximity_against_plain_numpy_and_bisection(statistic):
     assert_allclose(fitted.components_, expected, atol=5e-5)  # limits are good to 1e-6
     assert_allclose(fitted.temperature_path_, path, rtol=1e-4)
     assert path[0] > 3 and fitted.temperature_path_[6:].tolist() == [1.0] * 6
-
-
-def test_proximity_of_no_magnitude_is_plain_inference():
-    plain = fmm(max_iter=40, temperature=1).fit(X)
-    held = near(temperature=Proximity(magnitude=0)).fit(X)
-    assert_allclose(held.components_, plain.components_, rtol=1e-9, atol=1e-12)
-    assert_allclose(held.history_["elbo"], plain.history_["elbo"], rtol=1e-12)
-    assert_array_equal(held.temperature_path_, 1)
 
 
 def test_proximity_constrains_the_way():

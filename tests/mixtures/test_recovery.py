@@ -25,6 +25,7 @@ METHODS = {
     "best of 10 VI": dict(temperature=1, max_iter=100, n_init=10),
     "AVI": dict(temperature=Annealed(10, length=0.5, shape="exponential"), max_iter=200),
     "VT": dict(temperature=Variational(t_max=100, damping=0.03), max_iter=200),
+    "PVI": dict(temperature="proximity", max_iter=200),
 }
 
 
@@ -49,27 +50,11 @@ def test_tempering_finds_the_components_of_the_toy(shapes, seeds):
             found[name].append(component_recovery(fmm.components_, toy.components)[0])
             elbo[name].append(fmm.lower_bound_)
     mean = {name: np.mean(values) for name, values in found.items()}
-    assert min(mean["AVI"], mean["VT"]) >= 7.5, mean
+    assert min(mean["AVI"], mean["VT"]) >= 7.5 and mean["PVI"] >= 7, mean
     margin = 2 if shapes is not BARS else 1.5  # bars are easier for plain inference
     assert min(mean["AVI"], mean["VT"]) >= mean["VI"] + margin, mean
     best = np.max(list(elbo.values()), axis=0)
     assert np.mean(elbo["VT"]) >= np.mean(best) - 0.3
-
-
-# Measured with other seeds: -11.0 and -10.5, and 5.0 and 5.9
-# of the shapes found.
-@pytest.mark.slow
-def test_seeds_help_plain_inference():
-    """Directions of rows of X are a better start than random ones where nothing is negative."""
-    bounds, found = np.empty((2, len(SEEDS))), np.empty((2, len(SEEDS)))
-    for seed in SEEDS:
-        toy = make_shape_mixture(1000, random_state=seed)
-        for i, init in enumerate(("random", "kmeans++")):
-            fmm = toy_factors(init=init, temperature=1, random_state=seed).fit(toy.data)
-            bounds[i, seed] = fmm.lower_bound_
-            found[i, seed] = component_recovery(fmm.components_, toy.components)[0]
-    assert bounds[1].mean() > bounds[0].mean()
-    assert found[1].mean() > found[0].mean()
 
 
 @pytest.mark.slow
@@ -98,21 +83,6 @@ def test_coordinate_wise_proximity_comes_back_within_200_sweeps():
         ends[type(temperature).__name__] = ring.share_near(np.array(means))
     assert min(ends["Proximity"], ends["Annealed"]) >= 0.95, ends
     assert ends["int"] < 0.1, ends
-
-
-def test_the_shapes_are_found():
-    """Measured over 20 seeds: 7.95 of 8 shapes and -9.56, plain inference 4.4 and -12.1."""
-    found, bounds = {"proximity": [], 1: []}, {"proximity": [], 1: []}
-    for seed in range(5):
-        toy = make_shape_mixture(1000, random_state=seed)
-        for temperature in found:
-            fmm = toy_factors(init="prior", temperature=temperature, random_state=seed)
-            fmm.fit(toy.data)
-            found[temperature].append(component_recovery(fmm.components_, toy.components)[0])
-            bounds[temperature].append(fmm.lower_bound_)
-    assert np.mean(found["proximity"]) >= 7.2
-    assert np.mean(found["proximity"]) > np.mean(found[1]) + 1.5
-    assert np.mean(bounds["proximity"]) > np.mean(bounds[1]) + 0.5
 
 
 @pytest.mark.parametrize("n_starts", [20, *slow_values(100)])
