@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Protocol
 
-from annealvi.checks import as_float
+from annealvi.checks import as_float, checked
+from annealvi.exceptions import BadParameter
 
 
 class Schedule(Protocol):
@@ -36,9 +37,10 @@ class Linear:
     first: float
     last: float
 
+    @checked
     def __post_init__(self) -> None:
-        _check_finite(self, "first", self.first)
-        _check_finite(self, "last", self.last)
+        _check("first", self.first)
+        _check("last", self.last)
 
     def __call__(self, done: float) -> float:
         return self.first + (self.last - self.first) * done
@@ -64,9 +66,10 @@ class Exponential:
     first: float
     decay: float
 
+    @checked
     def __post_init__(self) -> None:
-        _check_finite(self, "first", self.first)
-        _check_positive(self, "decay", self.decay)
+        _check("first", self.first)
+        _check("decay", self.decay, 0.0)
 
     def __call__(self, done: float) -> float:
         return self.first * self.decay**done
@@ -89,24 +92,14 @@ class Relaxing:
 
     first: float
 
+    @checked
     def __post_init__(self) -> None:
-        _check_positive(self, "first", self.first)
+        _check("first", self.first, 0.0)
 
     def __call__(self, done: float) -> float:
         return self.first ** math.exp(-4.0 * done)
 
 
-def _check_finite(schedule: object, name: str, value: float) -> None:
-    if not isinstance(value, Real) or not math.isfinite(as_float(value)):
-        raise ValueError(
-            f"The {name!r} parameter of {type(schedule).__name__} must be a finite float. "
-            f"Got {value!r} instead."
-        )
-
-
-def _check_positive(schedule: object, name: str, value: float) -> None:
-    if not isinstance(value, float | Real) or not 0.0 < as_float(value) < math.inf:
-        raise ValueError(
-            f"The {name!r} parameter of {type(schedule).__name__} must be a float in the range "
-            f"(0.0, inf). Got {value!r} instead."
-        )
+def _check(name: str, value: float, above: float = -math.inf) -> None:
+    if not isinstance(value, Real) or not above < as_float(value) < math.inf:
+        raise BadParameter(name, f"a float in the range ({above}, inf)", value)

@@ -41,7 +41,7 @@ def test_ends_are_finite_numbers(value):
         (lambda v: Linear(1.0, v), "last"),
         (lambda v: Exponential(v, 0.5), "first"),
     ):
-        with pytest.raises(ValueError, match=rf"'{name}' parameter of \w+ must be a finite float"):
+        with pytest.raises(ValueError, match=rf"'{name}' .* must be a float in the range"):
             make(value)
     with pytest.raises(ValueError, match="'first' parameter of Relaxing"):
         Relaxing(10**400)

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import brentq
 from scipy.special import entr, expit
 
-from annealvi.proximity import DISTANCES, STATISTICS, Bernoulli
+from annealvi.proximity import STATISTICS, Bernoulli
 from annealvi.proximity.statistics import CHUNK, REACH, entropy, kl, kl_limits
 
 LOGITS = np.array([[-30.0, -5, -1.3, -0.2, 0.4, 2.1, 7.0, 20.0], np.linspace(-3, 3, 8)])
@@ -52,25 +52,6 @@ def test_derivatives(name):
     if difference.ndim > LOGITS.ndim:
         difference = difference.sum(axis=0)
     assert_allclose(times_derivative(name, LOGITS, weights), difference, rtol=1e-6, atol=1e-10)
-
-
-@pytest.mark.parametrize("distance", DISTANCES)
-@pytest.mark.parametrize("past", [0.01, 3.0], ids=["near", "far"])
-@pytest.mark.parametrize("name", STATISTICS)
-def test_penalty_gradients(name, past, distance):
-    """d(f - past f) by the chain rule, on both branches of the distance."""
-    step, d = 1e-5, DISTANCES[distance]
-    value = STATISTICS[name](Bernoulli(LOGITS), PRIOR)[0]
-    shift = past * np.random.RandomState(0).choice([-1, 1], value.shape)
-    assert np.any(np.abs(shift) < 1) == (past < 1)
-
-    def penalty(theta):
-        away = d.value(STATISTICS[name](Bernoulli(theta), PRIOR)[0] - value - shift)
-        return away.sum(axis=0) if away.ndim > theta.ndim else away
-
-    difference = (penalty(LOGITS + step) - penalty(LOGITS - step)) / (2 * step)
-    gradient = times_derivative(name, LOGITS, d.derivative(-shift))
-    assert_allclose(gradient, difference, rtol=1e-6, atol=1e-9)
 
 
 def test_kl_is_never_negative_and_zero_at_the_prior():

@@ -7,10 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from sklearn.base import clone
 
 from annealvi import Annealed, Fixed
-from annealvi.model import Tempering
 from annealvi.temperature import Temperature, as_temperature
 
 FORMULAS = {
@@ -38,14 +36,6 @@ def test_steps_are_not_rounded_up_twice():
     assert Annealed(length=0.07).plan(300, 1).n_annealing_steps_ == 21
 
 
-def test_compare():
-    assert Annealed() == Annealed()
-    assert Annealed() != Annealed(start=2)
-    assert Fixed(2) == Fixed(2.0)
-    assert Fixed(1) != Annealed()
-    assert len({Annealed(), Annealed(), Fixed()}) == 2
-
-
 def test_length_in_passes():
     assert Annealed(passes=2).plan(100, 10).n_annealing_steps_ == 20
     assert Annealed(passes=2.55).plan(100, 10).n_annealing_steps_ == 26
@@ -70,14 +60,6 @@ def test_planning_changes_nothing():
     before = repr(temperature), dict(vars(temperature))
     temperature.plan(10, 1)
     assert (repr(temperature), dict(vars(temperature))) == before
-
-
-def test_are_parameters_in_the_sense_of_scikit_learn():
-    temperature = Annealed(start=2, shape="linear", form="posterior")
-    assert clone(temperature).get_params() == temperature.get_params()
-    assert repr(temperature) == "Annealed(form='posterior', shape='linear', start=2)"
-    assert temperature.set_params(start=5).start == 5
-    assert Fixed(2, form="posterior").tempering(7) == Tempering(0.5, "posterior")
 
 
 @pytest.mark.parametrize(

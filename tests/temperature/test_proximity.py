@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import entr, expit
-from sklearn.base import clone
 
 from annealvi import Proximity
 from annealvi.model import UNTEMPERED, BinaryFactors, LocalStep
@@ -93,16 +92,6 @@ def test_limits_follow_the_average(statistic, decay):
         assert np.all(limits.lower <= centre[:, None]) and np.all(limits.upper >= centre[:, None])
         model.nu = rng.uniform(0.3, 0.6, (3, 4))
         temperature.observe(LocalStep(None), 1.0)
-
-
-def test_are_parameters_in_the_sense_of_scikit_learn():
-    temperature = Proximity("kl", magnitude=5, decay=0.9)
-    assert clone(temperature) == temperature
-    assert temperature != Proximity() and Proximity() == Proximity()
-    assert repr(temperature) == "Proximity(decay=0.9, magnitude=5, statistic='kl')"
-    before = dict(vars(temperature))
-    temperature.plan(10, model=Factors())
-    assert vars(temperature) == before
 
 
 @pytest.mark.parametrize("model", [None, object(), GMM])
