@@ -273,14 +273,13 @@ class GMM(Mixture):
     def local_step(self, batch: Batch, tempering: Tempering, moments: bool = False) -> MixtureStep:
         """Compute the responsibilities of a batch and the statistics that follow."""
         X = self._centred(batch.data[batch.rows])  # type: ignore[index]
-        b = np.asarray(tempering.inverse, dtype=np.float64)
-        log_phi = b.reshape(-1, 1) * self._log_joint(X)
+        b = float(tempering.inverse)
+        log_phi = b * self._log_joint(X)
         log_phi -= logsumexp(log_phi, axis=1, keepdims=True)
         phi = np.exp(log_phi)
         entropy = entr(phi).sum(axis=1)
         self.last, self.entropy = collect(X, phi), float(entropy.sum())
-        weighted = collect(X, b[:, None] * phi) if b.ndim else float(b) * self.last
-        return MixtureStep(self, weighted, self.last, entropy)
+        return MixtureStep(self, b * self.last, self.last, entropy)
 
     def global_step(
         self, statistics: Natural, rho: float, scale: float, tempering: Tempering

@@ -15,7 +15,6 @@ from sklearn.preprocessing import normalize, scale
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from annealvi import (
-    Annealed,
     Proximity,
     TemperedFMM,
     TemperedGaussianMixture,
@@ -99,16 +98,12 @@ def test_samples_come_from_the_model():
     assert_array_equal(estimator.sample(5)[0], estimator.sample(5)[0])  # random_state is a seed
 
 
-def test_predictive_score_prefers_the_truth():
-    fitted = fmm(temperature=Annealed(10, length=0.5, shape="exponential"), max_iter=150)
-    fitted.fit(make_shape_mixture(1000, random_state=0).data)
-    new = make_shape_mixture(1000, random_state=0)
-    observed = np.arange(16) % 2 == 0
-    scores = fitted.predictive_score(new.data, observed, per_sample=True)
-    assert fitted.predictive_score(new.data, observed.tolist()) == np.mean(scores)
+def test_predictive_score():
+    estimator, observed = fmm().fit(X), np.arange(16) % 2 == 0
+    scores = estimator.predictive_score(X, observed, per_sample=True)
+    assert estimator.predictive_score(X, observed.tolist()) == np.mean(scores)
     # better than a Gaussian that knows the hidden pixels' own mean and covariance
-    hidden = new.data[:, ~observed]
-    covariance = np.cov(hidden.T)
+    covariance = np.cov(X[:, ~observed].T)
     gaussian = -0.5 * (8 * np.log(2 * np.pi) + np.linalg.slogdet(covariance)[1] + 8)
     assert np.mean(scores) > gaussian + 0.5
 
@@ -171,21 +166,13 @@ def test_the_covariance_of_components():
         assert (off > 0) == (fitted is full)
 
 
-@pytest.mark.parametrize(
-    "temperature", ["variational", Variational(t_max=100), Variational.as_printed()]
-)
-def test_a_temperature_learned_from_the_data(temperature):
-    estimator = fmm(noise_variance=0.1, temperature=temperature, max_iter=200).fit(X)
-    path = estimator.temperature_path_
+def test_a_temperature_learned_from_the_data():
+    estimator = fmm(noise_variance=0.1, temperature="variational", max_iter=200).fit(X)
+    path, tempered = estimator.temperature_path_, estimator.history_["tempered_elbo"]
     assert path[0] > 2.5 and estimator.temperature_posterior_.shape == (100,)
     assert estimator.temperature_posterior_.sum() == pytest.approx(1)
-    tempered = estimator.history_["tempered_elbo"]
-    if temperature == Variational.as_printed():
-        assert np.all(np.isfinite(tempered))
-        assert np.min(np.diff(tempered)) > -1e-9 * abs(tempered[-1])  # Eq. 5 in T as well
-    else:
-        assert np.all(path[-50:] == 1) and path[-51] != 1
-        assert np.all(np.isnan(tempered[-50:])) and np.all(np.isfinite(tempered[:-50]))
+    assert np.all(path[-50:] == 1) and path[-51] != 1
+    assert np.all(np.isnan(tempered[-50:])) and np.all(np.isfinite(tempered[:-50]))
 
 
 def test_the_learned_temperature_is_the_residual_over_the_assumed_noise():

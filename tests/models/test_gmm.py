@@ -1,4 +1,4 @@
-"""The Gaussian mixture: its annealed objective written out and ascended; minibatches, symmetry."""
+"""The Gaussian mixture: its annealed objective written out and maximised, log C(T), symmetry."""
 
 import itertools
 from dataclasses import fields, replace
@@ -6,33 +6,131 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 from scipy.optimize import minimize
 from scipy.special import entr, gammaln, logsumexp, psi, softmax
 
 from annealvi import TemperedGaussianMixture
-from annealvi.inference import Monitor, RobbinsMonro, optimise
 from annealvi.model import UNTEMPERED, Batch, Tempering
-from annealvi.models.gmm import PERTURBATION, Natural
-from annealvi.temperature import Fixed
-from tests.marks import twenty_problems
-from tests.models.gmm_problems import (
-    KINDS,
-    LOG_2PI,
-    TYPES,
-    assert_same,
-    everything,
-    in_some_state,
-    log_dirichlet,
-    make_model,
-    make_problem,
-    random_phi,
-    step,
-    weight_nodes,
-)
+from annealvi.models.gmm import GMM, PERTURBATION, Natural, log_mean_power
 
-FORMS = ("likelihood", "posterior")
+TYPES = ("diag", "spherical")
+#: Covariance type, whether weights are known, whether precisions are.
+KINDS = list(itertools.product(TYPES, (False, True), (False, True)))
+LOG_2PI = np.log(2 * np.pi)
+
+
+class Problem(NamedTuple):
+    """Data, priors, and what is known."""
+
+    X: np.ndarray
+    alpha: np.ndarray
+    m: np.ndarray
+    kappa: float
+    nu: float
+    beta: np.ndarray
+    weights: np.ndarray | None
+    covariances: np.ndarray | None
+    covariance_type: str
+
+    @property
+    def shared(self):
+        """Dimensions that share a precision."""
+        return self.X.shape[1] if self.covariance_type == "spherical" else 1
+
+    @property
+    def gamma(self):
+        """Shape and rates of the prior of the precisions."""
+        beta = np.sum(self.beta, keepdims=True) if self.shared > 1 else self.beta
+        return self.shared * self.nu / 2, beta / 2
+
+
+def make_problem(covariance_type="diag", known=(False, False), *, shape=(5, 2, 2), seed=0):
+    """A problem of (N, K, D) with `known` weights and precisions."""
+    rng = np.random.RandomState(seed)
+    N, K, D = shape
+    covariances = rng.uniform(0.3, 2.0, (K, 1 if covariance_type == "spherical" else D))
+    return Problem(
+        X=rng.normal(1.0, 1.5, (N, D)),
+        alpha=rng.uniform(0.3, 2.0, K),
+        m=rng.normal(0, 1, D),
+        kappa=rng.uniform(0.2, 1.5),
+        nu=rng.uniform(1.5, 4.0),
+        beta=rng.uniform(0.5, 3.0, D),
+        weights=rng.dirichlet(np.ones(K)) if known[0] else None,
+        covariances=np.broadcast_to(covariances, (K, D)) if known[1] else None,
+        covariance_type=covariance_type,
+    )
+
+
+def make_model(problem):
+    return GMM(
+        len(problem.alpha),
+        problem.X.shape[1],
+        alpha=problem.alpha,
+        mean_prior=problem.m,
+        kappa=problem.kappa,
+        nu=problem.nu,
+        beta=problem.beta,
+        known_weights=problem.weights,
+        known_covariances=problem.covariances,
+        covariance_type=problem.covariance_type,
+    )
+
+
+def random_phi(problem, seed=0):
+    shape = len(problem.X), len(problem.alpha)
+    return np.random.RandomState(seed).dirichlet(np.ones(shape[1]), shape[0])
+
+
+def in_some_state(problem, seed=0):
+    """A model whose q is not what any update gives."""
+    model, rng = make_model(problem), np.random.RandomState(seed)
+    model.start(problem.X, responsibilities=random_phi(problem, seed))
+    K, D = model.n_components, model.n_features
+    kappa, m = rng.uniform(0.5, 4.0, K), rng.normal(0, 1, (K, D))
+    model.posterior = Natural(
+        alpha=rng.uniform(1.0, 4.0, K),
+        kappa=kappa,
+        shift=kappa[:, None] * m,
+        nu=rng.uniform(8.0, 12.0, K),
+        square=rng.uniform(3.0, 9.0, (K, D)) + kappa[:, None] * m**2,
+    )
+    return model
+
+
+def everything(problem):
+    return Batch(problem.X, slice(0, len(problem.X)))
+
+
+def step(model, problem, tempering=UNTEMPERED):
+    """One iteration of batch inference."""
+    local = model.local_step(everything(problem), tempering)
+    model.global_step(local.statistics, 1.0, 1.0, tempering)
+    return local
+
+
+def assert_same(q, other, **tolerance):
+    """Two sets of natural parameters, field by field."""
+    for field in fields(Natural):
+        assert_allclose(
+            getattr(q, field.name), getattr(other, field.name), err_msg=field.name, **tolerance
+        )
+
+
+def weight_nodes(alpha, reach=28.0, spacing=0.45):
+    """w of two components on an even grid of logits, and log of their spacing in w."""
+    reach /= min(1.0, alpha.min())
+    logit = np.arange(-reach, reach, spacing)
+    log_w = np.stack([-np.logaddexp(0, -logit), -np.logaddexp(0, logit)], axis=1)
+    return log_w, log_w.sum(axis=1) + np.log(logit[1] - logit[0])
+
+
+def log_dirichlet(alpha, log_w):
+    return gammaln(alpha.sum()) - gammaln(alpha).sum() + log_w @ (alpha - 1)
+
+
 TEMPERINGS = [UNTEMPERED, Tempering(0.4), Tempering(0.4, "posterior")]
 
 
@@ -249,58 +347,6 @@ def test_elbo_of_one_component_is_the_evidence():
     assert model.elbo() == pytest.approx(evidence, rel=1e-12)
 
 
-# -------------------------------------------------------------------- ascent
-
-
-def random_problem(seed, kind):
-    """Clusters, and a problem of other parameters."""
-    rng = np.random.RandomState(seed)
-    N, K, D = rng.randint(5, 60), rng.randint(1, 7), rng.randint(1, 5)
-    problem = make_problem(kind[0], kind[1:], shape=(N, K, D), seed=seed)
-    X = rng.normal(0, rng.choice([1.0, 5.0]), (4, D))[rng.randint(4, size=N)]
-    return problem._replace(
-        X=X + rng.choice([0.1, 1.0]) * rng.standard_normal((N, D)),
-        kappa=rng.choice([0.01, 1.0]),
-        nu=float(rng.choice([0.3, 1.0, D])),
-    )
-
-
-@twenty_problems
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_the_objective_never_falls(kind, form, seeds):
-    """Random problems: F(1/T) rises at every half step, from the first update on."""
-    improper = 0
-    for seed, T in itertools.product(seeds, (1.0, 2.0, 5.0)):
-        problem, tempering = random_problem(seed, kind), Tempering(1 / T, form)
-        model = make_model(problem)
-        model.start(problem.X, responsibilities=random_phi(problem, seed))
-        # p^b holds lambda^(b (shared nu/2 + shared/2 - 1)), a Gamma's with mu's shared/2
-        shape = problem.shared / 2 * (problem.nu + 1) - 1
-        shape = shape / T + 1 - problem.shared / 2
-        if form == "posterior" and problem.covariances is None and shape <= 0:
-            improper += 1
-            with pytest.raises(ValueError, match=f"{problem.nu}, is improper at T={T:.4g}"):
-                step(model, problem, tempering)
-            continue
-        step(model, problem, tempering)
-        bounds = [model.elbo(tempering)]
-        for _ in range(5):
-            local = model.local_step(everything(problem), tempering)
-            bounds.append(model.elbo(tempering))
-            model.global_step(local.statistics, 1.0, 1.0, tempering)
-            bounds.append(model.elbo(tempering))
-        bounds = np.array(bounds)
-        assert np.min(np.diff(bounds) / np.abs(bounds[1:])) >= -1e-9, (seed, T)
-        if model.n_components > 1:
-            assert bounds[-1] > bounds[0]
-        if T == 1:
-            assert bounds[-1] == pytest.approx(model.elbo(), rel=1e-12)
-    assert (improper > 0) == (
-        form == "posterior" and kind in [("spherical", False, False), ("spherical", True, False)]
-    )
-
-
 # -------------------------------------------------------------------- minibatches
 
 
@@ -342,43 +388,6 @@ def test_a_small_step_is_a_convex_combination(covariance_type, rho, tempering, e
     assert_same(model.posterior, Natural(**expected), rtol=1e-12)
 
 
-@pytest.mark.parametrize("tempering", [UNTEMPERED, Tempering(0.8), Tempering(0.8, "posterior")])
-def test_many_small_steps_approach_the_batch_optimum(tempering):
-    rng = np.random.RandomState(0)
-    X = np.concatenate([rng.normal(-3, 1, (100, 1)), rng.normal(3, 0.5, (200, 1))])
-    X = X[rng.permutation(300)]
-    problem = make_problem(shape=(1, 2, 1))._replace(X=X)
-    temperature = Fixed(1 / tempering.inverse, form=tempering.form)
-
-    def fit(n_passes, **how):
-        model = make_model(problem)
-        model.start(X, means=[[-2.0], [2.0]])
-        optimise(model, X, temperature, Monitor(), n_samples=300, n_passes=n_passes, **how)
-        return model.posterior
-
-    batch = fit(60)
-    assert_same(fit(150, step_size=lambda t: 0.3), batch, rtol=1e-9)
-    online = fit(60, batch_size=30, step_size=RobbinsMonro(0.7, 10.0))
-    assert_same(online, batch, rtol=0.02)
-    assert not np.allclose(online.shift, batch.shift, rtol=1e-6)  # it was stochastic
-
-
-@pytest.mark.parametrize("covariance_type", TYPES)
-def test_each_datum_may_have_a_temperature(covariance_type):
-    problem = make_problem(covariance_type)
-    model, b = in_some_state(problem), np.array([1.0, 0.2, 0.5, 0.8, 0.05])
-    total, energy, entropy = 0.0 * model.prior, 0.0, []
-    for n in range(5):
-        one = model.local_step(Batch(problem.X, slice(n, n + 1)), Tempering(b[n]))
-        total = total + one.statistics
-        energy += one.energy
-        entropy.append(one.entropy[0])
-    together = model.local_step(everything(problem), Tempering(b))
-    assert_same(together.statistics, total, rtol=1e-12, atol=1e-12)
-    assert together.energy == pytest.approx(energy, rel=1e-12)
-    assert_allclose(together.entropy, entropy, rtol=1e-12)
-
-
 # -------------------------------------------------------------------- symmetry, shifts
 
 
@@ -406,31 +415,6 @@ def test_perturb_moves_means_and_nothing_else(covariance_type, weights, precisio
     assert_same(replace(after, shift=before.shift, square=before.square), before, rtol=0)
 
 
-@pytest.mark.parametrize("known_weights", [True, False])
-def test_equal_components_separate_only_when_perturbed(known_weights):
-    """With known precisions; with learned ones the critical temperature is 1."""
-    rng = np.random.RandomState(0)
-    X = np.concatenate([rng.normal(-4, 1, (50, 1)), rng.normal(4, 1, (50, 1))])
-    problem = make_problem(shape=(1, 2, 1))._replace(
-        X=X,
-        covariances=np.ones((2, 1)),
-        alpha=np.ones(2),
-        weights=np.array([0.5, 0.5]) if known_weights else None,
-        kappa=0.1,
-    )
-    ends = []
-    for perturbed in (False, True):
-        model = make_model(problem)
-        model.start(X, means=np.zeros((2, 1)))
-        for T in np.linspace(30.0, 1.0, 50):  # critical is 17
-            step(model, problem, Tempering(1 / T))
-            if perturbed and T > 1:
-                model.perturb(rng)
-        ends.append(np.sort(model.means.ravel()))
-    assert ends[0][1] - ends[0][0] < 1e-9
-    assert_allclose(ends[1], [-4, 4], atol=0.5)
-
-
 @pytest.mark.parametrize("temperature", [1.0, "annealed"])
 @pytest.mark.parametrize("known", [{}, dict(weights=[0.2, 0.3, 0.5], covariances=1.0)])
 @pytest.mark.parametrize("covariance_type", TYPES)
@@ -449,3 +433,125 @@ def test_a_shift_of_the_data_shifts_the_fit(covariance_type, known, temperature)
     assert_allclose(there.predict_proba(X + 1e6), here.predict_proba(X), atol=1e-6)
     assert_allclose(there.score_samples(X + 1e6), here.score_samples(X), atol=1e-6)
     assert there.lower_bound_ == pytest.approx(here.lower_bound_, abs=1e-6)
+
+
+# -------------------------------------------------------------------- log C(T)
+
+INVERSE = np.array([1.0, 0.8, 0.5, 0.25, 0.1])
+
+
+def log_x_integral(z, b, mu, sigma):
+    """log of int dx h(x) prod_n N(x_n; mu_z, sigma_z)^b h(x)^-b on a grid, all x at once."""
+    N, D = len(z), mu.shape[1]
+    log_h = -np.sum(np.log(sigma).mean(axis=0) + 0.5 * LOG_2PI)  # that of a datum
+    reach = np.abs(mu).max() + 8.5 * sigma.max() / np.sqrt(b)
+    axis = np.arange(-reach, reach, 0.7 * sigma.min() / np.sqrt(b))
+    x = np.stack(np.meshgrid(*[axis] * (N * D)), axis=-1).reshape(-1, N, D)
+    log_p = stats.norm.logpdf(x, mu[list(z)], sigma[list(z)]).sum(axis=(1, 2))
+    return logsumexp(N * log_h + b * (log_p - N * log_h)) + N * D * np.log(axis[1] - axis[0])
+
+
+def log_mean_weights(counts, alpha, b):
+    """log E prod_k w_k^(b n_k) under the Dirichlet prior of two weights, by quadrature."""
+    log_w, log_spacing = weight_nodes(alpha)
+    return logsumexp(log_dirichlet(alpha, log_w) + b * log_w @ counts + log_spacing)
+
+
+@pytest.mark.parametrize("weights", [True, False])
+@pytest.mark.parametrize("covariances", ["common", "different"])
+@pytest.mark.parametrize(("N", "D"), [(1, 1), (2, 1), (1, 2)])
+def test_log_partition_by_enumeration(N, D, covariances, weights):
+    """C(b) = sum_z int dw dmu p(w, mu) int dx h(x) exp(b energy); x makes mu irrelevant."""
+    rng = np.random.RandomState(4)
+    variances = np.full((2, D), 0.7)
+    if covariances == "different":
+        variances = rng.uniform(0.4, 1.6, (2, D))
+    problem = make_problem("diag", shape=(N, 2, D), seed=2)
+    problem = problem._replace(covariances=variances, alpha=np.array([0.4, 1.7]))
+    if weights:
+        problem = problem._replace(weights=np.array([0.3, 0.7]))
+    model = make_model(problem)
+    model.start(problem.X, responsibilities=random_phi(problem))
+    mu = rng.normal(0, 0.5, (2, D))
+    expected = []
+    for b in INVERSE:
+        terms = []
+        for z in itertools.product(range(2), repeat=N):
+            counts = np.bincount(z, minlength=2)
+            if weights:
+                log_w = b * counts @ np.log(problem.weights)
+            else:
+                log_w = log_mean_weights(counts, problem.alpha, b)
+            terms.append(log_w + log_x_integral(z, b, mu, np.sqrt(variances)))
+        expected.append(logsumexp(terms))
+    assert_allclose(model.log_partition(INVERSE), expected, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("weights", [None, np.array([0.3, 0.7])])
+def test_log_partition_follows_the_temperatures_and_the_data(weights):
+    problem = make_problem(known=(False, True), shape=(6, 2, 2))._replace(weights=weights)
+
+    model = make_model(problem)
+    model.n_samples = 6
+    first = model.log_partition(INVERSE)
+    assert_allclose(model.log_partition(INVERSE[2:]), first[2:], rtol=1e-14)
+    model.log_partition(INVERSE)[:] = 7  # what it gives is a copy
+    assert_array_equal(model.log_partition(INVERSE), first)
+    model.start(problem.X[:3], responsibilities=np.full((3, 2), 0.5))
+    third = model.log_partition(INVERSE)
+    model.n_samples, model.normaliser = 3, None
+    assert_array_equal(model.log_partition(INVERSE), third)
+    model.n_samples = 6
+    assert_array_equal(model.log_partition(INVERSE), first)
+    model.alpha = model.alpha + 2
+    assert np.all(model.log_partition(INVERSE) == first) == (weights is not None)
+
+
+@pytest.mark.parametrize("weights", [True, False])
+def test_log_partition_needs_known_precisions(weights):
+    problem = make_problem(known=(weights, False))
+    with pytest.raises(ValueError, match=r"infinite at high T.* Give 'covariances'"):
+        in_some_state(problem).log_partition(INVERSE)
+
+
+def enumerated_mean_power(alpha, n, b, log_c):
+    """log E (sum_k w_k^b c_k)^n by every term of the multinomial theorem."""
+    free = itertools.product(range(n + 1), repeat=len(alpha) - 1)
+    counts = np.array([(*i, n - sum(i)) for i in free if sum(i) <= n])
+    total = alpha.sum()
+    terms = gammaln(alpha + b * counts) - gammaln(alpha) - gammaln(counts + 1) + counts * log_c
+    outside = gammaln(n + 1) + gammaln(total) - gammaln(total + b * n)
+    return outside + logsumexp(terms.sum(axis=1))
+
+
+ALPHAS = {"ordinary": [0.7, 2.0, 1.1], "tiny": [1e-8, 1e-6, 1e-7], "uneven": [1e-4, 300.0, 0.1]}
+
+
+@pytest.mark.parametrize("spread", [0.0, 1.0, 50.0])
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize(("K", "n"), [(1, 1), (1, 200), (2, 1), (2, 7), (2, 200), (3, 2), (3, 150)])
+def test_mean_power_by_enumeration(K, n, alpha, spread):
+    for b in (1.0, 0.5, 0.01):
+        priors, log_c = np.array(ALPHAS[alpha][:K]), spread * np.array([1.0, -1.0, 0.3])[:K]
+        expected = enumerated_mean_power(priors, n, b, log_c)
+        assert log_mean_power(priors, n, b, log_c) == pytest.approx(expected, rel=1e-9, abs=1e-10)
+
+
+def test_mean_power_of_many_data():
+    """Against the series of two components, which is short enough at any n."""
+    n, counts = 3000, np.arange(3001)
+    for alpha, b, log_c in [([0.5, 0.5], 0.1, [0, 0]), ([1e-3, 5.0], 0.6, [2, -1])]:
+        alpha, both = np.array(alpha), np.stack([counts, n - counts], axis=1)
+        terms = gammaln(alpha + b * both) - gammaln(alpha) - gammaln(both + 1) + both * log_c
+        outside = gammaln(n + 1) + gammaln(alpha.sum()) - gammaln(alpha.sum() + b * n)
+        expected = outside + logsumexp(terms.sum(axis=1))
+        found = log_mean_power(alpha, n, b, np.array(log_c, dtype=float))
+        assert found == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("value", [1e6, 1e10, 1e15])
+def test_mean_power_of_large_priors(value):
+    """Certain to be even: sum_k w_k^b = K^(1 - b), to 1 / alpha."""
+    for n in (1, 50, 1000):
+        found = [log_mean_power(np.full(3, value), n, b, np.zeros(3)) for b in (1.0, 0.5)]
+        assert_allclose(found, [0, 0.5 * n * np.log(3)], atol=max(1e-8, n**2 / value))
