@@ -32,6 +32,14 @@ COLOURS = [
     "#b5a52c",
     "#36a9b8",
 ]
+#: The measures of a fit, in the order in which they are drawn.
+MEASURES = {
+    "temperature": "temperature T",
+    "validation": "validation score",
+    "heldout": "held-out log-likelihood",
+    "perplexity": "perplexity",
+    "elbo": "ELBO at T = 1",
+}
 #: Pixels that a row of words or names takes.
 ROW = 20
 
@@ -193,8 +201,7 @@ def plot_topic_heatmap(summary: Any) -> Any:
     plotly Figure
     """
     drawn = pictures.alike(summary)
-    figure = _grid(drawn, "distance %{z:.3f}", colorscale="Viridis_r")
-    return figure.update_xaxes(ticktext=[str(k) for k in drawn.column_numbers])
+    return _grid(drawn, "distance %{z:.3f}", colorscale="Viridis_r")
 
 
 def _grid(drawn: pictures.Grid, hover: str, **options: Any) -> Any:
@@ -206,7 +213,6 @@ def _grid(drawn: pictures.Grid, hover: str, **options: Any) -> Any:
         y=rows,
         meta=drawn.row_numbers.tolist(),
         hovertemplate=f"%{{y}}<br>%{{x}}<br>{hover}<extra></extra>",
-        colorscale=options.pop("colorscale", "Viridis"),
         **options,
     )
     return _figure(
@@ -364,10 +370,8 @@ def plot_stability(a: Any, b: Any) -> Any:
     plotly Figure
     """
     drawn = pictures.matches(a, b)
-    figure = _grid(drawn, "cosine %{z:.3f}", zmin=0, zmax=1)
-    return figure.update_xaxes(
-        title="topic of the other fit", ticktext=[str(k) for k in drawn.column_numbers]
-    )
+    figure = _grid(drawn, "cosine %{z:.3f}", colorscale="Viridis", zmin=0, zmax=1)
+    return figure.update_xaxes(title="topic of the other fit")
 
 
 def plot_fit(summary: Any) -> Any:
@@ -387,19 +391,24 @@ def plot_fit(summary: Any) -> Any:
     ValueError
         If the model has no ``history_``.
     """
-    drawn = pictures.history(summary)
+    history = pictures.check_summary(summary).history
+    if not history:
+        raise ValueError("There is no history of the fit to draw: its model has no `history_`.")
+    values = {key: np.asarray(history.get(key, ()), dtype=np.float64) for key in MEASURES}
+    drawn = {key: measured for key, measured in values.items() if np.isfinite(measured).any()}
     figure = _subplots(len(drawn), 1, shared_xaxes=True, vertical_spacing=0.06)
-    for row, curve in enumerate(drawn, start=1):
+    for row, (key, measured) in enumerate(drawn.items(), start=1):
+        taken = np.isfinite(measured)
         line = _go().Scatter(
-            x=curve.passes,
-            y=curve.values,
-            name=curve.name,
+            x=np.asarray(history["pass"], dtype=np.float64)[taken],
+            y=measured[taken],
+            name=MEASURES[key],
             mode="lines+markers",
             marker_size=4,
             line_color=COLOURS[row - 1],
             hovertemplate="pass %{x}: %{y:.5g}<extra></extra>",
         )
         figure.add_trace(line, row, 1)
-        figure.update_yaxes(title_text=curve.name, row=row, col=1)
+        figure.update_yaxes(title_text=MEASURES[key], row=row, col=1)
     figure.update_xaxes(title_text="passes over the documents", row=len(drawn), col=1)
     return figure.update_layout(margin=dict(t=30, r=20), height=60 + 190 * len(drawn))

@@ -38,7 +38,6 @@ class Places(NamedTuple):
     x: NDArray[np.float64]
     y: NDArray[np.float64]
     shares: NDArray[np.float64]
-    names: list[str]
     written: list[str]  # above the circles, where it fits
     documents: NDArray[np.float64]  # (n_documents, 2), or (0, 2)
     nearest: NDArray[np.intp]  # the topic with the largest share, of each document
@@ -51,7 +50,6 @@ class Grid(NamedTuple):
     rows: list[str]
     columns: list[str]
     row_numbers: NDArray[np.intp]
-    column_numbers: NDArray[np.intp]
 
 
 class Tree(NamedTuple):
@@ -71,24 +69,6 @@ class Courses(NamedTuple):
     n_documents: NDArray[np.intp]
     topics: list[int]
     names: list[str]
-
-
-class Curve(NamedTuple):
-    """One measure of a fit, after those passes at which it was taken."""
-
-    name: str
-    passes: NDArray[np.float64]
-    values: NDArray[np.float64]
-
-
-#: The measures of a fit, in the order in which they are drawn.
-MEASURES = {
-    "temperature": "temperature T",
-    "validation": "validation score",
-    "heldout": "held-out log-likelihood",
-    "perplexity": "perplexity",
-    "elbo": "ELBO at T = 1",
-}
 
 
 def check_summary(summary: Any, name: str = "summary") -> Any:
@@ -168,7 +148,7 @@ def places(summary: Any, documents: bool = False) -> Places:
         of_documents = summary.map(documents=True)
         points = of_documents[["x", "y"]].to_numpy(np.float64)
         nearest = of_documents["topic"].to_numpy(np.intp)
-    return Places(x, y, shares, names, _fitting(x, y, shares, names), points, nearest)
+    return Places(x, y, shares, _fitting(x, y, shares, names), points, nearest)
 
 
 #: A map of topics in pixels, and its largest circle; names are written above the circles.
@@ -205,8 +185,13 @@ def alike(summary: Any) -> Grid:
     """Distances between topics, those that are alike side by side."""
     found = check_summary(summary).similar()
     order = _leaves(found.linkage, len(summary.topics))
-    names = [topic_names(summary)[k] for k in order]
-    return Grid(np.asarray(found.distances)[np.ix_(order, order)], names, names, order, order)
+    values = np.asarray(found.distances)[np.ix_(order, order)]
+    return _grid(values, topic_names(summary), order, order)
+
+
+def _grid(values: NDArray, names: list[str], rows: NDArray, columns: NDArray) -> Grid:
+    """Topics in rows, which have names, and topics in columns, which have numbers."""
+    return Grid(values, [names[k] for k in rows], [str(k) for k in columns], rows)
 
 
 def _leaves(linkage: NDArray | None, n_topics: int) -> NDArray[np.intp]:
@@ -274,8 +259,7 @@ def group_grid(drawn: Courses) -> Grid:
         f"{shorten(str(label), 24)} ({n})"
         for label, n in zip(drawn.labels, drawn.n_documents, strict=True)
     ]
-    numbers = np.arange(len(columns))
-    return Grid(drawn.values.T, drawn.names, columns, np.asarray(drawn.topics), numbers)
+    return Grid(drawn.values.T, drawn.names, columns, np.asarray(drawn.topics))
 
 
 def ranks(summary: Any, topics: Any, n_words: int) -> list[Bars]:
@@ -290,21 +274,6 @@ def ranks(summary: Any, topics: Any, n_words: int) -> list[Bars]:
     return found
 
 
-def history(summary: Any) -> list[Curve]:
-    """The temperature of a fit and what was measured during it."""
-    records = check_summary(summary).history
-    if not records:
-        raise ValueError("There is no history of the fit to draw: its model has no `history_`.")
-    curves = []
-    for key, name in MEASURES.items():
-        values = np.asarray(records.get(key, ()), dtype=np.float64)
-        taken = np.isfinite(values)
-        if taken.any():
-            passes = np.asarray(records["pass"], dtype=np.float64)
-            curves.append(Curve(name, passes[taken], values[taken]))
-    return curves
-
-
 def matches(a: Any, b: Any) -> Grid:
     """Cosines of the topics of two fits: rows of `a`, columns of `b`, pairs on the diagonal.
 
@@ -317,11 +286,4 @@ def matches(a: Any, b: Any) -> Grid:
     rows, columns = rows[best], columns[best]
     rows = np.append(rows, np.setdiff1d(np.arange(len(cosines)), rows))
     columns = np.append(columns, np.setdiff1d(np.arange(cosines.shape[1]), columns))
-    first, second = topic_names(a), topic_names(b)
-    return Grid(
-        cosines[np.ix_(rows, columns)],
-        [first[k] for k in rows],
-        [second[k] for k in columns],
-        rows,
-        columns,
-    )
+    return _grid(cosines[np.ix_(rows, columns)], topic_names(a), rows, columns)

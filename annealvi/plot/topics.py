@@ -148,7 +148,7 @@ def plot_topic_heatmap(summary: Any, *, ax: Any = None) -> Any:
     drawn = pictures.alike(summary)
     side = _tall(len(drawn.rows))
     ax = _axes(ax, side + 3, side)
-    _draw_grid(ax, drawn, "distance", "viridis_r", columns=[str(k) for k in drawn.column_numbers])
+    _draw_grid(ax, drawn, "distance", "viridis_r")
     return ax
 
 
@@ -157,12 +157,10 @@ def _draw_grid(
     drawn: pictures.Grid,
     what: str,
     cmap: str,
-    *,
-    columns: list[str],
-    limits: tuple[float, float | None] = (0, None),
+    most: float | None = None,
 ) -> None:
-    image = ax.imshow(drawn.values, cmap=cmap, vmin=limits[0], vmax=limits[1], aspect="auto")
-    ax.set_xticks(np.arange(len(columns)), columns, rotation=90, parse_math=False)
+    image = ax.imshow(drawn.values, cmap=cmap, vmin=0, vmax=most, aspect="auto")
+    ax.set_xticks(np.arange(len(drawn.columns)), drawn.columns, rotation=90, parse_math=False)
     ax.set_yticks(np.arange(len(drawn.rows)), drawn.rows, parse_math=False)
     ax.tick_params(length=0, labelsize="small")
     ax.figure.colorbar(image, ax=ax, label=what, shrink=0.6)
@@ -267,7 +265,7 @@ def plot_topics_by_group(
     """
     drawn = pictures.group_grid(pictures.by_group(summary, groups, topics))
     ax = _axes(ax, 3.5 + len(drawn.columns) * 0.3, _tall(len(drawn.rows)))
-    _draw_grid(ax, drawn, "share of all words", "Blues", columns=drawn.columns)
+    _draw_grid(ax, drawn, "share of all words", "Blues")
     return ax
 
 
@@ -331,7 +329,6 @@ def plot_stability(a: Any, b: Any, *, ax: Any = None) -> Any:
     """
     drawn = pictures.matches(a, b)
     ax = _axes(ax, _tall(len(drawn.columns)) + 3, _tall(len(drawn.rows)))
-    numbers = [str(k) for k in drawn.column_numbers]
-    _draw_grid(ax, drawn, "cosine", "viridis", columns=numbers, limits=(0, 1))
+    _draw_grid(ax, drawn, "cosine", "viridis", 1)
     ax.set_xlabel("topic of the other fit")
     return ax

@@ -52,9 +52,6 @@ def test_counts_and_words(tmp_path, write, read, text, packed):
     assert alone.feature_names is None and alone.data.dtype == np.float64
     n_words = 4 if read is read_uci else 3  # LDA-C does not say how many there are
     assert_array_equal(alone.data.toarray(), COUNTS[:, :n_words])
-
-
-def test_a_corpus_without_words(write):
     assert read_uci(write("2\n3\n0\n")).data.toarray().tolist() == [[0] * 3] * 2
 
 
@@ -99,7 +96,7 @@ def lda_c(X):
 @pytest.mark.parametrize(
     ("stream", "text"), [(stream_uci, uci), (stream_matrix_market, market), (stream_lda_c, lda_c)]
 )
-def test_blocks_of_files(write, monkeypatch, X, stream, text, block_size, packed):
+def test_blocks_of_files(tmp_path, write, monkeypatch, X, stream, text, block_size, packed):
     monkeypatch.setattr(files, "LINES", 9)
     path = write(text(X), packed)
     read, sizes = together(stream(path, block_size=block_size))
@@ -110,6 +107,8 @@ def test_blocks_of_files(write, monkeypatch, X, stream, text, block_size, packed
         assert_array_equal(whole(path).data.toarray(), read)
     if stream is stream_lda_c:
         assert together(stream(path, 20))[0].shape == (53, 20)
+    corpus.write(tmp_path / "X", stream(path, block_size=block_size))
+    assert_array_equal(corpus.open(tmp_path / "X").toarray(), X.toarray())
 
 
 def test_files_of_scipy(tmp_path, X):
@@ -139,11 +138,6 @@ def test_blocks_of_texts(block_size):
     ):
         read, _ = together(stream_texts(iter(TEXTS), vectorizer, block_size=block_size))
         assert_array_equal(read, vectorizer.transform(TEXTS).toarray())
-
-
-def test_streams_are_written_to_disk(tmp_path, write, X):
-    corpus.write(tmp_path / "X", stream_uci(write(uci(X)), block_size=5))
-    assert_array_equal(corpus.open(tmp_path / "X").toarray(), X.toarray())
 
 
 # ---------------------------------------------------------------------- what is refused

@@ -69,15 +69,13 @@ def test_weights_proportions_and_keys(tmp_path):
         (read_mallet_weights, "", "one weight for each word"),
         (read_mallet_weights, WEIGHTS.replace("2.01", "-1"), "weights must be positive"),
         (read_mallet_weights, WEIGHTS + "2\tstar\t1\n", "one weight for each word in each topic"),
-        (read_mallet_weights, KEYS, "topic-word weights of MALLET: "),
         (read_mallet_doc_topics, "", "no documents"),
         (read_mallet_doc_topics, DENSE.replace("0.75", "0.5"), "must sum to 1"),
         (read_mallet_doc_topics, PAIRS.replace("\t1\t0.75", "\t7\t0.75"), "topic, from 0 to 1"),
         (read_mallet_doc_topics, PAIRS.replace("0.75", "0.5"), "must sum to 1"),
         (read_mallet_weights, WEIGHTS.replace("1\tgène", "1000000000000\tgène"), "one weight"),
-        (read_mallet_doc_topics, KEYS, "document topics of MALLET: "),
         (read_mallet_topic_keys, "1\t0.5\tstar\n", "numbers of the topics, from 0"),
-        (read_mallet_topic_keys, STATE, "topic keys of MALLET: "),
+        (read_mallet_topic_keys, STATE, "cannot be read as topic keys of MALLET: "),
     ],
 )
 def test_wrong_files(tmp_path, read, text, message):

@@ -78,10 +78,15 @@ def test_stability(summary, fit):
     assert_array_equal(values(figure.data[0].z), pictures.matches(summary, other).values)
 
 
-def test_fit(summary):
+def test_fit(summary, monkeypatch):
     figure = interactive.plot_fit(summary)
-    assert_array_equal(values(figure.data[0].y), summary.history["temperature"])
     assert [trace.name for trace in figure.data] == ["temperature T", "perplexity", "ELBO at T = 1"]
+    for trace, name in zip(figure.data, ("temperature", "perplexity", "elbo"), strict=True):
+        assert_array_equal(values(trace.y), summary.history[name])
+        assert_array_equal(values(trace.x), summary.history["pass"])
+    monkeypatch.setattr(summary, "history", None)
+    with pytest.raises(ValueError, match="no history"):
+        interactive.plot_fit(summary)
 
 
 @pytest.mark.parametrize(

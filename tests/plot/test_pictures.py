@@ -95,12 +95,10 @@ def test_what_is_no_summary(wrong):
 def test_one_topic_has_no_hierarchy():
     class One:
         topics, labels, topic_shares = np.eye(1), ["a"], np.ones(1)
-        feature_names = similar = weights = history = None
+        feature_names = similar = weights = None
 
     with pytest.raises(ValueError, match="at least two topics"):
         pictures.tree(One())
-    with pytest.raises(ValueError, match="no history"):
-        pictures.history(One())
 
 
 def test_names_are_cut_to_one_line():

@@ -101,7 +101,7 @@ def test_stability(summary, fit):
     render(ax)
     drawn = pictures.matches(summary, other)
     assert_array_equal(ax.images[0].get_array(), drawn.values)
-    assert labels_of(ax.get_xticklabels()) == [str(k) for k in drawn.column_numbers]
+    assert labels_of(ax.get_xticklabels()) == drawn.columns
 
 
 def test_given_axes_are_used(summary, documents):
