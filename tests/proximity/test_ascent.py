@@ -148,13 +148,6 @@ def test_magnitudes_and_records():
     assert_allclose(linear.magnitude_path[:-1, 0], 4 - 0.4 * np.arange(10))
 
 
-def test_runs_do_not_see_each_other_and_a_lone_run_needs_no_axis():
-    together = ProximityAscent(n_steps=50).ascend(MODEL, START)
-    alone = ProximityAscent(n_steps=50).ascend(MODEL, START[2])
-    assert alone.means.shape == (1, 2, 2)
-    assert_allclose(alone.means[0], together.means[2], rtol=1e-10)
-
-
 @pytest.mark.parametrize(
     ("n_steps", "n_records"), [(500, 100), (500, 1), (87, 1)], ids=["often", "once", "at the end"]
 )

@@ -7,7 +7,7 @@ from scipy.optimize import brentq
 from scipy.special import entr, expit
 
 from annealvi.proximity import STATISTICS, Bernoulli
-from annealvi.proximity.statistics import CHUNK, REACH, entropy, kl, kl_limits
+from annealvi.proximity.statistics import CHUNK, REACH, kl, kl_limits
 
 LOGITS = np.array([[-30.0, -5, -1.3, -0.2, 0.4, 2.1, 7.0, 20.0], np.linspace(-3, 3, 8)])
 PRIOR = np.array([[-0.8], [0.3]])
@@ -79,14 +79,6 @@ def test_limits_against_a_root_finder(centre):
         above = brentq(lambda x, f=f: divergence(x, centre) - f, centre, centre + 40, xtol=1e-13)
         below = brentq(lambda x, f=f: divergence(x, centre) - f, centre - 40, centre, xtol=1e-13)
         assert_allclose([low, high], [below, above], atol=2e-5 if abs(centre) > 2 else 2e-6)
-
-
-def test_limits_of_the_entropy():
-    x = np.concatenate([np.linspace(0.01, 15, 200), np.logspace(-4, -2, 20)])
-    values = np.log(2) - entropy(Bernoulli(x))[0]
-    lower, upper = kl_limits(values[None], np.zeros(1))
-    assert_array_equal(lower, -upper)
-    assert_allclose(upper[0], x, atol=2e-6)
 
 
 def test_edges():

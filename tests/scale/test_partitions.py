@@ -6,7 +6,7 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 
 from annealvi import corpus
-from annealvi.scale.corpus import Piece, facts_of, load, take, view
+from annealvi.scale.corpus import Piece, facts_of, load, take
 
 
 @pytest.fixture
@@ -70,8 +70,3 @@ def test_a_shard_is_a_view_where_it_can_be(X):
     assert_array_equal(shard.toarray(), X[5:9].toarray().astype(np.float32))
     both = take(X.dtype, [Piece(0, 18, 20), Piece(1, 0, 2)], X, X[::-1])
     assert_array_equal(both.toarray(), X[[18, 19, 19, 18]].toarray())
-
-
-@pytest.mark.parametrize("rows", [slice(0, 0), slice(0, 20), slice(19, 20)])
-def test_views(X, rows):
-    assert_array_equal(view(X, rows.start, rows.stop).toarray(), X[rows].toarray())

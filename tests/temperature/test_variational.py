@@ -89,16 +89,6 @@ def test_the_first_step(settings, T):
     assert_allclose(planned.posterior_, prior / prior.sum(), rtol=1e-14)
 
 
-@pytest.mark.parametrize("energy", [-10.0, np.array([-1.0, -4.0, -5.0])])
-def test_scale_multiplies_energies(energy):
-    one, other = (Variational(damping=1.0).plan(10, model=Gauss()) for _ in range(2))
-    show(one, energy, scale=3.5)
-    show(other, -35.0)
-    assert_allclose(one.posterior_, other.posterior_, rtol=1e-12)
-    show(other, -10.0)
-    assert not np.allclose(one.posterior_, other.posterior_, rtol=0.1)
-
-
 @pytest.mark.parametrize("prior", [None, [1, 2, 3, 4]])
 def test_tempered_energy(prior):
     planned = Variational(t_max=8.0, grid=4, prior=prior).plan(10, model=Gauss())
@@ -405,13 +395,6 @@ def test_log_c_over_the_prior_is_of_so_many_words():
     assert_allclose(planned.posterior_, posterior(-120.0, -60 * 1.5 * np.log(B)), rtol=1e-12)
 
 
-@pytest.mark.parametrize("partition", ["posterior", "prior"])
-def test_one_exact_form_serves_both_names(partition):
-    planned = vt(partition=partition).plan(10, model=Gauss())
-    show(planned, -40.0)
-    assert_allclose(planned.posterior_, posterior(-40.0, -15 * np.log(B)), rtol=1e-12)
-
-
 @pytest.mark.parametrize(
     ("partition", "message"),
     [
@@ -485,14 +468,6 @@ def test_the_normaliser_is_asked_anew():
 
 
 # ------------------------------------------------------------------ grids
-
-
-@pytest.mark.parametrize(("t_max", "grid"), [(10.0, 100), (1.5, 2), (1e6, 7), (100, 10)])
-def test_grid(t_max, grid):
-    grid_ = Variational(t_max=t_max, grid=grid).plan(10, model=Gauss()).temperatures_
-    assert grid_.shape == (grid,)
-    assert (grid_[0], grid_[-1]) == (1.0, t_max)
-    assert_allclose(grid_[1:] / grid_[:-1], t_max ** (1 / (grid - 1)), rtol=1e-12)
 
 
 @pytest.mark.parametrize(
