@@ -49,7 +49,7 @@ from numpy.typing import NDArray
 from annealvi.deep import HierarchicalPosterior
 from annealvi.deep.energies import ENERGIES, Energy, modes_found
 from annealvi.deep.hvi import standard_log_density
-from annealvi.deep.noise import Noise
+from annealvi.deep.training import Noise
 
 OBJECTIVES = {"ELBO": "elbo", "AVO": "avo"}
 DRAWS = 100_000

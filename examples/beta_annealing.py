@@ -50,7 +50,7 @@ from numpy.typing import NDArray
 
 from annealvi.deep import HierarchicalPosterior
 from annealvi.deep.energies import ENERGIES, Energy, modes_found
-from annealvi.deep.noise import Noise
+from annealvi.deep.training import Noise
 
 OBJECTIVES = {"ELBO": "elbo", "AVO": "avo"}
 COLOURS = {"ELBO": "C1", "AVO": "C4"}

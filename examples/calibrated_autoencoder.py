@@ -52,7 +52,7 @@ from numpy.typing import NDArray
 
 from annealvi.datasets import load_images
 from annealvi.deep import VariationalAutoencoder
-from annealvi.deep.noise import Noise
+from annealvi.deep.training import Noise
 
 N_COMPONENTS = 40
 N_TEST, N_SCORED = 10_000, 1000

@@ -56,10 +56,16 @@ from matplotlib import pyplot
 from torch import Tensor, nn
 
 from annealvi.deep.energies import ENERGIES
-from annealvi.deep.hvi import Chain, gaussian_log_density, standard_log_density
-from annealvi.deep.noise import Noise
+from annealvi.deep.hvi import (
+    LEAST_SIGMA,
+    Chain,
+    gaussian_draws,
+    gaussian_log_density,
+    inverse_softplus,
+    standard_log_density,
+)
 from annealvi.deep.objectives import hvi_elbo, importance_weighted, loss_calibrated
-from annealvi.deep.training import Outcome, Training
+from annealvi.deep.training import Noise, Outcome, Training
 from annealvi.schedules import Linear
 
 DATA = ENERGIES["d"]  # the mixture that the data are from
@@ -67,9 +73,25 @@ WIDTH, DRAWS, TEST, POSTERIORS = 64, 500, 2000, 200
 METHODS = ("IW, q = p", "VAE", "HVI", "HVI, AVO")
 CALIBRATION = {"HVI": 0.0, "HVI, AVO": 0.5}
 WARM_UP = Linear(0.01, 1.0)
+#: b at the start: a standard deviation of 1.
+SPREAD = inverse_softplus(1.0 - LEAST_SIGMA)
 #: Cells of the grid over z, in each direction, and half its side.
 CELLS, EXTENT = 121, 4.5
 SHOWN = (0.0, 0.0)  # the point in the midst of the modes whose posterior is drawn
+
+
+class Base(nn.Module):
+    """q_0(z | x), a Gaussian that depends on features c of x: N(A c + a, softplus(B c + b)^2)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(0.1 * torch.randn(WIDTH, 4) / math.sqrt(WIDTH))
+        self.bias = nn.Parameter(torch.tensor([0.0, 0.0, SPREAD, SPREAD]))
+
+    def forward(self, epsilon: Tensor, context: Tensor) -> tuple[Tensor, Tensor]:
+        """Draws of z_0 from standard normal numbers, and their log densities."""
+        mean, spread = (context @ self.weight + self.bias).chunk(2, dim=-1)
+        return gaussian_draws(epsilon, mean, nn.functional.softplus(spread) + LEAST_SIGMA)
 
 
 class Model(nn.Module):
@@ -90,7 +112,7 @@ class Model(nn.Module):
         if n_transitions is not None:
             self.encoder = network(WIDTH)
             start = dict(sigma=0.05, gate_bias=-4.0, activation="elu")
-            self.chain = Chain(2, n_transitions, hidden=WIDTH, context=WIDTH, **start)
+            self.chain = Chain(2, n_transitions, hidden=WIDTH, context=WIDTH, base=Base(), **start)
 
     def log_joint(self, x: Tensor, z: Tensor) -> Tensor:
         """log p(x, z), of the shape of z without its last axis."""

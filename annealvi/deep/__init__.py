@@ -8,11 +8,10 @@ from annealvi._optional import import_optional
 
 import_optional("torch", "deep", "annealvi.deep")
 
-from annealvi.deep.penalties import ProximityPenalty  # noqa: E402
+from annealvi.deep.penalties import ProximityPenalty, WeightStatistic  # noqa: E402
 from annealvi.deep.poisson import PoissonDEF  # noqa: E402
 from annealvi.deep.posterior import HierarchicalPosterior  # noqa: E402
 from annealvi.deep.sbn import SigmoidBeliefNetwork  # noqa: E402
-from annealvi.deep.statistics import WeightStatistic  # noqa: E402
 from annealvi.deep.vae import VariationalAutoencoder  # noqa: E402
 
 __all__ = [

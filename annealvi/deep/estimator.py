@@ -1,4 +1,4 @@
-"""What the estimators share: the fit, resuming it, its record, and checks of parameters."""
+"""What the estimators share: the fit, resuming it, its record, and models of data."""
 
 from __future__ import annotations
 
@@ -7,107 +7,99 @@ import copy
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from scipy import sparse
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    _fit_context,
+)
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from annealvi._optional import import_optional
-from annealvi.checks import Interval, unchanged_on_error
-from annealvi.deep.noise import Noise
-from annealvi.deep.penalties import ProximityLike, ProximityPenalty, RunningPenalty, as_penalty
-from annealvi.deep.statistics import FUNCTION, Statistic
-from annealvi.deep.training import (
-    Objective,
-    Outcome,
-    Training,
-    as_rows,
-    load_network,
-    meta_network,
+from annealvi.checks import Interval, checked, unchanged_on_error
+from annealvi.deep.objectives import importance_weighted
+from annealvi.deep.penalties import (
+    ProximityLike,
+    ProximityPenalty,
+    RunningPenalty,
+    Statistic,
+    as_penalty,
 )
+from annealvi.deep.training import Noise, Objective, Outcome, Training, as_rows, numbers, tensors_of
 from annealvi.exceptions import BadParameter
-from annealvi.files import Node
 from annealvi.files.schema import (
     Field,
     Integer,
     Listed,
     Optional,
     Schema,
-    Sizes,
     Strings,
     Text,
+    Tree,
     damaged,
 )
 from annealvi.inference import Callbacks, Monitor, Start
 from annealvi.inference.callbacks import CallbackSupport, Tasks
-from annealvi.inference.starts import digest, read_checkpoint, write_checkpoint
+from annealvi.inference.starts import read_checkpoint, write_checkpoint
+from annealvi.matrices import check_matrix, digest
+from annealvi.progress import ProgressBar
 from annealvi.schedules import Linear, Schedule
 from annealvi.temperature import Temperature, as_temperature
-from annealvi.threads import brief_lock, writing
+from annealvi.threads import writing
 from annealvi.versions import Versioned
 
-#: Held while PyTorch's one generator is seeded for a network.
-_building = brief_lock()
 #: Seeds are drawn below this.
 MAX_SEED = 2**31 - 1
 #: Adam's epsilon in Altosaar et al. (2018).
 EPSILON = 1e-6
 #: Called with the estimator and the monitor after each step.
 Callback = Callable[[Any, Monitor], None]
-#: Largest value of parameters: networks compute in float32, which holds up to 3.4e38.
-LARGEST = 1e38
-#: Constraints of the parameters that every estimator of a deep model has.
-TRAINING_CONSTRAINTS: dict[str, Any] = {
-    "learning_rate": [Interval(Real, 0, LARGEST, closed="right")],
-    "batch_size": [Interval(Integral, 1, None, closed="left")],
-    "max_iter": [Interval(Integral, 1, None, closed="left")],
-    "device": "no_validation",  # as_device raises the error
-    "random_state": ["random_state"],
-    "verbose": ["verbose"],
-    "callback": [None, callable, list],
-}
-#: What a saved state belongs to.
-HEADER = Schema(
-    estimator=Text(),
-    architecture=Field(),
-    n_samples=Optional(Integer(1)),
-    X=Optional(Text()),
-)
+#: Largest value of parameters.  Networks compute in float32, which holds up to 3.4e38; optimisers
+#: multiply step sizes.
+LARGEST = 1e37
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
     """Fits a network by gradients, with scikit-learn's interface; has the parameters below."""
 
-    #: Sizes, strings and lists that say which network it is.  A fit goes on from a saved state only
-    #: if all are equal; a file is read with the network that they describe.
-    ARCHITECTURE: ClassVar[Schema]
-    #: The statistics of q that a proximity penalty can have.
-    STATISTICS: ClassVar[Iterable[str]] = ()
+    #: The parameters that say which network it is.  A fit goes on from a saved state only if all
+    #: are equal; a file is read with the network that they describe.
+    ARCHITECTURE: ClassVar[dict[str, Field]]
+    #: Constraints of these parameters.
+    _parameter_constraints: ClassVar[dict] = {
+        "learning_rate": [Interval(Real, 0, LARGEST, closed="right")],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "device": "no_validation",  # as_device raises the error
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+        "callback": [None, callable, list],
+    }
 
-    learning_rate: float
-    batch_size: int
-    max_iter: int
-    device: Any
-    random_state: Any
-    verbose: int
-    callback: Callback | Sequence[Callback] | None
+    learning_rate: float = 1e-3
+    batch_size: int = 128
+    max_iter: int = 10_000
+    device: Any = "cpu"
+    random_state: int | np.random.RandomState | None = None
+    verbose: int = 0
+    callback: Callback | Sequence[Callback] | None = None
 
     @abc.abstractmethod
-    def _network(
-        self, architecture: Mapping[str, Any], penalty: RunningPenalty | None, X: Any = None
-    ) -> Any:
+    def _network(self, architecture: Mapping[str, Any], X: Any = None) -> Any:
         """Return a network on the CPU; without X its start does not matter."""
 
-    @abc.abstractmethod
     def _optimiser(self, parameters: Iterator[nn.Parameter]) -> torch.optim.Optimizer:
-        """Return the optimiser of these parameters."""
+        return torch.optim.Adam(parameters, lr=float(self.learning_rate), eps=EPSILON, fused=True)
 
     # ---------------------------------------------------------------- the fit
 
@@ -123,68 +115,51 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
     ) -> Self:
         """Train a network, from the start or from a saved state."""
         device = as_device(self.device)
-        others: tuple[Any, ...] = ()
+        others: tuple[Any, ...] = (ProgressBar(),) if self.verbose else ()
         if "_skl_callbacks" in vars(self):  # scikit-learn's, from `set_callbacks`
-            others = (Tasks(self, self._init_callback_context, *given, self._fit_so_far),)
+            others += (Tasks(self, self._init_callback_context, *given, self._fit_so_far),)
         callbacks = Callbacks(self.callback, self, others)
         seed = check_random_state(self.random_state).randint(MAX_SEED)
-        found = {"n_samples": None, "X": None, **self.get_params(deep=False)}
-        if X is not None:
-            found |= {"n_samples": int(X.shape[0]), "n_features": int(X.shape[1]), "X": digest(X)}
-        found["proximity"] = None if penalty is None else penalty.statistic.name
-        architecture = self.ARCHITECTURE.dump(found)
-        header = {
-            "estimator": type(self).__name__,
-            "architecture": architecture,
-            "n_samples": found["n_samples"],
-            "X": found["X"],
-        }
-        state = None if resume is None else self._read_state(resume, header)
-        noise = Noise(seed, device)
+        description = self._describe(X, penalty)
+        state = None if resume is None else self._read_state(resume, description)
         # the user's generator stays as it is
-        with _building, torch.random.fork_rng(devices=[]):
+        with writing(DeepEstimator), torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            network = self._network(architecture, penalty, X)
+            network = self._network(description, X)
         network = network.to(device, torch.float32)  # whatever PyTorch's default dtype is
-        data = None if X is None else as_rows(X, device)
-        optimiser, n_rows = self._optimiser(network.parameters()), header["n_samples"]
-        training = Training(network, optimiser, noise, n_rows, int(self.batch_size))
+        noise, data = Noise(seed, device), None if X is None else as_rows(X, device)
+        optimiser, n_rows = self._optimiser(network.parameters()), description["n_samples"]
+        training = Training(network, optimiser, noise, n_rows, int(self.batch_size), penalty)
         minimised = objective(network, data, noise)
         if state is not None:
             training.load_state_dict(state)
-        self._saved_header = header
-        self._training = training
+        self._description, self._training = description, training
         self.network_: Any = network
-        done = training.monitor.step
-        elbo: Any = torch.nan
+        until, done, elbo = int(self.max_iter), training.monitor.step, math.nan
 
         def after_step(outcome: Outcome) -> None:
             nonlocal elbo
-            show(outcome)
-            if callbacks:
-                elbo = outcome.elbo.detach()
-                callbacks(training.monitor)
+            elbo = float(outcome.elbo.detach())
+            callbacks(training.monitor)
 
-        with _progress(bool(self.verbose), int(self.max_iter), done) as show:
-            try:
-                with callbacks.during_fit():
-                    if callbacks:
-                        callbacks.begin(
-                            Start(
-                                number=0,
-                                n_starts=1,
-                                n_done=done,
-                                n_steps=max(int(self.max_iter), done),
-                                steps_per_pass=training.steps_per_pass,
-                                bound_name="ELBO",
-                                bound=lambda: float(elbo),
-                            )
-                        )
-                    training.run(minimised, int(self.max_iter), after_step)
-            except BaseException:
-                if training.monitor.step:
-                    keep()
-                raise
+        try:
+            with callbacks.during_fit():
+                callbacks.begin(
+                    Start(
+                        number=0,
+                        n_starts=1,
+                        n_done=done,
+                        n_steps=max(until, done),
+                        steps_per_pass=training.steps_per_pass,
+                        bound_name="ELBO",
+                        bound=lambda: elbo,
+                    )
+                )
+                training.run(minimised, until, after_step)
+        except BaseException:
+            if training.monitor.step:
+                keep()
+            raise
         return self
 
     def _fit_so_far(self) -> dict[str, Any]:
@@ -193,6 +168,21 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
         return {"_training": training, "network_": training.module}
 
     # ----------------------------------------------------------------- its state
+
+    def _schema(self) -> Schema:
+        """What a saved state belongs to."""
+        sizes = {name: Optional(Integer(1)) for name in ("n_features", "n_samples")}
+        texts = {"X": Optional(Text()), "proximity": Optional(Text())}
+        return Schema(**sizes, **self.ARCHITECTURE, **texts)
+
+    def _describe(self, X: Any, penalty: RunningPenalty | None) -> dict[str, Any]:
+        """Return what the state of a fit belongs to."""
+        of_data: dict[str, Any] = {"n_samples": None, "n_features": None, "X": None}
+        if X is not None:
+            n_samples, n_features = map(int, X.shape)
+            of_data = {"n_samples": n_samples, "n_features": n_features, "X": digest(X)}
+        statistic = None if penalty is None else penalty.statistic.name
+        return self._schema().dump(self.get_params(deep=False) | of_data | {"proximity": statistic})
 
     def save_state(self, path: str | os.PathLike) -> None:
         """Write everything that is needed to continue the fit, after it or in a callback.
@@ -207,90 +197,66 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
         path : path
             The file to write.  An existing file is replaced only once the new one is complete.
         """
-        check_is_fitted(self, "network_")
-        write_checkpoint(path, {"fit": self._saved_header, "training": self._training.state_dict()})
+        write_checkpoint(path, {"estimator": type(self).__name__, **self._state()})
 
-    def _read_state(self, path: str | os.PathLike, header: Mapping[str, Any]) -> Any:
+    def _state(self) -> dict[str, Any]:
+        check_is_fitted(self, "network_")
+        return {"fit": self._description, "training": self._training.state_dict()}
+
+    def _read_state(self, path: str | os.PathLike, description: Mapping[str, Any]) -> Any:
         """Return the state of a training from a file, if it belongs to what this fit has."""
-        file, owner = repr(os.fspath(path)), header["estimator"]
-        state = _tree(read_checkpoint(path, owner))
-        parts = Schema(fit=HEADER, training=Field()).load(state)
-        fit, have = parts["fit"], header["architecture"]
-        if fit["estimator"] != owner:
-            raise ValueError(f"{file} is the state of a {fit['estimator'][:80]}, not of a {owner}.")
-        had = self.ARCHITECTURE.load(fit["architecture"], "fit.architecture")
-        for name, value in had.items():
-            if value != have[name]:
+        file, owner = repr(os.fspath(path)), type(self).__name__
+        found = Schema(estimator=Text(), fit=Tree(), training=Tree()).load(
+            read_checkpoint(path, owner)
+        )
+        if found["estimator"] != owner:
+            other = found["estimator"][:80]
+            raise ValueError(f"{file} is the state of a {other}, not of a {owner}.")
+        for name, value in self._schema().load(found["fit"], "fit").items():
+            if value != description[name]:
                 raise ValueError(
-                    f"{file} is the state of another architecture: it has {name}={value!r:.80}, "
-                    f"this {owner} has {name}={have[name]!r:.80}."
+                    f"{file} is the state of another fit: it has {name}={value!r:.80}, this "
+                    f"{owner} has {name}={description[name]!r:.80}.  A fit can only be continued "
+                    "with the network and the data, in their order, that it began with."
                 )
-        same = "a fit can only be continued with the data that it began with."
-        if fit["n_samples"] != header["n_samples"]:
-            raise ValueError(
-                f"{file} is of a fit of {fit['n_samples']} data, X has {header['n_samples']}: "
-                f"{same}"
-            )
-        if fit["X"] != header["X"]:
-            raise ValueError(
-                f"{file} is the state of a fit to another X: the numbers in X differ, or their "
-                f"order; {same}"
-            )
-        return parts["training"]
+        return found["training"]
 
     def state_dict(self) -> dict[str, Any]:
         """Return the fitted state as a tree, for :func:`annealvi.save`."""
-        check_is_fitted(self, "network_")
-        return {
-            "feature_names_in": getattr(self, "feature_names_in_", None),
-            "fit": self._saved_header,
-            "training": self._training.state_dict(),
-        }
+        return {"feature_names_in": getattr(self, "feature_names_in_", None), **self._state()}
 
-    def load_state_dict(self, node: Node) -> None:
+    def load_state_dict(self, tree: Mapping[str, Any], way: str = "") -> None:
         """Take over a fitted state from a file, if it can be used; nothing is changed if not."""
         self._validate_params()
         device = as_device(self.device)
-        state = Schema(fit=HEADER, training=Field(), feature_names_in=Field()).load(_tree(node))
-        header, training = state["fit"], Training.STATE.load(state["training"], "training")
-        architecture = self.ARCHITECTURE.load(header["architecture"], "fit.architecture")
-        penalty = self._saved_penalty(architecture.get("proximity"))
-        network = meta_network(lambda: self._network(architecture, penalty), "fit.architecture")
-        module = Schema(module=Field()).load(state["training"], "training")["module"]
-        load_network(network, module, "training.module")
+        state = Schema(
+            fit=self._schema(),
+            training=Schema(module=Field(), penalty=Field()),
+            feature_names_in=Field(),
+        ).load(tree, way)
+        found, parts = state["fit"], state["training"]
+        names = Optional(Strings("n_features")).load(
+            state["feature_names_in"], "feature_names_in", found
+        )
+        try:
+            with torch.device("meta"):  # no memory before its sizes are those of the file
+                network = self._network(found)
+        except Exception as error:
+            raise damaged("fit", f"the description of a network ({error})", found) from error
+        module = tensors_of(network).load(parts["module"], "training.module")
+        network.load_state_dict(module, assign=True)
         network = network.to(device)
-        optimiser, sizes = self._optimiser(network.parameters()), ("n_rows", "batch_size")
-        fitted = Training(network, optimiser, Noise(0, device), *(training[n] for n in sizes))
-        fitted.load_state_dict(state["training"])
-        names = state["feature_names_in"]
-        names = Optional(Strings("n_features")).load(names, "feature_names_in", architecture)
-        if "n_features" in architecture:
-            self.n_features_in_ = architecture["n_features"]
-            if names is not None:
-                self.feature_names_in_ = names
-        self._saved_header = {
-            **header,
-            "estimator": type(self).__name__,
-            "architecture": architecture,
-            "n_samples": training["n_rows"],
-        }
-        self._training, self.network_ = fitted, network
-
-    def _saved_penalty(self, name: str | None) -> RunningPenalty | None:
-        """The penalty that a network in a file has; its settings do not matter any more."""
-        if name is None:
-            return None
-        if not name.startswith(FUNCTION):
-            return ProximityPenalty(name).plan(1)
-        proximity = self.get_params(deep=False)["proximity"]
-        penalty = as_penalty(proximity, self.STATISTICS)
-        if penalty is None or Statistic(penalty.statistic).name != name:
-            raise ValueError(
-                f"The file was written with a penalty of the statistic "
-                f"{name.removeprefix(FUNCTION)!r}, and the 'proximity' of this "
-                f"{type(self).__name__} has another one. Got {proximity!r}."
-            )
-        return penalty.plan(1)
+        # a penalty that only carries its memory to the fit that goes on
+        penalty = parts["penalty"] and RunningPenalty(ProximityPenalty(), 1)
+        optimiser, noise = self._optimiser(network.parameters()), Noise(0, device)
+        batch_size = int(self.batch_size)
+        training = Training(network, optimiser, noise, found["n_samples"], batch_size, penalty)
+        training.load_state_dict(tree["training"])
+        if found["n_features"] is not None:
+            self.n_features_in_ = found["n_features"]
+        if names is not None:
+            self.feature_names_in_ = names
+        self._description, self._training, self.network_ = found, training, network
 
     # -------------------------------------------------------------- afterwards
 
@@ -319,15 +285,15 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
         """Return data as a float32 tensor on the device of the network."""
         return torch.as_tensor(X, dtype=torch.float32, device=self._training.noise.device)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "network_")
-
     def __getattr__(self, name: str) -> Any:
         """Called for what is not there: say so if the reason is that there is no fit."""
         owner = type(self).__name__
         if name.endswith("_") and not name.startswith("_") and "network_" not in vars(self):
             raise AttributeError(f"This {owner} instance is not fitted yet: it has no {name!r}.")
         raise AttributeError(f"{owner!r} object has no attribute {name!r}")
+
+
+# --------------------------------------------------------------------------- models of data
 
 
 class Bound(NamedTuple):
@@ -363,11 +329,20 @@ def penalised(
     return objective
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstimator):
     """A model of data, with the parameters `temperature` and `proximity`."""
 
-    temperature: float | str | Temperature
-    proximity: ProximityLike
+    #: The statistics of q that a proximity penalty can have.
+    STATISTICS: ClassVar[Iterable[str]]
+    _parameter_constraints: ClassVar[dict] = {
+        **DeepEstimator._parameter_constraints,
+        "proximity": "no_validation",  # as_penalty has the message
+        "temperature": "no_validation",  # _plan has it
+    }
+
+    proximity: ProximityLike = None
+    temperature: float | str | Temperature = 1
 
     @abc.abstractmethod
     def _check_X(self, X: Any, reset: bool = False) -> Any:
@@ -377,7 +352,32 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
     def _bound(self, network: Any, X: Any, noise: Noise) -> BoundOf:
         """Return what the bound of a minibatch is computed by, for data from `as_rows`."""
 
-    def _fit_data(self, X: Any, y: Any, resume: str | os.PathLike | None) -> Self:
+    @checked
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, *, resume: str | os.PathLike | None = None) -> Self:
+        """Learn the model from data.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            A row for each datum, of values that the model can have.
+        y : Ignored
+            Present for API consistency.
+        resume : path, optional
+            A file written by `save_state`: the fit continues from there up to `max_iter`.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            If X or a parameter is out of range, or if `resume` has another architecture.  The
+            estimator then stays as it was.
+        annealvi.exceptions.DivergenceError
+            If the loss or its gradient is not finite.  The last finite state is kept.
+        """
         with writing(self), unchanged_on_error(self) as keep:
             given, X = (X, y), self._check_X(X, reset=True)
             temperature, penalty = self._plan(int(X.shape[0]))
@@ -403,6 +403,28 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
         planned = temperature.plan(n_steps, steps_per_pass)
         return planned, None if penalty is None else penalty.plan(n_steps)
 
+    def sample(self, n_samples: int = 1) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Draw data from the fitted model.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features), float32
+        Z : ndarray of shape (n_samples, n_components), float32
+            The latent variables from which each was drawn; those of the layer nearest the data.
+        """
+        noise, n_samples = self._draws(), positive(n_samples, "n_samples")
+        with torch.no_grad():
+            x, z = self.network_.sample(n_samples, noise)
+        return numbers(x), numbers(z)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.network_.n_components
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -410,32 +432,98 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
         return tags
 
 
-@contextmanager
-def _progress(wanted: bool, total: int, done: int) -> Iterator[Callable[[Outcome], None]]:
-    """A progress bar that shows the ELBO, if it is wanted."""
-    if not wanted:
-        yield lambda outcome: None
-        return
-    tqdm = import_optional("tqdm", "deep", "Progress (verbose=1)")
-    with tqdm.tqdm(total=total, initial=done, unit="step", mininterval=0.5) as bar:
+@dataclass(eq=False, repr=False, kw_only=True)
+class AmortisedEstimator(DataEstimator):
+    """A model of data whose q is computed from each datum by a network."""
 
-        def show(outcome: Outcome) -> None:
-            bar.set_postfix(elbo=f"{float(outcome.elbo.detach()):.4g}", refresh=False)
-            bar.update()
+    #: Number of draws that are evaluated at a time.
+    BLOCK: ClassVar[int]
 
-        yield show
+    @abc.abstractmethod
+    def _check_values(self, values: NDArray[np.float32]) -> None:
+        """Raise a ValueError unless the model has values of X like these."""
+
+    def transform(self, X: Any) -> NDArray[np.float32]:
+        """Return the mean of q of the latent variables, of the layer nearest the data.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components), float32
+        """
+        check_is_fitted(self)
+        return self._by_blocks(X, 1, self.network_.centre)
+
+    def score_samples(self, X: Any, *, n_draws: int = 100) -> NDArray[np.float64]:
+        r"""Return the log-likelihood of each datum, estimated by importance sampling.
+
+        .. math::
+           \log \frac1K \sum_k \frac{p(x, z_k)}{q(z_k \mid x)}, \quad z_k \sim q(z \mid x)
+
+        (Burda, Grosse, Salakhutdinov 2016, *Importance weighted autoencoders*).  In expectation
+        it is a lower bound that rises with K from the ELBO to :math:`\log p(x)`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        n_draws : int, default=100
+            K, the number of draws of z for each datum.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            In nats.
+        """
+        return self._average(X, n_draws, importance_weighted)
+
+    def _average(
+        self, X: Any, n_draws: int, average: Callable[[Tensor], Tensor]
+    ) -> NDArray[np.float64]:
+        """Return an average of the log weights of each datum."""
+        noise, n_draws = self._draws(), positive(n_draws, "n_draws")
+
+        def of(x: Tensor) -> Tensor:
+            parts = []
+            for first in range(0, n_draws, self.BLOCK):
+                n = min(self.BLOCK, n_draws - first)
+                parts.append(self.network_.log_weights(x, n, noise)[1])
+            return average(torch.cat(parts))
+
+        return self._by_blocks(X, n_draws, of).astype(np.float64)
+
+    @torch.no_grad()
+    def _by_blocks(self, X: Any, n_draws: int, of: Callable[[Tensor], Tensor]) -> NDArray:
+        """Apply a function to rows, to a block of them at a time."""
+        device = self._training.noise.device
+        data = as_rows(self._check_X(X), device)
+        blocks = torch.arange(len(data), device=device).split(max(1, self.BLOCK // n_draws))
+        return np.concatenate([numbers(of(data[rows])) for rows in blocks])
+
+    def _check_X(self, X: Any, reset: bool = False) -> Any:
+        X = check_matrix(X, estimator=self, reset=reset, dtype=np.float32, order="C")
+        self._check_values(X.data if sparse.issparse(X) else X)
+        return X
 
 
-def _tree(node: Node) -> dict[str, Any]:
-    return {name: node.plain(name) for name in node}
+# ------------------------------------------------------------------------------ parameters
 
 
-def numbers(tensor: Tensor) -> NDArray:
-    """Return a tensor as an array, without its gradient."""
-    return np.asarray(tensor.detach().cpu())
+class Widths(Listed):
+    """The widths of layers: a parameter `hidden`, a list in files."""
 
+    def __init__(self) -> None:
+        super().__init__(Integer(1))
 
-# ------------------------------------------------------------ parameters and their fields
+    def dump(self, value: Any) -> list[int]:
+        vector = isinstance(value, np.ndarray) and value.ndim == 1
+        several = (vector or isinstance(value, list | tuple | range)) and len(value) > 0
+        if not several or not all(isinstance(n, Integral) and int(n) > 0 for n in value):
+            wanted = "a sequence of ints in the range [1, inf), one a layer"
+            raise BadParameter("hidden", wanted, value)
+        return super().dump(value)
 
 
 def positive(value: Any, name: str) -> int:
@@ -459,47 +547,13 @@ def as_device(device: Any) -> torch.device:
     return found
 
 
-def plan_beta(schedule: Schedule | None, annealed: float) -> list[float]:
-    """Return beta of each step that is annealed, this many; after these it is 1."""
-    schedule = Linear(0.01, 1.0) if schedule is None else schedule
+def plan_beta(schedule: Schedule | None, annealing: float, n_steps: int) -> list[float]:
+    """Return beta of each step: that of the schedule in the part that is annealed, then 1."""
+    schedule, annealed = Linear(0.01, 1.0) if schedule is None else schedule, annealing * n_steps
     betas = [schedule(step / annealed) for step in range(math.ceil(annealed))]
     for step, beta in enumerate(betas):
         if not isinstance(beta, Real) or not 0 <= beta < math.inf:
             wanted = "a function that gives finite floats in the range [0, inf)"
             hint = f"That is at {step / annealed:.3g} of the way."
             raise BadParameter("schedule", wanted, beta, hint)
-    return [float(beta) for beta in betas]
-
-
-class Widths(Listed):
-    """The widths of layers: a parameter `hidden`, a list in files."""
-
-    def __init__(self) -> None:
-        super().__init__(Integer(1))
-
-    def dump(self, value: Any) -> list[int]:
-        listed = isinstance(value, Sequence) and not isinstance(value, str)
-        if isinstance(value, np.ndarray):
-            listed = value.ndim == 1
-        if not (listed and len(value) and all(_is_width(width) for width in value)):
-            wanted = "a sequence of ints in the range [1, inf), one a layer"
-            raise BadParameter("hidden", wanted, value)
-        return [int(width) for width in value]
-
-    def load(self, value: Any, way: str, sizes: Sizes) -> list:
-        widths = super().load(value, way, sizes)
-        if not widths:
-            raise damaged(way, "a list of at least one int", widths)
-        return widths
-
-
-def _is_width(width: Any) -> bool:
-    return isinstance(width, Integral) and not isinstance(width, bool) and int(width) >= 1
-
-
-class StatisticName(Text):
-    """The statistic of a penalty in a file: one of these names, or a function of the user's."""
-
-    def load(self, value: Any, way: str, sizes: Sizes) -> str:
-        own = isinstance(value, str) and value.startswith(FUNCTION)
-        return value if own else super().load(value, way, sizes)
+    return [float(beta) for beta in betas] + [1.0] * (n_steps - len(betas))

@@ -1,4 +1,4 @@
-r"""Hierarchical posteriors: a chain of gated stochastic transitions and its reverse.
+r"""Posteriors of layers: chains of gated stochastic transitions, and deterministic flows.
 
 .. math::
    q(z_0, \dots, z_T) = q_0(z_0) \prod_{t=1}^T q_t(z_t \mid z_{t-1}), \qquad
@@ -15,6 +15,20 @@ a Gaussian.  A gate g decides how far its mean moves away from the previous stat
    \sigma = \mathrm{softplus}(s(h)),
 
 with linear m and s and a sigmoid g.
+
+A chain of flows, :class:`FlowPosterior`, has deterministic transitions instead.  A flow maps
+z_{t-1} to z_t one to one, so its density has a closed form and there is no reverse chain.
+Coordinate i is an increasing function whose parameters depend on the coordinates before it (Huang,
+Krueger, Lacoste, Courville 2018, *Neural autoregressive flows*):
+
+.. math::
+   z_{t,i} = \mathrm{logit}\Big(\sum_{k=1}^K w_{ik}\,
+   \mathrm{sigmoid}(a_{ik} z_{t-1,i} + b_{ik})\Big), \quad
+   (w_i, a_i, b_i) = c_i(z_{t-1,1}, \dots, z_{t-1,i-1}),
+
+with weights w that sum to one and slopes a > 0.  The conditioners c are one masked network
+(Germain, Gregor, Murray, Larochelle 2015, *MADE*).  Every second transition takes the coordinates
+in reverse order.
 
 Shapes: T transitions; R independent runs side by side, which share no numbers; N draws, or N data
 in an amortised chain; d dimensions.  Because small operations are slow in PyTorch, all runs are
@@ -34,13 +48,19 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from annealvi.deep.noise import Noise
+from annealvi.deep.training import Noise
 
 #: Added to softplus, which alone can underflow to a standard deviation of 0.
 LEAST_SIGMA = 1e-4
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 #: :meth:`Chain.log_marginal` handles reverse draws in blocks of about this many numbers.
 BLOCK = 2**16
+#: K, the sigmoids of each coordinate.
+SIGMOIDS = 16
+#: Halvings of an interval when a transition is inverted.
+HALVINGS = 60
+#: Added to the slopes, so that no transition becomes flat.
+LEAST_SLOPE = 1e-3
 
 
 def gaussian_log_density(x: Tensor, mean: Tensor, sigma: Tensor) -> Tensor:
@@ -63,48 +83,11 @@ def inverse_softplus(value: float) -> float:
     return value + math.log(-math.expm1(-value))
 
 
-class Gaussian(nn.Module, abc.ABC):
-    """A base q_0 whose means and standard deviations depend on a context, features of a datum."""
-
-    @abc.abstractmethod
-    def moments(self, context: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return means and standard deviations of z_0, for a context of shape (..., N, c)."""
-
-    def forward(self, epsilon: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Return draws of z_0, (R, N, d), from standard normal numbers, and their log densities."""
-        return gaussian_draws(epsilon, *self.moments(context))
-
-    def log_density(self, z: Tensor, context: Tensor | None = None) -> Tensor:
-        """Return log q_0(z_0), of shape (R, N)."""
-        return gaussian_log_density(z, *self.moments(context))
-
-
 class StandardNormal(nn.Module):
-    """The base of a chain that is not amortised: N(0, I), without parameters."""
+    """The base N(0, I), without parameters."""
 
     def forward(self, epsilon: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
         return epsilon, standard_log_density(epsilon)
-
-    def log_density(self, z: Tensor, context: Tensor | None = None) -> Tensor:
-        return standard_log_density(z)
-
-
-class AmortisedGaussian(Gaussian):
-    """N(A c + a, diag softplus(B c + b)^2), with c the context."""
-
-    def __init__(self, dim: int, context: int, *, n_runs: int = 1) -> None:
-        super().__init__()
-        weight = 0.1 * torch.randn(n_runs, context, 2 * dim) / math.sqrt(context)
-        self.weight = nn.Parameter(weight)
-        bias = torch.zeros_like(weight[:, :1])
-        bias[..., dim:] = inverse_softplus(1.0 - LEAST_SIGMA)
-        self.bias = nn.Parameter(bias)
-
-    def moments(self, context: Tensor | None) -> tuple[Tensor, Tensor]:
-        if context is None:
-            raise ValueError("The base of an amortised chain needs a context.")
-        mean, s = (context @ self.weight + self.bias).chunk(2, dim=-1)
-        return mean, functional.softplus(s) + LEAST_SIGMA
 
 
 @dataclass(frozen=True)
@@ -137,12 +120,7 @@ class LayeredPosterior(nn.Module, abc.ABC):
 
     @abc.abstractmethod
     def log_transitions(
-        self,
-        before: Tensor,
-        after: Tensor,
-        parts: Tensor,
-        epsilon: Tensor,
-        context: Tensor | None,
+        self, before: Tensor, after: Tensor, parts: Tensor, epsilon: Tensor, context: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         """Return the log densities of all transitions, forward and reverse."""
 
@@ -176,10 +154,8 @@ class LayeredPosterior(nn.Module, abc.ABC):
             yield z, part
 
     @abc.abstractmethod
-    def log_marginal(
-        self, z: Tensor, n_draws: int, noise: Noise, *, context: Tensor | None = None
-    ) -> Tensor:
-        """Return log q(z_T), or an estimate, of shape (R, N)."""
+    def log_marginal(self, z: Tensor, n_draws: int, noise: Noise) -> Tensor:
+        """Return log q(z_T) where no datum is given, or an estimate, of shape (R, N)."""
 
     @abc.abstractmethod
     def log_marginal_bounds(
@@ -288,8 +264,7 @@ class Transitions(nn.Module):
 
         rows = x.flatten(0, -3)
         if self.conditioned:
-            if context is None:
-                raise ValueError("The transitions of an amortised chain need a context.")
+            assert context is not None  # of each datum
             if self.activation == "gated":
                 context = functional.layer_norm(context, context.shape[-1:])
             given = context.expand(*x.shape[:-1], context.shape[-1]).flatten(0, -3)
@@ -318,9 +293,7 @@ class Chain(LayeredPosterior):
         base: nn.Module | None = None,
         **options: Any,
     ) -> None:
-        if base is None:
-            base = AmortisedGaussian(dim, context, n_runs=n_runs) if context else StandardNormal()
-        super().__init__(dim, n_transitions, n_runs, base)
+        super().__init__(dim, n_transitions, n_runs, base or StandardNormal())
         self.forwards, self.reverses = (
             Transitions(dim, n_transitions, n_runs=n_runs, context=context, **options)
             for _ in range(2)
@@ -334,12 +307,7 @@ class Chain(LayeredPosterior):
         return torch.addcmul(mean, sigma, epsilon[1:] if t is None else epsilon[t + 1]), sigma
 
     def log_transitions(
-        self,
-        before: Tensor,
-        after: Tensor,
-        parts: Tensor,
-        epsilon: Tensor,
-        context: Tensor | None,
+        self, before: Tensor, after: Tensor, parts: Tensor, epsilon: Tensor, context: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         """Return log q_t(z_t | z_{t-1}) and log r_t(z_{t-1} | z_t)."""
         log_forward = standard_log_density(epsilon[1:]) - parts.log().sum(dim=-1)
@@ -347,14 +315,7 @@ class Chain(LayeredPosterior):
         return log_forward, gaussian_log_density(before, *reverse)
 
     @torch.no_grad()
-    def log_marginal(
-        self,
-        z: Tensor,
-        n_draws: int,
-        noise: Noise,
-        *,
-        context: Tensor | None = None,
-    ) -> Tensor:
+    def log_marginal(self, z: Tensor, n_draws: int, noise: Noise) -> Tensor:
         """Estimate log q(z_T) by importance sampling with the reverse chain."""
         # log (1/K) sum_k q(z_<T^k, z_T) / r(z_<T^k | z_T) with z_<T^k ~ r: in expectation a lower
         # bound (Burda, Grosse, Salakhutdinov 2016), tight as K grows
@@ -364,16 +325,15 @@ class Chain(LayeredPosterior):
         for start in range(0, n_draws, block):
             n = min(block, n_draws - start)
             state = z.repeat_interleave(n, dim=1)
-            given = None if context is None else context.repeat_interleave(n, dim=-2)
             weight = torch.zeros_like(state[..., 0])
             for t in reversed(range(self.n_transitions)):
-                mean, sigma = self.reverses.moments(state, t, given)
+                mean, sigma = self.reverses.moments(state, t)
                 epsilon = noise.normal(*state.shape)
                 before = torch.addcmul(mean, sigma, epsilon)
                 weight -= standard_log_density(epsilon) - sigma.log().sum(dim=-1)
-                weight += gaussian_log_density(state, *self.forwards.moments(before, t, given))
+                weight += gaussian_log_density(state, *self.forwards.moments(before, t))
                 state = before
-            weight += self.base.log_density(state, given)
+            weight += standard_log_density(state)
             total = torch.logaddexp(total, weight.unflatten(1, (n_rows, n)).logsumexp(dim=-1))
         return total - math.log(n_draws)
 
@@ -388,3 +348,139 @@ class Chain(LayeredPosterior):
         # the same reverse draws and one more, the path itself: log (K e^hat + w) / (K + 1)
         with_path = torch.logaddexp(hat + math.log(n_draws), self.log_weight(path))
         return hat, with_path - math.log1p(n_draws)
+
+
+# ------------------------------------------------------------------------------- flows
+
+
+class SigmoidalTransitions(nn.Module):
+    """T sigmoidal transitions in R runs, each with its own parameters."""
+
+    def __init__(
+        self,
+        dim: int,
+        n_transitions: int,
+        *,
+        n_runs: int = 1,
+        hidden: int = 64,
+        n_sigmoids: int = SIGMOIDS,
+        weight_scale: float = 1.0,
+    ) -> None:
+        super().__init__()
+        self.dim, self.n_transitions, self.n_sigmoids = dim, n_transitions, n_sigmoids
+        many, n_out = (n_transitions, n_runs), 3 * n_sigmoids * dim
+
+        def weights(n_in: int, n_out: int) -> Tensor:
+            return torch.randn(*many, n_in, n_out) / math.sqrt(n_in)
+
+        self.hidden_weight = nn.Parameter(weights(dim, hidden))
+        self.hidden_bias = nn.Parameter(weight_scale * torch.randn(*many, 1, hidden))
+        self.out_weight = nn.Parameter(weight_scale * 0.1 * weights(hidden, n_out))
+        bias = torch.zeros(*many, 1, 3, dim, n_sigmoids)
+        bias[..., 1, :, :] = inverse_softplus(1.0 - LEAST_SLOPE)
+        bias[..., 2, :, :] = torch.randn(*many, 1, dim, n_sigmoids)
+        self.out_bias = nn.Parameter(bias.flatten(-3))
+        self._masks: tuple[Tensor, Tensor] | None = None
+
+    def forward(self, z: Tensor, t: int | None = None) -> tuple[Tensor, Tensor]:
+        """Return the next states and the log determinants of their derivatives."""
+        return increase(z, *self.parameters_of(z, t))
+
+    def masks(self) -> tuple[Tensor, Tensor]:
+        """Which inputs a hidden unit sees, and which units a parameter; made at the first use."""
+        # not in __init__: a network that is read from a file is built without memory
+        like = self.hidden_weight
+        made = self._masks
+        if made is None or (made[0].device, made[0].dtype) != (like.device, like.dtype):
+            # coordinate i has rank i, or d - 1 - i in every second transition; a hidden unit of
+            # degree m sees the ranks up to m, and parameters of rank i see the degrees below i
+            ranks = torch.arange(self.dim, device=like.device).repeat(self.n_transitions, 1)
+            ranks[1::2] = ranks[1::2].flip(1)
+            degrees = torch.arange(like.shape[-1], device=like.device) % max(1, self.dim - 1)
+            sees = ranks[:, :, None] <= degrees
+            used = (degrees[:, None] < ranks[:, None, :]).repeat(1, 1, 3)
+            used = used.repeat_interleave(self.n_sigmoids, dim=2)
+            made = self._masks = sees[:, None].to(like.dtype), used[:, None].to(like.dtype)
+        return made
+
+    def parameters_of(self, z: Tensor, t: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Return log w, log a and b of each sigmoid, of the shape of z with an axis for k."""
+        index = slice(None) if t is None else slice(t, t + 1)
+        sees, used = self.masks()
+        hidden = (self.hidden_weight[index] * sees[index]).flatten(0, 1)
+        out = (self.out_weight[index] * used[index]).flatten(0, 1)
+        hidden_bias, out_bias = (
+            part[index].flatten(0, 1) for part in (self.hidden_bias, self.out_bias)
+        )
+        h = torch.baddbmm(hidden_bias, z.flatten(0, -3), hidden).relu_()
+        found = torch.baddbmm(out_bias, h, out).unflatten(-1, (3, self.dim, self.n_sigmoids))
+        w, a, b = found.unflatten(0, z.shape[:-2]).unbind(-3)
+        slopes = functional.softplus(a) + LEAST_SLOPE
+        return w.log_softmax(dim=-1), slopes.log(), b
+
+    @torch.no_grad()
+    def inverse(self, z: Tensor, t: int) -> Tensor:
+        """Return the states before a transition, coordinate by coordinate, by halving intervals."""
+        before = torch.zeros_like(z)
+        order = range(self.dim) if t % 2 == 0 else reversed(range(self.dim))
+        for i in order:
+            parameters = [part[..., i : i + 1, :] for part in self.parameters_of(before, t)]
+            _, log_a, b = parameters
+            # all sigmoids are below the target at the least of these, and above at the largest
+            roots = (z[..., i : i + 1, None] - b) * torch.exp(-log_a)
+            low, high = roots.amin(dim=-1), roots.amax(dim=-1)
+            for _ in range(HALVINGS):
+                middle = 0.5 * (low + high)
+                above = increase(middle, *parameters)[0] > z[..., i : i + 1]
+                low, high = torch.where(above, low, middle), torch.where(above, middle, high)
+            before[..., i : i + 1] = 0.5 * (low + high)
+        return before
+
+
+def increase(z: Tensor, log_w: Tensor, log_a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the logit of a mixture of sigmoids, and the log of its derivative."""
+    inner = log_a.exp() * z.unsqueeze(-1) + b
+    below, above = functional.logsigmoid(inner), functional.logsigmoid(-inner)
+    log_x, log_rest = ((log_w + part).logsumexp(dim=-1) for part in (below, above))
+    log_slope = (log_w + log_a + below + above).logsumexp(dim=-1)
+    return log_x - log_rest, (log_slope - log_x - log_rest).sum(dim=-1)
+
+
+class FlowPosterior(LayeredPosterior):
+    """A posterior of T transitions, in R runs; options are of :class:`SigmoidalTransitions`."""
+
+    def __init__(self, dim: int, n_transitions: int, *, n_runs: int = 1, **options: Any) -> None:
+        super().__init__(dim, n_transitions, n_runs, StandardNormal())
+        self.forwards = SigmoidalTransitions(dim, n_transitions, n_runs=n_runs, **options)
+
+    def draw_noise(self, n: int, noise: Noise) -> Tensor:
+        """Return the random numbers of n draws of z_0 of each run, of shape (1, R, n, d)."""
+        return noise.normal(1, self.n_runs, n, self.dim)
+
+    def move(
+        self, z: Tensor, epsilon: Tensor, t: int | None, context: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Return the next states, and the log determinants."""
+        return self.forwards(z, t)
+
+    def log_transitions(
+        self, before: Tensor, after: Tensor, parts: Tensor, epsilon: Tensor, context: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Return minus the log determinants, and zeros."""
+        return -parts, torch.zeros_like(parts)
+
+    @torch.no_grad()
+    def log_marginal(self, z: Tensor, n_draws: int, noise: Noise) -> Tensor:
+        """Return log q(z_T), of shape (R, N): exact, without draws, up to rounding."""
+        total = torch.zeros_like(z[..., 0])
+        for t in reversed(range(self.n_transitions)):
+            z = self.forwards.inverse(z, t)
+            total -= self.forwards(z, t)[1]
+        return total + standard_log_density(z)
+
+    def log_marginal_bounds(
+        self, path: Trajectory, n_draws: int, noise: Noise
+    ) -> tuple[Tensor, Tensor]:
+        """Return log q(z_T) of the draws twice, as it is exact."""
+        exact = self.log_weight(path)
+        return exact, exact

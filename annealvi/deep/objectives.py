@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 
 from annealvi.deep.hvi import LayeredPosterior, Trajectory, standard_log_density
-from annealvi.deep.noise import Noise
+from annealvi.deep.training import Noise
 
 #: log f: takes a Tensor of shape (..., d) and returns one of shape (...).
 LogDensity = Callable[[Tensor], Tensor]
@@ -46,8 +46,6 @@ def leave_one_out(log_joint: Tensor, log_q: Tensor, *, temperature: float = 1.0)
     # gradient through f: the mean of the others is a control variate that leaves the gradient
     # unbiased (Mnih, Rezende 2016, Variational inference for Monte Carlo objectives)
     n_draws = len(log_joint)
-    if n_draws < 2:
-        raise ValueError(f"leave_one_out needs at least two draws. Got {n_draws} instead.")
     f = elbo(log_joint, log_q, temperature=temperature).detach()
     # f_i less the mean of the others is S / (S - 1) times f_i less the mean of all
     advantage = (f - f.mean(dim=0)) * (n_draws / (n_draws - 1))
@@ -69,8 +67,6 @@ def hvi_elbo(
 def avo_terms(path: Trajectory, log_density: LogDensity, *, beta: float = 1.0) -> Tensor:
     """Return J_1, ..., J_T, (T, R, N), of draws detached between transitions."""
     n_transitions = len(path.log_forward)
-    if n_transitions == 0:
-        raise ValueError("Annealed objectives need a chain of at least one transition.")
     z = path.z[1:]
     alpha = torch.arange(1, n_transitions + 1, dtype=z.dtype, device=z.device) / n_transitions
     alpha = alpha[:, None, None]

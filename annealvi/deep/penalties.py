@@ -11,32 +11,269 @@ average and d a distance, usually the inverse Huber distance:
 (Altosaar, Ranganath, Blei 2018, *Proximity Variational Inference*, Algorithm 2 and its amortised
 form).  In an amortised model the statistic is first averaged over the minibatch and the draws.
 Each latent unit u then has one distance, and the penalty is their sum.  Only the parameters of q
-get a gradient from it.  The statistics are in :mod:`annealvi.deep.statistics`.
+get a gradient from it.
+
+A statistic is a function ``f(q, prior)`` of the distribution of a layer's units and of their prior,
+whose parameters are detached.  It returns a Tensor, or several, whose last axis is that of the
+units; the axes before it, of draws and of data, are averaged.  A statistic of the weights of q's
+networks is a :class:`WeightStatistic`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import StrOptions
-from torch import Tensor, nn
+from torch import Tensor
+from torch.distributions import Bernoulli, Distribution, Poisson, kl_divergence
+from torch.nn.functional import softplus
 
-from annealvi.checks import Interval
-from annealvi.deep.statistics import STATISTICS, Statistic, UnitStatistic, WeightStatistic
+from annealvi.checks import Interval, checked
 from annealvi.deep.training import TensorField
 from annealvi.exceptions import BadParameter
 from annealvi.files.schema import Number, Optional, Schema
 from annealvi.proximity.penalty import MAGNITUDES
 
+#: A function of q and of the prior.
+UnitStatistic = Callable[[Distribution, Distribution], Tensor | tuple[Tensor, ...]]
+#: q and the prior of each layer.
+Layers = Iterable[tuple[Distribution, Distribution]]
 #: d of each element of a Tensor.
 Distance = Callable[[Tensor], Tensor]
+#: Above this rate the entropy of a Poisson variable is computed by its asymptotic series, whose
+#: next term is then below 1e-7.  Below it a sum of so many terms leaves out less than 1e-7.
+LARGE_RATE, TERMS = 30.0, 100
+#: How the names of functions begin in files, so that they are no names of statistics.
+FUNCTION = "function "
 #: Arguments at which a distance is tried; 0 is where every fit begins.
 POINTS = (0.0, 0.13, -0.57, 0.93, -1.4, 2.6, -7.1)
+
+
+# ------------------------------------------------------------- functions of the user's
+
+
+def check_values(
+    what: str, value: Any, shape: Sequence[int] | None = None, at: Tensor | None = None
+) -> None:
+    """Check what a function returned: finite floats, of a shape; `at` are its arguments."""
+    wanted = (
+        "a Tensor of floats" if shape is None else f"a Tensor of floats of shape {tuple(shape)}"
+    )
+    floats = isinstance(value, Tensor) and value.is_floating_point() and value.numel()
+    if not floats or (shape is not None and value.shape != torch.Size(shape)):
+        got = type(value).__name__
+        if isinstance(value, Tensor):
+            got = f"{value.dtype} of shape {tuple(value.shape)}"
+        raise ValueError(f"{what} must return {wanted}. Got {got}.")
+    wrong = ~torch.isfinite(value.detach())
+    if wrong.any():
+        where = "" if at is None else f" at {_place(at, wrong)}"
+        raise ValueError(f"{what} must be finite. Got {float(value.detach()[wrong][0]):g}{where}.")
+
+
+def check_gradient(what: str, value: Tensor, inputs: Sequence[Tensor]) -> None:
+    """Check that a function has a finite gradient with respect to some of its arguments."""
+    found: Sequence[Tensor | None] = ()
+    if value.requires_grad:
+        found = torch.autograd.grad(value.sum(), inputs, retain_graph=True, allow_unused=True)
+    there = [(g, at) for g, at in zip(found, inputs, strict=False) if g is not None]
+    if not there:
+        raise ValueError(
+            f"{what} has no gradient: compute it by operations of PyTorch on its arguments, "
+            "without detaching them."
+        )
+    for gradient, at in there:
+        wrong = ~torch.isfinite(gradient)
+        if wrong.any():
+            rows = wrong.reshape(len(wrong), -1).any(dim=1)
+            what = f"{what[0].lower()}{what[1:]}"
+            raise ValueError(
+                f"The gradient of {what} must be finite. It is not at {_place(at, rows)}."
+            )
+
+
+def _place(at: Tensor, wrong: Tensor) -> str:
+    some = str(at.detach()[wrong][0].tolist())
+    return f"{int(wrong.sum())} of {len(at)} points, one of them {some:.80}"
+
+
+# -------------------------------------------------------------------------- statistics
+
+
+class WeightStatistic:
+    """A statistic of the weights of q's networks.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(weights)`` returns a Tensor.  `weights` is a list of the weights of all layers
+        from x to q, each of shape (outputs, inputs).
+
+    Raises
+    ------
+    TypeError
+        If the function cannot be called.
+
+    Examples
+    --------
+    >>> from annealvi.deep import ProximityPenalty, WeightStatistic
+    >>> lengths = WeightStatistic(lambda weights: weights[0].norm(dim=1))
+    >>> penalty = ProximityPenalty(lengths, magnitude=0.1)
+    """
+
+    @checked
+    def __init__(self, function: Callable[[list[Tensor]], Tensor]) -> None:
+        if not callable(function):
+            raise BadParameter("function", "callable", function)
+        self.function = function
+
+    def __call__(self, weights: Iterable[Tensor]) -> Tensor:
+        """Return the statistic."""
+        return self.function(list(weights))
+
+    def __repr__(self) -> str:
+        return f"WeightStatistic({_name(self.function)})"
+
+
+def entropy(q: Distribution, prior: Distribution | None = None) -> Tensor:
+    """Return the entropy of each unit."""
+    return poisson_entropy(q.rate) if isinstance(q, Poisson) else q.entropy()
+
+
+def kl(q: Distribution, prior: Distribution) -> Tensor:
+    """Return KL(q || p) of each unit."""
+    if isinstance(q, Bernoulli) and isinstance(prior, Bernoulli):
+        return bernoulli_kl(q.logits, prior.logits)
+    return kl_divergence(q, prior.expand(q.batch_shape))
+
+
+def mean(q: Distribution, prior: Distribution | None = None) -> Tensor:
+    """Return the mean of each unit."""
+    return q.mean
+
+
+def variance(q: Distribution, prior: Distribution | None = None) -> Tensor:
+    """Return the variance of each unit."""
+    return q.variance
+
+
+def mean_variance(q: Distribution, prior: Distribution | None = None) -> tuple[Tensor, Tensor]:
+    """Return the mean and the variance of each unit."""
+    return q.mean, q.variance
+
+
+def gram(weights: Iterable[Tensor]) -> Tensor:
+    """Return all elements of W W^T of each layer, in one row."""
+    return torch.cat([_Gram.apply(weight).flatten() for weight in weights])
+
+
+class _Gram(torch.autograd.Function):
+    """W W^T; as it is symmetric, its gradient needs one product instead of two."""
+
+    @staticmethod
+    def forward(context: Any, weight: Tensor) -> Tensor:
+        context.save_for_backward(weight)
+        return weight @ weight.T
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> Tensor:
+        (weight,) = context.saved_tensors
+        return (gradient + gradient.T) @ weight
+
+
+#: Statistics of q that have a name.
+OF_UNITS: dict[str, UnitStatistic] = {
+    "entropy": entropy,
+    "kl": kl,
+    "mean": mean,
+    "variance": variance,
+    "mean_variance": mean_variance,
+}
+#: All that have a name.
+STATISTICS: dict[str, UnitStatistic | WeightStatistic] = {
+    **OF_UNITS,
+    "orthogonal": WeightStatistic(gram),
+}
+
+
+class Statistic:
+    """A statistic under the name that files and messages have for it, checked as it is used."""
+
+    def __init__(self, given: str | UnitStatistic | WeightStatistic) -> None:
+        names = [name for name, known in STATISTICS.items() if given is known or given == name]
+        self.own = not names
+        self._function: Any = given if self.own else STATISTICS[names[-1]]
+        self.of_weights = isinstance(self._function, WeightStatistic)
+        inner: Any = self._function.function if self.of_weights else self._function
+        self.name = f"{FUNCTION}{_name(inner)}" if self.own else names[-1]
+        self._has_gradient = False  # that of a user's function is looked at once
+
+    def __call__(self, layers: Layers, weights: Iterable[Tensor] = ()) -> Tensor:
+        """Return f, of each layer after the other, averaged over all axes but the last."""
+        if self.of_weights:
+            given = list(weights)
+            value = self._function(given)
+            self._check(value, given)
+            self._has_gradient = True
+            return value.flatten()
+        parts: list[Tensor] = []
+        for q, prior in layers:
+            found = self._function(q, prior.expand(q.batch_shape) if self.own else prior)
+            # what q was made of: a Bernoulli has logits or probabilities, and derives the others
+            given = [value for name, value in vars(q).items() if name in q.arg_constraints]
+            for part in found if isinstance(found, tuple) else (found,):
+                self._check(part, given)
+                size = part.shape[-1] if part.ndim else 1
+                parts.append(part.reshape(-1, size).mean(dim=0))
+        self._has_gradient = True
+        return torch.cat(parts)
+
+    def _check(self, value: Any, inputs: Sequence[Tensor]) -> None:
+        if not self.own:
+            return
+        what = f"The statistic {self.name.removeprefix(FUNCTION)!r}"
+        if not all(torch.isfinite(part.detach()).all() for part in inputs):
+            return  # the fit has diverged, and says so itself
+        check_values(what, value)
+        if torch.is_grad_enabled() and not self._has_gradient:
+            check_gradient(what, value, [part for part in inputs if part.requires_grad])
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def bernoulli_kl(logits: Tensor, prior_logits: Tensor) -> Tensor:
+    """Return KL(q || p) of bits, elementwise, finite for all logits."""
+    # s(a) (a - b) - log(1 + e^a) + log(1 + e^b) with logits a of q and b of p; PyTorch's own
+    # function returns infinity where a probability rounds to 0 or 1
+    a, b = logits, prior_logits
+    return a.sigmoid() * (a - b) - softplus(a) + softplus(b)
+
+
+def poisson_entropy(rate: Tensor) -> Tensor:
+    """Return the entropy of Poisson variables, elementwise."""
+    # lambda (1 - log lambda) + e^-lambda sum_{n >= 2} lambda^n log(n!) / n!, and for large rates
+    # 1/2 log(2 pi e lambda) - 1/(12 lambda) - 1/(24 lambda^2) - 19/(360 lambda^3)
+    small = rate.clamp(torch.finfo(rate.dtype).tiny, LARGE_RATE)
+    n = torch.arange(2, TERMS, dtype=rate.dtype, device=rate.device)
+    log_factorial = torch.lgamma(n + 1)
+    terms = torch.exp(n * small.log()[..., None] - small[..., None] - log_factorial)
+    exact = small * (1 - small.log()) + (terms * log_factorial).sum(dim=-1)
+    large = rate.clamp(min=LARGE_RATE)
+    series = 0.5 * (2 * math.pi * math.e * large).log() - 1 / (12 * large)
+    series = series - 1 / (24 * large.square()) - 19 / (360 * large**3)
+    return torch.where(rate < LARGE_RATE, exact, series)
+
+
+# --------------------------------------------------------------------------- penalties
 
 
 def inverse_huber(distance: Tensor) -> Tensor:
@@ -49,6 +286,7 @@ def inverse_huber(distance: Tensor) -> Tensor:
 DISTANCES: dict[str, Distance] = {"inverse_huber": inverse_huber, "square": torch.square}
 
 
+@dataclass(eq=False, repr=False)
 class ProximityPenalty(BaseEstimator):
     r"""A penalty on moving q away from its recent past.
 
@@ -87,7 +325,7 @@ class ProximityPenalty(BaseEstimator):
 
     Examples
     --------
-    >>> from annealvi.deep.penalties import ProximityPenalty
+    >>> from annealvi.deep import ProximityPenalty
     >>> penalty = ProximityPenalty("orthogonal", magnitude=0.01, gamma=1.0)
     >>> def spread(q, prior):  # how much the means of a minibatch differ, of each unit
     ...     return q.mean.reshape(-1, q.mean.shape[-1]).var(dim=0)
@@ -103,22 +341,13 @@ class ProximityPenalty(BaseEstimator):
         "decay": [Interval(Real, 0, 1, closed="right")],
     }
 
-    def __init__(
-        self,
-        statistic: str | UnitStatistic | WeightStatistic = "entropy",
-        *,
-        distance: str | Distance = "inverse_huber",
-        magnitude: float | None = None,
-        shape: str = "exponential",
-        gamma: float = 1e-5,
-        decay: float = 0.9999,
-    ) -> None:
-        self.statistic = statistic
-        self.distance = distance
-        self.magnitude = magnitude
-        self.shape = shape
-        self.gamma = gamma
-        self.decay = decay
+    statistic: str | UnitStatistic | WeightStatistic = "entropy"
+    _: KW_ONLY
+    distance: str | Distance = "inverse_huber"
+    magnitude: float | None = None
+    shape: str = "exponential"
+    gamma: float = 1e-5
+    decay: float = 0.9999
 
     def plan(self, n_steps: int) -> RunningPenalty:
         """Return the penalty of one fit of so many steps."""
@@ -148,45 +377,38 @@ def as_penalty(value: Any, statistics: Iterable[str] = STATISTICS) -> ProximityP
         raise BadParameter("proximity", f"None, a str among {allowed}, {wanted}", value)
     penalty.check()
     statistic = Statistic(penalty.statistic)
-    if statistic.own and statistic.of_weights and "orthogonal" not in allowed:
-        wanted = "without a WeightStatistic, because its q has no network"
+    of_weights = statistic.of_weights and "orthogonal" not in allowed  # but q has no network
+    if of_weights or not (statistic.own or statistic.name in allowed):
+        wanted = f"a penalty with one of the statistics {allowed}, or with a function of q"
         raise BadParameter("proximity", wanted, penalty.statistic)
-    if not statistic.own and statistic.name not in allowed:
-        wanted = f"a penalty with one of the statistics {allowed}"
-        raise BadParameter("proximity", wanted, statistic.name)
     return penalty
 
 
 def check_distance(distance: Distance) -> None:
     """Check that a distance works elementwise, with a finite gradient."""
-    what = f"The 'distance' {getattr(distance, '__name__', type(distance).__name__)!r}"
-    u = torch.tensor(POINTS, requires_grad=True)
+    what, u = f"The 'distance' {_name(distance)!r}", torch.tensor(POINTS, requires_grad=True)
     with torch.enable_grad():
-        found = _as_distances(distance(u), u, what)
-        if not found.requires_grad:
-            raise ValueError(f"{what} has no gradient: compute it by operations of PyTorch.")
-        (gradient,) = torch.autograd.grad(found.sum(), u)
-    if not bool(torch.isfinite(gradient).all()):
-        at = float(u.detach()[~torch.isfinite(gradient)][0])
-        raise ValueError(f"The gradient of {what[0].lower()}{what[1:]} must be finite at u = {at}.")
-    alone = [_as_distances(distance(x), x, what) for x in u.detach()[:, None]]
+        found = distance(u)
+        check_values(what, found, u.shape, u)
+        check_gradient(what, found, [u])
+    alone = [distance(x) for x in u.detach()[:, None]]
     if not torch.allclose(torch.cat(alone), found.detach(), rtol=1e-4, atol=1e-6):
         raise ValueError(f"{what} must work on each element alone: see 'distance'.")
 
 
-def _as_distances(found: Any, u: Tensor, what: str) -> Tensor:
-    """The distances of a function of the user's, if they can be."""
-    if not isinstance(found, Tensor) or found.shape != u.shape:
-        shown = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
-        raise ValueError(f"{what} must return a Tensor of shape {tuple(u.shape)}. Got {shown}.")
-    if not bool(torch.isfinite(found.detach()).all()):
-        bad = u.detach()[~torch.isfinite(found.detach())].flatten()[0]
-        raise ValueError(f"{what} must be finite. It is not at u = {float(bad):.6g}.")
-    return found
+# ------------------------------------------------------------------- one fit's penalty
 
 
-class RunningPenalty(nn.Module):
-    """The penalty of one fit, a part of its network so that its memory is saved with it.
+class Memory(NamedTuple):
+    """What a penalty remembers from one step to the next."""
+
+    first: float | None  # k_0
+    sum: Tensor | None  # of alpha^(t - s) f_s over the steps s before t
+    weight: float  # the sum of these alpha^(t - s)
+
+
+class RunningPenalty:
+    """The penalty of one fit.
 
     A loop of your own adds it to the loss: ``value = penalty.statistic([(q, prior)])`` and
     ``loss = -elbo + penalty(value, step, elbo)``.
@@ -194,13 +416,13 @@ class RunningPenalty(nn.Module):
 
     #: The memory in files; the length of the sum is checked when it is used.
     MEMORY = Schema(
+        Memory,
         first=Optional(Number(0.0)),
         sum=Optional(TensorField((None,), np.float64)),
         weight=Number(0.0),
     )
 
     def __init__(self, parameters: ProximityPenalty, n_steps: int) -> None:
-        super().__init__()
         self.statistic = Statistic(parameters.statistic)
         given = parameters.distance
         self._distance = DISTANCES[given] if isinstance(given, str) else given
@@ -208,52 +430,40 @@ class RunningPenalty(nn.Module):
         self.n_steps = n_steps
         self._falls = MAGNITUDES[parameters.shape](parameters.gamma)
         self._alpha = parameters.decay
-        self._given = parameters.magnitude is not None
-        self._first = None if parameters.magnitude is None else float(parameters.magnitude)
-        self._sum: Tensor | None = None  # of alpha^(t - s) f_s over the steps s before t
-        self._weight = 0.0  # the sum of these weights alpha^(t - s)
+        self._given = parameters.magnitude
+        self.memory = Memory(None if self._given is None else float(self._given), None, 0.0)
 
-    def forward(self, value: Tensor, step: int, total_elbo: Tensor | float) -> Tensor:
+    def __call__(self, value: Tensor, step: int, total_elbo: Tensor | float) -> Tensor:
         """Return k_t times the distance of a value from the average, then update the average."""
-        if self._first is None:
-            self._first = abs(float(total_elbo))
+        first, total, weight = self.memory
         moved = value - self.average(value)
         distances = self._distance(moved)
         if self._own_distance:
-            distances = _as_distances(distances, moved, "The 'distance' of the penalty")
-        penalty = self.magnitude(step) * distances.sum()
+            check_values("The 'distance' of the penalty", distances, moved.shape, moved)
         now = value.detach().double()
-        if self._sum is not None:  # one operation without copies: W W^T is large
-            now = torch.add(now, self._sum.to(now), alpha=self._alpha)
-        self._sum = now
-        self._weight = self._alpha * self._weight + 1.0
-        return penalty
+        if total is not None:  # one operation without copies: W W^T is large
+            now = torch.add(now, total.to(now), alpha=self._alpha)
+        first = abs(float(total_elbo)) if first is None else first
+        self.memory = Memory(first, now, self._alpha * weight + 1.0)
+        return self.magnitude(step) * distances.sum()
 
     def magnitude(self, step: int) -> float:
         """Return k_t; 0 if it is unknown because no step was made yet."""
-        first = 0.0 if self._first is None else self._first
-        return first * self._falls(step / self.n_steps)
+        return (self.memory.first or 0.0) * self._falls(step / self.n_steps)
 
     def average(self, value: Tensor) -> Tensor:
         """Return the moving average, or the value itself if there is none yet."""
-        if self._sum is None:
+        total = self.memory.sum
+        if total is None:
             return value.detach()
-        if self._sum.shape != value.shape:
-            if self.statistic.own:
-                raise ValueError(
-                    f"The statistic of a penalty must keep its shape. It had "
-                    f"{len(self._sum)} values, and now has {len(value)}."
-                )
+        if total.shape != value.shape:
             raise ValueError(
-                f"The file is damaged: the average of a proximity statistic has shape "
-                f"{tuple(self._sum.shape)}, the statistic {tuple(value.shape)}."
+                f"The statistic of a penalty must keep its shape. It had {len(total)} values, and "
+                f"now has {len(value)}."
             )
-        return (self._sum / self._weight).to(value)
+        return (total / self.memory.weight).to(value)
 
-    def get_extra_state(self) -> dict[str, Any]:
-        return {"first": self._first, "sum": self._sum, "weight": self._weight}
-
-    def set_extra_state(self, state: dict[str, Any]) -> None:
-        if not self._given:  # a magnitude given to the fit that continues has priority
-            self._first = state["first"]
-        self._sum, self._weight = state["sum"], state["weight"]
+    def resume(self, memory: Memory) -> None:
+        """Take over the memory of a fit that continues; a magnitude that was given has priority."""
+        first = memory.first if self._given is None else self.memory.first
+        self.memory = memory._replace(first=first)

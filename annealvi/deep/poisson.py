@@ -13,44 +13,30 @@ each datum and topic; W is a point estimate.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import _fit_context
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, check_non_negative
 from torch import Tensor, nn
 from torch.distributions import Poisson, kl_divergence
 from torch.nn.functional import embedding, softplus
 
-from annealvi.checks import Interval, checked
-from annealvi.deep.estimator import (
-    LARGEST,
-    TRAINING_CONSTRAINTS,
-    Bound,
-    BoundOf,
-    Callback,
-    DataEstimator,
-    StatisticName,
-    numbers,
-    positive,
-)
-from annealvi.deep.noise import Noise, check_room
-from annealvi.deep.penalties import ProximityLike, RunningPenalty
-from annealvi.deep.statistics import OF_UNITS, Statistic
-from annealvi.deep.training import SparseRows
-from annealvi.files.schema import Integer, Number, Optional, Schema
+from annealvi.checks import Interval, check_counts
+from annealvi.deep.estimator import LARGEST, Bound, BoundOf, DataEstimator
+from annealvi.deep.penalties import OF_UNITS, Statistic
+from annealvi.deep.training import Noise, SparseRows, numbers
+from annealvi.files.schema import Integer, Number
 from annealvi.matrices import check_csr
 from annealvi.metrics.held_out import split_tokens
 from annealvi.metrics.topics import top_words
 from annealvi.schedules import Linear
-from annealvi.temperature import Temperature
 
 TINY = float(np.finfo(np.float64).tiny)
 #: Rates are cut off here before a draw, as float32 cannot represent all larger counts.
@@ -59,9 +45,6 @@ LARGEST_RATE = 2.0**24
 BLOCK = 256
 #: The first steps on rates of new documents are this many times as large as the last.
 FASTER = 10.0
-
-#: Sums of counts above this are not told apart in float32, and their products overflow.
-MOST_WORDS = 1e15
 
 
 class Counts(NamedTuple):
@@ -75,19 +58,13 @@ class Counts(NamedTuple):
 
 
 class PoissonNetwork(nn.Module):
-    """Topics, the local rates of the training data, and the penalty of q."""
+    """Topics, and the local rates of the training data."""
 
     def __init__(
-        self,
-        mean: Tensor,
-        n_components: int,
-        n_samples: int,
-        prior_rate: float,
-        background: float,
-        *,
-        penalty: RunningPenalty | None = None,
+        self, mean: Tensor, n_components: int, n_samples: int, prior_rate: float, background: float
     ) -> None:
         super().__init__()
+        self.n_components = n_components
         self.prior_rate = prior_rate
         # at the start the topics share the mean document at random
         noise = torch.randn(len(mean), n_components).mul(0.5).exp()
@@ -95,7 +72,6 @@ class PoissonNetwork(nn.Module):
         self.weights = nn.Parameter(start + torch.log(-torch.expm1(-start)))  # W^T
         log_rates = torch.full((n_samples, n_components), prior_rate).log()
         self.log_rates = nn.Parameter(log_rates)
-        self.penalty = penalty
         self.background: Tensor
         self.register_buffer("background", background * mean)
 
@@ -127,6 +103,11 @@ class PoissonNetwork(nn.Module):
 
     def _prior(self, like: Tensor) -> Poisson:
         return Poisson(like.new_tensor(self.prior_rate), validate_args=False)
+
+    def sample(self, n_samples: int, noise: Noise) -> tuple[Tensor, Tensor]:
+        """Draw counts and z from p."""
+        z = noise.poisson(self.background.new_full((n_samples, self.n_components), self.prior_rate))
+        return noise.poisson(z @ self.topics().T + self.background), z
 
 
 class Estimate(NamedTuple):
@@ -188,6 +169,7 @@ def _sums_of_others(x: Tensor) -> Tensor:
     return before + after
 
 
+@dataclass(eq=False, repr=False)
 class PoissonDEF(DataEstimator):
     r"""Poisson deep exponential family of one layer, a topic model of counts.
 
@@ -257,11 +239,10 @@ class PoissonDEF(DataEstimator):
         Whether to show progress (needs tqdm).
 
     callback : callable or list of callables, default=None
-        Called as ``callback(estimator, monitor)`` after each step.  It can use the estimator in
-        its current state.  ``monitor.record(name=value)`` writes into `history_`; raising
-        ``StopIteration`` ends the fit.  A :class:`annealvi.checkpoint.Checkpoint` writes it to a
-        file, to be resumed; a :class:`annealvi.progress.ProgressBar` shows how far it is.
-        scikit-learn's own callbacks are set by `set_callbacks`, from its version 1.9 on.
+        Called as ``callback(estimator, monitor)`` after each step, when the estimator can be used.
+        ``monitor.record(name=value)`` writes into `history_`; raising ``StopIteration`` ends the
+        fit.  :class:`annealvi.checkpoint.Checkpoint` and :class:`annealvi.progress.ProgressBar` are
+        callbacks; scikit-learn's own are set by `set_callbacks`, from its version 1.9 on.
 
     Attributes
     ----------
@@ -310,99 +291,41 @@ class PoissonDEF(DataEstimator):
     """
 
     STATISTICS = OF_UNITS
-    ARCHITECTURE = Schema(
-        n_features=Integer(1),
-        n_components=Integer(1),
-        n_samples=Integer(1),
-        prior_rate=Number(TINY),
-        background=Number(TINY, 1.0),
-        proximity=Optional(StatisticName(*OF_UNITS)),
-    )
+    ARCHITECTURE: ClassVar[dict] = {
+        "n_components": Integer(1),
+        "prior_rate": Number(TINY),
+        "background": Number(TINY, 1.0),
+    }
     _parameter_constraints: ClassVar[dict] = {
+        **DataEstimator._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "prior_rate": [Interval(Real, 0, LARGEST, closed="right")],
         "background": [Interval(Real, 0, 1, closed="neither")],
         "n_draws": [Interval(Integral, 2, None, closed="left")],
-        "proximity": "no_validation",  # as_penalty has the message
-        "temperature": "no_validation",  # _plan has it
         "n_local_steps": [Interval(Integral, 1, None, closed="left")],
-        **TRAINING_CONSTRAINTS,
     }
 
-    def __init__(
-        self,
-        n_components: int = 20,
-        *,
-        prior_rate: float = 0.1,
-        background: float = 0.01,
-        n_draws: int = 32,
-        proximity: ProximityLike = None,
-        temperature: float | str | Temperature = 1,
-        n_local_steps: int = 300,
-        learning_rate: float = 0.01,
-        batch_size: int = 64,
-        max_iter: int = 5000,
-        device: Any = "cpu",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-        callback: Callback | Sequence[Callback] | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.prior_rate = prior_rate
-        self.background = background
-        self.n_draws = n_draws
-        self.proximity = proximity
-        self.temperature = temperature
-        self.n_local_steps = n_local_steps
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
+    n_components: int = 20
+    _: KW_ONLY
+    prior_rate: float = 0.1
+    background: float = 0.01
+    n_draws: int = 32
+    n_local_steps: int = 300
+    learning_rate: float = 0.01
+    batch_size: int = 64
+    max_iter: int = 5000
 
-    @checked
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, *, resume: str | os.PathLike | None = None) -> Self:
-        """Learn topics from counts.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Word counts: non-negative integers, of any dtype.
-        y : Ignored
-            Present for API consistency.
-        resume : path, optional
-            A file written by :meth:`save_state`: the fit continues from there up to `max_iter`.
-
-        Returns
-        -------
-        self : PoissonDEF
-
-        Raises
-        ------
-        ValueError
-            If X or a parameter is out of range, or if `resume` has another architecture.  The
-            estimator then stays as it was.
-        annealvi.exceptions.DivergenceError
-            If the loss or its gradient is not finite.  The last finite state is kept.
-        """
-        return self._fit_data(X, y, resume)
-
-    def _network(
-        self, architecture: Mapping[str, Any], penalty: RunningPenalty | None, X: Any = None
-    ) -> PoissonNetwork:
+    def _network(self, architecture: Mapping[str, Any], X: Any = None) -> PoissonNetwork:
         mean = torch.empty(architecture["n_features"])
         if X is not None:
             # half a count more, so that no word is impossible
             total = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel() + 0.5
             mean = torch.as_tensor((total / X.shape[0]).astype(np.float32))
         names = ("n_components", "n_samples", "prior_rate", "background")
-        return PoissonNetwork(mean, *(architecture[name] for name in names), penalty=penalty)
+        return PoissonNetwork(mean, *(architecture[name] for name in names))
 
-    def _optimiser(self, parameters: Iterator[nn.Parameter]) -> torch.optim.RMSprop:
-        return torch.optim.RMSprop(parameters, lr=self.learning_rate)
+    def _optimiser(self, parameters: Iterator[nn.Parameter]) -> torch.optim.Optimizer:
+        return torch.optim.RMSprop(parameters, lr=float(self.learning_rate))
 
     def _bound(self, network: PoissonNetwork, X: Any, noise: Noise) -> BoundOf:
         n_draws = int(self.n_draws)
@@ -431,8 +354,7 @@ class PoissonDEF(DataEstimator):
             :math:`\\lambda` of each document, fitted to this document alone in `n_local_steps`
             steps from :math:`\\lambda_0`.
         """
-        noise = self._draws()
-        return self._local_rates(self._check_X(X, method="transform"), noise)[0]
+        return self._local_rates(self._check_X(X), self._draws())[0]
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean ELBO per document at T = 1, with rates fitted as in `transform`.
@@ -461,8 +383,7 @@ class PoissonDEF(DataEstimator):
         ndarray of shape (n_samples,)
             In nats.  The likelihood is estimated from `n_draws` draws.
         """
-        noise = self._draws()
-        return self._local_rates(self._check_X(X, method="score_samples"), noise)[1]
+        return self._local_rates(self._check_X(X), self._draws())[1]
 
     def perplexity(self, X: Any, *, observed: float = 0.1) -> float:
         r"""Return the perplexity of most words of documents, given a few of them.
@@ -496,10 +417,8 @@ class PoissonDEF(DataEstimator):
         ValueError
             If no document has a word that is not observed.
         """
-        check_is_fitted(self)
-        X = self._check_X(X, method="perplexity")
-        noise = self._draws()
-        split = np.random.RandomState(int(noise.integers(2**31 - 1, 1)))
+        noise, X = self._draws(), self._check_X(X)
+        split = np.random.RandomState(noise.seed())
         seen, hidden = split_tokens(X, observed=observed, random_state=split)
         if not hidden.nnz:
             raise ValueError(
@@ -518,29 +437,6 @@ class PoissonDEF(DataEstimator):
         mass = float(self.background_.sum(dtype=np.float64)) + rates @ topics.sum(axis=1)
         log_p = np.log(rate) - np.log(mass[document])
         return float(np.exp(-(hidden.data @ log_p) / hidden.data.sum()))
-
-    def sample(self, n_samples: int = 1) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Draw documents from the fitted model.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-            Word counts.
-        Z : ndarray of shape (n_samples, n_components)
-            How much of each topic is in each document.
-        """
-        noise, n_samples = self._draws(), positive(n_samples, "n_samples")
-        network: PoissonNetwork = self.network_
-        with torch.no_grad():
-            shape = (n_samples, len(self.components_))
-            check_room(shape)
-            z = noise.poisson(network.background.new_full(shape, network.prior_rate))
-            x = noise.poisson(z @ network.topics().T + network.background)
-        return numbers(x), numbers(z)
 
     def top_words(self, n: int = 10, feature_names: ArrayLike | None = None) -> list[list[Any]]:
         """Return the n words to which each topic adds most, the largest first.
@@ -580,56 +476,44 @@ class PoissonDEF(DataEstimator):
         self, X: Any, noise: Noise, exposure: NDArray | None = None
     ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
         """Return the rates of documents under fixed topics, and their ELBO."""
+        self._validate_params()  # some may have been set after the fit
         data = SparseRows(X, noise.device)
         seen = None if exposure is None else self._tensor(exposure)
         results = []
-        for first in range(0, len(data), BLOCK):
-            rows = torch.arange(first, min(first + BLOCK, len(data)), device=noise.device)
-            share = None if seen is None else seen[rows]
-            results.append(self._fit_rates(Counts(*data.padded(rows), share), noise))
+        for rows in torch.arange(len(data), device=noise.device).split(BLOCK):
+            counts = Counts(*data.padded(rows), None if seen is None else seen[rows])
+            results.append(self._fit_rates(counts, noise))
         rates, elbo = (np.concatenate(parts) for parts in zip(*results, strict=True))
         return rates, elbo.astype(np.float64)
 
     def _fit_rates(self, counts: Counts, noise: Noise) -> tuple[NDArray, NDArray]:
-        network: PoissonNetwork = self.network_
-        n_draws, n_steps = int(self.n_draws), int(self.n_local_steps)
+        network, rate = self.network_, float(self.learning_rate)
         with torch.no_grad():
             topics = network.topics()
         start = topics.new_full((len(counts.values), topics.shape[1]), network.prior_rate)
         log_rates = start.log().requires_grad_()
-        optimiser = torch.optim.RMSprop([log_rates], lr=self.learning_rate)
-        falling = Linear(FASTER * self.learning_rate, self.learning_rate)
-        for step in range(n_steps):
-            optimiser.param_groups[0]["lr"] = falling(step / n_steps)
-            found = estimate(network, log_rates, counts, n_draws, noise, topics=topics)
-            log_rates.grad = None
-            (-found.surrogate.sum()).backward()
+        optimiser, falling = self._optimiser(iter([log_rates])), Linear(FASTER * rate, rate)
+        of = partial(estimate, network, log_rates, counts, self.n_draws, noise, topics=topics)
+        for step in range(self.n_local_steps):
+            optimiser.param_groups[0]["lr"] = falling(step / self.n_local_steps)
+            optimiser.zero_grad()
+            (-of().surrogate.sum()).backward()
             optimiser.step()
         with torch.no_grad():
-            elbo = estimate(network, log_rates, counts, n_draws, noise, topics=topics).elbo
-        return numbers(log_rates.exp()), numbers(elbo)
+            return numbers(log_rates.exp()), numbers(of().elbo)
 
-    def _check_X(self, X: Any, reset: bool = False, method: str = "fit") -> sparse.csr_matrix:
+    def _check_X(self, X: Any, reset: bool = False) -> sparse.csr_matrix:
         """Return X as a CSR matrix of counts, float32."""
         X = check_csr(X, estimator=self, reset=reset, dtype=(np.float32, np.float64))
         name, values = type(self).__name__, X.data
-        if values.size and values.min() < 0:
-            raise ValueError(f"Negative values in data passed to {name}.{method}")
+        check_non_negative(X, name)
         wrong = values[values != np.floor(values)]
         if wrong.size:
             raise ValueError(
                 f"{name} needs counts: X must hold non-negative integers. Got {wrong[0]}."
             )
-        total = float(values.sum(dtype=np.float64))
-        if not total <= MOST_WORDS:
-            raise ValueError(
-                f"The counts in X must sum to at most {MOST_WORDS:.0e} in {name}. Got {total:.3g}."
-            )
+        check_counts(X, dtype=np.float32)
         return sparse.csr_matrix(X, dtype=np.float32)
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.network_.weights.shape[1]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

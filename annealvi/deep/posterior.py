@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
@@ -13,26 +14,15 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_is_fitted
-from torch import nn
+from torch import Tensor, nn
 
 from annealvi.checks import Interval, checked, unchanged_on_error
-from annealvi.deep.estimator import (
-    TRAINING_CONSTRAINTS,
-    Callback,
-    DeepEstimator,
-    numbers,
-    plan_beta,
-    positive,
-)
-from annealvi.deep.flows import FlowPosterior
-from annealvi.deep.hvi import Chain, LayeredPosterior
-from annealvi.deep.noise import Noise
+from annealvi.deep.estimator import DeepEstimator, plan_beta, positive
+from annealvi.deep.hvi import Chain, FlowPosterior, LayeredPosterior
 from annealvi.deep.objectives import hvi_elbo, log_evidence_bounds, loss_calibrated
-from annealvi.deep.penalties import RunningPenalty
-from annealvi.deep.training import Objective, Outcome
-from annealvi.files import Node
-from annealvi.files.schema import Array, Integer, Optional, Schema, Text
+from annealvi.deep.penalties import check_gradient, check_values
+from annealvi.deep.training import Noise, Objective, Outcome, numbers
+from annealvi.files.schema import Array, Integer, Optional, Text
 from annealvi.matrices import check_matrix
 from annealvi.schedules import Schedule
 from annealvi.threads import writing
@@ -51,14 +41,15 @@ POSTERIORS: dict[str, Callable[..., LayeredPosterior]] = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class HierarchicalPosterior(DeepEstimator):
     r"""A deep posterior for a density that is known up to a constant.
 
     A chain of T transitions leads from N(0, I) to the density: gated Gaussians (see
-    :mod:`annealvi.deep.hvi`), or deterministic flows (:mod:`annealvi.deep.flows`).  Annealed
-    variational objectives give each transition its own target on the way, so that the chain
-    explores.  The plain ELBO of the chain finds modes that are near each other, or only some of the
-    modes (see :mod:`annealvi.deep.objectives`).
+    :mod:`annealvi.deep.hvi`), or deterministic flows (:class:`annealvi.deep.hvi.FlowPosterior`).
+    Annealed variational objectives give each transition its own target on the way, so that the
+    chain explores.  The plain ELBO of the chain finds modes that are near each other, or only some
+    of the modes (see :mod:`annealvi.deep.objectives`).
 
     Parameters
     ----------
@@ -122,10 +113,10 @@ class HierarchicalPosterior(DeepEstimator):
         Whether to show progress (needs tqdm).
 
     callback : callable or list of callables, default=None
-        Called as ``callback(estimator, monitor)`` after each step.  Raising ``StopIteration``
-        ends the fit.  A :class:`annealvi.checkpoint.Checkpoint` writes it to a file, to be resumed;
-        a :class:`annealvi.progress.ProgressBar` shows how far it is.  scikit-learn's own callbacks
-        are set by `set_callbacks`, from its version 1.9 on.
+        Called as ``callback(estimator, monitor)`` after each step, when the estimator can be used.
+        ``monitor.record(name=value)`` writes into `history_`; raising ``StopIteration`` ends the
+        fit.  :class:`annealvi.checkpoint.Checkpoint` and :class:`annealvi.progress.ProgressBar` are
+        callbacks; scikit-learn's own are set by `set_callbacks`, from its version 1.9 on.
 
     Attributes
     ----------
@@ -168,14 +159,15 @@ class HierarchicalPosterior(DeepEstimator):
     (5, 2)
     """
 
-    ARCHITECTURE = Schema(
-        dim=Integer(1),
-        n_transitions=Integer(1),
-        hidden=Integer(1),
-        n_init=Integer(1),
-        transition=Text(*POSTERIORS),
-    )
+    ARCHITECTURE: ClassVar[dict] = {
+        "dim": Integer(1),
+        "n_transitions": Integer(1),
+        "hidden": Integer(1),
+        "n_init": Integer(1),
+        "transition": Text(*POSTERIORS),
+    }
     _parameter_constraints: ClassVar[dict] = {
+        **DeepEstimator._parameter_constraints,
         "log_density": [callable],
         "dim": [Interval(Integral, 1, None, closed="left")],
         "n_transitions": [Interval(Integral, 1, None, closed="left")],
@@ -186,47 +178,21 @@ class HierarchicalPosterior(DeepEstimator):
         "schedule": [None, callable],
         "hidden": [Interval(Integral, 1, None, closed="left")],
         "n_init": [Interval(Integral, 1, None, closed="left")],
-        **TRAINING_CONSTRAINTS,
     }
 
-    def __init__(
-        self,
-        log_density: Callable[[torch.Tensor], torch.Tensor],
-        dim: int,
-        n_transitions: int = 10,
-        *,
-        transition: Literal["gaussian", "flow"] = "gaussian",
-        objective: Literal["avo", "elbo"] = "avo",
-        calibration: float = 1.0,
-        annealing: float = 0.0,
-        schedule: Schedule | None = None,
-        hidden: int = 64,
-        learning_rate: float = 1e-3,
-        batch_size: int = 64,
-        max_iter: int = 2000,
-        n_init: int = 1,
-        device: str = "cpu",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-        callback: Callback | Sequence[Callback] | None = None,
-    ) -> None:
-        self.log_density = log_density
-        self.dim = dim
-        self.n_transitions = n_transitions
-        self.transition = transition
-        self.objective = objective
-        self.calibration = calibration
-        self.annealing = annealing
-        self.schedule = schedule
-        self.hidden = hidden
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.n_init = n_init
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
+    log_density: Callable[[Tensor], Tensor]
+    dim: int
+    n_transitions: int = 10
+    _: KW_ONLY
+    transition: Literal["gaussian", "flow"] = "gaussian"
+    objective: Literal["avo", "elbo"] = "avo"
+    calibration: float = 1.0
+    annealing: float = 0.0
+    schedule: Schedule | None = None
+    hidden: int = 64
+    batch_size: int = 64
+    max_iter: int = 2000
+    n_init: int = 1
 
     @checked
     @_fit_context(prefer_skip_nested_validation=True)
@@ -253,33 +219,40 @@ class HierarchicalPosterior(DeepEstimator):
             If the objective or its gradient is not finite during the fit.
         """
         with writing(self), unchanged_on_error(self) as keep:
-            for name in ("lower_bounds_", "lower_bound_", "best_"):
-                self.__dict__.pop(name, None)  # a callback must not see those of an earlier fit
-            before = getattr(self, "_training", None)
+            self.__dict__.pop(
+                "lower_bounds_", None
+            )  # a callback must not see those of an earlier fit
+            before = vars(self).get("_training")
             try:
                 self._fit(None, self._objective, keep, resume)
             finally:
-                if getattr(self, "_training", None) is not before and self.n_iter_:
-                    self._take_bounds(self.evidence_bounds(*RANKING)[0])
+                if vars(self).get("_training") is not before and self.n_iter_:
+                    self.lower_bounds_ = self.evidence_bounds(*RANKING)[0]
         return self
+
+    @property
+    def best_(self) -> int:
+        """Index of the fit with the largest lower bound."""
+        return int(np.argmax(np.nan_to_num(self.lower_bounds_, nan=-np.inf)))
+
+    @property
+    def lower_bound_(self) -> float:
+        """The largest of the lower bounds."""
+        return float(self.lower_bounds_[self.best_])
 
     def state_dict(self) -> dict[str, Any]:
         """Return the fitted state as a tree, for :func:`annealvi.save`."""
         return super().state_dict() | {"lower_bounds": getattr(self, "lower_bounds_", None)}
 
-    def load_state_dict(self, node: Node) -> None:
+    def load_state_dict(self, tree: Mapping[str, Any], way: str = "") -> None:
         """Take over a fitted state, for :func:`annealvi.load`."""
-        with unchanged_on_error(self):
-            super().load_state_dict(node)
-            bounds = Optional(Array(("n_runs",), finite=False)).load(
-                node.plain("lower_bounds"), "lower_bounds", {"n_runs": self.network_.n_runs}
-            )
-            if bounds is not None:
-                self._take_bounds(bounds.copy())
+        super().load_state_dict(tree, way)
+        field = Optional(Array((self.network_.n_runs,), finite=False))
+        bounds = field.load(tree["lower_bounds"], "lower_bounds", {})
+        if bounds is not None:
+            self.lower_bounds_ = bounds.copy()
 
-    def _network(
-        self, architecture: Mapping[str, Any], penalty: RunningPenalty | None, X: Any = None
-    ) -> LayeredPosterior:
+    def _network(self, architecture: Mapping[str, Any], X: Any = None) -> LayeredPosterior:
         return POSTERIORS[architecture["transition"]](
             architecture["dim"],
             architecture["n_transitions"],
@@ -382,18 +355,16 @@ class HierarchicalPosterior(DeepEstimator):
         below, above = (numbers(bound).mean(axis=1, dtype=np.float64) for bound in bounds)
         return below, above
 
-    # ----------------------------------------------------------------- details
-
-    def _optimiser(self, parameters: Iterator[nn.Parameter]) -> torch.optim.Adam:
-        return torch.optim.Adam(parameters, lr=self.learning_rate)
+    def _optimiser(self, parameters: Iterator[nn.Parameter]) -> torch.optim.Optimizer:
+        return torch.optim.Adam(parameters, lr=float(self.learning_rate))
 
     def _objective(self, network: LayeredPosterior, X: Any, noise: Noise) -> Objective:
         self._check_log_density(network, noise.device)
         calibration = float(self.calibration) if self.objective == "avo" else 0.0
-        betas = plan_beta(self.schedule, float(self.annealing) * int(self.max_iter))
+        betas = plan_beta(self.schedule, float(self.annealing), int(self.max_iter))
 
-        def objective(rows: torch.Tensor | None, step: int) -> Outcome:
-            beta = betas[step] if step < len(betas) else 1.0
+        def objective(rows: Tensor | None, step: int) -> Outcome:
+            beta = betas[step]
             value, path = loss_calibrated(
                 network,
                 network.draw_noise(int(self.batch_size), noise),
@@ -408,49 +379,18 @@ class HierarchicalPosterior(DeepEstimator):
 
         return objective
 
-    def _log_density(self, z: torch.Tensor) -> torch.Tensor:
+    def _log_density(self, z: Tensor) -> Tensor:
         """Evaluate the user's log density on a tensor with any number of leading axes."""
         return self.log_density(z.flatten(0, -2)).unflatten(0, z.shape[:-1])
 
     def _check_log_density(self, network: LayeredPosterior, device: torch.device) -> None:
         """Check the log density along an untrained chain, with separate random numbers."""
         z = network.layers(TRIALS, Noise(0, device)).flatten(0, -2).requires_grad_()
-        name = f"The 'log_density' parameter of {type(self).__name__}"
+        what = f"The 'log_density' parameter of {type(self).__name__}"
         value = self.log_density(z)
-        if not isinstance(value, torch.Tensor) or not value.is_floating_point():
-            got = value.dtype if isinstance(value, torch.Tensor) else type(value).__name__
-            raise ValueError(f"{name} must return a tensor of floats. Got {got} instead.")
-        if value.shape != (len(z),):
-            raise ValueError(
-                f"{name} must return a tensor of shape ({len(z)},) for one of shape "
-                f"{tuple(z.shape)}. Got shape {tuple(value.shape)} instead."
-            )
-        gradient = None
-        if value.requires_grad:
-            (gradient,) = torch.autograd.grad(value.sum(), z, allow_unused=True)
-        if gradient is None:
-            raise ValueError(
-                f"{name} must consist of PyTorch operations on its argument. The tensor that it "
-                "returned has no gradient."
-            )
-        for what, wrong in (
-            (value.detach(), ~torch.isfinite(value)),
-            ("a gradient that is not finite", ~torch.isfinite(gradient).all(dim=1)),
-        ):
-            if wrong.any():
-                found = what if isinstance(what, str) else f"{float(what[wrong][0]):g}"
-                raise ValueError(
-                    f"{name} must return finite numbers. Got {found} at {int(wrong.sum())} of "
-                    f"{len(z)} points drawn from an untrained chain, one of them "
-                    f"{z[wrong][0].tolist()}."
-                )
-
-    def _take_bounds(self, bounds: NDArray[np.float64]) -> None:
-        self.lower_bounds_ = bounds
-        self.best_ = int(np.argmax(np.nan_to_num(self.lower_bounds_, nan=-np.inf)))
-        self.lower_bound_ = float(self.lower_bounds_[self.best_])
+        check_values(what, value, (len(z),), z)
+        check_gradient(what, value, [z])
 
     def _chain(self) -> LayeredPosterior:
         """Return the chain of the best fit, or of the first if none was chosen yet."""
-        check_is_fitted(self, "network_")
         return self.network_.single(getattr(self, "best_", 0))

@@ -13,48 +13,25 @@ draws :math:`z_1` given x minus the mean of the data, then :math:`z_2` given :ma
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy import sparse
-from sklearn.base import _fit_context
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 from torch.distributions import Bernoulli
 from torch.nn.functional import binary_cross_entropy_with_logits
-from torch.optim import Adam
 
-from annealvi.checks import Interval, checked
-from annealvi.deep.estimator import (
-    EPSILON,
-    TRAINING_CONSTRAINTS,
-    Bound,
-    BoundOf,
-    Callback,
-    DataEstimator,
-    StatisticName,
-    Widths,
-    numbers,
-    positive,
-)
-from annealvi.deep.noise import Noise, check_room
-from annealvi.deep.objectives import importance_weighted, leave_one_out
-from annealvi.deep.penalties import ProximityLike, RunningPenalty
-from annealvi.deep.statistics import STATISTICS, Statistic
-from annealvi.deep.training import as_rows
-from annealvi.files.schema import Integer, Optional, Schema
-from annealvi.matrices import check_matrix
-from annealvi.temperature import Temperature
-
-#: Number of draws that are evaluated at a time.
-MOST_DRAWS = 5000
+from annealvi.checks import Interval
+from annealvi.deep.estimator import AmortisedEstimator, Bound, BoundOf, Widths
+from annealvi.deep.objectives import leave_one_out
+from annealvi.deep.penalties import STATISTICS, Statistic
+from annealvi.deep.training import Noise, numbers
 
 
 class Ascent(NamedTuple):
@@ -68,16 +45,14 @@ class Ascent(NamedTuple):
 
 
 class BeliefNetwork(nn.Module):
-    """The networks of p and q, and the penalty of q."""
+    """The networks of p and q."""
 
     def __init__(
         self,
         center: Tensor,
         hidden: Sequence[int],
-        *,
         initial_weight: float | None = None,
         initial_prior: float = 0.5,
-        penalty: RunningPenalty | None = None,
     ) -> None:
         super().__init__()
         sizes = [len(center), *hidden]
@@ -85,7 +60,7 @@ class BeliefNetwork(nn.Module):
         self.decoder = nn.ModuleList(nn.Linear(above, below) for below, above in pairwise(sizes))
         logit = math.log(initial_prior) - math.log1p(-initial_prior)
         self.prior = nn.Parameter(torch.full((sizes[-1],), logit))
-        self.penalty = penalty
+        self.n_components = hidden[0]
         self.center: Tensor
         self.register_buffer("center", center)
         for layer in [*self.encoder, *self.decoder]:
@@ -95,42 +70,35 @@ class BeliefNetwork(nn.Module):
             for layer in self.decoder:
                 nn.init.constant_(layer.get_parameter("weight"), initial_weight)
 
-    def first_logits(self, x: Tensor) -> Tensor:
-        """Return the logits of q(z_1 | x), of shape (B, H_1)."""
-        return self.encoder[0](x - self.center)
-
     def forward(self, x: Tensor, n_draws: int, noise: Noise) -> Ascent:
         """Draw from q, and return the draws with their log probabilities."""
-        logits = self.first_logits(x).expand(n_draws, -1, -1)
+        logits = self.encoder[0](x - self.center).expand(n_draws, -1, -1)
         bits, q_logits = [noise.bernoulli(logits.sigmoid())], [logits]
         for layer in list(self.encoder)[1:]:
             q_logits.append(layer(bits[-1]))
             bits.append(noise.bernoulli(q_logits[-1].sigmoid()))
         p_logits = self.p_logits(bits)
-        return Ascent(
-            bits,
-            q_logits,
-            p_logits[1:],
-            sum(
-                (log_bernoulli(*pair) for pair in zip(q_logits, bits, strict=True)), x.new_zeros(())
-            ),
-            self._log_joint(x, bits, p_logits),
-        )
+        log_q, log_joint = log_bernoulli(bits, q_logits), self.log_joint(x, bits, p_logits)
+        return Ascent(bits, q_logits, p_logits[1:], log_q, log_joint)
 
     def p_logits(self, bits: Sequence[Tensor]) -> list[Tensor]:
         """Return the logits under p of x and of the bits of each layer, given the layer above."""
         below = [layer(above) for layer, above in zip(self.decoder, bits, strict=True)]
         return [*below, self.prior.expand_as(bits[-1])]
 
-    def log_joint(self, x: Tensor, bits: Sequence[Tensor]) -> Tensor:
+    def log_joint(self, x: Tensor, bits: Sequence[Tensor], p_logits: Sequence[Tensor]) -> Tensor:
         """Return log p(x, z), of shape (...)."""
-        return self._log_joint(x, bits, self.p_logits(bits))
+        log_x = log_bernoulli([x.expand_as(p_logits[0])], p_logits[:1])
+        return log_x + log_bernoulli(bits, p_logits[1:])
 
-    @staticmethod
-    def _log_joint(x: Tensor, bits: Sequence[Tensor], p_logits: Sequence[Tensor]) -> Tensor:
-        first = log_bernoulli(p_logits[0], x.expand_as(p_logits[0]))
-        rest = zip(p_logits[1:], bits, strict=True)
-        return first + sum((log_bernoulli(*pair) for pair in rest), first.new_zeros(()))
+    def log_weights(self, x: Tensor, n_draws: int, noise: Noise) -> tuple[Tensor, Tensor]:
+        """Return draws of z_1, (n_draws, n_samples, .), and their log p(x, z) - log q(z | x)."""
+        draws = self(x, n_draws, noise)
+        return draws.bits[0], draws.log_joint - draws.log_q
+
+    def centre(self, x: Tensor) -> Tensor:
+        """Return the mean of q(z_1 | x), of shape (B, H_1)."""
+        return self.encoder[0](x - self.center).sigmoid()
 
     def statistic(self, statistic: Statistic, ascent: Ascent) -> Tensor:
         """Return a proximity statistic of all layers of q, one after the other."""
@@ -143,21 +111,25 @@ class BeliefNetwork(nn.Module):
         )
         return statistic(layers, (layer.get_parameter("weight") for layer in self.encoder))
 
-    def sample(self, n_samples: int, noise: Noise) -> tuple[Tensor, list[Tensor]]:
-        """Draw from p, from the top layer down."""
-        check_room((n_samples, len(self.prior)))
-        layers = [noise.bernoulli(self.prior.sigmoid().expand(n_samples, -1))]
+    def sample(self, n_samples: int, noise: Noise) -> tuple[Tensor, Tensor]:
+        """Draw x and z_1 from p, from the top layer down."""
+        z = x = noise.bernoulli(self.prior.sigmoid().expand(n_samples, -1))
         for layer in reversed(self.decoder):
-            layers.insert(0, noise.bernoulli(layer(layers[0]).sigmoid()))
-        return layers[0], layers[1:]
+            z, x = x, noise.bernoulli(layer(x).sigmoid())
+        return x, z
 
 
-def log_bernoulli(logits: Tensor, bits: Tensor) -> Tensor:
-    """Return log Bern(bits), summed over the last axis."""
-    return -binary_cross_entropy_with_logits(logits, bits, reduction="none").sum(dim=-1)
+def log_bernoulli(bits: Sequence[Tensor], logits: Sequence[Tensor]) -> Tensor:
+    """Return log Bern(bits) of all layers, summed over units and layers."""
+    parts = [
+        -binary_cross_entropy_with_logits(logit, bit, reduction="none").sum(dim=-1)
+        for bit, logit in zip(bits, logits, strict=True)
+    ]
+    return sum(parts[1:], parts[0])
 
 
-class SigmoidBeliefNetwork(DataEstimator):
+@dataclass(eq=False, repr=False)
+class SigmoidBeliefNetwork(AmortisedEstimator):
     r"""Sigmoid belief network of any depth, fitted by amortised variational inference.
 
     It has layers of bits, each a logistic regression on the layer above:
@@ -175,7 +147,8 @@ class SigmoidBeliefNetwork(DataEstimator):
     Parameters
     ----------
     hidden : sequence of int, default=(200,)
-        Number of bits of each layer, the layer nearest the data first.
+        Number of bits of each layer, the layer nearest the data first.  `transform` returns the
+        means of the first layer; those of deeper ones depend on draws.
 
     n_draws : int, default=5
         S >= 2, the draws from q for each datum in a step.  More make gradients less noisy and
@@ -224,11 +197,10 @@ class SigmoidBeliefNetwork(DataEstimator):
         Whether to show progress (needs tqdm).
 
     callback : callable or list of callables, default=None
-        Called as ``callback(estimator, monitor)`` after each step.  It can use the estimator in
-        its current state.  ``monitor.record(name=value)`` writes into `history_`; raising
-        ``StopIteration`` ends the fit.  A :class:`annealvi.checkpoint.Checkpoint` writes it to a
-        file, to be resumed; a :class:`annealvi.progress.ProgressBar` shows how far it is.
-        scikit-learn's own callbacks are set by `set_callbacks`, from its version 1.9 on.
+        Called as ``callback(estimator, monitor)`` after each step, when the estimator can be used.
+        ``monitor.record(name=value)`` writes into `history_`; raising ``StopIteration`` ends the
+        fit.  :class:`annealvi.checkpoint.Checkpoint` and :class:`annealvi.progress.ProgressBar` are
+        callbacks; scikit-learn's own are set by `set_callbacks`, from its version 1.9 on.
 
     Attributes
     ----------
@@ -239,7 +211,7 @@ class SigmoidBeliefNetwork(DataEstimator):
         Logits of x if all these bits are 0.
 
     network_ : torch.nn.Module
-        :class:`annealvi.deep.sbn.BeliefNetwork`, with p, q and the penalty.
+        :class:`annealvi.deep.sbn.BeliefNetwork`, with p and q.
 
     n_iter_ : int
         Number of steps made.
@@ -274,97 +246,31 @@ class SigmoidBeliefNetwork(DataEstimator):
     """
 
     STATISTICS = STATISTICS
-    ARCHITECTURE = Schema(
-        n_features=Integer(1),
-        hidden=Widths(),
-        proximity=Optional(StatisticName(*STATISTICS)),
-    )
+    BLOCK = 5000
+    ARCHITECTURE: ClassVar[dict] = {"hidden": Widths()}
     _parameter_constraints: ClassVar[dict] = {
+        **AmortisedEstimator._parameter_constraints,
         "hidden": "no_validation",  # Widths has the message
         "n_draws": [Interval(Integral, 2, None, closed="left")],
-        "proximity": "no_validation",  # as_penalty has the message
-        "temperature": "no_validation",  # _plan has it
         "initial_weight": [None, Interval(Real, None, None, closed="neither")],
         "initial_prior": [Interval(Real, 0, 1, closed="neither")],
-        **TRAINING_CONSTRAINTS,
     }
 
-    def __init__(
-        self,
-        hidden: Sequence[int] = (200,),
-        *,
-        n_draws: int = 5,
-        proximity: ProximityLike = None,
-        temperature: float | str | Temperature = 1,
-        initial_weight: float | None = None,
-        initial_prior: float = 0.5,
-        learning_rate: float = 1e-3,
-        batch_size: int = 20,
-        max_iter: int = 20_000,
-        device: Any = "cpu",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-        callback: Callback | Sequence[Callback] | None = None,
-    ) -> None:
-        self.hidden = hidden
-        self.n_draws = n_draws
-        self.proximity = proximity
-        self.temperature = temperature
-        self.initial_weight = initial_weight
-        self.initial_prior = initial_prior
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
+    hidden: Sequence[int] = (200,)
+    _: KW_ONLY
+    n_draws: int = 5
+    initial_weight: float | None = None
+    initial_prior: float = 0.5
+    batch_size: int = 20
+    max_iter: int = 20_000
 
-    @checked
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, *, resume: str | os.PathLike | None = None) -> Self:
-        """Learn the network from binary data.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Of 0 and 1.
-        y : Ignored
-            Present for API consistency.
-        resume : path, optional
-            A file written by :meth:`save_state`: the fit continues from there up to `max_iter`.
-
-        Returns
-        -------
-        self : SigmoidBeliefNetwork
-
-        Raises
-        ------
-        ValueError
-            If X or a parameter is out of range, or if `resume` has another architecture.  The
-            estimator then stays as it was.
-        annealvi.exceptions.DivergenceError
-            If the loss or its gradient is not finite.  The last finite state is kept.
-        """
-        return self._fit_data(X, y, resume)
-
-    def _network(
-        self, architecture: Mapping[str, Any], penalty: RunningPenalty | None, X: Any = None
-    ) -> BeliefNetwork:
+    def _network(self, architecture: Mapping[str, Any], X: Any = None) -> BeliefNetwork:
         center = torch.empty(architecture["n_features"])
         if X is not None:
             total = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()  # exact
             center = torch.as_tensor((total / X.shape[0]).astype(np.float32))
-        return BeliefNetwork(
-            center,
-            architecture["hidden"],
-            initial_weight=self.initial_weight,
-            initial_prior=float(self.initial_prior),
-            penalty=penalty,
-        )
-
-    def _optimiser(self, parameters: Iterator[nn.Parameter]) -> Adam:
-        return Adam(parameters, lr=self.learning_rate, eps=EPSILON, fused=True)
+        hidden, prior = architecture["hidden"], float(self.initial_prior)
+        return BeliefNetwork(center, hidden, self.initial_weight, prior)
 
     def _bound(self, network: BeliefNetwork, X: Any, noise: Noise) -> BoundOf:
         n_draws = int(self.n_draws)
@@ -376,27 +282,6 @@ class SigmoidBeliefNetwork(DataEstimator):
             return Bound(surrogate.mean(), elbo, partial(network.statistic, ascent=draws))
 
         return bound
-
-    # -------------------------------------------------------------- afterwards
-
-    def transform(self, X: Any) -> NDArray[np.float32]:
-        """Return the means under q of the bits nearest the data.
-
-        Those of deeper layers are not returned, because they depend on draws.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, hidden[0]), float32
-        """
-        check_is_fitted(self)
-        batches = self._batches(self._check_X(X), 1)
-        with torch.no_grad():
-            means = [self.network_.first_logits(x).sigmoid() for x in batches]
-        return numbers(torch.cat(means))
 
     def score(self, X: Any, y: Any = None, *, n_draws: int = 5) -> float:
         """Return the mean ELBO per datum at T = 1, estimated from draws.
@@ -413,45 +298,7 @@ class SigmoidBeliefNetwork(DataEstimator):
         float
             In nats.
         """
-        return float(np.mean(self._log_weights(X, n_draws, lambda log_w: log_w.mean(dim=0))))
-
-    def score_samples(self, X: Any, *, n_draws: int = 100) -> NDArray[np.float64]:
-        r"""Return the log-likelihood of each datum, estimated by importance weighting.
-
-        The estimate :math:`\log \frac1K \sum_k p(x, z_k) / q(z_k \mid x)` uses K draws from q.
-        In expectation it is a lower bound that rises to log p(x) with K (Burda, Grosse,
-        Salakhutdinov 2016).
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        n_draws : int, default=100
-            K, the number of draws from q for each datum.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            In nats.
-        """
-        return self._log_weights(X, n_draws, importance_weighted)
-
-    def sample(self, n_samples: int = 1) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Draw data from the fitted model.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features), of 0 and 1
-        Z : ndarray of shape (n_samples, hidden[0]), of 0 and 1
-            The bits nearest the data.
-        """
-        noise = self._draws()
-        with torch.no_grad():
-            x, bits = self.network_.sample(positive(n_samples, "n_samples"), noise)
-        return numbers(x), numbers(bits[0])
+        return float(np.mean(self._average(X, n_draws, lambda log_w: log_w.mean(dim=0))))
 
     @property
     def components_(self) -> NDArray[np.float32]:
@@ -463,41 +310,10 @@ class SigmoidBeliefNetwork(DataEstimator):
         """Logits of x if all these bits are 0."""
         return numbers(self.network_.decoder[0].bias)
 
-    # ----------------------------------------------------------------- details
-
-    def _log_weights(
-        self, X: Any, n_draws: int, reduce: Callable[[Tensor], Tensor]
-    ) -> NDArray[np.float64]:
-        """Reduce log p(x, z) - log q(z | x) over the draws of each datum."""
-        noise, n_draws = self._draws(), positive(n_draws, "n_draws")
-        results = []
-        with torch.no_grad():
-            for x in self._batches(self._check_X(X), n_draws):
-                draws = self.network_(x, n_draws, noise)
-                results.append(reduce(draws.log_joint - draws.log_q))
-        return numbers(torch.cat(results)).astype(np.float64)
-
-    def _batches(self, X: Any, n_draws: int) -> Iterator[Tensor]:
-        device = self._training.noise.device
-        data = as_rows(X, device)
-        size = max(1, MOST_DRAWS // n_draws)
-        for first in range(0, len(data), size):
-            yield data[torch.arange(first, min(first + size, len(data)), device=device)]
-
-    def _check_X(self, X: Any, reset: bool = False) -> Any:
-        """Return X as a dense or CSR matrix of 0 and 1, float32."""
-        return self._check_bits(check_matrix(X, estimator=self, reset=reset, dtype=np.float32))
-
-    def _check_bits(self, X: Any) -> Any:
-        values = X.data if sparse.issparse(X) else X
+    def _check_values(self, values: NDArray[np.float32]) -> None:
         wrong = values[(values != 0) & (values != 1)]
         if wrong.size:
             raise ValueError(
                 f"{type(self).__name__} needs binary data: X must hold 0 and 1 only. "
                 f"Got {wrong.flat[0]}."
             )
-        return X
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.network_.encoder[0].out_features

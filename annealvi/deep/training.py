@@ -1,9 +1,9 @@
-"""The loop that every deep fit runs: a minibatch, a gradient, a step, and its record.
+"""The loop that every deep fit runs, its random numbers, its data and its state.
 
-A fit can stop at any step and continue later as if it had not stopped.  Its state holds the
-parameters, the optimiser, the random numbers, the order of the data and the history.  It is
-written as a tree, see :mod:`annealvi.files`: PyTorch's own files are pickles, which can run code
-when they are read.
+A step takes a minibatch, a gradient and a record.  A fit can stop at any step and continue later as
+if it had not stopped.  Its state holds the parameters, the optimiser, the random numbers, the order
+of the data and the history.  It is written as a tree, see :mod:`annealvi.files`: PyTorch's own
+files are pickles, which can run code when they are read.
 """
 
 from __future__ import annotations
@@ -15,18 +15,136 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 from torch import Tensor, nn
 
-from annealvi.deep.noise import Noise, NoiseState
 from annealvi.exceptions import DivergenceError
-from annealvi.files import Node
 from annealvi.files.schema import Array, Field, Integer, Number, Optional, Schema, Sizes, damaged
 from annealvi.inference import Monitor
 
 #: The history of a whole fit has about this many records.
 RECORDS = 1000
+#: What an optimiser remembers of a parameter, besides the number of steps.
+MOMENTS = {torch.optim.Adam: ("exp_avg", "exp_avg_sq"), torch.optim.RMSprop: ("square_avg",)}
+#: Parts of the state of PyTorch's generator: how many of the 624 numbers of its Mersenne Twister
+#: are left, whether it was seeded, the next number, and whether a draw is kept.
+GENERATOR = np.dtype(
+    {
+        "names": ["left", "seeded", "next", "kept"],
+        "formats": ["<i4", "<i4", "<u8", "u1"],
+        "offsets": [8, 12, 16, 5048],
+        "itemsize": 5056,
+    }
+)
+
+
+class Noise:
+    """A stream of random numbers, drawn on the CPU and moved to the device of the fit."""
+
+    # PyTorch's generators give other numbers on other devices.  With one stream on the CPU, a
+    # seed gives the same fit on every device, up to rounding.  Drawing takes little time beside
+    # the networks.
+
+    def __init__(self, seed: int, device: torch.device | str = "cpu") -> None:
+        self.device = torch.device(device)
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def normal(self, *shape: int) -> Tensor:
+        """Return draws from N(0, 1), float32."""
+        drawn = torch.randn(shape, generator=self.generator, dtype=torch.float32)
+        return drawn.to(self.device)
+
+    def uniform(self, *shape: int) -> Tensor:
+        """Return draws from the uniform distribution on [0, 1), float32."""
+        drawn = torch.rand(shape, generator=self.generator, dtype=torch.float32)
+        return drawn.to(self.device)
+
+    def bernoulli(self, probability: Tensor) -> Tensor:
+        """Return 0 or 1 for each probability, without gradient."""
+        probability = probability.detach()
+        return (self.uniform(*probability.shape) < probability).to(probability.dtype)
+
+    def poisson(self, rate: Tensor) -> Tensor:
+        """Return a Poisson count for each rate, without gradient."""
+        return torch.poisson(rate.detach().cpu(), generator=self.generator).to(self.device)
+
+    def seed(self) -> int:
+        """Return the seed of another generator."""
+        return int(torch.randint(2**31 - 1, (1,), generator=self.generator))
+
+    def coin(self, probability: float) -> bool:
+        """Return True with this probability."""
+        return bool(torch.rand((), generator=self.generator) < probability)
+
+
+# ------------------------------------------------------------------------ fields of a state
+
+
+class TensorField(Array):
+    """A tensor, which a file has as an array."""
+
+    # not necessarily finite: a fit may be written just before it finds that it has diverged
+    def __init__(
+        self,
+        shape: Sequence[int | str | None],
+        dtype: DTypeLike = np.float32,
+        *,
+        positive: bool = False,
+    ) -> None:
+        super().__init__(shape, dtype, finite=False, positive=positive)
+
+    def dump(self, value: Tensor) -> NDArray:
+        return value.detach().cpu().numpy().astype(self.dtype, copy=False)
+
+    def load(self, value: Any, way: str, sizes: Sizes) -> Any:
+        return torch.from_numpy(super().load(value, way, sizes).copy())
+
+
+class NoiseField(Array):
+    """A stream of random numbers; the state of its generator when it was read."""
+
+    def __init__(self) -> None:
+        super().__init__((GENERATOR.itemsize,), np.uint8)
+
+    def dump(self, value: Noise) -> NDArray:
+        return value.generator.get_state().numpy()
+
+    def load(self, value: Any, way: str, sizes: Sizes) -> Any:
+        data = super().load(value, way, sizes).copy()
+        found = data.view(GENERATOR)[0]
+        # PyTorch's own check lets some states through that make it read beyond its numbers
+        left, following = int(found["left"]), int(found["next"])
+        sound = 1 <= left <= 624 and (following == 625 - left or (left, following) == (1, 0))
+        try:
+            if not sound or found["seeded"] != 1 or found["kept"] > 1:
+                raise RuntimeError
+            torch.Generator().set_state(torch.from_numpy(data))
+        except RuntimeError as error:
+            raise damaged(way, "the state of a generator of PyTorch", value) from error
+        return torch.from_numpy(data)
+
+
+def tensors_of(network: nn.Module) -> Schema:
+    """The state of a network in a file; the network may be on the device "meta"."""
+    return Schema(**{name: TensorField(part.shape) for name, part in network.state_dict().items()})
+
+
+def memory_of(optimiser: torch.optim.Optimizer) -> Schema:
+    """What it remembers of each parameter that had a gradient, by number; settings are not."""
+    parameters = [part for group in optimiser.param_groups for part in group["params"]]
+    names = MOMENTS.get(type(optimiser), ())
+    fields = [
+        Schema(
+            step=TensorField((), positive=True),
+            **{name: TensorField(parameter.shape) for name in names},
+        )
+        for parameter in parameters
+    ]
+    return Schema(**{str(number): Optional(field) for number, field in enumerate(fields)})
+
+
+# --------------------------------------------------------------------------------- the loop
 
 
 class Outcome(NamedTuple):
@@ -44,28 +162,8 @@ class Outcome(NamedTuple):
 Objective = Callable[[Any, int], Outcome]
 
 
-class TensorField(Array):
-    """A tensor, which a file has as an array."""
-
-    def dump(self, value: Tensor) -> NDArray:
-        return value.detach().cpu().numpy()
-
-    def load(self, value: Any, way: str, sizes: Sizes) -> Any:
-        return torch.from_numpy(super().load(value, way, sizes).copy())
-
-
 class Training:
     """The state of one fit and the loop that advances it."""
-
-    STATE = Schema(
-        noise=NoiseState(),
-        n_rows=Optional(Integer(1)),
-        batch_size=Integer(1),
-        order=TensorField((None,), np.int64),
-        position=Integer(),
-        sum=Number(finite=False),
-        count=Integer(),
-    )
 
     def __init__(
         self,
@@ -74,12 +172,14 @@ class Training:
         noise: Noise,
         n_rows: int | None = None,
         batch_size: int = 1,
+        penalty: Any = None,
     ) -> None:
-        self.module = module  # all that is trained or remembered between steps
+        self.module = module  # all that is trained
         self.optimiser = optimiser
         self.noise = noise  # draws the objective's numbers, and the order of the data
         self.n_rows = n_rows  # None where there are no data
         self.batch_size = batch_size if n_rows is None else min(batch_size, n_rows)
+        self.penalty = penalty  # the objective's, whose `memory` each step replaces
         self.monitor = Monitor()
         self.order = torch.empty(0, dtype=torch.long)
         self.position = 0
@@ -96,13 +196,11 @@ class Training:
         """Make steps up to this number; StopIteration, raised by `on_step`, ends the fit."""
         parameters = [p for p in self.module.parameters() if p.requires_grad]
         finite = [p.detach().clone() for p in parameters]
-        remembering = _memories(self.module).values()
         every = max(1, until // RECORDS)
         while self.monitor.step < until:
-            step = self.monitor.step
-            memories = [m.get_extra_state() for m in remembering]
+            memory = self.penalty and self.penalty.memory
             with self.monitor.clock():
-                outcome = objective(self._next_rows(), step)
+                outcome = objective(self._next_rows(), self.monitor.step)
                 self.optimiser.zero_grad(set_to_none=True)
                 outcome.loss.backward()
                 gradients = [p.grad for p in parameters if p.grad is not None]
@@ -110,8 +208,8 @@ class Training:
                 loss, elbo = float(outcome.loss.detach()), float(outcome.elbo.detach())
                 if not (math.isfinite(loss) and math.isfinite(size)):
                     _copy(finite, parameters)  # the last ones with a finite loss
-                    for part, memory in zip(remembering, memories, strict=True):
-                        part.set_extra_state(memory)
+                    if self.penalty is not None:
+                        self.penalty.memory = memory
                     raise DivergenceError(self._diverged(until, loss, size))
                 _copy([p.detach() for p in parameters], finite)
                 self.optimiser.step()
@@ -140,7 +238,8 @@ class Training:
             return None
         # rows at the end of a pass that do not fill a minibatch are left out of this pass
         if self.position + self.batch_size > len(self.order):
-            self.order, self.position = self.noise.permutation(self.n_rows), 0
+            self.order = torch.randperm(self.n_rows, generator=self.noise.generator)
+            self.position = 0
         rows = self.order[self.position : self.position + self.batch_size]
         self.position += self.batch_size
         return rows.to(self.noise.device)
@@ -155,31 +254,48 @@ class Training:
             f"of scale{kept}."
         )
 
+    def _schema(self) -> Schema:
+        return Schema(
+            module=tensors_of(self.module),
+            optimiser=memory_of(self.optimiser),
+            noise=NoiseField(),
+            penalty=Field() if self.penalty is None else self.penalty.MEMORY,
+            order=TensorField((None,), np.int64),
+            position=Integer(),
+            sum=Number(finite=False),
+            count=Integer(),
+            monitor=Field(),
+        )
+
     def state_dict(self) -> dict[str, Any]:
         """Return everything that is needed to continue, as a tree."""
-        return {
-            "module": _network_schema(self.module).dump(_network_state(self.module)),
-            "optimiser": _optimiser_tree(self.optimiser),
+        schema, remembered = self._schema(), self.optimiser.state_dict()["state"]
+        numbers = range(len(schema.fields["optimiser"].fields))  # type: ignore[attr-defined]
+        parts = {
+            "module": self.module.state_dict(),
+            "optimiser": {str(number): remembered.get(number) for number in numbers},
+            "penalty": self.penalty and self.penalty.memory,
             "monitor": self.monitor.state_dict(),
-            **self.STATE.dump(self),
         }
+        return schema.dump(vars(self) | parts)
 
     def load_state_dict(self, tree: Mapping[str, Any], way: str = "training") -> None:
         """Continue from a state of the same architecture, with the step size of this training."""
-        state = self.STATE.load(tree, way)
-        order, n_rows = state["order"], self.n_rows or 0
+        found = self._schema().load(tree, way)
+        order, n_rows = found["order"], self.n_rows or 0
         each_once = torch.equal(order.sort().values, torch.arange(len(order)))
         if len(order) not in (0, n_rows) or not each_once:
             raise damaged(f"{way}.order", "each number of a datum once", order.numpy())
-        if state["position"] > len(order):
-            raise damaged(f"{way}.position", f"at most {len(order)}", state["position"])
-        parts = Schema(module=Field(), optimiser=Field(), monitor=Field()).load(tree, way)
-        load_network(self.module, parts["module"], f"{way}.module")
-        _load_optimiser(self.optimiser, parts["optimiser"], f"{way}.optimiser")
-        self.noise.restore(state["noise"])
-        self.order, self.position = order, state["position"]
-        self.sum, self.count = state["sum"], state["count"]
-        self.monitor.load_state_dict(Node({"monitor": parts["monitor"]}, way).node("monitor"))
+        self.monitor.load_state_dict(found["monitor"], f"{way}.monitor")
+        self.module.load_state_dict(found["module"])
+        state = {int(n): part for n, part in found["optimiser"].items() if part is not None}
+        groups = self.optimiser.state_dict()["param_groups"]
+        self.optimiser.load_state_dict({"state": state, "param_groups": groups})
+        self.noise.generator.set_state(found["noise"])
+        if self.penalty is not None:
+            self.penalty.resume(found["penalty"])
+        for name in ("order", "position", "sum", "count"):
+            setattr(self, name, found[name])
 
 
 def _copy(sources: Sequence[Tensor], targets: Sequence[Tensor]) -> None:
@@ -187,100 +303,7 @@ def _copy(sources: Sequence[Tensor], targets: Sequence[Tensor]) -> None:
         torch._foreach_copy_(list(targets), list(sources))
 
 
-# ------------------------------------------------------------------------ states as trees
-
-
-def _memories(network: nn.Module) -> dict[str, Any]:
-    """The parts with a memory besides their tensors, such as a running average, by name.
-
-    Their MEMORY is its schema.
-    """
-    return {
-        name: part
-        for name, part in network.named_modules()
-        if type(part).get_extra_state is not nn.Module.get_extra_state
-    }
-
-
-def _network_state(network: nn.Module) -> dict[str, Any]:
-    state = network.state_dict()
-    return {
-        "tensors": {name: part for name, part in state.items() if isinstance(part, Tensor)},
-        "memories": {name: part.get_extra_state() for name, part in _memories(network).items()},
-    }
-
-
-def _tensors(like: Mapping[str, Tensor]) -> Schema:
-    """Tensors of these shapes and dtypes; they may be on the device "meta"."""
-    # not necessarily finite: a fit may be written just before it finds that it has diverged
-    dtypes = {name: torch.empty(0, dtype=part.dtype).numpy().dtype for name, part in like.items()}
-    return Schema(
-        **{n: TensorField(part.shape, dtypes[n], finite=False) for n, part in like.items()}
-    )
-
-
-def _network_schema(network: nn.Module) -> Schema:
-    return Schema(
-        tensors=_tensors(_network_state(network)["tensors"]),
-        memories=Schema(**{name: part.MEMORY for name, part in _memories(network).items()}),
-    )
-
-
-def load_network(network: nn.Module, tree: Any, way: str) -> None:
-    """Take over tensors and memories of a file; tensors on the device "meta" are replaced."""
-    found = _network_schema(network).load(tree, way)
-    state = found["tensors"]
-    for name, memory in found["memories"].items():
-        state[f"{name}._extra_state" if name else "_extra_state"] = memory
-    network.load_state_dict(state, assign=any(part.is_meta for part in network.parameters()))
-
-
-def meta_network(build: Callable[[], nn.Module], way: str) -> nn.Module:
-    """Build a network without memory for its tensors: those of the file take their places."""
-    try:
-        with torch.device("meta"):
-            return build()
-    except (RuntimeError, TypeError, OverflowError, MemoryError) as error:
-        raise ValueError(
-            f"The file is damaged: {way!r} describes no network ({str(error)[:80]})."
-        ) from error
-
-
-def _optimiser_tree(optimiser: torch.optim.Optimizer) -> dict[str, Any]:
-    """What it remembers of each parameter, by number; settings, such as the step size, are not."""
-    found = {
-        str(number): {name: torch.as_tensor(part) for name, part in parts.items()}
-        for number, parts in optimiser.state_dict()["state"].items()
-    }
-    return {number: _tensors(parts).dump(parts) for number, parts in found.items()}
-
-
-def _load_optimiser(optimiser: torch.optim.Optimizer, tree: Any, way: str) -> None:
-    """Take over what an optimiser remembers of the same parameters, where they had a gradient."""
-    # what an optimiser of this kind remembers, from one with a single number
-    probe = nn.Parameter(torch.zeros(1))
-    probe.grad = torch.zeros(1)
-    other = type(optimiser)([probe], **optimiser.defaults)
-    other.step()
-    likes = {name: torch.as_tensor(part) for name, part in other.state[probe].items()}
-    parameters = [part for group in optimiser.param_groups for part in group["params"]]
-    numbers = [n for n in range(len(parameters)) if isinstance(tree, Mapping) and str(n) in tree]
-    schema = Schema(
-        **{
-            str(n): _tensors({k: parameters[n] if v.ndim else v for k, v in likes.items()})
-            for n in numbers
-        }
-    )
-    state = {int(number): parts for number, parts in schema.load(tree, way).items()}
-    for number, parts in state.items():
-        for name, part in parts.items():
-            if part.ndim == 0 and not 0 <= float(part) < math.inf:  # steps made
-                raise damaged(f"{way}.{number}.{name}", "finite and at least 0", float(part))
-    groups = optimiser.state_dict()["param_groups"]
-    optimiser.load_state_dict({"state": state, "param_groups": groups})
-
-
-# -------------------------------------------------------------------------------- the data
+# --------------------------------------------------------------------------------- the data
 
 
 class SparseRows:
@@ -320,3 +343,8 @@ def as_rows(X: Any, device: torch.device) -> Tensor | SparseRows:
         return SparseRows(X, device)
     X = np.require(X, np.float32, "W")  # PyTorch needs arrays that can be written to
     return torch.as_tensor(X, device=device)
+
+
+def numbers(tensor: Tensor) -> NDArray:
+    """Return a tensor as an array, without its gradient."""
+    return np.asarray(tensor.detach().cpu())

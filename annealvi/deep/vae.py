@@ -10,145 +10,92 @@ With T > 0 a chain of gated transitions continues from q_0, see :mod:`annealvi.d
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
+from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy import sparse
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 from torch import Tensor, nn
 from torch.distributions import Normal
 from torch.nn import functional
-from torch.optim import Adam
 
-from annealvi.checks import Interval, checked
-from annealvi.deep.estimator import (
-    EPSILON,
-    TRAINING_CONSTRAINTS,
-    Bound,
-    BoundOf,
-    Callback,
-    DataEstimator,
-    StatisticName,
-    Widths,
-    numbers,
-    plan_beta,
-    positive,
-)
-from annealvi.deep.hvi import (
-    LEAST_SIGMA,
-    Chain,
-    Gaussian,
-    standard_log_density,
-)
-from annealvi.deep.noise import Noise
-from annealvi.deep.objectives import avo, importance_weighted
-from annealvi.deep.penalties import ProximityLike, RunningPenalty
-from annealvi.deep.statistics import STATISTICS, Statistic
-from annealvi.files.schema import Integer, Optional, Schema, Text
+from annealvi.checks import Interval
+from annealvi.deep.estimator import AmortisedEstimator, Bound, BoundOf, Widths, plan_beta
+from annealvi.deep.hvi import LEAST_SIGMA, Chain, gaussian_draws, standard_log_density
+from annealvi.deep.objectives import avo
+from annealvi.deep.penalties import STATISTICS, Statistic
+from annealvi.deep.training import Noise, numbers
+from annealvi.files.schema import Integer, Text
 from annealvi.matrices import check_matrix
 from annealvi.schedules import Schedule
-from annealvi.temperature import Temperature
 
-#: Number of draws of z that are computed at a time.
-BLOCK = 4096
 #: Standard deviation, and mean argument of the gates, of an amortised chain at its start: it is
 #: near the identity.  With a standard deviation of .5 it does not learn.
 CHAIN_SIGMA, CHAIN_GATE = 0.05, -4.0
 
 
-class ReLUStack(nn.Module):
-    """Linear layers, each followed by a rectifier."""
+class Stack(nn.Module):
+    """Layers of rectified or gated units."""
 
-    #: Outputs of the linear map for each unit.
-    maps = 1
+    # gated: h = (W x + b) * sigmoid(V x + c), elementwise (Dauphin, Fan, Auli, Grangier 2017,
+    # Language modeling with gated convolutional networks).  W and V are the two halves of the rows
+    # of one matrix.
 
-    def __init__(self, n_in: int, widths: Sequence[int]) -> None:
+    def __init__(self, n_in: int, widths: Sequence[int], units: str = "relu") -> None:
         super().__init__()
-        self.widths = list(widths)
-        sizes = [n_in, *widths]
-        self.layers = nn.ModuleList(
-            nn.Linear(before, self.maps * after)
-            for before, after in zip(sizes, widths, strict=False)
-        )
+        self.widths, self.gated = list(widths), units == "gated"
+        self.maps = 2 if self.gated else 1  # outputs of the linear map for each unit
+        sizes = pairwise([n_in, *widths])
+        self.layers = nn.ModuleList(nn.Linear(n, self.maps * width) for n, width in sizes)
 
     def activations(self, x: Tensor) -> list[Tensor]:
         """Return the output of each layer."""
         found = []
         for layer in self.layers:
-            x = self.activate(layer(x))
+            x = functional.glu(layer(x), dim=-1) if self.gated else functional.relu(layer(x))
             found.append(x)
         return found
-
-    def activate(self, x: Tensor) -> Tensor:
-        """Return the units of a layer from its linear map."""
-        return functional.relu(x)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the output of the last layer."""
         return self.activations(x)[-1]
 
 
-class GatedStack(ReLUStack):
-    """Gated layers, h = (W x + b) * sigmoid(V x + c), elementwise."""
-
-    # Dauphin, Fan, Auli, Grangier (2017), Language modeling with gated convolutional networks.
-    # W and V are the two halves of the rows of one matrix.
-
-    maps = 2
-
-    def activate(self, x: Tensor) -> Tensor:
-        """Return the units of a layer from its linear map."""
-        return functional.glu(x, dim=-1)
-
-
-#: Kinds of units, by the name that an estimator's parameter `units` has for them.
-STACKS: dict[str, type[ReLUStack]] = {"relu": ReLUStack, "gated": GatedStack}
-
-
-def never_positive(activations: Iterable[Tensor]) -> list[Tensor]:
-    """Return which units of each layer are dead: positive on no row."""
-    return [~(layer.flatten(0, -2) > 0).any(dim=0) for layer in activations]
+def never_positive(activations: Iterable[Tensor]) -> Tensor:
+    """Return which units of all layers are dead: positive on no row."""
+    return torch.cat([~(layer.flatten(0, -2) > 0).any(dim=0) for layer in activations])
 
 
 @torch.no_grad()
-def start_orthogonal(weight: Tensor, maps: int = 1) -> None:
-    """Make a matrix of weights orthogonal, or each of several below one another."""
-    for part in weight.chunk(maps):
+def start_orthogonal(layer: Any, maps: int = 1) -> None:
+    """Make a matrix of weights orthogonal, or each of several below one another; no bias."""
+    for part in layer.weight.chunk(maps):
         nn.init.orthogonal_(part)
+    nn.init.zeros_(layer.bias)
 
 
-class GaussianHead(Gaussian):
-    """q_0, whose means and standard deviations are linear in the output of the encoder."""
+class GaussianHead(nn.Module):
+    """q_0, whose means and standard deviations are linear in a context, the encoder's output."""
 
     def __init__(self, n_in: int, dim: int) -> None:
         super().__init__()
         self.mean = nn.Linear(n_in, dim)
         self.spread = nn.Linear(n_in, dim)
 
-    def moments(self, context: Tensor | None) -> tuple[Tensor, Tensor]:
-        assert context is not None  # the encoder always gives one
+    def moments(self, context: Tensor) -> tuple[Tensor, Tensor]:
+        """Return means and standard deviations of z_0."""
         return self.mean(context), functional.softplus(self.spread(context)) + LEAST_SIGMA
 
-
-class Parts(NamedTuple):
-    """The ELBO of each datum in parts: log p(x | z), log p(z) and -log q(z | x)."""
-
-    likelihood: Tensor
-    prior: Tensor
-    entropy: Tensor
-
-    @property
-    def energy(self) -> Tensor:
-        r""":math:`\log p(x, z)`."""
-        return self.likelihood + self.prior
+    def forward(self, epsilon: Tensor, context: Tensor) -> tuple[Tensor, Tensor]:
+        """Return draws of z_0 from standard normal numbers, and their log densities."""
+        return gaussian_draws(epsilon, *self.moments(context))
 
 
 class AutoencoderNetwork(nn.Module):
@@ -163,20 +110,16 @@ class AutoencoderNetwork(nn.Module):
         n_transitions: int = 0,
         transition_hidden: int = 64,
         units: str = "relu",
-        penalty: RunningPenalty | None = None,
     ) -> None:
         super().__init__()
         self.n_components = n_components
-        stack = STACKS[units]
-        self.encoder = stack(n_features, hidden)
+        self.encoder = Stack(n_features, hidden, units)
         self.head = GaussianHead(hidden[-1], n_components)
         for layer in self.encoder.layers:
-            start_orthogonal(layer.weight, stack.maps)  # type: ignore[arg-type]
+            start_orthogonal(layer, self.encoder.maps)
         for head in (self.head.mean, self.head.spread):
-            start_orthogonal(head.weight)
-        for linear in (*self.encoder.layers, self.head.mean, self.head.spread):
-            nn.init.zeros_(linear.bias)  # type: ignore[arg-type]
-        self.decoder = stack(n_components, hidden[::-1])
+            start_orthogonal(head)
+        self.decoder = Stack(n_components, hidden[::-1], units)
         self.pixels = nn.Linear(hidden[0], n_features)
         self.chain = None
         if n_transitions:
@@ -186,11 +129,10 @@ class AutoencoderNetwork(nn.Module):
                 hidden=transition_hidden,
                 sigma=CHAIN_SIGMA,
                 gate_bias=CHAIN_GATE,
-                activation="gated" if units == "gated" else "elu",
+                activation="gated" if self.encoder.gated else "elu",
                 context=hidden[-1],
                 base=self.head,
             )
-        self.penalty: RunningPenalty | None = penalty
 
     def encoder_weights(self) -> list[Tensor]:
         """Return the weights of all layers from x to q_0, each of shape (outputs, inputs)."""
@@ -226,25 +168,33 @@ class AutoencoderNetwork(nn.Module):
         """Return log p(x, z), of the shape of z without its last axis."""
         return self.log_likelihood(x, z) + standard_log_density(z)
 
-    def bound(self, x: Tensor, q: Normal, noise: Noise) -> Parts:
-        """Return the parts of the ELBO without a chain; q is the posterior of x."""
+    def bound(
+        self, x: Tensor, context: Tensor, noise: Noise, temperature: float = 1.0, beta: float = 1.0
+    ) -> tuple[Tensor, Tensor]:
+        """Return the objective of one step without a chain, and the ELBO, averaged over data."""
         # one draw for log p(x | z), the rest exact: E[log p(z)] = -1/2 sum(mu^2 + sigma^2 + log 2
         # pi) and H = 1/2 sum(log sigma^2 + 1 + log 2 pi)
+        q = self.posterior(context)
         z = torch.addcmul(q.mean, q.stddev, noise.normal(*q.mean.shape))
         log_prior = standard_log_density(q.mean) - 0.5 * q.variance.sum(dim=-1)
-        return Parts(self.log_likelihood(x, z), log_prior, q.entropy().sum(dim=-1))
+        entropy = q.entropy().sum(dim=-1)
+        tempered = elbo = (self.log_likelihood(x, z) + log_prior + entropy).mean()
+        if beta * temperature != 1:
+            tempered = elbo + (beta * temperature - 1.0) * entropy.mean()
+        if beta != 1:
+            tempered = tempered + (beta - 1.0) * log_prior.mean()
+        return tempered, elbo
 
     def chain_bound(
         self,
         x: Tensor,
         context: Tensor,
         noise: Noise,
-        *,
-        temperature: float,
-        calibration: float,
+        temperature: float = 1.0,
         beta: float = 1.0,
+        calibration: float = 0.0,
     ) -> tuple[Tensor, Tensor]:
-        """Return the objective of one step of a chain, and the ELBO, averaged over the data."""
+        """Return the same with a chain."""
         # with probability a, the calibration, the sum of the annealed objectives; else the ELBO
         chain = self.chain
         assert chain is not None
@@ -278,15 +228,21 @@ class AutoencoderNetwork(nn.Module):
         if self.chain is None:
             epsilon = noise.normal(n_draws, len(x), self.n_components)
             z, log_q = self.head(epsilon, context)
-            return z, self.log_joint(x, z) - log_q
+            return z, (self.log_joint(x, z) - log_q).double()
         epsilon = self.chain.draw_noise(n_draws * len(x), noise)
         path = self.chain(epsilon, context=context.repeat(n_draws, 1))
         z = path.z[-1, 0].unflatten(0, (n_draws, len(x)))
         log_q = self.chain.log_weight(path)[0].unflatten(0, (n_draws, len(x)))
-        return z, self.log_joint(x, z) - log_q
+        return z, (self.log_joint(x, z) - log_q).double()
+
+    def sample(self, n_samples: int, noise: Noise) -> tuple[Tensor, Tensor]:
+        """Draw x and z from p."""
+        z = noise.normal(n_samples, self.n_components)
+        return noise.bernoulli(self.logits(z).sigmoid()), z
 
 
-class VariationalAutoencoder(DataEstimator):
+@dataclass(eq=False, repr=False)
+class VariationalAutoencoder(AmortisedEstimator):
     r"""Variational autoencoder of images: latent Gaussian variables, decoder and encoder.
 
     .. math::
@@ -321,7 +277,9 @@ class VariationalAutoencoder(DataEstimator):
 
     n_transitions : int, default=0
         T, the number of transitions that follow the Gaussian in the posterior.  0 gives the
-        usual autoencoder; a chain makes steps slower.
+        usual autoencoder; a chain makes steps slower.  `transform` then carries the mean of the
+        Gaussian on through the means of the transitions, as the mean of the whole chain has no
+        closed form.
 
     transition_hidden : int, default=64
         Units of the hidden layer of each transition.
@@ -365,11 +323,10 @@ class VariationalAutoencoder(DataEstimator):
         Whether to show progress (needs tqdm).
 
     callback : callable or list of callables, default=None
-        Called as ``callback(estimator, monitor)`` after each step.  It can use the estimator in
-        its current state.  ``monitor.record(name=value)`` writes into `history_`; raising
-        ``StopIteration`` ends the fit.  A :class:`annealvi.checkpoint.Checkpoint` writes it to a
-        file, to be resumed; a :class:`annealvi.progress.ProgressBar` shows how far it is.
-        scikit-learn's own callbacks are set by `set_callbacks`, from its version 1.9 on.
+        Called as ``callback(estimator, monitor)`` after each step, when the estimator can be used.
+        ``monitor.record(name=value)`` writes into `history_`; raising ``StopIteration`` ends the
+        fit.  :class:`annealvi.checkpoint.Checkpoint` and :class:`annealvi.progress.ProgressBar` are
+        callbacks; scikit-learn's own are set by `set_callbacks`, from its version 1.9 on.
 
     Attributes
     ----------
@@ -411,148 +368,53 @@ class VariationalAutoencoder(DataEstimator):
     """
 
     STATISTICS = STATISTICS
-    ARCHITECTURE = Schema(
-        n_features=Integer(1),
-        n_components=Integer(1),
-        hidden=Widths(),
-        n_transitions=Integer(),
-        transition_hidden=Integer(1),
-        units=Text(*STACKS),
-        proximity=Optional(StatisticName(*STATISTICS)),
-    )
+    BLOCK = 4096
+    ARCHITECTURE: ClassVar[dict] = {
+        "n_components": Integer(1),
+        "hidden": Widths(),
+        "n_transitions": Integer(),
+        "transition_hidden": Integer(1),
+        "units": Text("relu", "gated"),
+    }
     _parameter_constraints: ClassVar[dict] = {
+        **AmortisedEstimator._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "hidden": "no_validation",  # Widths has the message
-        "proximity": "no_validation",  # as_penalty
-        "temperature": "no_validation",  # _plan
         "n_transitions": [Interval(Integral, 0, None, closed="left")],
         "transition_hidden": [Interval(Integral, 1, None, closed="left")],
-        "units": [StrOptions(set(STACKS))],
+        "units": [StrOptions({"relu", "gated"})],
         "calibration": [Interval(Real, 0, 1, closed="both")],
         "annealing": [Interval(Real, 0, 1, closed="both")],
         "schedule": [None, callable],
-        **TRAINING_CONSTRAINTS,
     }
 
-    def __init__(
-        self,
-        n_components: int = 100,
-        *,
-        hidden: Sequence[int] = (200, 200),
-        proximity: ProximityLike = None,
-        temperature: float | str | Temperature = 1,
-        n_transitions: int = 0,
-        transition_hidden: int = 64,
-        units: Literal["relu", "gated"] = "relu",
-        calibration: float = 0.0,
-        annealing: float = 0.0,
-        schedule: Schedule | None = None,
-        learning_rate: float = 1e-3,
-        batch_size: int = 128,
-        max_iter: int = 10_000,
-        device: Any = "cpu",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-        callback: Callback | Sequence[Callback] | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.hidden = hidden
-        self.proximity = proximity
-        self.temperature = temperature
-        self.n_transitions = n_transitions
-        self.transition_hidden = transition_hidden
-        self.units = units
-        self.calibration = calibration
-        self.annealing = annealing
-        self.schedule = schedule
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
+    n_components: int = 100
+    _: KW_ONLY
+    hidden: Sequence[int] = (200, 200)
+    n_transitions: int = 0
+    transition_hidden: int = 64
+    units: Literal["relu", "gated"] = "relu"
+    calibration: float = 0.0
+    annealing: float = 0.0
+    schedule: Schedule | None = None
 
-    # ------------------------------------------------------------------ the fit
-
-    @checked
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, *, resume: str | os.PathLike | None = None) -> Self:
-        """Learn encoder and decoder from images.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Pixels in [0, 1].  Values other than 0 and 1 are taken as probabilities.
-        y : Ignored
-            Present for API consistency.
-        resume : path, optional
-            A file written by `save_state`: the fit continues from there up to `max_iter`.
-
-        Returns
-        -------
-        self : VariationalAutoencoder
-
-        Raises
-        ------
-        ValueError
-            If X or a parameter is out of range, or if `resume` has another architecture.  The
-            estimator then stays as it was.
-        annealvi.exceptions.DivergenceError
-            If the loss or its gradient is not finite.  The last finite state is kept.
-        """
-        return self._fit_data(X, y, resume)
-
-    def _network(
-        self, architecture: Mapping[str, Any], penalty: RunningPenalty | None, X: Any = None
-    ) -> AutoencoderNetwork:
-        parts = dict(architecture)
-        del parts["proximity"]
-        return AutoencoderNetwork(**parts, penalty=penalty)
-
-    def _optimiser(self, parameters: Iterator[nn.Parameter]) -> Adam:
-        return Adam(parameters, lr=self.learning_rate, eps=EPSILON, fused=True)
+    def _network(self, architecture: Mapping[str, Any], X: Any = None) -> AutoencoderNetwork:
+        names = ("n_features", *self.ARCHITECTURE)
+        return AutoencoderNetwork(**{name: architecture[name] for name in names})
 
     def _bound(self, network: AutoencoderNetwork, X: Any, noise: Noise) -> BoundOf:
-        calibration = float(self.calibration)
-        betas = plan_beta(self.schedule, float(self.annealing) * int(self.max_iter))
+        objective: Callable[..., tuple[Tensor, Tensor]] = network.bound
+        if network.chain is not None:
+            objective = partial(network.chain_bound, calibration=float(self.calibration))
+        betas = plan_beta(self.schedule, float(self.annealing), int(self.max_iter))
 
         def bound(rows: Tensor, t: float, step: int) -> Bound:
-            x = X[rows]
-            beta = betas[step] if step < len(betas) else 1.0
+            x, beta = X[rows], betas[step]
             context = network.encoder(x)
-            if network.chain is not None:
-                tempered, elbo = network.chain_bound(
-                    x, context, noise, temperature=t, calibration=calibration, beta=beta
-                )
-            else:
-                parts = network.bound(x, network.posterior(context), noise)
-                tempered = elbo = (parts.energy + parts.entropy).mean()
-                if beta * t != 1:
-                    tempered = elbo + (beta * t - 1.0) * parts.entropy.mean()
-                if beta != 1:
-                    tempered = tempered + (beta - 1.0) * parts.prior.mean()
+            tempered, elbo = objective(x, context, noise, t, beta)
             return Bound(tempered, elbo, partial(network.statistic, context=context))
 
         return bound
-
-    # -------------------------------------------------------------- afterwards
-
-    def transform(self, X: Any) -> NDArray[np.float32]:
-        """Return the latent variables of images: the mean of q(z | x).
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components), float32
-            With transitions, the mean of the Gaussian carried on through the means of the
-            transitions, because the mean of the whole chain has no closed form.
-        """
-        check_is_fitted(self)
-        return self._by_blocks(X, 1, lambda x: numbers(self.network_.centre(x)))
 
     def inverse_transform(self, X: Any) -> NDArray[np.float32]:
         """Return the images of latent variables: the probability of each pixel.
@@ -575,25 +437,6 @@ class VariationalAutoencoder(DataEstimator):
             )
         with torch.no_grad():
             return numbers(self.network_.logits(self._tensor(Z)).sigmoid())
-
-    def sample(self, n_samples: int = 1) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Draw images from the fitted model.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features), float32, of 0 and 1
-            ``inverse_transform(Z)`` returns the probabilities of these draws.
-        Z : ndarray of shape (n_samples, n_components), float32
-        """
-        noise = self._draws()
-        z = noise.normal(positive(n_samples, "n_samples"), self._n_features_out)
-        with torch.no_grad():
-            x = noise.bernoulli(self.network_.logits(z).sigmoid())
-        return numbers(x), numbers(z)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean of `elbo`, with one draw per datum; higher is better.
@@ -627,28 +470,6 @@ class VariationalAutoencoder(DataEstimator):
         """
         return self._average(X, n_draws, lambda weights: weights.mean(dim=0))
 
-    def score_samples(self, X: Any, *, n_draws: int = 100) -> NDArray[np.float64]:
-        r"""Return the log-likelihood of each datum, estimated by importance sampling.
-
-        .. math::
-           \log \frac1K \sum_k \frac{p(x, z_k)}{q(z_k \mid x)}, \quad z_k \sim q(z \mid x)
-
-        (Burda, Grosse, Salakhutdinov 2016, *Importance weighted autoencoders*).  In expectation
-        it is a lower bound that rises with K from the ELBO to :math:`\log p(x)`.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        n_draws : int, default=100
-            K, the number of draws of z for each datum.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            In nats.
-        """
-        return self._average(X, n_draws, importance_weighted)
-
     def dead_units(self, X: Any) -> dict[str, NDArray[np.bool_]]:
         """Return which rectified units are positive for none of these images.
 
@@ -668,13 +489,13 @@ class VariationalAutoencoder(DataEstimator):
             If the units are gated: such a unit passes on negative numbers too.
         """
         noise, network = self._draws(), self.network_
-        if type(network.encoder) is not ReLUStack:
+        if network.encoder.gated:
             raise ValueError("dead_units needs a fit with units='relu': gated units do not die.")
 
-        def dead(x: Tensor) -> NDArray[np.bool_]:
+        def dead(x: Tensor) -> Tensor:
             z, _ = network.log_weights(x, 1, noise)
             layers = [*network.encoder.activations(x), *network.decoder.activations(z)]
-            return numbers(torch.cat(never_positive(layers)))[None]
+            return never_positive(layers)[None]
 
         every = np.all(self._by_blocks(X, 1, dead), axis=0)
         widths = network.encoder.widths
@@ -682,49 +503,14 @@ class VariationalAutoencoder(DataEstimator):
         ends = np.cumsum([*widths, *widths[::-1]])[:-1]
         return dict(zip(names, np.split(every, ends), strict=True))
 
-    # ----------------------------------------------------------------- details
-
-    def _average(
-        self, X: Any, n_draws: int, average: Callable[[Tensor], Tensor]
-    ) -> NDArray[np.float64]:
-        """Return an average of the log weights of each datum."""
-        noise, n_draws = self._draws(), positive(n_draws, "n_draws")
-
-        def of(x: Tensor) -> NDArray[np.float64]:
-            parts = []
-            for first in range(0, n_draws, BLOCK):
-                n = min(BLOCK, n_draws - first)
-                parts.append(self.network_.log_weights(x, n, noise)[1].double())
-            return numbers(average(torch.cat(parts)))
-
-        return self._by_blocks(X, n_draws, of)
-
-    @torch.no_grad()
-    def _by_blocks(self, X: Any, n_draws: int, of: Callable[[Tensor], NDArray]) -> NDArray:
-        """Apply a function to rows, to a block of them at a time."""
-        X = self._check_X(X)
-        size = max(1, BLOCK // n_draws)
-        blocks = (self._tensor(X[first : first + size]) for first in range(0, len(X), size))
-        return np.concatenate([of(block) for block in blocks])
-
-    def _check_X(self, X: Any, reset: bool = False) -> NDArray[np.float32]:
-        X = check_matrix(X, estimator=self, reset=reset, dtype=np.float32, order="C")
-        return self._check_pixels(X.toarray() if sparse.issparse(X) else X)
-
-    def _check_pixels(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Raise an error unless all values are in [0, 1]."""
-        check_non_negative(X, type(self).__name__)
-        if np.max(X) > 1:
+    def _check_values(self, values: NDArray[np.float32]) -> None:
+        check_non_negative(values, type(self).__name__)
+        if np.max(values, initial=0) > 1:
             raise ValueError(
                 f"{type(self).__name__} needs pixels in [0, 1], which are taken as "
-                f"probabilities. X has values up to {np.max(X):g}: divide by the largest value "
-                "that a pixel can have, 255 in images of bytes."
+                f"probabilities. X has values up to {np.max(values):g}: divide by the largest "
+                "value that a pixel can have, 255 in images of bytes."
             )
-        return X
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.network_.n_components
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,4 +1,4 @@
-"""Small estimators of each kind, and what several tests do with their fits."""
+"""Small estimators and chains of each kind, and what several tests do with them."""
 
 import copy
 
@@ -14,6 +14,8 @@ from annealvi.deep import (
     VariationalAutoencoder,
 )
 from annealvi.deep.energies import ENERGIES
+from annealvi.deep.hvi import Chain
+from annealvi.deep.training import Noise
 from annealvi.schedules import Linear
 
 X = (np.random.RandomState(0).random_sample((40, 12)) < 0.3).astype(np.float32)
@@ -67,3 +69,35 @@ def stop_at(step, path=None):
             raise StopIteration
 
     return callback
+
+
+class DoubleNoise(Noise):
+    """In double precision, so that tolerances can be tight."""
+
+    def normal(self, *shape):
+        return super().normal(*shape).double()
+
+
+def chain(seed=0, dim=2, n_transitions=3, **options):
+    """A chain of transitions in double precision."""
+    torch.manual_seed(seed)
+    return Chain(dim, n_transitions, **options).double()
+
+
+def each_gradient(parameters, penalty, cost):
+    """The gradient of a penalty, beside its finite differences, for each of some parameters."""
+    memory = penalty.memory
+    cost().backward()
+    for part in parameters:
+        differences = torch.zeros_like(part)
+        for place in np.ndindex(*part.shape):
+            values = []
+            for epsilon in (1e-6, -2e-6):
+                with torch.no_grad():
+                    part[place] += epsilon
+                penalty.memory = memory
+                values.append(float(cost().detach()))
+            with torch.no_grad():
+                part[place] += 1e-6
+            differences[place] = (values[0] - values[1]) / 2e-6
+        yield part.grad, differences

@@ -11,7 +11,6 @@ import torch
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from sklearn.utils.validation import check_non_negative
 
 from annealvi import Annealed, LocalVariational, Variational
 from annealvi.deep import (
@@ -21,6 +20,7 @@ from annealvi.deep import (
     VariationalAutoencoder,
 )
 from annealvi.exceptions import DivergenceError
+from annealvi.matrices import check_matrix
 from annealvi.progress import ProgressBar
 from tests.deep.fits import MODELS, X, answers, model, stop_at, weights
 
@@ -112,7 +112,7 @@ def test_names(name):
         (
             "poisson",
             {"proximity": ProximityPenalty("orthogonal")},
-            r"one of the statistics \['entropy', 'kl', .*\]. Got 'orthogonal'",
+            r"one of the statistics \['entropy', 'kl', .*\], or with .* Got 'orthogonal'",
         ),
         ("vae", {"temperature": 0.5}, "'temperature' parameter of VariationalAutoencoder"),
         ("sbn", {"temperature": "variational"}, r"'temperature' parameter .* Got 'variational'"),
@@ -127,11 +127,11 @@ def test_names(name):
         ("posterior", {"schedule": lambda done: torch.nan}, "'schedule' .* Got nan"),
         ("posterior", {"schedule": lambda done: "hot"}, "'schedule' .* Got 'hot'"),
         ("posterior", {"log_density": lambda z: z}, "'log_density' parameter of Hier"),
-        ("poisson", {"prior_rate": 1e300}, r"'prior_rate' .* \(0.0, 1e\+38\]"),
+        ("poisson", {"prior_rate": 1e300}, r"'prior_rate' .* \(0.0, 1e\+37\]"),
         ("vae", {"device": "abacus"}, "'device' parameter .* must be 'cpu', 'cuda'"),
         ("sbn", {"device": "cuda:99"}, "'device' parameter .* PyTorch sees .* Got 'cuda:99'"),
         ("posterior", {"device": 2**70}, "'device' parameter of Hier"),
-        ("posterior", {"learning_rate": 1e300}, r"'learning_rate' .* \(0.0, 1e\+38\]"),
+        ("posterior", {"learning_rate": 1e300}, r"'learning_rate' .* \(0.0, 1e\+37\]"),
     ],
 )
 def test_bad_parameters_leave_the_estimator_as_it_was(name, options, message):
@@ -159,10 +159,14 @@ BITS, COUNTS, PIXELS = "0 and 1 only. Got", "non-negative integers. Got", r"pixe
         ("sbn", np.array([[0.0, np.nan]]), "NaN"),
         ("sbn", np.zeros((0, 3)), "0 sample"),
         ("poisson", np.full((4, 3), 0.5), f"needs counts: X must hold {COUNTS} 0.5"),
-        ("poisson", np.full((4, 3), -1), "Negative values in data passed to PoissonDEF.fit"),
+        ("poisson", np.full((4, 3), -1), "Negative values in data passed to PoissonDEF"),
         ("poisson", sparse.csr_matrix(np.full((4, 3), 1.25)), f"{COUNTS} 1.25"),
         ("poisson", np.array([[0.0, np.inf]]), "infinity"),
-        ("poisson", 1e200 * np.eye(3), r"counts in X must sum to at most 1e\+15 .* 3e\+200"),
+        (
+            "poisson",
+            1e200 * np.eye(3),
+            r"counts in X must sum to at most .* in float32. Got 3e\+200",
+        ),
         ("vae", np.full((4, 3), -0.5), "Negative values in data passed to VariationalAuto"),
         ("vae", np.full((4, 3), 255), f"needs {PIXELS} to 255: divide by"),
         ("vae", sparse.csr_matrix(np.full((4, 3), 1.5)), f"needs {PIXELS} to 1.5"),
@@ -175,7 +179,7 @@ def test_bad_data(name, data, message):
         fresh.fit(data)
     assert not hasattr(fresh, "n_features_in_")
     if data.shape[1] == 3:
-        with pytest.raises(ValueError, match=message.replace(".fit", ".transform")):
+        with pytest.raises(ValueError, match=message):
             fitted.transform(data)
 
 
@@ -190,14 +194,12 @@ def test_bad_questions(name):
         ):
             with pytest.raises(ValueError, match=rf"'{option}' parameter .*must be an int"):
                 fitted.score_samples(X[:, : 2 if name == "posterior" else 12], **{option: wrong})
-    with pytest.raises(MemoryError):
-        fitted.sample(2**62)
     if name != "posterior":
         with pytest.raises(ValueError, match="X has 11 features"):
             fitted.score(X[:, 1:])
 
 
-@pytest.mark.parametrize(("name", "rate"), [("sbn", 1e38), ("poisson", 1e5), ("vae", 1e18)])
+@pytest.mark.parametrize(("name", "rate"), [("sbn", 1e37), ("poisson", 1e5), ("vae", 1e18)])
 def test_a_fit_that_diverges_keeps_what_was_finite(name, rate):
     fitted = model(name, learning_rate=rate, max_iter=40)
     message = r"diverged at step \d+ of 40: the loss is .*'learning_rate'"
@@ -231,8 +233,12 @@ def test_states_of_another_architecture_are_refused(name, options, message, tmp_
     if name != "posterior":
         with pytest.raises(ValueError, match=r"it has n_features=12, this .* n_features=11"):
             model(name).fit(X[:, :11], resume=path)
-        with pytest.raises(ValueError, match=r"n_samples=40, .* n_samples=39|of 40 data, X has 39"):
+        with pytest.raises(ValueError, match=r"it has n_samples=40, this .* n_samples=39"):
             model(name).fit(X[:39], resume=path)
+        with pytest.raises(ValueError, match=r"it has X='.*A fit can only be continued with the"):
+            model(name).fit(X[::-1].copy(), resume=path)
+        with pytest.raises(ValueError, match=f"is the state of a {type(fresh).__name__}, not of a"):
+            model("posterior").fit(resume=path)
 
 
 # ------------------------------------------------------------------------------- callbacks
@@ -330,7 +336,7 @@ def test_the_bar_of_a_fit_that_is_resumed_begins_where_it_is(tmp_path):
 
 def test_verbose_shows_the_elbo(capsys):
     model("vae", verbose=1).fit(X)
-    assert "elbo=-" in capsys.readouterr().err
+    assert ", ELBO -" in capsys.readouterr().err
 
 
 # -------------------------------------------------------------------- scikit-learn's checks
@@ -339,9 +345,11 @@ def test_verbose_shows_the_elbo(capsys):
 class Squashed(VariationalAutoencoder):
     """Takes the data of scikit-learn's checks, which are no pixels."""
 
-    def _check_pixels(self, X):
-        check_non_negative(X, type(self).__name__)
-        return X / (1 + X)
+    def _check_X(self, X, reset=False):
+        X = check_matrix(X, estimator=self, reset=reset, dtype=np.float32)
+        values = X.data if sparse.issparse(X) else X
+        self._check_values(np.minimum(values, 1))  # negative ones are refused
+        return X / (1 + values.max(initial=0))
 
 
 class Thresholded(SigmoidBeliefNetwork):
@@ -350,7 +358,8 @@ class Thresholded(SigmoidBeliefNetwork):
     def __init__(self, hidden=(3,), *, max_iter=3, random_state=0):
         super().__init__(hidden, max_iter=max_iter, random_state=random_state)
 
-    def _check_bits(self, X):
+    def _check_X(self, X, reset=False):
+        X = check_matrix(X, estimator=self, reset=reset, dtype=np.float32)
         return (X > 0.5).astype(X.dtype)
 
 

@@ -1,6 +1,7 @@
-"""Chains of gated transitions: densities, gradients, and runs side by side."""
+"""Chains of gated transitions and of flows: densities, gradients, and runs side by side."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,9 +9,25 @@ import torch
 from torch.distributions import Normal
 
 from annealvi.deep.energies import ENERGIES
-from annealvi.deep.hvi import LEAST_SIGMA, StandardNormal, Transitions, inverse_softplus
-from annealvi.deep.objectives import log_evidence_bounds
-from tests.deep.chains import DoubleNoise, chain
+from annealvi.deep.hvi import (
+    LEAST_SIGMA,
+    Chain,
+    FlowPosterior,
+    SigmoidalTransitions,
+    Transitions,
+    increase,
+    inverse_softplus,
+)
+from annealvi.deep.objectives import avo_terms, hvi_elbo, log_evidence_bounds
+from tests.deep.fits import DoubleNoise, chain
+
+POSTERIORS = {
+    "chain": partial(Chain, hidden=8),
+    "amortised": partial(Chain, hidden=8, context=3),
+    "flow": partial(FlowPosterior, hidden=8, n_sigmoids=4, weight_scale=10.0),
+}
+KINDS = pytest.mark.parametrize("kind", POSTERIORS)
+PARTS = ("z", "log_base", "log_forward", "log_reverse")
 
 
 def set_affine(transitions, t, factor, shift, sigma):
@@ -44,7 +61,10 @@ def exact_gaussian_chain(n_transitions=4, dim=2):
     return exact, mean, variance
 
 
-def test_an_exact_reverse_gives_the_marginal_itself():
+@pytest.mark.parametrize("block", [100, 2**16])
+def test_an_exact_reverse_gives_the_marginal_itself(block, monkeypatch):
+    """Whatever the blocks of reverse draws."""
+    monkeypatch.setattr("annealvi.deep.hvi.BLOCK", block)
     exact, mean, variance = exact_gaussian_chain()
     target = Normal(mean, math.sqrt(variance))
     z = torch.randn(1, 50, 2, dtype=torch.double)
@@ -138,36 +158,207 @@ def test_weight_normalisation_ignores_the_lengths_of_weights():
         np.testing.assert_allclose(one.detach(), other.detach())
     for one, other in zip(before, transitions.moments(z, 0, given + 1.0), strict=True):
         assert (one - other).abs().max() > 1e-3
-    with pytest.raises(ValueError, match="need a context"):
-        transitions.moments(z, 0)
-
-
-@pytest.mark.parametrize("block", [100, 2**16])
-def test_the_marginal_of_an_amortised_chain(block, monkeypatch):
-    """z_0 ~ N(c, I), z_1 ~ N(.7 z_0 + .2, .6^2 I), whatever the blocks of reverse draws."""
-    monkeypatch.setattr("annealvi.deep.hvi.BLOCK", block)
-    some = chain(n_transitions=1, context=2)
-    with torch.no_grad():
-        for transitions in (some.forwards, some.reverses):
-            transitions.out_conditioner.zero_()
-        some.base.weight.copy_(torch.eye(2, 4))
-        some.base.bias[..., 2:] = inverse_softplus(1.0 - LEAST_SIGMA)
-    set_affine(some.forwards, 0, 0.7, 0.2, 0.6)
-    set_affine(some.reverses, 0, 0.5, 0.0, 1.0)  # not exact, but not far
-    given = torch.tensor([[0.0, 0.5], [-0.5, 0.0], [0.3, 0.3]], dtype=torch.double)
-    z = torch.tensor([[[0.0, 1.0], [-1.0, 0.5], [0.5, 0.5]]], dtype=torch.double)
-    exact = Normal(0.7 * given + 0.2, math.sqrt(0.7**2 + 0.6**2)).log_prob(z).sum(-1)
-    found = some.log_marginal(z, 5000, DoubleNoise(0), context=given)
-    np.testing.assert_allclose(found, exact, atol=0.05)
-    assert (exact - exact.mean()).abs().max() > 0.2  # rows that are mixed up would show
 
 
 def test_a_chain_without_transitions_is_its_base():
     base = chain(n_transitions=0)
-    assert isinstance(base.base, StandardNormal)
     path = base(base.draw_noise(5, DoubleNoise(0)))
     assert path.z.shape == (1, 1, 5, 2)
     below, above = log_evidence_bounds(base, ENERGIES["d"], DoubleNoise(0), n_draws=20, n_reverse=2)
     np.testing.assert_allclose(below, above)
     layers = base.layers(3, DoubleNoise(0))
     assert layers.shape == (1, 1, 3, 2)
+
+
+# ---------------------------------------------------------------- chains of every kind
+
+
+def posterior(kind, n_transitions=3, n_runs=2, seed=0):
+    """One of a kind, and a context for five draws."""
+    torch.manual_seed(seed)
+    context = torch.randn(5, 3).double() if kind == "amortised" else None
+    return POSTERIORS[kind](2, n_transitions, n_runs=n_runs).double(), context
+
+
+@KINDS
+def test_a_single_run_is_one_of_many(kind):
+    many, context = posterior(kind, n_runs=4)
+    one = many.single(2)
+    assert one.n_runs == 1 and many.n_runs == 4
+    epsilon = many.draw_noise(5, DoubleNoise(0))
+    beside = many(epsilon, context=context).z[:, 2:3]
+    torch.testing.assert_close(beside, one(epsilon[:, 2:3], context=context).z)
+    with torch.no_grad():
+        for parameter in one.parameters():
+            parameter.zero_()
+    assert all(parameter.any() for parameter in many.parameters() if parameter.dim() == 4)  # a copy
+
+
+@KINDS
+def test_runs_are_independent(kind):
+    """A run on its own gives the same as beside others, whatever these are."""
+    many, context = posterior(kind, n_runs=3)
+    alone, _ = posterior(kind, n_runs=1, seed=5)
+    state = many.state_dict()
+    alone.load_state_dict({k: v[:, 1:2] if v.dim() == 4 else v[1:2] for k, v in state.items()})
+    with torch.no_grad():
+        for parameter in many.forwards.parameters():
+            parameter[:, 2] = torch.nan
+    epsilon = many.draw_noise(5, DoubleNoise(0))
+    for detach in (False, True):
+        beside = many(epsilon, context=context, detach=detach)
+        one = alone(epsilon[:, 1:2], context=context, detach=detach)
+        torch.testing.assert_close(beside.z[:, 1:2], one.z)
+        for name in PARTS[1:]:
+            torch.testing.assert_close(getattr(beside, name)[..., 1:2, :], getattr(one, name))
+
+
+@KINDS
+@pytest.mark.parametrize("n_transitions", [0, 3])
+def test_layers_are_those_of_a_path(kind, n_transitions):
+    some, context = posterior(kind, n_transitions)
+    layers = some.layers(5, DoubleNoise(0), context=context)
+    path = some(some.draw_noise(5, DoubleNoise(0)), context=context)
+    assert layers.shape == (n_transitions + 1, 2, 5, 2)
+    torch.testing.assert_close(layers, path.z)
+    expected = path.log_base + path.log_forward.sum(0) - path.log_reverse.sum(0)
+    torch.testing.assert_close(some.log_weight(path), expected)
+
+
+@KINDS
+def test_detaching_changes_gradients_not_values(kind):
+    some, context = posterior(kind)
+    epsilon = some.draw_noise(5, DoubleNoise(1))
+    through, detached = (some(epsilon, context=context, detach=part) for part in (False, True))
+    for name in PARTS:
+        torch.testing.assert_close(getattr(through, name), getattr(detached, name))
+    bias = some.forwards.out_bias
+    gradient = torch.autograd.grad(detached.z[-1].sum(), bias)[0]
+    assert gradient[-1].abs().max() > 0 and gradient[:-1].abs().max() == 0
+    assert torch.autograd.grad(through.z[-1].sum(), bias)[0][0].abs().max() > 0
+
+
+@KINDS
+def test_no_transition_is_moved_by_the_objective_of_another(kind):
+    some, context = posterior(kind)
+    path = some(some.draw_noise(5, DoubleNoise(0)), context=context, detach=True)
+    terms = avo_terms(path, ENERGIES["d"], beta=0.7)
+    assert terms.shape == (3, 2, 5)
+    parameters = list(some.forwards.parameters())
+    if kind != "flow":
+        parameters += some.reverses.parameters()
+    for t in range(3):
+        for gradient in torch.autograd.grad(terms[t].sum(), parameters, retain_graph=True):
+            sizes = np.array([float(part.abs().max()) for part in gradient])
+            assert sizes[t] > 0 and not np.delete(sizes, t).any()
+
+
+# ------------------------------------------------------------------------------- flows
+
+
+def sigmoidal(dim=3, n_transitions=2, **options):
+    torch.manual_seed(0)
+    return SigmoidalTransitions(dim, n_transitions, hidden=8, n_sigmoids=4, **options).double()
+
+
+def flow(dim=2, n_transitions=3, **options):
+    torch.manual_seed(0)
+    options = dict(hidden=8, n_sigmoids=4, weight_scale=10.0) | options
+    return FlowPosterior(dim, n_transitions, **options).double()
+
+
+def test_a_coordinate_as_it_is_written():
+    torch.manual_seed(0)
+    z, w, a, b = torch.randn(5, 2), torch.rand(5, 2, 4) + 0.1, torch.rand(5, 2, 4) + 0.1, None
+    w = w / w.sum(dim=-1, keepdim=True)
+    b = torch.randn(5, 2, 4)
+    z, w, a, b = (part.double() for part in (z, w, a, b))
+    found, _ = increase(z, w.log(), a.log(), b)
+    torch.testing.assert_close(
+        found, torch.logit((w * torch.sigmoid(a * z[..., None] + b)).sum(-1))
+    )
+
+
+def test_far_away_nothing_overflows():
+    z = torch.tensor([[-300.0, 300.0]])
+    parts = torch.zeros(1, 2, 4)
+    found, log_determinant = increase(z, parts - np.log(4), parts, parts)
+    torch.testing.assert_close(found, z)
+    torch.testing.assert_close(log_determinant, torch.zeros(1), atol=1e-4, rtol=0)
+
+
+def test_each_coordinate_depends_on_those_before_it():
+    """In the second transition on those after it."""
+    some = sigmoidal(n_runs=2, weight_scale=10.0)
+    z = torch.randn(2, 1, 3).double()
+    for t in range(2):
+        jacobian = torch.autograd.functional.jacobian(lambda z, t=t: some(z, t)[0], z)
+        for run in range(2):
+            part = jacobian[run, 0, :, run, 0]
+            part = part if t == 0 else part.flip(0, 1)
+            assert torch.equal(part, part.tril())
+            assert (part.diagonal() > 0).all()
+            assert part[1, 0] != 0
+            assert part[2, 0] != 0
+            assert part[2, 1] != 0
+            determinant = some(z, t)[1][run, 0]
+            torch.testing.assert_close(part.diagonal().log().sum(), determinant)
+
+
+def test_all_transitions_at_once_are_each_of_them():
+    some = sigmoidal(n_runs=2)
+    z = torch.randn(2, 2, 5, 3).double()
+    after, log_determinant = some(z)
+    for t in range(2):
+        one, its = some(z[t], t)
+        torch.testing.assert_close(after[t], one)
+        torch.testing.assert_close(log_determinant[t], its)
+
+
+def test_the_start_is_near_the_identity():
+    torch.manual_seed(0)
+    some = SigmoidalTransitions(2, 5)
+    z = torch.randn(1, 1000, 2)
+    for t in range(5):
+        moved = (some(z, t)[0] - z).detach()
+        assert moved.std() < 0.5
+        assert moved.std() > 0.01
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_an_inverse_leads_back(dim):
+    some = sigmoidal(dim, weight_scale=10.0)
+    z = 3 * torch.randn(1, 20, dim).double()
+    for t in range(2):
+        torch.testing.assert_close(some.inverse(some(z, t)[0], t), z, atol=1e-9, rtol=1e-9)
+
+
+def test_the_density_is_one_in_all():
+    """Over a grid, in each run; and along a path it is that of its end."""
+    some = flow(n_runs=2, weight_scale=2.0)
+    edge = torch.linspace(-8, 8, 101).double()
+    z = torch.stack(torch.meshgrid(edge, edge, indexing="ij"), dim=-1).reshape(1, -1, 2)
+    mass = some.log_marginal(z.repeat(2, 1, 1), 1, DoubleNoise(0)).exp().sum(dim=1) * 0.16**2
+    torch.testing.assert_close(mass, torch.ones(2).double(), atol=2e-3, rtol=0)
+    path = some(some.draw_noise(10, DoubleNoise(0)))
+    found = some.log_marginal(path.z[-1].detach(), 1, DoubleNoise(0))
+    torch.testing.assert_close(found, some.log_weight(path).detach(), atol=1e-8, rtol=1e-8)
+
+
+def test_the_bounds_are_equal():
+    some, energy = flow(), ENERGIES["d"]
+    below, above = log_evidence_bounds(some, energy, DoubleNoise(0), n_draws=50)
+    assert torch.equal(below, above)
+    path = some(some.draw_noise(50, DoubleNoise(0)))
+    torch.testing.assert_close(below, hvi_elbo(some, path, energy).detach())
+
+
+def test_the_objective_of_a_flow_as_it_is_written():
+    """J_t = E[alpha log f(z_t) + beta ((1 - alpha) log N(z_t) + log |det|)]."""
+    some, energy, beta = flow(), ENERGIES["a"], 0.3
+    path = some(some.draw_noise(6, DoubleNoise(1)), detach=True)
+    normal = Normal(0.0, 1.0)
+    for t, term in enumerate(avo_terms(path, energy, beta=beta)):
+        a, z = (t + 1) / 3, path.z[t + 1]
+        rest = (1 - a) * normal.log_prob(z).sum(-1) + some.forwards(path.z[t], t)[1]
+        torch.testing.assert_close(term, a * energy(z) + beta * rest)

@@ -19,7 +19,8 @@ from annealvi.deep.objectives import (
     log_evidence_bounds,
     loss_calibrated,
 )
-from tests.deep.chains import DoubleNoise, chain
+from annealvi.deep.vae import GaussianHead
+from tests.deep.fits import DoubleNoise, chain
 
 
 def numbers(some, n, seed=0):
@@ -74,8 +75,6 @@ def test_leave_one_out_as_it_is_written():
         others = sum(f[j] for j in range(5) if j != i) / 4
         expected += ((f[i] - others) * log_q[i] + log_p[i]) / 5
     np.testing.assert_allclose(leave_one_out(log_p, log_q, temperature=2.0), expected)
-    with pytest.raises(ValueError, match=r"at least two draws\. Got 1"):
-        leave_one_out(log_p[:1], log_q[:1])
 
 
 # ------------------------------------------------------------------------ bounds
@@ -136,9 +135,6 @@ def test_one_transition_is_annealed_like_the_elbo():
     one = avo(path, energy) - path.log_base
     other = hvi_elbo(some, some(epsilon), energy)
     np.testing.assert_allclose(one.detach(), other.detach())
-    with pytest.raises(ValueError, match="at least one transition"):
-        empty = chain(n_transitions=0)
-        avo(empty(numbers(empty, 2), detach=True), energy)
 
 
 @pytest.mark.parametrize("context", [0, 3])
@@ -161,12 +157,12 @@ def test_loss_calibration_mixes_the_two(context):
 
 def test_the_amortised_base_learns_from_its_own_term():
     """J_0 is minus the KL to the prior: its maximum is the prior."""
-    some = chain(context=3)
+    some = chain(context=3, base=GaussianHead(3, 2))
     given = torch.randn(6, 3, dtype=torch.double)
     path = some(numbers(some, 6), context=given, detach=True)
     gradient = torch.autograd.grad(
-        avo(path, ENERGIES["d"]).sum(), some.base.bias, retain_graph=True
+        avo(path, ENERGIES["d"]).sum(), some.base.mean.bias, retain_graph=True
     )[0]
     own = (-0.5 * path.z[0] ** 2).sum() - path.log_base.sum()
-    np.testing.assert_allclose(gradient, torch.autograd.grad(own, some.base.bias)[0])
+    np.testing.assert_allclose(gradient, torch.autograd.grad(own, some.base.mean.bias)[0])
     assert gradient.abs().max() > 0

@@ -8,7 +8,7 @@ import annealvi
 from annealvi import storage
 from annealvi.checkpoint import Checkpoint
 from annealvi.deep.energies import ENERGIES
-from annealvi.files import Node, read
+from annealvi.files import read
 from tests.deep.fits import MODELS, X, answers, model
 from tests.files.mutations import mutated_tree, outcome
 
@@ -93,13 +93,14 @@ def trees():
 @pytest.mark.parametrize(
     ("name", "way", "value"),
     [
-        ("vae", "fit.architecture.n_components", 2**40),
-        ("vae", "fit.architecture.n_components", 4),
-        ("vae", "fit.architecture.n_features", 2**53),
-        ("vae", "fit.architecture.hidden", [2**62]),
-        ("vae", "fit.architecture.proximity", "none"),
-        ("vae", "training.module.memories.penalty.sum", None),
-        ("vae", "training.module.tensors", {}),
+        ("vae", "fit.n_components", 2**40),
+        ("vae", "fit.n_components", 4),
+        ("vae", "fit.n_features", 2**53),
+        ("vae", "fit.hidden", [2**62]),
+        ("vae", "fit.units", "none"),
+        ("vae", "fit.hidden", []),
+        ("vae", "training.penalty.sum", np.zeros((1, 9))),
+        ("vae", "training.module", {}),
         ("vae", "training.optimiser", {"0": {"step": np.zeros((), np.float32)}}),
         ("vae", "training.optimiser.0.step", np.array(-1, np.float32)),
         ("vae", "training.noise", np.zeros(5056, np.uint8)),
@@ -107,26 +108,22 @@ def trees():
         ("vae", "training.order", np.zeros(40, np.int64)),
         ("vae", "training.order", np.arange(40) + 1),
         ("vae", "training.order", np.arange(41)),
-        ("vae", "training.position", 41),
         ("vae", "training.count", -1),
-        ("vae", "training.n_rows", 39),
-        ("poisson", "fit.architecture.prior_rate", 0.0),
-        ("poisson", "fit.architecture.n_samples", 2**50),
-        ("sbn", "fit.architecture.hidden", [4, 3, 2]),
-        ("chain", "fit.architecture.n_transitions", 3),
-        ("chain", "fit.architecture.transition_hidden", None),
-        ("posterior", "fit.architecture.n_init", 3),
+        ("vae", "fit.n_samples", 39),
+        ("poisson", "fit.prior_rate", 0.0),
+        ("poisson", "fit.n_samples", 2**50),
+        ("sbn", "fit.hidden", [4, 3, 2]),
+        ("chain", "fit.n_transitions", 3),
+        ("chain", "fit.transition_hidden", None),
+        ("posterior", "fit.n_init", 3),
         ("posterior", "lower_bounds", np.zeros(3)),
     ],
 )
 def test_forged_files(trees, name, way, value):
     tree = with_value(trees[name], f"state.{way}", value)
-    if way.endswith("penalty.sum"):
-        value = trees[name]["state"]["training"]["module"]["memories"]["penalty"]
-        tree = with_value(tree, f"state.{way}", value["sum"][None])
-    storage.estimator_of(Node(trees[name]), given(name))
-    with pytest.raises(ValueError, match=r"damaged|must be a sequence of ints"):
-        storage.estimator_of(Node(tree), given(name))
+    storage.estimator_of(trees[name], given(name))
+    with pytest.raises(ValueError, match="damaged"):
+        storage.estimator_of(tree, given(name))
 
 
 def test_a_generator_that_would_read_beyond_its_numbers(trees):
@@ -136,7 +133,7 @@ def test_a_generator_that_would_read_beyond_its_numbers(trees):
     torch.Generator().set_state(torch.from_numpy(noise.copy()))
     tree = with_value(trees["vae"], "state.training.noise", noise)
     with pytest.raises(ValueError, match="noise' must be the state of a generator of PyTorch"):
-        storage.estimator_of(Node(tree))
+        storage.estimator_of(tree)
 
 
 def test_the_average_of_another_statistic(tmp_path):
@@ -144,9 +141,9 @@ def test_the_average_of_another_statistic(tmp_path):
     path = tmp_path / "a"
     model("vae", max_iter=3).fit(X).save_state(path)
     tree = read(path, "checkpoint")["tree"]
-    tree["training"]["module"]["memories"]["penalty"]["sum"] = np.ones(3)
+    tree["training"]["penalty"]["sum"] = np.ones(3)
     annealvi.files.write(path, "checkpoint", tree)
-    with pytest.raises(ValueError, match=r"average of a proximity statistic has shape \(3,\)"):
+    with pytest.raises(ValueError, match="must keep its shape"):
         model("vae").fit(X, resume=path)
 
 
@@ -161,7 +158,7 @@ def test_random_changes(trees, name):
     rng, counts = np.random.default_rng(0), {}
     for _ in range(40):
         forged, ways = mutated_tree(trees[name], rng, int(rng.choice([1, 1, 3])))
-        found = outcome(lambda: storage.estimator_of(Node(forged), given(name)), use)  # noqa: B023
+        found = outcome(lambda: storage.estimator_of(forged, given(name)), use)  # noqa: B023
         assert found in ("refused", "refused in use", "sound"), ways
         counts[found] = counts.get(found, 0) + 1
-    assert counts["refused"] > 10 and counts["sound"] > 2
+    assert counts["refused"] > 10 and counts["sound"] > 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -11,31 +13,25 @@ from scipy import sparse
 from torch import nn
 
 from annealvi.checks import checked, unchanged_on_error
-from annealvi.deep.estimator import DeepEstimator, as_device
-from annealvi.deep.noise import Noise
+from annealvi.deep.estimator import DeepEstimator, Widths, as_device
 from annealvi.deep.penalties import ProximityPenalty
-from annealvi.deep.training import Outcome, SparseRows, Training, as_rows
+from annealvi.deep.training import Noise, Outcome, SparseRows, Training, as_rows
 from annealvi.exceptions import DivergenceError
-from annealvi.files.schema import Integer, Listed, Schema
-from tests.deep.fits import stop_at
+from tests.deep.fits import stop_at, weights
 
 
+@dataclass(eq=False, repr=False)
 class Sum(DeepEstimator):
     """Learns to add five noisy numbers."""
 
-    def __init__(self, hidden=(3,), learning_rate=0.01, max_iter=60, random_state=0, **others):
-        self.hidden = hidden
-        self.learning_rate = learning_rate
-        self.batch_size = 32
-        self.max_iter = max_iter
-        self.device = others.get("device", "cpu")
-        self.random_state = random_state
-        self.verbose = 0
-        self.callback = others.get("callback")
+    ARCHITECTURE: ClassVar = {"hidden": Widths()}
+    hidden: tuple = (3,)
+    learning_rate: float = 0.01
+    batch_size: int = 32
+    max_iter: int = 60
+    random_state: int = 0
 
-    ARCHITECTURE = Schema(hidden=Listed(Integer(1)))
-
-    def _network(self, architecture, penalty, X=None):
+    def _network(self, architecture, X=None):
         return nn.Sequential(nn.Linear(5, self.hidden[0]), nn.Linear(self.hidden[0], 1))
 
     def objective(self, network, X, noise):
@@ -47,13 +43,10 @@ class Sum(DeepEstimator):
 
         return outcome
 
-    def _optimiser(self, parameters):
-        return torch.optim.Adam(parameters, lr=self.learning_rate)
-
     @checked
-    def fit(self, X, y=None, *, resume=None):
+    def fit(self, X, y=None, *, resume=None, penalty=None):
         with unchanged_on_error(self) as keep:
-            return self._fit(X, self.objective, keep, resume)
+            return self._fit(X, self.objective, keep, resume, penalty=penalty)
 
 
 @pytest.fixture
@@ -62,8 +55,7 @@ def X():
 
 
 def same_weights(one, other):
-    pairs = zip(one.network_.parameters(), other.network_.parameters(), strict=True)
-    return all(torch.equal(a, b) for a, b in pairs)
+    return torch.equal(weights(one), weights(other))
 
 
 def test_it_learns_and_repeats_and_leaves_the_global_generator_alone(X):
@@ -114,8 +106,7 @@ def test_a_resumed_fit_takes_the_new_learning_rate(X, tmp_path):
     begun = Sum(max_iter=20).fit(X)
     begun.save_state(path)
     slow = Sum(max_iter=30, learning_rate=1e-12).fit(X, resume=path)
-    for before, after in zip(begun.network_.parameters(), slow.network_.parameters(), strict=True):
-        torch.testing.assert_close(before, after, rtol=0, atol=1e-10)
+    torch.testing.assert_close(weights(begun), weights(slow), rtol=0, atol=1e-10)
 
 
 def test_numbers_of_numpy_can_be_saved(X, tmp_path):
@@ -130,21 +121,8 @@ def test_numbers_of_numpy_can_be_saved(X, tmp_path):
     np.testing.assert_array_equal(resumed.history_["score"][:20], 0.5)
 
 
-def test_states_of_something_else_are_refused(X, tmp_path):
+def test_what_is_no_state_is_refused(X, tmp_path):
     path = tmp_path / "state.pt"
-    Sum().fit(X).save_state(path)
-
-    class Product(Sum):
-        pass
-
-    with pytest.raises(ValueError, match="is the state of a Sum, not of a Product"):
-        Product().fit(X, resume=path)
-    with pytest.raises(ValueError, match=r"it has hidden=\[3\], this Sum has hidden=\[4\]"):
-        Sum(hidden=(4,)).fit(X, resume=path)
-    with pytest.raises(ValueError, match="is of a fit of 101 data, X has 100: a fit can only"):
-        Sum().fit(X[1:], resume=path)
-    with pytest.raises(ValueError, match="state of a fit to another X: the numbers in X differ"):
-        Sum().fit(X[::-1].copy(), resume=path)
     path.write_text("not a state")
     with pytest.raises(ValueError, match="is no file of annealvi, or is damaged"):
         Sum().fit(X, resume=path)
@@ -156,49 +134,40 @@ def test_states_of_something_else_are_refused(X, tmp_path):
 
 
 def test_a_diverging_fit_says_when_and_keeps_the_last_finite_state(X):
-    seen = []
-
-    def remember(estimator, monitor):
-        with torch.no_grad():
-            seen.append([p.clone() for p in estimator.network_.parameters()])
-
-    model = Sum(learning_rate=1e12, callback=remember)
-    with pytest.raises(DivergenceError, match=r"at step \d+ of 60: the loss is .*'learning_rate'"):
+    model = Sum(learning_rate=1e12)
+    with pytest.raises(DivergenceError, match=r"at step 2 of 60: the loss is .*'learning_rate'"):
         model.fit(X)
-    assert model.n_iter_ == len(seen) >= 1
-    # the loss of what the last step led to was not finite: what it started from is kept
-    kept = list(model.network_.parameters())
-    if len(seen) > 1:
-        assert all(torch.equal(a, b) for a, b in zip(kept, seen[-2], strict=True))
-    assert all(bool(torch.isfinite(p).all()) for p in kept)
+    # the loss of what the first step led to was not finite: what it started from is kept
+    start = Sum(learning_rate=1e-12, max_iter=1).fit(X)
+    assert model.n_iter_ == 1
+    torch.testing.assert_close(weights(model), weights(start))
 
 
 def test_a_diverging_fit_keeps_a_finite_average(X, tmp_path):
     """What a penalty remembers is a part of the state too."""
 
     class Penalised(Sum):
-        def _network(self, architecture, penalty, X=None):
-            network = super()._network(architecture, penalty)
-            network.add_module("penalty", ProximityPenalty(magnitude=1.0).plan(60))
-            return network
-
         def objective(self, network, X, noise):
             def outcome(rows, step):
                 value = torch.cat([network[i].weight.flatten() for i in range(2)])
                 if step == self.bad:
                     value = value * torch.nan
                 loss = (network[1](network[0](X[rows])) - X[rows].sum(dim=1)[:, None]).square()
-                return Outcome(loss.mean() + network.penalty(value, step, 0.0), -loss.mean())
+                return Outcome(loss.mean() + self.penalty(value, step, 0.0), -loss.mean())
 
             return outcome
+
+        def fit(self, X, resume=None):
+            self.penalty = ProximityPenalty(magnitude=1.0).plan(60)
+            return super().fit(X, resume=resume, penalty=self.penalty)
 
     model = Penalised()
     model.bad = 7
     with pytest.raises(DivergenceError, match="at step 8 of 60"):
         model.fit(X)
-    memory = model.network_.penalty.get_extra_state()
-    assert bool(torch.isfinite(memory["sum"]).all())
-    assert memory["weight"] == pytest.approx((1 - 0.9999**7) / (1 - 0.9999))
+    memory = model._training.penalty.memory
+    assert bool(torch.isfinite(memory.sum).all())
+    assert memory.weight == pytest.approx((1 - 0.9999**7) / (1 - 0.9999))
     model.save_state(tmp_path / "state.pt")
     model.bad = None
     assert model.fit(X, resume=tmp_path / "state.pt").n_iter_ == 60
@@ -287,10 +256,5 @@ def test_noise():
     np.testing.assert_allclose(drawn.mean(dim=0), [0, 0.3, 1], atol=0.015)
     np.testing.assert_allclose(noise.poisson(4 * torch.ones(20_000)).mean(), 4, atol=0.06)
     assert abs(float(noise.normal(20_000).std()) - 1) < 0.02
-    assert sorted(noise.permutation(5).tolist()) == [0, 1, 2, 3, 4]
-    state = noise.state()
-    first = noise.uniform(4)
-    noise.restore(state)
-    assert torch.equal(noise.uniform(4), first)
     copied = pickle.loads(pickle.dumps(noise))
     assert torch.equal(copied.uniform(4), noise.uniform(4))
