@@ -209,9 +209,9 @@ class Statistic:
     def __init__(self, given: str | UnitStatistic | WeightStatistic) -> None:
         names = [name for name, known in STATISTICS.items() if given is known or given == name]
         self.own = not names
-        self._function: Any = given if self.own else STATISTICS[names[-1]]
-        self.of_weights = isinstance(self._function, WeightStatistic)
-        inner: Any = self._function.function if self.of_weights else self._function
+        function: Any = given if self.own else STATISTICS[names[-1]]
+        self._function, self.of_weights = function, isinstance(function, WeightStatistic)
+        inner = function.function if self.of_weights else function
         self.name = f"{FUNCTION}{_name(inner)}" if self.own else names[-1]
         self._has_gradient = False  # that of a user's function is looked at once
 
