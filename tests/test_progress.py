@@ -81,9 +81,3 @@ def test_without_tqdm_an_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "tqdm", None)
     with pytest.raises(ImportError, match=r"ProgressBar needs tqdm.*annealvi\[progress\]"):
         ProgressBar()
-
-
-@pytest.mark.parametrize("bad", [{"desc": 3}, {"file": "bar.txt"}])
-def test_bad_parameters(bad):
-    with pytest.raises(TypeError, match=rf"The '{next(iter(bad))}' parameter of ProgressBar must"):
-        ProgressBar(**bad)

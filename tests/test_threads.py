@@ -9,7 +9,7 @@ import weakref
 import pytest
 
 from annealvi import TemperedLDA
-from annealvi.threads import changing, reading, shallow, writing
+from annealvi.threads import changing, reading, writing
 from tests.side_by_side import PATIENCE, at_once
 
 
@@ -42,15 +42,6 @@ def test_locks_go_with_their_objects():
     gc.collect()
     assert locks[0]() is writing(objects[0])
     assert not [lock for lock in locks[1:] if lock() is not None]
-
-
-def test_the_lock_of_an_object_in_a_circle_goes_with_it():
-    estimator = TemperedLDA()
-    estimator.callback = [estimator]
-    lock = weakref.ref(writing(estimator))
-    del estimator
-    gc.collect()
-    assert lock() is None
 
 
 def test_readers_share_an_object_and_a_change_has_it_alone():
@@ -114,16 +105,3 @@ def test_a_forked_child_finds_all_locks_open():
         assert os.waitpid(child, 0)[1] == 0
 
     at_once(hold, fork)
-
-
-def test_a_shallow_copy_has_what_pickling_leaves_out():
-    class Holder:
-        def __init__(self):
-            self.lock = threading.Lock()
-
-        def __getstate__(self):
-            return {}
-
-    holder = Holder()
-    assert shallow(holder).lock is holder.lock
-    assert type(shallow(holder)) is Holder

@@ -6,7 +6,6 @@ import warnings
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
 from sklearn import exceptions
 from sklearn.base import clone
 
@@ -42,26 +41,3 @@ def test_another_version_warns(fitted, monkeypatch):
         loaded = pickle.loads(data)
     assert isinstance(caught[0].message, InconsistentVersionWarning)
     assert loaded.score(X) == fitted.score(X)
-
-
-def test_a_pickle_without_a_version(fitted):
-    state = fitted.__getstate__()
-    del state["_annealvi_version"]
-    other = clone(fitted)
-    with pytest.warns(InconsistentVersionWarning, match="an older version"):
-        other.__setstate__(state)
-    assert other.score(X) == fitted.score(X)
-
-
-def test_an_estimator_in_its_own_callback():
-    """A fit under way is not in the pickle."""
-    seen = []
-
-    class Pickles:
-        def __call__(self, estimator, monitor):
-            seen.append(pickle.dumps(estimator.set_params(callback=None)))
-
-    lda = TemperedLDA(2, max_iter=1, random_state=0, callback=Pickles()).fit(X)
-    loaded = pickle.loads(seen[-1])
-    assert "_progress" not in vars(loaded) and "_progress" not in vars(lda)
-    assert_array_equal(loaded.components_, lda.components_)

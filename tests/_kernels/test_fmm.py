@@ -190,32 +190,6 @@ def test_a_held_logit_is_the_optimum_of_a_one_sided_penalty(centre, k):
     assert_allclose(logit(nu[0, : len(a)]), best, atol=2e-3)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_held_factors_that_stay_at_their_centre(dtype, instruction_set):
-    """0/0 is no temperature: it counts as 1; huge logits stay finite."""
-    projection = np.zeros((2, fmm.BLOCK), dtype=dtype)
-    projection[1, :4] = [1e30, -1e30, np.finfo(dtype).max, -np.finfo(dtype).max]
-    zero, nu = np.zeros(2, dtype=dtype), np.full_like(projection, 0.3)
-    limit, inverse = np.ones_like(nu), np.full_like(nu, np.nan)
-    problem = (projection, np.zeros((2, 2), dtype=dtype), zero, 1.0)
-    fmm.held_sweep(*problem, 0.5, zero, -limit, limit, 1, nu, inverse)
-    assert_array_equal(nu[0], 0.5)
-    assert_array_equal(inverse, [np.ones(fmm.BLOCK), np.repeat([0.5, 1], [4, fmm.BLOCK - 4])])
-    assert np.all(np.isfinite(nu)) and nu.min() > 0
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_held_sweep_with_closed_or_open_limits_is_a_tempered_one(dtype, instruction_set):
-    *problem, start = make(9, 300, dtype)
-    closed, centre = np.zeros_like(start), np.zeros(9, dtype=dtype)
-    for b, limit in ((0.2, closed), (1.0, closed + np.inf)):
-        expected, nu, inverse = start.copy(), start.copy(), np.full_like(start, np.nan)
-        fmm.sweep(*problem, np.full((1, 1), b, dtype=dtype), 1, expected)
-        fmm.held_sweep(*problem, 0.2, centre, -limit, limit, 1, nu, inverse)
-        assert_allclose(nu, expected, rtol=1e-14 if dtype is np.float64 else 1e-6)
-        assert_allclose(inverse, b, rtol=1e-14 if dtype is np.float64 else 1e-6)
-
-
 @pytest.mark.parametrize("n_components", COMPONENTS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_energy(dtype, n_components, instruction_set):

@@ -71,14 +71,6 @@ def test_gram(dtype, K, other, N):
     assert_is_product(inner(left, right, True, N), left[:, :N], right[:, :N].T)
 
 
-@pytest.mark.parametrize("groups", [1, 2, 3, 4])
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_any_number_of_groups(dtype, groups):
-    """More blocks than groups, as many, and fewer."""
-    left, right = matrix(4, 5000, dtype, 0), matrix(5000, 9, dtype, 1)
-    assert_is_product(inner(left, right, False, 5000, groups=groups), left, right)
-
-
 @pytest.mark.parametrize("groups", [1, 20])
 def test_blocks_of_rows_are_added_in_double(groups):
     """One number of each block of rows: float32 would lose every 1 beside 2^24."""

@@ -8,7 +8,6 @@ from scipy.special import psi
 
 from annealvi.model import Batch, Tempering
 from annealvi.models.lda import LDA, LocalOptions
-from annealvi.models.lda.documents import Documents
 from tests.marks import slow_values
 
 DTYPES = (np.float32, np.float64)
@@ -163,25 +162,6 @@ def test_any_number_of_threads_gives_the_same_bits(dtype, index, instruction_set
                 assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_blocks_of_documents_add_up(dtype, monkeypatch, counts):
-    whole = make(6, 41, dtype)
-    whole.documents.gamma = np.ones((60, 6), dtype=dtype)
-    blocks = make(6, 41, dtype)
-    blocks.documents.gamma = np.ones((60, 6), dtype=dtype)
-    X = counts.astype(dtype)
-    one = whole.local_step(Batch(X, slice(0, 60)), Tempering(0.7), moments=True)
-    monkeypatch.setattr(
-        Documents, "blocks", lambda self, rows: [slice(0, 7), slice(7, 50), slice(50, 60)]
-    )
-    many = blocks.local_step(Batch(X, slice(0, 60)), Tempering(0.7), moments=True)
-    assert_array_equal(whole.documents.gamma, blocks.documents.gamma)
-    assert_array_equal(one.energy, many.energy)
-    assert_array_equal(one.statistics.words(), many.statistics.words())
-    rtol = 1e-12 if dtype is np.float64 else 1e-5
-    assert_allclose(dense(one.statistics), dense(many.statistics), rtol=rtol)
-
-
 @pytest.mark.parametrize("n_topics", [2, 500])
 def test_float32_does_not_underflow(n_topics):
     """At alpha = eta = 1/500 psi(alpha) is -500; no word may lose its mass."""
@@ -276,15 +256,3 @@ def test_few_topics_and_any_number_of_words(dtype, n_topics, instruction_set):
         again = np.ones_like(expected[0], dtype=dtype)
         model.documents.fit(X, again, Tempering(b), 1, exact=False, bound=normalizer)
         assert_allclose(normalizer, expected[3], rtol=rtol, atol=rtol)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_a_document_of_few_topics_alone_and_among_others(dtype, instruction_set):
-    rng = np.random.RandomState(0)
-    X = rng.poisson(0.5, (20, 700)) * (rng.rand(20, 1) < 0.5) + np.eye(20, 700) * 2
-    X = sparse.csr_matrix(X.astype(dtype))
-    for n_topics in (3, 12, 24):
-        model = make(n_topics, 700, dtype)
-        many = model.documents.infer(X)
-        alone = np.vstack([model.documents.infer(X[d]) for d in range(20)])
-        assert_array_equal(alone, many)

@@ -67,22 +67,6 @@ def test_two_in_turn_give_the_bits_of_one_alone(dtype, n_topics, instruction_set
     assert np.all(np.isfinite(gamma)) and np.all(gamma > 0)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_documents_with_temperatures_of_their_own_beside_others(dtype, instruction_set):
-    """Rows that are raised to another power are in a buffer of each of the two documents."""
-    X = corpus(dtype)
-    for n_topics in (3, 20, 90):
-        begin = np.ones((len(LENGTHS), n_topics))
-        for b in (np.resize([1.0, 0.3], len(LENGTHS)), np.resize([1.0, 0.3, 0.3], len(LENGTHS))):
-            gamma, energy, _ = fit(X, make(n_topics, dtype), begin, b)
-            for d in range(0, len(LENGTHS) - 1):
-                # the first document says which power the weights are raised to
-                rows = [0, d, d + 1]
-                some = fit(X[rows], make(n_topics, dtype), begin[rows], b[rows])
-                assert_array_equal(some[0], gamma[rows])
-                assert_array_equal(some[1], energy[rows])
-
-
 @pytest.mark.parametrize("n_iterations", [1, 2, 30])
 @pytest.mark.parametrize("n_topics", [1, 3, 20, 90])
 @pytest.mark.parametrize("dtype", DTYPES)

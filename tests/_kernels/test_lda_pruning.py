@@ -138,18 +138,6 @@ def test_rows_are_made_shorter_again_and_again(instruction_set):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_padding_of_short_rows_has_no_words(dtype, instruction_set):
-    """Padding repeats the prior of the first topic that is left, which is large here."""
-    X, lam = problem(600, seed=1, dtype=dtype)
-    alpha = np.full(600, 0.01)
-    alpha[0] = 2
-    options = dict(alpha=alpha, n_iterations=12)
-    dropped, kept = (fit(X[3:], lam, prune=prune, **options) for prune in (True, False))
-    assert np.any((dropped.n_active > 24) & (dropped.n_active < 600))
-    assert_allclose(dropped.gamma, kept.gamma, rtol=1e-2, atol=1e-2)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
 def test_documents_too_long_to_be_packed(dtype, instruction_set):
     """Longer than the room for packed rows, beside others that fit into it."""
     rng = np.random.RandomState(0)
@@ -198,15 +186,6 @@ def test_any_problem(n_topics, n_features, n_iterations, b, least, seed):
     assert_close(dropped, naive(X, lam, **options), 1e-8)
 
 
-def test_going_on_from_where_topics_were_dropped():
-    X, lam = problem(70)
-    dropped, kept = (
-        fit(X, lam, alpha=0.02, n_iterations=8, prune=prune, passes=4) for prune in (True, False)
-    )
-    assert np.any(dropped.n_active < kept.n_active)
-    assert_close(dropped, kept, 1e-9)
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 def test_the_same_bits(dtype, index, instruction_set):
@@ -231,23 +210,6 @@ def test_the_same_bits(dtype, index, instruction_set):
         assert_array_equal(some.n_active, many.n_active[order])
 
 
-def test_rows_do_not_depend_on_longer_neighbours():
-    """The room for packed rows follows the longest document of a block."""
-    rng = np.random.RandomState(0)
-    lam = rng.gamma(0.02, 60.0, (70, 4000)) + 0.1
-    X = np.zeros((5, 4000))
-    for counts, n_words in zip(X, (4000, 2100, 1800, 900, 8), strict=True):
-        counts[rng.choice(4000, n_words, replace=False)] = 1
-        counts[lam[:9].sum(axis=0) < 2] = 0
-    X = sparse.csr_matrix(X)
-    many = fit(X, lam, alpha=0.01)
-    assert np.any(many.n_active < 70)
-    for d in range(5):
-        alone = fit(X[d], lam, alpha=0.01)
-        assert_array_equal(alone.gamma[0], many.gamma[d])
-        assert alone.n_active[0] == many.n_active[d]
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_random_start_with_topics_dropped(dtype, instruction_set):
     """scikit-learn's arithmetic, in which the sum of gamma counts the topics that are left out."""
@@ -265,27 +227,3 @@ def test_a_random_start_with_topics_dropped(dtype, instruction_set):
     assert np.any(left[0] < left[1])
     for one, other in zip(*results, strict=True):
         assert_allclose(one, other, rtol=rtol_of(dtype), atol=1e-9 if dtype is np.float64 else 1e-4)
-
-
-def exclusive(n_topics, dtype):
-    """Topics that have nothing to do with each other's words: lambda is 1 / K there."""
-    lam = np.full((n_topics, 2 * n_topics), 1 / n_topics)
-    lam[np.arange(n_topics), np.arange(n_topics)] += 30
-    return lam.astype(dtype).astype(np.float64)
-
-
-@pytest.mark.parametrize("case", ["shared word", "tiny count", "beside a huge count"])
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_words_that_only_a_topic_of_small_weight_wants(dtype, case):
-    K = 100
-    lam, X = exclusive(K, dtype), np.zeros((1, 2 * K))
-    if case == "shared word":  # by half of the topics, so their gamma is small at first
-        lam[: K // 2, K] += np.random.RandomState(0).gamma(5.0, 1.0, K // 2) + 1
-        X[0, [K, K - 1]] = 1
-    elif case == "tiny count":
-        X[0, :3] = 3, 0.03, 0.01
-    else:
-        X[0, :2] = 1e10, 3
-    X = sparse.csr_matrix(X).astype(dtype)
-    dropped, kept = (fit(X, lam, alpha=1 / K, prune=prune) for prune in (True, False))
-    assert_allclose(dropped.gamma, kept.gamma, rtol=1e-6, atol=ATOL)

@@ -47,12 +47,3 @@ def test_of_equal_documents_the_first_are_nearest():
     assert_array_equal(cosine, np.repeat([0, 1, 0], 4))
     assert_array_equal(nearest, [4, 5, 6, 7, 0, 1])
     assert_array_equal(distance, 1 - cosine)
-
-
-def test_a_centre_without_words_is_near_to_none():
-    vectors = sparse.csr_matrix(np.vstack([np.zeros(3), np.eye(3)]))
-    before = np.array([0, 1, 0.5, SAME / 2])
-    distance, cosine, nearest = join(vectors, 0, before, 2)
-    assert_array_equal(cosine, 0)
-    assert_array_equal(nearest, [0, 1])
-    assert_array_equal(distance, [0, 1, 0.5, 0])

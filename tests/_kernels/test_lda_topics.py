@@ -96,18 +96,6 @@ def test_statistics_that_wait_are_stepped_to_the_same_bits(
         assert np.any(n_active < model.topics.width) == (n_topics > 64)
 
 
-def test_the_number_of_threads_may_change_before_the_step():
-    """The buffers of statistics that wait are for the threads of their local step."""
-    X, results = corpus(), []
-    for n_threads in (1, 3):
-        model = make(5, np.float64)
-        statistics = model.local_step(Batch(X, slice(0, 30)), Tempering()).statistics
-        model.topics.n_threads = n_threads
-        model.global_step(statistics, 1.0, 1.0, Tempering())
-        results.append(model.topics.components)
-    assert_array_equal(*results)
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n_topics", [1, 64, 65, 200])
 def test_sums_of_topics(dtype, n_topics):

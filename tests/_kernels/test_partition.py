@@ -12,7 +12,6 @@ from annealvi import _kernels
 from annealvi._kernels import partition
 from annealvi._kernels.layout import padded_rows
 from annealvi.partition import PowerGrid, even_grid, exponential_grid
-from annealvi.partition.estimate import SUMMED_ROWS
 
 GRIDS = {
     "even": even_grid(10, 100),
@@ -84,18 +83,6 @@ def test_column_sums(n_rows, size, instruction_set):
     sums = grid.column_sums(padded_rows(logs, np.float64, -np.inf))
     assert_allclose(sums[:, :size], naive(logs.T, grid.points).T, rtol=1e-12)
     assert_array_equal(sums[:, size:], 0)
-
-
-def test_column_sums_in_pieces_are_those_in_one():
-    """To the last bit, if pieces are whole blocks of rows."""
-    grid = PowerGrid(exponential_grid(10, 7))
-    logs = padded_rows(logs_of(5, 3000).T, np.float64, -np.inf)
-    for cuts in ([1024], [2048], [1024, 2048]):
-        assert all(cut % SUMMED_ROWS == 0 for cut in cuts)
-        sums = np.zeros((grid.n_points, logs.shape[1]))
-        for piece in np.split(logs, cuts):
-            grid.column_sums(np.ascontiguousarray(piece), sums)
-        assert_array_equal(sums, grid.column_sums(logs))
 
 
 @pytest.mark.parametrize("name", _kernels.available_instruction_sets())
@@ -171,14 +158,3 @@ def test_log_gamma_draws(a, instruction_set):
     assert stats.kstest(x, cdf).pvalue > 1e-3
     neighbours = stats.rankdata(x).reshape(-1, 2)  # of pairs of neighbours
     assert abs(stats.pearsonr(*neighbours.T).statistic) < 4 / np.sqrt(30_000)
-
-
-@pytest.mark.parametrize("n", [0, 1, 3, 7, 8, 9, 100])
-def test_log_gamma_draws_of_any_number(n, instruction_set):
-    state, out = generators(2), np.full(n + 5, 7.0)
-    partition.log_gamma_draws(state, 0.1, out[:n])
-    assert_array_equal(out[n:], 7)
-    longer = np.empty(200)
-    partition.log_gamma_draws(generators(2), 0.1, longer)
-    assert_array_equal(out[:n], longer[:n])
-    assert n == 0 or np.any(state != generators(2))  # the next ones are others

@@ -1,8 +1,4 @@
-"""Damaged and forged files: random changes of bytes, and of trees whose checksum is right.
-
-`outcome` says what became of a file that was opened and used.  Nothing here needs pytest, so that
-`make fuzz` uses the same changes.
-"""
+"""Damaged and forged files: random changes of bytes, and of trees whose checksum is right."""
 
 import copy
 import signal
@@ -22,31 +18,34 @@ STRINGS = [
     *("constant", "batch", "online", "map", "variational", "float32", "float64", "learn", "auto"),
     *("sklearn", "annealvi", "annealed", "Variational", "RandomState", "tuple", "LogPartition"),
 ]
+OTHERS = [None, True, False, [], {}, [[]], {"type": "tuple", "items": 3}]
+SHAPES = [(), (0,), (3,), (4, 4), (2**40, 0), (624,), (1, 1, 1)]
+DTYPES = ["f4", "f8", "i4", "i8", "u1", "u8", "?"]
 #: Parameters that set the size or the time of later work, as they do for a user who gives them.
 COSTLY = {"grid", "rounds", "max_doc_update_iter", "n_jobs", "max_iter", "inference_iter"}
-DTYPES = ["f4", "f8", "i4", "i8", "u1", "u8", "?"]
 
 
 class HangError(Exception):
     """A file made a call take too long."""
 
 
+def one_of(rng, values):
+    return values[int(rng.integers(len(values)))]
+
+
 def mutated_bytes(content, rng):
     """A copy of a file with one kind of damage."""
     data, kind = bytearray(content), rng.integers(6)
-    place = int(rng.integers(len(data)))
+    place, some = int(rng.integers(len(data))), rng.bytes(int(rng.integers(1, 40)))
     if kind == 0:
         data[place] ^= 1 << int(rng.integers(8))
-    elif kind == 1:
-        del data[place:]
-    elif kind == 2:
-        data[place : place + 8] = rng.bytes(8)
-    elif kind == 3:
-        data[place:place] = rng.bytes(int(rng.integers(1, 40)))
-    elif kind == 4:
-        del data[place : place + int(rng.integers(1, 40))]
-    else:  # the length of the header, and what follows it
+    elif kind == 1:  # the length of the header, and what follows it
         data[int(rng.integers(min(400, len(data))))] = int(rng.integers(256))
+    elif kind == 2:
+        del data[place:]
+    else:  # replace, insert or delete some
+        end = place if kind == 4 else place + len(some)
+        data[place:end] = some if kind != 5 else b""
     return bytes(data)
 
 
@@ -55,20 +54,20 @@ def mutated_tree(tree, rng, n_changes=1):
     tree, ways = copy.deepcopy(tree), []
     for _ in range(n_changes):
         places = list(_places(tree))
-        parent, key, way = places[int(rng.integers(len(places)))]
+        parent, key, way = one_of(rng, places)
         ways.append(".".join(map(str, way)))
         kind = rng.integers(10)
         if kind == 0 and isinstance(parent, dict):
             del parent[key]
         elif kind == 1:
-            other, source, _ = places[int(rng.integers(len(places)))]
+            other, source, _ = one_of(rng, places)
             parent[key] = copy.deepcopy(other[source])
         elif kind == 2 and isinstance(parent, dict):
-            parent[str(rng.choice(STRINGS))] = parent.pop(key)
+            parent[one_of(rng, STRINGS)] = parent.pop(key)
         else:
             with np.errstate(all="ignore"):  # casts of what does not fit
                 parent[key] = _changed(parent[key], rng, capped=key in COSTLY)
-    return _read_only(tree), ways
+    return tree, ways
 
 
 def _places(value, way=()):
@@ -80,37 +79,28 @@ def _places(value, way=()):
             yield from _places(part, (*way, key))
 
 
-def _changed(value, rng, capped=False):
+def _changed(value, rng, capped):
     if isinstance(value, np.ndarray) and rng.random() < 0.8:
         return _changed_array(value, rng)
     if isinstance(value, list) and value and rng.random() < 0.5:
         return value[: int(rng.integers(len(value)))] * int(rng.integers(1, 3))
-    if isinstance(value, bool) and rng.random() < 0.7:
-        return not value
     if isinstance(value, int | float) and rng.random() < 0.3:
-        return value + int(rng.choice([-1, 1]))
+        return value + one_of(rng, [-1, 1])
     kind = rng.integers(8)
     if kind < 4:
-        number = NUMBERS[int(rng.integers(len(NUMBERS)))]
+        number = one_of(rng, NUMBERS)
         return min(number, 100) if capped and number == number else number
-    if kind == 4:
-        return str(rng.choice(STRINGS))
-    if kind == 5:
-        return [None, True, False, [], {}, [[]], {"type": "tuple", "items": 3}][rng.integers(7)]
-    return _random_array(rng)
-
-
-def _random_array(rng):
-    shape = [(), (0,), (3,), (4, 4), (2**40, 0), (624,), (1, 1, 1)][rng.integers(7)]
-    return np.zeros(shape, str(rng.choice(DTYPES))) + np.array(1, "?")
+    if kind < 6:
+        return one_of(rng, STRINGS if kind == 4 else OTHERS)
+    return np.ones(one_of(rng, SHAPES), one_of(rng, DTYPES))
 
 
 def _changed_array(array, rng):
-    kind = rng.integers(8)
+    kind, numbers = rng.integers(8), array.dtype.kind in "fiub"
     if kind == 0:
-        return array.astype(str(rng.choice(DTYPES))) if array.dtype.kind in "fiub" else array[:0]
+        return array.astype(one_of(rng, DTYPES)) if numbers else array[:0]
     if kind == 1:
-        return array[:-1] if array.ndim else array.reshape(1)
+        return array[:-1].copy() if array.ndim else array.reshape(1)
     if kind == 2:
         return np.concatenate([array, array[:1]]) if array.ndim else array[None]
     if kind == 3:
@@ -118,44 +108,18 @@ def _changed_array(array, rng):
     if kind == 4:
         return array.reshape(-1)
     array = array.copy()
-    if array.size and array.dtype.kind in "fiub":
-        flat = array.reshape(-1)
+    if array.size and numbers:
         some = rng.integers(array.size, size=1 if kind < 7 else array.size)
-        number = NUMBERS[int(rng.integers(len(NUMBERS)))]
-        with np.errstate(all="ignore"):
-            if array.dtype.kind == "f":
-                flat[some] = number
-            else:
-                limits = np.iinfo(array.dtype) if array.dtype.kind in "iu" else None
-                low, high = (0, 1) if limits is None else (limits.min, limits.max)
-                flat[some] = int(np.clip(np.nan_to_num(float(number)), low / 2, high / 2))
+        array.reshape(-1)[some] = np.array(float(one_of(rng, NUMBERS))).astype(array.dtype)
     return array
-
-
-def _read_only(value):
-    """Arrays as they are read: contiguous and read-only."""
-    if isinstance(value, dict):
-        return {key: _read_only(part) for key, part in value.items()}
-    if isinstance(value, list):
-        return [_read_only(part) for part in value]
-    if isinstance(value, np.ndarray):
-        value = np.ascontiguousarray(value).reshape(value.shape)
-        value.flags.writeable = False
-    return value
 
 
 def outcome(open_file, use, seconds=10):
     """Open a file and use what it holds: "refused", "sound", or what went wrong.
 
-    Parameters
-    ----------
-    open_file : callable
-        Returns what the file holds.  It may raise ValueError.
-    use : callable
-        Takes that, and returns arrays and numbers, which must be finite.  It may raise the errors
-        of bad parameters.
-    seconds : float
-        A call that takes longer is a hang.
+    `open_file` returns what the file holds, or raises ValueError.  `use` takes that, and returns
+    arrays and numbers, which must be finite; it may raise the errors of bad parameters.  A call
+    that takes more seconds is a hang.
     """
     with warnings.catch_warnings(), time_limit(seconds), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from annealvi import Annealed, Fixed, LocalVariational, Proximity, Variational
-from annealvi.files import Node, read, write
+from annealvi.files import read, write
 from annealvi.files.parameters import parameter_of, parameter_tree
 from annealvi.model import LocalStep
 from annealvi.partition import LogPartition
@@ -21,7 +21,7 @@ LOG_C = 40 * np.log(GRID)
 
 def through_a_file(tree, path):
     write(path, "test", {"content": tree})
-    return Node(read(path, "test")["tree"])
+    return read(path, "test")["tree"]["content"]
 
 
 @pytest.mark.parametrize(
@@ -36,9 +36,7 @@ def through_a_file(tree, path):
     ],
 )
 def test_a_parameter_comes_back(value, tmp_path):
-    found = parameter_of(
-        through_a_file(parameter_tree(value, "p"), tmp_path / "a").plain("content"), "content"
-    )
+    found = parameter_of(through_a_file(parameter_tree(value, "p"), tmp_path / "a"), "content")
     assert type(found) is type(value)
     if isinstance(value, np.ndarray):
         assert_array_equal(found, value, strict=True)
@@ -58,8 +56,8 @@ def test_numbers_become_those_of_python(value, plain):
 def test_a_generator_goes_on(tmp_path):
     rng = np.random.RandomState(3)
     rng.randn(3)
-    node = through_a_file(parameter_tree(rng, "random_state"), tmp_path / "a")
-    assert_array_equal(parameter_of(node.plain("content"), "content").randn(5), rng.randn(5))
+    tree = through_a_file(parameter_tree(rng, "random_state"), tmp_path / "a")
+    assert_array_equal(parameter_of(tree, "content").randn(5), rng.randn(5))
 
 
 class Own(Temperature):
@@ -77,18 +75,8 @@ class Sub(Fixed):
 @pytest.mark.parametrize(
     "value",
     [
-        *(
-            Own(),
-            Sub(),
-            print,
-            {1: "a"},
-            {"a": print},
-            str,
-            1j,
-            object(),
-            np.array(["a"]),
-            np.float16([1]),
-        ),
+        *(Own(), Sub(), print, {1: "a"}, {"a": print}, str, 1j, object(), np.array(["a"])),
+        np.float16([1]),
         *([1, print], vt(prior=np.array([None]))),
     ],
 )
@@ -200,11 +188,11 @@ def test_a_planned_temperature_goes_on(name, n_steps, tmp_path):
         model = make()
         planned = temperature.plan(n_steps, 4, model=model)
         follow(planned, model, advance, 0, stop)
-        node = through_a_file(temperature_tree(planned), tmp_path / f"{stop}").node("content")
-        alone = restored_temperature(node, model=model)
+        tree = through_a_file(temperature_tree(planned), tmp_path / f"{stop}")
+        alone = restored_temperature(tree, model=model)
         assert alone == temperature
         again = temperature.plan(n_steps, 4, model=model)
-        again.load_state_dict(node["state"])
+        again.load_state_dict(tree["state"])
         for found in (alone, again):
             assert follow(found, model, advance, stop, STEPS) == whole[stop:]
 

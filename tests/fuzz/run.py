@@ -21,7 +21,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import chdir
-from itertools import islice
+from itertools import chain, cycle, islice
 from typing import Any, NamedTuple
 
 from hypothesis import HealthCheck, Phase, given, settings
@@ -33,8 +33,8 @@ from tests.fuzz.judge import Failure, Trial
 
 #: The address space of a child, so that a huge allocation is a MemoryError.
 MEMORY = 4 << 30
-#: Examples of a case, and cases of a child.
-EXAMPLES, CHUNK = 10, 100
+#: Examples of a case, cases of a child, and different failures that end a search.
+EXAMPLES, CHUNK, MOST = 10, 100, 50
 CHILD = "from tests.fuzz.run import work; work()"
 #: A function that is given a Trial, by the name of what it calls.
 Targets = Mapping[str, Callable[[Trial], None]]
@@ -144,12 +144,10 @@ class Finding(NamedTuple):
         return "\n    ".join(lines)
 
     @property
-    def signature(self) -> str:
+    def signature(self) -> tuple[str, ...]:
         """Findings of the same signature probably have the same cause."""
-        lost = self.kind in ("crash", "hang")
-        places = re.findall(r'File "([^"]+)", line (\d+)', self.log if lost else self.text)
-        words = re.sub(r"[0-9]+", "", self.text).split()[:3]
-        return f"{self.kind} {places[:3] if lost else places[-1:] or [self.case, *words]}"
+        places = re.findall(r'File "[^"]+", line \d+', f"{self.log}\n{self.text}")
+        return self.kind, *(places[-1:] or [self.case.split(":")[1]])
 
 
 class Report:
@@ -163,9 +161,9 @@ class Report:
         self.outcomes[case.split(":")[1]].update({"cases": 1, **outcomes})
         self.findings += [Finding(case, **failure) for failure in failures]
 
-    def distinct(self) -> dict[str, list[Finding]]:
+    def distinct(self) -> dict[tuple[str, ...], list[Finding]]:
         """The findings by their signature."""
-        found: dict[str, list[Finding]] = defaultdict(list)
+        found: dict[tuple[str, ...], list[Finding]] = defaultdict(list)
         for finding in self.findings:
             found[finding.signature].append(finding)
         return found
@@ -173,27 +171,21 @@ class Report:
     def table(self) -> str:
         """Calls by target and outcome, as text."""
         total: Counter[str] = sum(self.outcomes.values(), Counter())
-        kinds = ["cases", *(name for name, _ in total.most_common() if name != "cases")]
-        rows = [["target", *kinds]]
-        for target, counts in [*sorted(self.outcomes.items()), ("all", total)]:
-            rows.append([target, *(str(counts[kind] or "") for kind in kinds)])
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        rows = [*sorted(self.outcomes.items()), ("all", total)]
         return "\n".join(
-            "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
-            for row in rows
+            f"{name} " + ", ".join(f"{kind}: {n}" for kind, n in counts.items())
+            for name, counts in rows
         )
 
 
-def schedule(targets: Targets, often: Mapping[str, int], first: int = 0) -> Iterator[Any]:
+def schedule(targets: Targets, often: Mapping[str, int]) -> Iterator[tuple[str, int]]:
     """Cases without end, always in the same order: at first each target once."""
-    names = [name for name in targets for _ in range(often.get(name, 1))]
-    random.Random(0).shuffle(names)
-    names = [*dict.fromkeys(names), *names]
+    more = [name for name in targets for _ in range(often.get(name, 1))]
+    random.Random(0).shuffle(more)
     done: Counter[str] = Counter()
-    while True:
-        for name in names:
-            yield name, first + done[name]
-            done[name] += 1
+    for name in chain(targets, cycle(more)):
+        yield name, done[name]
+        done[name] += 1
 
 
 def search(
@@ -204,11 +196,10 @@ def search(
     jobs: int = 1,
     limit: float = 60.0,
     deep: bool = False,
-    most: int = 50,
     shrink: bool = False,
     examples: int = EXAMPLES,
 ) -> Report:
-    """Run cases for some time, or all of them, or up to `most` different failures.
+    """Run cases for some time, or all of them, or up to MOST different failures.
 
     An example may take `limit` seconds.  `deep` is for children that need PyTorch's memory.
     """
@@ -221,7 +212,7 @@ def search(
         while True:
             with turn:
                 asked += islice(cases, CHUNK - len(asked))
-                if not asked or time.time() > order["end"] or len(report.distinct()) >= most:
+                if not asked or time.time() > order["end"] or len(report.distinct()) >= MOST:
                     return
             answers, status, log = _child(order | {"cases": asked})
             with turn:

@@ -549,7 +549,7 @@ def operate(t: Trial, one: Any, module: str = "annealvi") -> Any:
         t.call(owner, getattr, one, name, check=check, allows=(AttributeError,))
     else:
         answered, found = called(t, getattr(one, name), owner, module, cls)
-        if answered and module == DASK and isinstance(found, list):
+        if answered and module == DASK and isinstance(found, list) and name != "top_words":
             t.call("compute", lambda: [part.compute(scheduler="synchronous") for part in found])
         return found if answered and isinstance(found, cls) else one
     return one
