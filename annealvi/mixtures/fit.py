@@ -360,9 +360,6 @@ class TemperedMixture(Fitted):
     def _state_of(self, tree: Mapping[str, Any], way: str) -> MixtureState:
         state = MixtureState(object.__new__(self.Model), Monitor(), None)
         state.load_state_dict(tree, way)
-        learned = state.temperature
-        if learned is not None and (learned.per_document or not learned.learns):
-            raise damaged(f"{way}.temperature", "one that is learned", learned)
         return state
 
     def _sampler(self, n_samples: Any) -> tuple[Any, RandomState]:

@@ -439,18 +439,15 @@ class TemperedFMM(
                 f"n_components={K} must be at most n_samples={n_samples} with init={self.init!r}."
             )
         _check_range(square + longest, variances["noise_variance"], X.dtype)
-        return (
-            X,
-            dict(
-                prior_probability=probability,
-                learn_probability=learn_probability,
-                learn_noise=isinstance(self.noise_variance, str),
-                covariance=self.covariance,
-                dtype=X.dtype,
-                **variances,
-            ),
-            temperature,
+        settings = dict(
+            prior_probability=probability,
+            learn_probability=learn_probability,
+            learn_noise=isinstance(self.noise_variance, str),
+            covariance=self.covariance,
+            dtype=X.dtype,
+            **variances,
         )
+        return X, settings, temperature
 
     def _draw(self, X: NDArray, settings: Mapping[str, Any], rng: Any) -> dict[str, Any]:
         if not isinstance(self.init, str):

@@ -64,7 +64,7 @@ FORGED_FMM = {
     "fit.monitor.step": 3.5,
     "fit.lower_bound": "high",
     "fit.converged": 1,
-    "fit.temperature": {"temperature": {"type": "Fixed", "parameters": {}}, "state": {}},
+    "fit.temperature": {"temperature": {"type": "TemperedLDA", "parameters": {}}, "state": {}},
     "feature_names_in": np.array(["a"], dtype=object),
 }
 FORGED_GMM = {
