@@ -57,12 +57,6 @@ def test_none(none):
         pass
 
 
-def test_one_alone():
-    seen = []
-    Callbacks(lambda estimator, monitor: seen.append(estimator), 3)(Monitor())
-    assert seen == [3]
-
-
 @pytest.mark.parametrize("bad", [3, "text", [print, None]])
 def test_what_cannot_be_called(bad):
     with pytest.raises(TypeError, match="'callback' parameter of int must be None, a callable or"):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
 
 from annealvi import TemperedFMM, TemperedGaussianMixture, TemperedLDA
 
@@ -115,15 +114,6 @@ def test_scikit_learns_monitor_scores_each_pass():
     lda = TemperedLDA(3, max_iter=3, random_state=0).set_callbacks(monitor).fit(COUNTS)
     scores = [row["bound"] for row in monitor.get_logs().data if row["task_name"] == "step"]
     assert len(scores) == 3 and scores[-1] == lda.score(COUNTS) and len(set(scores)) == 3
-
-
-def test_scikit_learns_bar_in_a_search(capsys):
-    pytest.importorskip("rich")
-    search = GridSearchCV(
-        TemperedGaussianMixture(max_iter=5, tol=0), {"n_components": [1, 2]}, cv=2
-    )
-    search.set_callbacks(callback.ProgressBar()).fit(POINTS)
-    assert "TemperedGaussianMixture - fit" in capsys.readouterr().out
 
 
 def test_a_stream_tells_scikit_learns_callbacks_nothing():

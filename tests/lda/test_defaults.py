@@ -1,7 +1,5 @@
 """Parameters that are left open, what they stand for, and fits under the recommended ones."""
 
-import copy
-import pickle
 import re
 
 import numpy as np
@@ -10,8 +8,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.decomposition import LatentDirichletAllocation
+from sklearn.utils._param_validation import validate_parameter_constraints
 
-from annealvi import Fixed, TemperedLDA
+from annealvi import Annealed, Fixed, TemperedLDA
 from annealvi.datasets import make_topic_corpus
 from annealvi.lda.settings import (
     CONSTRAINTS,
@@ -21,6 +20,7 @@ from annealvi.lda.settings import (
     passes,
     prior,
     resolve,
+    stream_settings,
     words_per_entry,
 )
 from tests.lda.fits import assert_identical
@@ -111,26 +111,6 @@ def test_nothing_stays_open(n_components, n_samples, preset):
     TemperedLDA(n_components, **as_parameters(settings))._validate_params()
 
 
-@pytest.mark.parametrize("open_value", [None, "auto"])
-@pytest.mark.parametrize("preset", PRESETS)
-def test_none_and_auto_are_open(preset, open_value):
-    takes = {
-        name: constraints
-        for name, constraints in TemperedLDA._parameter_constraints.items()
-        if name in Settings._fields
-    }
-    for name in takes:
-        if CONSTRAINTS[name][0] is not None and name != "temperature":
-            value = "auto"
-        elif name == "temperature":
-            value = open_value
-        else:
-            value = None
-        lda = TemperedLDA(preset=preset, **{name: value})
-        lda._validate_params()
-        assert repr(resolve(lda.get_params(deep=False), 700)) == repr(settled(700, preset=preset))
-
-
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("name", [*GIVEN, *CHOICES])
 def test_what_is_given_wins(name, preset):
@@ -139,13 +119,6 @@ def test_what_is_given_wins(name, preset):
         assert getattr(settings, name) == value
     for topics in (np.ones((10, 3)), np.ones((10, 3)).tolist()):
         assert settled(preset=preset, init=topics).init is topics
-
-
-@pytest.mark.parametrize("preset", PRESETS)
-def test_all_may_be_given(preset):
-    given = GIVEN | dict(learning_method="online", topic_estimate="map")
-    settings = as_parameters(settled(preset=preset, **given))
-    assert {name: settings[name] for name in given} == given
 
 
 def test_the_preset_of_scikit_learn():
@@ -240,14 +213,6 @@ def test_a_fit_makes_the_passes_and_steps_that_it_says(stream):
     assert TemperedLDA(max_iter=0).fit(stream).n_batch_iter_ == 1
 
 
-def test_it_cools_over_the_whole_fit_and_ends_near_T_1(stream):
-    lda = TemperedLDA(random_state=0).fit(stream)
-    path = lda.temperature_path_
-    assert path[0] > 2
-    assert np.all(np.diff(path) <= 0)
-    assert 1 <= path[-1] < 1.1
-
-
 # ------------------------------------------------- what open parameters are of
 
 
@@ -299,31 +264,6 @@ def test_topics_of_another_number_have_their_own_open_priors(stream, preset):
 
 
 @pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        (dict(preset="scikit-learn"), "'preset' .* Got 'scikit-learn' instead"),
-        (dict(preset=None), "'preset' .* Got None instead"),
-        (dict(topic_estimate="mean"), "'topic_estimate' .* Got 'mean' instead"),
-        (dict(topic_estimate=None), "'topic_estimate' .* Got None instead"),
-        (dict(init=None), "'init' .* Got None instead"),
-        (dict(init="kmeans"), "'init' .* Got 'kmeans' instead"),
-        (dict(learning_method=None), "'learning_method' .* Got None instead"),
-        (dict(max_iter="auto"), "'max_iter' .* Got 'auto' instead"),
-        (dict(batch_size="auto"), "'batch_size' .* Got 'auto' instead"),
-        (dict(doc_topic_prior="auto"), "'doc_topic_prior' .* Got 'auto' instead"),
-        (dict(mean_change_tol="auto"), "'mean_change_tol' .* Got 'auto' instead"),
-        (dict(batch_size=1.5), "'batch_size' .* Got 1.5 instead"),
-    ],
-)
-@pytest.mark.parametrize("method", ["fit", "partial_fit", "fit_transform"])
-def test_what_cannot_be_left_open_so(X, parameters, message, method):
-    lda = TemperedLDA(3, **parameters)
-    with pytest.raises(ValueError, match=message):
-        getattr(lda, method)(X)
-    assert not hasattr(lda, "components_")
-
-
-@pytest.mark.parametrize(
     "parameters", [dict(preset="no"), dict(n_components=0), dict(batch_size="many")]
 )
 def test_components_assigned_where_parameters_are_wrong(parameters):
@@ -333,58 +273,6 @@ def test_components_assigned_where_parameters_are_wrong(parameters):
     with pytest.raises(ValueError, match=re.escape(f"'{name}' parameter of TemperedLDA")):
         lda.components_ = np.ones((3, 8))
     assert not hasattr(lda, "components_")
-
-
-# ---------------------------------------------------- streams and changes
-
-
-def test_portions_of_any_size(stream):
-    """Of one document, of none with words, of fewer than topics, of more than a minibatch."""
-    rows = [slice(0, 1), slice(1, 2), slice(2, 7), slice(7, 300), slice(300, 400)]
-    for dtype in (np.float32, np.float64):
-        lda = TemperedLDA(8, total_samples=400, dtype=dtype, random_state=0)
-        lda.partial_fit(np.zeros((1, 90), dtype=dtype))
-        for some in rows:
-            lda.partial_fit(stream[some].astype(dtype))
-            assert np.all(np.isfinite(lda.components_)) and np.all(lda.components_ > 0)
-        assert lda.components_.dtype == dtype
-        assert_allclose(lda.transform(stream).sum(axis=1), 1, rtol=1e-5)
-        assert np.isfinite(lda.score(stream))
-    assert_allclose(  # float32 follows
-        TemperedLDA(4, random_state=0).partial_fit(stream).components_,
-        TemperedLDA(4, dtype="float64", random_state=0).partial_fit(stream).components_,
-        rtol=0.02,
-    )
-
-
-@pytest.mark.parametrize("way", [lambda lda: pickle.loads(pickle.dumps(lda)), copy.deepcopy])
-@pytest.mark.parametrize("method", ["fit", "partial_fit"])
-def test_a_copy_goes_on_as_the_original(stream, way, method):
-    lda = getattr(TemperedLDA(5, total_samples=800, random_state=0), method)(stream)
-    other = way(lda)
-    assert_identical(everything(lda, stream), everything(other, stream))
-    for each in (lda, other):
-        each.partial_fit(stream[:37])
-    assert_identical(everything(lda, stream), everything(other, stream))
-
-
-def test_set_params_between_calls_is_honoured(stream):
-    """Going on with other parameters: those of a step, not those of the starting point."""
-    first = dict(total_samples=400, random_state=0)
-    lda = TemperedLDA(5, **first).partial_fit(stream)
-    priors = lda.doc_topic_prior_
-    lda.set_params(batch_size=50, temperature=2.0, topic_word_prior=3.0, init="random")
-    lda.partial_fit(stream)
-    assert lda.temperature_path_[-1] == 2 and lda.temperature_path_[0] == 1
-    assert lda.n_batch_iter_ == 1 + -(-400 // settled(400).batch_size) + 8
-    assert lda.doc_topic_prior_ == lda.topic_word_prior_ == priors
-    lda.set_params(preset="sklearn", temperature="auto").partial_fit(stream)
-    assert lda.temperature_ == 1
-    assert lda._state.model.topics.estimate == "variational"
-    # a fit starts anew
-    fresh = TemperedLDA(5, **first, preset="sklearn", batch_size=50, topic_word_prior=3.0)
-    fresh.set_params(init="random").fit(stream)
-    assert_identical(everything(lda.fit(stream), stream), everything(fresh, stream))
 
 
 @pytest.mark.parametrize("estimates", [("map", "variational"), ("variational", "map")])
@@ -412,40 +300,6 @@ def test_the_topic_estimate_may_change_between_calls(stream, temperature, estima
         assert_allclose(model.components_, lda.components_, rtol=1e-10)
 
 
-def test_components_assigned(stream):
-    lda = TemperedLDA(5, dtype="float64", random_state=0).fit(stream)
-    topics = np.random.RandomState(1).gamma(1.0, 2.0, (5, 90)) + 0.1
-    fresh = TemperedLDA(5)
-    fresh.components_ = topics
-    lda.components_ = topics
-    assert_array_equal(lda.transform(stream), fresh.transform(stream))
-    assert lda.score(stream) == fresh.score(stream)
-    lda.components_ = topics * 1000  # a point, whatever its size
-    assert_allclose(lda.transform(stream), fresh.transform(stream), rtol=1e-9)
-
-
-def test_an_error_leaves_the_estimator_as_it_was(stream):
-    lda = TemperedLDA(5, random_state=0).fit(stream)
-    before = everything(lda, stream)
-    for wrong in (dict(topic_estimate="no"), dict(preset="no"), dict(doc_topic_prior=[1, 2])):
-        with pytest.raises(ValueError):
-            clone(lda).set_params(**wrong).fit(stream)
-        with pytest.raises(ValueError):
-            lda.set_params(**wrong).fit(stream)
-        lda.set_params(**{name: TemperedLDA().get_params()[name] for name in wrong})
-        assert_identical(everything(lda, stream), before)
-
-
-def test_sparse_and_dense_documents_of_either_precision(stream):
-    expected = TemperedLDA(5, random_state=0).fit(stream)
-    for Z in (stream.toarray(), stream.tocsc(), sparse.csr_array(stream), stream.astype(np.int32)):
-        lda = TemperedLDA(5, random_state=0, n_jobs=2).fit(Z)
-        assert_identical(everything(expected, stream), everything(lda, Z))
-    lda = TemperedLDA(5, random_state=0).fit(stream.astype(np.float32))
-    assert_allclose(lda.transform(stream), expected.transform(stream), atol=0.02)
-    assert lda.bound_ == pytest.approx(expected.bound_, rel=1e-3)
-
-
 @pytest.mark.parametrize(
     "given",
     [
@@ -462,3 +316,53 @@ def test_settings_make_the_same_fit(given):
     again = TemperedLDA(4, random_state=0, **lda.settings_).fit(X)
     assert_array_equal(again.components_, lda.components_)
     assert_array_equal(again.transform(X), lda.transform(X))
+
+
+# ------------------------ parameters of a stream, which are checked once
+
+
+def check(given):
+    CHECKED.append(given)
+    validate_parameter_constraints(CONSTRAINTS, given, "TemperedLDA")
+
+
+CHECKED = []
+
+
+def settings(**options):
+    return stream_settings(check, vars(TemperedLDA(4, **options)))
+
+
+def test_plain_parameters_are_checked_and_resolved_once():
+    first = settings(batch_size=77, total_samples=1000)
+    CHECKED.clear()
+    assert settings(batch_size=77, total_samples=1000) is first and CHECKED == []
+    assert first == resolve(vars(TemperedLDA(4, batch_size=77)), 1000)
+    for other in ({"batch_size": 78}, {"total_samples": 10**6}, {"preset": "sklearn"}):
+        assert settings(**{"batch_size": 77, "total_samples": 1000} | other) != first
+
+
+@pytest.mark.parametrize("name", ["doc_topic_prior", "temperature"])
+def test_settings_of_objects_that_may_change_are_made_again(name):
+    given = {"doc_topic_prior": np.ones(4), "temperature": Annealed()}[name]
+    first = settings(**{name: given})
+    assert settings(**{name: given}) is not first
+    assert getattr(first, name) is given
+
+
+@pytest.mark.parametrize(("good", "bad"), [(2, 2.0), (3, "3"), (41, -1)])
+def test_equal_values_of_another_type_are_checked_every_time(good, bad):
+    settings(patience=good)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="patience"):
+            settings(patience=bad)
+
+
+def test_a_subclass_has_constraints_of_its_own():
+    class Small(TemperedLDA):
+        _parameter_constraints = TemperedLDA._parameter_constraints | {"n_components": [str]}
+
+    X = np.ones((3, 5))
+    TemperedLDA(2).partial_fit(X).partial_fit(X)
+    with pytest.raises(ValueError, match="parameter of Small"):
+        Small(2).partial_fit(X)

@@ -1,4 +1,4 @@
-"""The dtype that a fit computes in, and the dtypes of what it answers."""
+"""The dtype that a fit computes in, and the dtypes of what it shows and answers."""
 
 import copy
 import pickle
@@ -11,10 +11,9 @@ from scipy import sparse
 from sklearn.base import clone
 
 import annealvi
-from annealvi import LocalVariational, TemperedLDA, TopicModel, Variational
+from annealvi import LocalVariational, TemperedLDA, Variational
 from annealvi.datasets import load_arxiv_abstracts, make_topic_corpus
 from annealvi.lda.settings import MOST_PRIOR, extent, in_dtype
-from annealvi.topics import merge, refine
 
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 
@@ -71,34 +70,6 @@ def test_given_topics_are_not_rounded(X, init, expected):
         assert assigned.dtype_ == dtype and assigned.components_.dtype == shown
 
 
-def test_topics_of_another_fit_are_the_same_topics(X):
-    """Those of a fit in float32 are shown in float64, and no bit is lost or computed anew."""
-    fitted = TemperedLDA(3, max_iter=2, random_state=0).fit(X)
-    assert fitted.components_.dtype == DOUBLE and fitted.dtype_ == SINGLE
-    other = TemperedLDA(3)
-    other.components_ = fitted.components_
-    assert other.dtype_ == SINGLE
-    assert_array_equal(other.transform(X), fitted.transform(X))
-    again = TemperedLDA(3, init=fitted.components_, max_iter=1, random_state=0).fit(X)
-    assert again.dtype_ == SINGLE and again.components_.dtype == DOUBLE
-
-
-@pytest.mark.parametrize("parameters", [{"preset": "sklearn"}, {"document_init": "random"}])
-def test_scikit_learns_local_step_keeps_the_dtype_of_topics(X, parameters):
-    """Also if float32 has all of their numbers, as it has numbers of words."""
-    topics = np.random.RandomState(0).randint(1, 50, (3, X.shape[1]))
-    for dtype, expected in ((float, DOUBLE), (int, DOUBLE), (np.float32, SINGLE)):
-        lda = TemperedLDA(3, **parameters)
-        lda.components_ = topics.astype(dtype)
-        assert lda.dtype_ == expected
-    double, single = (TemperedLDA(3, **parameters, dtype=dtype) for dtype in ("float64", "float32"))
-    double.components_ = single.components_ = topics
-    assert single.dtype_ == SINGLE
-    auto = TemperedLDA(3, **parameters)
-    auto.components_ = topics
-    assert_array_equal(auto.transform(X), double.transform(X))
-
-
 def test_counts_that_float32_does_not_have(X):
     lda = TemperedLDA(3, max_iter=1, random_state=0).fit(X)
     for method in ("transform", "score", "partial_fit"):
@@ -133,31 +104,6 @@ def test_what_float32_cannot_hold_is_computed_in_float64(X, method, scale, param
             lda.set_params(dtype="float32").fit(X * scale)
 
 
-def test_words_are_not_lost_beside_a_large_prior(X):
-    """In float32 1e8 + 1 is 1e8."""
-    lda = TemperedLDA(3, doc_topic_prior=1e8, max_iter=2, random_state=0).fit(X)
-    gamma = lda.transform(X, normalize=False)
-    assert_allclose(gamma.sum(axis=1) - 3e8, np.asarray(X.sum(axis=1)).ravel(), rtol=1e-4)
-
-
-@pytest.mark.parametrize("dtype", ["float16", "double", np.int64, np.float16, 64, None])
-def test_other_dtypes_are_refused(X, dtype):
-    lda = TemperedLDA(3, dtype=dtype)
-    with pytest.raises(ValueError, match=r"'dtype' parameter of TemperedLDA must be .*'float32'"):
-        lda.fit(X)
-    with pytest.raises(ValueError, match="'dtype' parameter"):
-        lda.components_ = np.ones((3, 60))
-    assert not hasattr(lda, "components_")
-
-
-def test_parameters_and_clones(X):
-    for dtype in ("auto", "float64", np.float32, np.dtype("float64")):
-        lda = clone(TemperedLDA(3, dtype=dtype, max_iter=1, random_state=0))
-        assert lda.get_params()["dtype"] is dtype or lda.get_params()["dtype"] == dtype
-        repeated = TemperedLDA(3, **lda.fit(X).settings_, random_state=0).fit(X)
-        assert_array_equal(repeated.components_, lda.components_)
-
-
 @pytest.mark.parametrize("dtype", ["auto", "float32", "float64"])
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
 def test_topics_are_shown_in_the_dtype_of_X(X, method, dtype):
@@ -183,21 +129,6 @@ def test_a_fit_goes_on_in_its_dtype(X, fitted):
     lda.components_ = np.ones((4, 60), other)
     assert lda.dtype_ == fitted
     assert lda.fit(X).dtype_ == other
-
-
-def test_a_later_portion_out_of_range_is_said(X):
-    lda = TemperedLDA(3, random_state=0).partial_fit(X)
-    before = np.array(lda.components_)
-    for method in ("partial_fit", "transform", "score"):
-        with pytest.raises(ValueError, match=r"counts in X must sum to at most .* in float32"):
-            getattr(lda, method)(X * 1e33)
-    assert_array_equal(lda.components_, before)
-
-
-def test_float32_counts_may_be_large_where_the_fit_is_in_float64(X):
-    lda = TemperedLDA(3, dtype="float64", max_iter=1, random_state=0)
-    Z = (X * 1e35).astype(np.float32)
-    assert np.all(np.isfinite(lda.fit(Z).transform(Z)))
 
 
 def test_files_and_pickles_keep_the_dtype(X, tmp_path):
@@ -270,50 +201,6 @@ def test_a_fit_keeps_no_copy_in_double_precision(given, most):
         tracemalloc.stop()
     # beside the buffers of the steps
     assert (most - 1) * X.nnz < min(kept) and max(kept) < (most + 0.5) * X.nnz
-
-
-def test_a_copy_of_the_topics_in_float64_is_only_there_once_it_is_asked_for(X):
-    wide = sparse.hstack([X, sparse.csr_matrix((X.shape[0], 20_000))]).tocsr()
-    lda = TemperedLDA(16, max_iter=1, random_state=0).fit(wide)
-    size = 16 * wide.shape[1] * 8
-    tracemalloc.start()
-    try:
-        before = tracemalloc.get_traced_memory()[0]
-
-        def grown():
-            return (tracemalloc.get_traced_memory()[0] - before) / size
-
-        lda.transform(wide)
-        lda.top_words(3)
-        assert grown() < 0.1
-        assert lda.exp_dirichlet_component_.dtype == DOUBLE
-        assert grown() < 0.1
-        for _ in range(2):
-            assert lda.components_.dtype == DOUBLE
-            assert 1 <= grown() < 1.1
-        lda.partial_fit(wide[:5]).release_buffers()
-        assert grown() < 0.6  # the new topics of a step, in float32
-    finally:
-        tracemalloc.stop()
-
-
-# ------------------------------------------- other models that make a TemperedLDA
-
-
-def test_edited_and_seeded_models_compute_as_their_fit_does(X):
-    for dtype in ("float32", "float64"):
-        lda = TemperedLDA(4, dtype=dtype, max_iter=2, random_state=0).fit(X)
-        merged = merge(lda.set_params(dtype="auto"), [[0, 1]])
-        refined = refine(merged, X, max_iter=1)
-        assert merged.dtype_ == refined.dtype_ == dtype
-        assert merged.components_.dtype == refined.components_.dtype == DOUBLE
-        assert merged.dtype == "auto"
-    texts = ["red green blue", "red blue", "cat dog mouse", "cat dog"] * 5
-    seeds = {"animals": ["cat"]}
-    for seeded in ({}, {"seeds": seeds}):
-        model = TopicModel(2, random_state=0, **seeded).fit(texts)
-        assert model.lda_.dtype_ == SINGLE
-        assert model.components_.dtype == model.transform(texts).dtype == DOUBLE
 
 
 # ------------------------------------------------------- float32 against float64

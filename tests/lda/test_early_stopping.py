@@ -1,22 +1,20 @@
-"""TemperedLDA with documents held out of the fit: when it stops and what it keeps."""
+"""Held-out documents and finishing passes: when a fit stops and what it keeps."""
 
-import pickle
+import warnings
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GridSearchCV
 from sklearn.utils import check_random_state
 
 from annealvi import Annealed, TemperedLDA, Variational
 from annealvi.datasets import make_topic_corpus
 from annealvi.lda import fit as lda_fit
 from annealvi.lda.estimator import generators
-from annealvi.lda.hooks import LEAST_GAIN, hold_out
-from annealvi.lda.settings import passes
+from annealvi.lda.hooks import LEAST_GAIN, hold_out, moved_share
+from annealvi.lda.settings import passes, words_per_entry
 from annealvi.metrics import document_completion
 from annealvi.metrics import held_out as completion
 
@@ -76,17 +74,6 @@ def test_the_fit_is_that_of_the_other_documents(X, method, dtype):
     make(callback=callback, **settings).set_params(validation_fraction=None).fit(training)
     assert_array_equal(seen, alone)
     assert seen[0].dtype == dtype
-
-
-@WARNS
-@pytest.mark.parametrize("n_jobs", [1, 3])
-def test_results_repeat(X, n_jobs):
-    one = make(n_jobs=n_jobs).fit(X)
-    for other in (make().fit(X), make(n_jobs=2).fit(X.toarray()), one.set_params(n_jobs=1).fit(X)):
-        assert_array_equal(other.components_, one.components_)
-        assert other.bound_ == one.bound_ and other.validation_score_ == one.validation_score_
-        assert_array_equal(other.history_["validation"], one.history_["validation"])
-    assert make(random_state=1).fit(X).validation_score_ != one.validation_score_
 
 
 @WARNS
@@ -190,18 +177,6 @@ def test_warnings(X, recwarn):
 
 
 @WARNS
-def test_perplexity_may_end_the_fit_too(X):
-    lda = make(temperature=1, evaluate_every=2, perp_tol=1e9).fit(X)
-    assert np.flatnonzero(np.isfinite(lda.history_["perplexity"])).tolist() == [1, 3]
-    assert len(lda.history_["validation"]) == 4
-    training, _ = parts(lda, X)
-    other = make(temperature=1, evaluate_every=2, perp_tol=1e9, validation_fraction=None)
-    other.fit(training)
-    assert_allclose(other.history_["perplexity"], lda.history_["perplexity"], rtol=1e-12)
-    assert not np.any(np.isfinite(make(max_iter=2).fit(X).history_.get("perplexity", [np.nan])))
-
-
-@WARNS
 @pytest.mark.parametrize("temperature", ["auto", "local"])
 def test_attributes_are_of_all_documents(X, temperature):
     lda = make(temperature=temperature, n_components=5)
@@ -247,13 +222,6 @@ def test_held_out_documents_without_words(X):
     assert not hasattr(lda, "components_")
 
 
-@WARNS
-def test_some_documents_without_words(X):
-    rows = sparse.vstack([X, sparse.csr_matrix((60, 50))]).tocsr()
-    lda = make(n_init=2).fit(rows)
-    assert np.isfinite(lda.validation_score_)
-
-
 def test_a_callback_may_end_the_fit_within_a_pass(X):
     """What was done since the last pass is scored, and a candidate."""
 
@@ -267,43 +235,12 @@ def test_a_callback_may_end_the_fit_within_a_pass(X):
     assert lda.validation_score_ == lda.history_["validation"].max()
 
 
-def test_an_interrupted_fit_goes_on_where_it_was(X):
-    def callback(estimator, monitor):
-        if monitor.step == 9:
-            raise KeyboardInterrupt
-
-    lda = make(callback=callback, learning_method="online", batch_size=20)
-    with pytest.raises(KeyboardInterrupt):
-        lda.fit(X)
-    assert lda.n_batch_iter_ == 10 and not hasattr(lda, "validation_score_")
-    lda.set_params(callback=None).partial_fit(X)
-
-
-@WARNS
-def test_no_passes(X):
-    lda = make(max_iter=0).fit(X)
-    assert np.isfinite(lda.validation_score_) and lda.n_iter_ == 0
-
-
 def test_verbose(X, capsys):
     lda = make(verbose=1).fit(X)
     lines = capsys.readouterr().out.splitlines()
     scores = lda.history_["validation"]
     assert lines[0] == f"iteration: 1 of max_iter: {5 * passes(90)}, validation: {scores[0]:.4f}"
     assert len(lines) == len(scores)
-
-
-@WARNS
-def test_clones_copies_streams_and_searches(X):
-    lda = make(patience=2).fit(X)
-    assert clone(lda).get_params() == lda.get_params()
-    copied = pickle.loads(pickle.dumps(lda))
-    assert copied.validation_score_ == lda.validation_score_
-    assert_array_equal(copied.transform(X), lda.transform(X))
-    assert_array_equal(copied.partial_fit(X).components_, lda.partial_fit(X).components_)
-    assert not hasattr(lda, "validation_score_")
-    search = GridSearchCV(make(max_iter=5), {"validation_fraction": [None, 0.2]}, cv=2).fit(X)
-    assert search.best_params_["validation_fraction"] in (None, 0.2)
 
 
 def test_more_topics_than_there_are_overfit_less():
@@ -315,3 +252,126 @@ def test_more_topics_than_there_are_overfit_less():
     early = TemperedLDA(max_iter=60, validation_fraction=0.2, **settings).fit(train)
     assert early.n_batch_iter_ < long.n_batch_iter_
     assert document_completion(early, test) > document_completion(long, test)
+
+
+# ------------------------------------------------------ finishing passes
+
+
+@pytest.fixture(scope="module")
+def plenty():
+    """Many words for each entry of the topics, in more documents than a minibatch."""
+    return make_topic_corpus(600, 80, 5, document_length=40, random_state=1).data
+
+
+def quietly(fit, *args):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return fit(*args)
+
+
+def test_the_share_of_words_that_moved():
+    before = np.array([[3.0, 1.0], [0.0, 4.0]])
+    after = np.array([[1.0, 3.0], [0.0, 4.0]])
+    assert moved_share(before, after) == pytest.approx(2 / 8)
+    assert moved_share(before, before) == 0
+    rng = np.random.RandomState(0)
+    before, after = rng.gamma(1.0, size=(2, 3000, 7))  # in several blocks
+    expected = np.abs(after - before).sum() / (2 * max(before.sum(), after.sum()))
+    assert moved_share(before, after) == pytest.approx(expected, rel=1e-12)
+
+
+def test_where_data_are_plenty(plenty):
+    assert words_per_entry(plenty, 5) == pytest.approx(
+        plenty.sum() / (5 * np.count_nonzero(plenty.getnnz(axis=0)))
+    )
+    lda = TemperedLDA(5, random_state=0).fit(plenty)
+    assert lda.settings_["finish_iter"] == 12
+    change = lda.history_["topic_change"]
+    n_online = lda.settings_["max_iter"]
+    assert np.isnan(change[:n_online]).all() and np.isfinite(change[n_online:]).all()
+    assert lda.n_iter_ == n_online + np.isfinite(change).sum()
+    assert lda.temperature_path_[-1] == 1
+    # a word of the vocabulary that no document has makes no difference
+    wide = np.hstack([plenty.toarray(), np.zeros((600, 80))])
+    assert TemperedLDA(5, random_state=0).fit(wide).settings_["finish_iter"] == 12
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        dict(n_components=500),  # few words for each entry
+        dict(max_iter=3),
+        dict(learning_method="batch", max_iter=None),
+        dict(validation_fraction=0.2),
+        dict(temperature=1.0),
+        dict(temperature="variational"),
+        dict(preset="sklearn"),
+    ],
+)
+def test_nowhere_else(plenty, parameters):
+    lda = TemperedLDA(**dict(n_components=5) | parameters, random_state=0).fit(plenty)
+    assert lda.settings_["finish_iter"] == 0
+    assert "topic_change" not in lda.history_
+
+
+def test_the_steps_go_beyond_the_optimum_and_the_last_does_not(plenty):
+    """The same topics as of single batch steps, taken 1.9 times as far by hand."""
+    options = dict(random_state=0, document_estimate="variational", dtype="float64")
+    options["token_change_tol"] = 0.01  # given, so the same at every temperature
+    start = TemperedLDA(5, max_iter=4, **options).fit(plenty)
+    finished = quietly(TemperedLDA(5, max_iter=4, finish_iter=3, **options).fit, plenty)
+    topics = start.components_
+    for factor in (1.9, 1.9, 1.0):
+        batch = dict(init=topics, temperature=1, learning_method="batch", max_iter=1)
+        optimum = TemperedLDA(5, **batch, **options).fit(plenty).components_
+        floor = np.min(start.topic_word_prior_)
+        topics = np.maximum(topics + factor * (optimum - topics), floor)
+    assert_allclose(finished.components_, topics, rtol=1e-6)
+    assert finished.n_iter_ == 4 + 3
+
+
+def test_they_raise_the_bound_and_the_held_out_likelihood(plenty):
+    train, held_out = plenty[:400], plenty[400:]
+    short = TemperedLDA(5, max_iter=3, random_state=0).fit(train)
+    finished = TemperedLDA(5, max_iter=3, finish_iter=15, random_state=0).fit(train)
+    assert finished.bound_ < short.bound_
+    assert document_completion(finished, held_out) > document_completion(short, held_out)
+
+
+def test_they_end_once_the_topics_stay_as_they_are(plenty):
+    lda = TemperedLDA(5, max_iter=2, finish_iter=500, random_state=0).fit(plenty)
+    change = lda.history_["topic_change"][2:]
+    assert len(change) < 400
+    assert change[-1] < 1e-3 and np.all(change[:-1] >= 1e-3)
+    assert lda.n_iter_ == 2 + len(change)
+
+
+def test_a_warning_says_that_the_topics_were_still_moving(plenty):
+    lda = TemperedLDA(5, max_iter=1, finish_iter=1, random_state=0)
+    message = r"after finish_iter=1 passes: the last one moved \d+\.\d% of their words"
+    with pytest.warns(ConvergenceWarning, match=message):
+        lda.fit(plenty)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        dict(temperature="variational"),
+        dict(temperature="local"),
+        dict(temperature=2.0),
+        dict(validation_fraction=0.2),
+    ],
+)
+def test_what_has_no_finish(plenty, parameters):
+    lda = TemperedLDA(5, finish_iter=2, **parameters)
+    with pytest.raises(ValueError, match=r"'finish_iter' parameter .* must be 0 or None .* Got 2"):
+        lda.fit(plenty)
+    assert not hasattr(lda, "components_")
+
+
+@pytest.mark.parametrize("temperature", ["variational", "local"])
+def test_no_sparse_documents_with_a_temperature_that_is_learned(plenty, temperature):
+    lda = TemperedLDA(5, document_estimate="sparse", temperature=temperature)
+    with pytest.raises(ValueError, match=r"'document_estimate' .* must be 'auto' or 'variational'"):
+        lda.fit(plenty)
+    assert not hasattr(lda, "components_")

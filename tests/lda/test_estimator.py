@@ -1,21 +1,22 @@
-"""TemperedLDA as a user meets it: temperature, starts, priors, input formats, partial_fit."""
+"""TemperedLDA as a user meets it: temperature, starts, input, history, callbacks."""
 
 import pickle
+import sys
 
 import joblib
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from scipy.special import psi
 from sklearn.base import clone
-from sklearn.decomposition import LatentDirichletAllocation
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from annealvi import Annealed, Fixed, TemperedLDA
 from annealvi.datasets import make_topic_corpus
+from bench.speed.footprint import measured
 from tests.lda.fits import METHODS, mean_field
 
 
@@ -62,21 +63,6 @@ def test_n_jobs_may_come_from_a_joblib_context(fit, X):
     with joblib.parallel_backend("threading", n_jobs=2):
         lda = fit(X)
     assert_array_equal(lda.components_, fit(X).components_)
-
-
-def test_document_init_auto(X):
-    def same(method, **kwargs):
-        return mean_field(X, learning_method=method, **kwargs).components_
-
-    for method in METHODS:
-        assert_array_equal(same(method), same(method, document_init="constant"))
-        for one in (1, 1.0, Fixed()):
-            auto = same(method, temperature=one)
-            assert_array_equal(auto, same(method, temperature=one, document_init="random"))
-        auto = same(method, temperature=1, init="documents")
-        assert not np.array_equal(
-            auto, same(method, temperature=1, init="documents", document_init="random")
-        )
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -181,17 +167,6 @@ def test_input_formats(fit, X, method):
             assert_array_equal(Z.data, before.data, err_msg=name)
 
 
-@pytest.mark.parametrize("counts", [1e-3, 0.37, 1e8, 1e15])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_counts_of_any_size(fit, X, counts, dtype):
-    Z = (X * counts).astype(dtype)
-    settings = dict(evaluate_every=5, perp_tol=1e30, max_iter=20, temperature="annealed")
-    lda = fit(Z, dtype=dtype, **settings)
-    assert np.all(np.isfinite(lda.components_))
-    assert np.isfinite(lda.bound_)
-    assert_allclose(lda.transform(Z).sum(axis=1), 1, rtol=1e-5)
-
-
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
     "Z",
@@ -216,21 +191,6 @@ def test_corners(Z, method, n_components):
         assert lda.components_.sum() == pytest.approx(Z.shape[1] + used)
 
 
-@pytest.mark.parametrize("preset", ["sklearn", "annealvi"])
-def test_words_of_no_document_for_long(preset):
-    lda = TemperedLDA(max_iter=750, preset=preset).fit(np.eye(6, 5, 4))
-    rtol = max(1e-12, np.finfo(lda.dtype_).eps)
-    assert_allclose(lda.components_[:, :4].sum(axis=0), np.ones(4), rtol=rtol)
-    assert np.isfinite(lda.bound_)
-
-
-def test_no_iterations(fit, X):
-    assert fit(X, max_iter=0).n_iter_ == 0
-    assert fit(X, max_iter=0).temperature_ == 1
-    theta = fit(X, max_doc_update_iter=0).transform(X)
-    assert_allclose(theta, 0.25)
-
-
 def test_partial_fit_goes_on_where_fit_ended(fit, X):
     lda = fit(X, temperature=Annealed(passes=2), max_iter=4, learning_method="online")
     lda.partial_fit(X)
@@ -246,26 +206,6 @@ def test_partial_fit_anneals_by_passes(X):
     assert_allclose(lda.temperature_path_, [*np.linspace(3.9, 1, 11)[:10], *[1.0] * 5])
     lda = TemperedLDA(**settings).partial_fit(X)
     assert_array_equal(lda.temperature_path_, 1)
-
-
-def test_partial_fit_after_pickling(X):
-    def start():
-        lda = TemperedLDA(
-            4, batch_size=16, total_samples=160, random_state=0, temperature=Annealed(passes=1)
-        )
-        return lda.partial_fit(X[:40])
-
-    straight = start().partial_fit(X[40:])
-    pickled = pickle.loads(pickle.dumps(start())).partial_fit(X[40:])
-    assert_array_equal(straight.components_, pickled.components_)
-    assert_array_equal(straight.temperature_path_, pickled.temperature_path_)
-
-
-def test_float32(fit, X):
-    lda = fit(X.astype(np.float32), max_iter=5)
-    assert lda.components_.dtype == np.float32
-    assert lda.transform(X.astype(np.float32)).dtype == np.float32
-    assert_allclose(lda.components_, fit(X, max_iter=5, dtype="float64").components_, rtol=2e-3)
 
 
 def test_fitting_changes_no_parameter(X):
@@ -299,69 +239,6 @@ def test_pipeline_pandas_and_clone(X):
     assert pipeline.fit_transform(X.toarray()).shape == (80, 4)
 
 
-def written_out_elbo(lda, X):
-    """The T = 1 ELBO of a fit's lambda at gamma as transform gives it, by SciPy."""
-    from scipy.special import gammaln, logsumexp
-
-    def negative_kl(q, p):
-        e_log = psi(q) - psi(q.sum(axis=1, keepdims=True))
-        inner = ((p - q) * e_log + gammaln(q) - gammaln(p)).sum(axis=1)
-        return np.sum(inner + gammaln(np.full(q.shape, p).sum(axis=1)) - gammaln(q.sum(axis=1)))
-
-    lam, gamma = lda.components_, lda.transform(X, normalize=False)
-    e_log_beta = psi(lam) - psi(lam.sum(axis=1, keepdims=True))
-    e_log_theta = psi(gamma) - psi(gamma.sum(axis=1, keepdims=True))
-    total = negative_kl(gamma, lda.doc_topic_prior_) + negative_kl(lam, lda.topic_word_prior_)
-    for d, counts in enumerate(np.asarray(X)):
-        total += np.sum(counts * logsumexp(e_log_theta[d][:, None] + e_log_beta, axis=0))
-    return total
-
-
-@pytest.mark.parametrize("temperature", [1, "annealed"])
-@pytest.mark.parametrize(
-    ("shape", "n_components", "priors"),
-    [
-        ((30, 1), 100, None),
-        ((60, 20), 300, None),
-        ((40, 5), 8, 1e-3),
-        ((40, 60), 20, 1e-4),
-        ((40, 10), 3, 3e-3),
-    ],
-)
-def test_topics_without_words_stay_without(shape, n_components, priors, temperature):
-    """A dead topic of small eta has E log beta far below the others', whatever its psi."""
-    Z = np.random.RandomState(0).poisson(2.0, shape).astype(float)
-    lda = TemperedLDA(
-        n_components,
-        doc_topic_prior=priors,
-        topic_word_prior=priors,
-        temperature=temperature,
-        max_iter=20,
-        preset="sklearn",
-        random_state=0,
-    ).fit(Z)
-    assert lda.score(Z) == pytest.approx(written_out_elbo(lda, Z), rel=1e-6)
-    assert lda.bound_ >= 1
-    if temperature == 1:  # with scikit-learn's eps, which loses words where K is large
-        theirs = LatentDirichletAllocation(
-            n_components,
-            doc_topic_prior=priors,
-            topic_word_prior=priors,
-            max_iter=20,
-            random_state=0,
-        ).fit(Z)
-        assert_allclose(lda.components_, theirs.components_, rtol=1e-3, atol=1e-5)
-    else:
-        mass = Z.sum() + n_components * shape[1] * lda.topic_word_prior_
-        assert lda.components_.sum() == pytest.approx(mass, rel=1e-9)
-
-
-def test_a_new_temperature_in_partial_fit(X):
-    lda = TemperedLDA(4, temperature=1, random_state=0, batch_size=80).partial_fit(X)
-    lda.set_params(temperature=5.0).partial_fit(X)
-    assert_array_equal(lda.temperature_path_, [1, 5])
-
-
 def test_a_subclass_whose_constructor_has_few_parameters(X):
     class Topics(TemperedLDA):
         def __init__(self, n_components=3, extra=None, random_state=0):
@@ -375,3 +252,162 @@ def test_a_subclass_whose_constructor_has_few_parameters(X):
     given = Topics()
     given.components_ = plain.components_
     assert given.score(X) == plain.score(X)
+
+
+# --------------------- what a fit records, prints and hands to callbacks
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_history(fit, X):
+    lda = fit(X, evaluate_every=2, perp_tol=0, max_iter=6, learning_method="batch")
+    history = lda.history_
+    assert_array_equal(history["pass"], np.arange(1, 7))
+    assert_array_equal(history["step"], np.arange(1, 7))
+    assert_allclose(history["temperature"], lda.temperature_path_)
+    assert np.all(np.diff(history["seconds"]) > 0)
+    for name in ("elbo", "annealed_elbo", "perplexity"):
+        assert_array_equal(np.isfinite(history[name]), [False, True] * 3)
+    # at T > 1 they are different objectives
+    assert history["annealed_elbo"][1] != history["elbo"][1]
+    assert history["elbo"][-1] == pytest.approx(lda.score(X), rel=1e-12)
+    assert lda.bound_ == history["perplexity"][-1]
+
+
+def test_no_stop_while_hot(fit, X):
+    """A huge perp_tol stops at the second evaluation at T = 1, not before."""
+    half = dict(temperature=Annealed(length=0.5), learning_method="batch")
+    lda = fit(X, evaluate_every=1, perp_tol=1e9, max_iter=12, **half)
+    assert lda.temperature_ == 1
+    assert len(lda.temperature_path_) == 8  # 6 annealing steps, 2 evaluations at T = 1
+    assert lda.n_iter_ == 7
+
+
+def test_a_warning_where_the_budget_ended_the_fit(fit, X):
+    settings = dict(evaluate_every=1, perp_tol=1e-9, max_iter=5, temperature="annealed")
+    with pytest.warns(ConvergenceWarning, match=r"max_iter=5 passes. Increase max_iter or perp"):
+        fit(X, **settings)
+    with pytest.warns(ConvergenceWarning, match="perp_tol=1e-09"):
+        fit(X, **settings)
+    # a temperature that falls to the end leaves nothing to compare, whatever perp_tol is
+    for hot in (dict(temperature=Annealed(length=1.0)), dict(max_iter=1), dict(evaluate_every=5)):
+        with pytest.warns(ConvergenceWarning, match=r"compared at T = 1 only|no two evaluations"):
+            fit(X, **settings | dict(perp_tol=1e9) | hot)
+
+
+def test_verbose_prints_a_line_a_pass(fit, X, capsys):
+    with pytest.warns(ConvergenceWarning):
+        fit(X, learning_method="online", verbose=1, max_iter=3, evaluate_every=3, perp_tol=1e9)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == ["iteration: 1 of max_iter: 3", "iteration: 2 of max_iter: 3"]
+    assert lines[2].startswith("iteration: 3 of max_iter: 3, perplexity: ")
+
+
+def test_callback_sees_a_usable_estimator(fit, X):
+    seen = []
+
+    def callback(estimator, monitor):
+        seen.append((monitor.step, monitor.passes, monitor.temperature))
+        if monitor.step % 5 == 0:
+            monitor.record(score=estimator.score(X), topics=estimator.components_.sum())
+
+    lda = fit(X, learning_method="online", max_iter=3, callback=callback)
+    assert [step for step, _, _ in seen] == list(range(1, 16))
+    assert_allclose([temperature for _, _, temperature in seen], lda.temperature_path_)
+    assert_array_equal(lda.history_["step"], [5, 10, 15])
+    assert np.all(np.isfinite(lda.history_["score"]))
+    # looking changes nothing
+    assert_array_equal(lda.components_, fit(X, learning_method="online", max_iter=3).components_)
+
+
+def test_callback_stops_the_fit(fit, X):
+    def callback(estimator, monitor):
+        if monitor.passes >= 2:
+            raise StopIteration
+
+    lda = fit(X, callback=callback, learning_method="batch")
+    assert lda.n_batch_iter_ == 3
+    assert lda.transform(X).shape == (80, 4)
+    assert np.isfinite(lda.bound_)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_interrupt_leaves_a_fitted_estimator(X, method):
+    def callback(estimator, monitor):
+        if monitor.step == 3:
+            raise KeyboardInterrupt
+
+    lda = TemperedLDA(4, learning_method=method, callback=callback, batch_size=16, random_state=0)
+    with pytest.raises(KeyboardInterrupt):
+        lda.fit(X)
+    assert lda.n_batch_iter_ == 4
+    assert_allclose(lda.transform(X).sum(axis=1), 1)
+    assert lda.temperature_path_.shape == (3,)
+    assert lda.history_["step"].shape == ((3,) if method == "batch" else (1,))
+    assert_array_equal(
+        pickle.loads(pickle.dumps(lda.set_params(callback=None))).transform(X), lda.transform(X)
+    )
+
+
+def test_bound_does_not_outlive_its_fit(fit, X):
+    def callback(estimator, monitor):
+        raise KeyboardInterrupt
+
+    lda = fit(X)
+    assert hasattr(lda, "bound_")
+    with pytest.raises(KeyboardInterrupt):
+        lda.set_params(callback=callback).fit(X)
+    assert not hasattr(lda, "bound_")
+    assert not hasattr(fit(X).partial_fit(X), "bound_")
+
+
+def test_a_callback_may_edit_the_topics(fit, X):
+    topics = np.random.RandomState(9).gamma(100, 0.01, (4, 60))
+
+    def callback(estimator, monitor):
+        if monitor.step == 1:
+            estimator.components_ = topics
+
+    settings = dict(temperature=1, document_init="constant", max_iter=4, learning_method="batch")
+    settings["dtype"] = "float64"
+    edited = fit(X, callback=callback, **settings)
+    assert_array_equal(
+        edited.components_, fit(X, init=topics, **settings | dict(max_iter=3)).components_
+    )
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("temperature", [1.0, 1.2])
+def test_sparse_documents_never_lower_their_objective(X, temperature):
+    lda = TemperedLDA(
+        4,
+        document_estimate="sparse",
+        temperature=temperature,
+        learning_method="batch",
+        document_init="warm",
+        token_change_tol=1e-10,
+        max_doc_update_iter=2000,
+        max_iter=25,
+        evaluate_every=1,
+        perp_tol=0.0,
+        dtype="float64",
+        random_state=0,
+    ).fit(X)
+    objective = lda.history_["annealed_elbo"]
+    assert len(objective) == 25
+    assert np.min(np.diff(objective)) > -1e-9 * abs(objective[-1])
+    assert objective[-1] > objective[0] + 1
+    # at T = 1 it is the mean field's less what the topics of documents cost
+    assert temperature > 1 or np.all(objective < lda.history_["elbo"])
+
+
+# ---------------------------------------------------------------- memory
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")
+@pytest.mark.parametrize(
+    "task",
+    ["fit", "fit, batch", "fit, validation_fraction=0.1", "partial_fit, three portions", "pickle"],
+)
+def test_peak_in_multiples_of_lambda(task):
+    assert measured(task, 300_000, 96) < 3

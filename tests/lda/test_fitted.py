@@ -1,16 +1,21 @@
-"""What a fitted TemperedLDA answers: attributes, assigned topics, transform, top words."""
+"""What a fitted TemperedLDA answers, with and without a look at it before."""
 
 import copy
+import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import joblib
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 from scipy.special import psi
 from sklearn.base import clone
 
 from annealvi import Annealed, TemperedLDA
+from annealvi.models.lda import LDA
 from tests.lda.fits import METHODS
+from tests.models.lda.streams import K, V, stream
 
 
 def test_attributes(fit, X):
@@ -35,13 +40,6 @@ def test_assigning_components(fit, X, method):
     assert lda.components_.shape == (4, 60)
 
 
-def test_another_number_of_topics(fit, X):
-    lda = fit(X)
-    lda.components_ = lda.components_[:3]
-    assert lda.transform(X).shape == (80, 3)
-    assert len(lda.get_feature_names_out()) == 3
-
-
 def test_topics_given_to_an_estimator_that_was_never_fitted(fit, X):
     fitted = fit(X)
     lda = clone(fitted)
@@ -50,18 +48,6 @@ def test_topics_given_to_an_estimator_that_was_never_fitted(fit, X):
     assert_array_equal(lda.transform(X), fitted.transform(X))
     lda.partial_fit(X)
     assert lda.n_batch_iter_ == 1 + 5
-
-
-@pytest.mark.parametrize("shape", [(4, 59), (4,), (4, 60, 1)])
-def test_components_of_a_wrong_shape(fit, X, shape):
-    with pytest.raises(ValueError, match="components_"):
-        fit(X).components_ = np.ones(shape)
-
-
-def test_components_must_be_positive(fit, X):
-    lda = fit(X)
-    with pytest.raises(ValueError, match=r"positive and finite. Got 0"):
-        lda.components_ = np.zeros((4, 60))
 
 
 def test_a_read_only_memory_map(fit, X, tmp_path):
@@ -99,7 +85,6 @@ def test_top_words(fit, X):
 
 
 def test_transform_from_many_threads(fit, X):
-    from concurrent.futures import ThreadPoolExecutor
 
     lda = fit(X)
     expected = fit(X).transform(X)
@@ -108,18 +93,8 @@ def test_transform_from_many_threads(fit, X):
             assert_array_equal(theta, expected)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_documents_of_words_never_seen(dtype):
-    lda = TemperedLDA(3, topic_word_prior=1e-3, temperature=1, dtype=dtype).fit(np.ones((4, 5)))
-    lda.components_ = np.full((3, 5), 1e-3)
-    theta = lda.transform(np.ones((2, 5)))
-    assert_allclose(theta, 1 / 3, rtol=1e-5)
-    assert np.isfinite(lda.score(np.ones((2, 5))))
-
-
 @pytest.mark.parametrize("temperature", [1, "annealed"])
 def test_scores_and_transforms_at_the_same_time(fit, X, temperature):
-    from concurrent.futures import ThreadPoolExecutor
 
     lda = fit(X, temperature=temperature)
     score, theta = lda.score(X), lda.transform(X)
@@ -192,19 +167,6 @@ def test_components_given_to_an_estimator_make_it_whole(X):
     assert lda.partial_fit(X).temperature_path_[0] == pytest.approx(3.9)
 
 
-def test_memory_mapped_components_can_be_assigned(fit, X, tmp_path):
-    joblib.dump(fit(X), tmp_path / "model.joblib")
-    mapped = joblib.load(tmp_path / "model.joblib", mmap_mode="r")
-    mapped.components_ = np.ones((4, 60))
-    assert_allclose(mapped.transform(X), 0.25)
-
-
-def test_priors_assigned_in_float32(fit, X):
-    lda, other = fit(X), fit(X)
-    lda.doc_topic_prior_, other.doc_topic_prior_ = np.float32(0.5), 0.5
-    assert_array_equal(lda.transform(X), other.transform(X))  # and no warning
-
-
 def test_a_fit_without_a_generator(counts):
     X = counts
     lda = TemperedLDA(3, document_init="random", random_state=0).fit(X)
@@ -215,5 +177,212 @@ def test_a_fit_without_a_generator(counts):
         lda.perplexity(X, sub_sampling=True)
 
 
-def test_log_partition_where_all_powers_are_zero(fit, X):
-    assert np.all(np.isfinite(fit(X).posterior_log_partition([1e154], X)))
+# --------------------------------------------------- collapsed inference
+
+
+def collapsed(lda, X):
+    return lda.transform(X, method="cvb0")
+
+
+def test_shares_of_topics(fit, X):
+    lda = fit(X, dtype="float64")
+    theta = collapsed(lda, X)
+    assert theta.shape == (80, 4)
+    assert_allclose(theta.sum(axis=1), 1, rtol=1e-12)
+    assert np.abs(theta - lda.transform(X)).max() > 1e-3
+    gamma = lda.transform(X, method="cvb0", normalize=False)
+    assert_allclose(gamma.sum(axis=1), 4 * lda.doc_topic_prior_ + X.sum(axis=1).A1, rtol=1e-10)
+    assert_array_equal(gamma / gamma.sum(axis=1, keepdims=True), theta)
+
+
+def test_dense_sparse_and_single_documents(fit, X):
+    lda = fit(X)
+    theta = collapsed(lda, X)
+    assert_array_equal(collapsed(lda, X.toarray()), theta)
+    assert_array_equal(collapsed(lda, sparse.csc_matrix(X)), theta)
+    assert_array_equal(collapsed(lda, X[7:9]), theta[7:9])
+    empty = collapsed(lda, np.zeros((2, 60)))
+    assert_allclose(empty, 0.25, rtol=1e-12)
+
+
+def test_any_number_of_threads(fit, X):
+    lda = fit(X)
+    many = sparse.vstack([X] * 8).tocsr()
+    theta = collapsed(lda, many)
+    assert_array_equal(collapsed(lda.set_params(n_jobs=3), many), theta)
+    assert_array_equal(theta[:80], theta[80:160])
+
+
+def test_limits_of_the_local_step_do_not_matter(fit, X):
+    """`max_doc_update_iter` of the fit stops the mean field early, and not this."""
+    lda, short = fit(X), TemperedLDA(4, max_doc_update_iter=1, doc_topic_prior=0.25)
+    short.components_ = lda.components_.astype(lda.settings_["dtype"])
+    assert np.any(short.transform(X) != lda.transform(X))
+    assert_array_equal(collapsed(short, X), collapsed(lda, X))
+
+
+def test_parameters_that_are_set_after_the_fit_wait_for_the_next(fit, X):
+    """As the docstring of `max_doc_update_iter` says."""
+    lda = fit(X)
+    before = lda.transform(X)
+    lda.set_params(max_doc_update_iter=1)
+    assert_array_equal(lda.transform(X), before)
+    lda.components_ = lda.components_.copy()
+    assert np.any(lda.transform(X) != before)
+    other = fit(X).set_params(max_doc_update_iter=1)
+    again = fit(X).partial_fit(X[:2]).transform(X)
+    assert np.any(other.partial_fit(X[:2]).transform(X) != again)
+
+
+@pytest.mark.parametrize("estimate", ["map", "variational"])
+def test_topics_are_their_means_whatever_the_estimate(fit, X, estimate):
+    lda = fit(X, dtype="float64")
+    other = TemperedLDA(4, topic_estimate=estimate, doc_topic_prior=0.25)
+    other.components_ = lda.components_
+    assert_array_equal(collapsed(other, X), collapsed(lda, X))
+    other.components_ = 1e6 * lda.components_
+    assert_allclose(collapsed(other, X), collapsed(lda, X), rtol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["gibbs", "CVB0", None, 1, ["cvb0"]])
+def test_unknown_methods(fit, X, method):
+    message = r"'method' parameter of TemperedLDA.transform must be a str among"
+    with pytest.raises(ValueError, match=message):
+        fit(X).transform(X, method=method)
+
+
+@pytest.mark.parametrize("temperature", [2, 1.5, "learned", None, np.ones(2)])
+def test_temperatures_that_collapsed_inference_does_not_have(fit, X, temperature):
+    with pytest.raises(ValueError, match=r"must be 1.0 with method='cvb0'"):
+        fit(X).transform(X, method="cvb0", temperature=temperature)
+
+
+# --------------------------------------------------- looking and copying
+
+TOLERANCE = {np.float64: 1e-10, np.float32: 1e-5}
+
+
+# -------------------------------------------------------------------- looking
+
+PRESETS = ("sklearn", "annealvi")
+
+
+def estimator(**parameters):
+    defaults = dict(temperature=2.0, batch_size=3, total_samples=400, random_state=0)
+    defaults["preset"] = "sklearn"
+    return TemperedLDA(K, **(defaults | parameters))
+
+
+LOOKS = {
+    "components_": lambda lda, X: lda.components_,
+    "kept components_": lambda lda, X: vars(lda).setdefault("_views", []).append(lda.components_),
+    "exp_dirichlet_component_": lambda lda, X: lda.exp_dirichlet_component_,
+    "transform": lambda lda, X: lda.transform(X),
+    "transform, hot": lambda lda, X: lda.transform(X, temperature=3.0),
+    "score": lambda lda, X: lda.score(X),
+    "top_words": lambda lda, X: lda.top_words(),
+    "document_temperatures": lambda lda, X: lda.document_temperatures(X[:5]),
+    "pickle": lambda lda, X: pickle.dumps(lda._state.model),
+    "topic_sums": lambda lda, X: lda._state.model.topics.sums,
+    "lam": lambda lda, X: lda._state.model.topics.lam,
+}
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("method", ["partial_fit", "fit"])
+@pytest.mark.parametrize("look", LOOKS)
+def test_looking_changes_nothing(look, method, preset):
+    X = stream(36)
+    held_out = stream(8, 40, seed=1)
+    results = []
+    for looked_at in (False, True):
+        lda = estimator(learning_method="online", max_iter=2, preset=preset)
+        if looked_at:
+            lda.callback = lambda lda, monitor: LOOKS[look](lda, held_out)
+        if method == "fit":
+            lda.fit(X)
+        else:
+            for rows in range(0, 36, 9):
+                lda.partial_fit(X[rows : rows + 9])
+                if looked_at:
+                    LOOKS[look](lda, held_out)
+        results.append(
+            (lda._state.model.topics._lam.copy(), lda.components_.copy(), lda.score(held_out))
+        )
+        results[-1] += (lda.transform(held_out),)
+    for one, other in zip(*results, strict=True):
+        assert_array_equal(one, other)
+
+
+def by_joblib(mmap_mode):
+    def again(lda, folder):
+        joblib.dump(lda, folder / "lda.joblib")
+        return joblib.load(folder / "lda.joblib", mmap_mode=mmap_mode)
+
+    return again
+
+
+COPIES = {
+    "pickle": lambda lda, folder: pickle.loads(pickle.dumps(lda)),
+    "deepcopy": lambda lda, folder: copy.deepcopy(lda),
+    "joblib": by_joblib(None),
+    "mmap": by_joblib("r"),
+}
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("way", COPIES)
+@pytest.mark.parametrize("looked_at", [False, True])
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_copy_continues_as_the_original(way, looked_at, dtype, preset, tmp_path):
+    X = stream(60).astype(dtype)
+    lda = estimator(preset=preset).partial_fit(X[:30])
+    assert lda._state.model.topics._steps[1] != 1
+    again = COPIES[way](lda, tmp_path)
+    for each, look in ((lda, False), (again, looked_at)):
+        view = each.components_ if look else None
+        before = None if view is None else view.copy()
+        for rows in (slice(30, 33), slice(33, 60)):
+            each.partial_fit(X[rows])
+        if look:
+            assert_array_equal(view, before)
+    assert_array_equal(lda.components_, again.components_)
+    assert_array_equal(lda._state.model.topics.sums, again._state.model.topics.sums)
+    assert_array_equal(lda.transform(X), again.transform(X))
+
+
+# --------------------------------------------------------------------- writing
+
+
+def test_what_was_assigned_is_what_follows():
+    """Topics assigned before and after rows have missed steps."""
+    X = stream(40)
+    rng = np.random.RandomState(3)
+    for written_after in (estimator(max_iter=2).fit, estimator().partial_fit):
+        lda = written_after(X)
+        written = lda.components_ * rng.uniform(0.5, 2, (K, V))
+        lda.components_ = written
+        fresh = LDA(K, V, alpha=1 / K, eta=1 / K)
+        fresh.topics.assign(written)
+        assert_allclose(lda.transform(X, normalize=False), fresh.documents.infer(X), rtol=1e-12)
+        assert lda.score(X) == pytest.approx(fresh.elbo(X), rel=1e-12)
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_a_prior_assigned_in_a_callback_holds_from_the_next_step_on(method):
+    """Whether somebody looks at the fit or not."""
+
+    X = stream(30)
+
+    def fitted(looks):
+        def callback(lda, monitor):
+            if monitor.step == 1:
+                lda.doc_topic_prior_ = 2.0
+            elif looks:
+                lda.transform(X[:2])
+
+        options = dict(max_iter=2, batch_size=10, total_samples=30, callback=callback)
+        lda = TemperedLDA(3, random_state=0, **options)
+        return getattr(lda, method)(X).components_
+
+    assert_array_equal(fitted(True), fitted(False))

@@ -1,10 +1,11 @@
-"""Every bad input gets an error that names the parameter, the value and what is allowed."""
+"""Every bad input gets an error that says why, or a finite answer."""
 
 import math
 
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_array_equal
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
@@ -96,17 +97,6 @@ def test_texts_belong_to_a_topic_model(method, kind):
     message = rf"The X of TemperedLDA\.{method} must be a matrix of word counts\. Got texts"
     with pytest.raises(TypeError, match=message):
         getattr(lda, method)(kind(["bread and butter", "stars"]))
-
-
-def test_a_sparse_array_is_not_read_before_it_is_checked():
-    class Unread(sparse.coo_array):
-        def __iter__(self):
-            raise AssertionError
-
-    if Unread(np.arange(3.0)).ndim == 2:
-        pytest.skip("this version of SciPy has no sparse arrays of one dimension")
-    with pytest.raises(ValueError, match="Expected 2D input"):
-        TemperedLDA(3).fit(Unread(np.arange(3.0)))
 
 
 def damaged(**arrays):
@@ -227,34 +217,6 @@ def test_a_prior_must_not_underflow_in_the_dtype_of_the_fit(name):
         TemperedLDA(3, dtype="float32", init=np.full((3, 20), 1e-50)).fit(X)
 
 
-def test_a_new_temperature_is_checked_in_partial_fit():
-    lda = TemperedLDA(3, document_init="warm").partial_fit(X)
-    with pytest.raises(ValueError, match=r"'temperature' .* Got 0.1"):
-        lda.set_params(temperature=0.1).partial_fit(X)
-
-
-HUGE = 10**400
-
-
-def test_numbers_of_other_types():
-    """A small integer of NumPy's, in which sums would wrap around, and half precision."""
-    for K in (np.int8(3), np.uint8(3)):
-        assert TemperedLDA(K, random_state=0).fit(X).components_.shape == (3, 20)
-    half = TemperedLDA(3, total_samples=np.float16(6e4), temperature=Annealed(passes=2))
-    assert half.partial_fit(X).temperature_ > 1
-    with pytest.raises(MemoryError):
-        TemperedLDA(np.uint64(2**62)).fit(X)
-
-
-@pytest.mark.parametrize("order", "<>")
-def test_a_data_frame_of_any_byte_order(order):
-    frame = pd.DataFrame(X.toarray().astype(f"{order}f4"))
-    expected = TemperedLDA(3, random_state=0).fit(frame.to_numpy().astype(np.float32))
-    np.testing.assert_array_equal(
-        TemperedLDA(3, random_state=0).fit(frame).components_, expected.components_
-    )
-
-
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
@@ -276,12 +238,6 @@ def test_assignments(name, value, message):
     assert isinstance(lda.random_state_, np.random.RandomState) and lda.n_batch_iter_ == 5
 
 
-def test_arguments_of_methods():
-    lda = TemperedLDA(3, random_state=0).fit(X)
-    with pytest.raises(ValueError, match="'feature_names' must have one name for each"):
-        lda.top_words(3, [["a"], ["b", "c"]])
-
-
 @pytest.mark.parametrize(
     "parameters",
     [dict(topic_estimate=np.ones(3)), dict(batch_size=0), dict(max_doc_update_iter="a")],
@@ -294,3 +250,149 @@ def test_parameters_are_checked_in_each_portion(parameters):
     np.testing.assert_array_equal(lda.components_, before)
     with pytest.raises(TypeError, match=r"'n_jobs' parameter .* must be an int or None. Got 0.5"):
         lda.set_params(n_jobs=0.5).transform(X)
+
+
+# -------------------------------------------------------- finite answers
+EMPTY = np.zeros((5, 20))
+LARGEST = {np.float32: 3e38, np.float64: 1.7e308}
+
+
+def answers(lda, Z=X):
+    """Everything that an estimator answers, one after another."""
+    return np.concatenate(
+        [
+            np.ravel(answer)
+            for answer in (
+                lda.components_,
+                lda.exp_dirichlet_component_,
+                lda.transform(Z),
+                lda.score(Z),
+                lda.perplexity(Z),
+                lda.temperature_path_,
+                lda.doc_topic_prior_,
+                lda.topic_word_prior_,
+                getattr(lda, "bound_", 0.0),
+            )
+        ]
+    )
+
+
+def full(value, dtype=np.float64):
+    """Documents with one entry of this value, and one of 1."""
+    Z = np.zeros((4, 20), dtype)
+    Z[0, 3], Z[1, 2] = value, 1
+    return Z
+
+
+# ------------------------------------------------------------------- counts
+
+
+@pytest.mark.parametrize("temperature", ["auto", "variational"])
+@pytest.mark.parametrize("preset", ["annealvi", "sklearn"])
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [(1e35, np.float32), (3e38, np.float32), (1e305, np.float64), (1.7e308, np.float64)],
+)
+def test_counts_whose_sums_overflow(value, dtype, preset, temperature):
+    lda = TemperedLDA(3, preset=preset, temperature=temperature, random_state=0, max_iter=3)
+    Z = np.repeat(full(value, dtype), 2, axis=0)
+    for method in ("fit", "partial_fit"):
+        with pytest.raises(ValueError, match=r"counts in X must sum to at most .* Got"):
+            getattr(lda, method)(Z)
+        assert not hasattr(lda, "components_") and not hasattr(lda, "n_features_in_")
+    before = answers(lda.partial_fit(X.astype(dtype)))
+    for method in ("partial_fit", "fit", "transform", "score", "perplexity"):
+        with pytest.raises(ValueError, match="counts in X must sum to at most"):
+            getattr(lda, method)(Z)
+        assert_array_equal(answers(lda), before)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_counts_up_to_the_limit_give_finite_answers(dtype):
+    for value, method in (
+        (1e-30, "fit"),
+        (0.9 * LARGEST[dtype] / 4e8, "fit"),
+        (1e20, "partial_fit"),
+    ):
+        Z = full(value, dtype)
+        for temperature in (1, "auto", "variational", "local"):
+            lda = TemperedLDA(3, temperature=temperature, random_state=0, max_iter=3)
+            found = answers(getattr(lda, method)(Z), Z)
+            assert np.all(np.isfinite(found)), (value, method, temperature)
+
+
+@pytest.mark.parametrize("total_samples", [1e-308, 1e305])
+def test_populations_out_of_range(total_samples):
+    lda = TemperedLDA(3, total_samples=total_samples, random_state=0)
+    with pytest.raises(ValueError, match="total_samples"):
+        lda.partial_fit(X)
+    assert not hasattr(lda, "components_")
+    lda = TemperedLDA(3, random_state=0).fit(X).set_params(total_samples=1e305)
+    with pytest.raises(ValueError, match="total_samples"):
+        lda.perplexity(X, sub_sampling=True)
+
+
+# ----------------------------------------------------------------- no words
+
+
+def test_a_corpus_without_words():
+    for preset in ("annealvi", "sklearn"):
+        lda = TemperedLDA(3, preset=preset, random_state=0).fit(EMPTY)
+        assert lda.bound_ == 1 and np.all(np.isfinite(lda.components_))
+    lda = TemperedLDA(3, random_state=0)
+    for method in ("batch", "online"):  # a portion of a stream may have none
+        lda.set_params(learning_method=method).partial_fit(EMPTY)
+        assert np.all(np.isfinite(lda.components_)) and np.isfinite(lda.score(EMPTY))
+        np.testing.assert_allclose(lda.transform(EMPTY), 1 / 3)
+        with pytest.raises(ValueError, match=r"perplexity.* needs documents with words"):
+            lda.perplexity(EMPTY)
+
+
+def test_all_words_held_out():
+    Z = np.zeros((40, 5))
+    Z[np.random.RandomState(0).permutation(40)[:20], 0] = 9
+    seeds = range(30)
+    failed = 0
+    for seed in seeds:
+        lda = TemperedLDA(2, validation_fraction=0.95, max_iter=1, random_state=seed)
+        try:
+            lda.fit(Z)
+        except ValueError as error:
+            assert "must have words" in str(error)
+            failed += 1
+        else:
+            assert np.isfinite(lda.bound_)
+    assert 0 < failed < len(seeds)
+
+
+def test_a_perplexity_beyond_the_largest_float_warns():
+    lda = TemperedLDA(3, random_state=0, topic_estimate="variational").fit(X)
+    with pytest.warns(RuntimeWarning, match="perplexity of X.* exceeds the largest float"):
+        assert lda.perplexity(full(1e-3)[:1]) == math.inf
+
+
+# ------------------------------------------------ what the user writes to topics
+
+
+# ----------------------------------------------- what an error leaves of a stream
+
+
+def test_an_error_in_the_first_step_of_a_portion_changes_nothing(monkeypatch):
+    lda = TemperedLDA(3, batch_size=10, random_state=0)
+
+    def broken(*arguments, **options):
+        raise ValueError("broken")
+
+    for method in ("fit", "partial_fit"):
+        with monkeypatch.context() as context:
+            context.setattr("annealvi.models.lda.LDA.local_step", broken)
+            with pytest.raises(ValueError, match="broken"):
+                getattr(lda, method)(X)
+        assert not hasattr(lda, "components_") and not hasattr(lda, "n_features_in_")
+    before = answers(lda.fit(X))
+    with monkeypatch.context() as context:
+        context.setattr("annealvi.models.lda.LDA.local_step", broken)
+        with pytest.raises(ValueError, match="broken"):
+            lda.partial_fit(X)
+    assert_array_equal(answers(lda), before)
+    assert lda.n_batch_iter_ == TemperedLDA(3, batch_size=10, random_state=0).fit(X).n_batch_iter_

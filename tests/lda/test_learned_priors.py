@@ -1,8 +1,5 @@
 """TemperedLDA with priors that are learned, as a user meets it."""
 
-import copy
-import pickle
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -11,7 +8,6 @@ from scipy import sparse
 from annealvi import Annealed, LocalVariational, TemperedLDA, Variational
 from annealvi.datasets import make_topic_corpus
 from annealvi.models.lda.priors import COLD
-from annealvi.partition import LogPartition
 from tests.lda.fits import assert_identical, without_words
 from tests.marks import slow_values
 
@@ -90,13 +86,6 @@ def test_a_batch_fit_that_learns_never_lowers_its_objective(X):
         assert np.all(np.diff(objective) >= -1e-8 * abs(objective[0]))
 
 
-def test_a_learned_alpha_has_a_better_bound(X):
-    settings = dict(topic_word_prior=0.1, learning_method="batch", max_iter=30)
-    plain = make(doc_topic_prior=None, **settings).fit(X)
-    learned = make(**settings).fit(X)
-    assert learned.bound_ < plain.bound_
-
-
 # ------------------------------------------------------------------ when they move
 
 
@@ -117,11 +106,6 @@ def test_priors_stay_while_it_is_hot_and_move_then(X, kind, method):
     assert lda.doc_topic_prior_.shape == (4,) and isinstance(lda.topic_word_prior_, float)
 
 
-def test_a_fit_that_stays_hot_keeps_its_priors(X):
-    lda = make(temperature=2).fit(X)
-    assert (lda.doc_topic_prior_, lda.topic_word_prior_) == (0.25, 0.25)
-
-
 def test_learning_starts_from_the_prior_of_the_preset(X):
     for preset, start in (("annealvi", 0.1), ("sklearn", 0.05)):
         lda = make(preset=preset, n_components=20, max_iter=0).fit(X)
@@ -135,7 +119,7 @@ def test_only_what_is_asked_for_is_learned(X):
     assert eta.doc_topic_prior_ == 0.25 and eta.topic_word_prior_ != 0.25
 
 
-# ---------------------------------------------------------------------- degenerate
+# ------------------------------------------------------------ degenerate
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -184,14 +168,6 @@ def test_the_same_for_any_number_of_threads(X, method, estimate, dtype):
     assert_identical(found[0], found[2])
 
 
-@pytest.mark.parametrize("way", [copy.deepcopy, lambda lda: pickle.loads(pickle.dumps(lda))])
-def test_a_copy_goes_on_as_the_original(X, way):
-    lda = make(total_samples=90).partial_fit(X)
-    other = way(lda)
-    assert_identical(everything(lda, X), everything(other, X))
-    assert_identical(everything(lda.partial_fit(X), X), everything(other.partial_fit(X), X))
-
-
 def test_a_stream_learns_from_portion_to_portion(X):
     whole, portions = make(total_samples=90), make(total_samples=90)
     whole.partial_fit(X)
@@ -223,18 +199,6 @@ def test_assigned_priors_are_taken_and_learned_from(X):
     assert np.all(abs(lda.doc_topic_prior_ - 0.7) < abs(learned - 0.7))  # on the way from it
 
 
-def test_priors_assigned_in_a_callback(X):
-    seen = []
-
-    def assign(lda, monitor):
-        seen.append(lda.doc_topic_prior_)
-        if monitor.step == 3:
-            lda.doc_topic_prior_ = np.array([0.1, 0.2, 0.3, 4.0])
-
-    make(temperature=1, callback=assign).fit(X)
-    assert np.max(seen[2]) < 1 < seen[3][3] < 4
-
-
 def test_words_may_keep_priors_of_their_own(X):
     lda = make(total_samples=90).partial_fit(X)
     lda.topic_word_prior_ = eta = np.linspace(0.1, 1, 60)
@@ -251,25 +215,6 @@ def test_an_interrupted_fit_shows_what_it_has_learned(X):
         lda.fit(X)
     assert_array_equal(lda.doc_topic_prior_, lda._state.model.alpha)
     assert np.ptp(lda.doc_topic_prior_) > 0
-
-
-def test_topics_may_be_assigned(X):
-    lda = make(total_samples=90).partial_fit(X)
-    learned = lda.doc_topic_prior_
-    lda.components_ = lda.components_ + 1
-    assert_array_equal(lda.doc_topic_prior_, learned)
-    assert np.any(lda.partial_fit(X).doc_topic_prior_ != learned)
-    other = make()
-    other.components_ = lda.components_
-    assert other.doc_topic_prior_ == 0.25
-
-
-def test_parameters_may_change_between_portions(X):
-    lda = make(total_samples=90, topic_estimate="variational").partial_fit(X)
-    lda.set_params(doc_topic_prior=None)
-    learned, eta = lda.doc_topic_prior_, lda.topic_word_prior_
-    lda.partial_fit(X)
-    assert lda.doc_topic_prior_ is learned and lda.topic_word_prior_ != eta
 
 
 # ------------------------------------------------------------ learned temperatures
@@ -295,29 +240,7 @@ def test_a_learned_temperature_starts_anew_only_with_assigned_priors(X, kind, mo
     assert len(attached) == before + 1
 
 
-def test_a_log_partition_that_is_of_the_first_priors(X):
-    grid = [1.0, 1.05, 1.1]
-    known = dict(n_components=4, n_features=60, doc_topic_prior=0.25, topic_word_prior=0.25)
-    partition = LogPartition(1 / np.array(grid), np.array([0.0, 1.0, 2.0]), made_for=known)
-    lda = make(temperature=Variational(grid=grid, partition=partition), total_samples=90)
-    for _ in range(3):
-        lda.partial_fit(X)
-    assert np.ptp(lda.doc_topic_prior_) > 0
-
-
 # ----------------------------------------------------------------------- bad input
-
-
-@pytest.mark.parametrize("name", ["doc_topic_prior", "topic_word_prior"])
-@pytest.mark.parametrize("value", ["learned", "auto", "LEARN", ""])
-@pytest.mark.parametrize("method", ["fit", "partial_fit", "fit_transform"])
-def test_other_strings(X, name, value, method):
-    message = (
-        rf"The '{name}' parameter of TemperedLDA must be .* or a str among \{{'learn'\}}\. "
-        rf"Got '{value}' instead\."
-    )
-    with pytest.raises(ValueError, match=message):
-        getattr(TemperedLDA(4, **{name: value}), method)(X)
 
 
 @pytest.mark.parametrize("name", ["doc_topic_prior_", "topic_word_prior_"])
