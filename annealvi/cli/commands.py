@@ -116,99 +116,77 @@ def encoding(text: str) -> str:
 
 Options = dict[str, dict[str, Any]]
 
-QUIET: Options = {
-    "--quiet": dict(action="store_true", help="say nothing on stderr but errors"),
-}
-MODEL: Options = {"model": dict(metavar="MODEL", help="file that annealvi fit --model wrote")}
-PATH: Options = {"path": dict(metavar="PATH", help="file or folder of documents, see below")}
+
+def value(metavar: str, text: str, type: Any = str, default: Any = None) -> dict[str, Any]:
+    """An option with a value."""
+    return {"metavar": metavar, "help": text, "type": type, "default": default}
+
+
+def flag(text: str) -> dict[str, Any]:
+    """An option without a value."""
+    return {"action": "store_true", "help": text}
+
+
+QUIET: Options = {"--quiet": flag("say nothing on stderr but errors")}
+MODEL: Options = {"model": value("MODEL", "file that annealvi fit --model wrote")}
+PATH: Options = {"path": value("PATH", "file or folder of documents, see below")}
 READING: Options = {
-    "--text": dict(
-        metavar="COLUMN",
-        action="append",
+    "--text": value(
+        "COLUMN",
+        "column of the texts (default: text, or the only column); give it twice to join two",
         default=[],
-        help="column of the texts (default: text, or the only column); give it twice to join two",
-    ),
-    "--format": dict(choices=FORMATS, help="if the file's name does not tell"),
-    "--encoding": dict(type=encoding, default="utf-8", help="of texts (default: utf-8)"),
-    "--files": dict(metavar="PATTERN", help="files of a folder, such as '*.txt'"),
-    "--vocabulary": dict(metavar="FILE", help="words of counts, one on each line"),
+    )
+    | {"action": "append"},
+    "--format": {"choices": FORMATS, "help": "if the file's name does not tell"},
+    "--encoding": value("ENCODING", "of texts (default: utf-8)", encoding, "utf-8"),
+    "--files": value("PATTERN", "files of a folder, such as '*.txt'"),
+    "--vocabulary": value("FILE", "words of counts, one on each line"),
 }
+SEEDS = """topics to be found, each by a name and some of its words: a file of JSON, or JSON such as
+'{"space": ["nasa", "orbit"]}'"""
+PERIODS = """periods of time: YE years, QE quarters, ME months, W weeks, D days, or several of them,
+such as 5YE or 30ME (default: YE)"""
+STOP_WORDS = "english, none, or a file with a word on each line (default: english)"
+RARE = "leave out words in fewer documents (default: by the size of the corpus)"
+FREQUENT = "leave out words in more documents (default: a fifth of them)"
 #: The options of each command, in groups that its help shows; the first has no headline.
 OPTIONS: dict[str, dict[str, Options]] = {
     "fit": {
         "": {
             **PATH,
-            "--topics": dict(
-                metavar="K",
-                type=topics,
-                default=20,
-                help="how many (default: 20); auto compares several numbers first",
-            ),
-            "--seeds": dict(
-                metavar="SEEDS",
-                help="topics to be found, each by a name and some of its words: a file of JSON, or "
-                'JSON such as \'{"space": ["nasa", "orbit"]}\'',
-            ),
-            "--model": dict(metavar="FILE", help="write the model, as .safetensors"),
-            "--words": dict(
-                metavar="N", type=at_least(1), default=8, help="words to print (default: 8)"
-            ),
+            "--topics": value("K", "how many; auto compares several (default: 20)", topics, 20),
+            "--seeds": value("SEEDS", SEEDS),
+            "--model": value("FILE", "write the model, as .safetensors"),
+            "--words": value("N", "words to print (default: 8)", at_least(1), 8),
             **QUIET,
         },
         "how to read the documents": READING,
         "report (needs pip install 'annealvi[report]')": {
-            "--report": dict(metavar="FILE", help="write a report, as .html"),
-            "--title": dict(metavar="COLUMN", help="titles (default: title, if it is there)"),
-            "--time": dict(metavar="COLUMN", help="dates or years, for the course over time"),
-            "--class": dict(metavar="COLUMN", help="classes, to compare them"),
-            "--freq": dict(
-                metavar="PERIOD",
-                default="YE",
-                help="periods of time: YE years, QE quarters, ME months, W weeks, D days, or "
-                "several of them, such as 5YE or 30ME (default: YE)",
-            ),
-            "--second-fit": dict(action="store_true", help="fit twice, to show which topics recur"),
+            "--report": value("FILE", "write a report, as .html"),
+            "--title": value("COLUMN", "titles (default: title, if it is there)"),
+            "--time": value("COLUMN", "dates or years, for the course over time"),
+            "--class": value("COLUMN", "classes, to compare them"),
+            "--freq": value("PERIOD", PERIODS, default="YE"),
+            "--second-fit": flag("fit twice, to show which topics recur"),
         },
         "which words are counted": {
-            "--stop-words": dict(
-                metavar="WORDS",
-                default="english",
-                help="english, none, or a file with a word on each line (default: english)",
-            ),
-            "--min-df": dict(
-                metavar="N",
-                type=documents,
-                default="auto",
-                help="leave out words in fewer documents (default: by the size of the corpus)",
-            ),
-            "--max-df": dict(
-                metavar="N",
-                type=documents,
-                default="auto",
-                help="leave out words in more documents (default: a fifth of them)",
-            ),
+            "--stop-words": value("WORDS", STOP_WORDS, default="english"),
+            "--min-df": value("N", RARE, documents, "auto"),
+            "--max-df": value("N", FREQUENT, documents, "auto"),
         },
         "how to fit": {
-            "--passes": dict(
-                metavar="N",
-                type=at_least(1),
-                help="over the documents (default: by their number)",
-            ),
-            "--random-state": dict(
-                metavar="N", type=at_least(0), default=0, help="seed (default: 0)"
-            ),
-            "--jobs": dict(metavar="N", type=int, help="threads; -1 means all (default: 1)"),
+            "--passes": value("N", "over the documents (default: by their number)", at_least(1)),
+            "--random-state": value("N", "seed (default: 0)", at_least(0), 0),
+            "--jobs": value("N", "threads; -1 means all (default: 1)", int),
         },
     },
     "label": {
         "": {
             **MODEL,
             **PATH,
-            "--name": dict(
-                metavar="COLUMN", help="names of the documents (default: numbers from 0)"
-            ),
-            "--shares": dict(action="store_true", help="add the shares of all topics"),
-            "--output": dict(metavar="FILE", help="write there and not to stdout"),
+            "--name": value("COLUMN", "names of the documents (default: numbers from 0)"),
+            "--shares": flag("add the shares of all topics"),
+            "--output": value("FILE", "write there and not to stdout"),
             **QUIET,
         },
         "how to read the documents": READING,
@@ -216,25 +194,21 @@ OPTIONS: dict[str, dict[str, Options]] = {
     "show": {
         "": {
             **MODEL,
-            "--topic": dict(metavar="K", type=at_least(0), help="one topic, in more detail"),
-            "--words": dict(metavar="N", type=at_least(1), help="how many words of a topic"),
+            "--topic": value("K", "one topic, in more detail", at_least(0)),
+            "--words": value("N", "how many words of a topic", at_least(1)),
         }
     },
     "compare": {
         "": {
             **MODEL,
-            "other": dict(metavar="MODEL", help="another"),
-            "--words": dict(
-                metavar="N", type=at_least(1), default=4, help="of each topic (default: 4)"
-            ),
+            "other": value("MODEL", "another"),
+            "--words": value("N", "of each topic (default: 4)", at_least(1), 4),
         }
     },
     "demo": {
         "": {
-            "--output": dict(
-                metavar="FILE",
-                default="annealvi_demo.html",
-                help="report (default: annealvi_demo.html)",
+            "--output": value(
+                "FILE", "report (default: annealvi_demo.html)", default="annealvi_demo.html"
             ),
             **QUIET,
         }

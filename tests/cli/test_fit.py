@@ -86,15 +86,6 @@ def test_seed_words(call, jsonl, rows, tmp_path, kind):
     assert ",0,Meals,0." in call("label", done.place / "m", jsonl).out
 
 
-def test_seed_words_stay_however_rare_they_are(call, jsonl):
-    limits = ("--topics", 2, "--min-df", 30, "--max-df", 36)
-    assert "No words are left" in call("fit", jsonl, *limits).err
-    done = call("fit", jsonl, *limits, "--seeds", '{"sea": ["ship"], "food": ["soup"]}')
-    assert {frozenset(line.split()[3:]) for line in done.out.splitlines()[1:]} == {
-        frozenset(["ship", "soup"])
-    }
-
-
 def test_seed_words_and_a_number_that_is_chosen(call, jsonl):
     seeds = json.dumps({word: [word] for words in TOPICS.values() for word in words[:2]})
     done = call("fit", jsonl, "--topics", "auto", "--seeds", seeds, "--second-fit", "--report", "r")

@@ -82,6 +82,9 @@ def test_fits_of_other_words_have_no_matches(summary):
 
     with pytest.raises(ValueError, match="same words, in the same order"):
         pictures.matches(summary, Other())
+    Other.topics = np.eye(1)
+    with pytest.raises(ValueError, match="at least two topics"):
+        pictures.tree(Other())
 
 
 @pytest.mark.parametrize("wrong", [None, 3, "summary", np.eye(3), dict])
@@ -90,15 +93,6 @@ def test_what_is_no_summary(wrong):
         pictures.bars(wrong, None, 3, 0.5)
     with pytest.raises(TypeError, match="'b' must be a TopicSummary"):
         pictures.check_summary(wrong, "b")
-
-
-def test_one_topic_has_no_hierarchy():
-    class One:
-        topics, labels, topic_shares = np.eye(1), ["a"], np.ones(1)
-        feature_names = similar = weights = None
-
-    with pytest.raises(ValueError, match="at least two topics"):
-        pictures.tree(One())
 
 
 def test_names_are_cut_to_one_line():

@@ -1,4 +1,6 @@
-"""matplotlib draws the numbers of the summary."""
+"""matplotlib and plotly draw the numbers of the summary."""
+
+import sys
 
 import numpy as np
 import pytest
@@ -6,11 +8,18 @@ from matplotlib import pyplot
 from numpy.testing import assert_allclose, assert_array_equal
 
 from annealvi import plot
-from annealvi.plot import pictures
+from annealvi.plot import interactive, pictures
+
+pytest.importorskip("plotly", reason="needs plotly, the extra 'report'")
 
 
 def labels_of(texts):
     return [text.get_text() for text in texts]
+
+
+def values(array):
+    """Numbers of a figure; plotly keeps arrays or tuples."""
+    return np.asarray(array, dtype=float)
 
 
 def render(ax):
@@ -29,47 +38,72 @@ def test_words(summary):
         widths = [bar.get_width() for bar in ax.patches]
         assert_array_equal(widths, summary.weights(topic, 4)["probability"])
         assert ax.get_title() == f"{topic} {summary.labels[topic]}"
+    figure = interactive.plot_topic_words(summary, [1, 0], n_words=4)
+    table = summary.weights(1, 4)
+    assert_array_equal(values(figure.data[0].x), table["probability"])
+    escaped = [word.replace("<", "&lt;").replace(">", "&gt;") for word in table["word"]]
+    assert list(figure.layout.yaxis.ticktext) == escaped
+    assert figure.layout.annotations[1].text.startswith("0 &lt;b&gt;$")
+    all_words = plot.plot_topic_words(summary, [0], n_words=10**30)
+    assert len(all_words[0, 0].patches) == len(summary.feature_names)
 
 
-def test_there_are_no_more_bars_than_words(summary):
-    axes = plot.plot_topic_words(summary, [0], n_words=10**30)
-    render(axes)
-    assert len(axes[0, 0].patches) == len(summary.feature_names)
+@pytest.mark.parametrize("topics", [[0], [0, 1, 2]])
+def test_words_do_not_cover_one_another(summary, topics):
+    """Each has 12 pixels or more, the size of its letters."""
+    figure = interactive.plot_topic_words(summary, topics, n_words=10, n_columns=1)
+    low, high = figure.layout.yaxis.domain
+    margin = figure.layout.margin
+    area = (high - low) * (figure.layout.height - margin.t - margin.b)
+    assert area / 10 > 12
 
 
-def test_words_in_given_axes(summary):
+def test_given_axes_are_used(summary, documents):
     given = pyplot.subplots(1, 2)[1]
     assert plot.plot_topic_words(summary, [1, 0], axes=given) is given
     assert given[1].get_title().startswith("0 ")
     with pytest.raises(ValueError, match=r"'axes' .* Got 2 for 3 topics"):
         plot.plot_topic_words(summary, axes=given)
+    assert plot.plot_topic_map(summary, ax=given[0]) is given[0]
+    assert plot.plot_topics_over_time(summary, documents[3], ax=given[0]) is given[0]
 
 
 def test_map(summary):
     ax = plot.plot_topic_map(summary, documents=True)
     render(ax)
-    documents, circles = ax.collections
-    places = summary.map()
+    points, circles = ax.collections
+    places, shares = summary.map(), summary.topic_shares
     assert_array_equal(circles.get_offsets(), places[["x", "y"]])
-    assert len(documents.get_offsets()) == len(summary.shares)
-    shares = summary.topic_shares
+    assert len(points.get_offsets()) == len(summary.shares)
     assert_allclose(circles.get_sizes() / circles.get_sizes().max(), shares / shares.max())
+    points, circles = interactive.plot_topic_map(summary, documents=True).data
+    assert_array_equal(values(circles.x), places["x"])
+    assert_array_equal(values(circles.marker.size), shares)
+    assert_array_equal(values(circles.customdata), [0, 1, 2])
+    assert_array_equal(values(points.x), summary.map(documents=True)["x"])
+    assert "&lt;b&gt;" in circles.hovertext[0]
 
 
 def test_heatmap(summary):
     ax = plot.plot_topic_heatmap(summary)
     render(ax)
     order = [int(label.get_text()) for label in ax.get_xticklabels()]
-    assert_array_equal(ax.images[0].get_array(), summary.similar().distances[np.ix_(order, order)])
-    names = [f"{k} {summary.labels[k]}" for k in order]
-    assert labels_of(ax.get_yticklabels()) == names
+    distances = summary.similar().distances[np.ix_(order, order)]
+    assert_array_equal(ax.images[0].get_array(), distances)
+    assert labels_of(ax.get_yticklabels()) == [f"{k} {summary.labels[k]}" for k in order]
+    heatmap = interactive.plot_topic_heatmap(summary).data[0]
+    assert list(heatmap.meta) == order
+    assert_array_equal(values(heatmap.z), distances)
 
 
 def test_dendrogram(summary):
     ax = plot.plot_topic_dendrogram(summary)
     render(ax)
-    heights = sorted(line.get_xdata().max() for line in ax.lines)
-    assert_array_equal(heights, summary.similar().linkage[:, 2])
+    heights = summary.similar().linkage[:, 2]
+    assert_array_equal(sorted(line.get_xdata().max() for line in ax.lines), heights)
+    brackets = values(interactive.plot_topic_dendrogram(summary).data[0].x)
+    assert np.nanmax(brackets) == heights[-1]
+    assert np.isnan(brackets).sum() == 2  # a gap after each bracket
 
 
 def test_over_time(summary, documents):
@@ -79,20 +113,29 @@ def test_over_time(summary, documents):
     assert_array_equal(ax.lines[0].get_ydata(), table.iloc[:, 2])
     assert_array_equal(ax.lines[1].get_ydata(), table.iloc[:, 1])
     assert labels_of(ax.get_legend().get_texts()) == [f"{k} {summary.labels[k]}" for k in (1, 0)]
+    curve = interactive.plot_topics_over_time(summary, documents[3], topics=[1]).data[0]
+    assert_array_equal(values(curve.y), table.iloc[:, 2])
+    assert_array_equal(values(curve.customdata), [[1, 12]] * 5)
 
 
 def test_by_group(summary, documents):
     ax = plot.plot_topics_by_group(summary, documents[4], topics=[2, 1])
     render(ax)
-    assert_array_equal(ax.images[0].get_array(), summary.by(documents[4]).iloc[:, [3, 2]].T)
+    shares = summary.by(documents[4]).iloc[:, [3, 2]].T
+    assert_array_equal(ax.images[0].get_array(), shares)
     assert labels_of(ax.get_xticklabels()) == ["a (30)", "b (30)"]
+    figure = interactive.plot_topics_by_group(summary, documents[4], topics=[2, 1])
+    assert_array_equal(values(figure.data[0].z), shares)
 
 
 def test_term_ranks(summary):
     ax = plot.plot_term_ranks(summary, [2], n_words=6)
     render(ax)
-    assert_array_equal(ax.lines[0].get_ydata(), np.sort(summary.topics[2])[::-1][:6])
+    falling = np.sort(summary.topics[2])[::-1][:6]
+    assert_array_equal(ax.lines[0].get_ydata(), falling)
     assert ax.get_yscale() == "log"
+    figure = interactive.plot_term_ranks(summary, [2], n_words=6)
+    assert_array_equal(values(figure.data[0].y), falling)
 
 
 def test_stability(summary, fit):
@@ -102,29 +145,40 @@ def test_stability(summary, fit):
     drawn = pictures.matches(summary, other)
     assert_array_equal(ax.images[0].get_array(), drawn.values)
     assert labels_of(ax.get_xticklabels()) == drawn.columns
+    figure = interactive.plot_stability(summary, other)
+    assert_array_equal(values(figure.data[0].z), drawn.values)
 
 
-def test_given_axes_are_used(summary, documents):
-    ax = pyplot.subplots()[1]
-    assert plot.plot_topic_map(summary, ax=ax) is ax
-    assert plot.plot_topics_over_time(summary, documents[3], ax=ax) is ax
+def test_fit(summary, monkeypatch):
+    figure = interactive.plot_fit(summary)
+    assert [trace.name for trace in figure.data] == ["temperature T", "perplexity", "ELBO at T = 1"]
+    for trace, name in zip(figure.data, ("temperature", "perplexity", "elbo"), strict=True):
+        assert_array_equal(values(trace.y), summary.history[name])
+        assert_array_equal(values(trace.x), summary.history["pass"])
+    monkeypatch.setattr(summary, "history", None)
+    with pytest.raises(ValueError, match="no history"):
+        interactive.plot_fit(summary)
 
 
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
         ("plot_topic_words", dict(n_words=0), "'n_words' parameter of plot_topic_words"),
-        ("plot_topic_words", dict(relevance=2), "'relevance' parameter of plot_topic_words"),
-        ("plot_topic_words", dict(n_columns=0), "'n_columns' parameter of plot_topic_words"),
         ("plot_topic_words", dict(topics=[9]), "from 0 to 2 or the label of a topic"),
         ("plot_topic_map", dict(documents="no"), "'documents' parameter of plot_topic_map"),
-        ("plot_term_ranks", dict(n_words=1.5), "'n_words' parameter of plot_term_ranks"),
         ("plot_topics_over_time", dict(times=[1]), "'times' must have one entry"),
         ("plot_topics_by_group", dict(groups=[1]), "'groups' must have one entry"),
-        ("plot_topic_heatmap", dict(ax=3), "'ax' must be Axes of matplotlib. Got 3"),
+        ("plot_topic_heatmap", dict(ax=3), r"'ax' must be Axes of matplotlib\. Got 3"),
     ],
 )
 def test_what_cannot_be_drawn(summary, name, options, message):
-    with pytest.raises((ValueError, TypeError), match=message):
-        getattr(plot, name)(summary, **options)
+    for library in (plot, interactive) if "ax" not in options else (plot,):
+        with pytest.raises((ValueError, TypeError), match=message):
+            getattr(library, name)(summary, **options)
     assert pyplot.get_fignums() == []
+
+
+def test_without_plotly(summary, monkeypatch):
+    monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
+    with pytest.raises(ImportError, match=r"annealvi\[report\]"):
+        interactive.plot_topic_map(summary)
