@@ -61,7 +61,8 @@ def checked(function: Function) -> Function:
         except BadParameter as error:
             if error.owner is None:
                 owner = type(args[0]).__name__ if method else function.__name__
-                inner = method and error.name in own and function.__name__ != "__init__"
+                name = error.name.partition("[")[0]  # of texts[3] it is texts
+                inner = method and name in own and function.__name__ != "__init__"
                 error.owner = f"{owner}.{function.__name__}" if inner else owner
             raise
 

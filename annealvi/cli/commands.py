@@ -303,9 +303,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except (ImportError, OSError, ValueError, TypeError, OverflowError, MemoryError) as error:
         if isinstance(error, BadParameter):
-            option = PARAMETERS.get(error.name, error.name)
+            parameter, *place = error.name.partition("[")  # of texts[3] it is texts
+            option = PARAMETERS.get(parameter, parameter)
             if option in vars(chosen):
-                error.name, error.owner = f"--{option.replace('_', '-')}", name
+                option = option.replace("_", "-")
+                error.name, error.owner = f"--{option}{''.join(place)}", name
         print(f"{name}: {_in_a_line(error)}", file=sys.stderr)
         return WRONG
     return 0

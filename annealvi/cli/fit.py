@@ -8,6 +8,7 @@ import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from annealvi.storage import save
 from annealvi.topics import TopicModel, TopicVectorizer, describe
 from annealvi.topics.choice import choose_for
 from annealvi.topics.seeds import check_seeds, plant_seeds
-from annealvi.topics.shares import over_time
+from annealvi.topics.shares import over
 
 
 def fit(chosen: argparse.Namespace) -> None:
@@ -32,9 +33,10 @@ def fit(chosen: argparse.Namespace) -> None:
     estimator = _estimator(chosen)
     corpus = read(chosen)
     if "time" in corpus.columns:  # not after the fit
-        pandas = import_optional("pandas", "report", "--time")
+        import_optional("pandas", "report", "--time")
         one = np.ones((len(corpus), 1))
-        over_time(one, one[:, 0], ["all"], corpus.columns["time"], chosen.freq, pandas)
+        rows = SimpleNamespace(shares=one, lengths=one[:, 0], labels=["all"])
+        over(rows, corpus.columns["time"], chosen.freq)
     model = _fitted(estimator, corpus, chosen)
     topics = Topics(model, "the model")
     if chosen.model is not None:
@@ -100,7 +102,7 @@ def _of_counts(model: TopicModel, corpus: Corpus, chosen: argparse.Namespace) ->
     else:
         lowercase = not any(word != word.lower() for word in words)
         vectorizer = TopicVectorizer(vocabulary=words.tolist(), lowercase=lowercase).fit([""])
-        seeds = check_seeds(model.seeds, None, vectorizer, "annealvi fit")
+        seeds = check_seeds(model.seeds, None, vectorizer)
     if model.n_topics == "auto":
         choice = choose_for(X, lda, least=max(1, len(seeds)))
         lda.set_params(n_components=choice.recommended)
@@ -108,7 +110,7 @@ def _of_counts(model: TopicModel, corpus: Corpus, chosen: argparse.Namespace) ->
     else:
         lda.set_params(n_components=model.n_topics)
     if seeds:
-        plant_seeds(lda, seeds, words, X, owner="annealvi fit")
+        plant_seeds(lda, seeds, words, X)
     lda.fit(X).set_params(init="auto")
     if vectorizer is None:
         return lda

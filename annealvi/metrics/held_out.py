@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from numbers import Real
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,17 +12,18 @@ from scipy import sparse
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils._param_validation import (
     RealNotInt,
-    StrOptions,
     validate_parameter_constraints,
     validate_params,
 )
-from sklearn.utils.validation import check_is_fitted, check_non_negative
+from sklearn.utils.validation import check_non_negative
 
 from annealvi._kernels import lda as kernels
 from annealvi._kernels.layout import padded_length, padded_rows
 from annealvi.checks import Interval, as_array, check_flag, check_prior, checked
+from annealvi.exceptions import BadParameter
 from annealvi.inference import Monitor
 from annealvi.matrices import check_csr, sound_csr
+from annealvi.metrics.topics import check_topic_model, topic_weights
 from annealvi.models.lda import LDA, LocalOptions
 from annealvi.models.lda.collapsed import METHODS, MOST_SWEEPS, TOLERANCE, Method, infer_collapsed
 
@@ -39,17 +40,7 @@ def proportions(
     doc_topic_prior: ArrayLike | None,
 ) -> NDArray[np.float64]:
     """Infer E[theta] of documents at given topics, at T = 1 and in double precision."""
-    if components.ndim != 2 or components.dtype.kind not in "fiu":
-        raise ValueError(
-            "The 'components_' of the estimator must be numbers of shape (n_components, "
-            f"n_features). Got shape {components.shape} and dtype {components.dtype}."
-        )
     n_topics, n_features = components.shape
-    if n_features != X.shape[1] or components.size == 0:
-        raise ValueError(
-            f"The 'components_' of the estimator must have one column for each of {X.shape[1]} "
-            f"features, and a row. Got shape {components.shape}."
-        )
     dtype = np.dtype(np.float64)
     alpha = check_prior(
         doc_topic_prior,
@@ -59,18 +50,8 @@ def proportions(
         default=usual_prior(n_topics),
         summed=True,
     )
-    beta = np.array(components, dtype=dtype)
-    if not beta.min() >= 0:
-        raise ValueError(
-            f"The 'components_' of the estimator must be non-negative. Got {beta[~(beta >= 0)][0]}."
-        )
-    sums = beta.sum(axis=1, keepdims=True)
-    if not np.all((sums > 0) & np.isfinite(sums)):
-        raise ValueError(
-            "The rows of 'components_' must have positive and finite sums, because they are "
-            f"normalised to probabilities. Got a sum of {sums[~((sums > 0) & (sums < np.inf))][0]}."
-        )
-    beta /= sums
+    beta = np.array(topic_weights(components, "components_"), dtype=dtype)
+    beta /= beta.sum(axis=1, keepdims=True)
     np.maximum(beta, np.finfo(dtype).tiny, out=beta)  # the model has logarithms of them
     options = LocalOptions(MOST_SWEEPS, token_tolerance=TOLERANCE)
     model = LDA(n_topics, n_features, alpha=alpha, eta=1.0, options=options, topic_estimate="map")
@@ -117,6 +98,7 @@ _SPLIT = {
     {"X": ["array-like", "sparse matrix"], **_SPLIT},
     prefer_skip_nested_validation=True,
 )
+@checked
 def split_tokens(
     X: Any, *, observed: float = 0.5, random_state: Any = None
 ) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
@@ -143,17 +125,13 @@ def split_tokens(
     """
     X = check_csr(X)
     check_non_negative(X, "split_tokens")
-    if np.any(X.data != np.floor(X.data)):
-        raise ValueError(
-            "Tokens can be split only where X holds integer counts. "
-            f"Got {X.data[X.data != np.floor(X.data)][0]}."
-        )
+    for broken in X.data[X.data != np.floor(X.data)]:
+        raise BadParameter("X", "integer counts", broken)
     document = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
     length = np.bincount(document, weights=X.data, minlength=X.shape[0])
     if length.max(initial=0) > MOST_TOKENS:
-        raise ValueError(
-            f"A document of X may hold at most {MOST_TOKENS:.0e} tokens. Got {length.max():.3g}."
-        )
+        most = f"documents of at most {MOST_TOKENS:.0e} tokens"
+        raise BadParameter("X", most, float(length.max()))
     rng = check_random_state(random_state)
     counts, length = X.data.astype(np.int64), length.astype(np.int64)
     wanted = np.ceil(observed * length).astype(np.int64)
@@ -167,8 +145,7 @@ def split_tokens(
             seen[entries] = _draw_tokens(counts[entries], own, length[rows], wanted[rows], rng)
     parts = []
     for data in (seen, counts - seen):
-        part = sparse.csr_matrix((data.astype(X.dtype), X.indices, X.indptr), shape=X.shape)
-        part = part.copy()
+        part = sparse.csr_matrix((data.astype(X.dtype), X.indices, X.indptr), X.shape, copy=True)
         part.eliminate_zeros()
         parts.append(part)
     return parts[0], parts[1]
@@ -283,15 +260,14 @@ def document_completion(
         `doc_topic_prior` do not go together.
     """
     check_flag(per_document, "per_document")
-    _check_inference(method, temperature, doc_topic_prior)
-    if not hasattr(estimator, "transform" if method is None else "components_"):
-        if method is not None and hasattr(estimator, "fit"):
-            check_is_fitted(estimator)
-        parts = "`transform` and `components_`" if method is None else "`components_`"
-        raise TypeError(
-            "The 'estimator' parameter of document_completion must be a topic model with "
-            f"{parts}. Got {estimator!r}."
-        )
+    if method is not None and not (isinstance(method, str) and method in METHODS):
+        raise BadParameter("method", f"one of {list(METHODS)} or None", method)
+    name = "doc_topic_prior" if method is None else "temperature"
+    value = doc_topic_prior if method is None else temperature
+    if value is not None:
+        raise BadParameter(name, f"None with method={method!r}", value)
+    needed = ("transform", "components_") if method is None else ("components_",)
+    check_topic_model(estimator, "estimator", *needed)
     given = {"observed": observed, "random_state": random_state}
     validate_parameter_constraints(_SPLIT, given, "document_completion")
     rng = check_random_state(random_state)
@@ -348,50 +324,38 @@ def _inferred(
     doc_topic_prior: ArrayLike | None,
 ) -> tuple[NDArray, NDArray]:
     """E[theta] of documents of which some words are seen, and the topics."""
-    if method is None:
-        given: Any = seen
-        if hasattr(X, "iloc"):  # a DataFrame: transform checks its column names
-            given = type(X)(seen.toarray(), index=X.index, columns=X.columns)
-        options = {} if temperature is None else {"temperature": temperature}
-        theta = as_array(estimator.transform(given, **options))
-        components = as_array(estimator.components_)
-    else:
-        check_names(estimator, X)
-        components = as_array(estimator.components_)
-        theta = proportions(components, seen, method, doc_topic_prior)
-    fit_each_other = (
-        all(array.ndim == 2 and array.dtype.kind in "fiu" for array in (theta, components))
-        and theta.shape == (seen.shape[0], components.shape[0])
-        and components.shape[1] == seen.shape[1]
-    )
-    if not fit_each_other:
-        raise ValueError(
-            f"The 'transform' of the estimator must give a number for each of {seen.shape[0]} "
-            "documents and each row of `components_`, which must have one column for each of "
-            f"{seen.shape[1]} features. Got shapes {theta.shape} and {components.shape}."
-        )
-    return theta, components
-
-
-def _check_inference(method: Any, temperature: Any, doc_topic_prior: Any) -> None:
-    """Check that the parameters that say how E[theta] is inferred go together."""
-    constraints = {"method": [StrOptions(set(METHODS)), None]}
-    validate_parameter_constraints(constraints, {"method": method}, "document_completion")
-    name, value = "doc_topic_prior", doc_topic_prior
+    components = as_array(estimator.components_)
+    rows = components.size and components.shape[1:] == seen.shape[1:]
+    if components.dtype.kind not in "fiu" or not rows:
+        wanted = f"numbers of shape (n_components, {seen.shape[1]})"
+        raise BadParameter("components_", wanted, components)
     if method is not None:
-        name, value = "temperature", temperature
-    if value is not None:
-        raise ValueError(
-            f"The {name!r} parameter of document_completion must be None with method={method!r}. "
-            f"Got {value!r} instead."
+        check_names(estimator, X)
+        return proportions(components, seen, method, doc_topic_prior), components
+    given: Any = seen
+    if hasattr(X, "iloc"):  # a DataFrame: transform checks its column names
+        given = type(X)(seen.toarray(), index=X.index, columns=X.columns)
+    options = {} if temperature is None else {"temperature": temperature}
+    shape = seen.shape[0], len(components)
+    return transformed(estimator, given, shape, **options), components
+
+
+def transformed(estimator: Any, X: Any, shape: tuple[int, int], **options: Any) -> NDArray:
+    """What the `transform` of a topic model gives, checked."""
+    theta = as_array(estimator.transform(X, **options))
+    wanted = "one for each document and topic"
+    if theta.shape != shape or theta.dtype.kind not in "fiu":
+        raise BadParameter(
+            "transform", f"a method that gives numbers of shape {shape}, {wanted}", theta
         )
+    wrong = theta[~np.isfinite(theta)]
+    if wrong.size:
+        raise BadParameter("transform", f"a method that gives finite numbers, {wanted}", wrong[0])
+    return theta
 
 
-class TopicRows(Protocol):
-    """Topics that can be read a few words at a time."""
-
-    def __call__(self, words: NDArray[np.int64]) -> NDArray:
-        """Rows of lambda, of shape (n_words, K), or of another multiple of E[beta]."""
+#: Rows of lambda of some words, of shape (n_words, K), or of another multiple of E[beta].
+TopicRows = Callable[[NDArray[np.int64]], NDArray]
 
 
 def log_likelihood_per_word(
@@ -426,16 +390,9 @@ def _log_likelihood(
     X: sparse.csr_matrix, theta: NDArray, topics: TopicRows, sums: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """The log-likelihood of each entry of X, summed over its words."""
+    for total in sums[~((sums > 0) & np.isfinite(sums))]:
+        raise BadParameter("components_", "topics with positive and finite sums", total)
     theta = np.asarray(theta, np.float64)
-    if not np.all(np.isfinite(theta)):
-        wrong = theta[~np.isfinite(theta)][0]
-        raise ValueError(f"Topic proportions of documents must be finite. Got {wrong}.")
-    if not np.all((sums > 0) & np.isfinite(sums)):
-        wrong = sums[~((sums > 0) & np.isfinite(sums))][0]
-        raise ValueError(
-            "The rows of 'components_' must have positive and finite sums, because they are "
-            f"normalised to probabilities. Got a sum of {wrong}."
-        )
     return np.log(_word_probabilities(X, theta, topics, sums)) * X.data
 
 

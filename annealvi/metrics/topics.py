@@ -13,9 +13,10 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.preprocessing import normalize
 from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import StrOptions, validate_params
-from sklearn.utils.validation import _get_feature_names, check_is_fitted, check_non_negative
+from sklearn.utils.validation import _get_feature_names, check_is_fitted
 
-from annealvi.checks import Interval, as_array
+from annealvi.checks import Interval, as_array, checked
+from annealvi.exceptions import BadParameter
 from annealvi.matrices import check_csr, check_matrix
 
 
@@ -39,18 +40,69 @@ def top_words(
     topics: NDArray, n: int, feature_names: ArrayLike | None, estimator: Any
 ) -> list[list[Any]]:
     """Return the words of :func:`top_columns`, for the `top_words` method of an estimator."""
-    n_features = topics.shape[1]
     if not isinstance(n, Integral) or n < 1:
-        raise ValueError(f"'n' must be an int in the range [1, inf). Got {n!r} instead.")
+        raise BadParameter("n", "an int in the range [1, inf)", n)
     if feature_names is None:
-        feature_names = getattr(estimator, "feature_names_in_", range(n_features))
-    names = as_array(feature_names)
-    if names.shape != (n_features,):
-        raise ValueError(
-            f"'feature_names' must have one name for each of the {n_features} "
-            f"features. Got shape {names.shape} instead."
+        feature_names = getattr(estimator, "feature_names_in_", range(topics.shape[1]))
+    return word_names(feature_names, topics.shape[1])[top_columns(topics, int(n))].tolist()
+
+
+def word_names(names: ArrayLike, n_features: int) -> NDArray:
+    """Check the names of words."""
+    found = as_array(names)
+    if found.shape != (n_features,):
+        raise BadParameter(
+            "feature_names", f"one name for each of the {n_features} features", found
         )
-    return names[top_columns(topics, int(n))].tolist()
+    return found
+
+
+def check_topic_model(model: Any, name: str, *parts: str) -> None:
+    """Check that a topic model is fitted and has what is asked of it."""
+    if hasattr(model, "fit") and not hasattr(model, "components_"):
+        check_is_fitted(model)
+    if not all(hasattr(model, part) for part in parts):
+        wanted = " and ".join(f"`{part}`" for part in parts)
+        raise BadParameter(name, f"a topic model with {wanted}", model)
+
+
+def topic_weights(topics: Any, name: str = "topics") -> NDArray:
+    """Check the topics of an array or of a fitted estimator: weights whose sums can be divided by.
+
+    They are finite and non-negative, and no row is all zeros.
+    """
+    if not hasattr(topics, "__array__"):  # a DataFrame may have a column named "fit"
+        if hasattr(topics, "fit"):
+            check_topic_model(topics, name, "components_")
+        topics = getattr(topics, "components_", topics)
+    weights = check_matrix(topics, accept_sparse=False, name=name)
+    if weights.min() < 0:
+        raise BadParameter(name, "non-negative", weights.min())
+    with np.errstate(over="ignore"):
+        sums = weights.sum(axis=1, dtype=np.float64)
+    for topic in np.flatnonzero(~((sums > 0) & np.isfinite(sums))):
+        raise BadParameter(
+            f"{name}[{topic}]", "weights with a positive and finite sum", sums[topic]
+        )
+    return weights
+
+
+def _same_words(a: Any, b: Any, names: tuple[str, str]) -> tuple[NDArray, Any]:
+    """Check two fits of topics, or topics and counts, of the same words."""
+    first = topic_weights(a, names[0])
+    second = check_csr(b) if names[1] == "X" else topic_weights(b, names[1])
+    named = [
+        x.feature_names_in_ if hasattr(x, "feature_names_in_") else _get_feature_names(x)
+        for x in (a, b)
+    ]
+    if all(known is not None for known in named) and not np.array_equal(*named):
+        raise ValueError(f"The feature names of {names[0]!r} and {names[1]!r} should match.")
+    if first.shape[1] != second.shape[1]:
+        raise ValueError(
+            f"{names[0]!r} and {names[1]!r} must have the same number of features. "
+            f"Got {first.shape[1]} and {second.shape[1]}."
+        )
+    return first, second
 
 
 #: Bytes of topics that are copied at a time.
@@ -66,6 +118,7 @@ _BLOCK_BYTES = 1 << 24
     },
     prefer_skip_nested_validation=True,
 )
+@checked
 def topic_coherence(
     topics: Any, X: Any, *, measure: str = "npmi", n_words: int = 10, epsilon: float = 1e-12
 ) -> NDArray[np.float64]:
@@ -147,12 +200,9 @@ def topic_coherence(
     >>> topic_coherence(topics, X, n_words=2, epsilon=0)
     array([ 1., -1.])
     """
-    owner = "topic_coherence"
-    weights = _weights(topics, "topics", owner)
-    _check_names(topics, X, "topics", "X")
-    X = check_csr(X)
-    check_non_negative(X, f"{owner} as X")
-    _check_features(weights, X, "topics", "X")
+    weights, X = _same_words(topics, X, ("topics", "X"))
+    if X.data.min(initial=0) < 0:
+        raise BadParameter("X", "non-negative", X.data.min())
     top = _top(weights, n_words)
     together = _documents_of_pairs(top, X) / X.shape[0]
     # w_j, the word that is conditioned on, is the more probable one and comes first
@@ -214,6 +264,7 @@ def _n_set(bits: NDArray[np.uint64]) -> NDArray[np.int64]:
     {"n_words": [Interval(Integral, 1, None, closed="left")]},
     prefer_skip_nested_validation=True,
 )
+@checked
 def topic_diversity(topics: Any, *, n_words: int = 25) -> float:
     """Compute the share of distinct words among the top words of all topics.
 
@@ -251,13 +302,14 @@ def topic_diversity(topics: Any, *, n_words: int = 25) -> float:
     >>> topic_diversity([[3, 2, 1, 0], [0, 1, 2, 3], [2, 3, 1, 0]], n_words=2)
     0.6666666666666666
     """
-    top = _top(_weights(topics, "topics", "topic_diversity"), n_words)
+    top = _top(topic_weights(topics), n_words)
     return len(np.unique(top)) / top.size
 
 
 @validate_params(
     {"matching": [StrOptions({"best", "one_to_one"})]}, prefer_skip_nested_validation=True
 )
+@checked
 def topic_stability(a: Any, b: Any, *, matching: str = "best") -> float:
     r"""Compute the mean cosine of the topics of one fit and their matches in another fit.
 
@@ -308,11 +360,7 @@ def topic_stability(a: Any, b: Any, *, matching: str = "best") -> float:
     >>> topic_stability([[1, 0, 0], [0, 2, 0]], [[1, 0, 0], [0, 0, 1]])
     0.5
     """
-    first, second = (
-        _weights(topics, name, "topic_stability") for name, topics in (("a", a), ("b", b))
-    )
-    _check_names(a, b, "a", "b")
-    _check_features(first, second, "a", "b")
+    first, second = _same_words(a, b, ("a", "b"))
     cosine = _cosines(first, second)
     if matching == "one_to_one":
         return float(cosine[linear_sum_assignment(-cosine)].sum() / max(cosine.shape))
@@ -323,6 +371,7 @@ def topic_stability(a: Any, b: Any, *, matching: str = "best") -> float:
     {"threshold": [Interval(Real, 0, 1, closed="both")]},
     prefer_skip_nested_validation=True,
 )
+@checked
 def duplicate_topics(topics: Any, *, threshold: float = 0.9) -> list[list[int]]:
     """Find topics that are nearly the same.
 
@@ -359,7 +408,7 @@ def duplicate_topics(topics: Any, *, threshold: float = 0.9) -> list[list[int]]:
     >>> duplicate_topics([[5, 1, 0], [0, 0, 2], [9, 2, 0]])
     [[0, 2]]
     """
-    weights = _weights(topics, "topics", "duplicate_topics")
+    weights = topic_weights(topics)
     least = min(threshold, 1.0 - 1e-12)  # cosines are rounded
     _, labels = connected_components(_cosines(weights, weights) >= least, directed=False)
     groups = [np.flatnonzero(labels == label).tolist() for label in np.unique(labels)]
@@ -381,65 +430,17 @@ def _cosines(a: NDArray, b: NDArray) -> NDArray[np.float64]:
     return np.minimum(product / np.sqrt(np.outer(*squares)), 1.0)  # a rounding error may exceed 1
 
 
-def _weights(topics: Any, name: str, owner: str) -> NDArray:
-    """Check the topics of an array or a fitted estimator, and return them.
-
-    They must be finite and non-negative, and no row may be all zeros.
-    """
-    is_array = hasattr(topics, "__array__")  # a DataFrame may have a column named "fit"
-    weights = topics if is_array else getattr(topics, "components_", topics)
-    if weights is topics and not is_array and hasattr(topics, "fit"):
-        check_is_fitted(topics)
-        raise TypeError(
-            f"The {name!r} parameter of {owner} must be an array-like or an estimator with "
-            f"components_. Got {topics!r}, which has none."
-        )
-    weights = check_matrix(weights, accept_sparse=False, name=name)
-    check_non_negative(weights, f"{owner} as {name}")
-    empty = np.flatnonzero(weights.max(axis=1) == 0)
-    if len(empty):
-        raise ValueError(
-            f"Each topic of {name!r} must have a word of positive weight. Got only zeros in "
-            f"{len(empty)} of {len(weights)}, the first of them topic {empty[0]}."
-        )
-    return weights
-
-
-def _check_names(a: Any, b: Any, a_name: str, b_name: str) -> None:
-    """Raise ValueError if both have feature names and these differ."""
-    first, second = (
-        x.feature_names_in_ if hasattr(x, "feature_names_in_") else _get_feature_names(x)
-        for x in (a, b)
-    )
-    if first is not None and second is not None and not np.array_equal(first, second):
-        raise ValueError(f"The feature names of {a_name!r} and {b_name!r} should match.")
-
-
-def _check_features(a: Any, b: Any, a_name: str, b_name: str) -> None:
-    if a.shape[1] != b.shape[1]:
-        raise ValueError(
-            f"{a_name!r} and {b_name!r} must have the same number of features. "
-            f"Got {a.shape[1]} and {b.shape[1]}."
-        )
-
-
 def _top(weights: NDArray, n_words: int) -> NDArray[np.intp]:
     if n_words > weights.shape[1]:
-        raise ValueError(
-            f"'n_words' must be at most the number of features. Got {n_words} words of "
-            f"{weights.shape[1]} features."
-        )
+        wanted = f"at most the number of features, {weights.shape[1]}"
+        raise BadParameter("n_words", wanted, n_words)
     return top_columns(weights, int(n_words))
 
 
 @validate_params(
-    {
-        "components": "no_validation",  # by check_matrix
-        "truth": "no_validation",
-        "threshold": [Interval(Real, -1, 1, closed="both")],
-    },
-    prefer_skip_nested_validation=True,
+    {"threshold": [Interval(Real, -1, 1, closed="both")]}, prefer_skip_nested_validation=True
 )
+@checked
 def component_recovery(
     components: ArrayLike, truth: ArrayLike, *, threshold: float = 0.95
 ) -> tuple[int, NDArray[np.float64]]:

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_non_negative
 from annealvi._optional import import_optional
 from annealvi.checks import Interval, checked
 from annealvi.exceptions import BadParameter
-from annealvi.files.schema import Array, Integer, Schema, Sizes, Text, damaged
+from annealvi.files.schema import Array, Integer, Schema, Text
 from annealvi.lda import TemperedLDA
 from annealvi.matrices import check_csr
 from annealvi.metrics import (
@@ -34,7 +34,7 @@ from annealvi.topics.vectorizer import (
     are_texts,
     check_texts,
     count_words,
-    is_list,
+    different_ints,
     with_stop_words,
 )
 
@@ -121,24 +121,9 @@ class Choice:
         return f"Choice(recommended={self.recommended}, ks={self.ks.tolist()}): {self.rule}"
 
 
-class _ChoiceField(Schema):
-    """A Choice in a file; of one run there is no standard deviation and no stability."""
-
-    def load(self, value: Any, way: str = "", sizes: Sizes | None = None, **more: Any) -> Choice:
-        values = super().load(value, way, sizes, **more)
-        ks, recommended = values["ks"], values["recommended"]
-        if not len(ks) or ks[0] < 1 or not np.all(ks[1:] > ks[:-1]):
-            raise damaged(f"{way}.ks", "positive numbers that rise", ks)
-        for name, found in values["measures"].items():
-            if len(found) != len(ks) or not found.shape[1]:
-                rows = f"values of at least one run for each of {len(ks)} numbers of topics"
-                raise damaged(f"{way}.measures.{name}", rows, found)
-        if recommended not in ks:
-            raise damaged(f"{way}.recommended", f"one of {ks.tolist()}", recommended)
-        return Choice(**values)
-
-
-CHOICE = _ChoiceField(
+#: A Choice in a file; of one run there is no standard deviation and no stability.
+CHOICE = Schema(
+    Choice,
     ks=Array((None,), np.int64),
     measures=Schema(**{name: Array((None, None), finite=False) for name in (*MEASURES, STABILITY)}),
     criterion=Text(*CRITERIA),
@@ -174,12 +159,9 @@ SMOOTHING = 0.1
 
 @validate_params(
     {
-        "X": "no_validation",  # _documents has the messages
-        "ks": "no_validation",  # _numbers has the messages
         "n_runs": [Interval(Integral, 1, None, closed="left")],
         "criterion": [StrOptions(set(CRITERIA))],
         "max_documents": [None, Interval(Integral, 2, None, closed="left")],
-        "model": "no_validation",  # _documents has the message
         "random_state": ["random_state"],
     },
     prefer_skip_nested_validation=True,
@@ -255,16 +237,16 @@ def choose(
     """
     X, template = _documents(X, model)
     check_non_negative(X, "choose")
-    sizes = _numbers(ks, X.shape[1])
+    sizes = sorted(different_ints(ks, "ks", "at most the number of words of X", 1, X.shape[1]))
+    if not sizes:
+        raise BadParameter("ks", "a list of one or more ints", ks)
     rng = check_random_state(random_state)
     X = X[np.asarray(X.sum(axis=1)).ravel() > 0]
     if max_documents is not None and X.shape[0] > max_documents:
         X = X[np.sort(rng.choice(X.shape[0], int(max_documents), replace=False))]
     if min(X.shape) < 2:
-        raise ValueError(
-            "choose fits some documents and predicts others: X must have at least two words and "
-            f"two documents with words. Got {X.shape[1]} words and {X.shape[0]} such documents."
-        )
+        got = f"{X.shape[1]} words and {X.shape[0]} such documents"
+        raise BadParameter("X", "at least two words and two documents with words", got)
     n_held_out = min(-(-X.shape[0] // round(1 / HELD_OUT)), MOST_HELD_OUT)
     runs = [(rng.permutation(X.shape[0]), int(rng.randint(2**31 - 1))) for _ in range(int(n_runs))]
     without = [_without_topics(*_parts(X, order, n_held_out), seed) for order, seed in runs]
@@ -310,8 +292,9 @@ def _documents(X: Any, model: Any) -> tuple[sparse.csr_matrix, TemperedLDA]:
     if not of_texts and not are_texts(X, "X"):
         return check_csr(X), lda
     vectorizer = TopicVectorizer() if vectorizer is None else clone(vectorizer)
-    vectorizer = with_stop_words(vectorizer, stop_words, "choose")
-    return count_words(vectorizer, check_texts(X, "choose", name="X", least=2))[1], lda
+    return count_words(with_stop_words(vectorizer, stop_words), check_texts(X, "X", least=2))[
+        1
+    ], lda
 
 
 def _parts(
@@ -341,11 +324,9 @@ def _without_topics(train: sparse.csr_matrix, test: sparse.csr_matrix, seed: int
     """Held-out log-likelihood per word, if words are predicted by their frequencies."""
     counts = np.asarray(train.sum(axis=0, dtype=np.float64)).ravel() + SMOOTHING
     hidden = split_tokens(test, random_state=seed)[1]
-    if not hidden.nnz:
-        raise ValueError(
-            "choose hides half of the words of documents to predict them from the other half: the "
-            "documents held out must have at least two words. Got shorter ones only."
-        )
+    if not hidden.nnz:  # half of the words are predicted from the other half
+        wanted = "documents of at least two words, also those held out"
+        raise BadParameter("X", wanted, "shorter ones only")
     return float((hidden @ np.log(counts / counts.sum())).sum() / hidden.sum(dtype=np.float64))
 
 
@@ -392,29 +373,6 @@ def _at_the_edge(row: int, ks: list[int]) -> str:
         end, beyond = ("largest", "larger") if row else ("smallest", "smaller")
         return f" It is the {end} of the numbers compared: try {beyond} ones too."
     return ""
-
-
-# ----------------------------------------------------------------------- details
-
-
-def _numbers(ks: Any, n_features: int) -> list[int]:
-    """The numbers of topics as ascending ints."""
-    if not is_list(ks):
-        raise TypeError(f"The 'ks' parameter of choose must be a list of ints. Got {ks!r} instead.")
-    found = list(ks)
-    for k in found:
-        if isinstance(k, bool | np.bool_) or not isinstance(k, Integral):
-            raise TypeError(f"The 'ks' parameter of choose must hold ints. Got {k!r} instead.")
-        if not 1 <= int(k) <= n_features:
-            raise ValueError(
-                f"The 'ks' parameter of choose must hold ints in the range [1, {n_features}], the "
-                f"number of words of X. Got {k!r} instead."
-            )
-    if not found or len(set(found)) < len(found):
-        raise ValueError(
-            f"The 'ks' parameter of choose must hold one or more different ints. Got {ks!r}."
-        )
-    return sorted(int(k) for k in found)
 
 
 def _told(values: NDArray[np.float64]) -> str:

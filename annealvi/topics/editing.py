@@ -10,13 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 from sklearn.base import clone
+from sklearn.utils._param_validation import validate_params
 from sklearn.utils.validation import check_is_fitted
 
-from annealvi.checks import as_array
+from annealvi.checks import Interval, as_array, checked
+from annealvi.exceptions import BadParameter
 from annealvi.lda import TemperedLDA
 from annealvi.lda.settings import check_words, is_learned
 from annealvi.topics.model import number_of_topics
-from annealvi.topics.vectorizer import is_list
+from annealvi.topics.vectorizer import different_ints, is_list
 
 Model = TypeVar("Model")
 
@@ -24,6 +26,7 @@ Model = TypeVar("Model")
 REFINING_PASSES = 10
 
 
+@checked
 def merge(model: Model, groups: Sequence[Sequence[int]]) -> Model:
     r"""Merge topics into one, group by group.
 
@@ -71,25 +74,20 @@ def merge(model: Model, groups: Sequence[Sequence[int]]) -> Model:
     >>> merge(lda, [[3, 7], [1, 2]]).transform(X).shape
     (200, 6)
     """
-    lda = _lda_of(model, "merge")
+    lda = _lda_of(model)
     n_topics = number_of_topics(lda)
-    groups = list(groups) if is_list(groups) else groups
-    if not isinstance(groups, list) or not all(is_list(group) for group in groups):
-        raise TypeError(
-            "The 'groups' parameter of merge must be a list of lists of topics, such as "
-            f"[[3, 7], [1, 2]]. Got {groups!r} instead."
-        )
-    named = [_topics(group, "groups", "merge", n_topics) for group in groups]
-    for group in named:
+    if not is_list(groups) or not all(is_list(group) for group in groups):
+        raise BadParameter("groups", "a list of lists of topics, such as [[3, 7], [1, 2]]", groups)
+    for group in groups:
         if len(group) < 2:
-            raise ValueError(
-                "Each of the 'groups' of merge must have at least two topics. "
-                f"Got a group of {len(group)}: {group}."
-            )
-    _check_once([topic for group in named for topic in group], "groups", "merge")
-    return _with_parts(model, lda, _parts_after(n_topics, named))
+            raise BadParameter("groups", "a list of groups of at least two topics", group)
+    _topics([topic for group in groups for topic in group], "groups", n_topics)
+    group_of = {topic: list(map(int, group)) for group in groups for topic in group}
+    parts = [group_of.get(topic, [topic]) for topic in range(n_topics)]
+    return _with_parts(model, lda, [part for k, part in enumerate(parts) if part[0] == k])
 
 
+@checked
 def drop(model: Model, topics: Sequence[int]) -> Model:
     r"""Remove topics.  Documents then divide among the topics that are left.
 
@@ -123,18 +121,16 @@ def drop(model: Model, topics: Sequence[int]) -> Model:
     The :math:`\alpha` of the other topics grow by one factor, so that their sum stays the same:
     a document's topics are as mixed as before.
     """
-    lda = _lda_of(model, "drop")
+    lda = _lda_of(model)
     n_topics = number_of_topics(lda)
-    given = [topics] if isinstance(topics, Integral) else topics
-    dropped = _topics(given, "topics", "drop", n_topics)
-    _check_once(dropped, "topics", "drop")
+    dropped = _topics([topics] if isinstance(topics, Integral) else topics, "topics", n_topics)
     if len(dropped) == n_topics:
-        raise ValueError(
-            f"The 'topics' of drop must leave at least one topic. Got all {n_topics} of them."
-        )
-    return _with_parts(model, lda, [[k] for k in range(n_topics) if k not in set(dropped)])
+        wanted = "a list that leaves at least one topic"
+        raise BadParameter("topics", wanted, f"all {n_topics} of them")
+    return _with_parts(model, lda, [[k] for k in range(n_topics) if k not in dropped])
 
 
+@checked
 def reduce(model: Model, n: int, X: Any = None) -> Model:
     r"""Merge topics, two at a time, until n are left.
 
@@ -180,24 +176,26 @@ def reduce(model: Model, n: int, X: Any = None) -> Model:
     of the mutual information of topics and words (Slonim and Tishby, "Agglomerative information
     bottleneck", NIPS 1999).  docs/n_topics.md compares this with the loss of prediction.
     """
-    lda = _lda_of(model, "reduce")
+    lda = _lda_of(model)
     components = np.asarray(lda.components_, np.float64)
     if isinstance(n, bool) or not isinstance(n, Integral) or not 1 <= n <= len(components):
-        raise ValueError(
-            f"The 'n' parameter of reduce must be an int in the range [1, {len(components)}], the "
-            f"number of topics of the model. Got {n!r} instead."
-        )
+        wanted = f"an int in the range [1, {len(components)}], the number of topics of the model"
+        raise BadParameter("n", wanted, n)
     sizes = components.sum(axis=1)
     if X is not None:
         counts = check_words(lda, _counts(model, X), "reduce")
         tokens = np.asarray(counts.sum(axis=1, dtype=np.float64)).ravel()
         sizes = tokens @ lda.transform(counts)
         if not sizes.sum() > 0:
-            raise ValueError("The 'X' of reduce must have documents with words. Got none.")
+            raise BadParameter("X", "documents with words", f"{counts.shape[0]} without")
     parts = _least_informative(components, sizes, int(n))
     return _with_parts(model, lda, parts)
 
 
+@validate_params(
+    {"max_iter": [Interval(Integral, 1, None, closed="left")]}, prefer_skip_nested_validation=False
+)
+@checked
 def refine(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> Model:
     """Fit on from the present topics, at temperature 1.
 
@@ -228,12 +226,7 @@ def refine(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> Model:
     ValueError
         If X has other words than the model, or `max_iter` is not a positive integer.
     """
-    lda = _lda_of(model, "refine")
-    if isinstance(max_iter, bool) or not isinstance(max_iter, Integral) or max_iter < 1:
-        raise ValueError(
-            f"The 'max_iter' parameter of refine must be an int in the range [1, inf). "
-            f"Got {max_iter!r} instead."
-        )
+    lda = _lda_of(model)
     fitted = _clone(lda)
     n_topics = number_of_topics(lda)
     priors = {"doc_topic_prior": lda.doc_topic_prior_, "topic_word_prior": lda.topic_word_prior_}
@@ -253,28 +246,19 @@ def refine(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> Model:
     check_words(lda, counts, "refine")  # those of the model
     fitted.set_params(n_components=n_topics, **start).fit(counts)
     fitted.set_params(**own)
-    if hasattr(lda, "feature_names_in_"):
-        fitted.feature_names_in_ = lda.feature_names_in_
-    return _with_lda(model, fitted, [[topic] for topic in range(n_topics)])
+    return _with_lda(model, lda, fitted, [[topic] for topic in range(n_topics)])
 
 
 # --------------------------------------------------------------------------- models
 
 
-def _lda_of(model: Any, owner: str) -> TemperedLDA:
-    """The TemperedLDA that has the topics of a model; TypeError if it has none."""
-    if not hasattr(model, "fit"):
-        raise TypeError(
-            f"The 'model' parameter of {owner} must be a fitted TemperedLDA or TopicModel. "
-            f"Got {model!r} instead."
-        )
-    check_is_fitted(model)
+def _lda_of(model: Any) -> TemperedLDA:
+    """The TemperedLDA that has the topics of a model."""
+    if hasattr(model, "fit"):
+        check_is_fitted(model)
     lda = getattr(model, "lda_", model)
     if not isinstance(lda, TemperedLDA):
-        raise TypeError(
-            f"The 'model' parameter of {owner} must be a fitted TemperedLDA or TopicModel. "
-            f"Got {model!r} instead."
-        )
+        raise BadParameter("model", "a fitted TemperedLDA or TopicModel", model)
     return lda
 
 
@@ -291,17 +275,19 @@ def _counts(model: Any, X: Any) -> Any:
 def _with_parts(model: Any, lda: TemperedLDA, parts: Sequence[Sequence[int]]) -> Any:
     """A new model with one topic for each part, merged from the topics of the part."""
     old, eta = np.asarray(lda.components_), np.asarray(lda.topic_word_prior_, np.float64)
+    rows = np.broadcast_to(eta, old.shape)
+    # a merged topic has the larger of its topics' priors
+    priors = np.array([rows[list(part)].max(axis=0) for part in parts])
     topics = np.empty((len(parts), old.shape[1]), old.dtype)
-    for row, part in zip(topics, parts, strict=True):
-        if len(part) == 1:  # it stays as it is, to the last bit
-            row[:] = old[part[0]]
-            continue
-        prior = _of_part(eta, part) if eta.ndim == 2 else eta
-        own = eta[list(part)] if eta.ndim == 2 else eta
-        row[:] = prior + np.maximum(old[list(part)] - own, 0.0).sum(axis=0)
-    alpha = _alpha_of(lda, parts)
+    for row, prior, part in zip(topics, priors, parts, strict=True):
+        counts = np.maximum(old[list(part)] - rows[list(part)], 0.0).sum(axis=0)
+        row[:] = old[part[0]] if len(part) == 1 else prior + counts  # one stays, to the last bit
     if eta.ndim == 2:
-        eta = np.array([_of_part(eta, part) for part in parts])
+        eta = priors
+    # sums, scaled so that the sum of all stays the same
+    old_alpha = np.broadcast_to(np.asarray(lda.doc_topic_prior_, np.float64), len(old))
+    sums = np.array([old_alpha[list(part)].sum() for part in parts])
+    alpha = sums * (old_alpha.sum() / sums.sum())
     edited = _clone(lda).set_params(n_components=len(parts))
     if not isinstance(lda.init, str):
         edited.set_params(init="auto")  # those of the old topics
@@ -312,29 +298,18 @@ def _with_parts(model: Any, lda: TemperedLDA, parts: Sequence[Sequence[int]]) ->
     edited.set_params(dtype=lda.dtype_.name)
     edited.components_ = topics
     edited.set_params(dtype=lda.dtype)
-    if hasattr(lda, "feature_names_in_"):
-        edited.feature_names_in_ = lda.feature_names_in_
     edited.doc_topic_prior_ = alpha
     edited.topic_word_prior_ = eta if eta.ndim else float(eta)
     edited.n_batch_iter_ = lda.n_batch_iter_  # steps of partial_fit go on as small
-    return _with_lda(model, edited, parts)
+    return _with_lda(model, lda, edited, parts)
 
 
-def _of_part(eta: NDArray[np.float64], part: Sequence[int]) -> NDArray[np.float64]:
-    """The prior of the words of a merged topic: the larger of its topics'."""
-    return np.asarray(eta[list(part)].max(axis=0))
-
-
-def _alpha_of(lda: TemperedLDA, parts: Sequence[Sequence[int]]) -> NDArray[np.float64]:
-    """The prior of merged topics: sums, scaled so that the sum of all stays the same."""
-    given = np.asarray(lda.doc_topic_prior_, np.float64)
-    alpha = np.broadcast_to(given, number_of_topics(lda))
-    sums = np.array([alpha[list(part)].sum() for part in parts])
-    return sums * (alpha.sum() / sums.sum())
-
-
-def _with_lda(model: Any, lda: TemperedLDA, parts: Sequence[Sequence[int]]) -> Any:
+def _with_lda(
+    model: Any, old: TemperedLDA, lda: TemperedLDA, parts: Sequence[Sequence[int]]
+) -> Any:
     """The model with another TemperedLDA, each of whose topics has the old topics of a part."""
+    if hasattr(old, "feature_names_in_"):
+        lda.feature_names_in_ = old.feature_names_in_
     if not hasattr(model, "with_lda"):
         return lda
     place = {topic: number for number, part in enumerate(parts) for topic in part}
@@ -342,45 +317,9 @@ def _with_lda(model: Any, lda: TemperedLDA, parts: Sequence[Sequence[int]]) -> A
     return model.with_lda(lda, seeds)
 
 
-# --------------------------------------------------------------------------- topics
-
-
-def _topics(given: Any, name: str, owner: str, n_topics: int) -> list[int]:
+def _topics(given: Any, name: str, n_topics: int) -> list[int]:
     """Topics as a list of ints in range."""
-    if not is_list(given):
-        raise TypeError(
-            f"The {name!r} parameter of {owner} must name topics by integers. "
-            f"Got {given!r} instead."
-        )
-    found = list(given)
-    for topic in found:
-        if isinstance(topic, bool | np.bool_) or not isinstance(topic, Integral):
-            raise TypeError(
-                f"The {name!r} parameter of {owner} must name topics by integers. "
-                f"Got {topic!r} instead."
-            )
-        if not 0 <= int(topic) < n_topics:
-            raise ValueError(
-                f"The {name!r} parameter of {owner} must name topics in the range "
-                f"[0, {n_topics - 1}]. Got {topic!r} instead."
-            )
-    return [int(topic) for topic in found]
-
-
-def _check_once(topics: Sequence[int], name: str, owner: str) -> None:
-    twice = [topic for topic in set(topics) if topics.count(topic) > 1]
-    if twice:
-        raise ValueError(
-            f"The {name!r} parameter of {owner} must name each topic once. "
-            f"Got topic {min(twice)} more than once."
-        )
-
-
-def _parts_after(n_topics: int, groups: Sequence[Sequence[int]]) -> list[list[int]]:
-    """All topics, with those of a group together, in the place of the group's first topic."""
-    group_of = {topic: list(group) for group in groups for topic in group}
-    parts = (group_of.get(topic, [topic]) for topic in range(n_topics))
-    return [part for topic, part in enumerate(parts) if part[0] == topic]
+    return different_ints(given, name, "numbers of topics", 0, n_topics - 1)
 
 
 def _least_informative(components: NDArray, sizes: NDArray, n: int) -> list[list[int]]:

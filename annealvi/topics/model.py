@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from functools import partial, wraps
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -23,16 +23,15 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from annealvi.checks import Interval, as_float, unchanged_on_error
+from annealvi.checks import Interval, as_float, checked, unchanged_on_error
+from annealvi.exceptions import BadParameter
 from annealvi.files.parameters import has_function, parameter_of, parameter_tree
 from annealvi.files.schema import (
-    Field,
     Integer,
     Listed,
     Named,
     Optional,
     Schema,
-    Sizes,
     Strings,
     Text,
     Tree,
@@ -41,9 +40,9 @@ from annealvi.files.schema import (
 from annealvi.inference.callbacks import CallbackSupport, Tasks, as_list
 from annealvi.lda import TemperedLDA
 from annealvi.models.lda.collapsed import Method
-from annealvi.storage import estimator_of, load, save, tree_of
-from annealvi.threads import shallow, writing
-from annealvi.topics.choice import CHOICE, Choice, choose_for
+from annealvi.storage import ESTIMATOR, estimator_of, load, save, tree_of
+from annealvi.threads import changing, reading, reads, shallow, writing
+from annealvi.topics.choice import CHOICE, choose_for
 from annealvi.topics.seeds import check_seeds, plant_seeds
 from annealvi.topics.vectorizer import (
     TopicVectorizer,
@@ -56,127 +55,41 @@ from annealvi.topics.vectorizer import (
 )
 from annealvi.versions import Versioned
 
+#: A fitted TopicModel in a file.
+STATE = Schema(
+    vectorizer=Optional(Tree()),
+    words=Strings(),
+    n_documents=Integer(),
+    limits=Named(Integer()),
+    dropped=Named(Strings()),
+    n_dropped=Named(Integer()),
+    seeds=Listed(Text()),
+    seed_topics=Listed(Integer()),
+    choice=Optional(CHOICE),
+    lda=Schema(**{**ESTIMATOR.fields, "estimator": Text("TemperedLDA")}),
+)
+#: What the parameters `vectorizer` and `lda` are if they are None.
+PARTS = {"vectorizer": TopicVectorizer, "lda": TemperedLDA}
+
 
 def number_of_topics(lda: TemperedLDA) -> int:
     """K of a fitted TemperedLDA; `components_` may be an array that is made for the asking."""
     return len(lda.get_feature_names_out())
 
 
-@dataclass
-class TopicState:
-    """A fit of TopicModel."""
-
-    #: Fitted.
-    vectorizer: Any
-    vocabulary: Vocabulary
-    lda: TemperedLDA
-    #: The topics that have seed words, by name.
-    seed_topics: dict[str, int] = field(default_factory=dict)
-    #: How the number of topics was chosen, if it was.
-    choice: Choice | None = None
-
-    def __copy__(self) -> Self:
-        """A copy whose fit goes on for itself."""
-        return replace(self, lda=copy.copy(self.lda))
-
-    def counts(self, texts: Any, owner: str) -> sparse.csr_matrix:
-        """Count the words of texts, which are checked first."""
-        return sparse.csr_matrix(self.vectorizer.transform(check_texts(texts, owner)))
-
-    def state_dict(self, owner: str) -> dict[str, Any]:
-        """Return the fit as a tree, see :mod:`annealvi.files`."""
-        if _reads_files(self.vectorizer):
-            raise TypeError(
-                f"A {owner} whose vectorizer has input={self.vectorizer.input!r} cannot be "
-                "written: reading a file may not make `transform` open other files."
-            )
-        functions = has_function(self.vectorizer)
-        tree = None if functions else parameter_tree(self.vectorizer, "vectorizer_")
-        seeds = self.seed_topics
-        own = {"vectorizer": tree, "seeds": seeds.keys(), "seed_topics": seeds.values()}
-        return STATE.dump({**vars(self), **vars(self.vocabulary), **own})
-
-    @classmethod
-    def of(cls, tree: Mapping[str, Any], make_vectorizer: Callable[[], Any]) -> Self:
-        """Return the fit of a tree that :meth:`state_dict` returned."""
-        way, values = "state", STATE.load(tree, "state")
-        vectorizer, lda, words = (values[name] for name in ("vectorizer", "lda", "words"))
-        if len(words) != lda.n_features_in_ or len(set(words.tolist())) < len(words):
-            raise damaged(f"{way}.words", f"{lda.n_features_in_} different words", words)
-        if vectorizer is None:
-            vectorizer = make_vectorizer()
-        else:
-            vectorizer = parameter_of(vectorizer, f"{way}.vectorizer")
-        if _reads_files(vectorizer):
-            raise damaged(f"{way}.vectorizer", "with input='content'", vectorizer.input)
-        _check_counts(vectorizer)
-        vocabulary = Vocabulary(**{one.name: values[one.name] for one in fields(Vocabulary)})
-        names, topics = values["seeds"], values["seed_topics"]
-        if len(names) != len(topics) or max(topics, default=0) >= number_of_topics(lda):
-            raise damaged(f"{way}.seed_topics", "topics, one for each name", topics)
-        seed_topics = dict(zip(names, topics, strict=True))
-        vectorizer = with_vocabulary(vectorizer, words)
-        return cls(vectorizer, vocabulary, lda, seed_topics, values["choice"])
+def _counts(vectorizer: Any, texts: Any) -> sparse.csr_matrix:
+    """Count the words of texts, which are checked first."""
+    return sparse.csr_matrix(vectorizer.transform(check_texts(texts)))
 
 
-class _Topics(Field):
-    """A fitted TemperedLDA in a file."""
-
-    def dump(self, value: TemperedLDA) -> dict[str, Any]:
-        return tree_of(value)
-
-    def load(self, value: Any, way: str, sizes: Sizes) -> TemperedLDA:
-        kind = Tree().load(value, way, sizes).get("estimator")
-        Text("TemperedLDA").load(kind, f"{way}.estimator", sizes)
-        lda: TemperedLDA = estimator_of(value, way=way)
-        return lda
-
-
-class _Words(Strings):
-    """Words in a file, as an array; `made` makes of it what the state has."""
-
-    def __init__(self, made: Callable[[np.ndarray], Any] = np.asarray) -> None:
-        super().__init__()
-        self.made = made
-
-    def dump(self, value: Any) -> np.ndarray:
-        array = np.empty(len(value), dtype=object)
-        array[:] = [str(word) for word in value]
-        return array
-
-    def load(self, value: Any, way: str, sizes: Sizes) -> Any:
-        return self.made(super().load(value, way, sizes))
-
-
-STATE = Schema(
-    vectorizer=Optional(Tree()),
-    words=_Words(),
-    n_documents=Integer(),
-    limits=Named(Integer()),
-    dropped=Named(_Words(np.ndarray.tolist)),
-    n_dropped=Named(Integer()),
-    seeds=Listed(Text()),
-    seed_topics=Listed(Integer()),
-    choice=Optional(CHOICE),
-    lda=_Topics(),
-)
-
-
-def _reads_files(vectorizer: Any) -> bool:
-    """Whether texts are taken for names of files, or for files."""
-    return getattr(vectorizer, "input", "content") != "content"
-
-
-def _check_counts(vectorizer: Any) -> None:
-    """Check that a vectorizer of a file can count; it looks at its parameters only in a fit."""
-    try:
-        clone(vectorizer).set_params(vocabulary=["word"]).fit(["a word"]).transform(["a word"])
-    except Exception as error:  # of any library that a strange parameter has reached
-        raise ValueError(f"The file is damaged: its vectorizer cannot count: {error}") from error
-
-
-#: What the parameters `vectorizer` and `lda` are if they are None.
-PARTS = {"vectorizer": TopicVectorizer, "lda": TemperedLDA}
+def _check_lda(lda: Any, n_words: int) -> None:
+    """Check that these are fitted topics of so many words."""
+    if not isinstance(lda, TemperedLDA):
+        raise BadParameter("lda", "a TemperedLDA", lda)
+    check_is_fitted(lda)
+    if lda.n_features_in_ != n_words:
+        got = f"n_features_in_={lda.n_features_in_}"
+        raise BadParameter("lda", f"a TemperedLDA of the {n_words} words of the vectorizer", got)
 
 
 class TopicModel(
@@ -258,7 +171,11 @@ class TopicModel(
     (1, 2)
     """
 
-    _state: TopicState  # set by `fit`, `partial_fit` and `with_lda`
+    # set by `fit`, `partial_fit` and `with_lda`, all at once
+    vectorizer_: Any
+    lda_: TemperedLDA
+    seed_topics_: dict[str, int]
+    _vocabulary: Vocabulary
 
     _parameter_constraints: ClassVar[dict] = {
         "n_topics": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
@@ -299,15 +216,17 @@ class TopicModel(
         -------
         self : TopicModel
         """
+        for name, kind in PARTS.items():
+            nested = any(key.startswith(f"{name}__") for key in params)
+            if nested and params.get(name, getattr(self, name)) is None:
+                params = {**params, name: kind()}
         with unchanged_on_error(self):
-            for name, kind in PARTS.items():
-                nested = any(key.startswith(f"{name}__") for key in params)
-                if nested and params.get(name, getattr(self, name)) is None:
-                    params = {**params, name: kind()}
             return super().set_params(**params)
 
     # ----------------------------------------------------------------- fitting
 
+    @checked
+    @_fit_context(prefer_skip_nested_validation=False)
     def fit(
         self, texts: Iterable[str], y: Any = None, *, resume: str | os.PathLike | None = None
     ) -> Self:
@@ -337,9 +256,11 @@ class TopicModel(
             If there are fewer than two documents, if no words are left, if there are more topics
             than words, or if a parameter is out of range.
         """
-        self._fit(texts, y, "fit", resume=resume)
+        self._fit(texts, y, resume)
         return self
 
+    @checked
+    @_fit_context(prefer_skip_nested_validation=False)
     def fit_transform(self, texts: Iterable[str], y: Any = None) -> NDArray:
         """Fit, then `transform` the same texts.
 
@@ -352,9 +273,10 @@ class TopicModel(
         -------
         ndarray of shape (n_samples, n_topics)
         """
-        state, X = self._fit(texts, y, "fit_transform")
-        return state.lda.transform(X)
+        lda, X = self._fit(texts, y)
+        return lda.transform(X)
 
+    @checked
     @_fit_context(prefer_skip_nested_validation=False)
     def partial_fit(self, texts: Iterable[Any], y: Any = None) -> Self:
         """Learn from more texts: one block of them, or an iterable of blocks.
@@ -380,15 +302,13 @@ class TopicModel(
             If a block is empty, or the first one as in `fit`.  What was learned from the blocks
             before stays.
         """
-        owner = f"{type(self).__name__}.partial_fit"
         with writing(self):
-            for block in blocks_of(texts, owner):
+            for block in blocks_of(texts):
                 if self.__sklearn_is_fitted__():
-                    state = self._state
-                    state.lda.partial_fit(sparse.csr_matrix(state.vectorizer.transform(block)))
+                    self.lda_.partial_fit(sparse.csr_matrix(self.vectorizer_.transform(block)))
                 else:
-                    state, X = self._begin(check_texts(block, owner, least=2), stream=True)
-                    self._show(state, lambda state=state, X=X: state.lda.partial_fit(X))
+                    found, X = self._begin(check_texts(block, least=2), stream=True)
+                    self._show(found, partial(found["lda_"].partial_fit, X))
         return self
 
     # ------------------------------------------------------------- from its parts
@@ -428,28 +348,20 @@ class TopicModel(
         >>> TopicModel.from_parts(vectorizer, lda).transform(["a planet of butter"]).shape
         (1, 2)
         """
-        kinds = {"vectorizer": (vectorizer, CountVectorizer), "lda": (lda, TemperedLDA)}
-        for name, (value, kind) in kinds.items():
-            if not isinstance(value, kind):
-                raise TypeError(f"{name!r} must be a {kind.__name__}. Got {value!r} instead.")
+        if not isinstance(vectorizer, CountVectorizer):
+            raise BadParameter("vectorizer", "a CountVectorizer", vectorizer)
         words = vectorizer.get_feature_names_out()
-        check_is_fitted(lda)
-        if lda.n_features_in_ != len(words):
-            raise ValueError(
-                f"'lda' must have the {len(words)} words of the vectorizer. Got n_features_in_="
-                f"{lda.n_features_in_}."
-            )
-        vocabulary = getattr(vectorizer, "dropped_", None)
-        if vocabulary is None:
-            vocabulary = Vocabulary(words, 0, {}, {}, {})
-        model = cls(
-            number_of_topics(lda), vectorizer=clone(vectorizer), lda=clone(lda), stop_words=None
-        )
-        model._state = TopicState(vectorizer, vocabulary, lda)
+        _check_lda(lda, len(words))
+        parts = {"vectorizer": clone(vectorizer), "lda": clone(lda)}
+        model = cls(number_of_topics(lda), **parts, stop_words=None)
+        vocabulary = getattr(vectorizer, "dropped_", Vocabulary(words, 0))
+        fitted = {"vectorizer_": vectorizer, "lda_": lda, "_vocabulary": vocabulary}
+        vars(model).update(fitted, seed_topics_={})
         return model
 
     # --------------------------------------------------------------- inference
 
+    @checked
     def transform(self, texts: Iterable[str], *, method: Method = "variational") -> NDArray:
         """Infer the shares of the topics in texts.
 
@@ -472,10 +384,10 @@ class TopicModel(
         ValueError
             If there are none, or if the method is unknown.
         """
-        state = self._view()
-        counts = state.counts(texts, f"{type(self).__name__}.transform")
-        return state.lda.transform(counts, method=method)
+        vectorizer, lda = self._parts()
+        return lda.transform(_counts(vectorizer, texts), method=method)
 
+    @checked
     def score(self, texts: Iterable[str], y: Any = None) -> float:
         """Compute the ELBO of texts at T = 1, in nats; see :meth:`TemperedLDA.score`.
 
@@ -491,9 +403,10 @@ class TopicModel(
         float
             Higher is better.
         """
-        state = self._view()
-        return state.lda.score(state.counts(texts, f"{type(self).__name__}.score"))
+        vectorizer, lda = self._parts()
+        return lda.score(_counts(vectorizer, texts))
 
+    @checked
     def counts(self, texts: Iterable[str]) -> sparse.csr_matrix:
         """Count the words of texts.
 
@@ -506,8 +419,10 @@ class TopicModel(
         CSR matrix of shape (n_samples, n_words)
             Columns are `feature_names_`; methods of `lda_` take this matrix.
         """
-        return self._view().counts(texts, f"{type(self).__name__}.counts")
+        return _counts(self._parts()[0], texts)
 
+    @checked
+    @reads
     def top_words(self, n: int = 10) -> list[list[str]]:
         """Return the n most probable words of each topic, most probable first.
 
@@ -520,9 +435,11 @@ class TopicModel(
         -------
         list of lists of str
         """
-        state = self._view()
-        return state.lda.top_words(n, state.vocabulary.words)
+        check_is_fitted(self)
+        return self.lda_.top_words(n, self.feature_names_)
 
+    @checked
+    @reads
     def with_lda(self, lda: TemperedLDA, seed_topics: Mapping[str, int] | None = None) -> Self:
         """Return a new model of the same words with other topics; this one is unchanged.
 
@@ -545,29 +462,18 @@ class TopicModel(
         ValueError
             If it has another number of words, or `seed_topics` are no topics of it.
         """
-        state = self._view()
-        if not isinstance(lda, TemperedLDA):
-            raise TypeError(f"'lda' must be a TemperedLDA. Got {lda!r}.")
-        check_is_fitted(lda)
-        n_words = len(state.vocabulary.words)
-        if lda.n_features_in_ != n_words:
-            raise ValueError(
-                f"'lda' must have the {n_words} words of the model. Got n_features_in_="
-                f"{lda.n_features_in_}."
-            )
+        check_is_fitted(self)
+        _check_lda(lda, len(self.feature_names_))
         n_topics = number_of_topics(lda)
         seeded = {} if seed_topics is None else seed_topics
         if not isinstance(seeded, Mapping) or not all(
             isinstance(name, str) and type(topic) is int and 0 <= topic < n_topics
             for name, topic in seeded.items()
         ):
-            raise ValueError(
-                f"'seed_topics' must be a dict of names to topics below {n_topics}. Got "
-                f"{seed_topics!r}."
-            )
+            wanted = f"a dict of names to topics below {n_topics}"
+            raise BadParameter("seed_topics", wanted, seed_topics)
         other = shallow(self)
-        other._state = replace(state, lda=lda, seed_topics=dict(seeded))
-        other.n_topics = n_topics
+        vars(other).update(lda_=lda, seed_topics_=dict(seeded), n_topics=n_topics)
         return other
 
     # ------------------------------------------------------------------- files
@@ -614,59 +520,80 @@ class TopicModel(
 
     def state_dict(self) -> dict[str, Any]:
         """Return the fitted state as a tree, for :func:`annealvi.save`."""
-        return copy.copy(self._view()).state_dict(type(self).__name__)
+        vectorizer, words = self.vectorizer_, self._vocabulary
+        if _reads_files(vectorizer):
+            raise TypeError(
+                f"A {type(self).__name__} whose vectorizer has input={vectorizer.input!r} cannot "
+                "be written: reading a file may not make `transform` open other files."
+            )
+        functions = has_function(vectorizer)
+        return STATE.dump(
+            {
+                **vars(words),
+                "vectorizer": None if functions else parameter_tree(vectorizer, "vectorizer_"),
+                "dropped": {name: np.array(of, object) for name, of in words.dropped.items()},
+                "seeds": self.seed_topics_.keys(),
+                "seed_topics": self.seed_topics_.values(),
+                "choice": getattr(self, "choice_", None),
+                "lda": tree_of(self.lda_),
+            }
+        )
 
     def load_state_dict(self, tree: Mapping[str, Any]) -> None:
         """Take over a fitted state, for :func:`annealvi.load`."""
         self._validate_params()
-        self._state = TopicState.of(tree, self._new_vectorizer)
+        found = STATE.load(tree, "state")
+        lda, words = estimator_of(found["lda"], way="state.lda"), found["words"]
+        if not len(words) == len(set(words.tolist())) == lda.n_features_in_:
+            raise damaged("state.words", f"{lda.n_features_in_} different words", words)
+        names, topics = found["seeds"], found["seed_topics"]
+        if len(names) != len(topics) or max(topics, default=0) >= number_of_topics(lda):
+            raise damaged("state.seed_topics", "topics, one for each name", topics)
+        vectorizer = found["vectorizer"]
+        if vectorizer is None:
+            vectorizer = self._new_vectorizer()
+        else:
+            vectorizer = parameter_of(vectorizer, "state.vectorizer")
+        if _reads_files(vectorizer):
+            raise damaged("state.vectorizer", "with input='content'", vectorizer.input)
+        try:  # it looks at its parameters only in a fit
+            clone(vectorizer).set_params(vocabulary=["word"]).fit(["a word"]).transform(["a word"])
+        except Exception as error:  # of any library that a strange parameter has reached
+            raise ValueError(
+                f"The file is damaged: its vectorizer cannot count: {error}"
+            ) from error
+        dropped = {name: of.tolist() for name, of in found["dropped"].items()}
+        limits = found["limits"], dropped, found["n_dropped"]
+        self._vocabulary = Vocabulary(words, found["n_documents"], *limits)
+        self.vectorizer_ = with_vocabulary(vectorizer, words)
+        self.lda_, self.seed_topics_ = lda, dict(zip(names, topics, strict=True))
+        if found["choice"] is not None:
+            self.choice_ = found["choice"]
 
     # -------------------------------------------------------------- attributes
 
     @property
-    def vectorizer_(self) -> Any:
-        return self._fitted().vectorizer
-
-    @property
-    def lda_(self) -> TemperedLDA:
-        return self._fitted().lda
-
-    @property
     def components_(self) -> NDArray:
-        return self._fitted().lda.components_
+        return self.lda_.components_
 
     @property
     def feature_names_(self) -> NDArray:
-        return self._fitted().vocabulary.words
+        return self._vocabulary.words
 
     @property
     def dropped_words_(self) -> dict[str, list[str]]:
-        return self._fitted().vocabulary.dropped
+        return self._vocabulary.dropped
 
     @property
     def vocabulary_note_(self) -> str:
-        return self._fitted().vocabulary.note()
-
-    @property
-    def seed_topics_(self) -> dict[str, int]:
-        return self._fitted().seed_topics
-
-    @property
-    def choice_(self) -> Any:
-        choice = self._fitted().choice
-        if choice is None:
-            raise AttributeError(
-                f"'choice_' of {type(self).__name__} is only there after a fit with "
-                "n_topics='auto'."
-            )
-        return choice
+        return self._vocabulary.note()
 
     @property
     def _n_features_out(self) -> int:
-        return number_of_topics(self._fitted().lda)
+        return number_of_topics(self.lda_)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return "_state" in vars(self)
+        return "lda_" in vars(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -677,91 +604,102 @@ class TopicModel(
     def __copy__(self) -> Self:
         """A copy with the same parameters, which goes on from the fit for itself."""
         copied = shallow(self)
-        if "_state" in vars(copied):
-            copied._state = copy.copy(copied._state)
+        if copied.__sklearn_is_fitted__():
+            copied.lda_ = copy.copy(copied.lda_)
         return copied
 
     # ----------------------------------------------------------------- details
 
-    def _fitted(self) -> TopicState:
-        """The fit; hasattr of an unfitted model must be false."""
-        state = vars(self).get("_state")
-        if state is None:
-            raise AttributeError(f"This {type(self).__name__} instance is not fitted yet.")
-        return state
-
-    def _view(self) -> TopicState:
-        """The fit at this moment, for a method that reads it."""
+    def _parts(self) -> tuple[Any, TemperedLDA]:
+        """The vectorizer and the topics of one and the same fit."""
         check_is_fitted(self)
-        return self._fitted()
+        with reading(self):
+            return self.vectorizer_, self.lda_
 
     def _new_vectorizer(self) -> Any:
         """A clone of the vectorizer, with the stop words."""
         vectorizer = TopicVectorizer() if self.vectorizer is None else clone(self.vectorizer)
-        return with_stop_words(vectorizer, self.stop_words, type(self).__name__)
+        return with_stop_words(vectorizer, self.stop_words)
 
-    @_fit_context(prefer_skip_nested_validation=False)
-    def _fit(
-        self, texts: Any, y: Any, method: str, *, resume: Any = None
-    ) -> tuple[TopicState, sparse.csr_matrix]:
+    def _fit(self, texts: Any, y: Any, resume: Any = None) -> tuple[TemperedLDA, sparse.csr_matrix]:
         with writing(self):
-            checked = check_texts(texts, f"{type(self).__name__}.{method}", least=2)
-            state, X = self._begin(checked)
+            listed = check_texts(texts, least=2)
+            found, X = self._begin(listed)
+            lda = found["lda_"]
             if "_skl_callbacks" in vars(self):  # scikit-learn's, from `set_callbacks`
 
                 def so_far() -> dict[str, Any]:
-                    now = copy.copy(state)
-                    self._restore_parameters(now.lda)
-                    return {"_state": now}
+                    now = copy.copy(lda)
+                    self._restore_parameters(now)
+                    return {**found, "lda_": now}
 
-                tasks = Tasks(self, self._init_callback_context, checked, y, so_far)
-                state.lda.set_params(callback=[*as_list(state.lda.callback), tasks])
-            self._show(state, lambda: state.lda.fit(X, resume=resume))
-        return state, X
+                tasks = Tasks(self, self._init_callback_context, listed, y, so_far)
+                lda.set_params(callback=[*as_list(lda.callback), tasks])
+            self._show(found, partial(lda.fit, X, resume=resume))
+        return lda, X
 
     def _begin(
         self, texts: list[str], *, stream: bool = False
-    ) -> tuple[TopicState, sparse.csr_matrix]:
-        """A state whose topics are still to be fitted, and the counts of the texts."""
-        owner, auto = type(self).__name__, isinstance(self.n_topics, str)
+    ) -> tuple[dict[str, Any], sparse.csr_matrix]:
+        """Attributes of a fit whose topics are still to be fitted, and the counts of the texts."""
+        auto = isinstance(self.n_topics, str)
         vectorizer = self._new_vectorizer()
-        seeds = check_seeds(self.seeds, None if auto else int(self.n_topics), vectorizer, owner)
+        seeds = check_seeds(self.seeds, None if auto else int(self.n_topics), vectorizer)
         kept = frozenset(word for words in seeds.values() for word in words)
         vectorizer, X, vocabulary = count_words(vectorizer, texts, kept=kept)
         n_words, K = len(vocabulary.words), max(len(seeds), 1) if auto else int(self.n_topics)
         if n_words < K:
-            raise ValueError(
-                f"The 'n_topics' parameter of {owner} must be at most the number of words, "
-                f"{n_words}. Got {K}. {vocabulary.note()}"
-            )
+            wanted = f"at most the number of words, {n_words}"
+            raise BadParameter("n_topics", wanted, K, vocabulary.note())
         lda = TemperedLDA() if self.lda is None else clone(self.lda)
         # a clone has copies of the callbacks, which the user would not see
         lda.set_params(callback=None if self.lda is None else self.lda.callback)
         if self.random_state is not None:
             lda.set_params(random_state=self.random_state)
-        choice = None
+        seed_topics = {name: topic for topic, name in enumerate(seeds)}
+        found = {"vectorizer_": vectorizer, "lda_": lda, "seed_topics_": seed_topics}
         if auto:
-            choice = choose_for(X, lda, least=K)
-        K = K if choice is None else choice.recommended
+            found["choice_"] = choose_for(X, lda, least=K)
+            K = found["choice_"].recommended
         lda.set_params(n_components=K)
         if seeds:
             # whatever is wrong with the parameters of `lda`, it says itself when it fits
             counted = stream and isinstance(lda.total_samples, Real)
             n_each = as_float(lda.total_samples) / len(texts) if counted else 1.0
-            plant_seeds(lda, seeds, vocabulary.words, X, n_each=n_each, owner=owner)
-        seed_topics = {name: topic for topic, name in enumerate(seeds)}
-        return TopicState(vectorizer, vocabulary, lda, seed_topics, choice), X
+            plant_seeds(lda, seeds, vocabulary.words, X, n_each)
+        return {**found, "_vocabulary": vocabulary}, X
 
-    def _show(self, state: TopicState, fit: Any) -> None:
-        """Fit the topics of a state; show it, also if an interrupt has left some of the fit."""
+    def _show(self, found: dict[str, Any], fit: Callable[[], Any]) -> None:
+        """Fit topics; show them, also if an interrupt has left some of the fit."""
         try:
             fit()
         finally:
-            self._restore_parameters(state.lda)
-            if state.lda.__sklearn_is_fitted__():
-                self._state = state
+            self._restore_parameters(found["lda_"])
+            if found["lda_"].__sklearn_is_fitted__():
+                with changing(self):
+                    vars(self).pop("choice_", None)
+                    vars(self).update(found)
 
     def _restore_parameters(self, lda: TemperedLDA) -> None:
         """Take back what was set for the fit alone."""
         given = TemperedLDA() if self.lda is None else self.lda
         lda.set_params(init=given.init, callback=given.callback)
+
+
+def _reads_files(vectorizer: Any) -> bool:
+    """Whether texts are taken for names of files, or for files."""
+    return getattr(vectorizer, "input", "content") != "content"
+
+
+def _with_texts(method: Callable) -> Callable:
+    """Let `texts` be passed by name: scikit-learn's wrapper of what shows output says X."""
+
+    @wraps(method)
+    def call(self: TopicModel, texts: Iterable[str], *args: Any, **given: Any) -> Any:
+        return method(self, texts, *args, **given)
+
+    return call
+
+
+for _name in ("transform", "fit_transform"):
+    setattr(TopicModel, _name, _with_texts(getattr(TopicModel, _name)))

@@ -6,7 +6,7 @@ They act twice: on the prior of the topics' words, and on the documents that top
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,44 +15,31 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 
 from annealvi.checks import as_array
+from annealvi.exceptions import BadParameter
 from annealvi.lda import TemperedLDA
 from annealvi.lda.settings import prior as default_prior
 from annealvi.models.lda.starts import SEED_DOCUMENTS, SEED_WEIGHT, topics_of_spread_documents
+from annealvi.topics.vectorizer import is_list
 
 #: The prior of a seed word in its topic, for each time that the corpus has it.
 SEED_PRIOR = 0.5
 ALLOWED = "a dict of names to lists of words, such as {'space': ['nasa', 'orbit']}, or None"
 
 
-def check_seeds(
-    seeds: Any, n_topics: int | None, vectorizer: Any, owner: str
-) -> dict[str, list[str]]:
+def check_seeds(seeds: Any, n_topics: int | None, vectorizer: Any) -> dict[str, list[str]]:
     """Check seed words, and write them as the vectorizer writes words: in lower case, say."""
     if seeds is None:
         return {}
     if not isinstance(seeds, Mapping):
-        raise TypeError(f"The 'seeds' parameter of {owner} must be {ALLOWED}. Got {seeds!r}.")
+        raise BadParameter("seeds", ALLOWED, seeds)
     if n_topics is not None and len(seeds) > n_topics:
-        raise ValueError(
-            f"The 'seeds' parameter of {owner} must name at most n_topics={n_topics} topics. "
-            f"Got {len(seeds)}."
-        )
+        raise BadParameter("seeds", f"a dict of at most n_topics={n_topics} topics", len(seeds))
     write = vectorizer.build_preprocessor() if hasattr(vectorizer, "build_preprocessor") else str
     checked = {}
-    for name, words in seeds.items():
-        listed = isinstance(words, Iterable) and not isinstance(words, str | bytes | Mapping)
-        listed = listed and getattr(words, "ndim", 1) == 1
-        words = list(words) if listed else [None]
-        if not isinstance(name, str) or not all(isinstance(word, str) for word in words):
-            raise TypeError(
-                f"The 'seeds' parameter of {owner} must be {ALLOWED}. Got "
-                f"{name!r}: {seeds[name]!r}."
-            )
-        if not words:
-            raise ValueError(
-                f"The 'seeds' parameter of {owner} must have words for each topic. Got none for "
-                f"{name!r}."
-            )
+    for name, given in seeds.items():
+        words = list(given) if is_list(given) else []
+        if not words or not all(isinstance(word, str) for word in [name, *words]):
+            raise BadParameter("seeds", ALLOWED, {name: given})
         checked[name] = [write(word) for word in words]
     return checked
 
@@ -62,9 +49,7 @@ def plant_seeds(
     seeds: Mapping[str, list[str]],
     words: NDArray,
     X: sparse.csr_matrix,
-    *,
     n_each: float = 1.0,
-    owner: str,
 ) -> None:
     """Set the prior and the start of the first topics of a TemperedLDA, which is to be fitted.
 
@@ -73,16 +58,10 @@ def plant_seeds(
     columns = {word: column for column, word in enumerate(words.tolist())}
     K, base = int(lda.n_components), lda.topic_word_prior
     if base is None:
-        base = 1.0 / K if _is(lda.preset, "sklearn") else default_prior(K)
-    eta = seeded_prior(seeds, columns, X, base, K, n_each=n_each, owner=owner)
-    lda.set_params(topic_word_prior=eta)
-    if _is(lda.init, "auto") and _is(lda.n_init, 1):  # several starts must differ
+        base = 1.0 / K if lda.preset == "sklearn" else default_prior(K)
+    lda.set_params(topic_word_prior=seeded_prior(seeds, columns, X, base, K, n_each))
+    if isinstance(lda.init, str) and lda.init == "auto" and lda.n_init == 1:  # several must differ
         lda.set_params(init=seeded_start(seeds, columns, X, K, lda.random_state))
-
-
-def _is(value: Any, wanted: Any) -> bool:
-    """Whether a parameter that has not been checked has this value."""
-    return isinstance(value, type(wanted)) and value == wanted
 
 
 def seeded_prior(
@@ -91,9 +70,7 @@ def seeded_prior(
     X: sparse.csr_matrix,
     prior: Any,
     n_topics: int,
-    *,
     n_each: float = 1.0,
-    owner: str,
 ) -> NDArray[np.float64]:
     """The topics' prior with seed words: topic k has the words of the k-th seed.
 
@@ -103,10 +80,8 @@ def seeded_prior(
     shape = n_topics, X.shape[1]
     base = as_array(prior)
     if base.dtype.kind not in "fiu" or base.shape not in ((), shape[1:], shape):
-        raise ValueError(
-            f"With 'seeds' the 'lda__topic_word_prior' parameter of {owner} must be None, a float "
-            f"or an array of shape {shape[1:]} or {shape}. Got {prior!r}."
-        )
+        wanted = f"with 'seeds' None, a float or an array of shape {shape[1:]} or {shape}"
+        raise BadParameter("lda__topic_word_prior", wanted, prior)
     seeded = np.array(np.broadcast_to(base, shape), dtype=np.float64)
     counts = np.asarray(X.sum(axis=0), dtype=np.float64).ravel()
     missing: list[str] = []
@@ -115,18 +90,13 @@ def seeded_prior(
             {columns[word] for word in words if word in columns and counts[columns[word]]}
         )
         if not there:
-            raise ValueError(
-                f"The 'seeds' parameter of {owner} must have a word of the corpus for each topic. "
-                f"Got {words} for {name!r}, of which none is in the vocabulary."
-            )
+            wanted = "a dict with a word of the corpus for each topic"
+            raise BadParameter("seeds", wanted, {name: words})
         missing += [word for word in words if word not in columns]
         seeded[topic, there] += SEED_PRIOR * n_each * counts[there]
     if missing:
-        warnings.warn(
-            f"{len(missing)} seed words are not in the vocabulary of {owner}: {missing[:10]}.",
-            UserWarning,
-            stacklevel=5,
-        )
+        text = f"{len(missing)} seed words are not in the vocabulary: {missing[:10]}."
+        warnings.warn(text, UserWarning, stacklevel=6)
     return seeded
 
 

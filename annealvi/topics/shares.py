@@ -1,8 +1,10 @@
-"""Shares of topics: in groups of documents, in periods of time, and how sure they are."""
+"""Shares of topics in groups of documents and in periods of time: methods of TopicSummary.
+
+Each is a function of a summary, of which it reads the shares, the lengths and the labels.
+"""
 
 from __future__ import annotations
 
-import re
 import warnings
 from contextlib import suppress
 from datetime import datetime
@@ -10,15 +12,22 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from annealvi._optional import import_optional
+from annealvi.checks import checked
+from annealvi.exceptions import BadParameter
 from annealvi.topics.vectorizer import of_each
 
 #: Most periods that times may be cut into.
 MOST_PERIODS = 100_000
-_ALLOWED_TIMES = "datetimes, ISO 8601 strings such as '2020-01-31', or years such as 2020"
-#: Numbers that are years.
-_YEARS = (1000, 9999)
+_TIMES = (
+    "datetimes, ISO 8601 strings such as '2020-01-31', or years such as 2020; read others with "
+    "pandas.to_datetime and its format"
+)
+_PERIODS = (
+    "a period by a name of pandas, such as 'YE', 'QE', 'ME', 'W' or 'D', or one of its offsets"
+)
 
 
 def certainty_of(shares: NDArray[np.float64], lengths: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -33,91 +42,127 @@ def certainty_of(shares: NDArray[np.float64], lengths: NDArray[np.float64]) -> N
         return squares / words
 
 
-def by_group(
-    shares: NDArray[np.float64],
-    lengths: NDArray[np.float64],
-    labels: list[str],
-    groups: Any,
-    pandas: Any,
-) -> Any:
-    """See :meth:`annealvi.topics.TopicSummary.by`."""
+@checked
+def by(self: Any, groups: ArrayLike) -> Any:
+    """Compute the share of each topic in each group of documents.
+
+    Parameters
+    ----------
+    groups : array-like of shape (D,)
+        The group of each document, such as its class or its author.  Documents whose group is
+        None or NaN are left out.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each group.  ``n_documents`` counts its documents that have words; the other
+        columns are the topics, by their labels: shares of all words of the group.
+
+    Raises
+    ------
+    ValueError
+        If there are not as many groups as documents.
+    """
+    pandas = import_optional("pandas", "text", "TopicSummary.by")
     name = getattr(groups, "name", None) or "group"
     dtype = groups.dtype if isinstance(groups, pandas.Series | pandas.Categorical) else None
-    groups = of_each(groups, len(lengths), "groups")
-    for document, group in enumerate(groups):
+    listed = of_each(groups, len(self.lengths), "groups")
+    for document, group in enumerate(listed):
         if not pandas.api.types.is_hashable(group):
-            raise TypeError(
-                "'groups' must hold one group for each document, such as a str or a number. "
-                f"Got {group!r} for document {document}."
-            )
-    keys = pandas.Series(groups, dtype=dtype, name=name)
+            raise BadParameter(f"groups[{document}]", "a group, such as a str or a number", group)
+    keys = pandas.Series(listed, dtype=dtype, name=name)
     if keys.isna().all():
-        raise ValueError("'groups' must name the group of a document at least once. Got only None.")
-    sums = _words_of_topics(shares, lengths, labels, pandas).groupby(keys, observed=True).sum()
-    return _means(sums)
+        raise BadParameter("groups", "the group of a document at least once", None)
+    return _means(_words_of_topics(self, pandas).groupby(keys, observed=True).sum())
 
 
-def over_time(
-    shares: NDArray[np.float64],
-    lengths: NDArray[np.float64],
-    labels: list[str],
-    times: Any,
-    freq: Any,
-    pandas: Any,
-) -> Any:
-    """See :meth:`annealvi.topics.TopicSummary.over`."""
-    index = _parsed(of_each(times, len(lengths), "times"), pandas)
-    offset = _offset(freq, pandas)
-    known = np.flatnonzero(index.notna())
-    first, last = index[known].min(), index[known].max()
-    try:
-        forward = first + offset > first
-    except (ValueError, OverflowError):
-        raise ValueError(f"'freq' must be a shorter period. Got {freq!r}.") from None
-    try:  # DateOffset(month=3) goes forward once: to March of the same year
-        forward = forward and first + 2 * offset > first + offset
-        too_many = first + MOST_PERIODS * offset < last
-    except (ValueError, OverflowError):  # far beyond what pandas knows, so beyond the last
-        too_many = False
-    if not forward:
-        raise ValueError(f"'freq' must be a period of positive length. Got {freq!r} instead.")
-    if too_many:
-        raise ValueError(
-            f"'freq' must cut the times into at most {MOST_PERIODS} periods. Got {freq!r}, for "
-            f"times from {first} to {last}."
-        )
-    frame = _words_of_topics(shares[known], lengths[known], labels, pandas)
-    frame.index = index[known]
+@checked
+def over(self: Any, times: ArrayLike, freq: Any = "YE") -> Any:
+    """Compute the share of each topic in each period of time.
+
+    Parameters
+    ----------
+    times : array-like of shape (D,)
+        The time of each document: datetimes, ISO 8601 strings or years.  Times with a zone
+        are taken in UTC, and periods at their start.  Documents whose time is None or NaT are
+        left out.
+    freq : str, timedelta or pandas.DateOffset, default="YE"
+        Length of a period, as pandas names it: years "YE", quarters "QE", months "ME", weeks
+        "W", days "D"; "5YE" is five years.  Every offset of pandas is allowed too, such as
+        ``pandas.DateOffset(months=30)``.  Offsets that pandas has no name for, as this one,
+        are counted from the day of the first document.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each period from the first to the last; its index is the end of the period
+        for years, quarters, months and weeks, and the beginning for shorter ones and for
+        offsets without a name.
+        ``n_documents`` counts its documents that have words; the other columns are the topics,
+        by their labels: shares of all words of the period, NaN if there are none.
+
+    Raises
+    ------
+    ValueError
+        If there are not as many times as documents, or one cannot be read; or if `freq` is
+        no period.
+    """
+    pandas = import_optional("pandas", "text", "TopicSummary.over")
+    index = _parsed(of_each(times, len(self.lengths), "times"), pandas)
+    offset = None
+    with suppress(ValueError, TypeError):
+        offset = pandas.tseries.frequencies.to_offset(freq)
+    if offset is None:
+        raise BadParameter("freq", _PERIODS, freq)
+    frame = _words_of_topics(self, pandas).set_axis(index)[index.notna()]
     frame = frame.sort_index(kind="stable")
+    first, last = frame.index[0], frame.index[-1]
+    # DateOffset(month=3) goes forward once: to March of the same year
+    one, two, end = (_later(first, n, offset, pandas) for n in (1, 2, MOST_PERIODS))
+    if not first < one < two or end < last:
+        wanted = (
+            f"a positive length of time, of which there are at most {MOST_PERIODS} from the first"
+        )
+        raise BadParameter("freq", f"{wanted} of the times, {first}, to the last, {last}", freq)
     try:
         sums = frame.resample(offset).sum()
     except NotImplementedError:  # pandas has no name for this offset
         sums = _sums_of_periods(frame, offset, pandas)
     except ValueError as error:  # such as business hours, and times at night
-        raise ValueError(f"'freq' cannot cut these times. Got {freq!r}: {error}.") from error
+        raise BadParameter(
+            "freq", "a period that can cut these times", freq, f"{error}."
+        ) from error
     sums.index.name = "period"
     return _means(sums)
 
 
+def _later(time: Any, n: int, offset: Any, pandas: Any) -> Any:
+    """The time n offsets later, or the last time that pandas knows."""
+    try:
+        return time + n * offset
+    except (ValueError, OverflowError):
+        return pandas.Timestamp.max
+
+
 def _sums_of_periods(frame: Any, offset: Any, pandas: Any) -> Any:
     """Sums over periods that follow one another, named by their beginnings."""
-    origin, last = frame.index[0].normalize(), frame.index[-1]
-    begin, beginnings = origin, []
-    while begin <= last:
+    origin, beginnings = frame.index[0].normalize(), []
+    begin = origin
+    while begin <= frame.index[-1] and begin < pandas.Timestamp.max:
         beginnings.append(begin)
-        try:  # from the origin: a month after 28 February would not be the end of March again
-            begin = origin + len(beginnings) * offset
-        except (ValueError, OverflowError):  # beyond what pandas knows, so beyond the last
-            break
+        # from the origin: a month after 28 February would not be the end of March again
+        begin = _later(origin, len(beginnings), offset, pandas)
     index = pandas.DatetimeIndex(beginnings)
     periods = index.searchsorted(frame.index, side="right") - 1
     return frame.groupby(periods).sum().reindex(range(len(index)), fill_value=0).set_axis(index)
 
 
-def _words_of_topics(shares: NDArray, lengths: NDArray, labels: list[str], pandas: Any) -> Any:
+def _words_of_topics(summary: Any, pandas: Any) -> Any:
     """Numbers of words of each topic in each document, and of documents with words, first."""
-    frame = pandas.DataFrame(shares * lengths[:, np.newaxis], columns=labels)
-    frame.insert(0, "n_documents", (lengths > 0).astype(np.int64), allow_duplicates=True)
+    words = summary.shares * summary.lengths[:, np.newaxis]
+    frame = pandas.DataFrame(words, columns=list(summary.labels))
+    there = (summary.lengths > 0).astype(np.int64)
+    frame.insert(0, "n_documents", there, allow_duplicates=True)
     return frame
 
 
@@ -135,72 +180,32 @@ def _parsed(times: list, pandas: Any) -> Any:
     values = pandas.Series([getattr(time, "start_time", time) for time in times], dtype=object)
     missing = values.isna().to_numpy()
     if missing.all():
-        raise ValueError("'times' must hold the time of a document at least once. Got only None.")
-    if all(isinstance(v, Real) for v in values[~missing]):
+        raise BadParameter("times", "the time of a document at least once", None)
+    if all(isinstance(value, Real) for value in values[~missing]):
         values = values.map(_of_year, na_action="ignore")
-    result = _read_times(values, pandas)
-    wrong = np.flatnonzero(result.isna() & ~missing)
-    if len(wrong):
-        raise ValueError(
-            f"'times' must hold {_ALLOWED_TIMES}; read others with pandas.to_datetime and its "
-            f"format. Got {times[wrong[0]]!r} for document {wrong[0]}."
-        )
-    return result.tz_localize(None)
-
-
-def _read_times(values: Any, pandas: Any) -> Any:
     try:
-        return pandas.DatetimeIndex(pandas.to_datetime(values, format="ISO8601", utc=True))
+        found = pandas.DatetimeIndex(pandas.to_datetime(values, format="ISO8601", utc=True))
     except (ValueError, TypeError, OverflowError):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that it reads them one by one
-            ways = [
+            found, other = (
                 pandas.DatetimeIndex(
                     pandas.to_datetime(values, errors="coerce", utc=True, dayfirst=dayfirst)
                 )
                 for dayfirst in (False, True)
-            ]
-        _check_same(values, *ways)
-        return ways[0]
+            )
+        # 03/04/2020 is a day of March or of April, unless another time can be read in one way only
+        either = all((way.notna() | missing).all() for way in (found, other))
+        for place in np.flatnonzero(either & (found != other) & ~missing):
+            hint = f"It may be {found[place]:%Y-%m-%d} or {other[place]:%Y-%m-%d}."
+            raise BadParameter(f"times[{place}]", _TIMES, times[place], hint) from None
+    for place in np.flatnonzero(found.isna() & ~missing):
+        raise BadParameter(f"times[{place}]", _TIMES, times[place])
+    return found.tz_localize(None)
 
 
-def _check_same(values: Any, monthfirst: Any, dayfirst: Any) -> None:
-    """Raise ValueError for 03/04/2020, which is a day of March or of April."""
-    missing = values.isna().to_numpy()
-    either = all((way.notna() | missing).all() for way in (monthfirst, dayfirst))
-    open_ones = np.flatnonzero((monthfirst != dayfirst) & ~missing)
-    if either and len(open_ones):
-        first = open_ones[0]
-        raise ValueError(
-            "'times' must tell days from months, as ISO 8601 strings such as '2020-01-31' do; read "
-            f"others with pandas.to_datetime and its format. Got {values[first]!r} for document "
-            f"{first}, which may be {monthfirst[first]:%Y-%m-%d} or {dayfirst[first]:%Y-%m-%d}."
-        )
-
-
-def _of_year(number: Any) -> Any:
-    """The first day of a year; other numbers stay."""
-    is_year = not isinstance(number, bool) and number == number // 1
-    if not (is_year and _YEARS[0] <= number <= _YEARS[1]):
-        raise ValueError(f"'times' must hold {_ALLOWED_TIMES}. Got the number {number!r}.")
+def _of_year(number: Any) -> datetime:
+    """The first day of a year."""
+    if isinstance(number, bool) or not 1000 <= number <= 9999 or number != number // 1:
+        raise BadParameter("times", _TIMES, number)
     return datetime(int(number), 1, 1)
-
-
-#: Old names of periods, and those since pandas 2.2.
-RENAMED = {"Y": "YE", "Q": "QE", "M": "ME", "SM": "SME", "AS": "YS", "BM": "BME"}
-
-
-def _offset(freq: Any, pandas: Any) -> Any:
-    """The offset of an alias, by its name since pandas 2.2 or before."""
-    alias = freq
-    if isinstance(freq, str) and (match := re.fullmatch(r"(-?\d*)([A-Z]+)(-.*)?", freq)):
-        number, name, rest = match.groups("")
-        alias = f"{number}{RENAMED.get(name, name)}{rest}"
-    with suppress(ValueError, TypeError):
-        offset = pandas.tseries.frequencies.to_offset(alias)
-        if offset is not None:
-            return offset
-    raise ValueError(
-        "'freq' must be a period by a name of pandas, such as 'YE', 'QE', 'ME', 'W' or 'D', or one "
-        f"of its offsets. Got {freq!r} instead."
-    )

@@ -15,10 +15,13 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from annealvi._optional import import_optional
 from annealvi.checks import Interval, as_array, check_counts, check_flag, checked
-from annealvi.matrices import check_csr, check_matrix
+from annealvi.exceptions import BadParameter
+from annealvi.matrices import check_csr
 from annealvi.metrics import document_completion, topic_coherence, topic_diversity, topic_stability
+from annealvi.metrics.held_out import transformed
+from annealvi.metrics.topics import check_topic_model, topic_weights, word_names
+from annealvi.topics import shares
 from annealvi.topics import words as ranking
-from annealvi.topics.shares import by_group, certainty_of, over_time
 from annealvi.topics.vectorizer import are_texts, check_texts, of_each
 from annealvi.topics.words import N_WORDS, RELEVANCE, Labels
 
@@ -49,18 +52,6 @@ def hellinger(topics: NDArray[np.float64]) -> NDArray[np.float64]:
     distances = np.maximum(distances, distances.T)
     np.fill_diagonal(distances, 0.0)
     return distances
-
-
-def similarity(topics: NDArray[np.float64]) -> Similarity:
-    """See :meth:`annealvi.topics.TopicSummary.similar`."""
-    from scipy.cluster import hierarchy
-    from scipy.spatial.distance import squareform
-
-    distances = hellinger(topics)
-    if len(distances) < 2:
-        return Similarity(distances, np.empty((0, 4)))
-    pairs = squareform(distances, checks=False)
-    return Similarity(distances, hierarchy.linkage(pairs, "average", optimal_ordering=True))
 
 
 def places(distances: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -116,56 +107,45 @@ class Source:
     """A fitted topic model of any kind; see the `model` of :func:`annealvi.topics.describe`."""
 
     def __init__(self, model: Any, name: str = "model") -> None:
-        self.model, self._count, self._names = _parts_of(model)
-        if not hasattr(self.model, "components_") and hasattr(self.model, "fit"):
-            check_is_fitted(self.model)
-        if not hasattr(self.model, "components_") or not hasattr(self.model, "transform"):
-            raise TypeError(
-                f"The {name!r} parameter of describe must be a topic model with `components_` and "
-                f"`transform`. Got {model!r} instead."
-            )
-        weights = check_matrix(
-            self.model.components_, accept_sparse=False, dtype=np.float64, name="components_"
-        )
-        check_non_negative(weights, "describe as components_")
-        with np.errstate(over="ignore"):
-            self._sums = weights.sum(axis=1)
-        wrong = np.flatnonzero(~((self._sums > 0) & np.isfinite(self._sums)))
-        if len(wrong):
-            raise ValueError(
-                "The rows of 'components_' must have positive and finite sums, because they are "
-                f"normalised to probabilities. Got a sum of {self._sums[wrong[0]]} in topic "
-                f"{wrong[0]}."
-            )
+        self.model, self._count, known_names = model, None, None
+        if hasattr(model, "lda_") or (hasattr(model, "counts") and hasattr(model, "fit")):
+            check_is_fitted(model)
+            self.model, self._count, known_names = model.lda_, model.counts, model.feature_names_
+        elif hasattr(model, "named_steps"):
+            first, self.model = model[:-1], model[-1]
+            if len(first):
+                check_is_fitted(first)
+                self._count, known_names = first.transform, first.get_feature_names_out()
+        check_topic_model(self.model, name, "components_", "transform")
+        weights = np.asarray(topic_weights(self.model, "components_"), np.float64)
+        self._sums = weights.sum(axis=1)
         self.components_: NDArray[np.float64] = weights / self._sums[:, np.newaxis]
         self.seed_topics: dict[str, int] = dict(getattr(model, "seed_topics_", {}))
+        own_names = getattr(self.model, "feature_names_in_", None)
+        #: The words that the model has seen, or None.
+        self.known_names = own_names if known_names is None else known_names
 
     def read(self, documents: Any, name: str) -> Documents:
         """Check documents, and count their words if they are texts."""
-        texts = None
+        texts, kind = None, type(self.model).__name__
+        n_features = self.components_.shape[1]
         if are_texts(documents, name):
             if self._count is None:
-                raise TypeError(
-                    f"{type(self.model).__name__} takes word counts and knows no texts. Give "
-                    f"counts as {name!r}, and the texts beside them as 'texts', or use a "
-                    f"TopicModel. Got a {type(documents).__name__}."
-                )
-            texts = check_texts(documents, "describe", name=name)
+                hint = "Give the texts beside them as 'texts', or use a TopicModel."
+                raise BadParameter(name, f"word counts, as {kind} takes", type(documents), hint)
+            texts = check_texts(documents, name)
             documents = self._count(texts)
         counts = check_csr(documents, name=name)
         check_non_negative(counts, f"describe as {name}")
         check_counts(counts)
-        n_features = self.components_.shape[1]
         if counts.shape[1] != n_features:
             raise ValueError(
-                f"{name} has {counts.shape[1]} features, but {type(self.model).__name__} is "
-                f"expecting {n_features} features as input."
+                f"{name} has {counts.shape[1]} features, but {kind} is expecting {n_features} "
+                "features as input."
             )
         if not counts.data.any():
-            raise ValueError(
-                f"None of the {counts.shape[0]} {name} has a word of the vocabulary of "
-                f"{n_features} words that {type(self.model).__name__} was fitted with."
-            )
+            wanted = f"documents with a word of the vocabulary of {n_features} words of {kind}"
+            raise BadParameter(name, wanted, f"{counts.shape[0]} documents without")
         return Documents(documents, counts, texts)
 
     def transform(self, X: Any) -> NDArray[np.float64]:
@@ -174,51 +154,26 @@ class Source:
         Its rows sum to 1 for LDA.  A factorisation X = W H (NMF) gives weights W instead: W_dk
         times the sum of row k of H is the number of words that topic k has in document d.
         """
-        owner = f"'transform' of {type(self.model).__name__}"
-        shares = as_array(self.model.transform(X))
-        expected = (X.shape[0] if hasattr(X, "shape") else len(X), len(self._sums))
-        if shares.shape != expected or shares.dtype.kind not in "fiu":
-            raise ValueError(
-                f"The {owner} must give numbers of shape {expected}, one for each document and "
-                f"topic. Got shape {shares.shape} and dtype {shares.dtype}."
-            )
-        shares = shares.astype(np.float64)  # a copy
-        if not (np.isfinite(shares).all() and shares.min(initial=0) >= 0):
-            raise ValueError(f"The {owner} must give finite numbers that are not negative.")
-        if np.abs(shares.sum(axis=1) - 1).max() > _TOLERANCE:
-            shares *= self._sums
-        shares[shares.sum(axis=1) == 0] = 1.0  # nothing is known of these documents
-        shares /= shares.sum(axis=1, keepdims=True)
-        return shares
-
-    @property
-    def known_names(self) -> Any:
-        """The words that the model has seen, or None."""
-        return (
-            getattr(self.model, "feature_names_in_", None) if self._names is None else self._names
-        )
+        n_documents = X.shape[0] if hasattr(X, "shape") else len(X)
+        found = transformed(self.model, X, (n_documents, len(self._sums))).astype(np.float64)
+        if found.min(initial=0) < 0:
+            raise BadParameter("transform", "a method that gives shares", found.min())
+        if np.abs(found.sum(axis=1) - 1).max() > _TOLERANCE:
+            found *= self._sums
+        found[found.sum(axis=1) == 0] = 1.0  # nothing is known of these documents
+        return found / found.sum(axis=1, keepdims=True)
 
     def names(self, given: Any, documents: Any) -> NDArray:
         """Return the words: those given, else those of the model or the documents, else numbers."""
         n_features = self.components_.shape[1]
-        known = (
-            given,
-            self.known_names,
-            getattr(documents, "columns", None),
-            range(n_features),
-        )
-        names = as_array(next(found for found in known if found is not None))
-        if names.shape != (n_features,):
-            raise ValueError(
-                f"'feature_names' must have one name for each of the {n_features} features. "
-                f"Got shape {names.shape} instead."
-            )
-        return names.astype(str)
+        known = given, self.known_names, getattr(documents, "columns", None), range(n_features)
+        names = next(found for found in known if found is not None)
+        return word_names(names, n_features).astype(str)
 
     def unusual(
-        self, documents: Documents, shares: NDArray[np.float64]
+        self, documents: Documents, found: NDArray[np.float64]
     ) -> tuple[str, NDArray[np.float64]]:
-        """Compute how badly the topics explain each document."""
+        """Compute how badly topics with these shares explain each document."""
         if hasattr(self.model, "document_temperatures"):
             return "temperature", self.model.document_temperatures(documents.given)
         X = documents.counts
@@ -226,25 +181,11 @@ class Source:
         topics = np.ascontiguousarray(self.components_.T)
         log_likelihood = np.empty(X.nnz)
         for block in gen_batches(X.nnz, _BLOCK):
-            p = np.einsum("ik,ik->i", topics[X.indices[block]], shares[rows[block]])
+            p = np.einsum("ik,ik->i", topics[X.indices[block]], found[rows[block]])
             log_likelihood[block] = np.log(np.maximum(p, _LEAST)) * X.data[block]
         totals = np.bincount(rows, weights=log_likelihood, minlength=X.shape[0])
         with np.errstate(invalid="ignore"):
             return "log_likelihood", totals / as_array(X.sum(axis=1, dtype=np.float64)).ravel()
-
-
-def _parts_of(model: Any) -> tuple[Any, Any, Any]:
-    """The model of counts; what counts the words of texts, and names of words, or None."""
-    if hasattr(model, "lda_") or (hasattr(model, "counts") and hasattr(model, "fit")):
-        check_is_fitted(model)
-        return model.lda_, model.counts, model.feature_names_
-    if hasattr(model, "named_steps"):
-        first, last = model[:-1], model[-1]
-        if len(first):
-            check_is_fitted(first)
-            return last, first.transform, first.get_feature_names_out()
-        return last, None, None
-    return model, None, None
 
 
 #: Numbers of top words that coherence and diversity are measured on, as in annealvi.metrics.
@@ -326,7 +267,7 @@ class TopicSummary:
             n_words = min(_COHERENCE_WORDS, n_features)
             self.coherence = topic_coherence(self.topics, counts, n_words=n_words)
         self.exclusivity = ranking.exclusivity_of(self.topics)
-        self.certainty = certainty_of(self.shares, self.lengths)
+        self.certainty = shares.certainty_of(self.shares, self.lengths)
         self._measure, self._unusual = source.unusual(documents, self.shares)
         self.quality = {
             "coherence": float(self.coherence.mean()),
@@ -385,7 +326,7 @@ class TopicSummary:
             - ``certainty``: the share that it has, on average, in the documents of its words: 1 if
               they have no other topic.
         """
-        pandas = _pandas("table")
+        pandas = import_optional("pandas", "text", "TopicSummary.table")
         numbers = range(len(self.topics))
         columns = {
             "share": self.topic_shares,
@@ -398,6 +339,7 @@ class TopicSummary:
         return pandas.DataFrame(columns, index=pandas.Index(numbers, name="topic"))
 
     @validate_params(_WORDS, prefer_skip_nested_validation=True)
+    @checked
     def words(self, topic: int | str, n: int = N_WORDS, relevance: float = RELEVANCE) -> list[str]:
         r"""Return the most relevant words of a topic, best first.
 
@@ -422,6 +364,7 @@ class TopicSummary:
         return self.feature_names[columns].tolist()
 
     @validate_params(_WORDS, prefer_skip_nested_validation=True)
+    @checked
     def weights(self, topic: int | str, n: int = N_WORDS, relevance: float = RELEVANCE) -> Any:
         """Return the most relevant words of a topic with the numbers that rank them.
 
@@ -436,7 +379,7 @@ class TopicSummary:
             A row for each word, best first: ``word``, ``probability`` p(w | k), ``lift``
             p(w | k) / p(w), and ``relevance``.
         """
-        pandas = _pandas("weights")
+        pandas = import_optional("pandas", "text", "TopicSummary.weights")
         k = self._labels.number(topic)
         columns = self._columns(k, n, relevance)
         probability = self.topics[k, columns]
@@ -462,7 +405,14 @@ class TopicSummary:
             :func:`~scipy.cluster.hierarchy.dendrogram`.  And ``closest(n)`` gives the most similar
             pairs.
         """
-        return similarity(self.topics)
+        from scipy.cluster import hierarchy
+        from scipy.spatial.distance import squareform
+
+        distances, linkage = hellinger(self.topics), np.empty((0, 4))
+        if len(distances) > 1:
+            pairs = squareform(distances, checks=False)
+            linkage = hierarchy.linkage(pairs, "average", optimal_ordering=True)
+        return Similarity(distances, linkage)
 
     @checked
     def map(self, documents: bool = False) -> Any:
@@ -480,7 +430,7 @@ class TopicSummary:
             ``x`` and ``y``; of topics also ``share`` and ``label``, of documents ``topic``, the
             largest one, and its ``share``.  The same summary always gives the same places.
         """
-        pandas = _pandas("map")
+        pandas = import_optional("pandas", "text", "TopicSummary.map")
         check_flag(documents, "documents")
         place = places(hellinger(self.topics))
         columns: dict[str, Any]
@@ -497,6 +447,7 @@ class TopicSummary:
     # --------------------------------------------------------------------- documents
 
     @validate_params({"n": _COUNT}, prefer_skip_nested_validation=True)
+    @checked
     def documents(self, topic: int | str, n: int = 5) -> Any:
         """Return the documents that are most about a topic.
 
@@ -517,7 +468,7 @@ class TopicSummary:
         known = np.flatnonzero(self.lengths > 0)
         # of equal shares, that of a longer document says more
         order = known[np.lexsort((-self.lengths[known], -self.shares[known, k]))][: int(n)]
-        return self._rows(order, "documents", share=self.shares[order, k])
+        return self._rows(order, share=self.shares[order, k])
 
     @validate_params(
         {"n": _COUNT, "min_tokens": [None, Interval(Real, 0, None, closed="left")]},
@@ -547,11 +498,11 @@ class TopicSummary:
         known = np.flatnonzero((self.lengths >= min_tokens) & (self.lengths > 0))
         sign = -1.0 if self._measure == "temperature" else 1.0
         order = known[np.argsort(sign * self._unusual[known], kind="stable")][: int(n)]
-        return self._rows(order, "odd", **{self._measure: self._unusual[order]})
+        return self._rows(order, **{self._measure: self._unusual[order]})
 
-    def _rows(self, order: NDArray[np.intp], purpose: str, **columns: NDArray) -> Any:
+    def _rows(self, order: NDArray[np.intp], **columns: NDArray) -> Any:
         """A DataFrame of some documents."""
-        pandas = _pandas(purpose)
+        pandas = import_optional("pandas", "text", "A table of documents")
         tokens = self.lengths[order]
         whole = np.all(self.lengths == np.floor(self.lengths)) and self.lengths.max() < _MOST_WHOLE
         found: dict[str, Any] = {**columns, "tokens": tokens.astype(np.int64) if whole else tokens}
@@ -560,61 +511,7 @@ class TopicSummary:
                 found[name] = [values[document] for document in order]
         return pandas.DataFrame(found, index=pandas.Index(order, name="document"))
 
-    def by(self, groups: ArrayLike) -> Any:
-        """Compute the share of each topic in each group of documents.
-
-        Parameters
-        ----------
-        groups : array-like of shape (D,)
-            The group of each document, such as its class or its author.  Documents whose group is
-            None or NaN are left out.
-
-        Returns
-        -------
-        pandas.DataFrame
-            A row for each group.  ``n_documents`` counts its documents that have words; the other
-            columns are the topics, by their labels: shares of all words of the group.
-
-        Raises
-        ------
-        ValueError
-            If there are not as many groups as documents.
-        """
-        labels = list(self._labels)
-        return by_group(self.shares, self.lengths, labels, groups, _pandas("by"))
-
-    def over(self, times: ArrayLike, freq: Any = "YE") -> Any:
-        """Compute the share of each topic in each period of time.
-
-        Parameters
-        ----------
-        times : array-like of shape (D,)
-            The time of each document: datetimes, ISO 8601 strings or years.  Times with a zone
-            are taken in UTC, and periods at their start.  Documents whose time is None or NaT are
-            left out.
-        freq : str, timedelta or pandas.DateOffset, default="YE"
-            Length of a period, as pandas names it: years "YE", quarters "QE", months "ME", weeks
-            "W", days "D"; "5YE" is five years.  Every offset of pandas is allowed too, such as
-            ``pandas.DateOffset(months=30)``.  Offsets that pandas has no name for, as this one,
-            are counted from the day of the first document.
-
-        Returns
-        -------
-        pandas.DataFrame
-            A row for each period from the first to the last; its index is the end of the period
-            for years, quarters, months and weeks, and the beginning for shorter ones and for
-            offsets without a name.
-            ``n_documents`` counts its documents that have words; the other columns are the topics,
-            by their labels: shares of all words of the period, NaN if there are none.
-
-        Raises
-        ------
-        ValueError
-            If there are not as many times as documents, or one cannot be read; or if `freq` is
-            no period.
-        """
-        labels = list(self._labels)
-        return over_time(self.shares, self.lengths, labels, times, freq, _pandas("over"))
+    by, over = shares.by, shares.over
 
     # ------------------------------------------------------------------------ report
 
@@ -682,10 +579,7 @@ class TopicSummary:
         )
 
 
-def _pandas(purpose: str) -> Any:
-    return import_optional("pandas", "text", f"TopicSummary.{purpose}")
-
-
+@checked
 def describe(
     model: Any,
     documents: Any,
@@ -751,26 +645,19 @@ def describe(
     read = source.read(documents, "documents")
     names = source.names(feature_names, read.given)
     n_documents = read.counts.shape[0]
-    texts = read.texts if texts is None else _of_documents(texts, "texts", n_documents)
-    titles = None if titles is None else _of_documents(titles, "titles", n_documents)
+    texts, titles = (
+        None if given is None else of_each(check_texts(given, name), n_documents, name)
+        for name, given in (("texts", texts), ("titles", titles))
+    )
     quality = {}
     if held_out is not None:
         X = source.read(held_out, "held_out").given
         quality["held_out"] = float(document_completion(source, X, random_state=random_state))
     if other is not None:
-        quality["stability"] = _stability(source, Source(other, "other"))
+        second = Source(other, "other")
+        known = source.known_names, second.known_names
+        if all(words is not None for words in known) and not np.array_equal(*known):
+            raise BadParameter("other", "a fit of the same words", other)
+        quality["stability"] = topic_stability(source.components_, second.components_)
+    texts = read.texts if texts is None else texts
     return TopicSummary(source, read, names, texts, titles, quality)
-
-
-def _stability(source: Source, other: Source) -> float:
-    names = [one.known_names for one in (source, other)]
-    if all(known is not None for known in names) and not np.array_equal(*names):
-        raise ValueError(
-            "'other' must be a fit of the same words. Got one with other words, "
-            f"{len(names[1])} against {len(names[0])}."
-        )
-    return topic_stability(source.components_, other.components_)
-
-
-def _of_documents(texts: Any, name: str, n_documents: int) -> list[str]:
-    return of_each(check_texts(texts, "describe", name=name), n_documents, name)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from numbers import Integral
 from os import PathLike
 from typing import Any, ClassVar, Literal, Self
 
@@ -16,47 +18,61 @@ from sklearn.base import _fit_context, clone
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils._param_validation import StrOptions
 
-from annealvi.checks import as_array
+from annealvi.checks import as_array, checked
+from annealvi.exceptions import BadParameter
 
 ALLOWED = "a list, a Series of pandas or polars, or another iterable of str"
 
 
-def check_texts(texts: Any, owner: str, *, name: str = "texts", least: int = 1) -> list[str]:
+def check_texts(texts: Any, name: str = "texts", *, least: int = 1) -> list[str]:
     """Check raw texts and return them as a list."""
-    checked = []
-    for number, text in enumerate(_items(texts, owner, name)):
+    found = []
+    for number, text in enumerate(_items(texts, name)):
         if not isinstance(text, str):
-            raise TypeError(f"{name}[{number}] of {owner} must be a str. {_got(text)}")
-        checked.append(text)
-    if len(checked) < least:
-        documents = f"{least} document{'s' * (least > 1)}"
-        raise ValueError(
-            f"The {name!r} of {owner} must hold at least {documents}. Got {len(checked)}."
-        )
-    return checked
+            missing = text is None or (isinstance(text, float) and text != text)
+            missing = missing or type(text).__name__ in ("NAType", "NaTType")
+            hint = "Leave the document out, or put '' in its place." if missing else ""
+            if isinstance(text, bytes | bytearray):
+                hint = "Decode bytes, for example by text.decode('utf-8')."
+            got = text if missing else type(text)
+            raise BadParameter(f"{name}[{number}]", "a str", got, hint)
+        found.append(text)
+    if len(found) < least:
+        raise BadParameter(name, f"at least {least} document{'s' * (least > 1)}", len(found))
+    return found
 
 
-def is_list(value: Any) -> bool:
-    """Whether a parameter is a list, an array or another iterable, but no str."""
-    several = isinstance(value, Iterable) and not isinstance(value, str)
-    return several and getattr(value, "ndim", 1) > 0  # an array of one number is none
+def _items(texts: Any, name: str) -> Iterable:
+    """What is iterated over; an error for what an iteration would misread."""
+    hint = None
+    if isinstance(texts, str | bytes | bytearray):
+        hint = "Put a single text in a list; if it is the path of a file, read the file first."
+    elif hasattr(texts, "columns"):
+        hint = f"Choose one of its columns, {[str(column) for column in texts.columns][:10]}."
+    elif sparse.issparse(texts) or getattr(texts, "ndim", 1) != 1:
+        hint = "Word counts go to TemperedLDA."
+    elif isinstance(texts, PathLike):
+        hint = "Read the file first."
+    elif isinstance(texts, Set | Mapping) or not isinstance(texts, Iterable):
+        hint = "A set has no order." if isinstance(texts, Set) else ""
+    if hint is not None:
+        raise BadParameter(name, ALLOWED, type(texts), hint)
+    return texts
 
 
-def of_each(values: Any, n: int, name: str, what: str = "document") -> list:
-    """Check that there is one value for each of n things, and return them as a list."""
-    try:
-        items = None if isinstance(values, str | bytes | dict | set) else list(values)
-    except TypeError:
-        items = None
-    if items is None:
-        raise TypeError(
-            f"{name!r} must be a sequence with one entry for each {what}. Got {values!r} instead."
-        )
-    if len(items) != n:
-        raise ValueError(
-            f"{name!r} must have one entry for each of the {n} {what}s. Got {len(items)}."
-        )
-    return items
+def blocks_of(texts: Any) -> Iterator[list[str]]:
+    """Yield blocks of checked texts: one if `texts` holds str, else each of its items.
+
+    An iterator of blocks is read as far as blocks are asked for.
+    """
+    items = iter(_items(texts, "texts"))
+    first = list(islice(items, 1))
+    single = str | bytes | bytearray | Mapping
+    if not first or isinstance(first[0], single) or not isinstance(first[0], Iterable):
+        yield check_texts(chain(first, items))
+        return
+    for number, block in enumerate(chain(first, items)):
+        yield check_texts(block, f"texts[{number}]")
 
 
 def are_texts(documents: Any, name: str) -> bool:
@@ -66,10 +82,8 @@ def are_texts(documents: Any, name: str) -> bool:
     wrong with a list of numbers.
     """
     if isinstance(documents, str | bytes | bytearray):
-        raise TypeError(
-            f"{name!r} must be a list of texts or a matrix of counts. Got a single text: put it in "
-            "a list."
-        )
+        wanted = "a list of texts or a matrix of counts"
+        raise BadParameter(name, wanted, type(documents), "Put a single text in a list.")
     if sparse.issparse(documents) or not hasattr(documents, "__iter__"):
         return False
     if hasattr(documents, "shape"):  # an array, a Series
@@ -80,69 +94,34 @@ def are_texts(documents: Any, name: str) -> bool:
     return True  # an iterator, or nothing
 
 
-def blocks_of(texts: Any, owner: str) -> Iterator[list[str]]:
-    """Yield blocks of checked texts: one if `texts` holds str, else each of its items.
-
-    An iterator of blocks is read as far as blocks are asked for.
-    """
-    items = iter(_items(texts, owner, "texts"))
-    try:
-        first = next(items)
-    except StopIteration:
-        raise ValueError(f"The 'texts' of {owner} must hold at least 1 document. Got 0.") from None
-    if not _is_block(first):
-        yield check_texts(chain([first], items), owner)
-        return
-    for number, block in enumerate(chain([first], items)):
-        yield check_texts(block, owner, name=f"texts[{number}]")
+def is_list(value: Any) -> bool:
+    """Whether a parameter is a list, an array or another sequence of values, but no text."""
+    several = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping | Set)
+    return several and getattr(value, "ndim", 1) > 0  # an array of one number is none
 
 
-def _is_block(item: Any) -> bool:
-    """Whether an item of `texts` is meant as a block of texts and not as a text."""
-    single = isinstance(item, str | bytes | bytearray | Mapping) or item is None
-    return not single and isinstance(item, Iterable) and np.ndim(_first(item)) == 0
+def of_each(values: Any, n: int, name: str, what: str = "document") -> list:
+    """Check that there is one value for each of n things, and return them as a list."""
+    if not is_list(values):
+        raise BadParameter(name, f"a sequence with one entry for each {what}", values)
+    items = list(values)
+    if len(items) != n:
+        raise BadParameter(name, f"one entry for each of the {n} {what}s", len(items))
+    return items
 
 
-def _first(item: Any) -> Any:
-    """The first item of a sequence, to tell rows of numbers from blocks of texts."""
-    return item[0] if isinstance(item, np.ndarray) and item.ndim and len(item) else ""
-
-
-def _items(texts: Any, owner: str, name: str) -> Iterable:
-    """What is iterated over; TypeError for what an iteration would misread."""
-    if isinstance(texts, str | bytes | bytearray):
-        kind = type(texts).__name__
-        raise TypeError(
-            f"The {name!r} of {owner} must be {ALLOWED}. Got {kind}: put a single text in a list; "
-            "if it is the path of a file, read the file first."
-        )
-    if sparse.issparse(texts) or (isinstance(texts, np.ndarray) and texts.ndim != 1):
-        raise TypeError(
-            f"The {name!r} of {owner} must be {ALLOWED}. Got a {type(texts).__name__} of shape "
-            f"{texts.shape}: word counts go to TemperedLDA."
-        )
-    if hasattr(texts, "columns"):
-        columns = [str(column) for column in texts.columns][:10]
-        raise TypeError(
-            f"The {name!r} of {owner} must be {ALLOWED}. Got a {type(texts).__name__}: choose one "
-            f"of its columns, {columns}."
-        )
-    if isinstance(texts, Mapping | Set) or not isinstance(texts, Iterable):
-        why = ", which has no order" if isinstance(texts, Set) else ""
-        why = ": read the file first" if isinstance(texts, PathLike) else why
-        kind = type(texts).__name__
-        raise TypeError(f"The {name!r} of {owner} must be {ALLOWED}. Got {kind}{why}.")
-    return texts
-
-
-def _got(text: Any) -> str:
-    """What stands in the place of a text, and what to do about it."""
-    if isinstance(text, bytes | bytearray):
-        return "Got bytes: decode them, for example by text.decode('utf-8')."
-    missing = text is None or (isinstance(text, float) and text != text)
-    if missing or type(text).__name__ in ("NAType", "NaTType"):
-        return f"Got {text!r}: leave the document out, or put '' in its place."
-    return f"Got {type(text).__name__}."
+def different_ints(values: Any, name: str, what: str, least: int, most: int) -> list[int]:
+    """Check a list of ints in [least, most], none of which is there twice."""
+    found = list(values) if is_list(values) else [values]
+    wrong = [] if is_list(values) else [values]
+    for value in found:
+        number = isinstance(value, Integral) and not isinstance(value, bool)
+        if not number or not least <= value <= most or found.count(value) > 1:
+            wrong.append(value)
+    if wrong:
+        wanted = f"a list of different ints in the range [{least}, {most}], {what}"
+        raise BadParameter(name, wanted, wrong[0])
+    return [int(value) for value in found]
 
 
 #: Words of two letters or more: they begin with a letter and may go on with digits.
@@ -180,12 +159,12 @@ class Vocabulary:
     n_documents: int
     #: `min_df` and `max_df` as numbers of documents, `max_features` as a number of words; those
     #: that there were.
-    limits: dict[str, int]
+    limits: dict[str, int] = field(default_factory=dict)
     #: For each parameter of the vectorizer that left words out, these words, at most 10,000.
     #: Those in most documents come first.
-    dropped: dict[str, list[str]]
+    dropped: dict[str, list[str]] = field(default_factory=dict)
     #: How many there were.
-    n_dropped: dict[str, int]
+    n_dropped: dict[str, int] = field(default_factory=dict)
 
     def note(self) -> str:
         """What was left out and why, in a sentence or two."""
@@ -277,25 +256,8 @@ class TopicVectorizer(CountVectorizer):
         binary: bool = False,
         dtype: DTypeLike = np.int64,
     ) -> None:
-        super().__init__(
-            input=input,
-            encoding=encoding,
-            decode_error=decode_error,
-            strip_accents=strip_accents,
-            lowercase=lowercase,
-            preprocessor=preprocessor,
-            tokenizer=tokenizer,
-            stop_words=stop_words,
-            token_pattern=token_pattern,
-            ngram_range=ngram_range,
-            analyzer=analyzer,
-            max_df=max_df,
-            min_df=min_df,
-            max_features=max_features,
-            vocabulary=vocabulary,
-            binary=binary,
-            dtype=dtype,
-        )
+        given = dict(locals())
+        super().__init__(**{name: given[name] for name in self._get_param_names()})
 
     def fit(self, raw_documents: Iterable[str], y: Any = None) -> Self:
         """Learn the vocabulary of texts.
@@ -312,6 +274,7 @@ class TopicVectorizer(CountVectorizer):
         self.fit_transform(raw_documents)
         return self
 
+    @checked
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_transform(self, raw_documents: Iterable[str], y: Any = None) -> sparse.csr_matrix:
         """Learn the vocabulary of texts and count their words.
@@ -332,8 +295,7 @@ class TopicVectorizer(CountVectorizer):
         ValueError
             If there are no documents, or no words are left.
         """
-        owner = f"{type(self).__name__}.fit_transform"
-        texts = check_texts(raw_documents, owner, name="raw_documents")
+        texts = check_texts(raw_documents, "raw_documents")
         fitted, X, self.dropped_ = count_words(self, texts)
         self.vocabulary_ = fitted.vocabulary_
         self.fixed_vocabulary_ = fitted.fixed_vocabulary_
@@ -343,57 +305,66 @@ class TopicVectorizer(CountVectorizer):
 def count_words(
     vectorizer: Any, texts: list[str], *, kept: frozenset[str] = frozenset()
 ) -> tuple[Any, sparse.csr_matrix, Vocabulary]:
-    """Learn the vocabulary of texts, and count its words."""
+    """Learn the vocabulary of texts, and count its words; `kept` are never left out."""
     counter = clone(vectorizer)
     _check_parameters(counter)
-    if not _limits_words(counter):
-        X = sparse.csr_matrix(counter.fit_transform(texts))
-        vocabulary = Vocabulary(counter.get_feature_names_out(), len(texts), {}, {}, {})
-        _check_left(vocabulary, vectorizer)
-        return counter, X, vocabulary
-    # this checks the parameters; the counting below sees other limits
-    CountVectorizer.fit_transform(clone(vectorizer).set_params(vocabulary=["word"]), [])
-    given = {name: getattr(vectorizer, name) for name in ("min_df", "max_df", "max_features")}
-    # counted without limits, to know what the limits leave out
-    counter.set_params(min_df=1, max_df=1.0, max_features=None)
-    try:
+    limited = getattr(type(counter), "fit_transform", None) in (
+        CountVectorizer.fit_transform,
+        TopicVectorizer.fit_transform,
+    )
+    if limited:  # counted without limits, to know what the limits leave out
+        # this checks the limits; the counting below sees others
+        CountVectorizer.fit_transform(clone(counter).set_params(vocabulary=["word"]), [])
+        given = {name: getattr(counter, name) for name in ("min_df", "max_df", "max_features")}
+        counter.set_params(min_df=1, max_df=1.0, max_features=None)
         X = CountVectorizer.fit_transform(counter, texts)
-    except TypeError:  # from comparing words of several types, or from a function of the user's
-        _check_words(counter, texts)
-        raise
-    counter.set_params(**given)
+        counter.set_params(**given)
+    else:
+        X = sparse.csr_matrix(counter.fit_transform(texts))
     words = counter.get_feature_names_out()
-    if not all(isinstance(word, str) for word in words.tolist()):
-        _check_words(counter, texts)
-    if counter.fixed_vocabulary_:
-        return counter, X, Vocabulary(words, len(texts), {}, {}, {})
-    limits, dropped = _left_out(X, given, np.isin(words, list(kept)))
-    keep = ~np.logical_or.reduce(list(dropped.values()))
-    frequency = np.bincount(X.indices, minlength=len(words))
-    names: dict[str, list[str]] = {}
-    for reason, mask in dropped.items():
-        columns = np.flatnonzero(mask)
-        order = columns[np.argsort(-frequency[columns], kind="stable")]
-        names[reason] = words[order[:REMEMBERED]].tolist()
-    stop_words = sorted(counter.get_stop_words() or ())
-    names["stop_words"] = stop_words[:REMEMBERED]
-    n_dropped = {reason: int(mask.sum()) for reason, mask in dropped.items()}
-    n_dropped["stop_words"] = len(stop_words)
-    vocabulary = Vocabulary(words[keep], len(texts), limits, names, n_dropped)
-    _check_left(vocabulary, vectorizer)
-    counter.vocabulary_ = {word: column for column, word in enumerate(vocabulary.words.tolist())}
-    return counter, X[:, keep], vocabulary
+    for word in words.tolist():
+        if not isinstance(word, str):
+            raise BadParameter("vectorizer", "one whose words are str", word)
+    vocabulary = Vocabulary(words, len(texts))
+    if limited and not counter.fixed_vocabulary_:
+        limits, left_out = _left_out(X, given, np.isin(words, list(kept)))
+        frequency = np.bincount(X.indices, minlength=len(words))
+        dropped = {}
+        for reason, mask in left_out.items():
+            columns = np.flatnonzero(mask)
+            order = columns[np.argsort(-frequency[columns], kind="stable")]
+            dropped[reason] = words[order[:REMEMBERED]].tolist()
+        stop_words = sorted(counter.get_stop_words() or ())
+        dropped["stop_words"] = stop_words[:REMEMBERED]
+        n_dropped = {reason: int(mask.sum()) for reason, mask in left_out.items()}
+        n_dropped["stop_words"] = len(stop_words)
+        keep = ~np.logical_or.reduce(list(left_out.values()))
+        vocabulary = Vocabulary(words[keep], len(texts), limits, dropped, n_dropped)
+        counter.vocabulary_ = _columns(vocabulary.words)
+        X = X[:, keep]
+    if not len(vocabulary.words):
+        raise ValueError(
+            f"No words are left of {len(texts)} documents. {vocabulary.note()} Give a smaller "
+            f"'min_df' or a larger 'max_df': vectorizer={type(vectorizer).__name__}(min_df=1, "
+            "max_df=1.0)."
+        )
+    return counter, X, vocabulary
+
+
+def _columns(words: NDArray) -> dict[str, int]:
+    """The column of each word."""
+    return {word: column for column, word in enumerate(words.tolist())}
 
 
 def with_vocabulary(vectorizer: Any, words: NDArray) -> Any:
     """Return a clone of a CountVectorizer that is fitted, to these words."""
     fitted = clone(vectorizer)
-    fitted.vocabulary_ = {word: column for column, word in enumerate(words.tolist())}
+    fitted.vocabulary_ = _columns(words)
     fitted.fixed_vocabulary_ = vectorizer.vocabulary is not None
     return fitted
 
 
-def with_stop_words(vectorizer: Any, stop_words: Any, owner: str) -> Any:
+def with_stop_words(vectorizer: Any, stop_words: Any) -> Any:
     """Return the vectorizer with stop words, unless it has some or takes none."""
     parameters = vectorizer.get_params(deep=False) if hasattr(vectorizer, "get_params") else {}
     if stop_words is None or parameters.get("stop_words", 0) is not None:
@@ -402,62 +373,39 @@ def with_stop_words(vectorizer: Any, stop_words: Any, owner: str) -> Any:
         array = as_array(stop_words)
         words = array.tolist() if array.ndim == 1 else [None]
         if not all(isinstance(word, str) for word in words):
-            raise ValueError(
-                f"The 'stop_words' parameter of {owner} must be 'english', a list of str or None. "
-                f"Got {stop_words!r} instead."
-            )
-        plain = clone(vectorizer)
-        if isinstance(parameters.get("analyzer"), str):
-            plain.set_params(analyzer="word", ngram_range=(1, 1))
+            raise BadParameter("stop_words", "'english', a list of str or None", stop_words)
+        if isinstance(parameters.get("analyzer"), str):  # as the vectorizer writes words
+            plain = clone(vectorizer).set_params(analyzer="word", ngram_range=(1, 1))
             analyze = plain.build_analyzer()
             words += [token for word in words for token in analyze(word)]
         stop_words = sorted(set(words))
     return vectorizer.set_params(stop_words=stop_words)
 
 
-def _check_words(vectorizer: Any, texts: list[str]) -> None:
-    """Raise TypeError if the user's own functions make anything but words of a text."""
-    own = [n for n in ("analyzer", "tokenizer") if callable(getattr(vectorizer, n, None))]
-    analyze = vectorizer.build_analyzer()
-    for text in texts if own else ():
-        words = analyze(text)
-        wrong = [words] if not isinstance(words, Iterable) else words
-        for word in wrong:
-            if not isinstance(word, str):
-                raise TypeError(
-                    f"The {own[0]!r} parameter of {type(vectorizer).__name__} must return a list "
-                    f"of str, the words of a text. Got {word!r}."
-                )
-
-
 def _check_parameters(vectorizer: Any) -> None:
-    """Check what scikit-learn leaves to NumPy and to Python: the dtype, and given words."""
-    for name in ("vocabulary", "stop_words"):
-        words = getattr(vectorizer, name, None)
-        sound = getattr(words, "ndim", 1) == 1 and (
-            not isinstance(words, Collection) or all(isinstance(word, str) for word in words)
-        )
-        if not sound:
-            raise ValueError(
-                f"The {name!r} parameter of {type(vectorizer).__name__} must hold str. Got "
-                f"{words!r} instead."
-            )
-    given = getattr(vectorizer, "dtype", np.int64)
+    """Check what scikit-learn leaves to NumPy and to Python."""
+    wrong: tuple | None = None
+    dtype = getattr(vectorizer, "dtype", np.int64)
     try:
-        numeric = np.dtype(given).kind in "iuf"
-    except (TypeError, ValueError):  # the latter from a str that is no text
+        numeric = np.dtype(dtype).kind in "iuf"
+    except (TypeError, ValueError):
         numeric = False
     if not numeric:
-        raise ValueError(
-            f"The 'dtype' parameter of {type(vectorizer).__name__} must be a dtype of numbers. Got "
-            f"{given!r} instead."
-        )
-
-
-def _limits_words(vectorizer: Any) -> bool:
-    """Whether a vectorizer learns its vocabulary as CountVectorizer does."""
-    own = (CountVectorizer.fit_transform, TopicVectorizer.fit_transform)
-    return getattr(type(vectorizer), "fit_transform", None) in own
+        wrong = "dtype", "a dtype of numbers", dtype
+    for name in ("stop_words", "vocabulary"):
+        words = getattr(vectorizer, name, None)
+        if isinstance(words, Collection) and not all(isinstance(word, str) for word in words):
+            wrong = name, "a list of str", words
+    split = getattr(vectorizer, "analyzer", None) == "word" and vectorizer.tokenizer is None
+    pattern = vectorizer.token_pattern if split else ""
+    try:
+        re.compile(pattern)
+    except (re.error, TypeError):
+        wrong = "token_pattern", "a regular expression, or None beside a tokenizer", pattern
+    if wrong is not None:
+        error = BadParameter(*wrong)
+        error.owner = type(vectorizer).__name__
+        raise error
 
 
 def _left_out(
@@ -488,13 +436,3 @@ def _left_out(
         dropped["max_features"] = np.isin(np.arange(n_words), rest) & ~kept
         limits["max_features"] = int(most)
     return limits, dropped
-
-
-def _check_left(vocabulary: Vocabulary, vectorizer: Any) -> None:
-    """Raise ValueError if no words are left."""
-    if not len(vocabulary.words):
-        raise ValueError(
-            f"No words are left of {vocabulary.n_documents} documents. {vocabulary.note()} Give a "
-            f"smaller 'min_df' or a larger 'max_df': "
-            f"vectorizer={type(vectorizer).__name__}(min_df=1, max_df=1.0)."
-        )

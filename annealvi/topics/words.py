@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from annealvi.exceptions import BadParameter
 from annealvi.metrics.topics import top_columns
 from annealvi.topics.vectorizer import of_each
 
@@ -114,9 +115,6 @@ class Labels(Sequence[str]):
     def __setitem__(self, topic: int, label: str) -> None:
         self.change({topic: label})
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._labels)
-
     def __eq__(self, other: object) -> bool:
         return self._labels == (list(other) if isinstance(other, Labels) else other)
 
@@ -127,17 +125,13 @@ class Labels(Sequence[str]):
 
     def number(self, topic: Any) -> int:
         """Return the number of a topic that is named by its number or its label."""
-        n_topics = len(self)
         if isinstance(topic, str) and topic in self._labels:
             return self._labels.index(topic)
-        if isinstance(topic, Integral) and not isinstance(topic, bool):
-            number = int(topic)
-            if 0 <= number < n_topics:
-                return number
-        raise ValueError(
-            f"'topic' must be an int from 0 to {n_topics - 1} or the label of a topic. "
-            f"Got {topic!r} instead."
-        )
+        number = isinstance(topic, Integral) and not isinstance(topic, bool)
+        if not number or not 0 <= topic < len(self):
+            wanted = f"an int from 0 to {len(self) - 1} or the label of a topic"
+            raise BadParameter("topic", wanted, topic)
+        return int(topic)
 
     def change(self, labels: Any) -> None:
         """Set all labels, by a sequence, or some, by a dict from topics.  All or nothing."""
@@ -147,17 +141,8 @@ class Labels(Sequence[str]):
                 changed[self.number(topic)] = label
         else:
             changed = of_each(labels, len(self), "labels", "topic")
-        first: dict[str, int] = {}
         for topic, label in enumerate(changed):
-            if not isinstance(label, str) or not label.strip():
-                raise ValueError(
-                    f"The label of a topic must be a str that is not empty. Got {label!r} for "
-                    f"topic {topic}."
-                )
-            if label in first:
-                raise ValueError(
-                    f"Each topic must have a label of its own. Got {label!r} for topics "
-                    f"{first[label]} and {topic}."
-                )
-            first[label] = topic
+            if not isinstance(label, str) or not label.strip() or label in changed[:topic]:
+                wanted = "a str that is not empty, and another one for each topic"
+                raise BadParameter(f"labels[{topic}]", wanted, label)
         self._labels[:] = [str(label) for label in changed]

@@ -1,15 +1,19 @@
 """Document completion against a loop over tokens."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.decomposition import LatentDirichletAllocation
+from sklearn.exceptions import NotFittedError
 
 from annealvi import TemperedLDA
 from annealvi.datasets import make_topic_corpus
 from annealvi.metrics import HeldOut, document_completion, split_tokens
+from annealvi.metrics.held_out import usual_prior
 
 
 @pytest.fixture(scope="module")
@@ -81,9 +85,9 @@ def test_topics_that_are_no_distributions(X):
     for wrong in (0.0, np.nan, np.inf, -np.inf):
         spoilt = topics.copy()
         spoilt[1] = wrong
-        with pytest.raises(ValueError, match=rf"positive and finite sums.* Got a sum of {wrong}"):
+        with pytest.raises(ValueError, match=rf"positive and finite sums. Got {wrong}"):
             document_completion(Given(spoilt), X)
-    with pytest.raises(ValueError, match=r"proportions of documents must be finite. Got nan"):
+    with pytest.raises(ValueError, match=r"'transform' .* finite numbers, .* Got nan"):
         document_completion(Given(topics, np.nan), X)
 
 
@@ -178,11 +182,12 @@ def test_learning_curve(X, every, steps):
 def test_data_frames_keep_their_names(X):
     frame = pd.DataFrame(X.toarray(), columns=[f"w{i}" for i in range(40)])
     lda = TemperedLDA(3, max_iter=2, random_state=0, callback=HeldOut(frame)).fit(frame)
-    assert document_completion(lda, frame) == document_completion(
-        TemperedLDA(3, max_iter=2, random_state=0).fit(X), X
-    )
-    with pytest.raises(ValueError, match="feature names should match"):
-        document_completion(lda, frame[frame.columns[::-1]])
+    plain = TemperedLDA(3, max_iter=2, random_state=0).fit(X)
+    for method in (None, "cvb0"):
+        expected = document_completion(plain, X, method=method)
+        assert document_completion(lda, frame, method=method) == expected
+        with pytest.raises(ValueError, match="feature names should match"):
+            document_completion(lda, frame[frame.columns[::-1]], method=method)
 
 
 def test_every_step_however_short_the_period(X):
@@ -191,12 +196,118 @@ def test_every_step_however_short_the_period(X):
     assert np.all(np.isfinite(history["heldout"])) and len(history["heldout"]) == 6
 
 
-def test_what_is_no_topic_model(X):
-    for wrong in (3, None, np.ones(3)):
-        with pytest.raises(TypeError, match="must be a topic model with `transform`"):
-            document_completion(wrong, X)
+def test_topics_and_flags_that_cannot_be(X):
     for components in (np.ones(40), np.ones((3, 39)), [["a"] * 40], [[1.0], [1.0, 2.0]]):
-        with pytest.raises(ValueError, match=r"Got shapes .* and "):
+        with pytest.raises(
+            ValueError, match=r"\'components_\' .* numbers of shape \(n_components, 40\)"
+        ):
             document_completion(Given(components), X)
     with pytest.raises(TypeError, match=r"'per_document' parameter .* must be a bool"):
         document_completion(Given(np.ones((3, 40))), X, per_document=np.ones(2))
+
+
+# ------------------------------------------------- one inference for the topics of all libraries
+
+METHODS = ("variational", "cvb0")
+
+
+@pytest.fixture(scope="module")
+def lda(X):
+    return TemperedLDA(3, max_iter=3, dtype="float64", random_state=0).fit(X)
+
+
+def foreign(components, theta=None):
+    return SimpleNamespace(components_=components, transform=lambda X: theta)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_it_is_that_of_our_own_estimator(lda, X, method):
+    seen, _ = split_tokens(X, random_state=0)
+    theta = lda.transform(seen, method=method)
+    expected = document_completion(foreign(lda.components_, theta), X)
+    assert_allclose(document_completion(lda, X, method=method), expected, rtol=1e-7)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_same_for_every_library(lda, X, method):
+    expected = document_completion(lda, X, method=method)
+    for scale in (1e-3, 1e5):
+        other = foreign(scale * lda.components_)
+        assert_allclose(document_completion(other, X, method=method), expected, rtol=1e-9)
+    theirs = LatentDirichletAllocation(3, max_iter=1, random_state=0).fit(X)
+    theirs.components_ = lda.components_
+    assert_allclose(document_completion(theirs, X, method=method), expected, rtol=1e-12)
+    only_topics = SimpleNamespace(components_=lda.components_)  # without transform
+    assert_allclose(document_completion(only_topics, X, method=method), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_topics", [1, 10, 29, 100])
+def test_the_usual_prior(n_topics):
+    lda = TemperedLDA(n_topics)
+    lda.components_ = np.ones((n_topics, 2))
+    assert usual_prior(n_topics) == lda.doc_topic_prior_
+
+
+def test_the_prior(lda, X):
+    scores = [
+        document_completion(lda, X, method="cvb0", doc_topic_prior=prior)
+        for prior in (None, usual_prior(3), [0.01, 0.2, 1.0])
+    ]
+    assert scores[0] == scores[1] != scores[2]
+    other = TemperedLDA(3, doc_topic_prior=5.0)
+    other.components_ = lda.components_
+    assert document_completion(other, X, method="cvb0") == scores[0]
+
+
+def test_topics_with_zeros(X):
+    """As others may have them; documents still get their topics."""
+    topics = np.kron(np.eye(2), np.ones(20))
+    blocks = np.repeat([[3, 0], [0, 3]], 20, axis=1)
+    for method in METHODS:
+        scores = document_completion(foreign(topics), blocks, method=method, per_document=True)
+        assert_allclose(scores, np.log(1 / 20), atol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (dict(method="gibbs"), "'method' parameter of document_completion"),
+        (dict(method=1), "'method' parameter of document_completion"),
+        (dict(doc_topic_prior=0.1), "'doc_topic_prior' .* must be None with method=None. Got 0.1"),
+        (dict(method="cvb0", temperature=1.0), "'temperature' .* None with method='cvb0'. Got 1.0"),
+        (dict(method="cvb0", doc_topic_prior=-1.0), "doc_topic_prior"),
+        (dict(method="cvb0", doc_topic_prior=[0.1, 0.1]), "doc_topic_prior"),
+    ],
+)
+def test_wrong_parameters(lda, X, given, message):
+    with pytest.raises(ValueError, match=message):
+        document_completion(lda, X, **given)
+
+
+SHAPE = r"'components_' .* numbers of shape \(n_components, 40\)"
+
+
+@pytest.mark.parametrize(
+    ("components", "message"),
+    [
+        *((np.ones(shape), SHAPE) for shape in ((3, 39), (0, 40), 40)),
+        (np.full((3, 40), "a"), SHAPE),
+        (np.full((3, 40), np.nan), "components_ contains NaN"),
+        (-np.ones((3, 40)), "'components_' .* non-negative. Got -1"),
+        (np.zeros((3, 40)), "positive and finite sum. Got 0"),
+    ],
+)
+def test_wrong_topics(X, components, message):
+    with pytest.raises(ValueError, match=message):
+        document_completion(foreign(components), X, method="cvb0")
+
+
+@pytest.mark.parametrize("method", [None, *METHODS])
+def test_models_without_topics(X, method):
+    with pytest.raises(NotFittedError):
+        document_completion(TemperedLDA(2), X, method=method)
+    for wrong in (3, None, SimpleNamespace(transform=None)):
+        with pytest.raises(
+            TypeError, match=r"'estimator' .* must be a topic model with .*components_"
+        ):
+            document_completion(wrong, X, method=method)

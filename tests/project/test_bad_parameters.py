@@ -165,7 +165,7 @@ def functions():
 def test_of_a_function(function, name, allowed):
     """Parameters that are listed are checked before any other."""
     first = {"components": POINTS, "truth": POINTS, "name": "a", "X": X, "path": "out.html"}
-    required = {"topics": X, "a": X, "b": X, "summary": None}
+    required = {"model": LDA, "topics": X, "a": X, "b": X, "summary": None}
     names = signature(function).parameters
     given = {key: value for key, value in (first | required).items() if key in names}
     for value in bad_values(allowed):

@@ -173,11 +173,13 @@ def test_texts():
         found = choose(documents, [2, 5], n_runs=1, random_state=0)
         assert isinstance(found, Choice) and found.recommended == 2
     model = TopicModel(vectorizer=CountVectorizer(), stop_words=["star1"])
-    with pytest.raises(ValueError, match=r"range \[1, 39\], the number of words of X. Got 41"):
+    with pytest.raises(
+        ValueError, match=r"range \[1, 39\], at most the number of words of X. Got 41"
+    ):
         choose(texts, [41], model=model)
-    with pytest.raises(TypeError, match=r"X\[1\] of choose must be a str. Got None"):
+    with pytest.raises(TypeError, match=r"'X\[1\]' parameter of choose must be a str. Got None"):
         choose([texts[0], None], [2])
-    with pytest.raises(TypeError, match=r"'X' of choose must be .* Got a csr_matrix"):
+    with pytest.raises(TypeError, match=r"'X' parameter of choose must be .* Got .*csr_matrix"):
         choose(X, [2], model=model)
 
 
@@ -206,22 +208,15 @@ def test_a_topic_model_chooses_for_itself(tmp_path):
         TopicModel("many").fit(texts)
 
 
-@pytest.mark.parametrize(
-    "ks, error, message",
-    [
-        ([], ValueError, "'ks' parameter of choose must hold one or more different ints. Got"),
-        ([5, 5], ValueError, "one or more different ints"),
-        ([0, 5], ValueError, r"ints in the range \[1, 150\], the number of words of X. Got 0"),
-        ([151], ValueError, r"\[1, 150\].* Got 151"),
-        ([2.0], TypeError, "must hold ints. Got 2.0"),
-        ([True], TypeError, "must hold ints. Got True"),
-        (5, TypeError, "must be a list of ints. Got 5"),
-        ("auto", TypeError, "must be a list of ints. Got 'auto'"),
-    ],
-)
-def test_wrong_numbers(ks, error, message):
-    with pytest.raises(error, match=message):
+@pytest.mark.parametrize("ks", [[5, 5], [0, 5], [151], [2.0], [True], 5, "auto"])
+def test_wrong_numbers(ks):
+    message = (
+        r"'ks' parameter of choose must be a list of different ints in the range \[1, 150\], at"
+    )
+    with pytest.raises(ValueError, match=message):
         choose(X, ks)
+    with pytest.raises(ValueError, match=r"'ks' .* must be a list of one or more ints"):
+        choose(X, [])
 
 
 @pytest.mark.parametrize(
@@ -242,11 +237,11 @@ def test_wrong_parameters(given, message):
 @pytest.mark.parametrize(
     "documents, message",
     [
-        (X[:1], "two documents with words. Got 150 words and 1 such documents"),
-        (np.zeros((5, 10)), "Got 10 words and 0 such documents"),
-        (X / 2, "Tokens can be split only where X holds integer counts"),
+        (X[:1], "two documents with words. Got '150 words and 1 such documents"),
+        (np.zeros((5, 10)), "Got '10 words and 0 such documents"),
+        (X / 2, "'X' .* must be integer counts"),
         (-X, "Negative values in data"),
-        (np.eye(10), "the documents held out must have at least two words"),
+        (np.eye(10), "documents of at least two words, also those held out"),
     ],
 )
 def test_wrong_documents(documents, message):

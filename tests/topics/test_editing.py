@@ -206,45 +206,46 @@ def test_models_of_texts():
     assert refine(merged, TEXTS).seed_topics_ == merged.seed_topics_
 
 
+DIFFERENT = r"a list of different ints in the range \[0, 5\], numbers of topics. Got "
+
+
 @pytest.mark.parametrize(
-    "groups, error, message",
+    ("groups", "message"),
     [
-        (3, TypeError, "'groups' parameter of merge must be a list of lists of topics"),
-        ("01", TypeError, "'groups' parameter of merge must be a list of lists"),
-        ([1, 2], TypeError, r"list of lists of topics, such as .* Got \[1, 2\] instead"),
-        (["a", "b"], TypeError, r"list of lists of topics, .* Got \['a', 'b'\] instead"),
-        ([["a", "b"]], TypeError, "must name topics by integers. Got 'a' instead"),
-        ([[0, 1.5]], TypeError, "by integers. Got 1.5"),
-        ([[0, True]], TypeError, "by integers. Got True"),
-        ([[0, 6]], ValueError, r"in the range \[0, 5\]. Got 6"),
-        ([[0, -1]], ValueError, r"in the range \[0, 5\]. Got -1"),
-        ([[0]], ValueError, "at least two topics. Got a group of 1"),
-        ([[0, 1], [1, 2]], ValueError, "each topic once. Got topic 1 more than once"),
-        ([[2, 2]], ValueError, "each topic once. Got topic 2"),
+        *((wrong, "a list of lists of topics, such") for wrong in (3, "01", [1, 2], ["a", "b"])),
+        *(([[0, wrong]], f"{DIFFERENT}{wrong!r}") for wrong in ("a", 1.5, True, 6, -1)),
+        ([[0]], r"a list of groups of at least two topics. Got \[0\]"),
+        *((twice, DIFFERENT) for twice in ([[0, 1], [1, 2]], [[2, 2]])),
     ],
 )
-def test_wrong_groups(lda, groups, error, message):
-    with pytest.raises(error, match=message):
+def test_wrong_groups(lda, groups, message):
+    with pytest.raises(ValueError, match=f"'groups' parameter of merge must be {message}"):
         merge(lda, groups)
 
 
 @pytest.mark.parametrize(
-    "topics, error, message",
+    ("topics", "message"),
     [
-        (range(6), ValueError, "must leave at least one topic. Got all 6"),
-        ([0, 0], ValueError, "each topic once"),
-        (9, ValueError, r"'topics' parameter of drop must name topics in the range \[0, 5\]"),
-        ("a", TypeError, "'topics' parameter of drop must name topics by integers. Got 'a'"),
-        (1.0, TypeError, "by integers. Got 1.0"),
+        (range(6), "a list that leaves at least one topic. Got 'all 6 of them'"),
+        *((wrong, DIFFERENT) for wrong in ([0, 0], 9, "a", 1.0)),
     ],
 )
-def test_wrong_topics(lda, topics, error, message):
-    with pytest.raises(error, match=message):
+def test_wrong_topics(lda, topics, message):
+    with pytest.raises(ValueError, match=f"'topics' parameter of drop must be {message}"):
         drop(lda, topics)
 
 
+@pytest.mark.parametrize("n", [0, 7, 2.0, True, 10**400])
+def test_wrong_numbers(lda, n):
+    with pytest.raises(ValueError, match=r"'n' parameter of reduce must be an int in .*\[1, 6\]"):
+        reduce(lda, n)
+    if n not in (7, True):
+        with pytest.raises(ValueError, match="'max_iter' parameter of refine must be an int in"):
+            refine(lda, X, max_iter=n)
+
+
 def test_documents_without_words(lda):
-    with pytest.raises(ValueError, match="'X' of reduce must have documents with words"):
+    with pytest.raises(ValueError, match="'X' parameter of reduce must be documents with words"):
         reduce(lda, 3, np.zeros((2, 60)))
 
 

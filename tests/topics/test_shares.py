@@ -1,6 +1,7 @@
 """Shares of topics in groups and periods, against sums by hand."""
 
 from datetime import date, datetime
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -15,12 +16,15 @@ LABELS = ["space", "goal"]
 FIRST_TWO = (10 * SHARES[0] + 30 * SHARES[1]) / 40
 
 
+SUMMARY = SimpleNamespace(shares=SHARES, lengths=LENGTHS, labels=LABELS)
+
+
 def by(groups):
-    return shares.by_group(SHARES, LENGTHS, LABELS, groups, pd)
+    return shares.by(SUMMARY, groups)
 
 
 def over(times, freq="YE"):
-    return shares.over_time(SHARES, LENGTHS, LABELS, times, freq, pd)
+    return shares.over(SUMMARY, times, freq)
 
 
 def test_certainty_is_the_mean_share_where_the_words_are():
@@ -87,9 +91,7 @@ def test_times_with_zones_are_taken_in_utc():
     assert frame.index.tolist() == [pd.Timestamp("2002-12-31")]
 
 
-@pytest.mark.parametrize(
-    ("freq", "n"), [("ME", 3), ("M", 3), ("QE", 2), ("Q", 2), ("Y", 1), ("2YE", 1), ("W", 9)]
-)
+@pytest.mark.parametrize(("freq", "n"), [("ME", 3), ("QE", 2), ("YE", 1), ("2YE", 1), ("W", 9)])
 def test_periods(freq, n):
     frame = over(["2001-02-01", "2001-02-28", "2001-03-05", "2001-04-01", "2001-04-01"], freq)
     assert len(frame) == n
@@ -145,35 +147,31 @@ def test_every_other_offset_of_pandas(freq):
     assert over(MONTHS, freq).n_documents.sum() == 4
 
 
+YEAR = ["2001"] * 5
+
+
 @pytest.mark.parametrize(
     ("times", "freq", "message"),
     [
-        (["2001"] * 4, "YE", r"'times' must have one entry for each of the 5 documents. Got 4\."),
-        ([*["2001"] * 4, "later"], "YE", r"Got 'later' for document 4\."),
-        (
-            ["x"] * 5,
-            "YE",
-            r"'times' must hold datetimes, ISO 8601 strings .* Got 'x' for document 0",
-        ),
+        (YEAR[1:], "YE", r"'times' .* must be one entry for each of the 5 documents. Got 4"),
+        ([*YEAR[1:], "later"], "YE", r"'times\[4\]' .* Got 'later'"),
+        (["x"] * 5, "YE", r"'times\[0\]' .* must be datetimes, ISO 8601 strings .* Got 'x'"),
         (
             ["01/03/2001", None, "01/04/2001", None, "01/05/2001"],
             "ME",
-            r"'times' must tell days from months.* Got '01/03/2001' for document 0, which may be "
-            "2001-01-03 or 2001-03-01",
+            r"'times\[0\]' .* Got '01/03/2001' instead. It may be 2001-01-03 or 2001-03-01",
         ),
-        ([2001, 2001, 1577836800, 2001, 2001], "YE", r"Got the number 1577836800\."),
-        ([2001, 2001, 2001.5, 2001, 2001], "YE", r"Got the number 2001\.5\."),
-        ([True] * 5, "YE", r"Got the number True\."),
-        ([float("inf")] * 5, "YE", r"Got the number inf\."),
-        ([None] * 5, "YE", "at least once. Got only None"),
-        (["2001"] * 5, "year", r"'freq' must be .* 'QE', 'ME', 'W' or 'D', or .* Got 'year'"),
-        (["2001"] * 5, None, r"'freq' must be .* Got None"),
-        (["2001", *["2005"] * 4], pd.DateOffset(month=3), r"positive length. Got <DateOffset: mo"),
-        (["2001"] * 5, pd.DateOffset(years=9000), "'freq' must be a shorter period. Got <DateO"),
-        (["2001"] * 4 + ["2001-01-01T23"], "bh", "'freq' cannot cut these times. Got 'bh': Values"),
-        (["2001"] * 5, pd.DateOffset(months=-3), "'freq' must be a period of positive length. Got"),
-        (["2001"] * 5, "-1YE", r"'freq' must be a period of positive length. Got '-1YE'"),
-        (["2001", *["2031"] * 4], "s", r"at most 100000 periods. Got 's', for times from 2001"),
+        *(([2001] * 4 + [n], "YE", f"years .* Got {n} ") for n in (1577836800, 2001.5)),
+        *(([value] * 5, "YE", f"years .* Got {value} ") for value in (True, float("inf"))),
+        ([None] * 5, "YE", "at least once. Got None"),
+        (YEAR, "year", r"'freq' .* must be .* 'QE', 'ME', 'W' or 'D', or .* Got 'year'"),
+        (YEAR, None, r"'freq' .* must be .* Got None"),
+        (["2001", *["2005"] * 4], pd.DateOffset(month=3), "positive length .* Got <DateOffset: mo"),
+        (YEAR, pd.DateOffset(years=9000), "'freq' .* positive length .* Got <DateO"),
+        (["2001"] * 4 + ["2001-01-01T23"], "bh", "'freq' .* can cut these times. Got 'bh' .* Valu"),
+        (YEAR, pd.DateOffset(months=-3), "'freq' .* must be a positive length of time"),
+        (YEAR, "-1YE", r"'freq' .* must be a positive length .* Got '-1YE'"),
+        (["2001", *["2031"] * 4], "s", r"at most 100000 from .* 2001.* 2031.* Got 's'"),
     ],
 )
 def test_times_that_cannot_be(times, freq, message):
@@ -182,15 +180,15 @@ def test_times_that_cannot_be(times, freq, message):
 
 
 @pytest.mark.parametrize(
-    ("groups", "error", "message"),
+    ("groups", "message"),
     [
-        (["a"] * 6, ValueError, r"'groups' must have one entry for each of the 5 documents. Got 6"),
-        ([None] * 5, ValueError, "at least once. Got only None"),
-        ("abcde", TypeError, r"'groups' must be a sequence .* Got 'abcde'"),
-        (3, TypeError, r"'groups' must be a sequence .* Got 3"),
-        ([*"abcd", ["e"]], TypeError, r"such as a str or a number. Got \['e'\] for document 4"),
+        (["a"] * 6, r"'groups' .* must be one entry for each of the 5 documents. Got 6"),
+        ([None] * 5, "at least once. Got None"),
+        ("abcde", r"'groups' .* must be a sequence .* Got 'abcde'"),
+        (3, r"'groups' .* must be a sequence .* Got 3"),
+        ([*"abcd", ["e"]], r"'groups\[4\]' .* such as a str or a number. Got \['e'\]"),
     ],
 )
-def test_groups_that_cannot_be(groups, error, message):
-    with pytest.raises(error, match=message):
+def test_groups_that_cannot_be(groups, message):
+    with pytest.raises(ValueError, match=message):
         by(groups)

@@ -64,7 +64,7 @@ def test_a_file_without_words_that_were_left_out(tree):
 
 def test_arrays_without_elements_take_no_memory(tree):
     tree = changed(tree, "parameters.stop_words", np.empty((2**40, 0), dtype=np.int64))
-    with pytest.raises(ValueError, match="'stop_words' parameter of TopicModel must be 'english'"):
+    with pytest.raises(ValueError, match="'stop_words' parameter must be 'english'"):
         storage.estimator_of(Node(changed(tree, "state.vectorizer", None)))
 
 
@@ -77,23 +77,16 @@ def chosen():
 def test_a_model_that_chose_nothing(tree):
     model = storage.estimator_of(Node(tree))
     assert not hasattr(model, "choice_")
-    with pytest.raises(AttributeError, match="only there after a fit with n_topics='auto'"):
-        model.choice_  # noqa: B018
 
 
 @pytest.mark.parametrize(
     ("way", "value", "message"),
     [
         ("", 5, "'state.choice' must be a dict"),
-        (".ks", np.array([5, 2]), "'state.choice.ks' must be positive numbers that rise"),
-        (".ks", np.array([0, 2]), "'state.choice.ks' must be positive numbers that rise"),
-        (".ks", np.array([], dtype=np.int64), "'state.choice.ks' must be positive numbers"),
-        (".measures.gain", np.ones((3, 2)), "'state.choice.measures.gain' must be values of"),
-        (".measures.gain", np.ones((1, 0)), "gain. must be values of at least one run"),
+        (".ks", np.array([5.0, 2.0]), "'state.choice.ks' must be an array of int64"),
         (".measures", {}, "'state.choice.measures.heldout' is missing"),
-        (".recommended", 3, r"'state.choice.recommended' must be one of \[2\]"),
+        (".recommended", 0, r"'state.choice.recommended' must be an int in the range"),
         (".criterion", "best", "'state.choice.criterion' must be one of"),
-        (".n_documents", -1, "'state.choice.n_documents' must be an int in the range"),
         (".rule", None, "'state.choice.rule' must be a str"),
     ],
 )

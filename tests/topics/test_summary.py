@@ -7,11 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.spatial.distance import pdist, squareform
 
 from annealvi import TemperedLDA
 from annealvi.datasets import make_topic_corpus
 from annealvi.metrics import topic_coherence
-from annealvi.topics import TopicSummary, describe, words
+from annealvi.topics import describe, words
 from annealvi.topics.summary import hellinger, places
 from tests.topics.models import COMPONENTS, COUNTS, SHARES, WORDS, Given, fitted
 
@@ -145,13 +146,6 @@ def test_the_map(summary):
     assert_allclose(documents.share, SHARES.max(axis=1))
 
 
-def test_similar_topics(summary):
-    found = summary.similar()
-    assert_allclose(found.distances, hellinger(summary.topics))
-    assert found.closest(1) == [(0, 2)]
-    assert found.linkage.shape == (2, 4)
-
-
 def test_a_summary_does_not_change_with_the_model():
     X = fitted()[1]
     lda = TemperedLDA(4, max_iter=2, random_state=0).fit(X)
@@ -188,7 +182,11 @@ def test_one_topic_and_one_word():
 @pytest.mark.parametrize(
     ("method", "arguments", "message"),
     [
-        ("words", (3,), r"'topic' must be an int from 0 to 2 or the label of a topic. Got 3"),
+        (
+            "words",
+            (3,),
+            r"'topic' .*words must be an int from 0 to 2 or the label of a topic. Got 3",
+        ),
         ("words", (0, 0), r"'n' parameter of TopicSummary.words must be an int .* Got 0"),
         ("words", (0, 5, 1.5), r"'relevance' parameter of .*words must be a float .* Got 1.5"),
         ("words", (0, 5, None), r"'relevance' .* Got None"),
@@ -199,12 +197,8 @@ def test_one_topic_and_one_word():
         ("odd", (0,), r"'n' parameter of TopicSummary.odd .* Got 0"),
         ("odd", (1, -2), r"'min_tokens' .* Got -2"),
         ("map", (SHARES,), r"'documents' parameter of TopicSummary.map must be a bool"),
-        ("by", (["a"],), r"'groups' must have one entry for each of the 5 documents. Got 1"),
-        (
-            "over",
-            ([2001, 2002],),
-            r"'times' must have one entry for each of the 5 documents. Got 2",
-        ),
+        ("by", (["a"],), r"'groups' parameter of TopicSummary.by must be one entry for each"),
+        ("over", ([2001, 2002],), r"'times' parameter of TopicSummary.over .* Got 2"),
     ],
 )
 def test_bad_arguments(summary, method, arguments, message):
@@ -221,5 +215,49 @@ def test_without_pandas(summary, monkeypatch):
             attribute()
 
 
-def test_a_summary_is_public():
-    assert isinstance(describe(Given(), COUNTS), TopicSummary)
+# ------------------------------------------------------------------- distances and places
+
+
+def of_topics(topics):
+    """The summary of a document of each topic."""
+    return describe(Given(topics, np.eye(len(topics))), np.ones((len(topics), topics.shape[1])))
+
+
+@pytest.fixture
+def topics():
+    return np.random.default_rng(1).dirichlet(np.full(40, 0.1), 12)
+
+
+def test_distances_are_hellingers(topics):
+    distances = of_topics(topics).similar().distances
+    expected = squareform(pdist(np.sqrt(topics))) / np.sqrt(2)
+    assert_allclose(distances, expected, atol=1e-12)
+    assert_array_equal(distances, distances.T)
+    assert_array_equal(hellinger(np.eye(2)), [[0, 1], [1, 0]])
+
+
+def test_the_hierarchy_joins_the_closest_first(topics):
+    topics[7] = 0.9 * topics[2] + 0.1 * topics[7]
+    found = of_topics(topics).similar()
+    assert found.linkage.shape == (11, 4)
+    assert sorted(found.linkage[0, :2]) == [2, 7]
+    assert found.closest(1) == [(2, 7)]
+    pairs = found.closest(1000)
+    assert len(pairs) == 66
+    assert np.all(np.diff([found.distances[pair] for pair in pairs]) >= 0)
+
+
+def test_places_keep_distances_that_a_plane_has():
+    distances = squareform(pdist(np.random.default_rng(2).normal(size=(15, 2))))
+    assert_allclose(squareform(pdist(places(distances))), distances, atol=1e-3)
+    two = distances[:2, :2]
+    assert_allclose(squareform(pdist(places(two))), two)
+
+
+def test_places_are_the_same_each_time_and_centred(topics):
+    distances = hellinger(topics)
+    np.random.seed(3)
+    found = places(distances)
+    assert_array_equal(found, places(distances))
+    assert_allclose(found.mean(axis=0), 0, atol=1e-12)
+    assert_array_equal(places(hellinger(np.full((4, 4), 0.25))), np.zeros((4, 2)))

@@ -1,4 +1,4 @@
-"""Fitted topic models of several kinds, read in one way."""
+"""What is given to describe: models of several kinds, documents, texts, another fit."""
 
 import numpy as np
 import pandas as pd
@@ -11,9 +11,15 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
 from annealvi import TemperedLDA, TopicModel
+from annealvi.metrics import (
+    document_completion,
+    topic_coherence,
+    topic_diversity,
+    topic_stability,
+)
+from annealvi.topics import describe
 from annealvi.topics.summary import Source
-from annealvi.topics.vectorizer import of_each
-from tests.topics.models import COMPONENTS, COUNTS, SHARES, WORDS, Given
+from tests.topics.models import COMPONENTS, COUNTS, SHARES, WORDS, Given, fitted
 
 TEXTS = ["moon orbit moon", "goal team goal", "orbit comet the", "the team"] * 5
 
@@ -107,10 +113,10 @@ def test_a_word_of_probability_0_makes_no_infinity():
     assert_allclose(source.unusual(read, source.transform(read.given))[1], np.log(1e-12))
 
 
-@pytest.mark.parametrize("model", [None, 3, "lda", np.eye(3), COMPONENTS, Given, object()])
+@pytest.mark.parametrize("model", [None, 3, "lda", COMPONENTS, Given, object()])
 def test_what_is_no_topic_model(model):
-    with pytest.raises(TypeError, match="'model' parameter of describe must be a topic model"):
-        Source(model)
+    with pytest.raises(TypeError, match="'model' parameter of describe must be a topic model with"):
+        describe(model, COUNTS)
 
 
 @pytest.mark.parametrize(
@@ -124,22 +130,22 @@ def test_what_is_no_topic_model(model):
 )
 def test_models_that_are_not_fitted(model):
     with pytest.raises(NotFittedError, match="not fitted"):
-        Source(model)
+        describe(model, COUNTS)
 
 
 @pytest.mark.parametrize(
     ("components", "message"),
     [
-        (-COMPONENTS, "Negative values in data passed to describe as components_"),
+        (-COMPONENTS, "'components_' .* must be non-negative. Got -90"),
         (COMPONENTS * np.nan, "components_ contains NaN"),
         (COMPONENTS[0], "Expected 2D array"),
-        (COMPONENTS * [[1], [0], [1]], r"positive and finite sums.* Got a sum of 0.0 in topic 1\."),
-        (COMPONENTS * 1e306, r"positive and finite sums.* Got a sum of inf in topic 0\."),
+        (COMPONENTS * [[1], [0], [1]], r"'components_\[1\]' .* positive and finite sum. Got 0.0"),
+        (COMPONENTS * 1e306, r"'components_\[0\]' .* positive and finite sum. Got inf"),
     ],
 )
 def test_components_that_cannot_be(components, message):
     with pytest.raises(ValueError, match=message):
-        Source(Given(components))
+        describe(Given(components), COUNTS)
 
 
 @pytest.mark.parametrize(
@@ -148,57 +154,94 @@ def test_components_that_cannot_be(components, message):
         (SHARES[:, :2], r"numbers of shape \(5, 3\), one for each document .* Got shape \(5, 2\)"),
         (SHARES[:4], r"Got shape \(4, 3\)"),
         (SHARES[0], r"Got shape \(3,\)"),
-        (-SHARES, "finite numbers that are not negative"),
-        (SHARES * np.nan, "finite numbers that are not negative"),
+        (-SHARES, "gives shares. Got -0.9"),
+        (SHARES * np.nan, "finite numbers"),
         (None, "Got shape"),
     ],
 )
 def test_shares_that_cannot_be(shares, message):
-    with pytest.raises(ValueError, match=message):
-        Source(Given(shares=shares)).transform(COUNTS)
+    with pytest.raises(ValueError, match=f"'transform' .* must be .*{message}"):
+        describe(Given(shares=shares), COUNTS)
 
 
 @pytest.mark.parametrize(
-    ("documents", "error", "message"),
+    ("documents", "message"),
     [
-        (COUNTS[:, :7], ValueError, "documents has 7 features, but Given is expecting 8 features"),
-        (-COUNTS, ValueError, "Negative values in data passed to describe as documents"),
-        (
-            COUNTS * 0,
-            ValueError,
-            r"None of the 5 documents has a word of the vocabulary of 8 words",
-        ),
-        (COUNTS[:0], ValueError, "Found array with 0 sample"),
-        (COUNTS * 1e304, ValueError, "counts in X must sum to at most"),
-        (None, ValueError, "Expected 2D array|could not convert|Unsupported|dtype"),
-        (TEXTS, TypeError, r"Given takes word counts and knows no texts. .* Got a list\."),
-        ([], TypeError, "takes word counts and knows no texts"),
-        ("moon", TypeError, r"'documents' must be a list of texts .* Got a single text"),
+        (COUNTS[:, :7], "documents has 7 features, but Given is expecting 8 features"),
+        (-COUNTS, "Negative values in data passed to describe as documents"),
+        (COUNTS * 0, "'documents' .* vocabulary of 8 words of Given. Got '5 documents without'"),
+        (COUNTS[:0], "Found array with 0 sample"),
+        (COUNTS * 1e304, "counts in X must sum to at most"),
+        (None, "Expected 2D array|could not convert|Unsupported|dtype"),
+        (TEXTS, "'documents' .* must be word counts, as Given takes. Got .*list"),
+        ([], "must be word counts, as Given takes"),
+        ("moon", r"'documents' .* must be a list of texts .* Put a single text"),
     ],
 )
-def test_documents_that_cannot_be(documents, error, message):
-    with pytest.raises(error, match=message):
-        Source(Given()).read(documents, "documents")
+def test_documents_that_cannot_be(documents, message):
+    with pytest.raises(ValueError, match=message):
+        describe(Given(), documents)
 
 
 def test_texts_that_cannot_be():
-    source = Source(TopicModel(2, random_state=0).fit(TEXTS))
-    with pytest.raises(TypeError, match=r"documents\[1\] of describe must be a str. Got None"):
-        source.read(["moon", None], "documents")
-    with pytest.raises(ValueError, match=r"None of the 2 held_out has a word of the vocabulary"):
-        source.read(["nothing", "here"], "held_out")
-    with pytest.raises(ValueError, match="must hold at least 1 document"):
-        source.read([], "documents")
+    model = TopicModel(2, random_state=0).fit(TEXTS)
+    with pytest.raises(TypeError, match=r"'documents\[1\]' parameter of describe must be a str"):
+        describe(model, ["moon", None])
+    with pytest.raises(ValueError, match=r"'held_out' .* with a word of the vocabulary"):
+        describe(model, TEXTS, held_out=["nothing", "here"])
+    with pytest.raises(ValueError, match="at least 1 document"):
+        describe(model, [])
 
 
-def test_values_of_each_document():
-    assert of_each(iter("ab"), 2, "titles") == ["a", "b"]
-    with pytest.raises(ValueError, match=r"'titles' must have one entry .* 3 documents. Got 2\."):
-        of_each(["a", "b"], 3, "titles")
-    with pytest.raises(TypeError, match=r"'titles' must be a sequence .* Got \{1: 2\}"):
-        of_each({1: 2}, 1, "titles")
+def test_quality_is_that_of_the_metrics():
+    lda, X = fitted()
+    summary = describe(lda, X[:60], held_out=X[60:], other=lda, random_state=3)
+    assert summary.quality == {
+        "coherence": pytest.approx(topic_coherence(lda, X[:60]).mean()),
+        "diversity": topic_diversity(lda),
+        "held_out": pytest.approx(document_completion(lda, X[60:], random_state=3)),
+        "stability": pytest.approx(1),
+    }
+    assert_allclose(summary.coherence, topic_coherence(lda, X[:60]))
+    other = Given(np.ones((3, 60)))
+    assert describe(lda, X, other=other).quality["stability"] == pytest.approx(
+        topic_stability(lda, other.components_)
+    )
 
 
-def test_names_that_cannot_be():
-    with pytest.raises(ValueError, match=r"one name for each of the 8 features. Got shape \(2,\)"):
-        Source(Given()).names(["a", "b"], COUNTS)
+def test_texts_titles_and_seeds_of_a_topic_model():
+    model = TopicModel(2, random_state=0, seeds={"sport": ["goal", "team"]}).fit(TEXTS)
+    summary = describe(model, iter(TEXTS))
+    assert summary.texts == TEXTS
+    assert summary.words("sport", 1) == ["goal"]
+    assert "goal" in summary.documents("sport", 1).text.iloc[0]
+    held_out = describe(model, TEXTS, held_out=TEXTS[:7]).quality["held_out"]
+    assert held_out == pytest.approx(document_completion(model.lda_, model.counts(TEXTS[:7])))
+    given = describe(Given(), COUNTS, WORDS, texts=pd.Series(list("abcde")))
+    assert given.documents(0, 1).text.tolist() == ["a"]
+
+
+def test_another_fit_of_other_words_is_refused():
+    models = [TopicModel(2, random_state=0).fit(t) for t in (TEXTS, TEXTS[1:3] * 5)]
+    with pytest.raises(
+        ValueError, match=r"'other' .* must be a fit of the same words\. Got TopicModel"
+    ):
+        describe(models[0], TEXTS, other=models[1])
+    assert describe(models[0], TEXTS, other=models[0]).quality["stability"] == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (dict(titles=["a"]), r"'titles' .* must be one entry .* 5 documents. Got 1"),
+        (dict(texts=["a"] * 6), r"'texts' .* must be one entry .* 5 documents. Got 6"),
+        (dict(titles=[None] * 5), r"'titles\[0\]' parameter of describe must be a str. Got None"),
+        (dict(feature_names=["a"]), r"one name for each of the 8 features. Got shape \(1,\)"),
+        (dict(other=3), "The 'other' parameter of describe must be a topic model"),
+        (dict(other=Given([[1.0, 2.0]])), "same number of features"),
+        (dict(held_out=COUNTS[:, 1:]), "held_out has 7 features"),
+    ],
+)
+def test_descriptions_that_cannot_be(options, message):
+    with pytest.raises(ValueError, match=message):
+        describe(Given(), COUNTS, **options)
