@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -113,15 +113,25 @@ def _watches(callback: Any) -> bool:
     return hasattr(callback, "during_fit")
 
 
-try:
-    from sklearn.callback import CallbackSupportMixin as CallbackSupport
-    from sklearn.callback import with_callbacks
-except ImportError:  # scikit-learn before 1.9
-    CallbackSupport = object
+if TYPE_CHECKING:
 
-    def with_callbacks(method: Any) -> Any:
-        """Return the method itself: there are no callbacks to end."""
-        return method
+    class CallbackSupport:
+        """What the estimator has of scikit-learn."""
+
+        def _init_callback_context(self, *, max_subtasks: int) -> Any: ...
+
+    def with_callbacks(method: Callable) -> Callable: ...
+
+else:
+    try:
+        from sklearn.callback import CallbackSupportMixin as CallbackSupport
+        from sklearn.callback import with_callbacks
+    except ImportError:  # scikit-learn before 1.9
+        CallbackSupport = object
+
+        def with_callbacks(method):
+            """Return the method itself: there are no callbacks to end."""
+            return method
 
 
 @with_callbacks

@@ -749,9 +749,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     # ----------------------------------------------------------------- details
 
-    @property
-    def _n_features_out(self) -> int:
-        return self._fitted().model.n_topics
+    _n_features_out = Found(lambda state: state.model.n_topics)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -793,7 +791,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             if n_topics != self._state.model.n_topics:
                 raise ValueError("Number of topics does not match.")
         if sub_sampling:
-            self._check_values(vars(self))  # total_samples may have been set since the fit
+            self._check_values(dict(vars(self)))  # total_samples may have been set since the fit
             population = float(self.total_samples)
         if not check_counts(X, population or 1.0, "total_samples"):
             raise ValueError(
@@ -819,7 +817,7 @@ def _prepare(columns: Any, X: Any) -> tuple[sparse.csr_matrix, np.dtype, Mapping
     return in_dtype(X, fit_dtype(parameters, X, X.shape[0])), X.dtype, parameters
 
 
-def _shares(gamma: NDArray, normalize: bool, dtype: np.dtype) -> NDArray:
+def _shares(gamma: Any, normalize: bool, dtype: np.dtype) -> NDArray:
     """E[theta], perhaps in place of gamma, or gamma; in a dtype that the user expects."""
     if normalize:
         gamma = gamma.astype(np.promote_types(gamma.dtype, dtype), copy=False)

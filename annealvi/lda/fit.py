@@ -193,7 +193,12 @@ class LDAFit:
         """Take over a fit of the same plan from the same start."""
         plan, begun = self.plan, self.state
         K, V, dtype = begun.model.n_topics, begun.model.n_features, begun.model.dtype
-        sizes = {"n_samples": plan.training.shape[0], "K": K, "V": V, "dtype": dtype}
+        sizes: dict[str, Any] = {
+            "n_samples": plan.training.shape[0],
+            "K": K,
+            "V": V,
+            "dtype": dtype,
+        }
         n_passes, n_hooks = plan.n_passes + plan.n_finishing, len(self.hooks)
         sizes |= {"most_passes": n_passes, "most_batches": plan.steps_per_pass, "n_hooks": n_hooks}
         found = FIT.load(tree, way, **sizes)

@@ -7,7 +7,7 @@ A hook records values, says whether the fit should end, and warns if the fit end
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.random import RandomState
@@ -16,7 +16,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from annealvi.files.schema import Array, Flag, Integer, Number, Optional, Schema
-from annealvi.lda.state import ALPHA, ETA, LDAState, Prior, perplexity_of
+from annealvi.lda.state import ALPHA, ETA, LDAState, perplexity_of
 from annealvi.metrics.held_out import log_likelihood_per_word, split_tokens, sums_of
 from annealvi.model import Tempering
 from annealvi.temperature.base import whole_steps
@@ -123,15 +123,12 @@ class Perplexity:
         plan, parameters = self.fit.plan, self.fit.plan.parameters
         if parameters["evaluate_every"] <= 0:
             return
-        if self.compared:
-            advice = "Increase max_iter or perp_tol."
-        elif self.fit.state.temperature.settled(0):
-            advice = "There were no two evaluations to compare: increase max_iter."
-        else:
+        advice = "Increase max_iter or perp_tol."
+        if not self.compared:
             advice = (
-                "Evaluations are compared at T = 1 only, and there were no two of them: let "
-                "the temperature fall over a part of the fit, such as with "
-                "temperature='annealed', or evaluate more often."
+                "Evaluations are compared at T = 1 only, and there were no two of them: increase "
+                "max_iter, or let the temperature fall over a part of the fit, such as with "
+                "temperature='annealed'."
             )
         _warn(
             f"The training perplexity had not converged to perp_tol={parameters['perp_tol']!r} "
@@ -193,16 +190,6 @@ def hold_out(
     return X[~held_out], HeldOutDocuments(some, rng)
 
 
-class Best(NamedTuple):
-    """The topics of a fit that had the highest score, and when."""
-
-    step: int
-    n_passes: int
-    topics: NDArray
-    alpha: Prior
-    eta: Prior
-
-
 class HeldOut:
     """Scores a fit on held-out documents, keeps its best topics and ends it."""
 
@@ -213,8 +200,7 @@ class HeldOut:
         reference=Number(finite=False),
         waited=Integer(),
         best=Optional(
-            Schema(
-                Best,
+            Schema(  # the topics that had the highest score, and when
                 step=Integer(),
                 n_passes=Integer(),
                 topics=Array(("K", "V"), "dtype", positive=True),
@@ -228,7 +214,7 @@ class HeldOut:
         self.fit, self.documents = fit, documents
         self.score = -np.inf  # the best
         self.improving = False  # whether the last pass at settled T improved the score
-        self.best: Best | None = None
+        self.best: dict[str, Any] | None = None
         self.step = -1  # the last step that was scored
         self.reference = -np.inf  # the score to improve on
         self.waited = 0
@@ -253,11 +239,11 @@ class HeldOut:
         if state.monitor.step != self.step:
             self._score()
         if self.best is not None:
-            state.n_passes = self.best.n_passes
-            if self.best.step != state.monitor.step:
+            state.n_passes = self.best["n_passes"]
+            if self.best["step"] != state.monitor.step:
                 with self.fit.plan.changing:
-                    state.model.topics.assign(self.best.topics)
-                    state.set_priors(self.best.alpha, self.best.eta)
+                    state.model.topics.assign(self.best["topics"])
+                    state.set_priors(self.best["alpha"], self.best["eta"])
         self.best = None  # its arrays are no longer needed
         state.results["validation_score"] = self.score
         return self.score
@@ -272,9 +258,13 @@ class HeldOut:
             monitor.record(validation=score)
         if self.best is None or score > self.score:
             self.best = None  # first, so that there are no two copies
-            topics = state.model.topics.copy_of_components()
-            priors = state.doc_topic_prior, state.topic_word_prior
-            self.best = Best(monitor.step, state.n_passes, topics, *priors)
+            self.best = {
+                "step": monitor.step,
+                "n_passes": state.n_passes,
+                "topics": state.model.topics.copy_of_components(),
+                "alpha": state.doc_topic_prior,
+                "eta": state.topic_word_prior,
+            }
             self.score = score
         return score
 

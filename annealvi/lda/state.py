@@ -189,6 +189,7 @@ class LDAState:
                 f"n_components={K} must be at most n_samples={X.shape[0]} with init='documents'."
             )
         else:
+            assert rng is not None
             model.initialize(rng, X, init)
         state = cls(model, _read_only(alpha), _read_only(eta), shown)
         if X is not None:
@@ -294,7 +295,7 @@ class LDAState:
 
     def set_next_step(self, number: Any) -> None:
         """Go on as if one step less than this number had been made."""
-        if not isinstance(number, Integral) or not 1 <= number <= 2**53:
+        if not isinstance(number, Integral) or not 1 <= int(number) <= 2**53:
             raise BadParameter("n_batch_iter_", f"an int in the range [1, {2**53}]", number)
         self.monitor.step = int(number) - 1
 
@@ -403,7 +404,7 @@ class LDAState:
         parts = PARTS.load(tree, way)
         place = f"{way}." if way else ""
         model = model_of(Node(parts["model"], f"{place}model"))
-        sizes = {"K": model.n_topics, "V": model.n_features, "dtype": model.dtype}
+        sizes: dict[str, Any] = {"K": model.n_topics, "V": model.n_features, "dtype": model.dtype}
         values = STATE.load(tree, way, **sizes)
         values["shown"] = np.dtype(values["shown"])
         state = cls(model, **values)
