@@ -9,7 +9,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from annealvi.files import Node, read, write
+from annealvi.files import read, write
 from annealvi.files.parameters import (
     class_of,
     contents,
@@ -156,5 +156,5 @@ def estimator_of(tree: Any, given: Mapping[str, Any] | None = None, way: str = "
                 f"annealvi.load(path, {name}=...)."
             )
     estimator = cls(**parameters)
-    estimator.load_state_dict(Node(values["state"], f"{inner}state"))
+    estimator.load_state_dict(values["state"], f"{inner}state")
     return estimator

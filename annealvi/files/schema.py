@@ -259,7 +259,6 @@ class Schema(Field):
         """The values of a tree that was read from a file, checked."""
         if not isinstance(value, Mapping):
             raise damaged(way, "a dict", value)
-        way = way or getattr(value, "way", "")
         known, values = {**(sizes or {}), **more}, {}
         for name, field in self.fields.items():
             place = f"{way}.{name}" if way else name

@@ -123,16 +123,14 @@ class Fitted(Versioned, CallbackSupport):
         names = getattr(self, "feature_names_in_", None)
         return FITTED.dump({"feature_names_in": names, "fit": self._state.state_dict()})
 
-    def load_state_dict(self, tree: Mapping[str, Any]) -> None:
+    def load_state_dict(self, tree: Mapping[str, Any], way: str = "state") -> None:
         """Take over a fitted state, for :func:`annealvi.load`."""
         self._validate_params()  # type: ignore[attr-defined]
-        way = getattr(tree, "way", "")
-        inner = f"{way}." if way else ""
         found = FITTED.load(tree, way)
-        state = self._state_of(found["fit"], f"{inner}fit")
+        state = self._state_of(found["fit"], f"{way}.fit")
         n_features, names = state.model.n_features, found["feature_names_in"]
         if names is not None:
-            place = f"{inner}feature_names_in"
+            place = f"{way}.feature_names_in"
             self.feature_names_in_ = Strings(n_features).load(names, place, {})
         self._state, self.n_features_in_ = state, n_features
 

@@ -539,7 +539,7 @@ class TopicModel(
             }
         )
 
-    def load_state_dict(self, tree: Mapping[str, Any]) -> None:
+    def load_state_dict(self, tree: Mapping[str, Any], way: str = "state") -> None:
         """Take over a fitted state, for :func:`annealvi.load`."""
         self._validate_params()
         found = STATE.load(tree, "state")

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from annealvi import TemperedLDA, TopicModel, storage
-from annealvi.files import Node
 from tests.files.mutations import mutated_tree, outcome
 from tests.topics.corpus import make_texts
 
@@ -54,18 +53,18 @@ def changed(tree, way, value):
 )
 def test_forged_values(tree, way, value, message):
     with pytest.raises(ValueError, match=message):
-        storage.estimator_of(Node(changed(tree, way, value)))
+        storage.estimator_of(changed(tree, way, value))
 
 
 def test_a_file_without_words_that_were_left_out(tree):
-    model = storage.estimator_of(Node(changed(tree, "state.dropped", {})))
+    model = storage.estimator_of(changed(tree, "state.dropped", {}))
     assert model.vocabulary_note_.startswith("24 words") and not model.dropped_words_
 
 
 def test_arrays_without_elements_take_no_memory(tree):
     tree = changed(tree, "parameters.stop_words", np.empty((2**40, 0), dtype=np.int64))
     with pytest.raises(ValueError, match="'stop_words' parameter must be 'english'"):
-        storage.estimator_of(Node(changed(tree, "state.vectorizer", None)))
+        storage.estimator_of(changed(tree, "state.vectorizer", None))
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +74,7 @@ def chosen():
 
 
 def test_a_model_that_chose_nothing(tree):
-    model = storage.estimator_of(Node(tree))
+    model = storage.estimator_of(tree)
     assert not hasattr(model, "choice_")
 
 
@@ -92,7 +91,7 @@ def test_a_model_that_chose_nothing(tree):
 )
 def test_forged_choices(chosen, way, value, message):
     with pytest.raises(ValueError, match=message):
-        storage.estimator_of(Node(changed(chosen, f"state.choice{way}", value)))
+        storage.estimator_of(changed(chosen, f"state.choice{way}", value))
 
 
 def use(model):
@@ -104,7 +103,7 @@ def outcomes(tree, n, seed):
     rng = np.random.default_rng(seed)
     for _ in range(n):
         forged, ways = mutated_tree(tree, rng, int(rng.choice([1, 1, 2, 5])))
-        yield outcome(lambda forged=forged: storage.estimator_of(Node(forged)), use), ways
+        yield outcome(lambda forged=forged: storage.estimator_of(forged), use), ways
 
 
 def test_forged_trees(tree):
