@@ -79,8 +79,8 @@ def path(X: NDArray, temperature: Any, max_iter: int) -> tuple[Any, NDArray[np.f
     means = [START.ravel()]
     mixture = TemperedGaussianMixture(
         2,
-        known_weights=WEIGHTS,
-        known_covariances=1.0,
+        weights=WEIGHTS,
+        covariances=1.0,
         mean_prior=[0.0],
         mean_precision_prior=1 / PRIOR_VARIANCE,
         means_init=START,

@@ -50,7 +50,6 @@ FACTORS = [
     ),
     (dict(prior_probability=[0.1, 0.2, math.nan]), r"'prior_probability' .* Got nan instead"),
     (dict(init=np.ones((3, 15))), r"'init' .* shape \(3, 16\). Got shape \(3, 15\)"),
-    (dict(init=np.full((3, 16), math.nan)), r"'init' .* finite. Got nan"),
     (dict(init="data", n_components=31), "n_components=31 must be at most n_samples=30"),
     (dict(init="kmeans++", n_components=31), r"at most n_samples=30 with init='kmeans\+\+'"),
     (dict(n_jobs=0), "n_jobs == 0 in Parallel has no meaning"),
@@ -58,12 +57,9 @@ FACTORS = [
 ]
 GAUSSIANS = [
     (dict(means_init=np.ones((2, 16))), r"'means_init' .* shape \(3, 16\). Got shape \(2, 16\)"),
-    (dict(means_init=np.full((3, 16), math.inf)), r"'means_init' .* finite. Got inf"),
     (dict(weights=[0.5, 0.5]), r"'weights' .* shape \(3,\). Got shape \(2,\)"),
     (dict(weights=[0.5, 0.5, 0.5]), r"'weights' .* sum to 1, not to 1.5. Got"),
     (dict(weights=[0.5, 0.5, 0.0]), r"'weights' .* positive and finite. Got 0.0"),
-    (dict(weights=["a", "b", "c"]), r"'weights' .* Got shape \(3,\) and dtype <U1"),
-    (dict(covariances=np.full(16, math.inf)), r"'covariances' .* positive and finite. Got inf"),
     (dict(covariances=np.ones(3)), r"'covariances' .* \(16,\) or .* \(3, 16\). Got shape \(3,\)"),
     (
         dict(covariances=np.ones(16), covariance_type="spherical"),
@@ -157,8 +153,6 @@ def test_predictive_score(observed, message):
 def test_inverse_transform():
     with pytest.raises(ValueError, match=r"X has 4 features, but inverse_transform .* expecting 3"):
         fitted(TemperedFMM).inverse_transform(np.ones((2, 4)))
-    with pytest.raises(NotFittedError):
-        TemperedFMM().inverse_transform(np.ones((2, 4)))
 
 
 @pytest.mark.parametrize(

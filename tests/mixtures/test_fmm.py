@@ -330,11 +330,8 @@ def test_proximity_constrains_the_way():
     assert np.all(fitted.temperature_path_[20:] == 1)
     assert np.all(np.diff(history["elbo"][20:]) > -1e-9 * abs(history["elbo"][-1]))
     assert not hasattr(fitted, "temperature_posterior_")
-
-
-def test_proximity_does_not_converge_before_k_is_0():
     done = near(tol=1e-2, max_iter=200).fit(X)
-    assert done.converged_ and 100 < done.n_iter_ < 200
+    assert done.converged_ and 100 < done.n_iter_ < 200  # not before k is 0
 
 
 @pytest.mark.parametrize("probability", [0.3, 0.5])
