@@ -5,7 +5,6 @@ https://chromedevtools.github.io/devtools-protocol/ names the methods.
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import fcntl
 import json
@@ -30,25 +29,15 @@ def find_chromium() -> str | None:
 class Page:
     """One page without a network.
 
-    Attributes
-    ----------
-    complaints : list of str
-        Uncaught errors, and what the page wrote to the console as a warning or an error.
-    requests : list of str
-        Addresses of all that was asked for.
+    `complaints` are uncaught errors, and what the page wrote to the console as a warning or an
+    error; `requests` are the addresses of all that was asked for.
     """
 
     def __init__(self, profile: Path) -> None:
         arguments = [
-            find_chromium() or "chromium",
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-            "--disable-background-networking",
-            "--no-first-run",
-            f"--user-data-dir={profile}",
-            "--remote-debugging-pipe",
+            *(find_chromium() or "chromium", "--headless=new", "--no-sandbox", "--disable-gpu"),
+            *("--disable-dev-shm-usage", "--disable-background-networking", "--no-first-run"),
+            *(f"--user-data-dir={profile}", "--remote-debugging-pipe"),
         ]
         (of_chromium, self._out), (self._in, to_us) = os.pipe(), os.pipe()
         ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (of_chromium, to_us)]
@@ -73,13 +62,8 @@ class Page:
         ]
         for domain in ("Runtime", "Log", "Network", "Page"):
             self.call(f"{domain}.enable")
-        self.call(
-            "Network.emulateNetworkConditions",
-            offline=True,
-            latency=0,
-            downloadThroughput=0,
-            uploadThroughput=0,
-        )
+        speeds = dict(latency=0, downloadThroughput=0, uploadThroughput=0)
+        self.call("Network.emulateNetworkConditions", offline=True, **speeds)
 
     def __enter__(self) -> Page:
         return self
@@ -136,7 +120,9 @@ class Page:
 
     def open(self, path: Path, *, width: int = 1280, height: int = 900, dark: bool = False) -> None:
         """Open a file in a window of this size and wait until its script has run."""
-        self.resize(width, height)
+        size = dict(width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
+        self.call("Emulation.setDeviceMetricsOverride", **size)
+        self.call("Emulation.setTouchEmulationEnabled", enabled=width < 600)
         scheme = "dark" if dark else "light"
         features = [
             {"name": "prefers-color-scheme", "value": scheme},
@@ -146,16 +132,6 @@ class Page:
         self.call("Page.navigate", url="about:blank")
         self.call("Page.navigate", url=path.resolve().as_uri())
         self.wait("document.body && document.body.dataset.ready === 'true'")
-
-    def resize(self, width: int, height: int) -> None:
-        self.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=width < 600,
-        )
-        self.call("Emulation.setTouchEmulationEnabled", enabled=width < 600)
 
     def wait(self, condition: str) -> None:
         """Wait until an expression is true in the page."""
@@ -184,8 +160,3 @@ class Page:
         time.sleep(0.1)  # plotly looks for the nearest point not more often than that
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, **at)
-
-    def screenshot(self, path: Path, *, whole: bool = False) -> None:
-        """Write a picture of the window, or of the whole page."""
-        picture = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(picture["data"]))

@@ -215,18 +215,14 @@ def is_unsound(X: Any) -> bool:
 
 def shown(value: Any) -> str:
     """Describe an argument in a line, without the methods of damaged objects."""
-    if isinstance(value, np.ndarray):
-        few = value.dtype.kind in "iuf" and value.size <= 6
-        return f"ndarray {value.shape} {value.dtype} {value.tolist() if few else ''}".rstrip()
+    if isinstance(value, np.ndarray) and value.size > 6:
+        return f"ndarray {value.shape} {value.dtype}"
     if sparse.issparse(value):
-        names = ("data", "indices", "indptr", "row", "col")
-        arrays = [f"{n} {shown(vars(value)[n])}" for n in names if n in vars(value)]
-        unsound = " UNSOUND" * is_unsound(value)
-        return f"{type(value).__name__} {value.shape} [{', '.join(arrays)}]{unsound}"
+        arrays = [f"{name} {shown(one)}" for name, one in vars(value).items() if np.ndim(one)]
+        return f"{type(value).__name__} {arrays}{' UNSOUND' * is_unsound(value)}"
     if isinstance(value, int) and abs(value) > 10**20:
         return f"int of {value.bit_length()} bits"
     try:
-        text = " ".join(repr(value).split())
+        return " ".join(repr(value).split())[:300]
     except Exception:  # a repr of an odd object
-        text = f"<{type(value).__name__}>"
-    return text if len(text) <= 300 else f"{text[:300]}..."
+        return f"<{type(value).__name__}>"
