@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -31,7 +31,6 @@ from annealvi.deep.penalties import (
     ProximityLike,
     ProximityPenalty,
     RunningPenalty,
-    Statistic,
     as_penalty,
 )
 from annealvi.deep.training import Noise, Objective, Outcome, Training, as_rows, numbers, tensors_of
@@ -169,11 +168,11 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
 
     # ----------------------------------------------------------------- its state
 
-    def _schema(self) -> Schema:
-        """What a saved state belongs to."""
+    def _schema(self, **more: Field) -> Schema:
+        """What a saved state belongs to, and more fields."""
         sizes = {name: Optional(Integer(1)) for name in ("n_features", "n_samples")}
-        texts = {"X": Optional(Text()), "proximity": Optional(Text())}
-        return Schema(**sizes, **self.ARCHITECTURE, **texts)
+        texts = {name: Optional(Text()) for name in ("X", "proximity")}
+        return Schema(**sizes, **self.ARCHITECTURE, **texts, **more)
 
     def _describe(self, X: Any, penalty: RunningPenalty | None) -> dict[str, Any]:
         """Return what the state of a fit belongs to."""
@@ -197,61 +196,52 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
         path : path
             The file to write.  An existing file is replaced only once the new one is complete.
         """
-        write_checkpoint(path, {"estimator": type(self).__name__, **self._state()})
-
-    def _state(self) -> dict[str, Any]:
-        check_is_fitted(self, "network_")
-        return {"fit": self._description, "training": self._training.state_dict()}
+        write_checkpoint(path, {"estimator": type(self).__name__, **self.state_dict()})
 
     def _read_state(self, path: str | os.PathLike, description: Mapping[str, Any]) -> Any:
         """Return the state of a training from a file, if it belongs to what this fit has."""
         file, owner = repr(os.fspath(path)), type(self).__name__
-        found = Schema(estimator=Text(), fit=Tree(), training=Tree()).load(
-            read_checkpoint(path, owner)
-        )
-        if found["estimator"] != owner:
-            other = found["estimator"][:80]
-            raise ValueError(f"{file} is the state of a {other}, not of a {owner}.")
-        for name, value in self._schema().load(found["fit"], "fit").items():
-            if value != description[name]:
+        tree = read_checkpoint(path, owner)
+        other = Schema(estimator=Text()).load(tree)["estimator"]
+        if other != owner:
+            raise ValueError(f"{file} is the state of a {other:.80}, not of a {owner}.")
+        found = self._schema(training=Tree()).load(tree)
+        for name, value in description.items():
+            if found[name] != value:
                 raise ValueError(
-                    f"{file} is the state of another fit: it has {name}={value!r:.80}, this "
-                    f"{owner} has {name}={description[name]!r:.80}.  A fit can only be continued "
-                    "with the network and the data, in their order, that it began with."
+                    f"{file} is the state of another fit: it has {name}={found[name]!r:.80}, this "
+                    f"{owner} has {name}={value!r:.80}. A fit can only be continued with the "
+                    "network and the data, in their order, that it began with."
                 )
         return found["training"]
 
     def state_dict(self) -> dict[str, Any]:
         """Return the fitted state as a tree, for :func:`annealvi.save`."""
-        return {"feature_names_in": getattr(self, "feature_names_in_", None), **self._state()}
+        check_is_fitted(self, "network_")
+        names, training = getattr(self, "feature_names_in_", None), self._training.state_dict()
+        return {**self._description, "feature_names_in": names, "training": training}
 
     def load_state_dict(self, tree: Mapping[str, Any], way: str = "") -> None:
         """Take over a fitted state from a file, if it can be used; nothing is changed if not."""
         self._validate_params()
         device = as_device(self.device)
-        state = Schema(
-            fit=self._schema(),
-            training=Schema(module=Field(), penalty=Field()),
-            feature_names_in=Field(),
-        ).load(tree, way)
-        found, parts = state["fit"], state["training"]
-        names = Optional(Strings("n_features")).load(
-            state["feature_names_in"], "feature_names_in", found
-        )
+        names = Optional(Strings("n_features"))
+        found = self._schema(feature_names_in=names, training=Tree()).load(tree, way)
+        names, saved = found.pop("feature_names_in"), found.pop("training")
         try:
             with torch.device("meta"):  # no memory before its sizes are those of the file
                 network = self._network(found)
         except Exception as error:
-            raise damaged("fit", f"the description of a network ({error})", found) from error
-        module = tensors_of(network).load(parts["module"], "training.module")
+            raise damaged(way, f"the description of a network ({error})", found) from error
+        module = tensors_of(network).load(saved.get("module"), "training.module")
         network.load_state_dict(module, assign=True)
         network = network.to(device)
         # a penalty that only carries its memory to the fit that goes on
-        penalty = parts["penalty"] and RunningPenalty(ProximityPenalty(), 1)
+        penalty = saved.get("penalty") and RunningPenalty(ProximityPenalty(), 1)
         optimiser, noise = self._optimiser(network.parameters()), Noise(0, device)
         batch_size = int(self.batch_size)
         training = Training(network, optimiser, noise, found["n_samples"], batch_size, penalty)
-        training.load_state_dict(tree["training"])
+        training.load_state_dict(saved)
         if found["n_features"] is not None:
             self.n_features_in_ = found["n_features"]
         if names is not None:
@@ -296,35 +286,20 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
 # --------------------------------------------------------------------------- models of data
 
 
-class Bound(NamedTuple):
-    """What one minibatch says about a model of data; the scalars are averaged over it."""
-
-    #: The objective at the temperature of the step, whose gradient is followed uphill.  It may be a
-    #: surrogate of which only the gradient means anything.
-    tempered: Tensor
-    #: The ELBO at T = 1.
-    elbo: Tensor
-    #: ``statistic(f)`` returns the statistic f of q for a proximity penalty.
-    statistic: Callable[[Statistic], Tensor]
+#: Returns the outcome of rows of data without a penalty, at T, after so many steps.
+Bound = Callable[[Tensor, float, int], Outcome]
 
 
-#: Returns the bound of rows, at T, after so many steps.
-BoundOf = Callable[[Tensor, float, int], Bound]
-
-
-def penalised(
-    bound: BoundOf, temperature: Temperature, penalty: RunningPenalty | None
-) -> Objective:
+def penalised(bound: Bound, temperature: Temperature, penalty: RunningPenalty | None) -> Objective:
     """Return the objective of a model of data: minus its tempered bound, plus the penalty."""
 
     def objective(rows: Tensor, step: int) -> Outcome:
-        t = 1.0 / temperature.inverse(step)
-        found = bound(rows, t, step)
-        loss = -found.tempered
-        if penalty is not None:
-            value = found.statistic(penalty.statistic)
-            loss = loss + penalty(value, step, found.elbo.detach() * len(rows))
-        return Outcome(loss, found.elbo, t)
+        found = bound(rows, 1.0 / temperature.inverse(step), step)
+        if penalty is None or found.statistic is None:
+            return found
+        value = found.statistic(penalty.statistic)
+        cost = penalty(value, step, found.elbo.detach() * len(rows))
+        return found._replace(loss=found.loss + cost)
 
     return objective
 
@@ -349,7 +324,7 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
         """Return the data, dense or CSR, float32, with the values that the model has."""
 
     @abc.abstractmethod
-    def _bound(self, network: Any, X: Any, noise: Noise) -> BoundOf:
+    def _bound(self, network: Any, X: Any, noise: Noise) -> Bound:
         """Return what the bound of a minibatch is computed by, for data from `as_rows`."""
 
     @checked
@@ -432,7 +407,6 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
         return tags
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class AmortisedEstimator(DataEstimator):
     """A model of data whose q is computed from each datum by a network."""
 

@@ -108,7 +108,6 @@ def log_evidence_bounds(
     chain: LayeredPosterior,
     log_density: LogDensity,
     noise: Noise,
-    *,
     n_draws: int = 1000,
     n_reverse: int = 2000,
 ) -> tuple[Tensor, Tensor]:

@@ -63,15 +63,13 @@ def check_values(
     what: str, value: Any, shape: Sequence[int] | None = None, at: Tensor | None = None
 ) -> None:
     """Check what a function returned: finite floats, of a shape; `at` are its arguments."""
-    wanted = (
-        "a Tensor of floats" if shape is None else f"a Tensor of floats of shape {tuple(shape)}"
-    )
+    of_shape = "" if shape is None else f" of shape {tuple(shape)}"
     floats = isinstance(value, Tensor) and value.is_floating_point() and value.numel()
     if not floats or (shape is not None and value.shape != torch.Size(shape)):
         got = type(value).__name__
         if isinstance(value, Tensor):
             got = f"{value.dtype} of shape {tuple(value.shape)}"
-        raise ValueError(f"{what} must return {wanted}. Got {got}.")
+        raise ValueError(f"{what} must return a Tensor of floats{of_shape}. Got {got}.")
     wrong = ~torch.isfinite(value.detach())
     if wrong.any():
         where = "" if at is None else f" at {_place(at, wrong)}"

@@ -29,9 +29,9 @@ from torch.distributions import Poisson, kl_divergence
 from torch.nn.functional import embedding, softplus
 
 from annealvi.checks import Interval, check_counts
-from annealvi.deep.estimator import LARGEST, Bound, BoundOf, DataEstimator
+from annealvi.deep.estimator import LARGEST, Bound, DataEstimator
 from annealvi.deep.penalties import OF_UNITS, Statistic
-from annealvi.deep.training import Noise, SparseRows, numbers
+from annealvi.deep.training import Noise, Outcome, SparseRows, numbers
 from annealvi.files.schema import Integer, Number
 from annealvi.matrices import check_csr
 from annealvi.metrics.held_out import split_tokens
@@ -110,14 +110,6 @@ class PoissonNetwork(nn.Module):
         return noise.poisson(z @ self.topics().T + self.background), z
 
 
-class Estimate(NamedTuple):
-    """The objective of a batch, estimated from draws from q."""
-
-    #: Its gradient is an unbiased estimate of the gradient of the tempered ELBO; of shape (B,).
-    surrogate: Tensor
-    elbo: Tensor  # at T = 1, with the exact KL divergence and without gradient
-
-
 def estimate(
     network: PoissonNetwork,
     log_rates: Tensor,
@@ -127,8 +119,10 @@ def estimate(
     *,
     temperature: float = 1.0,
     topics: Tensor | None = None,
-) -> Estimate:
+) -> tuple[Tensor, Tensor]:
     """Return a surrogate of E_q[log p(x, z) - T log q(z)] by score functions, and the ELBO."""
+    # of each document; the gradient of the surrogate is an unbiased estimate, the ELBO is at T = 1,
+    # with the exact KL divergence and without gradient
     # The score of the log of a rate is h = z - lambda.  For component k only the terms that depend
     # on z_k are kept, f_k = log p(x | z) + log p(z_k) - T log q(z_k).  The control variate is the
     # multiple of the score that gives the least variance, a_k = E[f_k h_k^2] / E[h_k^2] (Ranganath,
@@ -149,7 +143,7 @@ def estimate(
         advantage = f - _baseline(f, (z - rates[:, None]).square())
         elbo = log_likelihood.mean(dim=1) - network.kl(log_rates)
     score = (advantage * log_q).sum(dim=-1)
-    return Estimate((score + log_likelihood).mean(dim=1), elbo)
+    return (score + log_likelihood).mean(dim=1), elbo
 
 
 def _baseline(f: Tensor, weights: Tensor) -> Tensor:
@@ -327,15 +321,15 @@ class PoissonDEF(DataEstimator):
     def _optimiser(self, parameters: Iterator[nn.Parameter]) -> torch.optim.Optimizer:
         return torch.optim.RMSprop(parameters, lr=float(self.learning_rate))
 
-    def _bound(self, network: PoissonNetwork, X: Any, noise: Noise) -> BoundOf:
+    def _bound(self, network: PoissonNetwork, X: Any, noise: Noise) -> Bound:
         n_draws = int(self.n_draws)
 
-        def bound(rows: Tensor, t: float, step: int) -> Bound:
+        def bound(rows: Tensor, t: float, step: int) -> Outcome:
             log_rates = network.log_rates[rows]
             counts = Counts(*X.padded(rows))
-            found = estimate(network, log_rates, counts, n_draws, noise, temperature=t)
+            surrogate, elbo = estimate(network, log_rates, counts, n_draws, noise, temperature=t)
             statistic = partial(network.statistic, log_rates=log_rates)
-            return Bound(found.surrogate.mean(), found.elbo.mean(), statistic)
+            return Outcome(-surrogate.mean(), elbo.mean(), t, statistic)
 
         return bound
 
@@ -497,10 +491,10 @@ class PoissonDEF(DataEstimator):
         for step in range(self.n_local_steps):
             optimiser.param_groups[0]["lr"] = falling(step / self.n_local_steps)
             optimiser.zero_grad()
-            (-of().surrogate.sum()).backward()
+            (-of()[0].sum()).backward()
             optimiser.step()
         with torch.no_grad():
-            return numbers(log_rates.exp()), numbers(of().elbo)
+            return numbers(log_rates.exp()), numbers(of()[1])
 
     def _check_X(self, X: Any, reset: bool = False) -> sparse.csr_matrix:
         """Return X as a CSR matrix of counts, float32."""

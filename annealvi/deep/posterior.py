@@ -344,14 +344,9 @@ class HierarchicalPosterior(DeepEstimator):
         below, above : ndarrays of shape (n_init,)
             The larger one minus log Z, if it is known, is the "-KL" of Huang et al. (2018).
         """
-        noise = self._draws()
-        bounds = log_evidence_bounds(
-            self.network_,
-            self._log_density,
-            noise,
-            n_draws=positive(n_draws, "n_draws"),
-            n_reverse=positive(n_reverse, "n_reverse"),
-        )
+        noise, n = self._draws(), positive(n_draws, "n_draws")
+        k = positive(n_reverse, "n_reverse")
+        bounds = log_evidence_bounds(self.network_, self._log_density, noise, n, k)
         below, above = (numbers(bound).mean(axis=1, dtype=np.float64) for bound in bounds)
         return below, above
 

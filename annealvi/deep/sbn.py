@@ -28,10 +28,10 @@ from torch.distributions import Bernoulli
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from annealvi.checks import Interval
-from annealvi.deep.estimator import AmortisedEstimator, Bound, BoundOf, Widths
+from annealvi.deep.estimator import AmortisedEstimator, Bound, Widths
 from annealvi.deep.objectives import leave_one_out
 from annealvi.deep.penalties import STATISTICS, Statistic
-from annealvi.deep.training import Noise, numbers
+from annealvi.deep.training import Noise, Outcome, numbers
 
 
 class Ascent(NamedTuple):
@@ -272,14 +272,14 @@ class SigmoidBeliefNetwork(AmortisedEstimator):
         hidden, prior = architecture["hidden"], float(self.initial_prior)
         return BeliefNetwork(center, hidden, self.initial_weight, prior)
 
-    def _bound(self, network: BeliefNetwork, X: Any, noise: Noise) -> BoundOf:
+    def _bound(self, network: BeliefNetwork, X: Any, noise: Noise) -> Bound:
         n_draws = int(self.n_draws)
 
-        def bound(rows: Tensor, t: float, step: int) -> Bound:
+        def bound(rows: Tensor, t: float, step: int) -> Outcome:
             draws = network(X[rows], n_draws, noise)
             surrogate = leave_one_out(draws.log_joint, draws.log_q, temperature=t)
             elbo = (draws.log_joint - draws.log_q).detach().mean()
-            return Bound(surrogate.mean(), elbo, partial(network.statistic, ascent=draws))
+            return Outcome(-surrogate.mean(), elbo, t, partial(network.statistic, ascent=draws))
 
         return bound
 

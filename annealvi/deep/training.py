@@ -156,6 +156,8 @@ class Outcome(NamedTuple):
     #: The untempered objective, per datum or per draw.
     elbo: Tensor
     temperature: float = 1.0
+    #: ``statistic(f)`` returns the statistic f of q for a proximity penalty.
+    statistic: Callable[[Any], Tensor] | None = None
 
 
 #: Takes the rows of a minibatch (None where there are no data) and the number of steps made.
@@ -210,7 +212,12 @@ class Training:
                     _copy(finite, parameters)  # the last ones with a finite loss
                     if self.penalty is not None:
                         self.penalty.memory = memory
-                    raise DivergenceError(self._diverged(until, loss, size))
+                    kept = "; the last finite state is kept" if self.monitor.step else ""
+                    raise DivergenceError(
+                        f"The fit diverged at step {self.monitor.step + 1} of {until}: the loss is "
+                        f"{loss}, the norm of its gradient {size}. Lower 'learning_rate', or look "
+                        f"for values of the data or density that are out of scale{kept}."
+                    )
                 _copy([p.detach() for p in parameters], finite)
                 self.optimiser.step()
             share = 1.0 if self.n_rows is None else self.batch_size / self.n_rows
@@ -243,16 +250,6 @@ class Training:
         rows = self.order[self.position : self.position + self.batch_size]
         self.position += self.batch_size
         return rows.to(self.noise.device)
-
-    def _diverged(self, until: int, loss: float, size: float) -> str:
-        step = self.monitor.step
-        where = "the log density" if self.n_rows is None else "the data"
-        kept = "; the last finite state is kept" if step else ""
-        return (
-            f"The fit diverged at step {step + 1} of {until}: the loss is {loss}, the norm of its "
-            f"gradient {size}. Lower 'learning_rate', or look for values of {where} that are out "
-            f"of scale{kept}."
-        )
 
     def _schema(self) -> Schema:
         return Schema(

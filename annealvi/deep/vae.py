@@ -27,11 +27,11 @@ from torch.distributions import Normal
 from torch.nn import functional
 
 from annealvi.checks import Interval
-from annealvi.deep.estimator import AmortisedEstimator, Bound, BoundOf, Widths, plan_beta
+from annealvi.deep.estimator import AmortisedEstimator, Bound, Widths, plan_beta
 from annealvi.deep.hvi import LEAST_SIGMA, Chain, gaussian_draws, standard_log_density
 from annealvi.deep.objectives import avo
 from annealvi.deep.penalties import STATISTICS, Statistic
-from annealvi.deep.training import Noise, numbers
+from annealvi.deep.training import Noise, Outcome, numbers
 from annealvi.files.schema import Integer, Text
 from annealvi.matrices import check_matrix
 from annealvi.schedules import Schedule
@@ -402,17 +402,17 @@ class VariationalAutoencoder(AmortisedEstimator):
         names = ("n_features", *self.ARCHITECTURE)
         return AutoencoderNetwork(**{name: architecture[name] for name in names})
 
-    def _bound(self, network: AutoencoderNetwork, X: Any, noise: Noise) -> BoundOf:
+    def _bound(self, network: AutoencoderNetwork, X: Any, noise: Noise) -> Bound:
         objective: Callable[..., tuple[Tensor, Tensor]] = network.bound
         if network.chain is not None:
             objective = partial(network.chain_bound, calibration=float(self.calibration))
         betas = plan_beta(self.schedule, float(self.annealing), int(self.max_iter))
 
-        def bound(rows: Tensor, t: float, step: int) -> Bound:
+        def bound(rows: Tensor, t: float, step: int) -> Outcome:
             x, beta = X[rows], betas[step]
             context = network.encoder(x)
             tempered, elbo = objective(x, context, noise, t, beta)
-            return Bound(tempered, elbo, partial(network.statistic, context=context))
+            return Outcome(-tempered, elbo, t, partial(network.statistic, context=context))
 
         return bound
 

@@ -118,7 +118,11 @@ def test_names(name):
         ("sbn", {"temperature": "variational"}, r"'temperature' parameter .* Got 'variational'"),
         ("vae", {"temperature": Variational()}, "must be one that follows a plan.* Got Vari"),
         ("vae", {"temperature": LocalVariational()}, "must be one that follows a plan.* Got Loc"),
-        ("vae", {"temperature": Annealed("auto")}, r"'auto' .* VariationalAutoencoder needs a n"),
+        (
+            "vae",
+            {"temperature": Annealed("auto")},
+            r"'start' .* must be a number in this fit. Got 'auto'",
+        ),
         (
             "gated",
             {"schedule": lambda done: -1.0},
