@@ -147,7 +147,7 @@ def estimator_of(tree: Any, given: Mapping[str, Any] | None = None, way: str = "
         if name not in possible:
             raise TypeError(f"{cls.__name__} has no parameter {name!r}. It has {list(possible)}.")
     inner = f"{way}." if way else ""
-    parameters = parameters_of(values["parameters"], cls, f"{inner}parameters") | given
+    parameters = parameters_of(values["parameters"], cls, f"{inner}parameters") | dict(given)
     for name, parameter in possible.items():
         needed = name in values["functions"] or parameter.default is parameter.empty
         if needed and name not in parameters:

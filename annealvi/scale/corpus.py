@@ -68,7 +68,8 @@ def facts_of(X: sparse.csr_matrix) -> Facts:
     used = np.zeros(X.shape[1], dtype=bool)
     used[X.indices] = True
     n_words = float(X.data.sum(dtype=np.float64))
-    return Facts(*X.shape, X.dtype, n_words, least_positive(X.data), np.packbits(used), digest(X))
+    least, bits = least_positive(X.data), np.packbits(used)
+    return Facts(X.shape[0], X.shape[1], X.dtype, n_words, least, bits, digest(X))
 
 
 def take(dtype: np.dtype, pieces: Sequence[Piece], *partitions: sparse.csr_matrix) -> Any:

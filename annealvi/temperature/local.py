@@ -23,7 +23,7 @@ Normaliser = Literal["document", "corpus"]
 SCORE_GRID = np.arange(1, 101) / 100
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class DocumentRule:
     r"""The rule that computes the temperatures of documents from their energies.
 

@@ -55,9 +55,8 @@ class Learned(Temperature):
             self._n_learning_steps = n_steps - whole_steps(self.final_fraction * n_steps)
             self._check_after = self._n_learning_steps
         self._step = 0
-        self._damping = self.damping
-        if self.damping is None:
-            self._damping = -math.expm1(-DEFAULT_RELAXATION / planned)
+        given = self.damping
+        self._damping = -math.expm1(-DEFAULT_RELAXATION / planned) if given is None else given
         #: Sums over the population, each an average over minibatches; none at first.
         self._totals: NDArray[np.float64] = np.empty(0)
         self._set_grid()
@@ -176,6 +175,8 @@ class Variational(Learned):
     Mandt, McInerney, Abrol, Ranganath, Blei (2016), *Variational Tempering*, AISTATS.
     """
 
+    #: log C of one unit over the prior, if it comes from the model.
+    _log_c_unit: NDArray[np.float64] | None
     SCHEMA = Schema(
         **LEARNED,
         posterior_=Array(("M",)),
@@ -354,7 +355,7 @@ class Variational(Learned):
         values = getattr(self.partition, "values", self.partition)
         self._model, self._asks = model, not (given or by_batch)
         self._log_c = np.asarray(values, dtype=np.float64) if given else None
-        self._log_c_unit: NDArray[np.float64] | None = None
+        self._log_c_unit = None
         if by_batch:
             # at the current q, batches bring log C; over the prior it is that of their words
             at_q = not given and self.partition == "posterior"
