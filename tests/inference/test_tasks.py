@@ -102,13 +102,6 @@ def test_an_error_ends_the_callbacks_and_keeps_the_steps(make):
     assert not {"_callback_fit_ctx", "_skl_callbacks_to_teardown"} & vars(estimator).keys()
 
 
-def test_bad_data_reach_no_callback():
-    log = Log()
-    with pytest.raises(ValueError, match="Negative values"):
-        TemperedLDA(2).set_callbacks(log).fit(-COUNTS)
-    assert log.events == []
-
-
 def test_scikit_learns_monitor_scores_each_pass():
     monitor = callback.ScoringMonitor(scoring={"bound": lambda lda, X, y: lda.score(X)})
     lda = TemperedLDA(3, max_iter=3, random_state=0).set_callbacks(monitor).fit(COUNTS)

@@ -5,7 +5,6 @@ import re
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import sparse
 from sklearn.base import clone
 from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.utils._param_validation import validate_parameter_constraints
@@ -119,20 +118,6 @@ def test_what_is_given_wins(name, preset):
         assert getattr(settings, name) == value
     for topics in (np.ones((10, 3)), np.ones((10, 3)).tolist()):
         assert settled(preset=preset, init=topics).init is topics
-
-
-def test_the_preset_of_scikit_learn():
-    theirs = LatentDirichletAllocation().get_params()
-    for n_samples in SIZES:
-        settings = settled(n_samples, preset="sklearn")._asdict()
-        for name in settings.keys() & theirs.keys():
-            expected = 0.1 if theirs[name] is None else theirs[name]  # 1 / 10 topics
-            assert settings[name] == expected
-        assert settings["temperature"] == Fixed(1)
-        assert (settings["init"], settings["document_init"]) == ("random", "random")
-        assert settings["topic_estimate"] == "variational"
-        assert settings["token_change_tol"] is None
-    assert settled(preset="sklearn", n_components=40).topic_word_prior == 1 / 40
 
 
 def test_its_numbers_are_only_those_of_all_its_settings():
@@ -298,24 +283,6 @@ def test_the_topic_estimate_may_change_between_calls(stream, temperature, estima
         model.n_batch_iter_ = 6
         model.partial_fit(stream[200:240])
         assert_allclose(model.components_, lda.components_, rtol=1e-10)
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {},
-        {"preset": "sklearn"},
-        {"learning_decay": 0.6, "max_doc_update_iter": 20},
-        {"doc_topic_prior": "learn", "mean_change_tol": 1e-3},
-    ],
-    ids=str,
-)
-def test_settings_make_the_same_fit(given):
-    X = sparse.csr_array(np.random.RandomState(0).poisson(0.8, (150, 40)) * 1.0)
-    lda = TemperedLDA(4, random_state=0, **given).fit(X)
-    again = TemperedLDA(4, random_state=0, **lda.settings_).fit(X)
-    assert_array_equal(again.components_, lda.components_)
-    assert_array_equal(again.transform(X), lda.transform(X))
 
 
 # ------------------------ parameters of a stream, which are checked once

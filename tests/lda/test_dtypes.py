@@ -169,18 +169,6 @@ def test_answers_have_the_dtype_of_X(X, dtype, given, expected):
     assert lda.document_temperatures(Z).dtype == DOUBLE
 
 
-def test_only_the_numbers_of_X_are_copied(X):
-    for indices in (np.int32, np.int64):
-        Z = sparse.csr_matrix(X)
-        Z.indices, Z.indptr = Z.indices.astype(indices), Z.indptr.astype(indices)
-        single = in_dtype(Z, SINGLE)
-        assert single.dtype == SINGLE and single.has_canonical_format
-        assert np.shares_memory(single.indices, Z.indices)
-        assert np.shares_memory(single.indptr, Z.indptr)
-        assert_array_equal(single.toarray(), Z.toarray())
-        assert in_dtype(Z, DOUBLE) is Z
-
-
 @pytest.mark.parametrize(("given", "most"), [(np.float32, 1), (np.float64, 5), (np.int64, 9)])
 def test_a_fit_keeps_no_copy_in_double_precision(given, most):
     """Bytes for each entry: none, its count in float32, and for integers its index as well."""

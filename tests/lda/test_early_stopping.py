@@ -235,14 +235,6 @@ def test_a_callback_may_end_the_fit_within_a_pass(X):
     assert lda.validation_score_ == lda.history_["validation"].max()
 
 
-def test_verbose(X, capsys):
-    lda = make(verbose=1).fit(X)
-    lines = capsys.readouterr().out.splitlines()
-    scores = lda.history_["validation"]
-    assert lines[0] == f"iteration: 1 of max_iter: {5 * passes(90)}, validation: {scores[0]:.4f}"
-    assert len(lines) == len(scores)
-
-
 def test_more_topics_than_there_are_overfit_less():
     """On documents that nobody has seen, the topics kept are no worse than the last."""
     corpus = make_topic_corpus(n_topics=5, n_documents=400, random_state=0)

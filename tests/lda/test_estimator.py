@@ -82,14 +82,6 @@ def test_annealing_recovers_planted_documents(fit, method, form):
     assert np.all(correlation.max(axis=0) > 0.8)
 
 
-def test_starting_topics(X):
-    topics = np.random.RandomState(0).gamma(100, 0.01, (4, 60))
-    assert_array_equal(mean_field(X, init=topics).components_, mean_field(X).components_)
-    again = mean_field(X, init="documents")
-    assert not np.array_equal(again.components_, mean_field(X).components_)
-    assert_array_equal(again.components_, mean_field(X, init="documents").components_)
-
-
 def test_priors(fit, X):
     alpha = [0.1, 0.2, 3.0, 0.4]
     rng = np.random.RandomState(0)

@@ -213,14 +213,6 @@ def test_any_number_of_threads(fit, X):
     assert_array_equal(theta[:80], theta[80:160])
 
 
-def test_limits_of_the_local_step_do_not_matter(fit, X):
-    """`max_doc_update_iter` of the fit stops the mean field early, and not this."""
-    lda, short = fit(X), TemperedLDA(4, max_doc_update_iter=1, doc_topic_prior=0.25)
-    short.components_ = lda.components_.astype(lda.settings_["dtype"])
-    assert np.any(short.transform(X) != lda.transform(X))
-    assert_array_equal(collapsed(short, X), collapsed(lda, X))
-
-
 def test_parameters_that_are_set_after_the_fit_wait_for_the_next(fit, X):
     """As the docstring of `max_doc_update_iter` says."""
     lda = fit(X)
@@ -232,16 +224,6 @@ def test_parameters_that_are_set_after_the_fit_wait_for_the_next(fit, X):
     other = fit(X).set_params(max_doc_update_iter=1)
     again = fit(X).partial_fit(X[:2]).transform(X)
     assert np.any(other.partial_fit(X[:2]).transform(X) != again)
-
-
-@pytest.mark.parametrize("estimate", ["map", "variational"])
-def test_topics_are_their_means_whatever_the_estimate(fit, X, estimate):
-    lda = fit(X, dtype="float64")
-    other = TemperedLDA(4, topic_estimate=estimate, doc_topic_prior=0.25)
-    other.components_ = lda.components_
-    assert_array_equal(collapsed(other, X), collapsed(lda, X))
-    other.components_ = 1e6 * lda.components_
-    assert_allclose(collapsed(other, X), collapsed(lda, X), rtol=1e-9)
 
 
 @pytest.mark.parametrize("method", ["gibbs", "CVB0", None, 1, ["cvb0"]])

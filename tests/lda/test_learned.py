@@ -66,17 +66,6 @@ def test_bit_identical_for_any_n_jobs_and_from_run_to_run(make, X, temperature, 
         assert_identical(results[0], other)
 
 
-def test_fits_do_not_touch_the_temperature(make, X):
-    temperature = Variational(prior=np.ones(100))
-    before = pickle.dumps(temperature)
-    lda = make(temperature=temperature)
-    first = everything(lda.fit(X), X)
-    assert pickle.dumps(temperature) == before
-    assert lda.temperature is temperature
-    assert_identical(first, everything(lda.fit(X), X))  # nor does a fit reach into the next
-    assert_identical(first, everything(clone(lda).fit(X), X))
-
-
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kind", ["array", "LogPartition"])
 def test_log_c_given(make, X, kind, method):
@@ -128,35 +117,6 @@ def test_equation_18_as_printed(form):
 
 
 # ------------------------------------------------------------------ extremes
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("temperature", ["variational", "local", "over the prior", "corpus"])
-@pytest.mark.parametrize("estimate", ["map", "variational"])
-def test_sparse_priors_of_a_large_vocabulary(estimate, temperature, dtype):
-    Z = sparse.random(60, 8000, 0.005, "csr", random_state=0, dtype=np.float64)
-    Z.data = np.ceil(Z.data * 5)
-    lda = TemperedLDA(
-        20,
-        doc_topic_prior=1 / 500,
-        topic_word_prior=1 / 500,
-        learning_method="online",
-        batch_size=30,
-        max_iter=4,
-        temperature=LEARNED[temperature],
-        topic_estimate=estimate,
-        preset="sklearn",
-        random_state=0,
-    ).fit(Z.astype(dtype))
-    assert np.all(np.isfinite(lda.components_)) and np.all(lda.components_ > 0)
-    assert np.all(np.isfinite(lda.temperature_path_))
-    assert np.isfinite(lda.bound_)
-    for T in (1, 10.0, "learned"):
-        assert_allclose(lda.transform(Z, temperature=T).sum(axis=1), 1, rtol=1e-5)
-        assert np.isfinite(lda.score(Z, temperature=T))
-    assert np.all(np.isfinite(lda.document_temperatures(Z)))
-    if hasattr(lda, "temperature_posterior_"):
-        assert lda.temperature_posterior_.sum() == pytest.approx(1)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -498,22 +458,6 @@ def test_prediction_with_a_temperature_for_each_document(make, X):
     assert lda.score(X, temperature="learned") < lda.score(X)
 
 
-BAD = [0.5, 0, -1, math.nan, math.inf, "hot", "variational", None, True, [2.0], 1j, Variational()]
-
-
-@pytest.mark.parametrize("method", ["transform", "score"])
-@pytest.mark.parametrize("value", BAD, ids=repr)
-def test_not_a_temperature_to_predict_at(make, X, value, method):
-    lda = make(temperature="variational", max_iter=2).fit(X)
-    message = rf"'temperature' parameter of TemperedLDA.{method} must be a float in the range \[1"
-    with pytest.raises(ValueError, match=message) as error:
-        getattr(lda, method)(X, temperature=value)
-    assert f"'learned'. Got {value!r} instead" in str(error.value)
-    if value is not None:
-        with pytest.raises(ValueError, match="must be a float in the range"):
-            document_completion(lda, X, temperature=value)
-
-
 @pytest.mark.parametrize("temperature", [1, 2.5, "annealed", Annealed(passes=1)])
 def test_nothing_was_learned(make, X, temperature):
     lda = make(temperature=temperature, max_iter=2).fit(X)
@@ -582,11 +526,3 @@ def test_document_temperatures_of_any_estimator(make, X):
         partial.document_temperatures(X[:, :59])
     with pytest.raises(ValueError, match=r"Negative values .*TemperedLDA\.document_temp"):
         partial.document_temperatures(-X.toarray())
-
-
-def test_documents_of_words_that_do_not_belong_together_are_hot(make, X):
-    lda = make(temperature="local", max_iter=30).fit(X)
-    rng = np.random.RandomState(0)
-    probability = np.asarray(X.sum(axis=0)).ravel() / X.sum()
-    odd = lda.document_temperatures(rng.multinomial(40, probability, size=40))
-    assert np.mean(odd) > np.nanmean(lda.document_temperatures(X)) + 0.02

@@ -234,17 +234,6 @@ def test_a_failed_fit_changes_nothing(X, n_jobs):
     assert lda.init_scores_.shape == (3,)
 
 
-def test_verbose_says_which_start(X, capsys):
-    several(n_init=2, verbose=1, max_iter=2).fit(X)
-    lines = capsys.readouterr().out.splitlines()
-    expected = [f"start {s}, iteration: {i} of max_iter: 2" for s in (1, 2) for i in (1, 2)]
-    assert lines == expected
-    several(n_init=2, n_jobs=2, verbose=1, max_iter=2).fit(X)
-    assert sorted(capsys.readouterr().out.splitlines()) == expected
-    several(verbose=1, max_iter=1).fit(X)
-    assert capsys.readouterr().out == "iteration: 1 of max_iter: 1\n"
-
-
 def test_one_warning_for_the_start_that_was_kept(X):
     settings = dict(n_init=3, temperature=1, evaluate_every=1, perp_tol=1e-9)
     for n_jobs in (1, 2):
@@ -522,10 +511,3 @@ def test_an_array_instead_of_the_temperature(tmp_path, monkeypatch):
     monkeypatch.setattr(starts, "read", lambda *names: content)
     with pytest.raises(ValueError, match=r"temperature' must be a temperature\. Got"):
         make("variational").fit(X, resume="forged")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["all of it", "variational", "warm, online", "stops early"])
-def test_more_forged_checkpoints(kind, tmp_path, monkeypatch):
-    bad, _ = outcomes_of_forgeries(kind, 600, 1, tmp_path, monkeypatch)
-    assert not bad

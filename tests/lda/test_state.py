@@ -2,8 +2,6 @@
 
 import copy
 import pickle
-import threading
-import time
 from types import NoneType
 
 import numpy as np
@@ -13,7 +11,7 @@ from scipy import sparse
 
 from annealvi import LocalVariational, TemperedLDA, Variational
 from tests.models.lda.streams import K, V, stream
-from tests.side_by_side import PATIENCE, at_once, beside
+from tests.side_by_side import at_once, beside
 
 PLAIN = (NoneType, bool, int, float, str, np.generic, np.dtype, np.random.RandomState)
 
@@ -239,38 +237,3 @@ def test_a_callback_may_read_in_other_threads_and_write_in_its_own():
     assert lda.topic_word_prior_ == 0.2
     for array, before in kept[:-1]:  # no step writes to an array that the user has
         assert_array_equal(array, before)
-
-
-def test_a_copy_goes_on_for_itself():
-    lda = estimator(batch_size=20).partial_fit(X)
-    expected = copy.deepcopy(lda)
-    before = lda.components_.copy()
-    for other in (copy.copy(lda), copy.deepcopy(lda)):
-        other.partial_fit(X)
-        other.components_ = np.ones((K, V))
-        other.score(Z)
-        assert_array_equal(lda.components_, before)
-    assert_array_equal(lda.partial_fit(X).components_, expected.partial_fit(X).components_)
-
-
-def test_an_assignment_waits_for_the_portion():
-    lda = estimator(batch_size=5).partial_fit(X)
-    begun = threading.Event()
-    steps = []
-
-    def callback(lda, monitor):
-        begun.set()
-        time.sleep(0.001)
-        steps.append(lda.doc_topic_prior_)
-
-    lda.callback = callback
-
-    def assign():
-        assert begun.wait(PATIENCE)
-        lda.doc_topic_prior_ = 0.7
-        lda.components_ = np.ones((K, V))
-
-    at_once(lambda: lda.partial_fit(X), assign)
-    assert len(steps) == 12 and 0.7 not in steps
-    assert lda.doc_topic_prior_ == 0.7
-    assert_array_equal(lda.components_, np.ones((K, V)))

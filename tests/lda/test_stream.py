@@ -48,30 +48,6 @@ def test_the_same_bits_with_kept_and_with_released_buffers(case, dtype):
     assert_array_equal(kept.transform(X), released.transform(X))
 
 
-def test_the_same_bits_when_the_temperature_is_no_longer_learned():
-    """Buffers may then have the logarithms of weights, which are no longer needed."""
-    kept, released = lda(temperature=Variational()), lda(temperature=Variational())
-    for number, portion in enumerate(PORTIONS):
-        for model in (kept, released):
-            model.partial_fit(portion)
-            if number == 2:
-                model.set_params(temperature=1.5)
-        released.release_buffers()
-    assert_array_equal(kept.components_, released.components_)
-
-
-def test_buffers_are_kept_from_call_to_call():
-    model = lda().partial_fit(PORTIONS[-1])
-    made = buffers(model).training
-    arrays = [made.weights.values, made.statistics.values, made.work.t]
-    model.partial_fit(PORTIONS[0]).partial_fit(PORTIONS[1])
-    after = buffers(model).training
-    for before, now in zip(
-        arrays, [after.weights.values, after.statistics.values, after.work.t], strict=True
-    ):
-        assert now is before
-
-
 @pytest.mark.parametrize(
     "let_go",
     [
@@ -130,15 +106,6 @@ def test_after_an_error_in_a_portion_the_stream_goes_on(error):
     for model in (interrupted, plain):
         model.set_params(callback=None).partial_fit(PORTIONS[0])
     assert_array_equal(interrupted.components_, plain.components_)
-
-
-def test_bad_input_leaves_the_buffers():
-    model = lda().partial_fit(X)
-    made, topics = buffers(model).training, model.components_.copy()
-    with pytest.raises(ValueError, match="150 features"):
-        model.partial_fit(X[:, :3])
-    assert buffers(model).training is made
-    assert_array_equal(model.components_, topics)
 
 
 def test_topics_can_be_assigned_between_portions_and_in_a_callback():
