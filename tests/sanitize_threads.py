@@ -19,8 +19,8 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 TESTS = (
-    *("_kernels", "models", "test__threads.py", "lda/test_fitted_threads.py"),
-    *("lda/test_fit_restarts.py", "mixtures/test_threads.py"),
+    *("_kernels", "models", "test_threads.py", "lda/test_fitted.py"),
+    *("lda/test_starts.py", "mixtures/test_threads.py", "inference/test_starts.py"),
 )
 NOT = "not (oracle or statistical or slow or corpus or deep)"
 #: What is not to be run: it compiles the kernels for other processors.

@@ -10,7 +10,6 @@ from sklearn.exceptions import NotFittedError
 import annealvi
 from annealvi import Annealed, LocalVariational, TemperedLDA, Variational, storage
 from annealvi.files import read, write
-from annealvi.partition import LogPartition
 from tests.files.mutations import mutated_bytes, mutated_tree, outcome
 from tests.lda.resumed import KINDS, bits, corpus, make, quietly
 
@@ -130,19 +129,6 @@ def test_parameters_of_every_kind(path):
     assert_array_equal(*draws)
     assert_array_equal(loaded.init, lda.init)
     assert loaded.max_iter == 2 and clone(loaded).n_jobs == 2
-
-
-def test_a_log_partition_of_given_hyperparameters(path):
-    """It is checked when a fit begins, not again when the prior has been learned."""
-    X = corpus()
-    values = LogPartition(
-        1 / np.geomspace(1, 10, 3), np.array([0.0, -2e3, -3e3]), made_for={"doc_topic_prior": 0.25}
-    )
-    parameters = {"temperature": Variational(grid=3, partition=values), "doc_topic_prior": "learn"}
-    lda = quietly(make(max_iter=20, **parameters).fit, X)
-    assert np.all(lda.doc_topic_prior_ != 0.25)
-    annealvi.save(lda, path)
-    assert bits(annealvi.load(path), X) == bits(lda, X)
 
 
 def test_after_an_assignment(path):

@@ -90,16 +90,6 @@ def test_permissions_are_the_usual_ones(path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
-def test_another_kind(path):
-    with pytest.raises(ValueError, match=r"must be a file of kind 'checkpoint'\. Got kind 'test'"):
-        read(path, "checkpoint")
-
-
-def test_a_missing_file_is_an_error_of_the_system(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        read(tmp_path / "none", "test")
-
-
 def forged(path, change, **arrays):
     """The file with another description, or other arrays, and a checksum that is right."""
     with safe_open(path, "numpy") as file:
@@ -137,7 +127,12 @@ def test_descriptions_of_strangers(path, change, message):
         read(path, "test")
 
 
-def test_a_file_of_another_program(tmp_path):
+def test_a_file_of_another_kind_or_program(tmp_path):
+    write(tmp_path / "c", "test", {})
+    with pytest.raises(ValueError, match=r"must be a file of kind 'other'\. Got kind 'test'"):
+        read(tmp_path / "c", "other")
+    with pytest.raises(FileNotFoundError):
+        read(tmp_path / "none", "test")
     save_file({"a": np.zeros(3)}, tmp_path / "a")
     with pytest.raises(ValueError, match=r"a' is no file .* annealvi did not write it"):
         read(tmp_path / "a", "test")

@@ -29,28 +29,20 @@ TOPIC_MODELS = [
     TemperedLDA(document_estimate="sparse", finish_iter=30, batch_size=5),
     TemperedLDA(preset="sklearn"),
     TemperedLDA(preset="sklearn", topic_estimate="map", init="kmeans++", document_init="warm"),
-    TemperedLDA(preset="sklearn", temperature="annealed"),
-    TemperedLDA(preset="sklearn", temperature="variational"),
     TemperedLDA(preset="sklearn", temperature="local", learning_method="online"),
 ]
 # every kind of temperature, both forms, topics a point and a distribution
 TOPIC_MODELS += [
     TemperedLDA(topic_estimate=estimate, temperature=temperature, learning_method=method)
     for estimate, method, temperature in [
-        ("map", "batch", 1),
         ("map", "batch", Fixed(2.0, form="posterior")),
-        ("map", "online", Annealed(form="posterior")),
         ("variational", "online", Annealed(form="posterior")),
         ("map", "batch", "variational"),
         ("map", "online", Variational(partition="prior", damping=1)),
-        ("variational", "online", Variational(partition="prior", damping=1)),
         ("map", "online", "local"),
-        ("map", "batch", LocalVariational(continuous=True, normaliser="corpus")),
         ("variational", "batch", LocalVariational(continuous=True, normaliser="corpus")),
     ]
 ]
-
-
 MIXTURES = [
     TemperedFMM(2, init="data", covariance="full", noise_variance=0.5, temperature="variational"),
     TemperedFMM(2, init="kmeans++", prior_probability="learn", temperature=1),

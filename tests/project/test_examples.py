@@ -5,7 +5,7 @@ import shlex
 import numpy as np
 import pytest
 
-from annealvi.datasets import load_arxiv_abstracts, make_topic_corpus
+from annealvi.datasets import make_topic_corpus
 from annealvi.model import UNTEMPERED, Batch
 
 SLOW, DEEP = [pytest.mark.slow], [pytest.mark.deep]
@@ -85,15 +85,6 @@ def test_an_example_runs(name, arguments, constants, n_rows, load, data, monkeyp
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["learning_curves", "annealing_lengths", "hot_documents", "yale_faces"]
-)
-def test_a_corpus_that_is_not_there_is_named(name, load, data):
-    with pytest.raises(SystemExit, match=r"[nN]o .*ANNEALVI_DATA"):
-        load(name).main(["--full", "--output", str(data / "figure.png")])
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(("figure", "optima"), [("vt", [1, 2, 2, 2]), ("dasvi", [1, 1, 2])])
 def test_the_surface_of_two_gaussians(load, figure, optima, tmp_path, capsys):
     output = tmp_path / "surface.png"
@@ -118,11 +109,3 @@ def test_a_model_of_ones_own(load, capsys):
         model.global_step(local.statistics, 1.0, 1.0, UNTEMPERED)
         bounds.append(model.elbo(x))
     assert np.min(np.diff(bounds)) > -1e-9 and bounds[-1] > bounds[0] + 0.1
-
-
-def test_planted_documents_keep_their_lengths(load):
-    X = load_arxiv_abstracts().data[:200]
-    redrawn, planted = load("hot_documents").plant(X, np.random.RandomState(0))
-    assert np.count_nonzero(planted) == 10
-    assert np.array_equal(redrawn.sum(axis=1), X.sum(axis=1))
-    assert (redrawn[~planted] != X[~planted]).nnz == 0
