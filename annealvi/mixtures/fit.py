@@ -38,8 +38,6 @@ STATE = Schema(
     converged=Flag(),
 )
 FIT = Schema(state=Tree(), comparable=Flag(), stopped=Flag())
-#: Called with the estimator and the monitor after each step.
-Callback = Callable[[Any, Monitor], None]
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -30,7 +30,7 @@ from annealvi.checks import (
 from annealvi.exceptions import BadParameter
 from annealvi.inference.fitted import Found
 from annealvi.matrices import check_matrix
-from annealvi.mixtures.fit import Callback, TemperedMixture, check_rows
+from annealvi.mixtures.fit import TemperedMixture, check_rows
 from annealvi.models.fmm import FMM
 from annealvi.temperature import Annealed, Proximity, Temperature, Variational, as_temperature
 from annealvi.threads import reads, shallow, writing
@@ -230,7 +230,7 @@ class TemperedFMM(
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
-        callback: Callback | Sequence[Callback] | None = None,
+        callback: Callable | Sequence[Callable] | None = None,
     ) -> None:
         self.n_components = n_components
         self.prior_probability = prior_probability

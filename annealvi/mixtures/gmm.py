@@ -18,7 +18,7 @@ from annealvi.checks import Interval, check_numbers, check_squares, checked
 from annealvi.exceptions import BadParameter
 from annealvi.inference.fitted import Found
 from annealvi.matrices import check_matrix
-from annealvi.mixtures.fit import Callback, TemperedMixture, check_rows
+from annealvi.mixtures.fit import TemperedMixture, check_rows
 from annealvi.models.gmm import GMM, initial_responsibilities
 from annealvi.temperature import Annealed, Temperature, Variational, as_temperature
 from annealvi.threads import reads, writing
@@ -244,7 +244,7 @@ class TemperedGaussianMixture(TemperedMixture, DensityMixin, BaseEstimator):
         temperature: float | str | Temperature = "annealed",
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
-        callback: Callback | Sequence[Callback] | None = None,
+        callback: Callable | Sequence[Callable] | None = None,
     ) -> None:
         self.n_components = n_components
         self.covariance_type = covariance_type

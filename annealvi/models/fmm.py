@@ -51,7 +51,6 @@ from annealvi._kernels.layout import aligned_empty, separate_rows, single_thread
 from annealvi.files.schema import (
     Array,
     Flag,
-    Integer,
     Number,
     Optional,
     Schema,
@@ -59,12 +58,10 @@ from annealvi.files.schema import (
     damaged,
 )
 from annealvi.model import UNTEMPERED, Batch, Tempering
-from annealvi.models.mixture import Mixture, MixtureStep
+from annealvi.models.mixture import SIZES, D, K, Mixture, MixtureStep
 from annealvi.threads import shallow
 
 TINY = float(np.finfo(np.float64).tiny)
-#: The sizes, in the schema.
-K, D = "n_components", "n_features"
 #: Most samples: BLAS has 32-bit indices.
 MOST_SAMPLES = 2**31 - kernels.BLOCK
 #: Outside training the sweeps of the local step end when no nu changes by more than this.
@@ -138,9 +135,7 @@ class FMM(Mixture):
     """
 
     STATE = Schema(
-        n_components=Integer(1),
-        n_features=Integer(1),
-        n_samples=Integer(1),
+        **SIZES,
         dtype=Text("float32", "float64"),
         component_variance=Number(TINY),
         covariance=Text("diag", "full"),

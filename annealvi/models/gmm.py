@@ -37,10 +37,10 @@ from sklearn.cluster import KMeans, kmeans_plusplus
 
 from annealvi._kernels.layout import single_threaded_blas
 from annealvi._kernels.openmp import single_threaded_openmp
-from annealvi.files.schema import Array, Integer, Number, Optional, Schema, Text, damaged
+from annealvi.files.schema import Array, Number, Optional, Schema, Text, damaged
 from annealvi.model import UNTEMPERED, Batch, Tempering
 from annealvi.models.dirichlet import centre, log_gamma_variates, log_rising
-from annealvi.models.mixture import Mixture, MixtureStep
+from annealvi.models.mixture import SIZES, D, K, Mixture, MixtureStep
 from annealvi.partition.result import check_log_c_at_1
 
 
@@ -67,7 +67,6 @@ class Natural:
         return Natural(*(factor * a for a in vars(self).values()))
 
 
-K, D = "n_components", "n_features"
 NATURAL = Schema(
     Natural,
     alpha=Array((K,)),
@@ -189,9 +188,7 @@ class GMM(Mixture):
     """
 
     STATE = Schema(
-        n_components=Integer(1),
-        n_features=Integer(1),
-        n_samples=Integer(1),
+        **SIZES,
         covariance_type=Text("diag", "spherical"),
         alpha=Array((K,), positive=True),
         mean_prior=Array((D,)),

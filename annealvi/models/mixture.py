@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from annealvi.files.schema import Schema, damaged
+from annealvi.files.schema import Integer, Schema, damaged
 from annealvi.model import UNTEMPERED, LocalStep, Tempering
+
+#: The sizes of a model, with which its schema begins; shapes name them.
+K, D = "n_components", "n_features"
+SIZES = {name: Integer(1) for name in (K, D, "n_samples")}
 
 
 class MixtureStep(LocalStep):
@@ -68,7 +72,7 @@ class Mixture:
 
     def hyperparameters(self) -> dict[str, Any]:
         """The quantities that log C(T) depends on."""
-        return {name: getattr(self, name) for name in ("n_samples", "n_components", "n_features")}
+        return {name: getattr(self, name) for name in SIZES}
 
     def state_dict(self) -> dict[str, Any]:
         """All that a fit has learned, as a tree; while it lasts, with what only training needs."""
@@ -77,7 +81,7 @@ class Mixture:
     def load_state_dict(self, tree: Mapping[str, Any], way: str) -> None:
         """Take over what a fit has learned; a model that is being trained keeps its sizes."""
         found = self.STATE.load(tree, way)
-        for name in ("n_components", "n_features", "n_samples", "dtype"):
+        for name in (*SIZES, "dtype"):
             if self.n_samples and name in found and found[name] != getattr(self, name):
                 raise damaged(f"{way}.{name}", f"{getattr(self, name)}", found[name])
         self._restore(found, way)
