@@ -25,6 +25,8 @@ from annealvi.checks import Interval
 from annealvi.files import replacing
 from annealvi.plot import interactive, pictures
 
+__all__ = ["write_report"]
+
 #: Headlines of the sections that depend on what is known.
 SECTIONS = {
     "time": "Over time",

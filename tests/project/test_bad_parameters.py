@@ -14,6 +14,7 @@ from numbers import Real
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.utils import _param_validation as validation
 
 from annealvi import (
@@ -166,6 +167,8 @@ def test_of_a_function(function, name, allowed):
     """Parameters that are listed are checked before any other."""
     first = {"components": POINTS, "truth": POINTS, "name": "a", "X": X, "path": "out.html"}
     required = {"model": LDA, "topics": X, "a": X, "b": X, "summary": None}
+    required |= {"fits": {}, "shape": (1, 1), "corpus": [], "blocks": [], "texts": [], "words": 3}
+    required["vectorizer"] = HashingVectorizer()
     names = signature(function).parameters
     given = {key: value for key, value in (first | required).items() if key in names}
     for value in bad_values(allowed):
