@@ -200,20 +200,12 @@ def test_a_damaged_archive_and_a_short_vocabulary(tmp_path, write):
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (
-            ValueError,
-            "'block_size' .* of stream_uci .*, inf",
-        ),
         (lambda: stream_gensim([[(2, 1)]], 2), ValueError, "below 2, the number of words. Got 2"),
         (lambda: stream_gensim([[(1e30, 1)]], 3), ValueError, r"below 3, .* Got 1e\+30"),
         (lambda: stream_gensim(5, 3), TypeError, "an iterable of documents. Got int"),
         (lambda: stream_texts([5], HashingVectorizer()), TypeError, "what the vectorizer reads"),
         (lambda: stream_texts("text", HashingVectorizer()), TypeError, "Got a single one"),
         (lambda: stream_texts(5, HashingVectorizer()), TypeError, "documents. Got int"),
-        (
-            TypeError,
-            "implementing 'transform'. Got 'counts'",
-        ),
         (lambda: stream_texts(TEXTS, CountVectorizer()), NotFittedError, "not fitted"),
         (lambda: stream_uci("nothing"), FileNotFoundError, "nothing"),
     ],

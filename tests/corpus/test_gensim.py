@@ -63,22 +63,16 @@ def test_there_and_back():
 
 
 @pytest.mark.parametrize(
-    ("given", "error", "message"),
+    ("given", "message"),
     [
-        ((None,), TypeError, "'corpus' parameter of from_gensim must be .*Iterable.* Got None"),
-        (
-            (CORPUS, 3.0),
-            TypeError,
-            "'dictionary' parameter of from_gensim must be .*Mapping.*Got 3.0",
-        ),
-        (([[(1e30, 1)]],), ValueError, r"must be integers >= 0 below 2147483647. Got 1e\+30"),
-        ((CORPUS, {"star": 0}), ValueError, "Ids of 'dictionary' must be integers"),
-        ((CORPUS, {-1: "star"}), ValueError, "Ids of 'dictionary' must be >= 0"),
-        ((CORPUS, {2**40: "star"}), ValueError, "Ids of 'dictionary' must be below 10000000"),
+        (([[(1e30, 1)]],), r"must be integers >= 0 below 2147483647. Got 1e\+30"),
+        ((CORPUS, {"star": 0}), "Ids of 'dictionary' must be integers"),
+        ((CORPUS, {-1: "star"}), "Ids of 'dictionary' must be >= 0"),
+        ((CORPUS, {2**40: "star"}), "Ids of 'dictionary' must be below 10000000"),
     ],
 )
-def test_what_are_no_arguments(given, error, message):
-    with pytest.raises(error, match=message):
+def test_what_are_no_arguments(given, message):
+    with pytest.raises(ValueError, match=message):
         from_gensim(*given)
 
 

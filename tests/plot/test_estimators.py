@@ -90,8 +90,6 @@ def test_one_component_in_one_axes():
         (dict(shape=(6,)), r"Got shape=\(6,\) and 6 features"),
         (dict(shape=(2, 3), titles=["a"]), "Got 1 for 5 components"),
         (dict(shape=(2, 3), axes=[None] * 4), "'axes' .* Got 4 for 5 components"),
-        (dict(shape=(2, 3), n_columns=0), r"'n_columns' .* \[1, inf\). Got 0"),
-        (dict(shape=(2, 3), limit=0), r"'limit' .* \(0.0, inf\) or None. Got 0"),
         (dict(shape="ab"), "Got shape='ab' and 6 features"),
         (dict(shape=(2.0, 3.0)), r"Got shape=\(2.0, 3.0\) and 6 features"),
     ],
