@@ -26,7 +26,7 @@ from annealvi.lda.estimator import TemperedLDA as LocalLDA
 from annealvi.lda.settings import CONSTRAINTS, check_fits, fit_dtype, passes
 from annealvi.models.lda.collapsed import Method
 from annealvi.scale.corpus import Partitions, ShardedCorpus, minibatch_order
-from annealvi.scale.engines import Engine
+from annealvi.scale.engines import SerialEngine
 from annealvi.threads import reading
 
 #: Documents in a shard, and in a minibatch where the corpus has enough of them.
@@ -275,7 +275,7 @@ class TemperedLDA(LocalLDA):
             hint = "It would keep an array of all documents in one process."
             raise BadParameter("document_init", must_be, "warm", hint)
 
-    def _prepare(self, engine: Engine, columns: Any, X: Any) -> tuple[Any, ...]:
+    def _prepare(self, engine: SerialEngine, columns: Any, X: Any) -> tuple[Any, ...]:
         """Check the partitions on the workers, and cut them into shards."""
         partitions = Partitions(engine, sources_of(X))
         n_samples, columns.n_features_in_ = partitions.shape

@@ -7,10 +7,10 @@ from typing import Any
 
 from annealvi._optional import import_optional
 from annealvi.exceptions import BadParameter
-from annealvi.scale.engines import DaskEngine, Engine
+from annealvi.scale.engines import DaskEngine, SerialEngine
 
 
-def as_engine(client: Any) -> Engine:
+def as_engine(client: Any) -> SerialEngine:
     """The engine of a `client` parameter, which may be an engine itself."""
     if hasattr(client, "gather") and hasattr(client, "threads"):  # a client has no `threads`
         return client  # type: ignore[no-any-return]

@@ -21,7 +21,7 @@ from annealvi.corpus.mapped import open as open_corpus
 from annealvi.exceptions import BadParameter
 from annealvi.matrices import check_csr, csr_of, digest
 from annealvi.scale.elsewhere import Counted, Elsewhere, Shared, Task
-from annealvi.scale.engines import Engine, Handle, WorkersLostError
+from annealvi.scale.engines import Handle, SerialEngine, WorkersLostError
 from annealvi.scale.tree import Place, TreeSum
 
 
@@ -162,7 +162,7 @@ LONGEST_PAUSE = 5.0
 class Partitions(Counted):
     """The parts of a corpus, each checked by the worker that loads it."""
 
-    def __init__(self, engine: Engine, sources: Sequence[Any]) -> None:
+    def __init__(self, engine: SerialEngine, sources: Sequence[Any]) -> None:
         if not len(sources):
             raise BadParameter("X", "at least one partition", sources)
         self.engine, self._sources = engine, sources
@@ -319,7 +319,7 @@ def sum_of_shards(
     return tree.nodes
 
 
-def gather(engine: Engine, submit: Any) -> list[Any]:
+def gather(engine: SerialEngine, submit: Any) -> list[Any]:
     """Submit tasks and gather their results; begin again if workers have died."""
     for number in range(TRIES):
         try:

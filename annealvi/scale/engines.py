@@ -10,7 +10,7 @@ import uuid
 import weakref
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import CancelledError, wait
-from typing import Any, Protocol
+from typing import Any
 
 from annealvi._kernels import available_instruction_sets, instruction_set
 from annealvi._optional import import_optional
@@ -24,64 +24,39 @@ class WorkersLostError(Exception):
     """Results cannot be had because workers have died; the step is to be done again."""
 
 
-class Engine(Protocol):
-    """Computes functions somewhere, and keeps the results there."""
+class SerialEngine:
+    """Computes functions in this process; other engines do it elsewhere, and keep results there."""
 
-    #: That of the kernels, the same for all workers.
-    instruction_set: str
-    #: How often workers were found to have gone.
-    n_losses: int
+    #: Number of workers there are now.
+    n_workers = 1
 
-    @property
-    def n_workers(self) -> int:
-        """See above."""
+    def __init__(self, n_threads: int = 1) -> None:
+        self._n_threads = n_threads
+        #: That of the kernels, the same for all workers.
+        self.instruction_set = instruction_set()
+        #: How often workers were found to have gone.
+        self.n_losses = 0
 
     def threads(self) -> int:
         """Return the number of threads that a task should use."""
+        return self._n_threads
 
     def put(self, value: Any) -> Handle:
         """Send a value that the tasks of a step need."""
+        return value
 
     def submit(
         self, function: Callable[..., Any], *arguments: Any, slot: int | None = None
     ) -> Handle:
         """Compute a function of values and of other results."""
+        return function(*arguments)
 
     def is_lost(self, handle: Handle) -> bool:
         """Return whether a result went with its worker, and must be submitted again."""
+        return False
 
     def gather(self, handles: Sequence[Handle]) -> list[Any]:
         """Wait for results and return them."""
-
-
-class SerialEngine:
-    """Computes in this process."""
-
-    n_workers = 1
-
-    def __init__(self, n_threads: int = 1) -> None:
-        self._n_threads = n_threads
-        self.instruction_set = instruction_set()
-        self.n_losses = 0
-
-    def threads(self) -> int:
-        """Return the number of threads of a task."""
-        return self._n_threads
-
-    def put(self, value: Any) -> Any:
-        """Return the value."""
-        return value
-
-    def submit(self, function: Callable[..., Any], *arguments: Any, slot: int | None = None) -> Any:
-        """Return the result of a function."""
-        return function(*arguments)
-
-    def is_lost(self, handle: Any) -> bool:
-        """Return False: a result can be made again anywhere."""
-        return False
-
-    def gather(self, handles: Sequence[Any]) -> list[Any]:
-        """Return the results."""
         return list(handles)
 
 
@@ -98,7 +73,7 @@ class _NotThereError(Exception):
     """A value that was put is not there any more."""
 
 
-class DaskEngine:
+class DaskEngine(SerialEngine):
     """Computes on the workers of a client of Dask.
 
     Results stay on the workers.  Those of tasks are computed again by the scheduler if their
@@ -135,7 +110,7 @@ class DaskEngine:
         self._direct = self._reaches_workers()
 
     @property
-    def n_workers(self) -> int:
+    def n_workers(self) -> int:  # type: ignore[override]
         """Number of workers there are now; waits if there are none."""
         self._look()
         return len(self._addresses)
