@@ -27,12 +27,7 @@ from torch import Tensor, nn
 
 from annealvi.checks import Interval, checked, unchanged_on_error
 from annealvi.deep.objectives import importance_weighted
-from annealvi.deep.penalties import (
-    ProximityLike,
-    ProximityPenalty,
-    RunningPenalty,
-    as_penalty,
-)
+from annealvi.deep.penalties import ProximityLike, ProximityPenalty, RunningPenalty, as_penalty
 from annealvi.deep.training import Noise, Objective, Outcome, Training, as_rows, numbers, tensors_of
 from annealvi.exceptions import BadParameter
 from annealvi.files.schema import (

@@ -1,15 +1,4 @@
-r"""The Poisson deep exponential family of one layer: counts from sums of topics.
-
-.. math::
-   z_{dk} \sim \mathrm{Poisson}(\lambda_0), \quad
-   x_{dv} \sim \mathrm{Poisson}\Big(\epsilon_v + \sum_k z_{dk}\, \mathrm{softplus}(W_{kv})\Big)
-
-(Ranganath, Tang, Charlin, Blei 2015, *Deep exponential families*).  The background
-:math:`\epsilon_v` is a small share of the mean count of each word.  It is needed because q gives
-z = 0 some probability: without a background z = 0 would make every word impossible, and the ELBO
-would be minus infinity.  :math:`q(z_{dk}) = \mathrm{Poisson}(\lambda_{dk})` has its own rate for
-each datum and topic; W is a point estimate.
-"""
+"""The Poisson deep exponential family of one layer: counts from sums of topics."""
 
 from __future__ import annotations
 
@@ -190,7 +179,8 @@ class PoissonDEF(DataEstimator):
 
     background : float, default=0.01
         :math:`\epsilon_v` as a share, in (0, 1), of the mean count of word v.  It gives
-        documents without topics a probability above 0.
+        documents without topics a probability above 0: q gives z = 0 some probability, and the
+        ELBO would otherwise be minus infinity.
 
     n_draws : int, default=32
         S >= 2, the draws from q for each document in a step.  More make gradients less noisy and

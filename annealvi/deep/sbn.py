@@ -1,14 +1,4 @@
-r"""Sigmoid belief networks: layers of bits, each a logistic regression on the one above.
-
-.. math::
-   z_L \sim \mathrm{Bern}(\sigma(b)), \quad
-   z_l \mid z_{l+1} \sim \mathrm{Bern}(\sigma(W_l z_{l+1} + b_l)), \quad
-   x \mid z_1 \sim \mathrm{Bern}(\sigma(W_0 z_1 + b_0))
-
-(Neal 1992, *Connectionist learning of belief networks*).  q mirrors p in the other direction: it
-draws :math:`z_1` given x minus the mean of the data, then :math:`z_2` given :math:`z_1`, and so on
-(Mnih, Gregor 2014, *Neural variational inference and learning in belief networks*).
-"""
+"""Sigmoid belief networks: layers of bits, each a logistic regression on the one above."""
 
 from __future__ import annotations
 
@@ -139,10 +129,11 @@ class SigmoidBeliefNetwork(AmortisedEstimator):
        z_l \mid z_{l+1} \sim \mathrm{Bern}(\sigma(W_l z_{l+1} + b_l)), \quad
        x \mid z_1 \sim \mathrm{Bern}(\sigma(W_0 z_1 + b_0)).
 
-    q is a network of the same kind in the other direction, from x minus the mean of the data, and
-    is fitted together with p.  Draws of bits have no gradient.  The gradient of
-    :math:`E_q[\log p(x, z) - T \log q(z \mid x)]` is therefore estimated from several draws, with
-    the other draws as a baseline for each (:func:`annealvi.deep.objectives.leave_one_out`).
+    (Neal 1992).  q is a network of the same kind in the other direction, from x minus the mean of
+    the data, and is fitted together with p (Mnih, Gregor 2014).  Draws of bits have no gradient.
+    The gradient of :math:`E_q[\log p(x, z) - T \log q(z \mid x)]` is therefore estimated from
+    several draws, with the others as a baseline for each
+    (:func:`annealvi.deep.objectives.leave_one_out`).
 
     Parameters
     ----------

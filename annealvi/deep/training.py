@@ -193,7 +193,7 @@ class Training:
         return 1 if self.n_rows is None else self.n_rows // self.batch_size
 
     def run(
-        self, objective: Objective, until: int, on_step: Callable[[Outcome], None] | None = None
+        self, objective: Objective, until: int, on_step: Callable[[Outcome], Any] = lambda _: None
     ) -> None:
         """Make steps up to this number; StopIteration, raised by `on_step`, ends the fit."""
         parameters = [p for p in self.module.parameters() if p.requires_grad]
@@ -206,7 +206,7 @@ class Training:
                 self.optimiser.zero_grad(set_to_none=True)
                 outcome.loss.backward()
                 gradients = [p.grad for p in parameters if p.grad is not None]
-                size = float(nn.utils.get_total_norm(gradients)) if gradients else 0.0
+                size = float(nn.utils.get_total_norm(gradients))
                 loss, elbo = float(outcome.loss.detach()), float(outcome.elbo.detach())
                 if not (math.isfinite(loss) and math.isfinite(size)):
                     _copy(finite, parameters)  # the last ones with a finite loss
@@ -226,11 +226,10 @@ class Training:
             if self.monitor.step % every == 0 or self.monitor.step == until:
                 self.monitor.record(elbo=self.sum / self.count)
                 self.sum, self.count = 0.0, 0
-            if on_step is not None:
-                try:
-                    on_step(outcome)
-                except StopIteration:
-                    return
+            try:
+                on_step(outcome)
+            except StopIteration:
+                return
 
     def history(self) -> dict[str, NDArray]:
         """Return the monitor's records, and one more for the steps since the last record."""
@@ -247,9 +246,8 @@ class Training:
         if self.position + self.batch_size > len(self.order):
             self.order = torch.randperm(self.n_rows, generator=self.noise.generator)
             self.position = 0
-        rows = self.order[self.position : self.position + self.batch_size]
         self.position += self.batch_size
-        return rows.to(self.noise.device)
+        return self.order[self.position - self.batch_size : self.position].to(self.noise.device)
 
     def _schema(self) -> Schema:
         return Schema(

@@ -1,12 +1,4 @@
-r"""Variational autoencoders: networks, objective and estimator.
-
-.. math::
-   p(z) = N(0, I), \quad p(x \mid z) = \mathrm{Bern}(\mathrm{decoder}(z)), \quad
-   q_0(z \mid x) = N(\mu(h), \mathrm{diag}\,\sigma(h)^2), \quad h = \mathrm{encoder}(x)
-
-(Kingma, Welling 2014, *Auto-encoding variational Bayes*; Rezende, Mohamed, Wierstra 2014).
-With T > 0 a chain of gated transitions continues from q_0, see :mod:`annealvi.deep.hvi`.
-"""
+"""Variational autoencoders: networks, objectives of a step, and estimator."""
 
 from __future__ import annotations
 

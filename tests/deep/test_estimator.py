@@ -13,12 +13,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from annealvi import Annealed, LocalVariational, Variational
-from annealvi.deep import (
-    PoissonDEF,
-    ProximityPenalty,
-    SigmoidBeliefNetwork,
-    VariationalAutoencoder,
-)
+from annealvi.deep import PoissonDEF, ProximityPenalty, SigmoidBeliefNetwork, VariationalAutoencoder
 from annealvi.exceptions import DivergenceError
 from annealvi.matrices import check_matrix
 from annealvi.progress import ProgressBar
@@ -301,16 +296,6 @@ def test_a_callback_of_scikit_learns_stops_the_fit(callback):
     log = Log(stop_at=2)
     assert told("vae", log).n_iter_ == 3
     assert log.events == ["setup", "fit", *["step"] * 3, "teardown"]
-
-
-def test_scikit_learns_monitor_scores_each_pass(callback):
-    pandas = pytest.importorskip("pandas")
-    monitor = callback.ScoringMonitor(scoring={"bound": lambda vae, X, y: vae.score(X)})
-    vae = model("vae", max_iter=6).set_callbacks(monitor)
-    frame = pandas.DataFrame(X, columns=[f"pixel {k}" for k in range(12)])
-    vae.fit(frame)
-    scores = [row["bound"] for row in monitor.get_logs().data if row["task_name"] == "step"]
-    assert len(scores) == 3 and scores[-1] == vae.score(frame)
 
 
 def bar(name, **parameters):

@@ -1,24 +1,13 @@
 """Objectives: gradients against enumeration, bounds, and what AVO must not move."""
 
-import itertools
 import math
 
 import numpy as np
 import pytest
 import torch
-from torch.nn import functional
 
 from annealvi.deep.energies import ENERGIES
-from annealvi.deep.objectives import (
-    avo,
-    avo_terms,
-    elbo,
-    hvi_elbo,
-    importance_weighted,
-    leave_one_out,
-    log_evidence_bounds,
-    loss_calibrated,
-)
+from annealvi.deep.objectives import avo, avo_terms, hvi_elbo, log_evidence_bounds, loss_calibrated
 from annealvi.deep.vae import GaussianHead
 from tests.deep.fits import DoubleNoise, chain
 
@@ -27,70 +16,7 @@ def numbers(some, n, seed=0):
     return some.draw_noise(n, DoubleNoise(seed))
 
 
-# ---------------------------------------------------------------- leave one out
-
-
-def bernoulli_model():
-    """Four hidden units, three visible ones; log p and log q of hidden units as they come."""
-    torch.manual_seed(0)
-    logits = torch.randn(4, dtype=torch.double, requires_grad=True)
-    weights = torch.randn(4, 3, dtype=torch.double, requires_grad=True)
-    x = torch.tensor([1.0, 0.0, 1.0], dtype=torch.double)
-
-    def log_bernoulli(x, logits):
-        return -functional.binary_cross_entropy_with_logits(
-            logits.expand(x.shape), x, reduction="none"
-        ).sum(-1)
-
-    def log_joint(h):
-        prior = 4 * math.log(0.5)
-        return prior + log_bernoulli(x.expand(*h.shape[:-1], 3), h @ weights)
-
-    return logits, weights, log_joint, lambda h: log_bernoulli(h, logits)
-
-
-@pytest.mark.parametrize("temperature", [1.0, 3.0])
-def test_leave_one_out_is_unbiased(temperature):
-    """Its mean over all pairs of states, weighted by q, is the gradient of the exact bound."""
-    logits, weights, log_joint, log_q = bernoulli_model()
-    states = torch.tensor(list(itertools.product([0.0, 1.0], repeat=4)), dtype=torch.double)
-    q = log_q(states).exp()
-    exact = (q * (log_joint(states) - temperature * log_q(states))).sum()
-    expected = torch.autograd.grad(exact, [logits, weights])
-    pairs = torch.cartesian_prod(torch.arange(16), torch.arange(16)).T
-    both = states[pairs]
-    surrogate = leave_one_out(log_joint(both), log_q(both), temperature=temperature)
-    chance = q[pairs].prod(dim=0).detach()
-    found = torch.autograd.grad((chance * surrogate).sum(), [logits, weights])
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-12)
-
-
-def test_leave_one_out_as_it_is_written():
-    torch.manual_seed(1)
-    log_p, log_q = torch.randn(2, 5, 3, dtype=torch.double)
-    f = log_p - 2.0 * log_q
-    expected = torch.zeros(3, dtype=torch.double)
-    for i in range(5):
-        others = sum(f[j] for j in range(5) if j != i) / 4
-        expected += ((f[i] - others) * log_q[i] + log_p[i]) / 5
-    np.testing.assert_allclose(leave_one_out(log_p, log_q, temperature=2.0), expected)
-
-
 # ------------------------------------------------------------------------ bounds
-
-
-def test_importance_weights_tighten_the_bound():
-    """log p(x) of a Gaussian model, x = z + noise, from the prior as proposal."""
-    x, noise = 1.5, torch.distributions.Normal(0.0, 1.0)
-    exact = float(torch.distributions.Normal(0.0, math.sqrt(2)).log_prob(torch.tensor(x)))
-    z = DoubleNoise(0).normal(500, 2000)
-    log_weight = noise.log_prob(x - z)
-    loose = float(importance_weighted(log_weight[:1]).mean())
-    tight = float(importance_weighted(log_weight).mean())
-    assert loose < exact - 0.2
-    assert tight == pytest.approx(exact, abs=5e-3)
-    assert loose == pytest.approx(float(elbo(noise.log_prob(x - z[0]), 0 * z[0]).mean()))
 
 
 @pytest.mark.parametrize("name", ENERGIES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import pickle
 
 import numpy as np
@@ -55,11 +54,6 @@ def test_the_average_is_debiased(alpha):
         penalty(value, step, 0.0)
 
 
-def test_a_constant_statistic_costs_nothing():
-    penalty = ProximityPenalty(magnitude=7.0, gamma=1.0, decay=0.9).plan(10)
-    assert [float(penalty(torch.ones(3), step, 0.0)) for step in range(10)] == [0.0] * 10
-
-
 def test_the_penalty_is_the_magnitude_times_the_distance():
     penalty = ProximityPenalty(magnitude=8.0, gamma=0.25).plan(2)
     penalty(torch.zeros(2, dtype=torch.double), 0, 0.0)
@@ -79,18 +73,6 @@ def test_magnitudes_fall_from_the_elbo_at_the_start():
     assert exponential.magnitude(0) == 50
     assert exponential.magnitude(50) == pytest.approx(0.5)
     assert linear.magnitude(25) == pytest.approx(37.5)
-
-
-def test_the_state_goes_on():
-    values = torch.tensor(np.random.RandomState(1).randn(20, 3))
-    whole = ProximityPenalty().plan(20)
-    costs = [float(whole(value, step, 9.0)) for step, value in enumerate(values)]
-    begun = ProximityPenalty().plan(20)
-    for step in range(8):
-        begun(values[step], step, 9.0)
-    resumed = ProximityPenalty().plan(20)
-    resumed.resume(begun.memory)
-    assert [float(resumed(values[step], step, 9.0)) for step in range(8, 20)] == costs[8:]
 
 
 def test_a_fit_goes_on_with_the_magnitude_it_is_given():
@@ -230,9 +212,7 @@ def test_statistics_are_averaged_before_the_distance():
     q = Bernoulli(logits=logits)
     p = logits.sigmoid()
     np.testing.assert_allclose(
-        of(q, "mean_variance"),
-        torch.cat([p.mean((0, 1)), (p * (1 - p)).mean((0, 1))]),
-        rtol=1e-5,
+        of(q, "mean_variance"), torch.cat([p.mean((0, 1)), (p * (1 - p)).mean((0, 1))]), rtol=1e-5
     )
     np.testing.assert_allclose(
         of(q, "entropy"), stats.bernoulli(p.numpy()).entropy().mean((0, 1)), rtol=1e-4
@@ -291,20 +271,6 @@ def a_q(kind):
     if kind is Poisson:
         return Poisson(LOGITS.exp()), Poisson(torch.tensor(0.1))
     return Bernoulli(logits=LOGITS), Bernoulli(logits=torch.zeros(3))
-
-
-@pytest.mark.parametrize("kind", [Bernoulli, Normal, Poisson])
-def test_functions_stand_where_names_do(kind):
-    q, prior = a_q(kind)
-    for name, function in OF_UNITS.items():
-        by_name, by_itself = (Statistic(given)([(q, prior)] * 2) for given in (name, function))
-        np.testing.assert_array_equal(by_name.detach(), by_itself.detach())
-        assert Statistic(function).name == name and not Statistic(function).own
-    own = Statistic(my_mean)
-    np.testing.assert_array_equal(
-        own([(q, prior)] * 2).detach(), Statistic("mean")([(q, prior)] * 2).detach()
-    )
-    assert own.name == "function my_mean" and own.own and not own.of_weights
 
 
 def test_a_function_may_average_by_itself_and_return_several():
@@ -383,22 +349,6 @@ def test_wrong_functions(function, words):
 def test_wrong_functions_of_weights(function, words):
     with pytest.raises(ValueError, match=words):
         Statistic(WeightStatistic(function))([], [torch.ones(2, 2, requires_grad=True)])
-
-
-def test_gradients_are_looked_at_once():
-    """The values at each step: they cost little."""
-    bad = []
-
-    def turning(q, prior):
-        return torch.full((3,), torch.nan) if bad else q.mean
-
-    statistic = Statistic(turning)
-    statistic([a_q(Bernoulli)])
-    again = copy.deepcopy(statistic)
-    bad.append(1)
-    for one in (statistic, again):
-        with pytest.raises(ValueError, match="'turning' must be finite"):
-            one([a_q(Bernoulli)])
 
 
 # --------------------------------------------------------- functions in fits and in files

@@ -8,7 +8,6 @@ import annealvi
 from annealvi import storage
 from annealvi.checkpoint import Checkpoint
 from annealvi.deep.energies import ENERGIES
-from annealvi.files import read
 from tests.deep.fits import MODELS, X, answers, model
 from tests.files.mutations import mutated_tree, outcome
 
@@ -134,17 +133,6 @@ def test_a_generator_that_would_read_beyond_its_numbers(trees):
     tree = with_value(trees["vae"], "state.training.noise", noise)
     with pytest.raises(ValueError, match="noise' must be the state of a generator of PyTorch"):
         storage.estimator_of(tree)
-
-
-def test_the_average_of_another_statistic(tmp_path):
-    """Its length is known when the penalty is next computed."""
-    path = tmp_path / "a"
-    model("vae", max_iter=3).fit(X).save_state(path)
-    tree = read(path, "checkpoint")["tree"]
-    tree["training"]["penalty"]["sum"] = np.ones(3)
-    annealvi.files.write(path, "checkpoint", tree)
-    with pytest.raises(ValueError, match="must keep its shape"):
-        model("vae").fit(X, resume=path)
 
 
 def use(estimator):

@@ -53,15 +53,6 @@ def test_planted_causes_are_found():
     np.testing.assert_allclose(drawn.mean(axis=0), X.mean(axis=0), atol=0.06)
 
 
-def test_no_magnitude_is_no_penalty():
-    X, _ = planted(60, 0)
-    plain = tiny().fit(X)
-    free = tiny(proximity=ProximityPenalty("entropy", magnitude=0.0)).fit(X)
-    held = tiny(proximity=ProximityPenalty("entropy", magnitude=100.0)).fit(X)
-    np.testing.assert_array_equal(free.components_, plain.components_)
-    assert not np.array_equal(held.components_, plain.components_)
-
-
 def test_penalties_hold_q_where_it_was():
     """A heavy penalty keeps the mean entropy of each unit near the average of its past."""
     X, _ = planted(500, 0)
