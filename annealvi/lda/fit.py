@@ -22,7 +22,7 @@ from annealvi.lda.hooks import Converged, HeldOut, HeldOutDocuments, Perplexity,
 from annealvi.lda.settings import (
     CONSTRAINTS,
     Settings,
-    check_steps,
+    check_step,
     extent,
     is_open,
     resolve,
@@ -112,9 +112,8 @@ class LDAFit:
         state.temperature = plan.temperature.plan(
             plan.n_planned * plan.steps_per_pass, n_samples / plan.batch_size, model=state.model
         )
-        if settings.learning_method != "batch":
-            n_steps = plan.n_passes * plan.steps_per_pass
-            check_steps(settings, state.temperature, plan.step_size, 0, n_steps)
+        if settings.learning_method != "batch" and plan.n_passes:
+            check_step(settings, state.temperature, 0, plan.step_size(1))
         self.perplexity = Perplexity(self)
         self.held_out = None if plan.held_out is None else HeldOut(self, plan.held_out)
         self.hooks: list[Any] = [Converged(self)] if plan.n_finishing else []
@@ -336,13 +335,14 @@ def prepare_portion(
     """
     check_counts(X, population, "total_samples")
     state.model.set_corpus(X, population)
-    batch_size, wanted, planned = int(settings.batch_size), None, state.temperature
+    wanted, planned = None, state.temperature
     if settings is not state.streamed_with:  # if it is, the temperature is the same, too
         wanted = settings.wanted_temperature()
         if state.planned_for is None or wanted != state.planned_for:
-            planned = wanted.plan(None, population / batch_size, model=state.model)
-    n_steps = -(-X.shape[0] // batch_size)
-    check_steps(settings, planned, settings.step_size(None), state.monitor.step, n_steps)
+            per_pass = population / int(settings.batch_size)
+            planned = wanted.plan(None, per_pass, model=state.model)
+    step = state.monitor.step
+    check_step(settings, planned, step, settings.step_size(None)(step + 1))
     if wanted is not None and planned is not state.temperature:
         state.planned_for, state.temperature = clone(wanted), planned
     state.streamed_with = settings

@@ -315,36 +315,24 @@ def is_open(value: Any) -> bool:
     return value is None or (isinstance(value, str) and value == "auto")
 
 
-def check_steps(
-    settings: Settings,
-    temperature: Temperature,
-    step_size: Callable[[int], float],
-    first: int,
-    n_steps: int,
-) -> None:
+def check_step(settings: Settings, temperature: Temperature, step: int, rho: float) -> None:
     """Raise an error if rho T >= 1 in the posterior form: lambda could become negative.
 
-    Steps at T = 1 may have rho = 1.
+    The first step of a fit is the largest, at the highest T.  Steps at T = 1 may have rho = 1.
     """
-    advice = (
-        f"a larger learning_offset than {settings.learning_offset!r} or a larger "
-        f"learning_decay than {settings.learning_decay!r}"
-        if settings.memory_spans is None
-        else "more passes, or give learning_offset and learning_decay"
-    )
-    for step in range(first, first + n_steps):
-        b, form = temperature.tempering(step)[:2]
-        if form == "likelihood":
-            return
-        rho = step_size(step + 1)
-        if b < 1 and rho >= b:
-            raise ValueError(
-                "With form='posterior' the step size times the temperature must stay below 1. "
-                f"Got {rho:.4g} * {1 / b:.4g} = {rho / b:.4g} at step {step + 1}: use a lower "
-                f"temperature, {advice}."
+    b, form = temperature.tempering(step)[:2]
+    if form == "posterior" and b < 1 and rho >= b:
+        advice = "more passes, or give learning_offset and learning_decay"
+        if settings.memory_spans is None:
+            advice = (
+                f"a larger learning_offset than {settings.learning_offset!r} or a larger "
+                f"learning_decay than {settings.learning_decay!r}"
             )
-        if temperature.settled(step):
-            return
+        raise ValueError(
+            "With form='posterior' the step size times the temperature must stay below 1. "
+            f"Got {rho:.4g} * {1 / b:.4g} = {rho / b:.4g} at step {step + 1}: use a lower "
+            f"temperature, {advice}."
+        )
 
 
 def stream_settings(
@@ -484,15 +472,11 @@ def _hold_parameters(parameters: Mapping[str, Any], n_features: int) -> bool:
     """Whether float32 can hold the priors and the topics that are given, or none are."""
     given = [parameters[name] for name in PRIORS]
     priors = [as_array(value) for value in given if value is not None and not is_learned(value)]
-    if not all(_within(prior, MOST_PRIOR) for prior in priors):
-        return False
-    init = parameters["init"]
-    if isinstance(init, str):
-        return True
-    topics = as_array(init)
-    return _are_single(topics) and _within(
-        topics, float(np.finfo(SINGLE).max) / (HEADROOM * n_features)
-    )
+    fits = all(_within(prior, MOST_PRIOR) for prior in priors)
+    if not fits or isinstance(parameters["init"], str):
+        return fits
+    topics, most = as_array(parameters["init"]), float(np.finfo(SINGLE).max)
+    return _are_single(topics) and _within(topics, most / (HEADROOM * n_features))
 
 
 def _are_single(array: NDArray) -> bool:
