@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.utils._param_validation import validate_parameter_constraints
@@ -260,31 +260,6 @@ def test_components_assigned_where_parameters_are_wrong(parameters):
     assert not hasattr(lda, "components_")
 
 
-@pytest.mark.parametrize("estimates", [("map", "variational"), ("variational", "map")])
-@pytest.mark.parametrize("temperature", [1, "variational", "local"])
-def test_the_topic_estimate_may_change_between_calls(stream, temperature, estimates):
-    """Topics are a point or a distribution from the next call on."""
-    one, other = estimates
-    lda = TemperedLDA(5, batch_size=40, total_samples=400, temperature=temperature)
-    lda.set_params(topic_estimate=one, dtype="float64", random_state=0).partial_fit(stream[:200])
-    score = lda.score(stream)
-    topics = np.array(lda.components_)
-    lda.set_params(topic_estimate=other)
-    assert lda.score(stream) == score  # a parameter alone changes nothing
-    lda.partial_fit(stream[200:240])
-    fresh = TemperedLDA(5, topic_estimate=other, temperature=temperature, random_state=0)
-    fresh.components_ = lda.components_
-    assert_allclose(lda.transform(stream), fresh.transform(stream), rtol=1e-9)
-    assert lda.score(stream) == pytest.approx(fresh.score(stream), rel=1e-10)
-    assert not np.array_equal(lda.components_, topics)
-    if temperature == 1:  # the step itself was the other's
-        model = TemperedLDA(5, batch_size=40, total_samples=400, temperature=1)
-        model.set_params(topic_estimate=other).components_ = topics
-        model.n_batch_iter_ = 6
-        model.partial_fit(stream[200:240])
-        assert_allclose(model.components_, lda.components_, rtol=1e-10)
-
-
 # ------------------------ parameters of a stream, which are checked once
 
 
@@ -323,13 +298,3 @@ def test_equal_values_of_another_type_are_checked_every_time(good, bad):
     for _ in range(2):
         with pytest.raises(ValueError, match="patience"):
             settings(patience=bad)
-
-
-def test_a_subclass_has_constraints_of_its_own():
-    class Small(TemperedLDA):
-        _parameter_constraints = TemperedLDA._parameter_constraints | {"n_components": [str]}
-
-    X = np.ones((3, 5))
-    TemperedLDA(2).partial_fit(X).partial_fit(X)
-    with pytest.raises(ValueError, match="parameter of Small"):
-        Small(2).partial_fit(X)

@@ -235,17 +235,6 @@ def test_a_callback_may_end_the_fit_within_a_pass(X):
     assert lda.validation_score_ == lda.history_["validation"].max()
 
 
-def test_more_topics_than_there_are_overfit_less():
-    """On documents that nobody has seen, the topics kept are no worse than the last."""
-    corpus = make_topic_corpus(n_topics=5, n_documents=400, random_state=0)
-    train, test = corpus.data[:300], corpus.data[300:]
-    settings = dict(n_components=40, topic_word_prior=0.01, random_state=0, temperature=1)
-    long = TemperedLDA(max_iter=60, **settings).fit(train)
-    early = TemperedLDA(max_iter=60, validation_fraction=0.2, **settings).fit(train)
-    assert early.n_batch_iter_ < long.n_batch_iter_
-    assert document_completion(early, test) > document_completion(long, test)
-
-
 # ------------------------------------------------------ finishing passes
 
 

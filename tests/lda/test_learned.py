@@ -13,11 +13,11 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from annealvi import Annealed, TemperedLDA, Variational
-from annealvi.datasets import load_arxiv_abstracts, make_topic_corpus
+from annealvi.datasets import make_topic_corpus
 from annealvi.metrics import document_completion
 from annealvi.model import Tempering
 from annealvi.models.lda_prior import LDAPrior
-from annealvi.partition import LogPartition, exponential_grid, log_partition
+from annealvi.partition import LogPartition
 from tests.lda.fits import METHODS, assert_identical, without_words
 from tests.lda.learned import LEARNED, STREAM, everything
 from tests.marks import slow_values
@@ -96,24 +96,6 @@ def test_log_c_given(make, X, kind, method):
                 clone(lda).set_params(**other).fit(X)
         with pytest.raises(ValueError, match=r"'n_documents' is 80, expected 40"):
             clone(lda).fit(X[:40])
-
-
-@pytest.mark.filterwarnings("ignore:One draw dominates")
-@pytest.mark.parametrize("form", ["explicit", "collapsed"])
-def test_equation_18_as_printed(form):
-    """Without topics log C(T) is too small beside energies that contain them: T stays highest."""
-    X = load_arxiv_abstracts().data[:150]
-    prior = LDAPrior.from_counts(X, 5, form=form)
-    grid = exponential_grid(10, 100)
-    log_c = log_partition(prior, grid, "monte-carlo", n_samples=2, n_theta=5, random_state=0)
-    temperature = Variational.as_printed(log_c)
-    lda = TemperedLDA(5, temperature=temperature, preset="sklearn", max_iter=6, random_state=0)
-    path = lda.fit(X).temperature_path_
-    assert path[0] == pytest.approx(1 / np.mean(grid))
-    if form == "collapsed":
-        assert_allclose(path[1:], 10.0)
-    else:
-        assert np.all((path[1:] > 2) & (path[1:] < 9))
 
 
 # ------------------------------------------------------------------ extremes
@@ -240,18 +222,6 @@ def test_another_temperature_is_planned_anew(make, X):
         lda.transform(X, temperature="learned")
     lda.set_params(temperature="variational").partial_fit(X)
     assert lda.temperature_path_[25] == pytest.approx(np.mean(np.geomspace(1, 10, 100)))
-
-
-@pytest.mark.parametrize("temperature", ["variational", "local"])
-def test_assigned_topics_in_a_stream(make, X, temperature):
-    """The next call goes on from them."""
-    topics = np.random.RandomState(3).gamma(0.3, 1.0, (4, 60)) * 40 + 0.01
-    settings = dict(temperature=temperature, batch_size=16, total_samples=800)
-    lda = make(**settings).partial_fit(X)
-    level = lda._state.temperature.inverse(5)
-    lda.components_ = topics
-    lda.partial_fit(X)
-    assert level < lda._state.temperature.inverse(10) < 0.95  # still cooling, not from the start
 
 
 # ------------------------------------------------------------------ warnings and interrupts

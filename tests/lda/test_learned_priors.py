@@ -168,24 +168,6 @@ def test_the_same_for_any_number_of_threads(X, method, estimate, dtype):
     assert_identical(found[0], found[2])
 
 
-def test_a_stream_learns_from_portion_to_portion(X):
-    whole, portions = make(total_samples=90), make(total_samples=90)
-    whole.partial_fit(X)
-    for start in range(0, 90, 16):
-        portions.partial_fit(X[start : start + 16])
-    assert np.ptp(whole.doc_topic_prior_) > 0
-    assert portions.doc_topic_prior_.shape == (4,)
-    # seeds of the two are of different documents
-    init = whole.components_
-    found = []
-    for size in (90, 16):
-        lda = make(total_samples=90, init=init)
-        for start in range(0, 90, size):
-            lda.partial_fit(X[start : start + size])
-        found.append(everything(lda, X))
-    assert_identical(*found)
-
-
 def test_assigned_priors_are_taken_and_learned_from(X):
     lda = make(total_samples=90).partial_fit(X)
     learned = lda.doc_topic_prior_

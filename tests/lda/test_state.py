@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 
 from annealvi import LocalVariational, TemperedLDA, Variational
-from tests.models.lda.streams import K, V, stream
+from tests.models.lda.streams import K, stream
 from tests.side_by_side import at_once, beside
 
 PLAIN = (NoneType, bool, int, float, str, np.generic, np.dtype, np.random.RandomState)
@@ -199,27 +199,6 @@ def test_fits_of_one_estimator_take_turns():
     assert_array_equal(lda.components_, expected.components_)
     for theta in thetas:
         assert_array_equal(theta, thetas[0])
-
-
-def test_a_reader_beside_fits_to_other_vocabularies():
-    narrow = X[:, : V // 2]
-    lda = estimator(max_iter=1)
-    answers = {lda.fit(data).transform(Z[:, : data.shape[1]]).tobytes() for data in (X, narrow)}
-
-    def fits():
-        for _ in range(6):
-            lda.fit(X).fit(narrow)
-
-    def read(n_features):
-        try:
-            return lda.transform(Z[:, :n_features]).tobytes()
-        except ValueError as error:
-            assert "features" in str(error)  # scikit-learn's words
-            return None
-
-    _, found = beside(fits, lambda: read(V), lambda: read(V // 2))
-    assert set(found[0] + found[1]) <= answers | {None}
-    assert any(answer is not None for answer in found[1])
 
 
 def test_a_callback_may_read_in_other_threads_and_write_in_its_own():
