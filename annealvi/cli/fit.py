@@ -94,7 +94,7 @@ def _fitted(estimator: TopicModel, corpus: Corpus, chosen: argparse.Namespace) -
 def _of_counts(model: TopicModel, corpus: Corpus, chosen: argparse.Namespace) -> Any:
     """Fit counts; as a TopicModel, which can label texts, if their words are known."""
     X, words, vectorizer, seeds = corpus.counts, corpus.words, None, {}
-    lda = model.lda.set_params(random_state=model.random_state)
+    lda: Any = model.set_params(lda__random_state=model.random_state).lda
     if words is None:
         if model.seeds:
             raise ValueError("--seeds needs the words of the counts: name a file by --vocabulary.")

@@ -205,7 +205,8 @@ def _table(path: Path, kind: str, encoding: str) -> Any:
 
 
 def _counts(path: Path, kind: str, chosen: argparse.Namespace) -> Corpus:
-    words, arrays = None, {}
+    words: Any = None
+    arrays: dict[str, Any] = {}
     if kind == "npz":
         X, arrays = read_npz(path, "counts of words")
         words = next((arrays.pop(name) for name in WORDS if name in arrays), None)

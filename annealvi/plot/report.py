@@ -257,7 +257,7 @@ def records(
     words = candidates(summary, n_words)
     map_ = summary.map()
     used = np.unique(np.concatenate(words))
-    found = documents(summary, n_documents)
+    found = [documents(summary, k, n_documents) for k in range(len(summary.topics))]
     held = sorted({number for numbers in found for number in numbers})
     distances = np.asarray(summary.similar().distances)
     topics = []
@@ -307,18 +307,14 @@ def candidates(summary: Any, n_words: int) -> list[NDArray[np.intp]]:
     return found
 
 
-def documents(summary: Any, n: int) -> list[list[int]]:
-    """The numbers of the documents that are most about each topic; of equal ones the first.
+def documents(summary: Any, k: int, n: int) -> list[int]:
+    """The numbers of the documents that are most about a topic; of equal ones the first.
 
     Documents are equal if the report would show the same title and the same text of them.
     """
-    return [_distinct(summary, k, n) if n else [] for k in range(len(summary.topics))]
-
-
-def _distinct(summary: Any, k: int, n: int) -> list[int]:
     shown = [values for values in (summary.titles, summary.texts) if values is not None]
     looked_at = n
-    while True:
+    while n:
         numbers = [int(d) for d in summary.documents(k, looked_at).index]
         found: dict[Any, int] = {}
         for number in numbers:
@@ -326,6 +322,7 @@ def _distinct(summary: Any, k: int, n: int) -> list[int]:
         if len(found) >= n or len(numbers) < looked_at:
             return list(found.values())[:n]
         looked_at *= 4
+    return []
 
 
 def document(summary: Any, number: int) -> dict[str, Any]:

@@ -104,9 +104,17 @@ def test_a_value_is_not_filled_in_again():
     [
         (dict(n_words=0), ValueError, "'n_words' parameter of write_report"),
         (dict(title=3), ValueError, "'title' parameter of write_report"),
-        (dict(times=[1, 2]), ValueError, "'times' must have one entry"),
-        (dict(groups=["a"]), ValueError, "'groups' must have one entry"),
-        (dict(times=["no time"] * 60), ValueError, "'times' must hold"),
+        (
+            dict(times=[1, 2]),
+            ValueError,
+            "'times' parameter of TopicSummary.over must be one entry",
+        ),
+        (dict(groups=["a"]), ValueError, "'groups' parameter of TopicSummary.by must be one entry"),
+        (
+            dict(times=["no time"] * 60),
+            ValueError,
+            "'times.0.' parameter of TopicSummary.over must be datetimes",
+        ),
         (dict(other=3), TypeError, "'other' must be a TopicSummary"),
     ],
 )
@@ -184,9 +192,9 @@ def test_equal_documents_are_shown_once(summary, monkeypatch, titles):
         texts[number] = texts[best.index[0]]
     monkeypatch.setattr(summary, "titles", titles)
     monkeypatch.setattr(summary, "texts", texts)
-    shown = module.documents(summary, 4)[0]
+    shown = module.documents(summary, 0, 4)
     assert shown == [best.index[0], *best.index[25:28]]
-    assert module.documents(summary, 100)[0] == list(
+    assert module.documents(summary, 0, 100) == list(
         dict.fromkeys([best.index[0], *summary.documents(0, 60).index[25:]])
     )
 
