@@ -93,23 +93,10 @@ def test_one_wrong_element_is_found(shape):
         check_statistic(almost, Bernoulli(np.zeros(shape)))
 
 
-def test_a_gradient_that_ignores_the_prior_is_found():
-    def kl(q, prior_logit):
-        return STATISTICS["kl"](q, prior_logit)[0], q.logit * q.variance
-
-    check_statistic(kl, Bernoulli(np.zeros((1, 2, 3))), 0.0)
-    with pytest.raises(ValueError, match="'kl' differs from finite differences"):
-        check_statistic(kl, Bernoulli(np.zeros((1, 2, 3))), PRIOR)
-
-
 @pytest.mark.parametrize(
     ("prior", "words"),
     [
-        (
-            np.zeros((3, 1)),
-            r"broadcastable to the shape of q, \(1, 2, 3\)\. Got shape \(3, 1\)",
-        ),
-        (np.zeros((4, 2, 3)), "must be broadcastable to the shape of q"),
+        (np.zeros((3, 1)), r"broadcastable to the shape of q, \(1, 2, 3\)\. Got shape \(3, 1\)"),
         (np.nan, "must be finite"),
         ("even", "must be a float or an array of floats"),
     ],

@@ -1,7 +1,5 @@
 """The order of documents in a fit of partitions."""
 
-from collections import Counter
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,14 +37,6 @@ def test_a_minibatch_has_shards_of_many_partitions():
     found = [[shard[0].partition for shard in batch] for batch in batches]
     # in groups that are spread over all, each partition always at the same place
     assert found == [[0, 2, 4]] * 4 + [[1, 3, 5]] * 4
-
-
-def test_few_partitions_give_several_shards_each():
-    order = minibatch_order([80, 80], 10, 4)
-    for i in range(0, 16, 4):
-        counts = Counter(shard[0].partition for shard in order.shards[i : i + 4])
-        assert counts == {0: 2, 1: 2}
-    assert [shard[0].start for shard in order.shards[:4]] == [0, 40, 0, 40]
 
 
 def test_what_is_left_is_put_together():
