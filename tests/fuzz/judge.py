@@ -44,6 +44,8 @@ CLEAR = re.compile(
     "|^argument should be a str object or an os.PathLike object"
     "|^Expected unique column names|not a valid value for cmap|^could not convert string to float"
 )
+#: Python's words for what an estimator has after a fit only.
+UNFITTED = re.compile(r"'(Tempered|Topic)\w+' object has no attribute")
 #: The warning of a number that is rightly infinite.
 ANNOUNCED = "exceeds the largest float"
 
@@ -135,8 +137,8 @@ def check_error(error: Exception, allows: tuple[type[BaseException], ...] = ()) 
     trace = "".join(traceback.format_tb(error.__traceback__)[-4:]).rstrip()
     worded = _worded(path, line)
     if isinstance(error, allows):
-        direct = Path(path) == Path(__file__)  # an attribute that is not there
-        if isinstance(error, AttributeError) and not (direct or worded):
+        unfitted = Path(path) == Path(__file__) or UNFITTED.match(text)
+        if isinstance(error, AttributeError) and not (unfitted or worded):
             raise Failure("unclear error", f"{name}: {text}\n{trace}")
         return name
     if name not in ALLOWED:

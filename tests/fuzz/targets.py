@@ -405,11 +405,6 @@ def _parts(t: Trial) -> Any:
     return parts if not t.seldom(12) else t.one_of([], COUNTS, parts[0])
 
 
-def _fits(t: Trial) -> Any:
-    one = fitted(TemperedLDA, evaluate_every=1)
-    return {"a": t.one_of(one, [one, one], [], 3)}
-
-
 def _made(t: Trial, name: str, owner: str, module: str, before: dict[str, Any]) -> Any:
     """An argument that must be made for the function; None if a strategy has it."""
     if name == "data_home":
@@ -432,7 +427,10 @@ def _made(t: Trial, name: str, owner: str, module: str, before: dict[str, Any]) 
         return choice()
     if name == "client":
         return SerialEngine() if module == DASK else None
-    return _fits(t) if name == "fits" else None
+    if name == "fits":
+        one = fitted(TemperedLDA, evaluate_every=1)
+        return {"a": t.one_of(one, [one, one], [], 3)}
+    return None
 
 
 def usual(name: str, parameter: Any, function: Any, owner: str) -> st.SearchStrategy[Any]:
