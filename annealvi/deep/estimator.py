@@ -308,7 +308,7 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
     _parameter_constraints: ClassVar[dict] = {
         **DeepEstimator._parameter_constraints,
         "proximity": "no_validation",  # as_penalty has the message
-        "temperature": "no_validation",  # _plan has it
+        "temperature": "no_validation",  # fit has it
     }
 
     proximity: ProximityLike = None
@@ -350,28 +350,24 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
         """
         with writing(self), unchanged_on_error(self) as keep:
             given, X = (X, y), self._check_X(X, reset=True)
-            temperature, penalty = self._plan(int(X.shape[0]))
+            temperature, penalty = as_temperature(self.temperature), None
+            proximity, n_steps = as_penalty(self.proximity, self.STATISTICS), int(self.max_iter)
+            if temperature.learns:
+                raise BadParameter(
+                    "temperature",
+                    "one that follows a plan: a float, 'annealed', Fixed or Annealed",
+                    self.temperature,
+                    "Learned temperatures need log C(T), which deep models do not have.",
+                )
+            steps_per_pass = X.shape[0] / min(int(self.batch_size), X.shape[0])
+            planned = temperature.plan(n_steps, steps_per_pass)
+            if proximity is not None:
+                penalty = proximity.plan(n_steps)
 
             def objective(network: Any, data: Any, noise: Noise) -> Objective:
-                return penalised(self._bound(network, data, noise), temperature, penalty)
+                return penalised(self._bound(network, data, noise), planned, penalty)
 
             return self._fit(X, objective, keep, resume, penalty=penalty, given=given)
-
-    def _plan(self, n_samples: int) -> tuple[Temperature, RunningPenalty | None]:
-        """Check `temperature` and `proximity`, and plan both for a fit."""
-        n_steps = int(self.max_iter)
-        penalty = as_penalty(self.proximity, self.STATISTICS)
-        steps_per_pass = n_samples / min(int(self.batch_size), n_samples)
-        temperature = as_temperature(self.temperature)
-        if temperature.learns:
-            raise BadParameter(
-                "temperature",
-                "one that follows a plan: a float, 'annealed', Fixed or Annealed",
-                self.temperature,
-                "Learned temperatures need log C(T), which deep models do not have.",
-            )
-        planned = temperature.plan(n_steps, steps_per_pass)
-        return planned, None if penalty is None else penalty.plan(n_steps)
 
     def sample(self, n_samples: int = 1) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Draw data from the fitted model.
@@ -455,11 +451,8 @@ class AmortisedEstimator(DataEstimator):
         noise, n_draws = self._draws(), positive(n_draws, "n_draws")
 
         def of(x: Tensor) -> Tensor:
-            parts = []
-            for first in range(0, n_draws, self.BLOCK):
-                n = min(self.BLOCK, n_draws - first)
-                parts.append(self.network_.log_weights(x, n, noise)[1])
-            return average(torch.cat(parts))
+            sizes = (min(self.BLOCK, n_draws - done) for done in range(0, n_draws, self.BLOCK))
+            return average(torch.cat([self.network_.log_weights(x, n, noise)[1] for n in sizes]))
 
         return self._by_blocks(X, n_draws, of).astype(np.float64)
 

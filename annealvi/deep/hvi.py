@@ -229,14 +229,13 @@ class Transitions(nn.Module):
         out, bias = weight_scale * weights(hidden, 3 * dim), torch.zeros(*many, 1, 3 * dim)
         bias[..., dim : 2 * dim] = gate_bias
         bias[..., spread] = inverse_softplus(sigma - LEAST_SIGMA)
-        scale = torch.full_like(bias, weight_scale)
-        self.conditioned = context > 0
-        if self.conditioned:  # weights are normalised, so their scale starts at 0 instead
-            scale[..., spread] = 0.0
-        else:
-            out[..., spread] = 0.0
         self.out_weight, self.out_bias = nn.Parameter(out), nn.Parameter(bias)
-        if self.conditioned:
+        self.conditioned = context > 0
+        if not self.conditioned:
+            out[..., spread] = 0.0
+        else:  # weights are normalised, so their scale starts at 0 instead
+            scale = torch.full_like(bias, weight_scale)
+            scale[..., spread] = 0.0
             self.hidden_scale = nn.Parameter(torch.ones(*many, 1, wide))
             self.out_scale = nn.Parameter(scale)
             self.hidden_conditioner = nn.Parameter(0.1 * weights(context, 2 * wide))

@@ -354,7 +354,11 @@ class HierarchicalPosterior(DeepEstimator):
         return torch.optim.Adam(parameters, lr=float(self.learning_rate))
 
     def _objective(self, network: LayeredPosterior, X: Any, noise: Noise) -> Objective:
-        self._check_log_density(network, noise.device)
+        # try the density along an untrained chain, with separate random numbers
+        z = network.layers(TRIALS, Noise(0, noise.device)).flatten(0, -2).requires_grad_()
+        what, value = f"The 'log_density' parameter of {type(self).__name__}", self.log_density(z)
+        check_values(what, value, (len(z),), z)
+        check_gradient(what, value, [z])
         calibration = float(self.calibration) if self.objective == "avo" else 0.0
         betas = plan_beta(self.schedule, float(self.annealing), int(self.max_iter))
 
@@ -377,14 +381,6 @@ class HierarchicalPosterior(DeepEstimator):
     def _log_density(self, z: Tensor) -> Tensor:
         """Evaluate the user's log density on a tensor with any number of leading axes."""
         return self.log_density(z.flatten(0, -2)).unflatten(0, z.shape[:-1])
-
-    def _check_log_density(self, network: LayeredPosterior, device: torch.device) -> None:
-        """Check the log density along an untrained chain, with separate random numbers."""
-        z = network.layers(TRIALS, Noise(0, device)).flatten(0, -2).requires_grad_()
-        what = f"The 'log_density' parameter of {type(self).__name__}"
-        value = self.log_density(z)
-        check_values(what, value, (len(z),), z)
-        check_gradient(what, value, [z])
 
     def _chain(self) -> LayeredPosterior:
         """Return the chain of the best fit, or of the first if none was chosen yet."""

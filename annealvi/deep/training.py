@@ -264,15 +264,14 @@ class Training:
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything that is needed to continue, as a tree."""
-        schema, remembered = self._schema(), self.optimiser.state_dict()["state"]
-        numbers = range(len(schema.fields["optimiser"].fields))  # type: ignore[attr-defined]
+        found, numbers = self.optimiser.state_dict()["state"], memory_of(self.optimiser).fields
         parts = {
             "module": self.module.state_dict(),
-            "optimiser": {str(number): remembered.get(number) for number in numbers},
+            "optimiser": {number: found.get(int(number)) for number in numbers},
             "penalty": self.penalty and self.penalty.memory,
             "monitor": self.monitor.state_dict(),
         }
-        return schema.dump(vars(self) | parts)
+        return self._schema().dump(vars(self) | parts)
 
     def load_state_dict(self, tree: Mapping[str, Any], way: str = "training") -> None:
         """Continue from a state of the same architecture, with the step size of this training."""

@@ -100,21 +100,6 @@ def test_parameters():
         assert copied.statistic is my_mean and copied.distance is torch.square
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"statistic": "median"}, "'statistic' parameter .* must be a str among .* or a callable"),
-        ({"distance": "far"}, "'distance' parameter .* must be a str among .* or a callable"),
-        ({"statistic": 3}, "'statistic' parameter .* must be a str among .* or a callable"),
-        ({"decay": 0.0}, r"'decay' parameter .* range \(0.0, 1.0\]"),
-        ({"decay": float("nan")}, r"'decay' parameter"),
-    ],
-)
-def test_bad_parameters(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        as_penalty(ProximityPenalty(**parameters))
-
-
 def test_bad_penalties_name_what_is_allowed():
     with pytest.raises(ValueError, match=r"'proximity' parameter must be None.*'median'"):
         as_penalty("median")
@@ -417,23 +402,6 @@ def test_clones_and_pickles(kind):
     assert clone(fitted).proximity is my_mean
     copied = pickle.loads(pickle.dumps(fitted))
     assert copied.proximity is my_mean and copied.score(X) == fitted.score(X)
-
-
-@KINDS
-@pytest.mark.parametrize(
-    ("proximity", "words"),
-    [
-        (not_a_number, "The statistic 'not_a_number' must be finite. Got nan"),
-        (lambda q, prior: q.mean.detach(), "has no gradient"),
-        (ProximityPenalty(distance=torch.sum), r"'distance' 'sum' must return a Tensor of floats"),
-    ],
-)
-def test_wrong_functions_leave_the_estimator_as_it_was(kind, proximity, words):
-    fitted = model(kind, max_iter=2, proximity=None).fit(X)
-    before = weights(fitted)
-    with pytest.raises(ValueError, match=words):
-        fitted.set_params(proximity=proximity).fit(X)
-    assert torch.equal(weights(fitted), before)
 
 
 def test_a_function_that_goes_wrong_later_leaves_the_steps_made():

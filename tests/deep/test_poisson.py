@@ -172,23 +172,6 @@ def test_the_gradient_is_unbiased(temperature, counts):
     assert bool((wrong < 5 * error + 1e-7).all()), float((wrong / error).max())
 
 
-def test_scaling_of_the_score_lowers_the_variance(counts):
-    """Against the same draws with no control variate at all."""
-    net = network()
-    log_rates = net.log_rates[:2].detach().requires_grad_()
-    scaled, plain = [], []
-    for seed in range(300):
-        found = estimate(net, log_rates, counts, 8, Noise(seed))
-        scaled.append(torch.autograd.grad(found[0].sum(), log_rates)[0])
-        z = Noise(seed).poisson(log_rates.exp()[:, None].expand(-1, 8, -1))
-        q, p = torch.distributions.Poisson(log_rates.exp()[:, None]), net._prior(z)
-        f = net.log_likelihood(z, counts, net.topics())[..., None] + p.log_prob(z) - q.log_prob(z)
-        score = (f.detach() * q.log_prob(z)).sum(-1).mean(1).sum()
-        plain.append(torch.autograd.grad(score, log_rates)[0])
-    ratio = torch.stack(scaled).var(dim=0) / torch.stack(plain).var(dim=0)
-    assert float(ratio.max()) < 0.7
-
-
 @pytest.mark.parametrize("rate", [1e-2, 3e-5, 1e-6])
 def test_what_rare_draws_are_less_than_is_a_mean_of_the_others(rate):
     """Where a topic is unlikely, one draw that has it weighs more than all others together."""

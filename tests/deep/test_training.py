@@ -82,14 +82,6 @@ def test_a_resumed_fit_is_the_fit_that_never_stopped(X, tmp_path):
     assert longer.n_iter_ == 80
 
 
-def test_a_fitted_estimator_pickles_and_goes_on(X, tmp_path):
-    begun = pickle.loads(pickle.dumps(Sum(callback=None).fit(X)))
-    begun.save_state(tmp_path / "state.pt")
-    resumed = Sum(max_iter=90).fit(X, resume=tmp_path / "state.pt")
-    assert resumed.n_iter_ == 90
-    np.testing.assert_array_equal(resumed.history_["elbo"][:60], begun.history_["elbo"])
-
-
 def test_a_fit_that_is_stopped_shows_its_last_steps(X, tmp_path):
     path = tmp_path / "state.pt"
     whole = Sum(max_iter=3000).fit(X).history_  # a record each third step

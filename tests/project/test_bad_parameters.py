@@ -123,7 +123,10 @@ def check(owner, name, small):
 @pytest.mark.deep
 @pytest.mark.parametrize(
     "kind",
-    ["PoissonDEF", "SigmoidBeliefNetwork", "VariationalAutoencoder", "HierarchicalPosterior"],
+    [
+        *("PoissonDEF", "SigmoidBeliefNetwork", "VariationalAutoencoder"),
+        *("HierarchicalPosterior", "ProximityPenalty"),
+    ],
 )
 def test_of_a_deep_model(kind):
     owner = getattr(import_module("annealvi.deep"), kind)
