@@ -408,7 +408,7 @@ class LDAState:
         values = STATE.load(tree, way, **sizes)
         values["shown"] = np.dtype(values["shown"])
         state = cls(model, **values)
-        if not isinstance(state.planned_for, Temperature | None):
+        if state.planned_for is not None and not hasattr(state.planned_for, "plan"):
             raise damaged(f"{place}planned_for", "a temperature or None", state.planned_for)
         state.temperature = restored_temperature(
             parts["temperature"], f"{place}temperature", model=model
