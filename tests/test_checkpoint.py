@@ -107,13 +107,6 @@ def test_an_interrupt_waits_for_the_step_and_is_kept(path):
     assert counter.n_steps == 13 and bits(resumed, X) == bits(make().fit(X), X)
 
 
-def test_a_second_interrupt_takes_effect_at_once(path):
-    lda = make(callback=[interrupting(signal.SIGINT, 7, 7), Checkpoint(path, seconds=1e6)])
-    with pytest.raises(KeyboardInterrupt):
-        lda.fit(corpus())
-    assert not path.exists()
-
-
 def test_a_handler_of_the_program(path):
     """It is called after the checkpoint; if it raises nothing the fit goes on."""
     seen = []

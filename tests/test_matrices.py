@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from annealvi.matrices import are_plain_counts, check_csr, check_matrix, sound_csr
+from annealvi.matrices import check_csr, check_matrix, sound_csr
 from tests import damaged
 from tests.damaged import X
 
@@ -173,29 +173,3 @@ def test_triples_against_loops(data):
             sound_csr(Z)
     else:
         assert_array_equal(sound_csr(Z).toarray(), expected)
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        lambda X: X.toarray(),
-        sparse.csc_matrix,
-        sparse.csr_array,
-        lambda X: X.astype(np.int64),
-        lambda X: X[:0],
-        lambda X: X[:, :2],
-        lambda X: -X,
-    ],
-    ids=["dense", "csc", "array", "integers", "no rows", "fewer columns", "negative"],
-)
-def test_what_is_not_plain_is_left_to_the_checks(changed):
-    counts = sparse.csr_matrix([[1.0, 0, 2], [0, 3, 0]])
-
-    class Estimator:
-        n_features_in_ = 3
-
-    estimator = Estimator()
-    assert are_plain_counts(counts, estimator)
-    assert not are_plain_counts(changed(counts), estimator)
-    estimator.feature_names_in_ = np.array(["a", "b", "c"])  # of which scikit-learn warns
-    assert not are_plain_counts(counts, estimator)

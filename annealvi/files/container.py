@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -108,19 +108,17 @@ def read_archive(path: str | os.PathLike, what: str) -> dict[str, NDArray[Any]]:
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A new file beside `path`, which is moved there at the end, or removed after an error."""
-    prefix = f".{path.name[:40]}."  # a name has a greatest length
+    # a name has a greatest length
+    partial = path.with_name(f".{path.name[:40]}.{secrets.token_hex(8)}.partial")
     try:
-        handle, name = tempfile.mkstemp(prefix=prefix, suffix=".partial", dir=path.parent)
+        partial.touch(exist_ok=False)
     except OSError as error:
         error.filename = str(path)  # the file that was asked for, not the one beside it
         raise
-    os.close(handle)
-    partial = Path(name)
+    mode = (path if path.exists() else partial).stat().st_mode & 0o777
     try:
         yield partial
-        umask = os.umask(0)
-        os.umask(umask)
-        partial.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~umask)
+        partial.chmod(mode)
         with partial.open("rb+") as file:
             os.fsync(file.fileno())  # complete on the disk, before it takes the old one's place
         partial.replace(path)

@@ -137,22 +137,6 @@ def test_rows_are_made_shorter_again_and_again(instruction_set):
     assert np.any(left <= 4)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_documents_too_long_to_be_packed(dtype, instruction_set):
-    """Longer than the room for packed rows, beside others that fit into it."""
-    rng = np.random.RandomState(0)
-    lam = rng.gamma(0.02, 60.0, (100, 9000)) + 0.1
-    X = np.zeros((4, 9000))
-    for counts, n_words in zip(X, (9000, 700, 60, 5000), strict=True):
-        counts[rng.choice(9000, n_words, replace=False)] = 1 + rng.poisson(1.0, n_words)
-        counts[lam[:6].sum(axis=0) < 5] = 0
-    X = sparse.csr_matrix(X).astype(dtype)
-    options = dict(alpha=0.01, n_iterations=12)
-    dropped, kept = (fit(X, lam, prune=prune, **options) for prune in (True, False))
-    assert np.any(dropped.n_active < 100)
-    assert_close(dropped, kept, rtol_of(dtype))
-
-
 @pytest.mark.parametrize("scale", [1e-3, 0.2, 1e3, 1e6])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_counts_tiny_and_huge(dtype, scale, instruction_set):
