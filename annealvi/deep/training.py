@@ -306,8 +306,9 @@ class SparseRows:
     def __init__(self, X: Any, device: torch.device) -> None:
         self.n_features = X.shape[1]
         self._start = torch.as_tensor(X.indptr.astype(np.int64), device=device)
-        self._column = torch.as_tensor(X.indices.astype(np.int64), device=device)
-        self._value = torch.as_tensor(X.data.astype(np.float32), device=device)
+        # one more than there are, for rows of a matrix without any
+        self._column = torch.as_tensor(np.append(X.indices, 0).astype(np.int64), device=device)
+        self._value = torch.as_tensor(np.append(X.data, 0).astype(np.float32), device=device)
 
     def __len__(self) -> int:
         return len(self._start) - 1
@@ -325,8 +326,6 @@ class SparseRows:
         longest = max(1, int((end - start).max()))
         place = start[:, None] + torch.arange(longest, device=start.device)
         there = place < end[:, None]
-        if not len(self._value):
-            return torch.zeros_like(place), torch.zeros(place.shape, device=start.device)
         place = torch.where(there, place, torch.zeros_like(place))
         return self._column[place] * there, self._value[place] * there
 

@@ -218,13 +218,12 @@ class AutoencoderNetwork(nn.Module):
         # is p(x) too
         context = self.encoder(x)
         if self.chain is None:
-            epsilon = noise.normal(n_draws, len(x), self.n_components)
-            z, log_q = self.head(epsilon, context)
-            return z, (self.log_joint(x, z) - log_q).double()
-        epsilon = self.chain.draw_noise(n_draws * len(x), noise)
-        path = self.chain(epsilon, context=context.repeat(n_draws, 1))
-        z = path.z[-1, 0].unflatten(0, (n_draws, len(x)))
-        log_q = self.chain.log_weight(path)[0].unflatten(0, (n_draws, len(x)))
+            z, log_q = self.head(noise.normal(n_draws, len(x), self.n_components), context)
+        else:
+            epsilon = self.chain.draw_noise(n_draws * len(x), noise)
+            path = self.chain(epsilon, context=context.repeat(n_draws, 1))
+            ends = path.z[-1, 0], self.chain.log_weight(path)[0]
+            z, log_q = (part.unflatten(0, (n_draws, len(x))) for part in ends)
         return z, (self.log_joint(x, z) - log_q).double()
 
     def sample(self, n_samples: int, noise: Noise) -> tuple[Tensor, Tensor]:
