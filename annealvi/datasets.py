@@ -306,7 +306,7 @@ def make_shape_mixture(
     n_samples : int, default=1000
         Number of images N.
     shapes : array-like of shape (n_components, n_features), optional
-        By default those of :func:`load_shapes`.
+        By default :func:`load_shapes` is used.
     prior_probability : float, default=0.3
         Probability pi that an image contains a component.
     noise_variance : float, default=0.1

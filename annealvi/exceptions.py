@@ -1,4 +1,4 @@
-"""Errors that a fit may raise, besides those of Python and scikit-learn."""
+"""Errors that a fit may raise, besides Python's and scikit-learn's."""
 
 from __future__ import annotations
 

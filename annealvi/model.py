@@ -128,7 +128,7 @@ class LocalStep:
     energy : ndarray of shape (n_samples,), float or None
         +E_q[log p(x, z | globals)] of each datum or of the batch, not weighted by b and
         without the base measure h(x, z), which is not tempered.  It has the sign of a
-        log-likelihood, not that of an energy in physics: larger is better.  A model that can
+        log-likelihood, unlike an energy in physics: larger is better.  A model that can
         compute it cheaply makes it a property, evaluated at the current globals when it is
         read.
     entropy : ndarray of shape (n_samples,), float or None

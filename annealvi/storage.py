@@ -114,7 +114,7 @@ def load(path: str | os.PathLike, **parameters: Any) -> Any:
     ----------
     path : path
     **parameters : objects
-        Parameters that replace those of the file.  Functions must be given, because a file does
+        Parameters that replace the file's.  Functions must be given, because a file does
         not have them: ``load(path, log_density=f)``.  ``device="cpu"`` reads on a CPU what was
         fitted on a GPU.
 

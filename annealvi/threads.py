@@ -58,7 +58,7 @@ class _Lock:
                 self._changed.notify_all()
 
     def _wait_to_read(self) -> None:
-        """Wait while a thread is alone or waits for it, but for one such turn at most."""
+        """Wait while a thread is alone or waits for it, for one such turn at most."""
         self._waiting += 1
         try:
             while self._owner is not None or (self._hopeful and not self._admitted):

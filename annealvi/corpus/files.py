@@ -202,7 +202,7 @@ def read_lda_c(path: str | os.PathLike, vocabulary: str | os.PathLike | None = N
     path : path
         The file, such as ``ap.dat``; it may be compressed by gzip.
     vocabulary : path, default=None
-        A file with a word on each line, such as ``vocab.txt``.  The columns are then those of
+        A file with a word on each line, such as ``vocab.txt``.  The columns then follow
         its words; without it there are as many as the largest number of a word says.
 
     Returns

@@ -31,7 +31,7 @@ _POSITIVE = [Interval(Integral, 1, None, closed="left")]
 def stream_uci(path: str | os.PathLike, *, block_size: int = BLOCK) -> Iterator[sparse.csr_matrix]:
     """Read a file of the UCI machine learning repository in blocks of documents.
 
-    Its format is that of :func:`annealvi.corpus.read_uci`.  The entries of a document must follow
+    The format is described in :func:`annealvi.corpus.read_uci`.  The entries of a document must follow
     one another, and documents must come in the order of their numbers.
 
     Parameters
@@ -120,7 +120,7 @@ def stream_lda_c(
 ) -> Iterator[sparse.csr_matrix]:
     """Read a file of Blei's program LDA-C in blocks of documents.
 
-    Its format is that of :func:`annealvi.corpus.read_lda_c`.
+    The format is described in :func:`annealvi.corpus.read_lda_c`.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ _SIGNATURE = Signature(
 class TemperedLDA(LocalLDA):
     """:class:`annealvi.TemperedLDA`, fitted by the workers of Dask.
 
-    The topics are those of the local estimator to the last bit, whatever the number of workers
+    The topics equal the local estimator's to the last bit, whatever the number of workers
     and whichever of them die: of ``annealvi.TemperedLDA(shard_size=..., batch_size=...)``, fitted
     to the documents in the order that :func:`document_order` gives.
 

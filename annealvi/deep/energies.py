@@ -1,6 +1,6 @@
 r"""Six densities in the plane that are hard for a variational posterior.
 
-They are given up to a constant, log f = log p + log Z.  All six are those of Huang et al.
+They are given up to a constant, log f = log p + log Z.  All six are from Huang et al.
 (2018), Figures 3 and 4; (a), (b), (e) and (f) are variants of the energies of Rezende and Mohamed
 (2015).  The log partition functions were computed on grids in double precision.
 """

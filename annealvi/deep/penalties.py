@@ -295,7 +295,7 @@ class ProximityPenalty(BaseEstimator):
         held fixed; the ``"mean"`` of q, its ``"variance"`` or both, ``"mean_variance"``; or
         ``"orthogonal"``, :math:`W W^T` of the layers of an encoder, which keeps their units from
         all turning in the same direction.  A function ``f(q, prior)`` of two PyTorch
-        distributions returns a Tensor whose last axis is that of the units; axes before it are
+        distributions returns a Tensor whose last axis runs over the units; axes before it are
         averaged.  A function of the encoder's weights is wrapped in a
         :class:`annealvi.deep.WeightStatistic`.
     distance : {"inverse_huber", "square"} or callable, default="inverse_huber"

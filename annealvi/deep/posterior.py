@@ -107,7 +107,7 @@ class HierarchicalPosterior(DeepEstimator):
         Where to fit: ``"cpu"``, ``"cuda"`` or ``"cuda:<index>"``.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the initial weights and of all draws, also those of `sample` and `score`.
+        Seed of the initial weights and of all draws, also in `sample` and `score`.
 
     verbose : int, default=0
         Whether to show progress (needs tqdm).

@@ -268,7 +268,7 @@ class Schema(Field):
         return self.make(**values)
 
     def restore(self, target: Any, value: Any, way: str = "", **sizes: Any) -> None:
-        """Set the attributes of an object to those of a tree, once all are checked."""
+        """Set the attributes of an object from a tree, once all are checked."""
         for name, part in Schema(**self.fields).load(value, way, sizes).items():
             # not a view of the file's memory map
             setattr(target, name, part.copy() if isinstance(part, np.ndarray) else part)

@@ -560,7 +560,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         y : Ignored
         temperature : float or "learned", default=1.0
             Temperature at which documents are fitted, see `transform`.  The ELBO itself is
-            always that of T = 1, so that scores can be compared.
+            always taken at T = 1, so that scores can be compared.
 
         Returns
         -------

@@ -240,7 +240,7 @@ def document_completion(
         document's words change their topic: by the mean field or, with ``"cvb0"``, by collapsed
         inference (see :meth:`annealvi.TemperedLDA.transform`).
     doc_topic_prior : float or array-like of shape (n_components,), default=None
-        Prior of E[theta] with `method`; that of the estimator is not used.  None means
+        Prior of E[theta] with `method`; the estimator's own prior is not used.  None means
         min(max(0.1, 1 / n_components), 3 / n_components).  It must be None without `method`.
 
     Returns

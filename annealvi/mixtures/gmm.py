@@ -59,7 +59,7 @@ class TemperedGaussianMixture(TemperedMixture, DensityMixin, BaseEstimator):
        z_n \sim \mathrm{Cat}(w), \quad x_{nd} \sim N(\mu_{z_n d}, 1/\lambda_{z_n d}),
 
     with conjugate priors: a Dirichlet prior of the weights, and a Normal-Gamma prior of means
-    and precisions.  Parameters have the names of those of
+    and precisions.  Parameters have the same names as in
     :class:`sklearn.mixture.BayesianGaussianMixture` (with its ``"dirichlet_distribution"`` of
     weights) if they mean the same.  `weights` and `covariances` may be known instead of
     learned.

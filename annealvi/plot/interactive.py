@@ -88,7 +88,7 @@ def plot_topic_words(
         Words of a topic, the most relevant ones first.
     relevance : float, optional
         Between 0, words that the topic has much more often than others, and 1, the most
-        probable words; by default that of :meth:`TopicSummary.words`.
+        probable words; by default the value of :meth:`TopicSummary.words`.
     n_columns : int, default=4
         Number of topics in a row.
 

@@ -118,7 +118,7 @@ def write_report(
     n_documents : int, default=10
         Documents shown of a topic.
     relevance : float, optional
-        Where the slider stands first; by default that of :meth:`TopicSummary.words`.
+        Where the slider stands first; by default the value of :meth:`TopicSummary.words`.
 
     Raises
     ------

@@ -45,7 +45,7 @@ Array = NDArray[np.float64]
 class BernoulliFactorModel:
     """The data and constants of the model; logits and components are passed to its methods.
 
-    The leading axis of all arrays is that of independent runs, which are computed together.
+    The leading axis of all arrays runs over independent runs, which are computed together.
 
     Parameters
     ----------

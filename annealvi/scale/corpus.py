@@ -108,7 +108,7 @@ def minibatch_order(lengths: Sequence[int], shard_size: int, shards_per_batch: i
     Shards of `shard_size` documents of one partition come first.  Partitions are taken in groups
     of `shards_per_batch`, which are spread over all; a minibatch has one shard of each of the
     group.  If there are fewer partitions, each is cut into parts, which are treated as partitions.
-    What is left of each partition comes last, put together to shards of the same size, but for the
+    What is left of each partition comes last, put together to shards of the same size, except the
     very last.  The order follows from these numbers alone.
     """
     n_parts = -(-shards_per_batch // len(lengths))

@@ -107,7 +107,7 @@ class LocalVariational(Learned):
         Whether the temperatures are continuous, as above.
     normaliser : {"document", "corpus"}, default="document"
         ``"document"``: C_d is computed from the document's own topic proportions, as in the
-        paper.  ``"corpus"``: C_d is that of :math:`N_d` words of an average document.  A
+        paper.  ``"corpus"``: C_d is computed for :math:`N_d` words of an average document.  A
         temperature then says how unusual a document is.
     undamped : bool, default=False
         Whether documents have the temperature :math:`b^*_d` itself, as in the paper.

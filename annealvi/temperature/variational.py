@@ -417,7 +417,7 @@ class Variational(Learned):
         energy : float
             L, of all data.
         log_partition : ndarray of shape (M,), optional
-            log C(T) of all data; by default that of the last learning step.
+            log C(T) of all data; by default the value of the last learning step.
         """
         log_c = self._current_log_c() if log_partition is None else log_partition
         return float(self.posterior_ @ self._scores(energy, log_c) + entr(self.posterior_).sum())

@@ -106,7 +106,7 @@ class Choice:
         Parameters
         ----------
         axes : array of matplotlib Axes, optional
-            At least five.  By default those of a new figure, side by side.
+            At least five.  By default a new figure has them side by side.
 
         Returns
         -------
@@ -204,7 +204,7 @@ def choose(
     max_documents : int, default=5000
         If X has more documents, this many are drawn at random.  None means all.
     model : TemperedLDA or TopicModel, default=None
-        Its parameters are used, but for the number of topics, `random_state`, callbacks and
+        Its parameters are used, except the number of topics, `random_state`, callbacks and
         `seeds`.  Set `n_jobs` of a TemperedLDA for more threads.  With a TopicModel, X must be
         texts.
     random_state : int, RandomState instance or None, default=None

@@ -45,7 +45,7 @@ def merge(model: Model, groups: Sequence[Sequence[int]]) -> Model:
     Returns
     -------
     model
-        A new fitted model of the same class.  It has the parameters of the old one, but for the
+        A new fitted model of the same class.  It has the parameters of the old one, except the
         number of topics.
 
     Raises
@@ -145,7 +145,7 @@ def reduce(model: Model, n: int, X: Any = None) -> Model:
         Number of topics to keep, from 1 to the number that there are.
     X : documents, default=None
         Documents from which the size of each topic is measured: word counts, or texts for a
-        TopicModel.  By default sizes are those of the documents that were fitted.
+        TopicModel.  By default sizes are measured on the documents that were fitted.
 
     Returns
     -------
@@ -214,7 +214,7 @@ def refine(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> Model:
     Returns
     -------
     model
-        A new fitted model of the same class with the parameters of the old one, but for
+        A new fitted model of the same class with the parameters of the old one, except
         `n_components`.
 
     Raises

@@ -133,7 +133,7 @@ class TopicModel(
         Words that are left out, unless `vectorizer` has stop words of its own.  Give a list for
         other languages.
     random_state : int, RandomState instance or None, default=None
-        Seed of the fit.  None means that of `lda`.
+        Seed of the fit.  None means the seed of `lda`.
 
     Attributes
     ----------
@@ -204,7 +204,7 @@ class TopicModel(
         self.random_state = random_state
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, those of `vectorizer` and `lda` too.
+        """Set parameters, also of `vectorizer` and `lda`.
 
         Parameters
         ----------
@@ -496,7 +496,7 @@ class TopicModel(
         ----------
         path : path
         **parameters : objects
-            Parameters that replace those of the file.  A `vectorizer` with functions of your own,
+            Parameters that replace the file's.  A `vectorizer` with functions of your own,
             such as a tokenizer, must be given, because a file cannot hold functions.
 
         Returns

@@ -488,7 +488,7 @@ class TopicSummary:
         Returns
         -------
         pandas.DataFrame
-            Indexed by the numbers of documents, the oddest first.  ``temperature`` is that of
+            Indexed by the numbers of documents, the oddest first.  ``temperature`` is the temperature of
             :meth:`annealvi.TemperedLDA.document_temperatures`: a little above 1 for ordinary
             documents.  For models without that method it is ``log_likelihood``, in nats per word.
             Then ``tokens``, and ``title`` and ``text`` where they are known.
@@ -551,7 +551,7 @@ class TopicSummary:
         n_documents : int, default=10
             Documents shown of a topic; with 0 no text is in the file.
         relevance : float, optional
-            Where the slider of relevance stands first; by default that of `words`.
+            Where the slider of relevance stands first; by default the value of `words`.
 
         Raises
         ------

@@ -40,7 +40,7 @@ def model_tree(model: LDA) -> dict[str, Any]:
 
 
 def model_of(node: Node) -> LDA:
-    """Return the model of a tree, but for log C(T), which :func:`load_partition` takes over."""
+    """Return the model of a tree, without log C(T), which :func:`load_partition` takes over."""
     dtype = node.string("dtype", DTYPES)
     n_features, width = node.node("topics").array("rows", (None, None), dtype, finite=False).shape
     if not n_features or not width:
