@@ -31,8 +31,8 @@ _POSITIVE = [Interval(Integral, 1, None, closed="left")]
 def stream_uci(path: str | os.PathLike, *, block_size: int = BLOCK) -> Iterator[sparse.csr_matrix]:
     """Read a file of the UCI machine learning repository in blocks of documents.
 
-    The format is described in :func:`annealvi.corpus.read_uci`.  The entries of a document must follow
-    one another, and documents must come in the order of their numbers.
+    The format is described in :func:`annealvi.corpus.read_uci`.  The entries of a document must
+    follow one another, and documents must come in the order of their numbers.
 
     Parameters
     ----------

@@ -488,7 +488,7 @@ class TopicSummary:
         Returns
         -------
         pandas.DataFrame
-            Indexed by the numbers of documents, the oddest first.  ``temperature`` is the temperature of
+            Indexed by the numbers of documents, the oddest first.  ``temperature`` is from
             :meth:`annealvi.TemperedLDA.document_temperatures`: a little above 1 for ordinary
             documents.  For models without that method it is ``log_likelihood``, in nats per word.
             Then ``tokens``, and ``title`` and ``text`` where they are known.
