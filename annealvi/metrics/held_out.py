@@ -23,7 +23,7 @@ from annealvi.checks import Interval, as_array, check_flag, check_prior, checked
 from annealvi.exceptions import BadParameter
 from annealvi.inference import Monitor
 from annealvi.matrices import check_csr, sound_csr
-from annealvi.metrics.topics import check_topic_model, topic_weights
+from annealvi.metrics.topics import check_names, check_topic_model, topic_weights
 from annealvi.models.lda import LDA, LocalOptions
 from annealvi.models.lda.collapsed import METHODS, MOST_SWEEPS, TOLERANCE, Method, infer_collapsed
 
@@ -42,14 +42,9 @@ def proportions(
     """Infer E[theta] of documents at given topics, at T = 1 and in double precision."""
     n_topics, n_features = components.shape
     dtype = np.dtype(np.float64)
-    alpha = check_prior(
-        doc_topic_prior,
-        "doc_topic_prior",
-        ((n_topics,),),
-        dtype,
-        default=usual_prior(n_topics),
-        summed=True,
-    )
+    alpha: Any = usual_prior(n_topics)
+    if doc_topic_prior is not None:
+        alpha = check_prior(doc_topic_prior, "doc_topic_prior", ((n_topics,),), dtype, summed=True)
     beta = np.array(topic_weights(components, "components_"), dtype=dtype)
     beta /= beta.sum(axis=1, keepdims=True)
     np.maximum(beta, np.finfo(dtype).tiny, out=beta)  # the model has logarithms of them
@@ -60,16 +55,6 @@ def proportions(
     gamma = infer_collapsed(documents, words) if method == "cvb0" else documents.infer(words)
     theta: NDArray[np.float64] = gamma / gamma.sum(axis=1, keepdims=True)
     return theta
-
-
-def check_names(estimator: Any, X: Any) -> None:
-    """Raise ValueError if a DataFrame has other columns than the one that was fitted."""
-    fitted, given = getattr(estimator, "feature_names_in_", None), getattr(X, "columns", None)
-    if fitted is not None and given is not None and list(fitted) != list(given):
-        raise ValueError(
-            "The feature names should match those that were passed during fit. Got "
-            f"{list(given)[:5]} where the fit had {list(fitted)[:5]}."
-        )
 
 
 #: Bytes of E[theta] that are padded at a time.
@@ -138,11 +123,18 @@ def split_tokens(
     seen = np.empty_like(counts)
     for rows in _spans(length, _SPLIT_AT_ONCE):
         entries = slice(X.indptr[rows.start], X.indptr[rows.stop])
+        own = counts[entries]
         if length[rows.start] > _SPLIT_AT_ONCE:  # a single document
-            seen[entries] = _draw_entries(counts[entries], int(wanted[rows.start]), rng)
-        else:
-            own = document[entries] - rows.start
-            seen[entries] = _draw_tokens(counts[entries], own, length[rows], wanted[rows], rng)
+            seen[entries] = _draw_entries(own, int(wanted[rows.start]), rng)
+            continue
+        # for each token, the entry and the document it belongs to
+        entry = np.repeat(np.arange(len(own)), own)
+        owner = document[entries][entry]
+        order = np.lexsort((rng.random_sample(len(entry)), owner))
+        first = np.cumsum(length[rows]) - length[rows]
+        rank = np.arange(len(entry)) - np.repeat(first, length[rows])
+        chosen = rank < wanted[owner[order]]
+        seen[entries] = np.bincount(entry[order[chosen]], minlength=len(own))
     parts = []
     for data in (seen, counts - seen):
         part = sparse.csr_matrix((data.astype(X.dtype), X.indices, X.indptr), X.shape, copy=True)
@@ -160,23 +152,6 @@ def _spans(sizes: NDArray, most: int) -> Iterator[slice]:
         stop = max(start + 1, stop)
         yield slice(start, stop)
         start = stop
-
-
-def _draw_tokens(
-    counts: NDArray[np.int64],
-    document: NDArray[np.int64],
-    length: NDArray[np.int64],
-    wanted: NDArray[np.int64],
-    rng: np.random.RandomState,
-) -> NDArray[np.int64]:
-    """Draw `wanted` tokens of each document; return how many are of each entry."""
-    # for each token, the entry and the document it belongs to
-    entry = np.repeat(np.arange(len(counts)), counts)
-    owner = document[entry]
-    order = np.lexsort((rng.random_sample(len(entry)), owner))
-    rank = np.arange(len(entry)) - np.repeat(np.cumsum(length) - length, length)
-    chosen = rank < wanted[owner[order]]
-    return np.bincount(entry[order[chosen]], minlength=len(counts))
 
 
 def _draw_entries(
@@ -270,17 +245,34 @@ def document_completion(
     check_topic_model(estimator, "estimator", *needed)
     given = {"observed": observed, "random_state": random_state}
     validate_parameter_constraints(_SPLIT, given, "document_completion")
+
+    def inferred(X: Any, seen: sparse.csr_matrix) -> tuple[NDArray, NDArray]:
+        """E[theta] of documents of which some words are seen, and the topics."""
+        components = as_array(estimator.components_)
+        rows = components.size and components.shape[1:] == seen.shape[1:]
+        if components.dtype.kind not in "fiu" or not rows:
+            wanted = f"numbers of shape (n_components, {seen.shape[1]})"
+            raise BadParameter("components_", wanted, components)
+        if method is not None:
+            check_names(estimator, X, "estimator", "X")
+            return proportions(components, seen, method, doc_topic_prior), components
+        given: Any = seen
+        if hasattr(X, "iloc"):  # a DataFrame: transform checks its column names
+            given = type(X)(seen.toarray(), index=X.index, columns=X.columns)
+        options = {} if temperature is None else {"temperature": temperature}
+        shape = seen.shape[0], len(components)
+        return transformed(estimator, given, shape, **options), components
+
     rng = check_random_state(random_state)
     found, n_words = [], 0.0
     for some in _blocks(X):
         seen, hidden = split_tokens(some, observed=observed, random_state=rng)
-        theta, components = _inferred(estimator, some, seen, method, temperature, doc_topic_prior)
-        log_likelihood = _log_likelihood(
-            hidden, theta, lambda words, rows=components.T: rows[words], _sums_of_array(components)
-        )
+        theta, components = inferred(some, seen)
+        sums = _sums_of_array(components)
+        log_likelihood = _log_likelihood(hidden, theta, components.T.__getitem__, sums)
         n_words += float(hidden.data.sum(dtype=np.float64))
         if per_document:
-            found.append(_per_word(hidden, log_likelihood))
+            found.append(per_word(hidden, log_likelihood))
         else:
             found.append(log_likelihood.sum())
     if per_document:
@@ -304,40 +296,13 @@ def _blocks(X: Any) -> Iterator[Any]:
         yield X[rows]
 
 
-def _per_word(
-    hidden: sparse.csr_matrix, log_likelihood: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def per_word(hidden: sparse.csr_matrix, log_likelihood: NDArray[np.float64]) -> NDArray[np.float64]:
     """The mean log-likelihood of each document's words; NaN where there are none."""
     rows = np.repeat(np.arange(hidden.shape[0]), np.diff(hidden.indptr))
     totals = np.bincount(rows, weights=log_likelihood, minlength=hidden.shape[0])
     lengths = np.asarray(hidden.sum(axis=1, dtype=np.float64)).ravel()
     with np.errstate(invalid="ignore"):
         return np.where(lengths > 0, totals / lengths, np.nan)
-
-
-def _inferred(
-    estimator: Any,
-    X: Any,
-    seen: sparse.csr_matrix,
-    method: Method | None,
-    temperature: float | str | None,
-    doc_topic_prior: ArrayLike | None,
-) -> tuple[NDArray, NDArray]:
-    """E[theta] of documents of which some words are seen, and the topics."""
-    components = as_array(estimator.components_)
-    rows = components.size and components.shape[1:] == seen.shape[1:]
-    if components.dtype.kind not in "fiu" or not rows:
-        wanted = f"numbers of shape (n_components, {seen.shape[1]})"
-        raise BadParameter("components_", wanted, components)
-    if method is not None:
-        check_names(estimator, X)
-        return proportions(components, seen, method, doc_topic_prior), components
-    given: Any = seen
-    if hasattr(X, "iloc"):  # a DataFrame: transform checks its column names
-        given = type(X)(seen.toarray(), index=X.index, columns=X.columns)
-    options = {} if temperature is None else {"temperature": temperature}
-    shape = seen.shape[0], len(components)
-    return transformed(estimator, given, shape, **options), components
 
 
 def transformed(estimator: Any, X: Any, shape: tuple[int, int], **options: Any) -> NDArray:
@@ -393,10 +358,10 @@ def _log_likelihood(
     for total in sums[~((sums > 0) & np.isfinite(sums))]:
         raise BadParameter("components_", "topics with positive and finite sums", total)
     theta = np.asarray(theta, np.float64)
-    return np.log(_word_probabilities(X, theta, topics, sums)) * X.data
+    return np.log(word_probabilities(X, theta, topics, sums)) * X.data
 
 
-def _word_probabilities(
+def word_probabilities(
     X: sparse.csr_matrix,
     theta: NDArray[np.float64],
     topics: TopicRows,

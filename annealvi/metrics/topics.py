@@ -87,16 +87,21 @@ def topic_weights(topics: Any, name: str = "topics") -> NDArray:
     return weights
 
 
-def _same_words(a: Any, b: Any, names: tuple[str, str]) -> tuple[NDArray, Any]:
-    """Check two fits of topics, or topics and counts, of the same words."""
-    first = topic_weights(a, names[0])
-    second = check_csr(b) if names[1] == "X" else topic_weights(b, names[1])
+def check_names(a: Any, b: Any, *names: str) -> None:
+    """Raise ValueError if both have feature names and these differ."""
     named = [
         x.feature_names_in_ if hasattr(x, "feature_names_in_") else _get_feature_names(x)
         for x in (a, b)
     ]
     if all(known is not None for known in named) and not np.array_equal(*named):
         raise ValueError(f"The feature names of {names[0]!r} and {names[1]!r} should match.")
+
+
+def _same_words(a: Any, b: Any, names: tuple[str, str]) -> tuple[NDArray, Any]:
+    """Check two fits of topics, or topics and counts, of the same words."""
+    first = topic_weights(a, names[0])
+    second = check_csr(b) if names[1] == "X" else topic_weights(b, names[1])
+    check_names(a, b, *names)
     if first.shape[1] != second.shape[1]:
         raise ValueError(
             f"{names[0]!r} and {names[1]!r} must have the same number of features. "

@@ -248,29 +248,30 @@ def choose(
         got = f"{X.shape[1]} words and {X.shape[0]} such documents"
         raise BadParameter("X", "at least two words and two documents with words", got)
     n_held_out = min(-(-X.shape[0] // round(1 / HELD_OUT)), MOST_HELD_OUT)
-    runs = [(rng.permutation(X.shape[0]), int(rng.randint(2**31 - 1))) for _ in range(int(n_runs))]
-    without = [_without_topics(*_parts(X, order, n_held_out), seed) for order, seed in runs]
-    measures = {name: np.empty((len(sizes), len(runs))) for name in MEASURES}
-    stability = []
-    for row, k in enumerate(sizes):
-        topics = []
-        for run, (order, seed) in enumerate(runs):
-            train, test = _parts(X, order, n_held_out)
+    measures = {name: np.empty((len(sizes), int(n_runs))) for name in MEASURES}
+    topics: list[list[NDArray]] = [[] for _ in sizes]
+    for run in range(int(n_runs)):
+        order, seed = rng.permutation(X.shape[0]), int(rng.randint(2**31 - 1))
+        train, test = X[np.sort(order[n_held_out:])], X[np.sort(order[:n_held_out])]
+        without = _without_topics(train, test, seed)
+        for row, k in enumerate(sizes):
             fit = clone(template).set_params(n_components=k, random_state=seed, callback=None)
             if hasattr(fit, "set_callbacks"):  # scikit-learn's, since its version 1.9
                 fit.set_callbacks()
             found = _measure(fit.fit(train), train, test, seed)
-            found["gain"] = found["heldout"] - without[run]
             for name, value in found.items():
                 measures[name][row, run] = value
-            topics.append(np.array(fit.components_))
-        stability.append([topic_stability(a, b) for a, b in combinations(topics, 2)] or [np.nan])
-    measures[STABILITY] = np.array(stability)
+            measures["gain"][row, run] = found["heldout"] - without
+            topics[row].append(np.array(fit.components_))
+    measures[STABILITY] = np.array(
+        [[topic_stability(*pair) for pair in combinations(own, 2)] or [np.nan] for own in topics]
+    )
     numbers = np.array(sizes)
     row, rule = RULES[criterion](numbers, measures)
-    return Choice(
-        numbers, measures, criterion, sizes[row], rule + _at_the_edge(row, sizes), X.shape[0]
-    )
+    if len(sizes) > 1 and row in (0, len(sizes) - 1):  # beyond those compared may be better ones
+        end, beyond = ("largest", "larger") if row else ("smallest", "smaller")
+        rule += f" It is the {end} of the numbers compared: try {beyond} ones too."
+    return Choice(numbers, measures, criterion, sizes[row], rule, X.shape[0])
 
 
 def choose_for(X: sparse.csr_matrix, lda: TemperedLDA, least: int = 1) -> Choice:
@@ -295,13 +296,6 @@ def _documents(X: Any, model: Any) -> tuple[sparse.csr_matrix, TemperedLDA]:
     return count_words(with_stop_words(vectorizer, stop_words), check_texts(X, "X", least=2))[
         1
     ], lda
-
-
-def _parts(
-    X: sparse.csr_matrix, order: NDArray[np.int64], n_held_out: int
-) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
-    """The documents that are fitted, and those held out."""
-    return X[np.sort(order[n_held_out:])], X[np.sort(order[:n_held_out])]
 
 
 def _measure(
@@ -365,14 +359,6 @@ def _by_heldout(
 
 
 RULES = {"quality": _by_quality, "heldout": _by_heldout}
-
-
-def _at_the_edge(row: int, ks: list[int]) -> str:
-    """A sentence that warns where numbers beyond those compared may be better."""
-    if len(ks) > 1 and row in (0, len(ks) - 1):
-        end, beyond = ("largest", "larger") if row else ("smallest", "smaller")
-        return f" It is the {end} of the numbers compared: try {beyond} ones too."
-    return ""
 
 
 def _told(values: NDArray[np.float64]) -> str:

@@ -22,6 +22,7 @@ from annealvi.topics.vectorizer import different_ints, is_list
 
 Model = TypeVar("Model")
 
+NUMBERS = "numbers of topics"
 #: Passes of `refine`.
 REFINING_PASSES = 10
 
@@ -81,7 +82,8 @@ def merge(model: Model, groups: Sequence[Sequence[int]]) -> Model:
     for group in groups:
         if len(group) < 2:
             raise BadParameter("groups", "a list of groups of at least two topics", group)
-    _topics([topic for group in groups for topic in group], "groups", n_topics)
+    flat = [topic for group in groups for topic in group]
+    different_ints(flat, "groups", NUMBERS, 0, n_topics - 1)
     group_of = {topic: list(map(int, group)) for group in groups for topic in group}
     parts = [group_of.get(topic, [topic]) for topic in range(n_topics)]
     return _with_parts(model, lda, [part for k, part in enumerate(parts) if part[0] == k])
@@ -123,7 +125,8 @@ def drop(model: Model, topics: Sequence[int]) -> Model:
     """
     lda = _lda_of(model)
     n_topics = number_of_topics(lda)
-    dropped = _topics([topics] if isinstance(topics, Integral) else topics, "topics", n_topics)
+    given = [topics] if isinstance(topics, Integral) else topics
+    dropped = different_ints(given, "topics", NUMBERS, 0, n_topics - 1)
     if len(dropped) == n_topics:
         wanted = "a list that leaves at least one topic"
         raise BadParameter("topics", wanted, f"all {n_topics} of them")
@@ -315,11 +318,6 @@ def _with_lda(
     place = {topic: number for number, part in enumerate(parts) for topic in part}
     seeds = {name: place[k] for name, k in model.seed_topics_.items() if k in place}
     return model.with_lda(lda, seeds)
-
-
-def _topics(given: Any, name: str, n_topics: int) -> list[int]:
-    """Topics as a list of ints in range."""
-    return different_ints(given, name, "numbers of topics", 0, n_topics - 1)
 
 
 def _least_informative(components: NDArray, sizes: NDArray, n: int) -> list[list[int]]:

@@ -9,16 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import validate_params
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from annealvi._optional import import_optional
-from annealvi.checks import Interval, as_array, check_counts, check_flag, checked
+from annealvi.checks import Interval, check_counts, check_flag, checked
 from annealvi.exceptions import BadParameter
 from annealvi.matrices import check_csr
 from annealvi.metrics import document_completion, topic_coherence, topic_diversity, topic_stability
-from annealvi.metrics.held_out import transformed
+from annealvi.metrics.held_out import per_word, transformed, word_probabilities
 from annealvi.metrics.topics import check_topic_model, topic_weights, word_names
 from annealvi.topics import shares
 from annealvi.topics import words as ranking
@@ -86,8 +85,6 @@ def _classical(distances: NDArray[np.float64]) -> NDArray[np.float64]:
 
 #: Largest distance from 1 of the sum of a document's shares.
 _TOLERANCE = 1e-3
-#: Number of entries whose likelihood is computed at a time.
-_BLOCK = 1 << 16
 #: Least probability of a word in a document; a factorisation may give it none.
 _LEAST = 1e-12
 
@@ -176,16 +173,10 @@ class Source:
         """Compute how badly topics with these shares explain each document."""
         if hasattr(self.model, "document_temperatures"):
             return "temperature", self.model.document_temperatures(documents.given)
-        X = documents.counts
-        rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-        topics = np.ascontiguousarray(self.components_.T)
-        log_likelihood = np.empty(X.nnz)
-        for block in gen_batches(X.nnz, _BLOCK):
-            p = np.einsum("ik,ik->i", topics[X.indices[block]], found[rows[block]])
-            log_likelihood[block] = np.log(np.maximum(p, _LEAST)) * X.data[block]
-        totals = np.bincount(rows, weights=log_likelihood, minlength=X.shape[0])
-        with np.errstate(invalid="ignore"):
-            return "log_likelihood", totals / as_array(X.sum(axis=1, dtype=np.float64)).ravel()
+        topics, ones = self.components_.T.__getitem__, np.ones(len(self.components_))
+        p = word_probabilities(documents.counts, found, topics, ones)
+        log_likelihood = np.log(np.maximum(p, _LEAST)) * documents.counts.data
+        return "log_likelihood", per_word(documents.counts, log_likelihood)
 
 
 #: Numbers of top words that coherence and diversity are measured on, as in annealvi.metrics.

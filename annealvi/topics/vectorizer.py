@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from numbers import Integral
 from os import PathLike
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -258,21 +258,6 @@ class TopicVectorizer(CountVectorizer):
     ) -> None:
         given = dict(locals())
         super().__init__(**{name: given[name] for name in self._get_param_names()})
-
-    def fit(self, raw_documents: Iterable[str], y: Any = None) -> Self:
-        """Learn the vocabulary of texts.
-
-        Parameters
-        ----------
-        raw_documents : iterable of str
-        y : Ignored
-
-        Returns
-        -------
-        self : TopicVectorizer
-        """
-        self.fit_transform(raw_documents)
-        return self
 
     @checked
     @_fit_context(prefer_skip_nested_validation=True)
