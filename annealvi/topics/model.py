@@ -58,11 +58,14 @@ from annealvi.versions import Versioned
 #: A fitted TopicModel in a file.
 STATE = Schema(
     vectorizer=Optional(Tree()),
-    words=Strings(),
-    n_documents=Integer(),
-    limits=Named(Integer()),
-    dropped=Named(Strings()),
-    n_dropped=Named(Integer()),
+    vocabulary=Schema(
+        Vocabulary,
+        words=Strings(),
+        n_documents=Integer(),
+        limits=Named(Integer()),
+        dropped=Named(Listed(Text())),
+        n_dropped=Named(Integer()),
+    ),
     seeds=Listed(Text()),
     seed_topics=Listed(Integer()),
     choice=Optional(CHOICE),
@@ -520,7 +523,7 @@ class TopicModel(
 
     def state_dict(self) -> dict[str, Any]:
         """Return the fitted state as a tree, for :func:`annealvi.save`."""
-        vectorizer, words = self.vectorizer_, self._vocabulary
+        vectorizer = self.vectorizer_
         if _reads_files(vectorizer):
             raise TypeError(
                 f"A {type(self).__name__} whose vectorizer has input={vectorizer.input!r} cannot "
@@ -529,9 +532,8 @@ class TopicModel(
         functions = has_function(vectorizer)
         return STATE.dump(
             {
-                **vars(words),
                 "vectorizer": None if functions else parameter_tree(vectorizer, "vectorizer_"),
-                "dropped": {name: np.array(of, object) for name, of in words.dropped.items()},
+                "vocabulary": self._vocabulary,
                 "seeds": self.seed_topics_.keys(),
                 "seed_topics": self.seed_topics_.values(),
                 "choice": getattr(self, "choice_", None),
@@ -543,9 +545,10 @@ class TopicModel(
         """Take over a fitted state, for :func:`annealvi.load`."""
         self._validate_params()
         found = STATE.load(tree, "state")
-        lda, words = estimator_of(found["lda"], way="state.lda"), found["words"]
+        lda, vocabulary = estimator_of(found["lda"], way="state.lda"), found["vocabulary"]
+        words = vocabulary.words
         if not len(words) == len(set(words.tolist())) == lda.n_features_in_:
-            raise damaged("state.words", f"{lda.n_features_in_} different words", words)
+            raise damaged("state.vocabulary.words", f"{lda.n_features_in_} different words", words)
         names, topics = found["seeds"], found["seed_topics"]
         if len(names) != len(topics) or max(topics, default=0) >= number_of_topics(lda):
             raise damaged("state.seed_topics", "topics, one for each name", topics)
@@ -562,10 +565,7 @@ class TopicModel(
             raise ValueError(
                 f"The file is damaged: its vectorizer cannot count: {error}"
             ) from error
-        dropped = {name: of.tolist() for name, of in found["dropped"].items()}
-        limits = found["limits"], dropped, found["n_dropped"]
-        self._vocabulary = Vocabulary(words, found["n_documents"], *limits)
-        self.vectorizer_ = with_vocabulary(vectorizer, words)
+        self._vocabulary, self.vectorizer_ = vocabulary, with_vocabulary(vectorizer, words)
         self.lda_, self.seed_topics_ = lda, dict(zip(names, topics, strict=True))
         if found["choice"] is not None:
             self.choice_ = found["choice"]

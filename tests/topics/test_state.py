@@ -31,8 +31,16 @@ def changed(tree, way, value):
         ("parameters.lda.type", "os.system", "'parameters.lda.type' must be one of"),
         ("parameters.lda.parameters", {"a": 1}, "lda.parameters.a' must be a parameter of Temper"),
         ("parameters.seeds.keys", [1], "'parameters.seeds.keys.0' must be a str"),
-        ("state.words", np.array(["a", "b"]), "'state.words' must be 24 different words"),
-        ("state.words", np.array(["a"] * 24), "'state.words' must be 24 different words"),
+        (
+            "state.vocabulary.words",
+            np.array(["a", "b"]),
+            "'state.vocabulary.words' must be 24 different words",
+        ),
+        (
+            "state.vocabulary.words",
+            np.array(["a"] * 24),
+            "'state.vocabulary.words' must be 24 different words",
+        ),
         ("state.vectorizer.type", "Popen", "'state.vectorizer.type' must be one of"),
         ("state.vectorizer.type", "TemperedLDA", "its vectorizer cannot count|must be a parameter"),
         (
@@ -46,9 +54,17 @@ def changed(tree, way, value):
         ("state.seed_topics", [3], "'state.seed_topics' must be topics, one for each name"),
         ("state.seed_topics", [], "'state.seed_topics' must be topics, one for each name"),
         ("state.seeds", [1], "'state.seeds.0' must be a str"),
-        ("state.limits.min_df", -1, "'state.limits.min_df' must be an int in the range"),
-        ("state.dropped.min_df", [1], "'state.dropped.min_df' must be an array of strings"),
-        ("state.n_documents", "many", "'state.n_documents' must be an int"),
+        (
+            "state.vocabulary.limits.min_df",
+            -1,
+            "'state.vocabulary.limits.min_df' must be an int in the range",
+        ),
+        (
+            "state.vocabulary.dropped.min_df",
+            [1],
+            "'state.vocabulary.dropped.min_df.0' must be a str",
+        ),
+        ("state.vocabulary.n_documents", "many", "'state.vocabulary.n_documents' must be an int"),
     ],
 )
 def test_forged_values(tree, way, value, message):
@@ -57,7 +73,7 @@ def test_forged_values(tree, way, value, message):
 
 
 def test_a_file_without_words_that_were_left_out(tree):
-    model = storage.estimator_of(changed(tree, "state.dropped", {}))
+    model = storage.estimator_of(changed(tree, "state.vocabulary.dropped", {}))
     assert model.vocabulary_note_.startswith("24 words") and not model.dropped_words_
 
 
