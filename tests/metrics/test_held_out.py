@@ -64,11 +64,6 @@ def test_a_document_of_any_number_of_tokens(monkeypatch):
     assert_allclose(seen.toarray().mean(axis=0), [3, 1.5, 0.5], atol=0.06)
 
 
-def test_a_billion_tokens_do_not_need_memory(X):
-    lda = TemperedLDA(3, random_state=0).fit(X)
-    assert np.isfinite(document_completion(lda, np.full((1, 40), 2.5e7)))
-
-
 class Given:
     """A model of given topics, whose documents have equal shares."""
 

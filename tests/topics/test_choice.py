@@ -4,7 +4,6 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib import pyplot
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer
@@ -112,15 +111,6 @@ def test_the_table(choice):
     assert table.stability_sd.isna().all()
 
 
-def test_the_figure(choice):
-    axes = choice.plot()
-    assert len(axes) == 5
-    assert_array_equal(axes[0].lines[0].get_xdata(), KS)
-    own = pyplot.subplots(2, 3)[1]
-    assert choice.plot(own)[0, 0] is own[0, 0]
-    pyplot.close("all")
-
-
 def test_results_repeat_and_input_stays():
     before, options = X.copy(), dict(n_runs=1, model=TemperedLDA(max_iter=2), random_state=0)
     first = choose(X, KS, **options)
@@ -220,21 +210,6 @@ def test_wrong_numbers(ks):
 
 
 @pytest.mark.parametrize(
-    "given, message",
-    [
-        ({"n_runs": 0}, "'n_runs' parameter of choose must be an int in the range"),
-        ({"criterion": "best"}, "'criterion' parameter of choose must be a str among"),
-        ({"max_documents": 1}, "'max_documents' parameter of choose"),
-        ({"model": 20}, "'model' parameter of choose must be"),
-        ({"random_state": "a"}, "'random_state' parameter of choose"),
-    ],
-)
-def test_wrong_parameters(given, message):
-    with pytest.raises(ValueError, match=message):
-        choose(X, [2], **given)
-
-
-@pytest.mark.parametrize(
     "documents, message",
     [
         (X[:1], "two documents with words. Got '150 words and 1 such documents"),
@@ -247,5 +222,7 @@ def test_wrong_parameters(given, message):
 def test_wrong_documents(documents, message):
     with pytest.raises(ValueError, match=message):
         choose(documents, [2], n_runs=1, random_state=0)
+    with pytest.raises(ValueError, match="'model' parameter of choose must be a TemperedLDA"):
+        choose(X, [2], model=20)
     with pytest.raises(ValueError, match="at least two words and"):
         choose(np.full((5, 1), 3), [1])

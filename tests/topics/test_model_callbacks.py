@@ -1,12 +1,9 @@
 """Callbacks of a model of texts: they see each step of the fit of its topics."""
 
-import io
-
 import numpy as np
 import pytest
 
 from annealvi import TemperedLDA, TopicModel
-from annealvi.progress import ProgressBar
 from annealvi.topics import choose
 from tests.topics.corpus import make_texts
 
@@ -97,18 +94,3 @@ def test_callbacks_of_the_lda_see_its_fit_and_not_those_that_compare_numbers(cal
     assert log.events.count(("TemperedLDA", "fit")) == log.events.count("setup") == 1
     choose(TEXTS, [2, 3], n_runs=1, model=TopicModel(lda=lda))
     assert log.events.count("setup") == 1
-
-
-def test_a_bar_for_the_topics(capsys):
-    pytest.importorskip("tqdm")
-    file = io.StringIO()
-    fitted = model(lda__callback=ProgressBar("topics", file=file)).fit(TEXTS)
-    line = file.getvalue().rstrip("\n").rpartition("\r")[2]
-    assert line.startswith("topics: 100%") and "| 9/9 [" in line and "perplexity" in line
-    assert np.array_equal(fitted.components_, model().fit(TEXTS).components_)
-    assert capsys.readouterr() == ("", "")
-
-
-def test_verbose_topics(capsys):
-    model(lda__verbose=1).fit(TEXTS)
-    assert "iteration: 3 of max_iter: 3" in capsys.readouterr().out

@@ -9,7 +9,7 @@ import pickle
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 from sklearn.utils import estimator_checks
 
 from annealvi import TemperedLDA, TopicModel
@@ -70,11 +70,3 @@ def test_fits_repeat_and_change_nothing_else():
     state = pickle.dumps(model)
     model.transform(texts), model.score(texts), model.top_words(), model.counts(texts)
     assert pickle.dumps(model) == state
-
-
-def test_y_is_ignored():
-    y = np.arange(len(TEXTS))
-    model = make().fit(TEXTS, y)
-    assert_allclose(make().fit_transform(TEXTS, y), model.transform(TEXTS))
-    assert model.score(TEXTS, y) == model.score(TEXTS)
-    assert make().partial_fit(TEXTS, y).__sklearn_is_fitted__()

@@ -82,12 +82,6 @@ def test_seeded_topics_are_where_they_are_named():
             assert set(words) == set(WORDS[name])
 
 
-def test_one_seeded_topic_among_others():
-    for name in WORDS:
-        model = TopicModel(3, seeds={name: WORDS[name][2:4]}, random_state=0).fit(make_texts(60))
-        assert set(model.top_words(8)[0]) == set(WORDS[name])
-
-
 def test_a_seeded_topic_starts_from_documents_with_its_words():
     start = seeded_start({"x": ["b"]}, COLUMNS, X, 2, random_state=0)
     assert_array_equal(start[0], [6.0, 16.0, 1.0])

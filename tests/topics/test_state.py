@@ -24,47 +24,26 @@ def changed(tree, way, value):
     return tree | {first: changed(tree[first], rest[0], value) if rest else value}
 
 
+NO_COUNTS = "its vectorizer cannot count"
+
+
 @pytest.mark.parametrize(
     ("way", "value", "message"),
     [
         ("parameters.n_topics", 0, "'n_topics' parameter of TopicModel must be an int"),
-        ("parameters.lda.type", "os.system", "'parameters.lda.type' must be one of"),
-        ("parameters.lda.parameters", {"a": 1}, "lda.parameters.a' must be a parameter of Temper"),
-        ("parameters.seeds.keys", [1], "'parameters.seeds.keys.0' must be a str"),
-        (
-            "state.vocabulary.words",
-            np.array(["a", "b"]),
-            "'state.vocabulary.words' must be 24 different words",
-        ),
-        (
-            "state.vocabulary.words",
-            np.array(["a"] * 24),
-            "'state.vocabulary.words' must be 24 different words",
-        ),
-        ("state.vectorizer.type", "Popen", "'state.vectorizer.type' must be one of"),
-        ("state.vectorizer.type", "TemperedLDA", "its vectorizer cannot count|must be a parameter"),
-        (
-            "state.vectorizer.parameters.ngram_range",
-            3,
-            "its vectorizer cannot count: .*ngram",
-        ),
-        ("state.vectorizer.parameters.token_pattern", "(", "its vectorizer cannot count"),
+        ("parameters.lda.parameters", {"a": 1}, "must be a parameter of TemperedLDA"),
+        ("state.vocabulary.words", np.array(["a", "b"]), "must be 24 different words"),
+        ("state.vocabulary.words", np.array(["a"] * 24), "must be 24 different words"),
+        ("state.vocabulary.limits.min_df", -1, "must be an int in the range"),
+        ("state.vocabulary.dropped.min_df", [1], "must be a str"),
+        ("state.vectorizer.type", "Popen", "must be one of"),
+        ("state.vectorizer.type", "TemperedLDA", f"{NO_COUNTS}|must be a parameter"),
+        ("state.vectorizer.parameters.ngram_range", 3, f"{NO_COUNTS}: .*ngram"),
+        ("state.vectorizer.parameters.token_pattern", "(", NO_COUNTS),
         ("state.vectorizer.parameters.input", "filename", "with input='content'. Got 'filename'"),
-        ("state.lda.estimator", "TopicModel", "'state.lda.estimator' must be one of"),
-        ("state.seed_topics", [3], "'state.seed_topics' must be topics, one for each name"),
-        ("state.seed_topics", [], "'state.seed_topics' must be topics, one for each name"),
-        ("state.seeds", [1], "'state.seeds.0' must be a str"),
-        (
-            "state.vocabulary.limits.min_df",
-            -1,
-            "'state.vocabulary.limits.min_df' must be an int in the range",
-        ),
-        (
-            "state.vocabulary.dropped.min_df",
-            [1],
-            "'state.vocabulary.dropped.min_df.0' must be a str",
-        ),
-        ("state.vocabulary.n_documents", "many", "'state.vocabulary.n_documents' must be an int"),
+        ("state.lda.estimator", "TopicModel", "must be one of"),
+        ("state.seed_topics", [3], "must be topics, one for each name"),
+        ("state.seed_topics", [], "must be topics, one for each name"),
     ],
 )
 def test_forged_values(tree, way, value, message):
@@ -87,11 +66,6 @@ def test_arrays_without_elements_take_no_memory(tree):
 def chosen():
     """The tree of a model that has chosen its number of topics."""
     return storage.tree_of(TopicModel("auto", lda=TemperedLDA(max_iter=2)).fit(make_texts(40)))
-
-
-def test_a_model_that_chose_nothing(tree):
-    model = storage.estimator_of(tree)
-    assert not hasattr(model, "choice_")
 
 
 @pytest.mark.parametrize(
@@ -126,12 +100,6 @@ def test_forged_trees(tree):
     found = list(outcomes(tree, 60, seed=0))
     assert not [each for each in found if each[0] not in GOOD]
     assert {"refused", "sound"} <= {kind for kind, _ in found}
-
-
-@pytest.mark.slow
-def test_more_forged_trees(tree):
-    found = list(outcomes(tree, 2000, seed=1))
-    assert not [each for each in found if each[0] not in GOOD]
 
 
 def test_a_vectorizer_that_opens_files_is_not_written(tmp_path):

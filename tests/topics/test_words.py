@@ -39,13 +39,6 @@ def test_a_topic_that_no_document_has(topics):
     assert np.all(np.isfinite(words.relevance_of(topics[0], p, 0)[:5]))
 
 
-def test_numbers_at_the_edge_of_their_type_have_a_relevance():
-    topics = np.array([[1.0, 5e-324], [1.0, 0.0]])
-    p = words.shares_of_words(topics, np.array([0.5, 0.5]))
-    found = words.relevance_of(topics[0], p, 0.0)
-    assert np.all(np.isfinite(found)) and np.all(np.isfinite(topics / p))
-
-
 def test_exclusivity_lies_between_all_and_none():
     assert_allclose(words.exclusivity_of(np.eye(3)[:, :3], n=1), 1)
     assert_allclose(words.exclusivity_of(np.full((4, 5), 0.2), n=3), 0.25)
