@@ -364,8 +364,8 @@ class TemperedFMM(
         if mask.all() or not mask.any():
             wanted = f"True for 1 to {len(mask) - 1} of the {len(mask)} features"
             raise BadParameter("observed", wanted, int(mask.sum()))
-        if not isinstance(n_draws, Integral) or n_draws < 1:
-            raise BadParameter("n_draws", "an int in the range [1, inf)", n_draws)
+        if not isinstance(n_draws, Integral) or not 1 <= n_draws < 2**31:
+            raise BadParameter("n_draws", "an int in the range [1, 2147483647]", n_draws)
         rng = check_random_state(self.random_state)
         scores = model.predictive(X, mask, int(n_draws), rng)
         return scores if per_sample else float(np.mean(scores))

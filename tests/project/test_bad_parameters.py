@@ -201,7 +201,7 @@ OTHERS: dict[str, tuple[Callable, tuple]] = {
     ),
     "predictive_score(n_draws)": (
         lambda v: FMM.predictive_score(POINTS, np.arange(16) < 8, n_draws=v),
-        COUNTS,
+        (*COUNTS, HUGE),
     ),
     "HeldOut(observed)": (lambda v: HeldOut(X, observed=v), FRACTIONS),
     "HeldOut(every)": (lambda v: HeldOut(X, every=v), (0, -1, math.nan, "a")),
