@@ -25,7 +25,6 @@ from sklearn.utils import check_random_state, gen_batches
 from annealvi._kernels.layout import padded_rows
 from annealvi.checks import as_array, as_float, check_prior, check_priors, check_topics
 from annealvi.exceptions import BadParameter
-from annealvi.files import Node
 from annealvi.files.parameters import Parameter
 from annealvi.files.schema import (
     Array,
@@ -45,7 +44,6 @@ from annealvi.matrices import check_csr
 from annealvi.model import UNTEMPERED, Tempering
 from annealvi.models.lda import LDA
 from annealvi.models.lda.priors import LearnedPriors
-from annealvi.models.lda.saved import load_partition, model_of, model_tree
 from annealvi.temperature import Fixed, Temperature
 from annealvi.temperature.base import restored_temperature, temperature_tree
 from annealvi.temperature.local import SCORE_GRID
@@ -151,7 +149,7 @@ class LDAState:
 
     def __copy__(self) -> Self:
         """A copy that goes on for itself."""
-        model = self.model.copy(lasting=True)
+        model = self.model.copy()
         model.rng = copy.deepcopy(model.rng)
         return replace(
             self,
@@ -393,7 +391,7 @@ class LDAState:
         """All that the next step depends on, as a tree; see :mod:`annealvi.files`."""
         _ = self.doc_topic_prior, self.topic_word_prior  # they may have been learned since
         return {
-            "model": model_tree(self.model),
+            "model": self.model.state_dict(),
             "temperature": temperature_tree(self.temperature),
             "monitor": self.monitor.state_dict(),
         } | STATE.dump(self)
@@ -403,7 +401,7 @@ class LDAState:
         """The state of a tree that :meth:`state_dict` returned."""
         parts = PARTS.load(tree, way)
         place = f"{way}." if way else ""
-        model = model_of(Node(parts["model"], f"{place}model"))
+        model = LDA.of(parts["model"], f"{place}model")
         sizes: dict[str, Any] = {"K": model.n_topics, "V": model.n_features, "dtype": model.dtype}
         values = STATE.load(tree, way, **sizes)
         values["shown"] = np.dtype(values["shown"])
@@ -413,7 +411,7 @@ class LDAState:
         state.temperature = restored_temperature(
             parts["temperature"], f"{place}temperature", model=model
         )
-        load_partition(model, Node(parts["model"], f"{place}model"))  # the temperature is attached
+        model.load_partition(parts["model"], f"{place}model")  # the temperature is attached
         state.monitor.load_state_dict(parts["monitor"], f"{place}monitor")
         return state
 

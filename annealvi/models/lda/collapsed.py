@@ -56,16 +56,14 @@ def infer_collapsed(
     gamma = np.empty((X.shape[0], topics.n_topics), dtype=topics.dtype)
     prior = np.zeros(topics.width, dtype=topics.dtype)
     prior[: topics.n_topics] = documents.alpha if alpha is None else alpha
-    topics.notice_writes()
-    weights = TopicWeights(topics.n_features, topics.width, topics.dtype, bounded=True)
+    weights = TopicWeights(*topics.shape, bounded=True)
     longest = int(np.diff(X.indptr).max(initial=0))
     rows = separate_rows(n_threads, longest + 1, np.int64)
     scratch = aligned_empty((n_threads, (longest + 3) * topics.width), topics.dtype)
     for block in documents.blocks(slice(0, X.shape[0])):
         entries = X.indices[X.indptr[block.start] : X.indptr[block.stop]]
         words = np.flatnonzero(np.bincount(entries, minlength=topics.n_features))
-        with topics.lock:
-            weights.refresh(words, topics.rows(), topics.sums, "map", 1.0, False, n_threads)
+        weights.refresh(words, topics.rows(), topics.sums, "map", 1.0, False, n_threads)
         kernels.collapse_documents(
             X.data,
             X.indices,

@@ -36,32 +36,33 @@ h is convex, because h'' = psi'(gamma) + kappa / gamma^2 > 0.  So J is at least
 
 with equality at gamma = alpha + b n.  An iteration maximises Q over phi at the present gamma.
 Therefore no iteration lowers J, and no full step of the topics lowers sum_d J_d plus the topics'
-part of the objective, at fixed T and kappa.  :func:`objective` is that sum with the largest Q of
-each document.  At kappa = 0 it is F(b) of :mod:`annealvi.models.lda.model`.
+part of the objective, at fixed T and kappa.  :meth:`Documents.objective` has the largest Q of each
+document.  At kappa = 0 it is F(b) of :mod:`annealvi.models.lda.model`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 
-from annealvi.model import UNTEMPERED, LocalRule, LocalStep, Tempering
+from annealvi._kernels import lda as kernels
+from annealvi.model import UNTEMPERED, LocalRule, Tempering
 from annealvi.models.dirichlet import negative_kl
-from annealvi.models.lda import inverses
 from annealvi.models.lda.priors import DocumentPartition
 from annealvi.models.lda.starts import gamma_draws
-from annealvi.models.lda.topics import Statistics, Topics, TopicWeights
+from annealvi.models.lda.topics import FittedBlock, Topics, TopicWeights
 from annealvi.models.lda.workspace import (
     Call,
     Local,
     LocalOptions,
     Workspace,
+    held,
+    inverse_of_each,
     lengths,
-    run_kernels,
+    of_rows,
 )
 from annealvi.threads import shallow
 
@@ -99,9 +100,7 @@ class Documents:
 
     def effective_alpha(self, tempering: Tempering) -> NDArray[np.float64]:
         """alpha or, under the posterior form, (alpha + T - 1) / T."""
-        if tempering.form == "likelihood":
-            return self.alpha
-        b = tempering.mean
+        b = tempering.of_priors
         return b * self.alpha + (1.0 - b)
 
     # ---------------------------------------------------------- after training
@@ -128,18 +127,6 @@ class Documents:
         self.fit(X, gamma, tempering, n_threads, exact=False, max_iter=0, energy=energy)
         return energy
 
-    def log_partition(
-        self,
-        X: Any,
-        gamma: NDArray,
-        inverse: NDArray[np.float64],
-        *,
-        n_threads: int | None = None,
-    ) -> NDArray[np.float64]:
-        """log C_d(b) of documents at a given gamma."""
-        blocks = self._log_partition_blocks(X, gamma, inverse, n_threads)
-        return np.concatenate([np.empty((0, len(inverse))), *blocks])
-
     def posterior_log_partition(
         self,
         inverse: NDArray[np.float64],
@@ -151,19 +138,12 @@ class Documents:
         """log C(b) of all documents together at the current q."""
         if gamma is None:
             gamma = self.infer(data, n_threads=n_threads)
-        total = np.zeros(len(inverse))
-        for log_c in self._log_partition_blocks(data, gamma, inverse, n_threads):
+        partition, total = DocumentPartition(inverse), np.zeros(len(inverse))
+        partition.refresh(self.topics)
+        for rows in self.blocks(slice(0, data.shape[0])):
+            log_c = partition(gamma[rows], lengths(data, rows), self._threads(n_threads))
             total += log_c.sum(axis=0)
         return total
-
-    def _log_partition_blocks(
-        self, X: Any, gamma: NDArray, inverse: NDArray[np.float64], n_threads: int | None
-    ) -> Iterator[NDArray[np.float64]]:
-        """log C_d(b) of documents, block by block."""
-        partition = DocumentPartition(inverse)
-        partition.refresh(self.topics)
-        for rows in self.blocks(slice(0, X.shape[0])):
-            yield partition(gamma[rows], lengths(X, rows), self._threads(n_threads))
 
     def bound(
         self,
@@ -199,7 +179,7 @@ class Documents:
         most = max((rows.stop - rows.start for rows in blocks), default=0)
         room = np.empty((most, self.topics.n_topics), dtype=self.topics.dtype)
         for rows in blocks:
-            some, own = X[rows], inverses.of_rows(at, rows)
+            some, own = X[rows], of_rows(at, rows)
             if at_once:
                 fitted = room[: some.shape[0]]
                 fitted[:] = 1
@@ -207,12 +187,45 @@ class Documents:
                 self.fit(some, fitted, own, n_threads, exact=False, bound=part)
                 part += negative_kl(self.effective_alpha(at), fitted, self._threads(n_threads))
             else:
-                fitted = self.infer(some, inverses.of_rows(tempering, rows), n_threads=n_threads)
+                fitted = self.infer(some, of_rows(tempering, rows), n_threads=n_threads)
                 part = self.bound(some, fitted, own, n_threads=n_threads)
             total += float(np.sum(part))
             if gamma is not None:
                 gamma[rows] = fitted
         return total
+
+    def objective(self, X: Any, tempering: Tempering, gamma: NDArray | None = None) -> float:
+        """The documents' part of the objective of training: the largest Q at a gamma."""
+        dtype, alpha = self.topics.dtype, self.effective_alpha(tempering)
+        options = dict(exact=False, sparsity=self.options.sparsity(tempering))
+        bound = np.zeros(X.shape[0])
+        if gamma is None:
+            gamma = np.ones((X.shape[0], self.topics.n_topics), dtype)
+            self.fit(X, gamma, tempering, None, **options)
+        gamma = np.array(gamma, dtype=dtype, order="C")
+        self.fit(X, gamma, tempering, None, max_iter=0, bound=bound, **options)
+        bound += negative_kl(alpha, gamma, self.topics.n_threads)
+        if options["sparsity"] > 0:
+            gamma = gamma.astype(np.float64)
+            penalty = np.sum((gamma - alpha) / gamma - np.log(gamma / alpha), axis=1)
+            bound += options["sparsity"] * penalty
+        return float(np.sum(bound))
+
+    def moments(
+        self,
+        X: Any,
+        tempering: Tempering,
+        inverse: NDArray[np.float64],
+        gamma: NDArray | None = None,
+    ) -> NDArray[np.float64]:
+        """The bound, the energy and log C at each b, all at one gamma: 2 + M numbers."""
+        if gamma is None:
+            gamma = self.infer(X, tempering)
+        sums = [self.bound(X, gamma, tempering).sum(), self.energies(X, gamma, tempering).sum()]
+        log_c = np.zeros(0)
+        if len(inverse):
+            log_c = self.posterior_log_partition(inverse, X, gamma)
+        return np.concatenate([sums, log_c])
 
     def fit(
         self,
@@ -232,12 +245,11 @@ class Documents:
             max_iter = self.options.inference_iter
         if X.shape[0] == 0:
             return
-        self.topics.notice_writes()
-        inverse = inverses.of_documents(tempering, X.shape[0], self.topics.dtype)
+        inverse = inverse_of_each(tempering, X.shape[0], self.topics.dtype)
         rule = tempering.rule
         want_logs = energy is not None or rule is not None or bool(np.any(inverse != inverse[0]))
         weights = self._shared_weights(float(inverse[0]), exact, want_logs)
-        work = Workspace(*self._shape, self._threads(n_threads))
+        work = Workspace(*self.topics.shape, self._threads(n_threads))
         alpha = self.effective_alpha(tempering)
         call = Call(X, weights, work, float(inverse[0]), alpha, exact, sparsity)
         if rule is not None:
@@ -254,18 +266,17 @@ class Documents:
 
     def _shared_weights(self, b: float, exact: bool, want_logs: bool) -> TopicWeights:
         """Weights that calls at the same temperature share, in all threads, unless large."""
-        n_features, width, dtype = self._shape
+        topics = self.topics
+        n_features, width, dtype = topics.shape
         if want_logs or n_features * width * dtype.itemsize > SHARED_BYTES:
-            return TopicWeights(n_features, width, dtype, bounded=True)
-        with self.topics.lock:
-            _ = self.topics.sums  # computing these may change the topics' version
-            shared, key = self.topics.weights, (b, exact)
+            return TopicWeights(*topics.shape, bounded=True)
+        shared, key = topics.weights, (b, exact)
         weights = shared.get(key)
         if weights is None:
             for other in list(shared):
                 if other[0] != b:  # at most the weights of transform and those of score
                     shared.pop(other, None)
-            weights = shared.setdefault(key, TopicWeights(*self._shape))
+            weights = shared.setdefault(key, TopicWeights(*topics.shape))
         return weights
 
     # ------------------------------------- block by block, in training and after
@@ -303,42 +314,72 @@ class Documents:
         max_iter: int | None = None,
     ) -> None:
         """Fit gamma of a block of documents in place, and write the other wanted outputs."""
-        topics = self.topics
-        index = call.work.indices.of_block(call.X, rows)
-        mixed = bool(np.any(inverse != call.b0))
-
-        def refresh() -> None:
-            with topics.lock:
-                call.weights.refresh(
-                    index.words,
-                    topics.rows(),
-                    topics.sums,
-                    topics.estimate,
-                    call.b0,
-                    call.exact,
-                    call.work.n_threads,
-                    mixed or wanted.energy is not None,
-                )
-
-        run_kernels(
-            call.X,
-            rows,
-            gamma,
-            inverse,
-            call.b0,
-            call.alpha,
-            index,
-            call.weights,
-            call.work,
-            wanted,
-            self.options,
-            exact=call.exact,
-            mixed=mixed,
-            refresh=refresh,
-            sparsity=call.sparsity,
-            relaxation=call.relaxation,
-            max_iter=max_iter,
+        X, weights, work, b0 = call[:4]
+        topics, options, dtype = self.topics, self.options, gamma.dtype
+        index, nothing = work.indices.of_block(X, rows), np.empty(0)
+        mixed, training = bool(np.any(inverse != b0)), wanted.statistics is not None
+        by_topic = options.token_tolerance is None
+        tolerance = options.tolerance if by_topic else options.token_tolerance
+        omega, factor = call.relaxation
+        work.reserve(index)
+        weights.refresh(
+            index.words,
+            topics.rows(),
+            topics.sums,
+            topics.estimate,
+            b0,
+            call.exact,
+            work.n_threads,
+            mixed or wanted.energy is not None,
         )
+        kernels.fit_documents(
+            X.data,
+            X.indices,
+            X.indptr,
+            rows.start,
+            rows.stop,
+            index.order,
+            weights.place,
+            weights.values,
+            weights.log_scale,
+            weights.row_sums,
+            weights.logs,
+            b0,
+            inverse,
+            work.padded(call.alpha),
+            np.finfo(dtype).eps if call.exact else 0.0,
+            call.sparsity,
+            omega,
+            factor * tolerance,
+            by_topic,
+            options.max_iter if max_iter is None else max_iter,
+            options.least_share(dtype, training),
+            training,
+            wanted.log_normalizer is not None,
+            wanted.energy is not None,
+            work.n_threads,
+            gamma,
+            work.t,
+            work.active,
+            work.n_active,
+            work.ratio,
+            nothing if wanted.log_normalizer is None else wanted.log_normalizer,
+            nothing if wanted.energy is None else wanted.energy,
+            work.scratch,
+            work.rows,
+            work.packed,
+            work.columns,
+            work.raised(mixed),
+        )
+        if wanted.statistics is None:
+            return
+        fitted = work.ratio, work.t, work.active, work.n_active, inverse, b0
+        fitted += weights.place, weights.values, weights.logs, not call.exact
+        block = FittedBlock(index, weights, work.sums, work.scratch, work.n_threads, fitted)
+        if wanted.deferred:
+            wanted.statistics.defer(block)
+        else:
+            wanted.statistics.add(block, wanted.word_energy)
 
     def heat(
         self,
@@ -357,13 +398,9 @@ class Documents:
         for _ in range(rule.rounds):
             self.fit_block(call, rows, gamma, inverse, Local(energy=energy))
             log_c = partition(gamma, n_words, call.work.n_threads)
-            inverse[:] = inverses.held(rule(energy, n_words, log_c), inverse.dtype)
+            inverse[:] = held(rule(energy, n_words, log_c), inverse.dtype)
 
     # ----------------------------------------------------------------- details
-
-    @property
-    def _shape(self) -> tuple[int, int, np.dtype]:
-        return self.topics.n_features, self.topics.width, self.topics.dtype
 
     def _threads(self, n_threads: int | None) -> int:
         return self.topics.n_threads if n_threads is None else n_threads
@@ -374,68 +411,3 @@ class Documents:
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"gamma": None}
-
-
-class DocumentStep(LocalStep):
-    """A local step whose units are words."""
-
-    unit = "word"
-
-    def __init__(self, statistics: Statistics, n_units: float) -> None:
-        self.statistics = statistics
-        self.n_units = n_units
-        self.log_partition = self.inverse = None
-        self.bound: Callable[[], NDArray[np.float64]] | None = None
-        self.moved: Callable[[], float | None] | None = None
-        self.inverse_used: NDArray | None = None
-        self.energy_of_words: float | None = None
-        self._energy: NDArray[np.float64] | float | None = None
-
-    @property
-    def energy(self) -> NDArray[np.float64] | float | None:  # type: ignore[override]
-        added = None if self.moved is None else self.moved()
-        if added is None or self._energy is None:
-            return self._energy
-        return float(np.sum(self._energy)) + added
-
-    @energy.setter
-    def energy(self, value: NDArray[np.float64] | float | None) -> None:
-        self._energy = value
-
-    @property
-    def entropy(self) -> NDArray[np.float64] | None:  # type: ignore[override]
-        """Entropy of phi minus KL(theta), for each document; computed when it is read."""
-        if self.bound is None or self.inverse_used is None or self._energy is None:
-            return None
-        return self.bound() - self.inverse_used * self._energy
-
-
-def energy_of_words(statistics: Statistics, topics: Topics, b: float) -> float:
-    """sum_dkv n_dv phi_dvk E log beta_kv of statistics at one b, at the current topics."""
-    K, total, lam = topics.n_topics, 0.0, topics.lam
-    words = statistics.words()
-    for some in np.array_split(words, max(1, 8 * K * len(words) // BLOCK_BYTES)):
-        logs = topics.logs(lam[some, :K])
-        total += float(np.einsum("vk,vk->", statistics.rows(some, K), logs))
-    return total / b
-
-
-def objective(
-    documents: Documents, X: Any, gamma: NDArray | None, tempering: Tempering
-) -> NDArray[np.float64]:
-    """Each document's part of the objective of training, the largest Q at a gamma."""
-    shape, dtype = (X.shape[0], documents.topics.n_topics), documents.topics.dtype
-    sparsity, alpha = documents.options.sparsity(tempering), documents.effective_alpha(tempering)
-    bound = np.zeros(X.shape[0])
-    if gamma is None:
-        gamma = np.ones(shape, dtype)
-        documents.fit(X, gamma, tempering, None, exact=False, sparsity=sparsity)
-    gamma = np.array(gamma, dtype=dtype, order="C")
-    documents.fit(
-        X, gamma, tempering, None, exact=False, max_iter=0, bound=bound, sparsity=sparsity
-    )
-    bound += negative_kl(alpha, gamma, documents.topics.n_threads)
-    if sparsity > 0:
-        gamma = gamma.astype(np.float64)
-        bound += sparsity * np.sum((gamma - alpha) / gamma - np.log(gamma / alpha), axis=1)
-    return bound

@@ -9,21 +9,19 @@ shape follows from the number of shards.  So the bits do not depend on the proce
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
 
-from annealvi.model import Batch, LocalRule, LocalStep, Tempering
-from annealvi.models.lda import inverses
-from annealvi.models.lda.documents import Documents, DocumentStep, energy_of_words, objective
-from annealvi.models.lda.inverses import of_rows
+from annealvi.model import Batch, LocalStep, Tempering
+from annealvi.models.lda.documents import BLOCK_BYTES, Documents
 from annealvi.models.lda.priors import DocumentPartition, LearnedPriors, Seen
 from annealvi.models.lda.topics import Statistics, Topics
-from annealvi.models.lda.workspace import Buffers, Call, Local, lengths
+from annealvi.models.lda.workspace import Buffers, Call, Local, inverse_of_each, lengths, of_rows
 from annealvi.scale.elsewhere import Task
 from annealvi.scale.tree import TreeSum
 
@@ -42,134 +40,110 @@ class Parts(Protocol):
         """Number of steps of the topics with rho = 1."""
 
 
+class DocumentStep(LocalStep):
+    """A local step whose units are words, with an energy at the current topics."""
+
+    unit = "word"
+
+    def __init__(
+        self,
+        model: Parts,
+        statistics: Statistics,
+        n_units: float,
+        energy: NDArray[np.float64] | float | None,
+        log_partition: NDArray[np.float64] | None,
+        inverse: NDArray | None,
+        of_words: float | None,
+        b: float,
+    ) -> None:
+        self.statistics, self.n_units = statistics, n_units
+        self.log_partition, self.inverse = log_partition, inverse
+        #: The energy that the words had at the topics of the step, if it can follow the topics.
+        self.of_words = of_words
+        self._model, self._b, self._made, self._energy = model, b, model.n_full_steps, energy
+
+    @property
+    def energy(self) -> NDArray[np.float64] | float | None:  # type: ignore[override]
+        if self.of_words is None or self._energy is None or self._model.n_full_steps == self._made:
+            return self._energy
+        moved = energy_of_words(self.statistics, self._model.topics, self._b) - self.of_words
+        return float(np.sum(self._energy)) + moved
+
+
+def energy_of_words(statistics: Statistics, topics: Topics, b: float) -> float:
+    """sum_dkv n_dv phi_dvk E log beta_kv of statistics at one b, at the current topics."""
+    K, total, lam = topics.n_topics, 0.0, topics.lam
+    words = statistics.words()
+    for some in np.array_split(words, max(1, 8 * K * len(words) // BLOCK_BYTES)):
+        logs = topics.logs(lam[some, :K])
+        total += float(np.einsum("vk,vk->", statistics.rows(some, K), logs))
+    return total / b
+
+
 def fit_batch(
     model: Parts, batch: Batch, tempering: Tempering, moments: bool, rng: RandomState | None
 ) -> LocalStep:
-    """Fit gamma and phi of a batch of documents; see :meth:`annealvi.models.lda.LDA.local_step`."""
-    step = _Step(model, batch, tempering, rng)
-    if tempering.rule is not None:
-        return step.under_rule(tempering.rule, moments)
-    if moments:
-        return step.with_moments()
-    return step.plain()
+    """Fit gamma and phi of a batch of documents; see :meth:`annealvi.models.lda.LDA.local_step`.
 
-
-class _Step:
-    """The buffers of a step, the arguments that its blocks share, and b of each document."""
-
-    def __init__(
-        self, model: Parts, batch: Batch, tempering: Tempering, rng: RandomState | None
-    ) -> None:
-        self.model, self.batch, self.tempering, self.rng = model, batch, tempering, rng
-        topics = model.topics
-        topics.notice_writes()
-        _ = topics.sums  # computing these may change the version
-        shape = (topics.n_features, topics.width, topics.dtype)
-        self.statistics: Statistics
-        weights, work, self.statistics = model.buffers.ready(*shape, topics.n_threads)
-        weights.match(topics.version)
-        self.statistics.clear()
-        n_samples = batch.rows.stop - batch.rows.start
-        self.inverse = inverses.of_documents(tempering, n_samples, topics.dtype)
-        if model.learned_priors is not None:
-            model.learned_priors.begin(tempering)
-        documents = model.documents
-        alpha, options = documents.effective_alpha(tempering), documents.options
-        own = options.start == "random", options.sparsity(tempering), options.relaxation(tempering)
-        self.call = Call(batch.data, weights, work, float(self.inverse[0]), alpha, *own)
-
-    def plain(self) -> LocalStep:
-        """The step without energies."""
-        for rows, _, gamma, b in self._blocks():
-            wanted = Local(self.statistics, deferred=rows == self.batch.rows)
-            self._fit(rows, gamma, b, wanted)
-        return LocalStep(self.statistics)
-
-    def with_moments(self) -> LocalStep:
-        """The step with the energies that a learned temperature needs, and log C(T).
-
-        If log C is computed, only the batch's total energy is needed, which is cheaper.  It is
-        computed from gamma - alpha = b sum_v n_v phi_v, so documents must be fitted first.
-        """
-        model, batch, statistics, call = self.model, self.batch, self.statistics, self.call
-        inverse, partition = self.inverse, model.partition
-        if partition is not None:
-            partition.refresh(model.topics)
-        uniform = bool(np.all(inverse == inverse[0]))
-        of_batch = uniform and partition is not None and model.documents.options.max_iter > 0
-        n_words = lengths(batch.data, batch.rows)
-        energy = None if of_batch else np.zeros(len(inverse))
-        word_energy = np.empty(model.topics.n_features) if uniform else None
-        log_partition: Any = 0.0
-        from_theta = 0.0
-        gammas = []
-        for rows, local, gamma, b in self._blocks():
-            own = None if energy is None else energy[local]
-            self._fit(rows, gamma, b, Local(statistics, energy=own, word_energy=word_energy))
-            if partition is not None:
-                log_c, theta = partition.of_batch(
-                    gamma, call.alpha, n_words[local], model.topics.n_threads
-                )
-                log_partition, from_theta = log_partition + log_c, from_theta + theta
-            gammas.append(gamma)
-        of_words = 0.0 if word_energy is None else float(word_energy[statistics.words()].sum())
-        step = DocumentStep(statistics, float(n_words.sum()))
-        if partition is not None:
-            step.log_partition = log_partition
-        if energy is None:
-            step.energy = from_theta / call.b0 + of_words
-            return step
-        step.energy = energy
-        step.inverse_used = inverse
-        step.bound = lambda: model.documents.bound(
-            batch.data[batch.rows],
-            np.concatenate(gammas),
-            Tempering(inverse, self.tempering.form),
-        )
-        if uniform:
-            step.energy_of_words = of_words
-            made = model.n_full_steps
-            step.moved = lambda: (
-                None
-                if model.n_full_steps == made
-                else energy_of_words(statistics, model.topics, call.b0) - of_words
-            )
-        return step
-
-    def under_rule(self, rule: LocalRule, moments: bool) -> LocalStep:
-        """The step in which a rule gives each document its own temperature."""
-        model, call = self.model, self.call
-        partition = model.partition
+    With `moments`, and no rule, it finds the energies that a learned temperature needs.  If log C
+    is computed too, only the batch's total energy is needed, which is cheaper.  It is computed
+    from gamma - alpha = b sum_v n_v phi_v, so documents must be fitted first.
+    """
+    topics, documents, learned = model.topics, model.documents, model.learned_priors
+    options, rule, partition = documents.options, tempering.rule, model.partition
+    weights, work, statistics = model.buffers.ready(*topics.shape, topics.n_threads)
+    weights.match(topics.version)
+    statistics.clear()
+    inverse = inverse_of_each(tempering, batch.rows.stop - batch.rows.start, topics.dtype)
+    own = options.start == "random", options.sparsity(tempering), options.relaxation(tempering)
+    alpha, b0 = documents.effective_alpha(tempering), float(inverse[0])
+    call = Call(batch.data, weights, work, b0, alpha, *own)
+    if learned is not None:
+        learned.begin(tempering)
+    if rule is not None:
         if partition is None or not np.array_equal(partition.grid.inverses, rule.inverses):
             partition = DocumentPartition(rule.inverses)
-        partition.refresh(model.topics)
-        n_words = lengths(self.batch.data, self.batch.rows)
-        log_partition: Any = 0.0
-        for rows, local, gamma, b in self._blocks():
-            model.documents.heat(call, rows, gamma, b, rule, partition)
-            self._fit(rows, gamma, b, Local(self.statistics))
-            if moments:
-                log_c, _ = partition.of_batch(
-                    gamma, call.alpha, n_words[local], model.topics.n_threads
-                )
-                log_partition = log_partition + log_c
-        step = DocumentStep(self.statistics, float(n_words.sum()))
-        step.inverse = self.inverse
-        if moments:
-            step.log_partition = log_partition
-        return step
-
-    def _blocks(self) -> Iterator[tuple[slice, slice, NDArray, NDArray]]:
-        """Yield the blocks of the batch: rows, rows in the batch, gamma at its start, and b."""
-        documents, begin = self.model.documents, self.batch.rows.start
-        for rows in documents.blocks(self.batch.rows):
-            local = slice(rows.start - begin, rows.stop - begin)
-            yield rows, local, documents.start(rows, self.rng), self.inverse[local]
-
-    def _fit(self, rows: slice, gamma: NDArray, b: NDArray, wanted: Local) -> None:
-        self.model.documents.fit_block(self.call, rows, gamma, b, wanted)
-        if self.model.learned_priors is not None:
-            self.model.learned_priors.add(gamma, self.call.alpha)
+    elif not moments:
+        partition = None
+    if partition is not None:
+        partition.refresh(topics)
+    energies = moments and rule is None
+    uniform = energies and bool(np.all(inverse == inverse[0]))
+    of_batch = uniform and partition is not None and options.max_iter > 0
+    energy: Any = np.zeros(len(inverse)) if energies and not of_batch else None
+    word_energy = np.empty(topics.n_features) if uniform else None
+    n_words = lengths(batch.data, batch.rows)
+    log_c: Any = 0.0
+    from_theta = 0.0
+    for rows in documents.blocks(batch.rows):
+        local = slice(rows.start - batch.rows.start, rows.stop - batch.rows.start)
+        gamma, b = documents.start(rows, rng), inverse[local]
+        if rule is not None and partition is not None:
+            documents.heat(call, rows, gamma, b, rule, partition)
+        deferred = rule is None and not moments and rows == batch.rows
+        of_documents = None if energy is None else energy[local]
+        wanted = Local(statistics, None, of_documents, word_energy, deferred)
+        documents.fit_block(call, rows, gamma, b, wanted)
+        if learned is not None:
+            learned.add(gamma, alpha)
+        if moments and partition is not None:
+            found, theta = partition.of_batch(gamma, alpha, n_words[local], topics.n_threads)
+            log_c, from_theta = log_c + found, from_theta + theta
+    if rule is None and not moments:
+        return LocalStep(statistics)
+    of_words = None if word_energy is None else float(word_energy[statistics.words()].sum())
+    if of_batch and of_words is not None:
+        energy, of_words = from_theta / b0 + of_words, None
+    return DocumentStep(
+        model,
+        statistics,
+        float(n_words.sum()),
+        energy,
+        log_c if moments and partition is not None else None,
+        inverse if rule is not None else None,
+        of_words,
+        b0,
+    )
 
 
 T = TypeVar("T")
@@ -199,7 +173,7 @@ class ShardSum(NamedTuple):
     n_units: float | None = None
     #: The energy, and that of words alone at the topics of the step; in nats.
     energy: float | None = None
-    energy_of_words: float | None = None
+    of_words: float | None = None
     log_partition: NDArray[np.float64] | None = None
     #: What priors are learned from.
     seen: Seen | None = None
@@ -230,7 +204,7 @@ class Fit:
             rows_of_words,
             step.n_units,
             None if step.energy is None else float(np.sum(step.energy)),
-            step.energy_of_words,
+            step.of_words,
             step.log_partition,
             seen,
             step.inverse,
@@ -247,7 +221,7 @@ class Fit:
 
 
 #: Fields that are numbers or arrays to add up, or None.
-_ADDED = ("n_units", "energy", "energy_of_words", "log_partition")
+_ADDED = ("n_units", "energy", "of_words", "log_partition")
 
 
 def _sum(one: Any, other: Any) -> Any:
@@ -271,76 +245,21 @@ def _sum_of_rows(one: ShardSum, other: ShardSum) -> tuple[NDArray[np.bool_], NDA
     return seen_words, total
 
 
-class Addition:
-    """The sum of two results that are numbers, or arrays of one shape."""
+@dataclass(frozen=True)
+class Summed:
+    """The sum of what a method of :class:`Documents` returns for shards, as a task."""
+
+    method: Callable[..., Any]
+    temperings: tuple[Tempering, ...]
+    #: Of all documents, if they are in this process.
+    gamma: NDArray | None = None
+    given: dict[str, Any] = field(default_factory=dict)
+
+    def __call__(self, model: Parts, X: Any, rows: slice, number: int) -> Any:
+        some = X if rows == slice(0, X.shape[0]) else X[rows]  # no copy of them all
+        temperings = (of_rows(tempering, rows) for tempering in self.temperings)
+        gamma = None if self.gamma is None else self.gamma[rows]
+        return self.method(model.documents, some, *temperings, gamma=gamma, **self.given)
 
     def merged(self, one: Any, other: Any) -> Any:
         return one + other
-
-
-@dataclass(frozen=True)
-class Bound(Addition):
-    """The bound of documents whose gamma is inferred, as a task; in nats."""
-
-    #: Of the fit, and of the bound.
-    tempering: Tempering
-    at: Tempering
-    n_threads: int | None = None
-    #: Output array, if the documents are in this process.
-    gamma: NDArray | None = None
-
-    def __call__(self, model: Parts, X: Any, rows: slice, number: int) -> float:
-        return model.documents.inferred_bound(
-            X[rows],
-            of_rows(self.tempering, rows),
-            of_rows(self.at, rows),
-            n_threads=self.n_threads,
-            gamma=_rows_of(self.gamma, rows),
-        )
-
-
-@dataclass(frozen=True)
-class Objective(Addition):
-    """The documents' part of the objective of training, as a task; in nats."""
-
-    tempering: Tempering
-    #: If the documents are in this process; by default that of their local step.
-    gamma: NDArray | None = None
-
-    def __call__(self, model: Parts, X: Any, rows: slice, number: int) -> float:
-        gamma, tempering = _rows_of(self.gamma, rows), of_rows(self.tempering, rows)
-        return float(np.sum(objective(model.documents, _some(X, rows), gamma, tempering)))
-
-
-@dataclass(frozen=True)
-class Moments(Addition):
-    """The bound of documents, their energy and log C, all at one gamma, as a task; in nats.
-
-    Its result is an array of these, 2 + M numbers.
-    """
-
-    tempering: Tempering
-    #: Inverse temperatures of log C; there may be none.
-    inverse: NDArray[np.float64]
-    #: If the documents are in this process; by default it is inferred.
-    gamma: NDArray | None = None
-
-    def __call__(self, model: Parts, X: Any, rows: slice, number: int) -> NDArray[np.float64]:
-        documents, some, tempering = model.documents, _some(X, rows), of_rows(self.tempering, rows)
-        gamma = _rows_of(self.gamma, rows)
-        if gamma is None:
-            gamma = documents.infer(some, tempering)
-        sums = [documents.bound(some, gamma, tempering), documents.energies(some, gamma, tempering)]
-        log_c = np.zeros(0)
-        if len(self.inverse):
-            log_c = documents.posterior_log_partition(self.inverse, some, gamma)
-        return np.concatenate([[np.sum(part) for part in sums], log_c])
-
-
-def _some(X: Any, rows: slice) -> Any:
-    """Some documents, without a copy if they are all."""
-    return X if rows == slice(0, X.shape[0]) else X[rows]
-
-
-def _rows_of(gamma: NDArray | None, rows: slice) -> NDArray | None:
-    return None if gamma is None else gamma[rows]

@@ -36,21 +36,40 @@ The posterior form (Abrol et al. 2014) has alpha -> (alpha + T - 1)/T, eta -> et
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, get_args
 
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 
+from annealvi.checks import check_priors
+from annealvi.files.schema import (
+    Array,
+    Field,
+    Generator,
+    Integer,
+    Number,
+    Optional,
+    Schema,
+    Text,
+    Tree,
+    damaged,
+)
 from annealvi.model import UNTEMPERED, Batch, Form, LocalStep, Tempering
-from annealvi.models.lda import inverses, starts
-from annealvi.models.lda.documents import Documents, DocumentStep, energy_of_words
-from annealvi.models.lda.local_step import Bound, Fit, Moments, Objective, fit_batch, total
+from annealvi.models.lda import starts
+from annealvi.models.lda.documents import Documents
+from annealvi.models.lda.local_step import DocumentStep, Fit, Summed, fit_batch, total
 from annealvi.models.lda.priors import DocumentPartition, LearnedPriors, mean_of_logs
 from annealvi.models.lda.topics import Statistics, TopicEstimate, Topics
-from annealvi.models.lda.workspace import Buffers, LocalOptions, lent_buffers
+from annealvi.models.lda.workspace import (
+    OPTIONS,
+    Buffers,
+    LocalOptions,
+    inverse_of_each,
+    lent_buffers,
+)
 from annealvi.models.lda_prior import LDAPrior
 from annealvi.scale.elsewhere import Elsewhere, Task
 from annealvi.threads import shallow
@@ -63,6 +82,22 @@ T = TypeVar("T")
 
 class LDA:
     """The steps of Algorithm 1 for LDA; see :class:`annealvi.model.Model`."""
+
+    #: Buffers are not in a file, nor the documents: gamma of warm starts belongs to a run.
+    STATE = Schema(
+        dtype=Text("float32", "float64"),
+        n_topics=Integer(1),
+        n_features=Integer(1),
+        estimate=Text(*get_args(TopicEstimate)),
+        options=OPTIONS,
+        alpha=Array(("n_topics",), positive=True),
+        eta=Field(),
+        topics=Tree(),
+        rng=Generator(),
+        n_documents=Optional(Number(0.0)),
+        n_words=Optional(Number(0.0)),
+        partition=Optional(Tree()),
+    )
 
     def __init__(
         self,
@@ -158,28 +193,19 @@ class LDA:
         if self.learned_priors is not None:
             self.learned_priors.begin(tempering, found.seen)
         topics = self.topics
-        shape = topics.n_features, topics.width, topics.dtype
-        statistics = self.buffers.ready(*shape, topics.n_threads).statistics
+        statistics = self.buffers.ready(*topics.shape, topics.n_threads).statistics
         statistics.clear()
         statistics.put_seen(found.seen_words, found.rows)
         if found.n_units is None:
             return LocalStep(statistics)
-        step = DocumentStep(statistics, found.n_units)
-        step.energy, step.log_partition = found.energy, found.log_partition
-        step.inverse, of_words = found.inverse, found.energy_of_words
-        if of_words is not None:
-            made, b = self.n_full_steps, float(inverses.of_documents(tempering, 1, self.dtype)[0])
-            step.moved = lambda: (
-                None
-                if self.n_full_steps == made
-                else energy_of_words(statistics, topics, b) - of_words
-            )
-        return step
+        moments = found.energy, found.log_partition, found.inverse, found.of_words
+        b = float(inverse_of_each(tempering, 1, self.dtype)[0])
+        return DocumentStep(self, statistics, found.n_units, *moments, b)
 
     def total(self, task: Task[T], X: Any, rows: slice) -> T:
         """The sum of a task's results over shards, see :mod:`annealvi.models.lda.local_step`."""
         if isinstance(X, Elsewhere):
-            return X.total(task, self.copy(lasting=True), rows)
+            return X.total(task, self.copy(shallow(self.topics)), rows)
         size = self.documents.options.shard_size or max(1, rows.stop - rows.start)
         return total(task, self, X, rows, size)
 
@@ -191,16 +217,15 @@ class LDA:
         rho = 1 sets lambda to the optimum for the batch; a larger rho goes beyond it, but not
         below the least eta.  In the posterior form a smaller rho is multiplied by T, up to 1.
         """
-        floor = 0.0
+        b, floor = tempering.of_priors, 0.0
         if tempering.form == "posterior":
-            rho = min(1.0, rho / tempering.mean)
-            floor = POSTERIOR_FLOOR
+            rho, floor = min(1.0, rho / b), POSTERIOR_FLOOR
         elif rho > 1:
             floor = float(np.min(self.eta))
         self.n_full_steps += rho == 1
         if self.partition is not None:
             self.partition.outdate(min(rho, 1.0))
-        self.topics.step(statistics, rho, scale, floor=floor, tempering=tempering)
+        self.topics.step(statistics, rho, scale, floor, b)
         if self.learned_priors is not None:
             self.step_priors(self.learned_priors, min(rho, 1.0), tempering)
 
@@ -266,10 +291,6 @@ class LDA:
 
     # ------------------------------------------------------------------ evaluation
 
-    def posterior_log_partition(self, inverse: NDArray, data: Any, gamma: Any = None) -> NDArray:
-        """See :meth:`Documents.posterior_log_partition`."""
-        return self.documents.posterior_log_partition(inverse, data, gamma)
-
     def elbo(
         self, X: Any, gamma: NDArray | None = None, tempering: Tempering = UNTEMPERED
     ) -> float:
@@ -278,7 +299,7 @@ class LDA:
             documents = self.document_bound(X, tempering, tempering)
         else:
             documents = float(np.sum(self.documents.bound(X, gamma, tempering)))
-        return documents + self.topics.bound(tempering)
+        return documents + self.topics.bound(tempering.of_priors)
 
     def document_bound(
         self,
@@ -293,13 +314,14 @@ class LDA:
         sharded = self.documents.options.shard_size is not None or isinstance(X, Elsewhere)
         if not sharded or not X.shape[0]:
             return self.documents.inferred_bound(X, tempering, at, n_threads=n_threads, gamma=gamma)
-        task = Bound(tempering, at, n_threads, gamma)
+        task = Summed(Documents.inferred_bound, (tempering, at), gamma, {"n_threads": n_threads})
         return self.total(task, X, slice(0, X.shape[0]))
 
     def objective(self, X: Any, tempering: Tempering, gamma: NDArray | None = None) -> float:
-        """What training with sparse documents ascends, see :func:`documents.objective`."""
-        documents = self.total(Objective(tempering, gamma), X, slice(0, X.shape[0]))
-        return documents + self.topics.bound(tempering)
+        """What training with sparse documents ascends, see :meth:`Documents.objective`."""
+        task = Summed(Documents.objective, (tempering,), gamma)
+        documents = self.total(task, X, slice(0, X.shape[0]))
+        return documents + self.topics.bound(tempering.of_priors)
 
     def moments(
         self,
@@ -309,23 +331,21 @@ class LDA:
         gamma: NDArray | None = None,
     ) -> tuple[float, float, NDArray[np.float64] | None]:
         """F(b), the documents' energy, and their log C, at one gamma."""
-        task = Moments(tempering, np.zeros(0) if inverse is None else inverse, gamma)
+        wanted = np.zeros(0) if inverse is None else inverse
+        task = Summed(Documents.moments, (tempering,), gamma, {"inverse": wanted})
         bound, energy, *log_c = self.total(task, X, slice(0, X.shape[0]))
         log_partition = None if inverse is None else np.array(log_c)
-        return float(bound + self.topics.bound(tempering)), float(energy), log_partition
+        return float(bound + self.topics.bound(tempering.of_priors)), float(energy), log_partition
 
     # --------------------------------------------------------------------- details
 
-    def copy(self, *, lasting: bool = False) -> Self:
-        """The model as it is now, see :meth:`Topics.copy`; rng is shared for ever."""
-        with self.topics.lock:
-            copied = shallow(self)
-            copied.topics = self.topics.copy(lasting=lasting)
-            copied.documents = self.documents.copy(copied.topics)
-            copied.partition = copy.copy(self.partition)
-            if copied.partition is not None and lasting:
-                copied.partition.release_buffers()
-            copied.learned_priors = copy.copy(self.learned_priors)
+    def copy(self, topics: Topics | None = None) -> Self:
+        """A model that goes on for itself, with its own topics by default; they share rng."""
+        copied = shallow(self)
+        copied.topics = self.topics.copy() if topics is None else topics
+        copied.documents = self.documents.copy(copied.topics)
+        copied.partition = copy.copy(self.partition)
+        copied.learned_priors = copy.copy(self.learned_priors)
         copied.buffers = Buffers()
         copied.forget_documents()
         return copied
@@ -333,9 +353,8 @@ class LDA:
     @contextmanager
     def working(self, n_threads: int) -> Iterator[Self]:
         """Return the context of some tasks in a worker: a copy with buffers of the process."""
-        own = self.copy()
+        own = self.copy(shallow(self.topics))
         own.topics.n_threads = n_threads
-        own.learned_priors = copy.copy(self.learned_priors)
         with lent_buffers() as own.buffers:
             yield own
 
@@ -345,6 +364,47 @@ class LDA:
         self._corpus = None
         if self.partition is not None:
             self.partition.release_buffers()
+
+    # ----------------------------------------------------------------------- files
+
+    @property
+    def estimate(self) -> TopicEstimate:
+        """The estimate of the topics."""
+        return self.topics.estimate
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that the next step depends on, as a tree; see :mod:`annealvi.files`."""
+        partition, topics = self.partition, self.topics
+        return self.STATE.dump(
+            {name: getattr(self, name, None) for name in self.STATE.fields}
+            | {
+                "options": self.documents.options,
+                "topics": topics.state_dict(),
+                "partition": None if partition is None else partition.state_dict(topics),
+            }
+        )
+
+    @classmethod
+    def of(cls, tree: Mapping[str, Any], way: str = "") -> Self:
+        """The model of a tree, but for log C(T), which :meth:`load_partition` takes over."""
+        found = cls.STATE.load(tree, way)
+        shape = found["n_topics"], found["n_features"]
+        alpha, eta = check_priors(found["alpha"], found["eta"], shape, np.dtype(found["dtype"]))
+        names = "dtype", "options"
+        options = {name: found[name] for name in names} | {"topic_estimate": found["estimate"]}
+        model = cls(*shape, alpha=alpha, eta=eta, **options)
+        model.topics.load_state_dict(found["topics"], f"{way}.topics")
+        for name in ("rng", "n_documents", "n_words"):
+            setattr(model, name, found[name])
+        return model
+
+    def load_partition(self, tree: Mapping[str, Any], way: str = "") -> None:
+        """Take over the sums of log C(T) of a tree, once the temperature is attached."""
+        found = self.STATE.load(tree, way)["partition"]
+        if (self.partition is None) != (found is None):
+            raise damaged(f"{way}.partition", "there if and only if T needs it", found)
+        if self.partition is not None:
+            self.partition.load_state_dict(found, self.topics, f"{way}.partition")
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_corpus": None}

@@ -35,7 +35,7 @@ are explicit.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,7 +45,7 @@ from scipy.special import psi
 
 from annealvi._kernels import special
 from annealvi._kernels.layout import aligned_empty, padded_length
-from annealvi.files import Node
+from annealvi.files.schema import Array, Number, Optional, Schema
 from annealvi.model import UNTEMPERED, Tempering
 from annealvi.models.lda.topics import TopicEstimate, Topics
 from annealvi.partition.estimate import SUMMED_ROWS, PowerGrid
@@ -113,10 +113,7 @@ class LearnedPriors:
         """Return alpha and eta after a step; the same objects if they do not change."""
         if not self._learns():
             return alpha, eta
-        # the posterior form's priors, see annealvi.models.lda
-        b = 1.0
-        if self._tempering.form == "posterior":
-            b = self._tempering.mean
+        b = self._tempering.of_priors  # see annealvi.models.lda
         if self.seen is not None:
             alpha = self._alpha(alpha, self.seen, rho, b)
         if self.eta and eta.ndim == 0 and n_features > 1:
@@ -197,6 +194,8 @@ TINY = np.finfo(np.float64).tiny
 class DocumentPartition:
     """log C_d(b) of documents at given inverse temperatures."""
 
+    STATE = Schema(sums=Optional(Array(("points", "width"))), moved=Number(0.0))
+
     def __init__(self, inverses: NDArray[np.float64]) -> None:
         self.grid = PowerGrid(inverses)
         self._topics: NDArray[np.float64] | None = None
@@ -218,18 +217,13 @@ class DocumentPartition:
     def state_dict(self, topics: Topics) -> dict[str, Any]:
         """Return the topics' sums that are kept from step to step, as a tree."""
         sums = self._topics if self._replaced == topics.replaced else None
-        return {"sums": sums, "moved": self._moved}
+        return self.STATE.dump({"sums": sums, "moved": self._moved})
 
-    def load_state_dict(self, node: Node, topics: Topics) -> None:
+    def load_state_dict(self, tree: Mapping[str, Any], topics: Topics, way: str = "") -> None:
         """Take over what :meth:`state_dict` returned, for the topics as they are now."""
-        self._topics, self._replaced = None, topics.replaced
-        self._moved = node.number("moved", 0.0)
-        if not node.is_none("sums"):
-            shape = (self.grid.n_points, padded_length(topics.n_topics, np.float64))
-            sums = node.array("sums", shape, np.float64)
-            if np.any(sums < 0):
-                raise node.error("sums", "not negative", sums)
-            self._topics = sums
+        sizes = dict(points=self.grid.n_points, width=padded_length(topics.n_topics, np.float64))
+        self._topics, self._moved = self.STATE.load(tree, way, **sizes).values()
+        self._replaced = topics.replaced
 
     def refresh(self, topics: Topics) -> None:
         """Bring the topics' sums over the vocabulary up to date."""

@@ -40,7 +40,6 @@ from sklearn.utils.random import sample_without_replacement
 
 from annealvi._kernels import draws, lda_seeds
 from annealvi.model import Form
-from annealvi.threads import writing
 
 #: Documents for each topic, and the weight of their counts, if topics start from documents.
 SEED_DOCUMENTS, SEED_WEIGHT = 5, 5.0
@@ -156,21 +155,11 @@ SHAPE, SCALE = 100.0, 0.01
 WORTH = 1 << 14
 
 
-class _Turn:
-    """What threads lock that draw from generators with the same place among the turns."""
-
-
-_TURNS = tuple(_Turn() for _ in range(16))
-for _turn in _TURNS:
-    writing(_turn)  # made here, because it must not be made while a brief lock is held
-
-
 def gamma_draws(rng: RandomState, shape: tuple[int, ...]) -> NDArray[np.float64]:
     """Return ``rng.gamma(100.0, 0.01, shape)``, and leave `rng` as that does."""
-    with writing(_TURNS[id(rng) // 64 % len(_TURNS)]):
-        if math.prod(shape) < WORTH or type(rng) is not RandomState or not as_numpy():
-            return rng.gamma(SHAPE, SCALE, shape)
-        return _draw(rng, shape)
+    if math.prod(shape) < WORTH or type(rng) is not RandomState or not as_numpy():
+        return rng.gamma(SHAPE, SCALE, shape)
+    return _draw(rng, shape)
 
 
 def _draw(rng: RandomState, shape: tuple[int, ...]) -> NDArray[np.float64]:

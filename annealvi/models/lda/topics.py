@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple, Self
 
@@ -12,34 +11,40 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from annealvi._kernels import bounds, special
 from annealvi._kernels import lda_topics as kernels
-from annealvi._kernels.layout import aligned_empty, padded_length, padded_rows, separate_rows
-from annealvi.checks import check_written
-from annealvi.files import Node
-from annealvi.model import UNTEMPERED, Tempering
-from annealvi.models.lda.word_index import WordIndex
-from annealvi.threads import Lender, brief_lock, is_lent, shallow
+from annealvi._kernels.layout import aligned_empty, padded_length, separate_rows
+from annealvi.files.schema import Array, Number, Schema, damaged
+from annealvi.threads import shallow, writing
+
+
+class WordIndex(NamedTuple):
+    """A block of documents, transposed: its entries in the order of their words."""
+
+    #: The words of the block, ascending.
+    words: NDArray[np.int64]
+    #: Where the entries of each word begin, and the end.
+    first: NDArray[np.int64]
+    #: The document of each entry, and its place among all entries; both from 0 in the block.
+    document: NDArray[np.int64]
+    position: NDArray[np.int64]
+    #: The order in which threads fit the documents: the longest first.
+    order: NDArray[np.int64]
+    #: Number of entries of the longest document.
+    longest: int
 
 
 class FittedBlock(NamedTuple):
     """What the statistics of a block of documents follow from, once these are fitted."""
 
     entries: WordIndex
-    #: The documents' results, see ``fit_documents`` of the kernels.
-    ratio: NDArray
-    t: NDArray
-    active: NDArray[np.int32]
-    n_active: NDArray[np.int32]
-    #: b of each document.
-    inverse: NDArray
-    #: The power of the weights.
-    b0: float
     weights: TopicWeights
-    #: Whether to compute scikit-learn's numbers.
-    exact: bool
-    n_threads: int
     #: Buffers, of shape (n_threads, K padded) and (n_threads, 2 K padded or more).
     sums: NDArray[np.float64]
     scratch: NDArray
+    n_threads: int
+    #: What else the kernels read of the documents: ratio, t, active, n_active (results of
+    #: ``fit_documents``), b of each document, the power b0 of the weights, the weights' place,
+    #: values and logs, and whether these are scaled.
+    fitted: tuple[Any, ...]
 
 
 class Statistics:
@@ -52,57 +57,45 @@ class Statistics:
     """
 
     def __init__(self, n_features: int, width: int, dtype: DTypeLike) -> None:
-        self._values = aligned_empty((n_features, width), dtype)
-        self._deferred: FittedBlock | None = None
+        self.stored = aligned_empty((n_features, width), dtype)
+        self.deferred: FittedBlock | None = None
         self.row_of = np.full(n_features, -1, dtype=np.int32)
         self.n_rows = np.zeros(1, dtype=np.int64)  # an array, so that the kernel counts
 
     @property
     def values(self) -> NDArray:
         """The rows, of shape (V, K padded)."""
-        if self._deferred is not None:
-            block, self._deferred = self._deferred, None
+        if self.deferred is not None:
+            block, self.deferred = self.deferred, None
             self.row_of[block.entries.words], self.n_rows[0] = -1, 0
             self.add(block)
-        return self._values
+        return self.stored
 
     @property
     def nbytes(self) -> int:
         """Bytes that the rows take, if all words are seen."""
-        return self._values.nbytes
+        return self.stored.nbytes
 
     def clear(self) -> None:
         """Forget all words."""
-        self._deferred = None
+        self.deferred = None
         self.row_of[:] = -1
         self.n_rows[0] = 0
 
     def defer(self, block: FittedBlock) -> None:
         """Add a block that is the first of a step, and perhaps the only one."""
         self.row_of[block.entries.words] = np.arange(len(block.entries.words), dtype=np.int32)
-        self.n_rows[0], self._deferred = len(block.entries.words), block
+        self.n_rows[0], self.deferred = len(block.entries.words), block
 
     def add(self, block: FittedBlock, word_energy: NDArray[np.float64] | None = None) -> None:
         """Add the statistics of a block of documents."""
-        values, weights = self.values, block.weights
+        values, entries = self.values, block.entries
         kernels.accumulate_statistics(
-            block.entries.words,
-            block.entries.first,
-            block.entries.document,
-            block.entries.position,
-            len(block.entries.words),
-            block.ratio,
-            block.t,
-            block.active,
-            block.n_active,
-            block.inverse,
-            block.b0,
-            weights.place,
-            weights.values,
-            weights.logs,
-            not block.exact,
+            *entries[:4],
+            len(entries.words),
+            *block.fitted,
             block.n_threads,
-            weights.log_scale,
+            block.weights.log_scale,
             self.row_of,
             self.n_rows,
             values,
@@ -111,68 +104,10 @@ class Statistics:
             block.scratch,
         )
 
-    def step_rows(
-        self,
-        words: NDArray[np.int64],
-        topics: Rows,
-        amount: float,
-        floor: float,
-        whole: bool,
-        n_threads: int,
-    ) -> NDArray[np.float64]:
-        """Move rows of lambda towards the prior, and add `amount` times their statistics."""
-        lam, eta, decay, now = topics
-        n_topics, block = eta.shape[1], self._deferred
-        sums, partial = np.empty(n_topics), separate_rows(kernels.n_blocks(len(words)), n_topics)
-        step = (amount, floor, whole)
-        if block is None:
-            kernels.step_topics(
-                words,
-                lam,
-                eta,
-                decay,
-                now,
-                self._values,
-                self.row_of,
-                *step,
-                n_threads,
-                partial,
-                sums,
-            )
-            return sums
-        kernels.accumulate_and_step(
-            words,
-            lam,
-            eta,
-            decay,
-            now,
-            block.entries.first,
-            block.entries.document,
-            block.entries.position,
-            block.ratio,
-            block.t,
-            block.active,
-            block.n_active,
-            block.inverse,
-            block.b0,
-            block.weights.place,
-            block.weights.values,
-            block.weights.logs,
-            not block.exact,
-            self.row_of,
-            *step,
-            block.n_threads,  # which its buffers are for
-            block.sums,
-            block.scratch,
-            partial,
-            sums,
-        )
-        return sums
-
     def words(self) -> NDArray[np.int64]:
         """The words that were seen, ascending."""
-        if self._deferred is not None:
-            return self._deferred.entries.words
+        if self.deferred is not None:
+            return self.deferred.entries.words
         return np.flatnonzero(self.row_of >= 0)
 
     def rows(self, words: NDArray[np.int64], n_topics: int) -> NDArray:
@@ -228,10 +163,7 @@ TopicEstimate = Literal["map", "variational"]
 
 
 def log_of(estimate: TopicEstimate) -> Callable[..., NDArray]:
-    """Return the function f in log beta_v = f(lambda_v) - f(sum_v lambda_v).
-
-    log gives log E[beta]; digamma gives E[log beta].
-    """
+    """The f in log beta_v = f(lambda_v) - f(sum_v lambda_v), of log E[beta] or E[log beta]."""
     return special.log if estimate == "map" else special.digamma
 
 
@@ -257,43 +189,31 @@ def sums_of_rows(lam: NDArray, n_topics: int, n_threads: int) -> NDArray[np.floa
     return sums
 
 
-def fingerprint(lam: NDArray, n_topics: int, n_threads: int) -> NDArray[np.float64]:
-    """Checksum that detects what a user writes to the topics: sums over words and over topics."""
-    with np.errstate(over="ignore", invalid="ignore"):  # whatever the user has written
-        sums = sums_of_rows(lam, n_topics, n_threads)
-        return np.concatenate([sums, lam.sum(axis=1, dtype=np.float64)])
-
-
 def move_rows(
-    words: NDArray[np.int64], topics: Rows, floor: float, whole: bool, n_threads: int
+    words: NDArray[np.int64],
+    topics: Rows,
+    n_threads: int,
+    step: tuple[float, float, bool] = (0.0, 0.0, False),
+    statistics: Statistics | None = None,
 ) -> NDArray[np.float64]:
-    """Apply the pending steps of some words' rows, in place."""
-    lam, eta, decay, now = topics
-    sums = np.empty(eta.shape[1])
-    partial = separate_rows(kernels.n_blocks(len(words)), eta.shape[1])
-    none = np.full(len(decay), -1, dtype=np.int32)
-    kernels.step_topics(
-        words, lam, eta, decay, now, lam, none, 0.0, floor, whole, n_threads, partial, sums
-    )
+    """Apply the pending steps of some words' rows in place, and add statistics if there are any.
+
+    A step is the number that multiplies the statistics, the least value of lambda, and whether
+    to return the sums of the new rows; else those of the statistics.
+    """
+    n_topics, block = topics.eta.shape[1], None
+    sums, partial = np.empty(n_topics), separate_rows(kernels.n_blocks(len(words)), n_topics)
+    added: Any = topics.values, np.full(len(topics.decay), -1, dtype=np.int32)
+    if statistics is not None:
+        block, added = statistics.deferred, (statistics.stored, statistics.row_of)
+    if block is None:
+        kernels.step_topics(words, *topics, *added, *step, n_threads, partial, sums)
+    else:
+        entries, buffers = block.entries[1:4], (block.n_threads, block.sums, block.scratch)
+        kernels.accumulate_and_step(
+            words, *topics, *entries, *block.fitted, added[1], *step, *buffers, partial, sums
+        )
     return sums
-
-
-def prior_rows(
-    eta: NDArray[np.float64], shape: tuple[int, int], b: float, dtype: DTypeLike
-) -> NDArray:
-    """b eta as an array of shape (V, K); a scalar takes the memory of one row."""
-    if eta.ndim == 0:
-        return np.broadcast_to(np.full(shape[1], b * eta, dtype=dtype), shape)
-    rows = (eta[:, None] if eta.ndim == 1 else eta.T) * b
-    return np.ascontiguousarray(np.broadcast_to(rows, shape), dtype=dtype)
-
-
-def exp_e_log(rows: Rows, sums: NDArray[np.float64], n_threads: int) -> NDArray:
-    """exp(E log beta) of all words, of shape (V, K padded)."""
-    n_features, width = rows.values.shape
-    weights = TopicWeights(n_features, width, rows.values.dtype)
-    weights.refresh(np.arange(n_features), rows, sums, "variational", 1.0, True, n_threads)
-    return weights.values
 
 
 class TopicWeights:
@@ -314,7 +234,6 @@ class TopicWeights:
     def __init__(
         self, n_features: int, width: int, dtype: DTypeLike, bounded: bool = False
     ) -> None:
-        self._lock = threading.Lock()  # taken under the topics' own, for which a fork waits
         self.values = aligned_empty((n_features, width), dtype)
         self.logs = np.empty((0, 0), dtype=dtype)
         self.log_scale = np.empty(n_features, dtype=dtype)
@@ -352,224 +271,42 @@ class TopicWeights:
         want_logs: bool = False,
     ) -> None:
         """Bring the rows of some words up to date."""
-        with self._lock:
-            self._refresh(words, topics, topic_sums, estimate, b, exact, n_threads, want_logs)
-
-    def _refresh(
-        self,
-        words: NDArray[np.int64],
-        topics: Rows,
-        topic_sums: NDArray[np.float64],
-        estimate: TopicEstimate,
-        b: float,
-        exact: bool,
-        n_threads: int,
-        want_logs: bool,
-    ) -> None:
-        if want_logs and not self.logs.size:
-            self.logs = aligned_empty(self.values.shape, self.values.dtype)
-            self.outdate()
-        if self._made_for != (b, exact):
-            self._made_for = (b, exact)
-            self.outdate()
-        if self._most < len(self.place):
-            n_new = int(np.count_nonzero(self.place[words] < 0))
+        with writing(self):  # threads that infer documents share weights
+            if want_logs and not self.logs.size:
+                self.logs = aligned_empty(self.values.shape, self.values.dtype)
+                self.outdate()
+            if self._made_for != (b, exact):
+                self._made_for = (b, exact)
+                self.outdate()
+            n_new = np.count_nonzero(self.place[words] < 0) if self._most < len(self.place) else 0
             if self._n_rows[0] + n_new > self._most:
                 self.outdate()
-        width, dtype = self.values.shape[1], self.values.dtype
-        log_sums = np.full(width, PADDED_LOG_SUM, dtype=dtype)
-        log_sums[: len(topic_sums)] = log_of(estimate)(topic_sums)
-        kernels.refresh_weights(
-            words,
-            len(words),
-            topics.values,
-            topics.eta,
-            topics.decay,
-            topics.now,
-            log_sums,
-            len(topic_sums),
-            estimate == "map",
-            b,
-            not exact,
-            n_threads,
-            separate_rows(n_threads, 2 * width, dtype),
-            np.empty(len(words), dtype=np.int64),
-            self.place,
-            self._n_rows,
-            self.values,
-            self.log_scale,
-            self.row_sums,
-            self.logs,
-        )
+            width, dtype = self.values.shape[1], self.values.dtype
+            log_sums = np.full(width, PADDED_LOG_SUM, dtype=dtype)
+            log_sums[: len(topic_sums)] = log_of(estimate)(topic_sums)
+            kernels.refresh_weights(
+                words,
+                len(words),
+                *topics,
+                log_sums,
+                len(topic_sums),
+                estimate == "map",
+                b,
+                not exact,
+                n_threads,
+                separate_rows(n_threads, 2 * width, dtype),
+                np.empty(len(words), dtype=np.int64),
+                self.place,
+                self._n_rows,
+                self.values,
+                self.log_scale,
+                self.row_sums,
+                self.logs,
+            )
 
 
 #: Number of words whose logarithms are computed at a time.
 TOPIC_ROWS = 512
-
-
-def negative_kl_of_topics(
-    lam: NDArray,
-    eta: NDArray[np.float64],
-    sums: NDArray[np.float64],
-    n_topics: int,
-    n_threads: int,
-) -> float:
-    """-KL(Dir(lambda) || Dir(eta)), summed over topics."""
-    K, V = n_topics, len(lam)
-    # (1, 1), (V, 1) or (V, K): terms that are equal for all words or topics are summed once
-    eta = np.ascontiguousarray(eta.reshape(-1, 1) if eta.ndim < 2 else eta.T)
-    of_words, of_topics = V // eta.shape[0], K // eta.shape[1]
-    total = np.empty(K)
-    bounds.column_terms(
-        lam,
-        eta,
-        special.digamma(sums),
-        n_threads,
-        separate_rows(n_threads, K),
-        separate_rows(bounds.n_vocabulary_blocks(V), K),
-        total,
-    )
-    of_prior = special.lgamma(of_words * eta.sum(axis=0)) - of_words * np.sum(
-        special.lgamma(eta), axis=0
-    )
-    return float(np.sum(total - special.lgamma(sums)) + of_topics * np.sum(of_prior))
-
-
-def log_density_of_mean(
-    logs: Callable[[slice], NDArray[np.float64]], eta: NDArray[np.float64], symmetric: bool
-) -> float:
-    """sum_k log Dir(E beta_k; eta_k + 1) - log Dir(E beta_k; 1)."""
-    V, K = eta.shape
-    total = np.zeros(K)
-    for start in range(0, V, TOPIC_ROWS):  # in this order for any number of threads
-        some = slice(start, start + TOPIC_ROWS)
-        total += np.einsum("vk,vk->k", eta[some], logs(some))
-    copies = V if symmetric else 1
-    eta = eta[: V // copies]
-    of_prior = special.lgamma(copies * eta.sum(axis=0) + V) - special.lgamma([float(V)])
-    of_prior -= copies * np.sum(special.lgamma(eta + 1.0), axis=0)
-    return float(np.sum(total + of_prior))
-
-
-class Shown:
-    """The array of topics that the user has got, and whether anything was written to it.
-
-    It is the model's own lambda if that has the dtype that is shown.  Otherwise it is a copy in
-    the other dtype, made when somebody asks for it.
-    """
-
-    def __init__(self, n_topics: int, dtype: DTypeLike) -> None:
-        self.n_topics = n_topics
-        self.dtype = np.dtype(dtype)
-        self.rows: NDArray | None = None
-        self._sums = np.empty(0)
-
-    def fresh(self) -> Shown:
-        """The same for other topics, of which the user has no array yet."""
-        return Shown(self.n_topics, self.dtype)
-
-    @property
-    def components(self) -> NDArray:
-        """The array as a (K, V) view."""
-        assert self.rows is not None
-        return self.rows[:, : self.n_topics].T
-
-    def show(self, lam: NDArray, n_threads: int) -> None:
-        """Take an array to show; one of another dtype is copied.
-
-        If the dtype cannot hold the numbers, the copy has that of lambda.
-        """
-        if lam.dtype != self.dtype:
-            own = lam[:, : self.n_topics]
-            lam = padded_rows(own, self.dtype if _holds(self.dtype, own) else lam.dtype)
-        self.rows = lam
-        self._sums = fingerprint(lam, self.n_topics, n_threads)
-
-    def written(self, n_threads: int) -> bool:
-        """Whether the user has written to the array since it was last looked at."""
-        if self.rows is None:
-            return False
-        return not np.array_equal(fingerprint(self.rows, self.n_topics, n_threads), self._sums)
-
-    def taken_over(self, lam: NDArray) -> NDArray:
-        """What the user has written, as an array that may take the place of lambda.
-
-        The numbers that were not written to stay as they are, to the last bit.
-        """
-        assert self.rows is not None
-        check_written(self.components, "components_", lam.dtype)
-        if self.rows.dtype == lam.dtype:
-            return self.rows
-        own, written = lam[:, : self.n_topics], self.rows[:, : self.n_topics]
-        taken = padded_rows(own, lam.dtype)
-        changed = written != own.astype(written.dtype)
-        np.copyto(taken[:, : self.n_topics], written, where=changed, casting="same_kind")
-        return taken
-
-    def agree(self, lam: NDArray, n_threads: int) -> None:
-        """Note that the array was taken over; it shows what was written as lambda holds it."""
-        assert self.rows is not None
-        if lam is not self.rows:
-            self.components[:] = lam[:, : self.n_topics].T
-        self._sums = fingerprint(self.rows, self.n_topics, n_threads)
-
-
-def _holds(dtype: np.dtype, lam: NDArray) -> bool:
-    """Whether a dtype has numbers as large and as small as those of lambda."""
-    limits = np.finfo(dtype)
-    least, most = np.float64(lam.min()), np.float64(lam.max())
-    return bool(least >= np.float64(limits.tiny) and most <= np.float64(limits.max))
-
-
-#: Sums that are kept from step to step may differ by rounding errors from those of the rows.
-CLOSE = 1e-2
-
-
-def read_rows(
-    node: Node, shape: tuple[int, int], dtype: np.dtype, least: float
-) -> tuple[NDArray, NDArray[np.float64], float]:
-    """Read the values, `decay` and `now` of :class:`Rows`."""
-    rows = node.array("rows", shape, dtype, finite=False)
-    now, decay = node.number("now", least, 1.0), np.ones(shape[0])
-    if now == 1:
-        if not node.is_none("decay"):
-            raise node.error("decay", "None", node.plain("decay"))
-        return rows, decay, now
-    decay = node.array("decay", shape[:1], np.float64)
-    if np.any(decay < now) or np.any(decay > 1):
-        raise node.error("decay", f"in the range [{now}, 1]", decay)
-    return rows, decay, now
-
-
-def checked_sums(node: Node, rows: Rows, n_topics: int) -> NDArray[np.float64] | None:
-    """Check rows that were read, and return their sums over words if the file has them."""
-    least, total = np.finfo(rows.values.dtype).tiny, np.zeros(n_topics)
-    for start in range(0, len(rows.values), TOPIC_ROWS):
-        some = slice(start, start + TOPIC_ROWS)
-        values, padding = rows.values[some, :n_topics], rows.values[some, n_topics:]
-        if not np.all(np.isfinite(values)) or np.any(values < least) or np.any(padding):
-            raise node.error("rows", "positive and finite, and 0 in the padding", rows.values)
-        prior = rows.eta[some].astype(np.float64)
-        share = rows.now / rows.decay[some, None]
-        with np.errstate(over="ignore"):
-            total += np.sum(prior + share * (values - prior), axis=0)
-    if not np.all(np.isfinite(total)):
-        raise node.error("rows", "finite in their sums", rows.values)
-    if node.is_none("sums"):
-        return None
-    sums = node.array("sums", (n_topics,), np.float64, positive=True)
-    if not np.allclose(sums, total, rtol=CLOSE):
-        raise node.error("sums", "the sums of 'rows' over words", sums)
-    return sums
-
-
-def read_shown_dtype(node: Node, dtype: np.dtype) -> np.dtype:
-    """The dtype in which topics are shown to the user, by default their own."""
-    if "shown" not in node:  # files before there was another
-        return dtype
-    return np.dtype(node.string("shown", ("float32", "float64")))
-
-
 #: A step updates all rows if at least this share of the vocabulary occurs in the minibatch,
 #: because the next minibatch would need nearly all of them.
 DENSE_SHARE = 0.7
@@ -586,9 +323,17 @@ class Topics:
     merely move towards the prior.  They are updated later, when they are needed (see
     :meth:`step`).
 
-    One thread at a time makes steps.  Others read a :meth:`copy`, which shares the arrays; a
-    change leaves these to the copies, if there are any, and goes on in new ones.
+    Threads may read the topics, but no other may use them during a method that changes them:
+    `step`, `catch_up`, `assign` and what sets an attribute.  No reading method applies pending
+    steps in place, because the local step of another thread may read the rows.
     """
+
+    STATE = Schema(
+        stored=Array(("V", "width"), "dtype"),
+        decay=Array(("V",), positive=True),
+        now=Number(FORGOTTEN, 1.0),
+        sums=Array(("K",), positive=True),
+    )
 
     def __init__(
         self,
@@ -599,52 +344,49 @@ class Topics:
         n_threads: int = 1,
         estimate: TopicEstimate = "variational",
     ) -> None:
-        self.lock = brief_lock()
-        self._lender = Lender()
         self.n_topics = n_topics
         self.n_features = n_features
-        self.eta = np.array(eta, dtype=np.float64)
         self.dtype = np.dtype(dtype)
         self.n_threads = n_threads
         self.width = padded_length(n_topics, self.dtype)
-        self._lam = aligned_empty((n_features, self.width), self.dtype)
-        #: See :class:`Rows`; one attribute, so that an interrupt finds both or neither changed.
-        self._steps = (np.ones(n_features), 1.0)
-        self._eta_kept: NDArray | None = None
-        self._eta_sums = np.empty(0)  # over words, of shape (K,) or (1,)
+        #: See :class:`Rows`; read-only if they are parts of a file.
+        self.stored = aligned_empty((n_features, self.width), self.dtype)
+        self.decay, self.now = np.ones(n_features), 1.0
+        self.eta = np.array(eta, dtype=np.float64)
+        self._prior: tuple[NDArray, NDArray[np.float64]] | None = None  # rows, sums over words
         self._estimate: TopicEstimate = estimate
         self._sums: NDArray[np.float64] | None = None
+        #: Changes whenever a number does, and whenever topics do not follow from those before.
         self.version = self.replaced = 0
+        #: Weights that calls share, see :class:`annealvi.models.lda.documents.Documents`.
         self.weights: dict[Any, TopicWeights] = {}
-        self._shown = Shown(n_topics, self.dtype)
 
-    def _changed(self) -> None:
-        """Mark the values that follow from single rows of lambda as outdated."""
+    @property
+    def shape(self) -> tuple[int, int, np.dtype]:
+        """V, K padded and the dtype, which buffers are made for."""
+        return self.n_features, self.width, self.dtype
+
+    def _changed(self, replaced: bool = False) -> None:
+        """Mark what follows from lambda as outdated."""
         self.version += 1
+        self.replaced += replaced
         self.weights = {}
 
-    def _was_replaced(self) -> None:
-        """Mark all values derived from lambda as outdated."""
-        self._sums = None
-        self._changed()
-        self.replaced += 1
+    def copy(self) -> Self:
+        """Topics that go on for themselves."""
+        copied = shallow(self)
+        copied.stored, copied.decay, copied.weights = self._copied(), self.decay.copy(), {}
+        return copied
 
-    def copy(self, *, lasting: bool = False) -> Self:
-        """Return the topics as they are now; arrays are shared until one of the two changes.
+    def _copied(self) -> NDArray:
+        copied = aligned_empty(self.stored.shape, self.dtype)
+        copied[:] = self.stored
+        return copied
 
-        The user may write to the array that :meth:`show` returned.  It is shared too, unless the
-        copy is `lasting`.
-        """
-        with self.lock:
-            self.notice_writes()
-            _ = self.sums, self.rows()  # computed once for all copies
-            copied, lend = shallow(self), self._lender.lend
-            copied.lock, copied._lender = brief_lock(), Lender()
-            copied._shown = self._shown.fresh()
-            copied._lam, copied._steps = lend(self._lam), (lend(self._steps[0]), self._steps[1])
-            if lasting and self._lam is self._shown.rows:
-                copied._own_arrays()
-            return copied
+    def _own(self) -> None:
+        """Before a change, copy arrays that are parts of a file."""
+        if not self.stored.flags.writeable:
+            self.stored, self.decay = self._copied(), self.decay.copy()
 
     @property
     def estimate(self) -> TopicEstimate:
@@ -655,109 +397,59 @@ class Topics:
     def estimate(self, value: TopicEstimate) -> None:
         if value != self._estimate:
             self._estimate = value
-            self._changed()
-            self.replaced += 1
+            self._changed(replaced=True)
 
     def set_eta(self, eta: ArrayLike) -> None:
         """Use another prior, of shape (), (V,) or (K, V), from the next step on."""
-        with self.lock:
-            if not np.array_equal(self.eta, eta):
-                self.catch_up()  # pending steps use the old prior
-                self._eta_kept = None
-                self.eta = np.array(eta, dtype=np.float64)
+        if not np.array_equal(self.eta, eta):
+            self.catch_up()  # pending steps use the old prior
+            self.eta, self._prior = np.array(eta, dtype=np.float64), None
 
     # ------------------------------------------------------------------- lambda
 
     @property
     def lam(self) -> NDArray:
-        with self.lock:
-            decay, now = self._steps
-            if now == 1:
-                return self._lam
-            lam = self._copied()
-            self._move_rows(lam, decay.copy(), now, np.arange(self.n_features))
-            return lam
+        """lambda, of shape (V, K padded); a copy if steps are pending."""
+        if self.now == 1:
+            return self.stored
+        lam = self._copied()
+        rows = self.rows()._replace(values=lam, decay=self.decay.copy())
+        move_rows(np.arange(self.n_features), rows, self.n_threads)
+        return lam
 
     @property
     def components(self) -> NDArray:
         """lambda as a (K, V) view."""
-        self.notice_writes()
         return self.lam[:, : self.n_topics].T
-
-    def copy_of_components(self) -> NDArray:
-        """:attr:`components` in an array of its own."""
-        with self.lock:
-            self.notice_writes()
-            lam = self.lam
-            return (lam.copy() if lam is self._lam else lam)[:, : self.n_topics].T
 
     def some_rows(self, words: NDArray[np.int64]) -> NDArray:
         """Copies of some words' rows of lambda, with their pending steps applied."""
-        with self.lock:
-            (decay, now), lam = self._steps, self._lam[words]
-            if now != 1:
-                eta = self.rows().eta[words]
-                self._move_rows(lam, decay[words], now, np.arange(len(words)), eta=eta)
-            return lam[:, : self.n_topics]
+        lam = self.stored[words]
+        if self.now != 1:
+            rows = Rows(lam, self.rows().eta[words], self.decay[words], self.now)
+            move_rows(np.arange(len(words)), rows, self.n_threads)
+        return lam[:, : self.n_topics]
 
     def rows(self) -> Rows:
         """lambda as it is stored, with its pending steps."""
-        with self.lock:
-            if self._eta_kept is None:
-                topics = self.eta if self.eta.ndim == 2 else self.eta.reshape(1, -1)
-                of_words = self.n_features if self.eta.ndim == 0 else 1
-                self._eta_sums = of_words * topics.sum(axis=1)
-                self._eta_kept = self.eta_rows(self.dtype)  # last, in case of an interrupt
-            return Rows(self._lam, self._eta_kept, *self._steps)
+        return Rows(self.stored, self._kept_prior()[0], self.decay, self.now)
+
+    def _kept_prior(self) -> tuple[NDArray, NDArray[np.float64]]:
+        """The rows of eta, and their sums over words, of shape (K,) or (1,)."""
+        if self._prior is None:
+            topics = self.eta if self.eta.ndim == 2 else self.eta.reshape(1, -1)
+            of_words = self.n_features if self.eta.ndim == 0 else 1
+            self._prior = self.eta_rows(self.dtype), of_words * topics.sum(axis=1)
+        return self._prior
 
     def catch_up(self) -> None:
         """Apply the pending steps of all rows."""
-        with self.lock:
-            if self._steps[1] != 1:
-                self._own_arrays()
-                words = np.arange(self.n_features)
-                self._sums = self._move_rows(self._lam, *self._steps, words, whole=True)
-                self._all_current()
-                self._changed()  # rows change by rounding errors
-
-    @property
-    def shown_dtype(self) -> np.dtype:
-        """The dtype of the array that :meth:`show` returns, which is a copy if it is another."""
-        return self._shown.dtype
-
-    @shown_dtype.setter
-    def shown_dtype(self, dtype: DTypeLike) -> None:
-        with self.lock:
-            if dtype != self._shown.dtype:
-                self.notice_writes()
-                if self._lam is self._shown.rows:
-                    self._own_arrays()
-                self._shown = Shown(self.n_topics, dtype)
-
-    def show(self) -> NDArray:
-        """:attr:`components` for a user, who may keep the array and write to it.
-
-        What the user writes before the topics' next step takes effect.  An array obtained
-        before a step may not show later updates.  If its dtype is another than that of lambda,
-        the array is a copy, which is kept until the next step.
-        """
-        with self.lock:
-            if self._shown.rows is None:
-                # the user may write to lambda itself
-                own = self._shown.dtype == self.dtype
-                if own and (is_lent(self._lam) or self._lender.has_lent):
-                    self._own_arrays()
-                self._shown.show(self.lam, self.n_threads)
-            return self._shown.components
-
-    def notice_writes(self) -> None:
-        """Use what the user wrote to the array that :meth:`show` returned."""
-        with self.lock:
-            if self._shown.written(self.n_threads):
-                self._lam = self._shown.taken_over(self.lam)
-                self._all_current()
-                self._was_replaced()
-                self._shown.agree(self._lam, self.n_threads)
+        if self.now != 1:
+            self._own()
+            words = np.arange(self.n_features)
+            self._sums = move_rows(words, self.rows(), self.n_threads, (0.0, 0.0, True))
+            self.decay, self.now = np.ones(self.n_features), 1.0
+            self._changed()  # rows change by rounding errors
 
     def assign(self, components: ArrayLike) -> None:
         """Set lambda from an array of shape (K, V)."""
@@ -767,34 +459,27 @@ class Topics:
     @contextmanager
     def replaced_by(self) -> Iterator[NDArray]:
         """Set lambda by writing to all of an array of shape (K, V)."""
-        with self.lock:
-            self._own_arrays(keep=False)
-            self._shown = self._shown.fresh()
-            self._lam[:, self.n_topics :] = 0
-            yield self._lam[:, : self.n_topics].T
-            self._all_current()
-            self._was_replaced()
-
-    def _all_current(self) -> None:
-        """Record that no row has pending steps."""
-        self._steps = (np.ones(self.n_features), 1.0)
+        lam = aligned_empty((self.n_features, self.width), self.dtype)
+        lam[:, self.n_topics :] = 0
+        yield lam[:, : self.n_topics].T
+        self.stored, self.decay, self.now = lam, np.ones(self.n_features), 1.0
+        self._sums = None
+        self._changed(replaced=True)
 
     @property
     def sums(self) -> NDArray[np.float64]:
         """sum_v lambda_kv, of shape (K,)."""
-        with self.lock:
-            if self._sums is None:
-                self.catch_up()
-                self._sums = sums_of_rows(self._lam, self.n_topics, self.n_threads)
-            return self._sums
+        if self._sums is None:
+            self._sums = sums_of_rows(self.lam, self.n_topics, self.n_threads)
+        return self._sums
 
     # ------------------------------------------------------ what follows from lambda
 
     def exp_e_log(self) -> NDArray:
-        """exp(E log beta) for a user, as a (K, V) array of :attr:`shown_dtype`."""
-        topics = self.copy()
-        weights = exp_e_log(topics.rows(), topics.sums, topics.n_threads)
-        return weights[:, : self.n_topics].T.astype(self.shown_dtype, copy=False)
+        """exp(E log beta), of shape (K, V)."""
+        weights, words = TopicWeights(*self.shape), np.arange(self.n_features)
+        weights.refresh(words, self.rows(), self.sums, "variational", 1.0, True, self.n_threads)
+        return weights.values[:, : self.n_topics].T
 
     def logs(self, lam: NDArray, out: NDArray | None = None) -> NDArray[np.float64]:
         """E log beta or, under the map estimate, log E beta."""
@@ -803,35 +488,56 @@ class Topics:
         logs[:, : self.n_topics] -= log(self.sums)
         return logs
 
-    def bound(self, tempering: Tempering = UNTEMPERED) -> float:
-        """The topics' part of the objective.
+    def bound(self, b: float = 1.0) -> float:
+        """The topics' part of the objective, under the prior b eta.
 
         This is -KL(q(beta) || p(beta)).  In the map estimate beta is a point, so there is no KL.
         The prior Dir(eta + 1) of the point is then compared with the uniform prior:
         log Dir(E beta; eta + 1) - log Dir(E beta; 1).
         """
-        self.notice_writes()
-        b = tempering.mean if tempering.form == "posterior" else 1.0
-        if self.estimate == "variational":
-            return negative_kl_of_topics(
-                self.lam, self.eta * b, self.sums, self.n_topics, self.n_threads
-            )
-        lam, K = self.lam, self.n_topics
-        eta = self.eta_rows(np.float64, tempering)
-        return log_density_of_mean(lambda some: self.logs(lam[some, :K]), eta, self.eta.ndim == 0)
+        return self._negative_kl(b) if self.estimate == "variational" else self._log_density(b)
+
+    def _negative_kl(self, b: float) -> float:
+        """-KL(Dir(lambda) || Dir(b eta)), summed over topics."""
+        K, V, eta, sums = self.n_topics, self.n_features, self.eta * b, self.sums
+        # (1, 1), (V, 1) or (V, K): terms that are equal for all words or topics are summed once
+        eta = np.ascontiguousarray(eta.reshape(-1, 1) if eta.ndim < 2 else eta.T)
+        of_words, of_topics = V // eta.shape[0], K // eta.shape[1]
+        total, n = np.empty(K), self.n_threads
+        partial = separate_rows(n, K), separate_rows(bounds.n_vocabulary_blocks(V), K)
+        bounds.column_terms(self.lam, eta, special.digamma(sums), n, *partial, total)
+        of_prior = special.lgamma(of_words * eta.sum(axis=0)) - of_words * np.sum(
+            special.lgamma(eta), axis=0
+        )
+        return float(np.sum(total - special.lgamma(sums)) + of_topics * np.sum(of_prior))
+
+    def _log_density(self, b: float) -> float:
+        """sum_k log Dir(E beta_k; b eta_k + 1) - log Dir(E beta_k; 1)."""
+        K, V, lam, eta = self.n_topics, self.n_features, self.lam, self.eta_rows(np.float64, b)
+        total = np.zeros(K)
+        for start in range(0, V, TOPIC_ROWS):  # in this order for any number of threads
+            some = slice(start, start + TOPIC_ROWS)
+            total += np.einsum("vk,vk->k", eta[some], self.logs(lam[some, :K]))
+        copies = V if self.eta.ndim == 0 else 1
+        eta = eta[: V // copies]
+        of_prior = special.lgamma(copies * eta.sum(axis=0) + V) - special.lgamma([float(V)])
+        of_prior -= copies * np.sum(special.lgamma(eta + 1.0), axis=0)
+        return float(np.sum(total + of_prior))
+
+    def eta_rows(self, dtype: DTypeLike, b: float = 1.0) -> NDArray:
+        """b eta as a (V, K) array with contiguous rows; a scalar takes the memory of one row."""
+        shape, eta = (self.n_features, self.n_topics), self.eta
+        if eta.ndim == 0:
+            return np.broadcast_to(np.full(shape[1], b * eta, dtype=dtype), shape)
+        rows = (eta[:, None] if eta.ndim == 1 else eta.T) * b
+        return np.ascontiguousarray(np.broadcast_to(rows, shape), dtype=dtype)
 
     # --------------------------------------------------------------------- steps
 
     def step(
-        self,
-        statistics: Statistics,
-        rho: float,
-        scale: float,
-        *,
-        floor: float = 0.0,
-        tempering: Tempering = UNTEMPERED,
+        self, statistics: Statistics, rho: float, scale: float, floor: float = 0.0, b: float = 1.0
     ) -> None:
-        """lambda <- (1 - rho) lambda + rho (eta + scale * statistics).
+        """lambda <- (1 - rho) lambda + rho (b eta + scale * statistics), at least `floor`.
 
         Only the rows of words in the statistics must be updated now.  The others move towards
         the prior, lambda - eta <- (1 - rho) (lambda - eta).  These steps are pending until the
@@ -839,122 +545,44 @@ class Topics:
         of the statistics.  All rows are updated if most words occur, if rho = 1, or if the
         step has another prior or a floor.
         """
-        with self.lock:
-            eta = self.rows().eta
-            if tempering.form == "posterior":
-                eta = self.eta_rows(self.dtype, tempering)
-            self._changed()
-            words = statistics.words()
-            amount = rho * scale
-            lazily = len(words) < DENSE_SHARE * self.n_features and rho < 1
-            if lazily and eta is self._eta_kept and floor == 0:
-                before, eta_sums = self.sums, self._eta_sums
-                self._own_arrays()
-                self._shown = self._shown.fresh()
-                steps = (self._steps[0], self._steps[1] * (1.0 - rho))
-                # if interrupted here, it was a step without statistics
-                self._sums, self._steps = None, steps
-                sums = self._move_rows(self._lam, *steps, words, statistics, amount)
-                moved = eta_sums + (1.0 - rho) * (before - eta_sums)
-                if np.any(eta_sums > CANCELS * before):
-                    moved = (1.0 - rho) * before + rho * eta_sums
-                self._sums = moved + amount * sums
-                if steps[1] < FORGOTTEN:
-                    self.catch_up()
-            else:
-                self.catch_up()  # pending steps use the old prior
-                self._own_arrays()
-                self._shown, self._sums = self._shown.fresh(), None
-                self._sums = self._move_rows(
-                    self._lam,
-                    np.ones(self.n_features),  # `_steps` stay, so an interrupt does no harm
-                    1.0 - rho,
-                    np.arange(self.n_features),
-                    statistics,
-                    amount,
-                    eta=eta,
-                    floor=floor,
-                    whole=True,
-                )
+        words, amount, n = statistics.words(), rho * scale, self.n_threads
+        self._changed()
+        self._own()
+        few = len(words) < DENSE_SHARE * self.n_features
+        if few and rho < 1 and floor == 0 and b == 1:
+            before, (_, eta_sums) = self.sums, self._kept_prior()
+            # if interrupted here, it was a step without statistics
+            self._sums, self.now = None, self.now * (1.0 - rho)
+            sums = move_rows(words, self.rows(), n, (amount, 0.0, False), statistics)
+            moved = eta_sums + (1.0 - rho) * (before - eta_sums)
+            if np.any(eta_sums > CANCELS * before):
+                moved = (1.0 - rho) * before + rho * eta_sums
+            self._sums = moved + amount * sums
+            if self.now < FORGOTTEN:
+                self.catch_up()
+            return
+        self.catch_up()  # pending steps use the old prior
+        eta = self.rows().eta if b == 1 else self.eta_rows(self.dtype, b)
+        rows = Rows(self.stored, eta, np.ones(self.n_features), 1.0 - rho)
+        self._sums, words = None, np.arange(self.n_features)
+        self._sums = move_rows(words, rows, n, (amount, floor, True), statistics)
 
-    def _own_arrays(self, keep: bool = True) -> None:
-        """Before a change, copy arrays that are not its own, or that others have too.
-
-        Without `keep` the copy of lambda has no values yet.
-        """
-        shared = self._lender.has_lent
-        if shared or self._lam is self._shown.rows or not self._lam.flags.writeable:
-            self._lam = self._copied() if keep else aligned_empty(self._lam.shape, self.dtype)
-        if shared or not self._steps[0].flags.writeable:
-            self._steps = (self._steps[0].copy(), self._steps[1])
-            self._lender = Lender()
-
-    def _copied(self) -> NDArray:
-        copied = aligned_empty(self._lam.shape, self.dtype)
-        copied[:] = self._lam
-        return copied
-
-    def _move_rows(
-        self,
-        lam: NDArray,
-        decay: NDArray[np.float64],
-        now: float,
-        words: NDArray[np.int64],
-        statistics: Statistics | None = None,
-        amount: float = 0.0,
-        *,
-        eta: NDArray | None = None,
-        floor: float = 0.0,
-        whole: bool = False,
-    ) -> NDArray[np.float64]:
-        """Apply the pending steps of some words' rows, up to `now`."""
-        rows = Rows(lam, self.rows().eta if eta is None else eta, decay, now)
-        if statistics is None:
-            return move_rows(words, rows, floor, whole, self.n_threads)
-        return statistics.step_rows(words, rows, amount, floor, whole, self.n_threads)
-
-    def eta_rows(self, dtype: Any, tempering: Tempering = UNTEMPERED) -> NDArray:
-        """eta as a (V, K) array with contiguous rows; a scalar takes the memory of one row."""
-        b = tempering.mean if tempering.form == "posterior" else 1.0
-        return prior_rows(self.eta, (self.n_features, self.n_topics), b, dtype)
+    # --------------------------------------------------------------------- files
 
     def state_dict(self) -> dict[str, Any]:
-        """Return lambda as a tree, see :mod:`annealvi.files`: as it is stored, steps pending.
+        """lambda as it is stored: applying pending steps would change the bits of later steps."""
+        return self.STATE.dump(self)
 
-        Applying pending steps would change the bits of later steps.
-        """
-        with self.lock:
-            self.notice_writes()
-            decay, now = self._steps
-            decay_of_rows = None if now == 1 else decay
-            return {
-                "rows": self._lam,
-                "decay": decay_of_rows,
-                "now": now,
-                "sums": self._sums,
-                "shown": self.shown_dtype.name,
-            }
-
-    def load_state_dict(self, node: Node) -> None:
-        """Take over what :meth:`state_dict` returned; lambda stays a view of the file."""
-        shape = self.n_features, self.width
-        rows, decay, now = read_rows(node, shape, self.dtype, FORGOTTEN)
-        shown = read_shown_dtype(node, self.dtype)
-        with self.lock:
-            self._lam, self._steps = rows, (decay, now)
-            self._shown = Shown(self.n_topics, shown)
-            self._was_replaced()
-            self._sums = checked_sums(node, self.rows(), self.n_topics)
+    def load_state_dict(self, tree: Mapping[str, Any], way: str = "") -> None:
+        """Take over what :meth:`state_dict` returned; lambda stays a part of the file."""
+        sizes = dict(V=self.n_features, K=self.n_topics, width=self.width, dtype=self.dtype)
+        stored, self.decay, self.now, self._sums = self.STATE.load(tree, way, **sizes).values()
+        for start in range(0, self.n_features, TOPIC_ROWS):
+            some = stored[start : start + TOPIC_ROWS]
+            if np.any(some[:, : self.n_topics] <= 0) or np.any(some[:, self.n_topics :]):
+                raise damaged(f"{way}.stored", "positive, and 0 in the padding", stored)
+        self.stored = stored
+        self._changed(replaced=True)
 
     def __getstate__(self) -> dict[str, Any]:
-        self.notice_writes()
-        kept = {name: value for name, value in vars(self).items() if name not in _NOT_PICKLED}
-        return kept | {"_shown": self._shown.fresh()}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        fresh = dict(_lender=Lender(), lock=brief_lock(), weights={}, _eta_kept=None)
-        vars(self).update(state, **fresh)
-
-
-#: Attributes that a copy computes again.
-_NOT_PICKLED = ("_eta_kept", "weights", "lock", "_lender")
+        return vars(self) | {"_prior": None, "weights": {}}

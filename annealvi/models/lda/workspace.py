@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from annealvi._kernels import lda as kernels
 from annealvi._kernels.layout import aligned_empty, padded_length, padded_rows, separate_rows
+from annealvi.files.schema import Flag, Integer, Number, Optional, Schema, Text
 from annealvi.model import Tempering
-from annealvi.models.lda.topics import FittedBlock, Statistics, TopicWeights
-from annealvi.models.lda.word_index import WordIndex, WordIndices
+from annealvi.models.lda.topics import Statistics, TopicWeights, WordIndex
 
 #: Bytes for a document's rows of the topics that it still uses: about the level 2 cache.
 PACKED_BYTES = 1 << 19
@@ -34,6 +35,35 @@ RELAXATION, RELAXED_BELOW = (1.5, 2.0), 1.2
 LEAST_SHARE, SINGLE_SHARE, TRAINING_SHARE = 1e-9, 1e-4, 1e-2
 #: The same with scikit-learn's arithmetic.
 EXACT_SHARE = 1e-12
+#: The kernels count iterations in 32 bits.
+MOST_ITERATIONS = 2**31 - 1
+#: The least normal number of float64.
+TINY = float(np.finfo(np.float64).tiny)
+
+
+def inverse_of_each(tempering: Tempering, n_samples: int, dtype: np.dtype) -> NDArray:
+    """The inverse temperature of each document, in a new array."""
+    inverse = np.asarray(tempering.inverse, dtype=np.float64)
+    least = float(inverse.min())
+    if least < TINY:
+        got = 1 / least if least else np.inf
+        raise ValueError(f"The temperature must be at most {1 / TINY:.3g}. Got {got:.3g}.")
+    return held(np.broadcast_to(inverse, (n_samples,)), dtype)
+
+
+def held(inverse: NDArray[np.float64], dtype: np.dtype) -> NDArray:
+    """Inverse temperatures in a dtype, in a new array; none is below its least normal number.
+
+    At that number of float32 nothing is left of the likelihood, as at any number below it.
+    """
+    return np.maximum(inverse, np.finfo(dtype).tiny).astype(dtype, order="C")
+
+
+def of_rows(tempering: Tempering, rows: slice) -> Tempering:
+    """The tempering of some of the documents."""
+    if np.ndim(tempering.inverse) == 0:
+        return tempering
+    return tempering._replace(inverse=np.asarray(tempering.inverse)[rows])
 
 
 @dataclass(frozen=True)
@@ -103,6 +133,20 @@ class LocalOptions:
         return SPARSITY * max(0.0, (SPARSE_BELOW - T) / (SPARSE_BELOW - 1.0))
 
 
+OPTIONS = Schema(
+    LocalOptions,
+    max_iter=Integer(0, MOST_ITERATIONS),
+    tolerance=Number(0.0),
+    start=Text(*get_args(Start)),
+    token_tolerance=Optional(Number(0.0)),
+    inference_iter=Optional(Integer(0, MOST_ITERATIONS)),
+    prune=Flag(),
+    document_estimate=Text(*get_args(DocumentEstimate)),
+    over_relaxed=Flag(),
+    shard_size=Optional(Integer(1)),
+)
+
+
 class Workspace:
     """The buffers that the kernels write to; they are kept as long as they are large enough.
 
@@ -160,6 +204,87 @@ class Workspace:
         return np.empty(shape, dtype=self._dtype)
 
 
+#: Bytes of the blocks that are kept from pass to pass.
+MOST_BYTES = 1 << 26
+
+
+class WordIndices:
+    """Transposes blocks of documents, and keeps the blocks of passes over the same documents.
+
+    A block is kept when it is seen for the second time, or at once if passes are `repeated`, as
+    long as all take at most MOST_BYTES.  So a stream, whose documents are seen once, keeps none.
+    All are forgotten when passes over other blocks begin, as in a finish.  A kept block is used as
+    long as its documents have the same words: kernels read what was prepared for these words, and
+    a callback may have changed them.
+    """
+
+    def __init__(self, n_features: int, n_threads: int = 1) -> None:
+        self._n_threads, self.repeated = n_threads, False
+        self._counter = np.empty(n_features, dtype=np.int64)
+        self._room = tuple(np.empty(n, dtype=np.int64) for n in (n_features, n_features + 1, 0, 0))
+        self._corpus: weakref.ref[Any] | None = None
+        self._kept: dict[tuple[int, int], tuple[int, WordIndex | None]] = {}
+        self._bytes = 0
+
+    def forget(self) -> None:
+        """Forget the blocks that were kept: the documents may change in place from now on."""
+        self._corpus, self._kept, self._bytes = None, {}, 0
+
+    def of_block(self, X: Any, rows: slice) -> WordIndex:
+        """The index of a block, valid until the next call."""
+        key = rows.start, rows.stop
+        begins = rows.start == 0 and key not in self._kept
+        if begins or self._corpus is None or self._corpus() is not X:
+            self.forget()
+            self._corpus = weakref.ref(X)
+        digest = kernels.digest_of_block(X.indices, X.indptr, *key)
+        before, kept = self._kept.get(key, (None, None))
+        if kept is not None and before == digest:
+            return kept
+        index = self._transposed(X, rows)
+        if before != digest:  # seen for the first time, as it is now
+            self._kept[key] = digest, None
+            self._bytes -= _n_bytes(kept)
+            if not self.repeated:
+                return index
+        if self._bytes + _n_bytes(index) <= MOST_BYTES:
+            index = index._replace(
+                words=index.words.copy(),
+                first=index.first.copy(),
+                document=index.document.copy(),
+                position=index.position.copy(),
+            )
+            self._kept[key] = digest, index
+            self._bytes += _n_bytes(index)
+        return index
+
+    def _transposed(self, X: Any, rows: slice) -> WordIndex:
+        ends = X.indptr[rows.start : rows.stop + 1]
+        lengths, n_entries = np.diff(ends), int(ends[-1] - ends[0])
+        words, first, document, position = self._room
+        if len(document) < n_entries:
+            document, position = (np.empty(n_entries, dtype=np.int64) for _ in range(2))
+            self._room = words, first, document, position
+        n_words = kernels.index_words(
+            X.indices, X.indptr, rows.start, rows.stop, self._counter, *self._room
+        )
+        order = np.arange(len(lengths))
+        if self._n_threads > 1:
+            order = np.argsort(-lengths, kind="stable")
+        return WordIndex(
+            words[:n_words],
+            first[: n_words + 1],
+            document[:n_entries],
+            position[:n_entries],
+            order,
+            int(lengths.max(initial=0)),
+        )
+
+
+def _n_bytes(index: WordIndex | None) -> int:
+    return 0 if index is None else sum(array.nbytes for array in index[:-1])
+
+
 class Local(NamedTuple):
     """The outputs that are wanted from the local step of a block, besides gamma."""
 
@@ -177,7 +302,7 @@ class Local(NamedTuple):
 
 
 class Call(NamedTuple):
-    """The arguments that all blocks of one call share."""
+    """What all blocks of one call share: arguments, and what the temperature means for them."""
 
     X: Any
     weights: TopicWeights
@@ -192,95 +317,6 @@ class Call(NamedTuple):
     sparsity: float = 0.0
     #: See :meth:`LocalOptions.relaxation`.
     relaxation: tuple[float, float] = (1.0, 1.0)
-
-
-def run_kernels(
-    X: Any,
-    rows: slice,
-    gamma: NDArray,
-    inverse: NDArray,
-    b0: float,
-    alpha: NDArray[np.float64],
-    index: WordIndex,
-    weights: TopicWeights,
-    work: Workspace,
-    wanted: Local,
-    options: LocalOptions,
-    *,
-    exact: bool,
-    mixed: bool,
-    refresh: Callable[[], None],
-    sparsity: float = 0.0,
-    relaxation: tuple[float, float] = (1.0, 1.0),
-    max_iter: int | None = None,
-) -> None:
-    """Fit gamma of a block of documents in place, and write the other outputs that are wanted."""
-    dtype = gamma.dtype
-    work.reserve(index)
-    by_topic = options.token_tolerance is None
-    tolerance = options.tolerance if options.token_tolerance is None else options.token_tolerance
-    nothing, alpha, raised = np.empty(0), work.padded(alpha), work.raised(mixed)
-    least_share = options.least_share(dtype, wanted.statistics is not None)
-    refresh()
-    kernels.fit_documents(
-        X.data,
-        X.indices,
-        X.indptr,
-        rows.start,
-        rows.stop,
-        index.order,
-        weights.place,
-        weights.values,
-        weights.log_scale,
-        weights.row_sums,
-        weights.logs,
-        b0,
-        inverse,
-        alpha,
-        np.finfo(dtype).eps if exact else 0.0,
-        sparsity,
-        relaxation[0],
-        relaxation[1] * tolerance,
-        by_topic,
-        options.max_iter if max_iter is None else max_iter,
-        least_share,
-        wanted.statistics is not None,
-        wanted.log_normalizer is not None,
-        wanted.energy is not None,
-        work.n_threads,
-        gamma,
-        work.t,
-        work.active,
-        work.n_active,
-        work.ratio,
-        nothing if wanted.log_normalizer is None else wanted.log_normalizer,
-        nothing if wanted.energy is None else wanted.energy,
-        work.scratch,
-        work.rows,
-        work.packed,
-        work.columns,
-        raised,
-    )
-    if wanted.statistics is None:
-        return
-    block = FittedBlock(
-        index,
-        work.ratio,
-        work.t,
-        work.active,
-        work.n_active,
-        inverse,
-        b0,
-        weights,
-        exact,
-        work.n_threads,
-        work.sums,
-        work.scratch,
-    )
-    if wanted.deferred:
-        wanted.statistics.defer(block)
-    else:
-        wanted.statistics.add(block, wanted.word_energy)
 
 
 def lengths(X: Any, rows: slice) -> NDArray[np.float64]:
