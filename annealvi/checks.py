@@ -289,11 +289,6 @@ def check_topics(value: ArrayLike, name: str, shape: tuple[int, int], dtype: np.
     return array
 
 
-def check_written(array: NDArray, name: str, dtype: np.dtype) -> None:
-    """Check what a user has written to an array of topics: positive and finite."""
-    _check_positive(array, name, dtype, array.shape[1])
-
-
 def _check_positive(array: NDArray, name: str, dtype: np.dtype, n_summed: int) -> None:
     """Check that all are positive and in the range of the model's dtype.
 

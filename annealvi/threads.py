@@ -15,9 +15,6 @@ from collections.abc import Callable
 from functools import partial, wraps
 from typing import Any, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -153,8 +150,6 @@ def _in_child() -> None:
     global _adding
     _adding = threading.RLock()
     _locks.clear()
-    for lock in list(_brief):
-        lock._at_fork_reinit()
 
 
 if hasattr(os, "register_at_fork"):
@@ -166,48 +161,3 @@ def shallow(original: T) -> T:
     copied = object.__new__(type(original))
     vars(copied).update(vars(original))
     return copied
-
-
-Lock = Any
-_brief: weakref.WeakSet = weakref.WeakSet()
-
-
-def brief_lock() -> Lock:
-    """A lock of an inner object, which a forked child finds open."""
-    lock = threading.RLock()
-    _brief.add(lock)
-    return lock
-
-
-class Lender:
-    """Lends an array, and knows whether anyone still has it, or a view of it, however made."""
-
-    def __init__(self) -> None:
-        self._loans: set[weakref.ref] = set()
-
-    def lend(self, array: NDArray) -> NDArray:
-        """Return a read-only view."""
-        loan = _Loan(array)
-        # no Python code when it is gone, where an interrupt would be lost
-        self._loans.add(weakref.ref(loan, self._loans.discard))
-        return np.asarray(loan)
-
-    @property
-    def has_lent(self) -> bool:
-        """Whether something that was lent is still in use."""
-        return bool(self._loans)
-
-
-class _Loan:
-    """What all views of a lent array have as their base."""
-
-    def __init__(self, array: NDArray) -> None:
-        self.__array_interface__ = array.__array_interface__ | {
-            "data": (array.ctypes.data, True)  # read-only
-        }
-        self._array = array
-
-
-def is_lent(array: NDArray) -> bool:
-    """Whether an array is what :meth:`Lender.lend` returned."""
-    return isinstance(array.base, _Loan)

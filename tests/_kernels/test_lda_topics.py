@@ -113,7 +113,7 @@ def test_rows_move_towards_the_prior_but_not_below_the_floor(dtype):
     topics = make(5, dtype, eta=np.linspace(0.1, 0.4, V)).topics
     before, rows = topics.components.T.astype(np.float64), topics.rows()._replace(now=0.25)
     words = np.array([0, 3, 64, V - 1])
-    sums = move_rows(words, rows, 0.3, True, 2)
+    sums = move_rows(words, rows, 2, (0.0, 0.3, True))
     eta = np.linspace(0.1, 0.4, V).astype(dtype).astype(np.float64)[:, None]
     expected = before.copy()
     expected[words] = np.maximum(eta + 0.25 * (before - eta), np.float64(dtype(0.3)))[words]

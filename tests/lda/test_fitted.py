@@ -289,7 +289,7 @@ def test_looking_changes_nothing(look, method, preset):
                 if looked_at:
                     LOOKS[look](lda, held_out)
         results.append(
-            (lda._state.model.topics._lam.copy(), lda.components_.copy(), lda.score(held_out))
+            (lda._state.model.topics.stored.copy(), lda.components_.copy(), lda.score(held_out))
         )
         results[-1] += (lda.transform(held_out),)
     for one, other in zip(*results, strict=True):
@@ -319,7 +319,7 @@ COPIES = {
 def test_a_copy_continues_as_the_original(way, looked_at, dtype, preset, tmp_path):
     X = stream(60).astype(dtype)
     lda = estimator(preset=preset).partial_fit(X[:30])
-    assert lda._state.model.topics._steps[1] != 1
+    assert lda._state.model.topics.now != 1
     again = COPIES[way](lda, tmp_path)
     for each, look in ((lda, False), (again, looked_at)):
         view = each.components_ if look else None

@@ -4,6 +4,7 @@ import numpy as np
 from scipy.special import logsumexp, psi
 
 from annealvi.models.lda import LDA, LocalOptions
+from annealvi.models.lda.priors import DocumentPartition
 
 DTYPES = (np.float32, np.float64)
 EVEN = np.arange(1, 21) / 20
@@ -28,6 +29,13 @@ def naive_log_c(gamma, topics, n_words, inverses):
             terms = b * (e_log_theta[d][:, None] + e_log_beta)
             found[d, m] = n * logsumexp(terms)
     return found
+
+
+def log_c_of(model, X, gamma, inverses, n_threads=1):
+    """log C_d(b) of documents at a given gamma, by the library."""
+    partition = DocumentPartition(inverses)
+    partition.refresh(model.topics)
+    return partition(gamma, lengths(X), n_threads)
 
 
 def naive_fit(counts, gamma, b, topics, alpha, n_iterations):

@@ -99,7 +99,7 @@ def test_eta_is_the_maximum_of_the_topics_bound(estimate, form, spread):
 
     def bound(log_eta):
         model.set_priors(0.1, np.exp(log_eta))
-        return model.topics.bound(tempering)
+        return model.topics.bound(tempering.of_priors)
 
     best = minimize_scalar(
         lambda x: -bound(x), bounds=(np.log(0.1), np.log(10)), method="bounded",

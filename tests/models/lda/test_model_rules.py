@@ -10,7 +10,17 @@ from scipy import sparse
 from annealvi.model import Batch, Tempering
 from annealvi.models.lda.documents import Documents
 from annealvi.temperature.local import DocumentRule
-from tests.models.lda.naive import DTYPES, EVEN, GRIDS, dense, lengths, make, naive_fit, naive_log_c
+from tests.models.lda.naive import (
+    DTYPES,
+    EVEN,
+    GRIDS,
+    dense,
+    lengths,
+    log_c_of,
+    make,
+    naive_fit,
+    naive_log_c,
+)
 
 
 class Counting(DocumentRule):
@@ -141,7 +151,7 @@ def test_any_number_of_threads_gives_the_same_bits(dtype, tempering, instruction
             found += [local.energy] if rules[tempering] is None else [local.inverse]
         gamma = model.documents.infer(X, Tempering(1.0, rule=rules[tempering]), n_threads=n_threads)
         found += [gamma, model.documents.energies(X, gamma, n_threads=n_threads)]
-        found += [model.documents.log_partition(X, gamma, EVEN, n_threads=n_threads)]
+        found += [log_c_of(model, X, gamma, EVEN, n_threads=n_threads)]
         results.append(found)
     for other in results[1:]:
         for one, two in zip(results[0], other, strict=True):
@@ -179,7 +189,7 @@ def test_documents_without_words(counts):
     gamma = model.documents.infer(empty, Tempering(1.0, rule=rule))
     assert_allclose(gamma, 0.1)
     assert_array_equal(model.documents.energies(empty, gamma), 0.0)
-    assert model.documents.log_partition(empty[:0], gamma[:0], EVEN).shape == (0, 20)
+    assert log_c_of(model, empty[:0], gamma[:0], EVEN).shape == (0, 20)
 
 
 BLOCKS = [[60], [7, 43, 10], [1] * 60]

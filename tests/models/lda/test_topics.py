@@ -11,7 +11,7 @@ from annealvi._kernels import lda_topics as kernels
 from annealvi.model import UNTEMPERED, Tempering
 from annealvi.models.lda import LDA
 from annealvi.models.lda.topics import Statistics
-from tests.models.lda.streams import K, V, stream
+from tests.models.lda.streams import K, V
 
 PRIORS = {
     "number": lambda rng: rng.uniform(0.01, 2),
@@ -173,11 +173,11 @@ def test_rows_that_have_not_moved_are_few_only_where_many_words_are_seen():
     """That steps with few words leave the other rows alone is what all of this is about."""
     rng = np.random.RandomState(0)
     model = make()
-    before = model.topics.show().copy()
+    before = model.topics.components.copy()
     step_both(model, Plain(model), 4, 0.1, rng)
-    assert np.sum(np.any(before != model.topics._lam[:, :K].T, axis=0)) == 4
+    assert np.sum(np.any(before != model.topics.stored[:, :K].T, axis=0)) == 4
     step_both(model, Plain(model), 110, 0.1, rng)
-    assert np.all(np.any(before != model.topics._lam[:, :K].T, axis=0))
+    assert np.all(np.any(before != model.topics.stored[:, :K].T, axis=0))
 
 
 @pytest.mark.parametrize("rho", [0.1, 0.5])
@@ -200,67 +200,6 @@ def test_a_step_of_the_posterior_form_after_steps_that_rows_have_missed():
     for form in ("likelihood", "likelihood", "posterior", "likelihood"):
         step_both(model, plain, 4, 0.3, rng, Tempering(0.5, form))
     assert_same_topics(model, plain)
-
-
-@given(
-    st.lists(
-        st.sampled_from(["show", "few", "all", "full step", "settle", "topics", "write", "infer"]),
-        min_size=3,
-        max_size=14,
-    ),
-    st.integers(0, 2**31 - 1),
-)
-def test_views_of_any_age_may_be_written_to(sequence, seed):
-    """A write to an old view is honoured as a whole or not at all."""
-    rng = np.random.RandomState(seed)
-    X = stream(3, seed=seed % 7)
-    model = make()
-    views = [model.topics.show()]
-    current = views[0]  # shown since the topics last moved
-    for what in sequence:
-        if what == "show":
-            current = model.topics.show()
-            assert_allclose(current, model.topics.components, rtol=1e-12)
-            views.append(current)
-        elif what == "settle":
-            model.topics.catch_up()
-        elif what == "topics":
-            model.topics.assign(rng.gamma(1.0, 2.0, (K, V)) + 0.1)
-            current = None
-        elif what == "infer":
-            model.documents.infer(X)
-        elif what == "write":
-            before, view = model.topics.components.copy(), views[rng.randint(len(views))]
-            view[rng.randint(K)] *= 1.5
-            model.topics.notice_writes()
-            now = model.topics.components
-            assert np.array_equal(now, view) or (
-                view is not current and np.array_equal(now, before)
-            )
-        else:
-            current = None
-            statistics, _ = statistics_of(some_words(V if what == "all" else 4, rng), rng, model)
-            model.global_step(statistics, 1.0 if what == "full step" else 0.2, 3.0, Tempering())
-    gamma = model.documents.infer(X)
-    fresh = make()
-    fresh.topics.assign(model.topics.components)
-    assert_allclose(model.topics.show(), model.topics.components, rtol=1e-12)
-    assert_allclose(model.topics.sums, model.topics.components.sum(axis=1), rtol=1e-10)
-    assert_allclose(gamma, fresh.documents.infer(X), rtol=1e-9)
-
-
-@pytest.mark.parametrize("n_seen", [0, 4, V])
-def test_the_last_view_is_honoured_until_the_next_step(n_seen):
-    rng = np.random.RandomState(0)
-    model, X = make(), stream(3)
-    for _ in range(3):
-        statistics, S = statistics_of(some_words(n_seen, rng), rng, model)
-        view = model.topics.show()
-        view[:] = rng.gamma(1.0, 2.0, (K, V)) + 0.1
-        expected = 0.8 * view + 0.2 * (0.3 + 3.0 * S)
-        model.documents.infer(X)
-        model.global_step(statistics, 0.2, 3.0, Tempering())
-        assert_allclose(model.topics.components, expected, rtol=1e-10)
 
 
 @pytest.mark.parametrize("after", [True, False], ids=["after", "before"])
@@ -299,15 +238,20 @@ def test_some_rows_are_those_of_all():
     for _ in range(4):
         statistics, _ = statistics_of(some_words(3, rng), rng, model)
         model.topics.step(statistics, 0.3, 2.0)
-    assert model.topics._steps[1] != 1
-    stored, words = model.topics._lam.copy(), np.array([3, 0, V - 1])
+    assert model.topics.now != 1
+    stored, words = model.topics.stored.copy(), np.array([3, 0, V - 1])
     rows = model.topics.some_rows(words)
     assert_array_equal(rows, model.topics.components[:, words].T)
-    own = model.topics.copy_of_components()
-    assert_array_equal(own, model.topics.components)
-    assert_array_equal(model.topics._lam, stored)
+    assert_array_equal(model.topics.stored, stored)
     model.topics.catch_up()
-    own = model.topics.copy_of_components()
-    own[:] = 1
-    assert np.all(model.topics.components != 1)
     assert_array_equal(model.topics.some_rows(words), model.topics.components[:, words].T)
+
+
+def test_a_copy_goes_on_for_itself():
+    rng, model = np.random.RandomState(6), make()
+    copied, before = model.topics.copy(), model.topics.components.copy()
+    for topics, other in ((model.topics, copied), (copied, model.topics)):
+        kept = other.components.copy()
+        topics.step(statistics_of(some_words(V, rng), rng, model)[0], 0.3, 2.0)
+        assert np.any(topics.components != before)
+        assert_array_equal(other.components, kept)

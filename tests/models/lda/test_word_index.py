@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from annealvi.models.lda import word_index
-from annealvi.models.lda.word_index import WordIndices
+from annealvi.models.lda import workspace
+from annealvi.models.lda.workspace import WordIndices
 
 
 def corpus(seed=0, n_samples=30):
@@ -78,7 +78,7 @@ def test_a_stream_keeps_nothing():
 
 @pytest.mark.parametrize("most", [0, 2_000])
 def test_no_more_is_kept_than_may_be(monkeypatch, most):
-    monkeypatch.setattr(word_index, "MOST_BYTES", most)
+    monkeypatch.setattr(workspace, "MOST_BYTES", most)
     X, indices = corpus(), WordIndices(12)
     for _ in range(3):
         for start in range(0, 30, 5):
