@@ -386,7 +386,7 @@ class LDA:
 
     @classmethod
     def of(cls, tree: Mapping[str, Any], way: str = "") -> Self:
-        """The model of a tree, but for log C(T), which :meth:`load_partition` takes over."""
+        """The model of a tree, without log C(T), which :meth:`load_partition` takes over."""
         found = cls.STATE.load(tree, way)
         shape = found["n_topics"], found["n_features"]
         alpha, eta = check_priors(found["alpha"], found["eta"], shape, np.dtype(found["dtype"]))
