@@ -19,8 +19,9 @@ FILES = [
 
 @pytest.mark.parametrize("path", FILES)
 def test_a_file_answers_as_it_did(path):
-    # between machines and libraries roundings differ, in float32 more than in float64
-    tolerance = 1e-3 if path.stem.startswith("deep") or "float32" in path.stem else 1e-6
+    # between machines and libraries roundings differ, in float32 more than in float64, and
+    # iterations that end by a tolerance enlarge the differences
+    tolerance = 1e-3 if path.stem.startswith("deep") or "float32" in path.stem else 1e-5
     with np.load(path.with_suffix(".npz")) as kept, warnings.catch_warnings():
         warnings.simplefilter("error")
         estimator = annealvi.load(path, **formats.given(path.stem))

@@ -388,12 +388,13 @@ class LDA:
     def of(cls, tree: Mapping[str, Any], way: str = "") -> Self:
         """The model of a tree, without log C(T), which :meth:`load_partition` takes over."""
         found = cls.STATE.load(tree, way)
-        shape = found["n_topics"], found["n_features"]
-        alpha, eta = check_priors(found["alpha"], found["eta"], shape, np.dtype(found["dtype"]))
-        names = "dtype", "options"
-        options = {name: found[name] for name in names} | {"topic_estimate": found["estimate"]}
-        model = cls(*shape, alpha=alpha, eta=eta, **options)
-        model.topics.load_state_dict(found["topics"], f"{way}.topics")
+        shape, dtype = (found["n_topics"], found["n_features"]), np.dtype(found["dtype"])
+        alpha, eta = check_priors(found["alpha"], found["eta"], shape, dtype)
+        # before room is made for as many topics and words as the file says
+        topics = Topics.read(found["topics"], *shape, dtype, f"{way}.topics")
+        options = {"options": found["options"], "topic_estimate": found["estimate"]}
+        model = cls(*shape, alpha=alpha, eta=eta, dtype=dtype, **options)
+        model.topics.restore(topics)
         for name in ("rng", "n_documents", "n_words"):
             setattr(model, name, found[name])
         return model

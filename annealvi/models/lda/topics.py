@@ -573,15 +573,22 @@ class Topics:
         """lambda as it is stored: applying pending steps would change the bits of later steps."""
         return self.STATE.dump(self)
 
-    def load_state_dict(self, tree: Mapping[str, Any], way: str = "") -> None:
-        """Take over what :meth:`state_dict` returned; lambda stays a part of the file."""
-        sizes = dict(V=self.n_features, K=self.n_topics, width=self.width, dtype=self.dtype)
-        stored, self.decay, self.now, self._sums = self.STATE.load(tree, way, **sizes).values()
-        for start in range(0, self.n_features, TOPIC_ROWS):
-            some = stored[start : start + TOPIC_ROWS]
-            if np.any(some[:, : self.n_topics] <= 0) or np.any(some[:, self.n_topics :]):
-                raise damaged(f"{way}.stored", "positive, and 0 in the padding", stored)
-        self.stored = stored
+    @classmethod
+    def read(
+        cls, tree: Mapping[str, Any], K: int, V: int, dtype: np.dtype, way: str = ""
+    ) -> dict[str, Any]:
+        """What :meth:`state_dict` returned, checked; lambda stays a part of the file."""
+        sizes = dict(K=K, V=V, width=padded_length(K, dtype), dtype=dtype)
+        found = cls.STATE.load(tree, way, **sizes)
+        for start in range(0, V, TOPIC_ROWS):
+            some = found["stored"][start : start + TOPIC_ROWS]
+            if np.any(some[:, :K] <= 0) or np.any(some[:, K:]):
+                raise damaged(f"{way}.stored", "positive, and 0 in the padding", found["stored"])
+        return found
+
+    def restore(self, found: dict[str, Any]) -> None:
+        """Take over what :meth:`read` returned, for topics of the same size."""
+        self.stored, self.decay, self.now, self._sums = found.values()
         self._changed(replaced=True)
 
     def __getstate__(self) -> dict[str, Any]:
