@@ -29,7 +29,7 @@ from sklearn.utils._param_validation import StrOptions, validate_parameter_const
 
 from annealvi._kernels import partition as kernels
 from annealvi._kernels.layout import separate_rows, single_threaded_blas
-from annealvi.checks import Interval, as_array, n_threads
+from annealvi.checks import Interval, as_array, checked, n_threads
 from annealvi.partition.result import (
     LogPartition,
     OutOfReach,
@@ -375,6 +375,7 @@ class Nested(Protocol):
         """N E log S and N log E S, of shape (2, M)."""
 
 
+@checked
 def log_partition(
     model: Any,
     inverse_temperatures: ArrayLike,
@@ -465,7 +466,7 @@ def log_partition(
     given = dict(method=method, n_samples=n_samples, n_theta=n_theta)
     given |= dict(random_state=random_state, n_jobs=n_jobs, callback=callback)
     validate_parameter_constraints(constraints, given, "log_partition")
-    b = check_inverse_temperatures(inverse_temperatures, "inverse_temperatures", "log_partition")
+    b = check_inverse_temperatures(inverse_temperatures)
     own = type(model).__name__
     if all(hasattr(model, name) for name in ("sample_prior", "local_log_partition", "n_samples")):
         source: Any = PlateOfData(model)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import validate_parameter_constraints
 
-from annealvi.checks import Interval, as_array, as_numbers, check_numbers
+from annealvi.checks import Interval, as_array, as_numbers, check_numbers, checked
 from annealvi.exceptions import BadParameter
 from annealvi.files import read_archive
 
@@ -72,28 +72,21 @@ def _check_grid_shape(t_max: float, size: int, caller: str) -> None:
     validate_parameter_constraints(constraints, {"t_max": t_max, "size": size}, caller)
 
 
-def check_inverse_temperatures(value: ArrayLike, name: str, owner: str) -> NDArray[np.float64]:
+def check_inverse_temperatures(value: ArrayLike) -> NDArray[np.float64]:
     """Check a grid of inverse temperatures: it must start at T = 1 and increase in T."""
-    b = as_array(value)
-    what = f"The {name!r} parameter of {owner}"
+    b, name = as_array(value), "inverse_temperatures"
     if b.dtype.kind not in "fiu" or b.ndim != 1 or len(b) < 2:
-        raise ValueError(
-            f"{what} must be a one-dimensional array of at least 2 numbers. "
-            f"Got shape {b.shape} and dtype {b.dtype} instead."
-        )
+        raise BadParameter(name, "a one-dimensional array of at least 2 numbers", b)
     b = b.astype(np.float64)
     wrong = b[~(np.isfinite(b) & (b > 0))]
     if wrong.size:
-        raise ValueError(f"{what} must be positive and finite. Got {wrong[0]} instead.")
+        raise BadParameter(name, "positive and finite", wrong[0])
     if b[0] != 1:
-        raise ValueError(f"{what} must start at 1, which is T=1. Got {b[0]} first instead.")
+        raise BadParameter(name, "an array that starts at 1, which is T=1", b[0])
     rising = np.flatnonzero(np.diff(b) >= 0)
     if rising.size:
-        m = int(rising[0])
-        raise ValueError(
-            f"{what} must be strictly decreasing, so that T increases. "
-            f"Got {b[m]} followed by {b[m + 1]} instead."
-        )
+        pair = b[rising[0] : rising[0] + 2].tolist()
+        raise BadParameter(name, "strictly decreasing, so that T increases", pair)
     return b
 
 
@@ -141,11 +134,11 @@ class LogPartition:
     def __hash__(self) -> int:
         return hash((self.method, len(self.values)))
 
+    @checked
     def check(
         self,
         inverse_temperatures: ArrayLike | None = None,
         hyperparameters: Mapping[str, Any] | None = None,
-        owner: str = "LogPartition",
     ) -> None:
         """Raise ValueError if log C is needed for another grid or other hyperparameters.
 
@@ -156,8 +149,6 @@ class LogPartition:
         hyperparameters : mapping, optional
             The hyperparameters for which it is needed.  Only names that both sides have are
             compared.
-        owner : str
-            The class that needs it, for the message.
 
         Raises
         ------
@@ -165,9 +156,7 @@ class LogPartition:
             If something differs, which the message names, or if the values are not one
             finite number for each temperature.
         """
-        own = check_inverse_temperatures(
-            self.inverse_temperatures, "inverse_temperatures", "LogPartition"
-        )
+        own = check_inverse_temperatures(self.inverse_temperatures)
         check_numbers(self.values, "values", own.shape)
         for name, kind in (("method", str), ("made_for", dict)):
             if not isinstance(vars(self)[name], kind):
@@ -176,21 +165,21 @@ class LogPartition:
             wanted = as_numbers(inverse_temperatures, "inverse_temperatures")
             if wanted.shape != own.shape:
                 raise ValueError(
-                    f"log C was made for another grid than that of {owner}: "
+                    "log C was made for another grid than the one of the fit: "
                     f"'inverse_temperatures' has {len(own)} points, expected {wanted.size}."
                 )
             differ = np.flatnonzero(~(np.abs(wanted - own) <= 1e-12 * own))  # nan differs
             if differ.size:
                 m = int(differ[0])
                 raise ValueError(
-                    f"log C was made for another grid than that of {owner}: "
+                    "log C was made for another grid than the one of the fit: "
                     f"'inverse_temperatures'[{m}] is {own[m]}, expected {wanted[m]}."
                 )
         for name, wanted in (hyperparameters or {}).items():
             given = self.made_for.get(name)
             if given is not None and wanted is not None and not _same(given, wanted):
                 raise ValueError(
-                    f"log C was made for other hyperparameters than those of {owner}: "
+                    "log C was made for other hyperparameters than those of the fit: "
                     f"{name!r} is {shown(given)}, expected {shown(wanted)}."
                 )
 

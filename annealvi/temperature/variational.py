@@ -345,7 +345,7 @@ class Variational(Learned):
         by_batch = isinstance(model, LocallyNormalised)
         given = not isinstance(self.partition, str)
         if isinstance(self.partition, LogPartition):
-            self.partition.check(self._inverses, facts, type(self).__name__)
+            self.partition.check(self._inverses, facts)
         elif not (given or by_batch or isinstance(model, Normalised)):
             raise ValueError(
                 "A Variational temperature needs a model with a 'log_partition' method, the "

@@ -329,7 +329,7 @@ def test_hyperparameters_are_remembered():
         ("form", "collapsed"),
     ]:
         with pytest.raises(ValueError, match=rf"other hyperparameters.*'{name}' is .*expected"):
-            result.check(even_grid(3, 4), prior.hyperparameters() | {name: value}, "Variational")
+            result.check(even_grid(3, 4), prior.hyperparameters() | {name: value})
 
 
 def test_estimates_of_draws_written_out():
