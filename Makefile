@@ -19,7 +19,7 @@ SOURCES := setup.py pyproject.toml $(wildcard annealvi/_kernels/*.pyx annealvi/_
 demo: $(VENV)/.demo
 	$(BIN)/annealvi demo
 
-# What a newcomer runs: all that needs no PyTorch, but for what is marked slow.
+# What a newcomer runs: all tests that need no PyTorch and are not marked slow.
 test: $(VENV)/.test
 	$(BIN)/$(PYTEST) -m 'not deep and not slow'
 

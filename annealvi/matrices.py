@@ -54,7 +54,7 @@ def check_matrix(
         X = check_array(X, accept_sparse="csr", dtype=dtype, order=order, input_name=name)
     else:
         X = validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype=dtype, order=order)
-    if not X.dtype.isnative:  # scikit-learn converts all but those of a DataFrame
+    if not X.dtype.isnative:  # scikit-learn converts all but the columns of a DataFrame
         X = X.astype(X.dtype.newbyteorder("="))
     if sparse.issparse(X) and not _in_order(X):
         X = X.copy()

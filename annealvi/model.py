@@ -107,7 +107,7 @@ class Batch(NamedTuple):
     Attributes
     ----------
     data : object with a length along its first axis
-        All data given to the optimiser.
+        All data passed to the optimiser.
     rows : slice
         The rows that form the batch.
     """
@@ -135,7 +135,7 @@ class LocalStep:
         Entropy of the local factors of each datum or of the batch, less the contribution of
         their untempered priors: ``b * energy + entropy`` is the share of the annealed ELBO.
     log_partition : ndarray of shape (M,) or None
-        log C(T) of the batch at the current q, at the inverse temperatures given to
+        log C(T) of the batch at the current q, at the inverse temperatures passed to
         :meth:`LocallyNormalised.normalise_at`.
     n_units : float or None
         Number of terms in the sum that is the batch's energy, if these are not its data but,

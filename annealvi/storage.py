@@ -60,9 +60,9 @@ def save(estimator: Any, path: str | os.PathLike) -> None:
 
     Notes
     -----
-    Functions, such as the `log_density` of a HierarchicalPosterior, are not written.  They are to
-    be given when the file is loaded.  So is a ProximityPenalty whose statistic or distance is a
-    function: ``load(path, proximity=penalty)``.
+    Functions, such as the `log_density` of a HierarchicalPosterior, are not written.  Pass
+    them again when the file is loaded.  This also holds for a ProximityPenalty whose statistic or
+    distance is a function: ``load(path, proximity=penalty)``.
 
     Callbacks are not written: the loaded estimator has ``callback=None``.  Of a RandomState its
     present state is written; the loaded estimator has a generator of its own in that state.

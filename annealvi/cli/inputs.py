@@ -1,4 +1,4 @@
-"""Reads what a command is given: texts in a folder or a table, or counts of words."""
+"""Reads the input of a command: texts in a folder or a table, or counts of words."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ENDINGS = {
 }
 COUNTS = ("npz", "mtx", "uci", "lda-c")
 FORMATS = (*dict.fromkeys(ENDINGS.values()), "uci")
-#: Endings of packed files, which come after that of the format.
+#: Endings of packed files, which come after the ending of the format.
 PACKED = {".gz", ".bz2", ".xz", ".zip", ".zst"}
 #: What may separate the columns of a .csv file.
 SEPARATORS = ",;\t|"

@@ -68,7 +68,7 @@ class Topics:
         X = corpus.counts
         if corpus.words is not None and takes_texts:
             there = {word: column for column, word in enumerate(corpus.words.tolist())}
-            # the last column is that of words which the documents do not have
+            # the last column is for words which the documents do not have
             X = sparse.hstack([X, sparse.csr_matrix((X.shape[0], 1))], format="csr")
             X = X[:, [there.get(word, -1) for word in self.words.tolist()]]
         if X.shape[1] != len(self.words):

@@ -1,7 +1,7 @@
 """Corpora in blocks of documents: for files and texts that are larger than memory.
 
 Each function yields CSR matrices of some documents, in order, all with the same words.  They can be
-written to disk with :func:`annealvi.corpus.write`, or given to `partial_fit` one after the other.
+written to disk with :func:`annealvi.corpus.write`, or passed to `partial_fit` one after the other.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ def stream_texts(
     for some in _chunks(texts, block_size, "texts"):
         try:
             counts = vectorizer.transform(some)
-        except AttributeError as error:  # that of a text that is no str
+        except AttributeError as error:  # raised by a text that is no str
             kinds = ", ".join(sorted({type(text).__name__ for text in some}))
             raise TypeError(f"'texts' must be what the vectorizer reads. Got {kinds}.") from error
         yield sparse.csr_matrix(counts)

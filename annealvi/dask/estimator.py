@@ -111,8 +111,8 @@ class TemperedLDA(LocalLDA):
         Parameters
         ----------
         X : dask array, or list of delayed, futures or paths
-            An array's blocks, or the parts of a list, are CSR matrices with all words.  A path is
-            that of a corpus of :func:`annealvi.corpus.write`, which workers open.
+            An array's blocks, or the parts of a list, are CSR matrices with all words.  A path
+            names a corpus of :func:`annealvi.corpus.write`, which workers open.
         y : Ignored
         resume : path, optional
             See the local estimator; by default `checkpoint`, if there is such a file.

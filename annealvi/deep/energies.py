@@ -1,6 +1,6 @@
 r"""Six densities in the plane that are hard for a variational posterior.
 
-They are given up to a constant, log f = log p + log Z.  All six are from Huang et al.
+They are known up to a constant, log f = log p + log Z.  All six are from Huang et al.
 (2018), Figures 3 and 4; (a), (b), (e) and (f) are variants of the energies of Rezende and Mohamed
 (2015).  The log partition functions were computed on grids in double precision.
 """
@@ -94,7 +94,7 @@ def _square(x: Tensor, scale: float) -> Tensor:
 
 def _arcs(z: Tensor) -> Tensor:
     x = z[..., 0]
-    # vector_norm: its gradient at the origin is 0, that of a square root of squares is NaN
+    # vector_norm: its gradient at the origin is 0; a square root of squares would give NaN
     ring = _square(torch.linalg.vector_norm(z, dim=-1) - 2.0, 0.4)
     return ring + torch.logaddexp(_square(x - 2.0, 0.6), _square(x + 2.0, 0.6))
 

@@ -224,7 +224,7 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
         found = self._schema(feature_names_in=names, training=Tree()).load(tree, way)
         names, saved = found.pop("feature_names_in"), found.pop("training")
         try:
-            with torch.device("meta"):  # no memory before its sizes are those of the file
+            with torch.device("meta"):  # no memory before its sizes are known to fit the file
                 network = self._network(found)
         except Exception as error:
             raise damaged(way, f"the description of a network ({error})", found) from error
@@ -380,7 +380,7 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
         -------
         X : ndarray of shape (n_samples, n_features), float32
         Z : ndarray of shape (n_samples, n_components), float32
-            The latent variables from which each was drawn; those of the layer nearest the data.
+            The latent variables from which each was drawn, of the layer nearest the data.
         """
         noise, n_samples = self._draws(), positive(n_samples, "n_samples")
         with torch.no_grad():
@@ -510,7 +510,7 @@ def as_device(device: Any) -> torch.device:
 
 
 def plan_beta(schedule: Schedule | None, annealing: float, n_steps: int) -> list[float]:
-    """Return beta of each step: that of the schedule in the part that is annealed, then 1."""
+    """Return beta of each step: the schedule in the part that is annealed, then 1."""
     schedule, annealed = Linear(0.01, 1.0) if schedule is None else schedule, annealing * n_steps
     betas = [schedule(step / annealed) for step in range(math.ceil(annealed))]
     for step, beta in enumerate(betas):

@@ -14,7 +14,7 @@ Each latent unit u then has one distance, and the penalty is their sum.  Only th
 get a gradient from it.
 
 A statistic is a function ``f(q, prior)`` of the distribution of a layer's units and of their prior,
-whose parameters are detached.  It returns a Tensor, or several, whose last axis is that of the
+whose parameters are detached.  It returns a Tensor, or several, whose last axis runs over the
 units; the axes before it, of draws and of data, are averaged.  A statistic of the weights of q's
 networks is a :class:`WeightStatistic`.
 """
@@ -211,7 +211,7 @@ class Statistic:
         self._function, self.of_weights = function, isinstance(function, WeightStatistic)
         inner = function.function if self.of_weights else function
         self.name = f"{FUNCTION}{_name(inner)}" if self.own else names[-1]
-        self._has_gradient = False  # that of a user's function is looked at once
+        self._has_gradient = False  # a user's function is asked once for its gradient
 
     def __call__(self, layers: Layers, weights: Iterable[Tensor] = ()) -> Tensor:
         """Return f, of each layer after the other, averaged over all axes but the last."""

@@ -87,7 +87,7 @@ class HierarchicalPosterior(DeepEstimator):
         ``Linear(0.01, 1)``.
 
     hidden : int, default=64
-        Width of the hidden layer of each transition; with ``"flow"`` that of the network from which
+        Width of the hidden layer of each transition; with ``"flow"`` of the network from which
         a coordinate has its function.
 
     learning_rate : float, default=1e-3
@@ -221,7 +221,7 @@ class HierarchicalPosterior(DeepEstimator):
         with writing(self), unchanged_on_error(self) as keep:
             self.__dict__.pop(
                 "lower_bounds_", None
-            )  # a callback must not see those of an earlier fit
+            )  # a callback must not see results of an earlier fit
             before = vars(self).get("_training")
             try:
                 self._fit(None, self._objective, keep, resume)

@@ -139,7 +139,7 @@ class SigmoidBeliefNetwork(AmortisedEstimator):
     ----------
     hidden : sequence of int, default=(200,)
         Number of bits of each layer, the layer nearest the data first.  `transform` returns the
-        means of the first layer; those of deeper ones depend on draws.
+        means of the first layer; the means of deeper layers depend on draws.
 
     n_draws : int, default=5
         S >= 2, the draws from q for each datum in a step.  More make gradients less noisy and

@@ -68,7 +68,7 @@ def read(path: str | os.PathLike, kind: str) -> dict[str, Any]:
     """
     name = os.fsdecode(path)
     with open(path, "rb"):
-        pass  # errors of the system come before those of the format
+        pass  # errors of the system come before errors of the format
     try:
         text, checksum, tensors = _open(path)
         found = DESCRIPTION.load(json.loads(text))

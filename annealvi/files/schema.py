@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from annealvi.checks import as_float
 
-#: Values that shapes and dtypes refer to by name: numbers read before them, or given to `load`.
+#: Values that shapes and dtypes refer to by name: numbers read before them, or passed to `load`.
 Sizes = Mapping[str, Any]
 
 

@@ -140,7 +140,7 @@ def _teardown(estimator: Any) -> None:
 
 
 class Tasks:
-    """Tells the callbacks that were given to ``set_callbacks`` of a fit.
+    """Tells the callbacks passed to ``set_callbacks`` of a fit.
 
     The root task is the fit, and its leaves are the steps.  If there are several starts, each is
     a task in between.  A fitted estimator is offered after each pass and at the end of the fit.

@@ -241,7 +241,7 @@ class Starts(Generic[F]):
             raise damaged("scores", f"the scores of at most {self.n_starts} starts", scores)
         for i, part in enumerate(saved["kept"]):
             if part["number"] >= len(scores):
-                raise damaged(f"kept.{i}.number", "that of a start with a score", part["number"])
+                raise damaged(f"kept.{i}.number", "a start with a score", part["number"])
             fit = begin(part["number"])
             fit.load_state_dict(part["fit"], f"kept.{i}.fit", ended=True)
             self._keep(fit)
@@ -304,7 +304,7 @@ class Starts(Generic[F]):
 
 
 def begin_generator(random_state: Any, saved: RandomState | None) -> RandomState:
-    """The generator of a fit at its beginning, for a resumed fit that of the checkpoint.
+    """The generator at the beginning of a fit; a resumed fit takes it from the checkpoint.
 
     A RandomState that is the parameter is set to the state that it had when the fit began.
     """
@@ -379,7 +379,7 @@ class Fingerprint:
                 )
         for what in ("shape", "dtype", "X"):
             if theirs[what] != ours[what]:
-                differs = f"its {what} was {theirs[what][:80]}, that of X is {ours[what]}"
+                differs = f"its {what} was {theirs[what][:80]}, and X has {ours[what]}"
                 if what == "X":
                     differs = "the numbers in X differ, or their order"
                 raise ValueError(f"{file} is a checkpoint of a fit to another X: {differs}.")

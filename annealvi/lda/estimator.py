@@ -138,7 +138,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     init : {"auto", "random", "documents", "kmeans++"} or array-like, default="auto"
         Start of `components_`: an array of shape (n_components, n_features), draws from
         Gamma(100, 0.01) (``"random"``), the counts of 5 random documents for each topic
-        (``"documents"``), or of 5 similar documents, far from those of other topics
+        (``"documents"``), or of 5 similar documents, far from the documents of other topics
         (``"kmeans++"``).  ``"auto"`` is ``"kmeans++"`` [``"random"``].
     learning_decay, learning_offset : float, default=None
         For experts, as all that follow.  :math:`\kappa` and :math:`\tau` of the online step size
@@ -158,8 +158,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         over-relaxed documents once T < 1.2 in a fit that cools [1e-3 for the first].
     max_doc_update_iter : int, default=None
         Largest number of iterations of a document's local step.  None means 30 in training and 100
-        afterwards [100].  Like the tolerances, a number that is given holds for `transform` and
-        `score` too, from the next fit on.
+        afterwards [100].  A number set here, like the tolerances, also holds for `transform`
+        and `score`, from the next fit on.
     document_init : {"auto", "random", "warm", "constant"}, default="auto"
         Start of each document's :math:`\gamma` in training: fresh draws as scikit-learn's, the
         result of the last pass, or ones.  ``"auto"`` is ``"constant"`` [``"random"``].
@@ -527,7 +527,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         ------
         ValueError
             If X, the temperature or the method is out of range, if the temperature is
-            ``"learned"`` and that of the fit was not learned, or if it is not 1 with
+            ``"learned"`` and the fit did not learn one, or if it is not 1 with
             ``method="cvb0"``.
         """
         check_is_fitted(self)

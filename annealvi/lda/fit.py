@@ -42,7 +42,7 @@ FEW = 200
 class Plan:
     """The data and settings that all starts of a fit share."""
 
-    #: All documents given to `fit`, and those that are not held out.
+    #: All documents passed to `fit`, and those that are not held out.
     documents: sparse.csr_matrix | Elsewhere
     training: sparse.csr_matrix | Elsewhere
     held_out: HeldOutDocuments | None
@@ -206,7 +206,7 @@ class LDAFit:
         if (model.n_topics, model.n_features, model.dtype) != (K, V, dtype):
             raise damaged(f"{way}.state.model", f"one of {K} topics, {V} words, {dtype}", model)
         if state.temperature != begun.temperature:
-            raise damaged(f"{way}.state.temperature", "that of the fit", state.temperature)
+            raise damaged(f"{way}.state.temperature", "the fit's temperature", state.temperature)
         state.shown = plan.shown  # the same X may be in another dtype
         if model.rng is not None and begun.model.rng is not None:
             begun.model.rng.set_state(model.rng.get_state(legacy=False))
@@ -360,7 +360,7 @@ def fit_portion(
     """Fit one more portion of a stream, in place, after :func:`prepare_portion`."""
 
     def on_step() -> None:
-        state.results = no_results()  # those of a `fit` before
+        state.results = no_results()  # a `fit` before may have left some
         if callbacks:
             callbacks(state.monitor)
             with changing:

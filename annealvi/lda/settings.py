@@ -98,11 +98,11 @@ PLAIN = (type(None), bool, int, float, str)
 class Settings(NamedTuple):
     """The parameters of TemperedLDA of the same names, with none left open.
 
-    Four fields are not parameters.  ``memory_spans`` is that of
-    :class:`annealvi.inference.LinearDecay`, or None if the step sizes follow `learning_decay`
-    and `learning_offset`.  ``inference_iter`` and ``over_relaxed`` are those of
+    Four fields are not parameters.  ``memory_spans`` belongs to
+    :class:`annealvi.inference.LinearDecay`; it is None if the step sizes follow `learning_decay`
+    and `learning_offset`.  ``inference_iter`` and ``over_relaxed`` belong to
     :class:`annealvi.models.lda.LocalOptions`.  ``learned`` lists the priors to learn; learning
-    starts from the values given here.
+    starts from their values here.
     """
 
     doc_topic_prior: ArrayLike
@@ -388,7 +388,7 @@ def _are_texts(X: Any) -> bool:
 def fit_dtype(
     parameters: Mapping[str, Any], X: sparse.csr_matrix | Counted, population: float
 ) -> np.dtype:
-    """The dtype of a fit: that of the `dtype` parameter or, if it is ``"auto"``, float32.
+    """The dtype of a fit: the `dtype` parameter or, if it is ``"auto"``, float32.
 
     ``"auto"`` is the dtype of X if the parameters ask for scikit-learn's local step, and if float32
     cannot hold the counts.  It is float64 if `init` is an array with numbers that float32 does not
@@ -406,7 +406,7 @@ def fit_dtype(
 
 
 def _wanted_dtype(parameters: Mapping[str, Any], given: np.dtype) -> np.dtype | None:
-    """That of the `dtype` parameter, or the `given` one if scikit-learn's local step is asked for.
+    """The `dtype` parameter, or the `given` dtype if scikit-learn's local step is asked for.
 
     The eps of the dtype is a part of that local step.
     """

@@ -424,7 +424,7 @@ def _read_only(value: Any) -> Any:
 
 
 def _holds(dtype: np.dtype, array: NDArray) -> bool:
-    """Whether a dtype has numbers as large and as small as those of an array."""
+    """Whether a dtype can hold the largest and the smallest number of an array."""
     limits = np.finfo(dtype)
     least, most = np.float64(array.min()), np.float64(array.max())
     return bool(least >= np.float64(limits.tiny) and most <= np.float64(limits.max))

@@ -230,8 +230,8 @@ def document_completion(
     TypeError
         If it is no topic model.
     ValueError
-        If X cannot be split (see :func:`split_tokens`), if its number of features is not
-        that of the fit, if no document has two or more words, or if `temperature`, `method` and
+        If X cannot be split (see :func:`split_tokens`), if it has another number of
+        features than the fit, if no document has two or more words, or if `temperature`, `method` and
         `doc_topic_prior` do not go together.
     """
     check_flag(per_document, "per_document")

@@ -130,7 +130,7 @@ class MixtureFit:
             self.state = copy.copy(self.state)  # without room for the data
         self.state.load_state_dict(found["state"], way)
         if not ended and self.state.temperature != planned:
-            raise damaged(f"{way}.temperature", "that of the fit", self.state.temperature)
+            raise damaged(f"{way}.temperature", "the fit's temperature", self.state.temperature)
         if not 1 <= self.n_steps <= most:
             raise damaged(f"{way}.monitor.step", f"in the range [1, {most}]", self.n_steps)
         self.comparable, self.stopped = found["comparable"], found["stopped"]

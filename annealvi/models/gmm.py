@@ -50,7 +50,7 @@ class Natural:
 
     #: Parameters of the Dirichlet distribution of the weights.
     alpha: NDArray[np.float64]
-    #: Precision of each mean, divided by that of its component.
+    #: Precision of each mean, divided by the precision of its component.
     kappa: NDArray[np.float64]
     #: kappa m.
     shift: NDArray[np.float64]

@@ -95,7 +95,7 @@ def plot_topic_map(summary: Any, *, documents: bool = False, ax: Any = None) -> 
     """Draw a map of the topics: topics near each other have similar words.
 
     The area of a circle is the topic's share of all words.  Names that would cover each other
-    are left out, those of small topics first.
+    are left out, the words of small topics first.
 
     Parameters
     ----------

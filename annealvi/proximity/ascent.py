@@ -235,8 +235,8 @@ class ProximityAscent(BaseEstimator):
             your own returns another shape, NaN, or a wrong derivative.
         DivergenceError
             If logits, components or the ELBO become infinite or NaN.  Its ``state`` is the
-            last Ascent in which all were finite: that of the step before or, if its ELBO is
-            not finite, that of the last record.
+            last Ascent in which all were finite: the one of the step before or, if its ELBO
+            is not finite, the one of the last record.
         """
         self._validate_params()
         if not isinstance(model, BernoulliFactorModel):

@@ -48,7 +48,7 @@ class Piece(NamedTuple):
 
 
 def load(source: Any, name: str) -> sparse.csr_matrix:
-    """A partition as a canonical CSR matrix; a path is that of a corpus on disk."""
+    """A partition as a canonical CSR matrix; a path names a corpus on disk."""
     if isinstance(source, str | os.PathLike):
         source = open_corpus(source)
     if not sparse.issparse(source):

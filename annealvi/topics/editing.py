@@ -246,7 +246,7 @@ def refine(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> Model:
     }
     own = {name: getattr(fitted, name) for name in start}
     counts = _counts(model, X)
-    check_words(lda, counts, "refine")  # those of the model
+    check_words(lda, counts, "refine")  # the words of the model
     fitted.set_params(n_components=n_topics, **start).fit(counts)
     fitted.set_params(**own)
     return _with_lda(model, lda, fitted, [[topic] for topic in range(n_topics)])
@@ -293,7 +293,7 @@ def _with_parts(model: Any, lda: TemperedLDA, parts: Sequence[Sequence[int]]) ->
     alpha = sums * (old_alpha.sum() / sums.sum())
     edited = _clone(lda).set_params(n_components=len(parts))
     if not isinstance(lda.init, str):
-        edited.set_params(init="auto")  # those of the old topics
+        edited.set_params(init="auto")  # it was the old topics
     if as_array(lda.doc_topic_prior).ndim == 1:
         edited.set_params(doc_topic_prior=alpha)
     if as_array(lda.topic_word_prior).ndim == 2:

@@ -167,7 +167,7 @@ def _words_of_topics(summary: Any, pandas: Any) -> Any:
 
 
 def _means(sums: Any) -> Any:
-    """Divide sums of words of topics by those of all topics; NaN where there are no words."""
+    """Divide each topic's words by the words of all topics; NaN where there are no words."""
     topics = sums.iloc[:, 1:]
     words = topics.sum(axis=1)
     means = topics.div(words.where(words > 0), axis=0)

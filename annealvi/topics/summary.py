@@ -161,7 +161,7 @@ class Source:
         return found / found.sum(axis=1, keepdims=True)
 
     def names(self, given: Any, documents: Any) -> NDArray:
-        """Return the words: those given, else those of the model or the documents, else numbers."""
+        """Return the words passed, or those the model or the documents have, or numbers."""
         n_features = self.components_.shape[1]
         known = given, self.known_names, getattr(documents, "columns", None), range(n_features)
         names = next(found for found in known if found is not None)
@@ -226,7 +226,7 @@ class TopicSummary:
         See `table`.
     quality : dict of str to float
         ``"coherence"`` (mean NPMI of topics) and ``"diversity"``; ``"held_out"`` and
-        ``"stability"`` if :func:`annealvi.topics.describe` was given what they need.
+        ``"stability"`` if :func:`annealvi.topics.describe` was passed what they need.
     history : dict of str to ndarray, or None
         The `history_` of the model: how the fit went.
     relevance : float
@@ -457,7 +457,7 @@ class TopicSummary:
         """
         k = self._labels.number(topic)
         known = np.flatnonzero(self.lengths > 0)
-        # of equal shares, that of a longer document says more
+        # of equal shares, the share in a longer document says more
         order = known[np.lexsort((-self.lengths[known], -self.shares[known, k]))][: int(n)]
         return self._rows(order, share=self.shares[order, k])
 
@@ -592,7 +592,7 @@ def describe(
         any object with ``components_`` of shape (K, V) and ``transform``.
     documents : iterable of str, or {array-like, sparse matrix} of shape (D, V)
         The documents to look at, usually those that were fitted: texts for a model that takes
-        texts, otherwise word counts.  Counts may be given to every model.
+        texts, otherwise word counts.  Counts may be passed for every model.
     feature_names : array-like of shape (V,), default=None
         The words.  None means those that the model has seen, or numbers if it has seen none.
     texts : iterable of str, default=None
@@ -616,7 +616,7 @@ def describe(
     Raises
     ------
     TypeError
-        If `model` is no topic model, or texts are given to a model of counts.
+        If `model` is no topic model, or texts are passed for a model of counts.
     ValueError
         If `documents` have other features than the model or none of its words, or if `texts`,
         `titles` or `feature_names` have a wrong length.

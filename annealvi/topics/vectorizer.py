@@ -76,7 +76,7 @@ def blocks_of(texts: Any) -> Iterator[list[str]]:
 
 
 def are_texts(documents: Any, name: str) -> bool:
-    """Tell whether documents are given as texts; else they must be rows of counts.
+    """Tell whether documents are texts; else they must be rows of counts.
 
     Texts are in one dimension.  What they hold is not looked at: :func:`check_texts` says what is
     wrong with a list of numbers.
@@ -217,7 +217,7 @@ class TopicVectorizer(CountVectorizer):
     vocabulary_ : dict of str to int
         The words and their columns.
     fixed_vocabulary_ : bool
-        Whether they were given as `vocabulary`.
+        Whether they were passed as `vocabulary`.
     dropped_ : Vocabulary
         What was left out.
 
@@ -401,7 +401,7 @@ def _left_out(
     low, high, most = given["min_df"], given["max_df"], given["max_features"]
     low = low * n_documents if isinstance(low, float) else low
     high = high * n_documents if isinstance(high, float) else high
-    # a default that contradicts what is given sets no limit
+    # a default that contradicts what was passed sets no limit
     if low == "auto":
         low = fewest_documents(n_documents)
         low = low if high == "auto" or low <= high else 0

@@ -20,7 +20,8 @@ RELEVANCE = 0.7
 N_WORDS = 10
 #: Number of words that make a label.
 LABEL_WORDS = 3
-#: Words that begin with as many of the same letters, but for so many at their ends, are alike.
+#: Words are alike if their first letters are the same, so many at least, and only so many at their
+#: ends differ.
 _STEM, _ENDING = 4, 3
 #: Share of a topic that no document has; p(w) is then positive where the topic is.
 _LEAST_SHARE = 1e-12

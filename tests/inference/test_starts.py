@@ -14,7 +14,6 @@ from annealvi.inference.starts import (
     Fingerprint,
     begin_generator,
     described,
-    read_checkpoint,
 )
 from annealvi.matrices import digest
 
@@ -203,9 +202,3 @@ def test_the_generator_of_a_fit(tmp_path):
     for generator in (given, begin_generator(None, saved), begin_generator(3, None)):
         assert generator.randint(1000, size=3).tolist() == expected
     assert begin_generator(None, None) is np.random.mtrand._rand
-
-
-def test_another_kind_of_file(tmp_path):
-    write(tmp_path / "a", "estimator", {})
-    with pytest.raises(ValueError, match="must be a file of kind 'checkpoint'"):
-        read_checkpoint(tmp_path / "a", "TemperedLDA")

@@ -10,7 +10,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -209,15 +208,6 @@ def test_fitting_changes_no_parameter(X):
     assert (repr(lda), dict(vars(temperature))) == before
 
 
-def test_grid_search_reaches_the_temperature(X):
-    search = GridSearchCV(
-        TemperedLDA(3, max_iter=3, temperature=Annealed(), random_state=0),
-        {"temperature__start": [2, 4], "temperature__shape": ["linear", "relax"]},
-        cv=2,
-    ).fit(X)
-    assert set(search.best_params_) == {"temperature__start", "temperature__shape"}
-
-
 def test_pipeline_pandas_and_clone(X):
     import pandas as pd
 
@@ -309,17 +299,6 @@ def test_callback_sees_a_usable_estimator(fit, X):
     assert np.all(np.isfinite(lda.history_["score"]))
     # looking changes nothing
     assert_array_equal(lda.components_, fit(X, learning_method="online", max_iter=3).components_)
-
-
-def test_callback_stops_the_fit(fit, X):
-    def callback(estimator, monitor):
-        if monitor.passes >= 2:
-            raise StopIteration
-
-    lda = fit(X, callback=callback, learning_method="batch")
-    assert lda.n_batch_iter_ == 3
-    assert lda.transform(X).shape == (80, 4)
-    assert np.isfinite(lda.bound_)
 
 
 @pytest.mark.parametrize("method", METHODS)

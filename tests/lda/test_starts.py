@@ -393,7 +393,7 @@ def test_parameters_that_make_no_difference(checkpoint):
 def test_another_corpus_is_refused(checkpoint):
     X, lda = corpus(), make("all of it")
     for other, message in (
-        (X[:79], r"its shape was \(80, 60\), that of X is \(79, 60\)"),
+        (X[:79], r"its shape was \(80, 60\), and X has \(79, 60\)"),
         (X[::-1], "the numbers in X differ, or their order"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -80,24 +80,6 @@ def test_a_state_answers_without_an_estimator(counts):
     assert_array_equal(state.document_temperatures(counts), lda.document_temperatures(counts))
 
 
-def test_starts_share_nothing(counts):
-    """The best start is kept whole; the estimator's parameters are not touched."""
-    lda = TemperedLDA(3, max_iter=2, n_init=3, n_jobs=2, random_state=0).fit(counts)
-    assert lda.n_jobs == 2 and len(lda.init_scores_) == 3
-    assert lda.bound_ == lda.init_scores_.min()
-
-
-def test_assigned_topics_leave_copies_alone(counts):
-    lda = TemperedLDA(3, max_iter=2, dtype="float64", random_state=0).fit(counts)
-    old = vars(lda)["_state"]
-    before, view = lda.transform(counts), lda.components_
-    lda.components_ = np.array(lda.components_) + 1.0
-    assert vars(lda)["_state"] is not old
-    assert_array_equal(old.model.topics.components, view)
-    theta = old.model.documents.infer(counts)
-    assert_array_equal(theta / theta.sum(axis=1)[:, None], before)
-
-
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [

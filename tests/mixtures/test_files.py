@@ -1,6 +1,5 @@
 """Mixtures in files: what is loaded predicts the same bits, what is resumed ends at the same."""
 
-import signal
 from contextlib import contextmanager
 
 import numpy as np
@@ -9,7 +8,6 @@ from numpy.testing import assert_array_equal
 
 import annealvi
 from annealvi import Fixed, TemperedFMM, TemperedGaussianMixture
-from annealvi.checkpoint import Checkpoint
 from annealvi.files import read, write
 from tests.files.mutations import mutated_tree, outcome
 from tests.marks import slow_values
@@ -43,14 +41,6 @@ def test_parameters_that_were_changed_after_the_fit(tmp_path):
     fitted = gmm(max_iter=3, covariance_type="spherical").fit(BLOBS)
     fitted.set_params(covariance_type="diag")
     assert bits(through_a_file(fitted, tmp_path / "a")) == bits(fitted)
-
-
-def test_names_of_features(tmp_path):
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(BLOBS, columns=["a", "b", "c"])
-    again = through_a_file(gmm(max_iter=3).fit(frame), tmp_path / "a")
-    assert again.feature_names_in_.tolist() == ["a", "b", "c"]
-    assert again.predict(frame).shape == (120,)
 
 
 FORGED_FMM = {
@@ -221,12 +211,6 @@ def test_other_fits_are_refused(first, make, data, parameters, message, tmp_path
     assert not hasattr(estimator, "n_features_in_") and not hasattr(estimator, "n_iter_")
 
 
-def test_what_may_differ(tmp_path):
-    interrupted(fmm, Z, tmp_path / "a", max_iter=5)
-    again = fmm(n_jobs=2, verbose=1, max_iter=5).fit(Z, resume=str(tmp_path / "a"))
-    assert bits(again) == bits(fmm(max_iter=5).fit(Z))
-
-
 FORGERIES = {
     "scores": ("scores", np.zeros(9)),
     "no scores and no run": ("under_way", None),
@@ -247,24 +231,6 @@ def test_forged_checkpoints(name, tmp_path):
     write(tmp_path / "b", "checkpoint", changed(tree, *FORGERIES[name]))
     with pytest.raises(ValueError, match="file is damaged"):
         fmm().fit(Z, resume=tmp_path / "b")
-
-
-def test_a_checkpoint_among_other_callbacks(tmp_path):
-    """It is written last, so it has what the others recorded."""
-    path = tmp_path / "a"
-
-    def stop(estimator, monitor):
-        monitor.record(mine=monitor.step)
-        if monitor.step == 9:
-            signal.raise_signal(signal.SIGINT)
-
-    with pytest.raises(KeyboardInterrupt):
-        gmm(callback=[Checkpoint(path), stop]).fit(BLOBS)
-    again = gmm(callback=lambda e, m: m.record(mine=m.step)).fit(BLOBS, resume=path)
-    whole = gmm(callback=lambda e, m: m.record(mine=m.step)).fit(BLOBS)
-    assert bits(again) == bits(whole)
-    with pytest.raises(TypeError, match="'callback' parameter of TemperedFMM must be None, a call"):
-        fmm(callback=[print, 3]).fit(Z)
 
 
 # -------------------------------------------------------------------- random changes

@@ -17,8 +17,6 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from annealvi import (
     Proximity,
     TemperedFMM,
-    TemperedGaussianMixture,
-    TemperedLDA,
     Variational,
 )
 from annealvi.datasets import make_shape_mixture
@@ -69,12 +67,6 @@ def test_transform_and_its_inverse():
     assert list(estimator.get_feature_names_out())[:2] == ["temperedfmm0", "temperedfmm1"]
     frame = fmm().set_output(transform="pandas").fit(X).transform(X)
     assert list(frame.columns) == list(estimator.get_feature_names_out())
-
-
-def test_transform_does_not_depend_on_the_company():
-    estimator = fmm().fit(X)
-    one_by_one = np.concatenate([estimator.transform(row[None]) for row in X[:30]])
-    assert_allclose(one_by_one, estimator.transform(X)[:30], atol=1e-8)
 
 
 def test_score():
@@ -349,19 +341,6 @@ def test_proximity_of_any_magnitude(dtype, statistic, probability):
     if probability == 0.5:  # the start has no room: every factor is held
         assert fitted.temperature_path_[0] > 1e20
     assert np.all(np.isfinite(fitted.components_))
-
-
-@pytest.mark.parametrize(
-    ("estimator", "Z"),
-    [
-        (TemperedGaussianMixture(2, temperature=Proximity()), X),
-        (TemperedLDA(2, temperature=Proximity()), np.ones((5, 4))),
-    ],
-    ids=["gmm", "lda"],
-)
-def test_other_models_have_no_proximity(estimator, Z):
-    with pytest.raises(ValueError, match="binary factors back, and this model has none"):
-        estimator.fit(Z)
 
 
 def test_the_start_has_an_energy():

@@ -49,11 +49,6 @@ def test_samples_of_a_mixture():
     assert_allclose(np.bincount(labels) / 30_000, estimator.weights_, atol=0.01)
 
 
-@pytest.mark.parametrize("init_params", INITS)
-def test_initial_responsibilities(init_params):
-    assert np.isfinite(gmm(init_params=init_params).fit(BLOBS).lower_bound_)
-
-
 def test_seeds_of_a_mixture():
     """Each blob gets one of them; equal data may repeat them."""
     labels = np.repeat(np.arange(3), 40)

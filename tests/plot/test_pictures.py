@@ -21,23 +21,6 @@ def test_topics_are_the_largest_or_those_that_are_named(summary):
             pictures.choose_topics(summary, wrong, 2)
 
 
-def test_written_names_do_not_cover_each_other(summary):
-    class Crowd:
-        topics = np.eye(4)
-        labels = ("alpha, beta", "gamma, delta", "left, over", "far, away")
-        topic_shares = np.array([0.4, 0.3, 0.2, 0.1])
-        feature_names = similar = weights = None
-
-        def map(self):
-            import pandas
-
-            columns = dict(x=[0, 0.01, 0.07, 1], y=[0, 0.01, 0.0, 1], share=self.topic_shares)
-            return pandas.DataFrame(columns)
-
-    # the second would cover the first, the third fits with one word, the last has room
-    assert pictures.places(Crowd()).written == ["alpha, beta", "", "", "far, away"]
-
-
 def test_years_are_drawn_where_they_begin(summary, documents):
     drawn = pictures.over_time(summary, documents[3], "YE", [2])
     assert [str(day)[:10] for day in drawn.labels] == [f"{y}-01-01" for y in range(2000, 2005)]

@@ -48,16 +48,6 @@ def test_words(summary):
     assert len(all_words[0, 0].patches) == len(summary.feature_names)
 
 
-@pytest.mark.parametrize("topics", [[0], [0, 1, 2]])
-def test_words_do_not_cover_one_another(summary, topics):
-    """Each has 12 pixels or more, the size of its letters."""
-    figure = interactive.plot_topic_words(summary, topics, n_words=10, n_columns=1)
-    low, high = figure.layout.yaxis.domain
-    margin = figure.layout.margin
-    area = (high - low) * (figure.layout.height - margin.t - margin.b)
-    assert area / 10 > 12
-
-
 def test_given_axes_are_used(summary, documents):
     given = pyplot.subplots(1, 2)[1]
     assert plot.plot_topic_words(summary, [1, 0], axes=given) is given

@@ -140,11 +140,3 @@ def test_every_function_that_takes_sparse_matrices_is_called():
     doors = {"matrices", "words"}  # the checks themselves
     missing = {name for path, name in documented() if path not in doors and name not in called}
     assert missing == set()
-
-
-def test_results_do_not_depend_on_the_format():
-    lda = TemperedLDA(3, max_iter=2, random_state=0).fit(X)
-    expected = lda.transform(X)
-    for name, Z in damaged.odd():
-        if "16" not in name and "duplicates" not in name and "float32" not in name:
-            np.testing.assert_array_equal(lda.transform(Z), expected, err_msg=name)

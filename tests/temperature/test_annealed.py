@@ -55,13 +55,6 @@ def test_a_stream_is_annealed_only_by_passes():
     assert schedule.inverse(29) < 1 == schedule.inverse(30)
 
 
-def test_planning_changes_nothing():
-    temperature = Annealed(start=2)
-    before = repr(temperature), dict(vars(temperature))
-    temperature.plan(10, 1)
-    assert (repr(temperature), dict(vars(temperature))) == before
-
-
 @pytest.mark.parametrize(
     ("temperature", "message"),
     [

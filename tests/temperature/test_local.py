@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.integrate import quad
 from scipy.special import softmax
 
-from annealvi import LocalVariational, TemperedFMM, TemperedGaussianMixture
+from annealvi import LocalVariational
 from annealvi.model import UNTEMPERED
 from annealvi.temperature.local import DocumentRule
 from tests.temperature.stubs import Gauss, Words, show
@@ -19,15 +19,6 @@ def test_a_model_without_local_temperatures(model):
     message = "needs a model whose data have temperatures of their own, .* use 'annealed' or"
     with pytest.raises(ValueError, match=message):
         LocalVariational().plan(10, model=model)
-
-
-@pytest.mark.parametrize("make", [TemperedFMM, TemperedGaussianMixture])
-def test_the_mixtures_have_no_local_temperatures(make):
-    X = np.random.RandomState(0).rand(30, 4)
-    with pytest.raises(ValueError, match=r"LocalVariational .* whose data have temperatures"):
-        make(2, temperature=LocalVariational()).fit(X)
-    with pytest.raises(ValueError, match=r"'temperature' parameter of .* Got 'local'"):
-        make(2, temperature="local").fit(X)
 
 
 def problem(seed=0, n=7, size=10):

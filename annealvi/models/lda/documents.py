@@ -25,9 +25,9 @@ h(gamma) = log Gamma(gamma) - kappa log gamma, and the fixed points above are th
        + \sum_k [h(\gamma_k) - h(\alpha_k)] + \mathrm{const},
 
 the bound less kappa sum_k log(gamma_k / alpha_k).  With kappa = 1/2 a topic that a document uses
-costs half the logarithm of its words there, plus half that of 1 / alpha.  A parameter costs half a
-logarithm under BIC and minimum description length too (Figueiredo and Jain 2002 use that cost to
-remove components of a mixture).
+costs half the logarithm of its words there, plus half the logarithm of 1 / alpha.  A parameter
+costs half a logarithm under BIC and minimum description length too (Figueiredo and Jain 2002 use
+that cost to remove components of a mixture).
 h is convex, because h'' = psi'(gamma) + kappa / gamma^2 > 0.  So J is at least
 
 .. math::
@@ -68,7 +68,7 @@ from annealvi.threads import shallow
 
 #: Bytes of unnormalised exp(E log theta) of a block: about the level 2 cache, because statistics
 #: read them word by word.  A block has so many documents nevertheless, if these take no more than
-#: LARGEST_BLOCK bytes: the statistics of each block are added to those of all.
+#: LARGEST_BLOCK bytes: the statistics of each block are added to the sum.
 BLOCK_BYTES, BLOCK_DOCUMENTS, LARGEST_BLOCK = 1 << 20, 4096, 1 << 23
 #: Weights of topics are kept for later calls if they take at most so many bytes.
 SHARED_BYTES = 1 << 25
@@ -274,7 +274,7 @@ class Documents:
         weights = shared.get(key)
         if weights is None:
             for other in list(shared):
-                if other[0] != b:  # at most the weights of transform and those of score
+                if other[0] != b:  # at most two: the weights of transform and of score
                     shared.pop(other, None)
             weights = shared.setdefault(key, TopicWeights(*topics.shape))
         return weights

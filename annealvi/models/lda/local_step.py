@@ -171,7 +171,7 @@ class ShardSum(NamedTuple):
     rows: NDArray
     #: Number of words in the documents, if energies are wanted.
     n_units: float | None = None
-    #: The energy, and that of words alone at the topics of the step; in nats.
+    #: The energy, and the part of the words alone at the topics of the step; in nats.
     energy: float | None = None
     of_words: float | None = None
     log_partition: NDArray[np.float64] | None = None

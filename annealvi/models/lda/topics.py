@@ -199,7 +199,7 @@ def move_rows(
     """Apply the pending steps of some words' rows in place, and add statistics if there are any.
 
     A step is the number that multiplies the statistics, the least value of lambda, and whether
-    to return the sums of the new rows; else those of the statistics.
+    to return the sums of the new rows; else the sums of the statistics.
     """
     n_topics, block = topics.eta.shape[1], None
     sums, partial = np.empty(n_topics), separate_rows(kernels.n_blocks(len(words)), n_topics)

@@ -150,7 +150,7 @@ OPTIONS = Schema(
 class Workspace:
     """The buffers that the kernels write to; they are kept as long as they are large enough.
 
-    A workspace is used by one call at a time: that of the training steps by the thread that
+    A workspace is used by one call at a time.  Training steps have one, used by the thread that
     makes them, and each other call makes its own.
     """
 

@@ -4,19 +4,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from scipy.special import logsumexp, softmax
 
-from annealvi import TemperedLDA, Variational
+from annealvi import TemperedLDA
 from annealvi.model import Batch, LocallyNormalised, Tempering
 from annealvi.models.lda import LDA
-from annealvi.models.lda.priors import DocumentPartition
 from annealvi.partition import log_partition
 from tests.models.lda.naive import (
     DTYPES,
     EVEN,
     GRIDS,
     dense,
-    e_log,
     lengths,
     log_c_of,
     make,
@@ -58,32 +55,6 @@ def test_log_c_of_sparse_topics(grid):
     found = log_c_of(model, X, gamma, GRIDS[grid])
     expected = naive_log_c(gamma, topics, [300, 300], GRIDS[grid])
     assert_allclose(found, expected, rtol=1e-11, atol=1e-8)
-
-
-def test_the_partition_is_that_of_one_word_times_words(counts):
-    model = make(4)
-    gamma = np.random.RandomState(0).rand(3, 4) + 0.1
-    partition = DocumentPartition(EVEN)
-    partition.refresh(model.topics)
-    one = partition(gamma, np.ones(3), 1)
-    assert_allclose(partition(gamma, np.array([2.5, 0.0, 7.0]), 1), one * [[2.5], [0], [7]])
-
-
-def test_the_slope_of_log_c_is_the_energy_of_what_it_normalises():
-    """At b = 1 words and topics drawn as q has them have just this energy."""
-    model = make(4)
-    gamma = np.random.RandomState(0).rand(5, 4) * 3 + 0.1
-    n_words = np.array([1.0, 7.0, 30.0, 2.0, 100.0])
-    X = sparse.csr_matrix(np.repeat(n_words[:, None] / 41, 41, axis=1))
-    h = 1e-4
-    points = 1 + h * np.arange(-2, 3)
-    log_c = log_c_of(model, X, gamma, points)
-    slope = (log_c[:, 0] - 8 * log_c[:, 1] + 8 * log_c[:, 3] - log_c[:, 4]) / (12 * h)
-    e_log_beta = e_log(model.topics.components)
-    for d in range(5):
-        scores = e_log(gamma[d])[:, None] + e_log_beta
-        p = np.exp(scores - logsumexp(scores))  # of topic and word
-        assert slope[d] == pytest.approx(n_words[d] * np.sum(p * scores), rel=1e-8)
 
 
 # ------------------------------------------------------------------ energies
@@ -182,22 +153,6 @@ def test_log_c_follows_the_topics(counts):
     ]
     expected = naive_log_c(gammas, model.topics.components, lengths(counts), EVEN).sum(axis=0)
     assert_allclose(local.log_partition, expected, rtol=1e-9, atol=1e-6)
-
-
-def test_the_posterior_of_a_learned_temperature_is_the_softmax_of_its_equation(counts):
-    """r_m is proportional to pi_m exp(b_m L - log C(T_m)), with log C at the current q."""
-    model = make(5, start="warm", n_iterations=100)
-    model.start_documents(60)
-    temperature = Variational().plan(10, model=model)
-    local = model.local_step(Batch(counts, slice(0, 60)), Tempering(1 / 3), moments=True)
-    energy = local.energy
-    temperature.observe(local, 1.0)
-    inverses = 1 / temperature.temperatures_
-    log_c = naive_log_c(
-        model.documents.gamma, model.topics.components, lengths(counts), inverses
-    ).sum(axis=0)
-    assert_allclose(temperature.posterior_, softmax(inverses * energy - log_c), atol=1e-9)
-    assert 0.01 < temperature.posterior_.max() < 0.5  # several temperatures matter
 
 
 # ------------------------------------------------------------------ of a whole corpus

@@ -4,7 +4,7 @@ import weakref
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.special import gammaln, logsumexp, psi
 
@@ -105,14 +105,6 @@ def test_as_printed_the_posterior_form_ascends_the_tempered_elbo_and_a_base_meas
     assert_allclose(differences, differences[0], rtol=1e-10)
 
 
-def test_the_first_step_from_documents():
-    X = sparse.csr_matrix(np.eye(8, 12) * 3)
-    model = LDA(2, 12, alpha=0.1, eta=0.5)
-    model.initialize(np.random.RandomState(0), X, "documents")
-    assert_allclose(model.topics.components.sum(axis=1), 12 * 0.5 + 5 * 3 * 5)
-    assert_allclose(np.unique(model.topics.components), [0.5, 15.5])
-
-
 def test_batch_under_the_posterior_form_divides_by_T(counts):
     model = LDA(3, 41, alpha=0.1, eta=0.3)
     model.initialize(np.random.RandomState(0))
@@ -120,15 +112,6 @@ def test_batch_under_the_posterior_form_divides_by_T(counts):
     raw = local.statistics.dense(3) / 0.5
     model.global_step(local.statistics, 1.0, 1.0, Tempering(0.5, "posterior"))
     assert_allclose(model.topics.components.T, (0.3 + raw) / 2, rtol=1e-12)
-
-
-def test_a_copy_by_pickle_infers_the_same(counts):
-    import pickle
-
-    model = LDA(3, 41, alpha=0.1, eta=0.3)
-    model.initialize(np.random.RandomState(0))
-    again = pickle.loads(pickle.dumps(model))
-    assert_array_equal(model.documents.infer(counts), again.documents.infer(counts))
 
 
 def test_weights_of_topics_that_have_moved_on_are_let_go(counts):

@@ -156,32 +156,6 @@ def test_the_step_of_the_topics_goes_to_the_best_point(seed, T, form, eta):
         assert of_topics(best + 0.3 * rng.standard_normal(24)) <= of_topics(best) + 1e-9
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_the_gradient_of_the_objective_in_the_topics(form):
-    """dF / d log beta = eta + b sum n phi, by finite differences: the stationary point is F's."""
-    T, X = 2.0, documents(7, 6, rate=2.0)
-    model = make((3, 6), seed=3)
-    model.start_documents(7)
-    tempering = Tempering(1 / T, form)
-    for _ in range(300):
-        local = model.local_step(Batch(X, slice(0, 7)), tempering)
-        model.global_step(local.statistics, 1.0, 1.0, tempering)
-    alpha, eta = priors(np.full(3, 0.2), 0.07, T, form)
-    gamma = model.documents.infer(X, tempering)
-    start = np.log(mean(model.topics.components))
-
-    def objective(free):
-        beta = np.exp(free - logsumexp(free, axis=1, keepdims=True))
-        return point_objective(X, beta, gamma, alpha, eta, 1 / T)
-
-    step, slopes = 1e-4, np.empty((3, 6))
-    for place in np.ndindex(3, 6):
-        move = np.zeros((3, 6))
-        move[place] = step
-        slopes[place] = (objective(start + move) - objective(start - move)) / (2 * step)
-    assert_allclose(slopes, 0, atol=1e-3)
-
-
 # --------------------------------------------------------------------- steps
 
 
@@ -272,14 +246,6 @@ def test_changing_the_estimate_of_a_model():
     copy = pickle.loads(pickle.dumps(model))
     assert copy.topics.estimate == "map"
     assert_array_equal(copy.documents.infer(X), model.documents.infer(X))
-
-
-def test_exp_e_log_topics_is_scikit_learns_under_either_estimate():
-    """exp_dirichlet_component_ is exp E log beta by its name and documentation."""
-    model = make((4, 30))
-    lam = np.array(model.topics.components)
-    expected = np.exp(psi(lam) - psi(lam.sum(axis=1, keepdims=True)))
-    assert_allclose(model.topics.exp_e_log(), expected, rtol=1e-10)
 
 
 def test_rows_that_make_up_for_steps_and_rows_that_moved_are_one():

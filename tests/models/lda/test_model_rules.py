@@ -23,16 +23,6 @@ from tests.models.lda.naive import (
 )
 
 
-class Counting(DocumentRule):
-    """A rule that remembers how often it was asked."""
-
-    calls = 0
-
-    def __call__(self, *args):
-        self.calls += 1
-        return super().__call__(*args)
-
-
 def uniform(size):
     return np.full(size, -math.log(size))
 
@@ -79,26 +69,6 @@ def test_a_step_under_a_rule(counts, dtype, corpus, level, rounds, instruction_s
     # what the topics get is what those temperatures say
     assert dense(local, 5).sum() == pytest.approx(local.inverse @ lengths(counts), rel=1e-5)
     assert local.n_units == counts.sum()
-
-
-def test_statistics_are_those_of_the_temperatures_found(counts):
-    rule = DocumentRule(EVEN, uniform(20), 2)
-    model = make(5)
-    local = model.local_step(Batch(counts, slice(0, 60)), Tempering(0.3, rule=rule), moments=True)
-    statistics = dense(local, 5).copy()
-    inverse = local.inverse.copy()
-    again = model.local_step(Batch(counts, slice(0, 60)), Tempering(inverse))
-    assert_allclose(statistics, dense(again, 5), rtol=1e-6, atol=1e-9)  # both converged
-
-
-@pytest.mark.parametrize("rounds", [1, 2, 5])
-def test_rounds_are_respected(counts, rounds):
-    rule = Counting(EVEN, uniform(20), rounds, level=0.5)
-    model = make(5, n_iterations=3)
-    model.local_step(Batch(counts, slice(0, 60)), Tempering(0.1, rule=rule), moments=True)
-    assert rule.calls == rounds
-    model.documents.infer(counts, Tempering(1.0, rule=rule))
-    assert rule.calls == 2 * rounds
 
 
 def test_log_c_of_a_batch_under_a_rule(counts):
@@ -156,20 +126,6 @@ def test_any_number_of_threads_gives_the_same_bits(dtype, tempering, instruction
     for other in results[1:]:
         for one, two in zip(results[0], other, strict=True):
             assert_array_equal(one, two)
-
-
-def test_float32_follows_float64(counts):
-    rule = DocumentRule(EVEN, uniform(20), 2, level=0.5)
-    found = {}
-    for dtype in DTYPES:
-        model = make(5, dtype, n_iterations=20)
-        model.normalise_at(EVEN)
-        X = counts.astype(dtype)
-        one = model.local_step(Batch(X, slice(0, 60)), Tempering(0.5), moments=True)
-        ruled = model.local_step(Batch(X, slice(0, 60)), Tempering(0.5, rule=rule), moments=True)
-        found[dtype] = one.energy, one.log_partition, ruled.inverse, ruled.log_partition
-    for single, double in zip(*found.values(), strict=True):
-        assert_allclose(single, double, rtol=1e-3, atol=0.01)
 
 
 def test_documents_without_words(counts):

@@ -208,17 +208,6 @@ def test_estimators_start_alike():
     assert not np.array_equal(fit(X, random_state=1), expected)
 
 
-@pytest.mark.parametrize("method", ["batch", "online"])
-def test_whole_fits_are_the_same_for_any_n_jobs(method):
-    X, _ = disjoint(seed=1)
-    results = [
-        fit(X, learning_method=method, batch_size=20, max_iter=3, n_jobs=n_jobs)
-        for n_jobs in (1, 1, 2, -1)
-    ]
-    for other in results[1:]:
-        assert_array_equal(other, results[0])
-
-
 def test_a_fit_from_seeds_finds_every_vocabulary():
     X, whose = disjoint(n_each=30, seed=2)
     for seed in range(5):

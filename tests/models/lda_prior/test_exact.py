@@ -104,11 +104,6 @@ def test_exact_collapsed_where_mixtures_of_topics_are_dirichlet():
     assert_allclose(exact, log_partition(alone, B, "exact").values, atol=1e-8)
 
 
-@priors
-def test_log_c_is_0_at_1(alpha, eta):
-    assert abs(log_partition(prior_of(alpha, eta), B, "exact").values[0]) <= 1e-12
-
-
 @pytest.mark.parametrize("value", [1e6, 1e10, 1e15, 1e299])
 def test_exact_of_large_priors(value):
     """Certain to be even: S = (KV)^(1 - b), K^(1 - b) or V^(1 - b), to 1 / a."""

@@ -1,4 +1,4 @@
-"""log C(T) of LDA's prior: estimates, bounds, slopes, and extreme hyperparameters."""
+"""log C(T) of LDA's prior: estimates, bounds, and extreme hyperparameters."""
 
 import numpy as np
 import pytest
@@ -75,62 +75,6 @@ def test_documents_are_shared_out_evenly(budget, monkeypatch):
     assert_array_equal(shares.sum(axis=1), [5, 17, 1])
     for counts in (*shares, shares.sum(axis=0)):
         assert np.ptp(counts) <= 1
-
-
-# -------------------------------------------------------------------- energies
-
-
-def own_energy(alpha, eta):
-    """-H(1): the expected energy a word of the model's own, for any Dirichlet priors."""
-    alpha, total = np.asarray(alpha), np.sum(alpha)
-    energy = 0.0
-    for share, a, row in zip(alpha / total, alpha, eta, strict=True):
-        words = row / row.sum() @ (psi(row + 1) - psi(row.sum() + 1))
-        energy += share * (psi(a + 1) - psi(total + 1) + words)
-    return energy
-
-
-@priors
-def test_slope_at_1_is_the_expected_energy(alpha, eta):
-    prior, step = prior_of(alpha, eta, (3, 2)), 1e-4
-    expected = 5 * own_energy(*arrays(alpha, eta))
-    around = np.array([1 + step, 1 - step])
-    slope = -np.diff(prior.log_partition(around))[0] / (2 * step)
-    assert_allclose(slope, expected, rtol=1e-6)
-    slope = -np.diff(prior.log_mean_word(around))[0] / (2 * step)
-    assert_allclose(5 * slope, expected, rtol=1e-6)
-
-
-def test_slope_at_1_in_the_collapsed_form():
-    """E sum_v p_v log p_v where p is Dirichlet, as above."""
-    eta, step = np.array([0.8, 0.9, 1.3]), 1e-3
-    prior = prior_of(eta.sum(), eta, (2,), "collapsed")
-    slope = -np.diff(prior.log_partition(np.array([1 + step, 1 - step])))[0] / (2 * step)
-    total = 2 * eta.sum()
-    expected = 2 * (2 * eta / total) @ (psi(2 * eta + 1) - psi(total + 1))
-    assert_allclose(slope, expected, rtol=1e-5)
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_slope_of_monte_carlo_is_the_energy_of_its_draws(form):
-    """At T = 1 all draws weigh the same, so that the slope is a mean over them."""
-    step, alpha, eta = 1e-6, 0.5, 0.4
-    prior = prior_of(alpha, eta, (40, 30), form, K=3, V=12)
-    result = log_partition(
-        prior, [1, 1 - step], "monte-carlo", n_samples=200, n_theta=50, random_state=0
-    )
-    slope = -result.values[1] / step / 70
-    if form == "explicit":
-        assert abs(slope - own_energy(*arrays(alpha, eta, 3, 12))) < 0.15
-    rng = np.random.default_rng(0)
-    theta, beta = rng.dirichlet([alpha] * 3, 20_000), rng.dirichlet([eta] * 12, (20_000, 3))
-    if form == "collapsed":
-        p = np.maximum(np.einsum("nk,nkv->nv", theta, beta), 1e-300)
-        energy = np.mean(np.sum(p * np.log(p), axis=1))
-    else:
-        joint = np.maximum(theta[:, :, None] * beta, 1e-300)
-        energy = np.mean(np.sum(joint * np.log(joint), axis=(1, 2)))
-    assert abs(slope - energy) < 0.15
 
 
 # ------------------------------------------------------------------ a word
