@@ -231,8 +231,8 @@ def document_completion(
         If it is no topic model.
     ValueError
         If X cannot be split (see :func:`split_tokens`), if it has another number of
-        features than the fit, if no document has two or more words, or if `temperature`, `method` and
-        `doc_topic_prior` do not go together.
+        features than the fit, if no document has two or more words, or if `temperature`,
+        `method` and `doc_topic_prior` do not go together.
     """
     check_flag(per_document, "per_document")
     if method is not None and not (isinstance(method, str) and method in METHODS):
