@@ -174,7 +174,7 @@ class Strings(Field):
 
 
 class Optional(Field):
-    """None, or what another field takes."""
+    """None, or what another field takes; a file may leave it out, which means None."""
 
     def __init__(self, field: Field) -> None:
         self.field = field
@@ -262,9 +262,10 @@ class Schema(Field):
         known, values = {**(sizes or {}), **more}, {}
         for name, field in self.fields.items():
             place = f"{way}.{name}" if way else name
-            if name not in value:
+            # what a later version adds is Optional: files of before do not have it
+            if name not in value and not isinstance(field, Optional):
                 raise ValueError(f"The file is damaged: {place!r} is missing.")
-            known[name] = values[name] = field.load(value[name], place, known)
+            known[name] = values[name] = field.load(value.get(name), place, known)
         return self.make(**values)
 
     def restore(self, target: Any, value: Any, way: str = "", **sizes: Any) -> None:

@@ -77,7 +77,7 @@ CONSTRAINTS: dict[str, Any] = {
 #: Starts near the critical temperature of the corpus and cools over the whole fit.
 COOLING = Annealed("auto", length=1.0)
 #: The temperatures that their names stand for.
-KINDS: dict[str, Temperature] = {
+TEMPERATURES: dict[str, Temperature] = {
     "auto": COOLING,
     "annealed": Annealed(),
     "variational": Variational(),
@@ -143,7 +143,7 @@ class Settings(NamedTuple):
 
     def wanted_temperature(self) -> Temperature:
         """The temperature object of the settings."""
-        temperature = as_temperature(self.temperature, KINDS)
+        temperature = as_temperature(self.temperature, TEMPERATURES)
         if temperature.learns and self.document_estimate == "sparse":
             wanted = f"'auto' or 'variational' with {temperature!r}, a temperature that is learned"
             raise BadParameter("document_estimate", wanted, self.document_estimate)
@@ -287,7 +287,7 @@ def resolve(
 def _cools(temperature: Any) -> bool:
     """Return whether the temperature falls to 1 by a schedule."""
     if isinstance(temperature, str):
-        temperature = KINDS.get(temperature)
+        temperature = TEMPERATURES.get(temperature)
     return getattr(temperature, "cools", False)  # a number does not
 
 

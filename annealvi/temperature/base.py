@@ -2,8 +2,8 @@
 
 The likelihood is raised to the power b = 1/T, and T falls to 1.  At high T the variational
 objective is smoother, which helps the fit to find a good optimum.  The optimiser calls
-``inverse(step)`` of the temperature before each batch, and ``observe`` with the local step
-after it.
+``tempering(step)`` of the temperature before each batch, which holds ``inverse(step)``, and
+``observe`` with the local step after it.
 
 References
 ----------
