@@ -21,7 +21,7 @@ ATOL = 1e-6
 
 @pytest.fixture(autouse=True)
 def small_shares(monkeypatch):
-    """In float32 too, topics are dropped only if no result shows it: see also test_block_shares."""
+    """In float32 too, topics are dropped only if no result shows it: see test_block_float32."""
     for name in ("SINGLE_SHARE", "TRAINING_SHARE"):
         monkeypatch.setattr(f"annealvi.models.lda.workspace.{name}", workspace.LEAST_SHARE)
 

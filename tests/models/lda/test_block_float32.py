@@ -89,6 +89,17 @@ def test_float64_keeps_what_float32_leaves_out(monkeypatch):
     assert np.abs(other[0] - kept[0]).max() > 1e-4
 
 
+def test_a_topic_of_a_large_prior_is_kept():
+    X, lam = problem(90, np.float32, 0.1)
+    alpha = np.full(90, 0.03)
+    alpha[[3, 70]] = 2.0
+    gamma, whole = (
+        fit(X, lam, LocalOptions(200, 0.0, prune=prune), alpha, training=False)[0]
+        for prune in (True, False)
+    )
+    assert_allclose(gamma, whole, rtol=1e-2, atol=1e-2)
+
+
 @pytest.mark.parametrize("alpha", [0.02, 0.03])
 @pytest.mark.parametrize("training", [True, False])
 def test_scikit_learns_arithmetic_is_kept(alpha, training):

@@ -1,12 +1,9 @@
 """The buffers of training steps: who has them, and when they are released."""
 
-import copy
 import os
-import pickle
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
 
 from annealvi.model import Batch, Tempering
 from annealvi.models.lda import LDA
@@ -98,16 +95,3 @@ def test_a_fork_between_two_fits_leaves_them(monkeypatch):
     monkeypatch.setattr(os, "getpid", lambda: -1)
     with buffers.used(keep=True):
         assert buffers.training is made
-
-
-@pytest.mark.parametrize(
-    "again",
-    [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model)), LDA.copy],
-    ids=["deepcopy", "pickle", "copy"],
-)
-def test_copies_have_none(again):
-    model = model_after_a_step()
-    copied = again(model)
-    assert copied.buffers.training is None and not copied.buffers.in_use
-    assert model.buffers.training is not None
-    assert_array_equal(copied.topics.components, model.topics.components)

@@ -40,10 +40,12 @@ def annealed_elbo(X, lam, gamma, alpha, eta, b):
 
 @pytest.mark.parametrize("form", ["likelihood", "posterior"])
 @pytest.mark.parametrize("T", [1.0, 2.0, 5.0])
-def test_elbo_is_the_written_out_objective(counts, T, form):
+@pytest.mark.parametrize("shape", [(), (41,), (4, 41)])
+def test_elbo_is_the_written_out_objective(counts, shape, T, form):
     rng = np.random.RandomState(0)
-    alpha, eta = rng.rand(4) + 0.1, rng.rand(4, 41) + 0.05
+    alpha, eta = rng.rand(4) + 0.1, rng.random_sample(shape) + 0.05
     model = LDA(4, 41, alpha=alpha, eta=eta)
+    eta = np.broadcast_to(eta, (4, 41))
     model.initialize(rng)
     gamma = rng.gamma(2.0, 1.0, (60, 4))
     b = 1 / T

@@ -143,9 +143,3 @@ def test_without_sparsity_it_is_the_bound():
     assert_allclose(
         objective(model.documents, X, gamma, Tempering()), model.documents.bound(X, gamma)
     )
-
-
-def test_the_mode_of_many_words():
-    """exp(psi(gamma) - 1 / (2 gamma)) is gamma - 1, up to terms that vanish."""
-    gamma = np.array([5.0, 20.0, 100.0])
-    assert np.all(np.abs(np.exp(psi(gamma) - 0.5 / gamma) - (gamma - 1)) < 0.5 / gamma)
