@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 import annealvi
 from annealvi import Annealed, LocalVariational, TemperedLDA, Variational, storage
 from annealvi.files import read, write
-from tests.files.mutations import mutated_bytes, mutated_tree, outcome
+from tests.files.mutations import changed, mutated_bytes, mutated_tree, outcome
 from tests.lda.resumed import KINDS, bits, corpus, make, quietly
 
 SINGLE = {"variational", "learned priors"}
@@ -175,12 +175,6 @@ def tree(tmp_path_factory):
     lda = make("all of it", validation_fraction=None, n_init=1, dtype="float64")
     annealvi.save(quietly(lda.fit, corpus()), path)
     return read(path, "estimator")["tree"]
-
-
-def changed(tree, way, value):
-    """A copy of a tree with another value at one place."""
-    first, *rest = way.split(".", 1)
-    return tree | {first: changed(tree[first], rest[0], value) if rest else value}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from annealvi import storage
 from annealvi.checkpoint import Checkpoint
 from annealvi.deep.energies import ENERGIES
 from tests.deep.fits import MODELS, X, answers, model
-from tests.files.mutations import mutated_tree, outcome
+from tests.files.mutations import changed, mutated_tree, outcome
 
 NAMES = pytest.mark.parametrize("name", MODELS)
 
@@ -79,11 +79,6 @@ def test_parameters_that_were_changed_after_the_fit(tmp_path):
     np.testing.assert_array_equal(annealvi.load(tmp_path / "a").transform(X), before)
 
 
-def with_value(tree, way, value):
-    first, *rest = way.split(".", 1)
-    return tree | {first: with_value(tree[first], rest[0], value) if rest else value}
-
-
 @pytest.fixture(scope="module")
 def trees():
     return {name: storage.tree_of(model(name, max_iter=3).fit(X)) for name in MODELS}
@@ -119,7 +114,7 @@ def trees():
     ],
 )
 def test_forged_files(trees, name, way, value):
-    tree = with_value(trees[name], f"state.{way}", value)
+    tree = changed(trees[name], f"state.{way}", value)
     storage.estimator_of(trees[name], given(name))
     with pytest.raises(ValueError, match="damaged"):
         storage.estimator_of(tree, given(name))
@@ -130,7 +125,7 @@ def test_a_generator_that_would_read_beyond_its_numbers(trees):
     noise = trees["vae"]["state"]["training"]["noise"].copy()
     noise[8:12].view(np.int32)[0], noise[16:24].view(np.uint64)[0] = 600, 624
     torch.Generator().set_state(torch.from_numpy(noise.copy()))
-    tree = with_value(trees["vae"], "state.training.noise", noise)
+    tree = changed(trees["vae"], "state.training.noise", noise)
     with pytest.raises(ValueError, match="noise' must be the state of a generator of PyTorch"):
         storage.estimator_of(tree)
 

@@ -70,6 +70,12 @@ def mutated_tree(tree, rng, n_changes=1):
     return tree, ways
 
 
+def changed(tree, way, value):
+    """A copy of a tree with another value at one place."""
+    first, *rest = way.split(".", 1)
+    return tree | {first: changed(tree[first], rest[0], value) if rest else value}
+
+
 def _places(value, way=()):
     """Every value of a tree, with the dict or list that it is in."""
     parts = value.items() if isinstance(value, dict) else enumerate(value)

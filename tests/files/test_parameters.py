@@ -85,12 +85,6 @@ def test_what_a_file_cannot_hold(value):
         parameter_tree(value, "p")
 
 
-def test_a_generator_that_a_file_cannot_hold():
-    rng = np.random.RandomState(np.random.PCG64(0))
-    with pytest.raises(TypeError, match=r"'random_state' parameter: .* PCG64"):
-        parameter_tree(rng, "random_state")
-
-
 def test_a_temperature_of_the_users_own_cannot_be_written():
     with pytest.raises(TypeError, match="A Own cannot be written to a file or read from one: only"):
         temperature_tree(Own().plan(10))

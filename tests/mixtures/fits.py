@@ -95,13 +95,3 @@ def answers(estimator, data):
     if isinstance(estimator, TemperedFMM):
         found.append(estimator.predictive_score(data[:9], np.arange(data.shape[1]) < 3, n_draws=3))
     return [np.asarray(one) for one in (*found, *estimator.sample(3))]
-
-
-def changed(tree, way, value):
-    """A tree of a file, with another value at a place."""
-    *parents, last = way.split(".")
-    part = tree
-    for parent in parents:
-        part = part[parent]
-    part[last] = value
-    return tree

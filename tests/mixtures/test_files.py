@@ -1,7 +1,5 @@
 """Mixtures in files: what is loaded predicts the same bits, what is resumed ends at the same."""
 
-from contextlib import contextmanager
-
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -9,9 +7,9 @@ from numpy.testing import assert_array_equal
 import annealvi
 from annealvi import Fixed, TemperedFMM, TemperedGaussianMixture
 from annealvi.files import read, write
-from tests.files.mutations import mutated_tree, outcome
+from tests.files.mutations import changed, mutated_tree, outcome
 from tests.marks import slow_values
-from tests.mixtures.fits import BLOBS, CASES, X, answers, bits, changed, fmm, gmm
+from tests.mixtures.fits import BLOBS, CASES, X, answers, bits, fmm, gmm
 
 Z = X[:60]
 
@@ -144,45 +142,6 @@ def interrupted(make, data, path, step=3, **parameters):
 
     with pytest.raises(KeyboardInterrupt):
         make(callback=stop, **parameters).fit(data)
-
-
-@pytest.mark.parametrize("state", [None, "instance"])
-def test_the_generator_goes_on(state, tmp_path):
-    """Without a seed too, and one that the user has given ends where it would have ended."""
-    parameters = dict(n_init=2, max_iter=12)
-    path = tmp_path / "a"
-    rng = None if state is None else np.random.RandomState(5)
-    whole = fmm(random_state=rng, **parameters)
-    whole.set_params(callback=lambda e, m: m.step == 5 and e.save_state(path)).fit(Z)
-    before = np.random.get_state()[1].tobytes()
-    other = None if state is None else np.random.RandomState(7)
-    again = fmm(random_state=other, **parameters).fit(Z, resume=path)
-    assert bits(again) == bits(whole)
-    if state is None:
-        assert np.random.get_state()[1].tobytes() == before
-    else:
-        assert_array_equal(other.rand(3), rng.rand(3))
-
-
-def test_a_finished_fit_is_not_made_again(tmp_path):
-    """A callback that ended the fit ended it for good."""
-
-    class AtEnd:
-        def __call__(self, estimator, monitor):
-            if monitor.step == 5:
-                raise StopIteration
-
-        @contextmanager
-        def during_fit(self, estimator):
-            yield
-            estimator.save_state(tmp_path / "end")
-
-    whole = fmm(callback=[AtEnd()], n_init=3).fit(Z)
-    steps = []
-    again = fmm(n_init=3, callback=lambda e, m: steps.append(m.step)).fit(
-        Z, resume=tmp_path / "end"
-    )
-    assert bits(again) == bits(whole) and whole.n_iter_ == 5 and not steps
 
 
 def test_save_state_is_for_callbacks(tmp_path):

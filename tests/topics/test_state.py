@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from annealvi import TemperedLDA, TopicModel, storage
-from tests.files.mutations import mutated_tree, outcome
+from tests.files.mutations import changed, mutated_tree, outcome
 from tests.topics.corpus import make_texts
 
 TEXTS = make_texts(20)
@@ -16,12 +16,6 @@ def tree():
     lda = TemperedLDA(max_iter=2)
     model = TopicModel(3, lda=lda, seeds={"sea": ["ship"]}, random_state=0).fit(TEXTS)
     return storage.tree_of(model)
-
-
-def changed(tree, way, value):
-    """A copy of a tree with another value at one place."""
-    first, *rest = way.split(".", 1)
-    return tree | {first: changed(tree[first], rest[0], value) if rest else value}
 
 
 NO_COUNTS = "its vectorizer cannot count"
