@@ -1,7 +1,5 @@
 """Held-out documents and finishing passes: when a fit stops and what it keeps."""
 
-import warnings
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -17,6 +15,7 @@ from annealvi.lda.hooks import LEAST_GAIN, hold_out, moved_share
 from annealvi.lda.settings import passes, words_per_entry
 from annealvi.metrics import document_completion
 from annealvi.metrics import held_out as completion
+from tests.lda.resumed import quietly
 
 WARNS = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -242,12 +241,6 @@ def test_a_callback_may_end_the_fit_within_a_pass(X):
 def plenty():
     """Many words for each entry of the topics, in more documents than a minibatch."""
     return make_topic_corpus(600, 80, 5, document_length=40, random_state=1).data
-
-
-def quietly(fit, *args):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return fit(*args)
 
 
 def test_the_share_of_words_that_moved():

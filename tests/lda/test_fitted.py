@@ -14,7 +14,6 @@ from sklearn.base import clone
 
 from annealvi import Annealed, TemperedLDA
 from annealvi.models.lda import LDA
-from tests.lda.fits import METHODS
 from tests.models.lda.streams import K, V, stream
 
 
@@ -28,16 +27,6 @@ def test_attributes(fit, X):
     assert lda.n_features_in_ == 60
     assert isinstance(lda.random_state_, np.random.RandomState)
     assert list(lda.get_feature_names_out()) == [f"temperedlda{i}" for i in range(4)]
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_assigning_components(fit, X, method):
-    lda, other = fit(X, learning_method=method), fit(X, random_state=5)
-    lda.components_ = other.components_
-    assert_array_equal(lda.transform(X), other.transform(X))
-    assert lda.score(X) == other.score(X)
-    lda.partial_fit(X[:16])
-    assert lda.components_.shape == (4, 60)
 
 
 def test_topics_given_to_an_estimator_that_was_never_fitted(fit, X):

@@ -154,35 +154,6 @@ def test_a_callback_ends_the_fit_and_all_further_starts(X):
     assert lda._state.monitor in starts
 
 
-class Interrupt:
-    """Interrupts a start at its second step."""
-
-    def __init__(self, start, error=KeyboardInterrupt):
-        self.start = start
-        self.seen = 0
-        self.error = error
-
-    def __call__(self, estimator, monitor):
-        self.seen += monitor.step == 1
-        if self.seen == self.start and monitor.step == 2:
-            raise self.error
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
-def test_an_interrupted_fit_leaves_what_it_has(X, error):
-    settings = dict(learning_method="batch", n_init=4)
-    scores = several(**settings).fit(X).init_scores_
-    for start in (1, 2, 4):
-        lda = several(callback=Interrupt(start, error), **settings)
-        with pytest.raises(error):
-            lda.fit(X)
-        if start == 1:
-            assert lda.history_["step"].tolist()[-1] == 2
-        else:
-            assert lda.perplexity(X) == pytest.approx(scores[: start - 1].min(), rel=1e-12)
-        lda.set_params(callback=None).partial_fit(X)
-
-
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals go to processes here")
 @pytest.mark.parametrize("before", [False, True])
 def test_an_interrupt_ends_starts_side_by_side(X, before, monkeypatch, request):
@@ -302,7 +273,7 @@ def test_the_generator_of_the_beginning(seed, tmp_path):
     watched.callback = [Checkpoint(paths[0], seconds=0), stop_at(12, KeyboardInterrupt)]
     with pytest.raises(KeyboardInterrupt):
         watched.fit(X)
-    ends = []
+    ends, of_numpy = [], np.random.get_state()[1].tobytes()
     for path in paths:
         if seed is not None:
             seed.randint(5, size=7)
@@ -311,6 +282,7 @@ def test_the_generator_of_the_beginning(seed, tmp_path):
         if seed is not None:
             ends.append(seed.get_state()[2])
     assert ends[: len(ends) // 2] == ends[len(ends) // 2 :]
+    assert np.random.get_state()[1].tobytes() == of_numpy
 
 
 def test_priors_and_topics_that_a_callback_assigns(tmp_path):
@@ -501,13 +473,3 @@ def test_forged_checkpoints(kind, n, tmp_path, monkeypatch):
     """An error, or a fit that is sound."""
     bad, n_refused = outcomes_of_forgeries(kind, n, 0, tmp_path, monkeypatch)
     assert not bad and n_refused > n / 3
-
-
-def test_an_array_instead_of_the_temperature(tmp_path, monkeypatch):
-    X, snapshots = corpus(), Snapshots(tmp_path, every=7)
-    quietly(make("variational", callback=snapshots).fit, X)
-    content = read(snapshots.paths[1], "checkpoint")
-    content["tree"]["under_way"]["state"]["temperature"]["temperature"] = np.arange(3)
-    monkeypatch.setattr(starts, "read", lambda *names: content)
-    with pytest.raises(ValueError, match=r"temperature' must be a temperature\. Got"):
-        make("variational").fit(X, resume="forged")
