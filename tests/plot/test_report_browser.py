@@ -96,15 +96,6 @@ def test_the_slider_ranks_words_as_the_summary_does(page, report, summary):
         assert scores[shown].tolist() == pytest.approx(scores.tolist(), abs=1e-4)
 
 
-def test_a_script_in_a_text_is_shown_as_text(page, report, summary):
-    page.open(report)
-    topic = int(summary.shares[0].argmax())  # of the document that contains a script
-    page.value(f"location.hash = '#topic-{topic}'")
-    page.wait(f"document.querySelector('#topic-number').textContent === 'Topic {topic}'")
-    assert page.value("document.title") == "Topics"
-    assert page.value("document.querySelectorAll('#documents script').length") == 0
-
-
 def test_html_in_a_text_a_title_a_label_and_a_word_is_shown_as_text(
     page, summary, documents, tmp_path
 ):
@@ -190,19 +181,3 @@ def test_the_colours_follow_a_change_to_dark(page, report):
         "getComputedStyle(document.querySelector('#figure-map .textpoint text')).fill"
         " === getComputedStyle(document.body).color"
     )
-
-
-def test_names_on_the_map_are_within_it(page, summary, tmp_path):
-    path = tmp_path / "short.html"
-    summary.labels = ["space", "sport", "bread"]  # short, so that each stands above its circle
-    write_report(summary, path)
-    page.open(path, width=390, height=600)
-    page.wait("document.querySelectorAll('#figure-map .textpoint text').length === 3")
-    names = page.value(
-        "(() => { const map = document.getElementById('figure-map').getBoundingClientRect();"
-        "return [...document.querySelectorAll('#figure-map .textpoint text')].map(e => {"
-        "const { top, left, right } = e.getBoundingClientRect();"
-        "return [e.textContent, top >= map.top && left >= map.left && right <= map.right];"
-        "}); })()"
-    )
-    assert dict(names) == dict.fromkeys(summary.labels, True)

@@ -151,10 +151,3 @@ def test_the_commands_run(place, capsys):
     (block,) = re.findall(r"```text\n(.*?)```", PAGE, flags=re.DOTALL)
     assert main(["fit", "papers.csv", "--text", "abstrakt"]) == 2
     assert capsys.readouterr().err.endswith(block)  # after what it was doing
-
-
-@pytest.mark.slow
-def test_the_demo_runs(place, capsys):
-    (demo,) = [words for words in commands() if "demo" in words]
-    assert "30 topics" in run(demo, capsys)
-    assert (place / "annealvi_demo.html").exists()

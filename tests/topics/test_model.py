@@ -180,13 +180,6 @@ def test_a_fit_goes_on_as_a_stream(model):
         (dict(stop_words=[1]), ValueError, "'stop_words' parameter of TopicModel must be 'engl"),
         (dict(vectorizer=TopicVectorizer(min_df=61)), ValueError, "No words are left of 60 docu"),
         (
-            dict(vectorizer=CountVectorizer(vocabulary=[1, 2])),
-            ValueError,
-            "'vocabulary' .* a list of str",
-        ),
-        (dict(vectorizer=TfidfVectorizer(dtype=str)), ValueError, "'dtype' parameter of TfidfVec"),
-        (dict(vectorizer=CountVectorizer(min_df="a")), ValueError, "'min_df' parameter of Count"),
-        (
             dict(seeds={"a": ["ship"]}, lda=TemperedLDA(total_samples="many")),
             ValueError,
             "'total_samples' parameter of TemperedLDA",

@@ -76,13 +76,6 @@ def test_an_error_ends_the_callbacks_and_keeps_the_steps(callback):
     assert fitted.lda_.callback is None
 
 
-def test_scikit_learns_monitor_scores_each_pass(callback):
-    monitor = callback.ScoringMonitor(scoring={"bound": lambda found, X, y: found.score(X)})
-    fitted = model().set_callbacks(monitor).fit(TEXTS)
-    scores = [row["bound"] for row in monitor.get_logs().data if row["task_name"] == "step"]
-    assert len(scores) == 3 and scores[-1] == fitted.score(TEXTS)
-
-
 def test_callbacks_of_the_lda_see_its_fit_and_not_those_that_compare_numbers(callback):
     class Counts(Log):
         def on_fit_task_begin(self, estimator, context):
