@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import entr, expit
 
 from annealvi._kernels import fmm
+from tests.proximity.bisection import bisected, divergence
 
 DTYPES = (np.float32, np.float64)
 COMPONENTS = (1, 2, 3, 8, 17, 40)
@@ -115,12 +116,6 @@ def test_saturating_logits(dtype, instruction_set):
     assert_allclose(entropy, (entr(expected) + entr(1 - expected)).sum(axis=0), atol=1e-6)
 
 
-def divergence(logit, centre):
-    """KL(Bern(sigmoid(logit)) || Bern(sigmoid(centre))); log 2 less the entropy at centre 0."""
-    q = expit(logit)
-    return np.logaddexp(0, centre) - q * centre - entr(q) - entr(expit(-logit))
-
-
 def naive_held_sweep(projection, coupling, offset, scale, b, centre, lower, upper, nu):
     """Proximity's coordinate updates by bisection of each element's T; gives nu and 1/T.
 
@@ -134,14 +129,7 @@ def naive_held_sweep(projection, coupling, offset, scale, b, centre, lower, uppe
         others = np.arange(len(nu)) != k
         a = offset[k] + scale * projection[k] - coupling[k, others] @ nu[others]
         far, c = a - centre[k], centre[k]
-        average = divergence(np.where(far > 0, upper[k], lower[k]), c)
-        cold, hot = np.ones_like(a), np.full_like(a, 1 / b)
-        for _ in range(60):
-            T = (cold + hot) / 2
-            too_cold = divergence(c + far / T, c) > average
-            cold, hot = np.where(too_cold, T, cold), np.where(too_cold, hot, T)
-        T = np.where(divergence(c + far / b**-1, c) > average, 1 / b, T)
-        T = np.where(divergence(a, c) <= average, 1.0, T)
+        T = bisected(a, c, divergence(np.where(far > 0, upper[k], lower[k]), c), 1 / b)
         inverse[k] = 1 / T
         nu[k] = expit(c + far / T)
     return nu, inverse

@@ -8,10 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 
 from annealvi import Annealed, Fixed, TemperedLDA
 from annealvi.datasets import make_topic_corpus
@@ -206,19 +203,6 @@ def test_fitting_changes_no_parameter(X):
     lda.fit(X)
     assert lda.temperature is temperature
     assert (repr(lda), dict(vars(temperature))) == before
-
-
-def test_pipeline_pandas_and_clone(X):
-    import pandas as pd
-
-    frame = pd.DataFrame(X.toarray(), columns=[f"word{i}" for i in range(60)])
-    lda = TemperedLDA(4, random_state=0).set_output(transform="pandas")
-    theta = lda.fit(frame).transform(frame)
-    assert list(theta.columns) == [f"temperedlda{i}" for i in range(4)]
-    assert lda.feature_names_in_[3] == "word3"
-    assert lda.top_words(1)[0][0].startswith("word")
-    pipeline = make_pipeline(FunctionTransformer(), clone(lda))
-    assert pipeline.fit_transform(X.toarray()).shape == (80, 4)
 
 
 def test_a_subclass_whose_constructor_has_few_parameters(X):

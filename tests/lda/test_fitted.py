@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
@@ -66,6 +67,8 @@ def test_top_words(fit, X):
     assert words == order.tolist()
     names = np.array([f"w{i}" for i in range(60)])
     assert lda.top_words(3, names) == names[order].tolist()
+    named = fit(pd.DataFrame(X.toarray(), columns=names))
+    assert named.top_words(3) == names[order].tolist()
     assert len(lda.top_words(1000)[0]) == 60
     with pytest.raises(ValueError, match="one name for each of the 60 features"):
         lda.top_words(3, names[:5])

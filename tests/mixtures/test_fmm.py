@@ -25,6 +25,7 @@ from annealvi.model import Batch, Tempering
 from annealvi.models.fmm import FMM, collect, factors_at
 from annealvi.proximity import Bernoulli, BernoulliFactorModel
 from tests.mixtures.fits import SHAPES, X, all_finite, bits, fmm
+from tests.proximity.bisection import bisected
 
 
 @pytest.mark.parametrize("temperature", ["annealed", Proximity("kl")])
@@ -249,22 +250,6 @@ def near(**parameters):
     return fmm(**(dict(temperature="proximity", max_iter=40) | parameters))
 
 
-def divergence(logit, centre):
-    q = expit(logit)
-    return np.logaddexp(0, centre) - q * centre - entr(q) - entr(expit(-logit))
-
-
-def bisected(a, centre, average, k):
-    """Proximity's T of each element by bisection, as docs/proximity.md has it."""
-    cold, hot = np.ones_like(a), np.full_like(a, 1 + k)
-    for _ in range(80):
-        T = (cold + hot) / 2
-        too_cold = divergence(centre + (a - centre) / T, centre) > average
-        cold, hot = np.where(too_cold, T, cold), np.where(too_cold, hot, T)
-    T = np.where(divergence(centre + (a - centre) / (1 + k), centre) > average, 1 + k, T)
-    return np.where(divergence(a, centre) <= average, 1.0, T)
-
-
 def naive_fit(X, means, pi, noise, variance, n_steps, k0, gamma, statistic):
     """Coordinate-wise proximity inference of half of the steps, plain inference after it."""
     nu, m, s = np.full((len(X), len(means)), pi), means.copy(), np.zeros(len(means))
@@ -278,7 +263,7 @@ def naive_fit(X, means, pi, noise, variance, n_steps, k0, gamma, statistic):
         for j in range(len(m)):
             rest = nu @ gram[j] - nu[:, j] * gram[j, j]
             a = np.log(pi / (1 - pi)) + (X @ m[j] - rest - gram[j, j] / 2) / noise
-            T = bisected(a, centre, average[:, j], k)
+            T = bisected(a, centre, average[:, j], 1 + k)
             inverse[:, j] = 1 / T
             nu[:, j] = expit(centre + (a - centre) / T)
         R = nu.T @ nu
