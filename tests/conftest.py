@@ -58,6 +58,12 @@ def workers():
 
 
 @pytest.fixture
+def callback():
+    """scikit-learn's callbacks."""
+    return pytest.importorskip("sklearn.callback", reason="scikit-learn has them since 1.9")
+
+
+@pytest.fixture
 def corpus():
     """Load a corpus by name, or skip the test with the reason."""
 

@@ -9,12 +9,7 @@ from scipy.special import gammaln, psi
 from annealvi.model import Batch, Tempering
 from annealvi.models.lda import LDA, LocalOptions
 from tests.marks import slow_values
-
-DTYPES = (np.float32, np.float64)
-
-
-def e_log(parameters):
-    return psi(parameters) - psi(parameters.sum(axis=1, keepdims=True))
+from tests.models.lda.naive import DTYPES, e_log
 
 
 def log_beta(parameters):

@@ -272,11 +272,6 @@ class Log:
         return context.task_name == "step" and context.task_id == self.stop_at
 
 
-@pytest.fixture
-def callback():
-    return pytest.importorskip("sklearn.callback", reason="scikit-learn has them since 1.9")
-
-
 @FEW_NAMES
 def test_scikit_learns_callbacks_see_the_steps(callback, name):
     log, plain = Log(), told(name)

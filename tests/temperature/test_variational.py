@@ -333,8 +333,6 @@ def test_log_c_over_the_prior_is_of_so_many_words():
         (["a"] * 5, r"'partition' .* Got shape \(5,\) and dtype <U1"),
         ([0.0, 1, 2, 3, -math.inf], "'partition' .* must be finite. Got -inf"),
         ([[0.0], [1, 2]], "'partition' parameter of Variational"),
-        ("both", "'partition' parameter of Variational must be .*Got 'both'"),
-        (None, "'partition' parameter of Variational must be .*Got None"),
     ],
 )
 def test_a_wrong_log_c(partition, message):

@@ -38,11 +38,6 @@ class Log:
             raise ZeroDivisionError
 
 
-@pytest.fixture
-def callback():
-    return pytest.importorskip("sklearn.callback", reason="scikit-learn has them since 1.9")
-
-
 @pytest.mark.parametrize("method", ["fit", "fit_transform"])
 def test_scikit_learns_callbacks_see_the_steps_of_the_topics(callback, method):
     log, plain = Log(), model().fit(TEXTS)
