@@ -81,7 +81,9 @@ def sound_csr(X: Any, name: str = "X") -> sparse.csr_matrix:
     try:
         return _checked(X)
     except DAMAGE as error:
-        raise ValueError(f"The sparse matrix {name} is damaged: {error}") from error
+        # what Python says of objects that are no arrays tells nothing of the matrix
+        why = error if isinstance(error, ValueError) else "its shape or its arrays are unusable"
+        raise ValueError(f"The sparse matrix {name} is damaged: {why}") from error
 
 
 def csr_of(data: NDArray, indices: NDArray, indptr: NDArray, shape: Any) -> sparse.csr_matrix:

@@ -12,7 +12,9 @@ from sklearn.utils import Bunch
 from sklearn.utils._param_validation import validate_params
 
 from annealvi._optional import import_optional
+from annealvi.checks import checked
 from annealvi.corpus.files import check_counts, check_gaps
+from annealvi.exceptions import BadParameter
 from annealvi.matrices import check_csr
 
 #: No id of a word is larger.
@@ -22,6 +24,7 @@ MOST_WORDS = 2**31 - 1
 @validate_params(
     {"corpus": [Iterable], "dictionary": [Mapping, None]}, prefer_skip_nested_validation=True
 )
+@checked
 def from_gensim(
     corpus: Iterable[Iterable[tuple[int, float]]], dictionary: Mapping[int, str] | None = None
 ) -> Bunch:
@@ -59,6 +62,8 @@ def from_gensim(
            [0., 5., 0.]])
     """
     words = None if dictionary is None else words_of(dictionary)
+    if getattr(corpus, "ndim", 1) == 0:  # an array of one number
+        raise BadParameter("corpus", "an iterable of lists of (id, count)", corpus)
     X = counts_of(corpus, None if words is None else len(words))
     return Bunch(data=X, feature_names=words)
 

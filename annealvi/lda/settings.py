@@ -48,7 +48,7 @@ CONSTRAINTS: dict[str, Any] = {
     "max_iter": COUNT,
     "finish_iter": COUNT,
     "batch_size": [None, *POSITIVE],
-    "shard_size": [None, *POSITIVE],
+    "shard_size": [None, Interval(Integral, 1, 2**31 - 1, closed="both")],
     "evaluate_every": [Interval(Integral, None, None, closed="neither")],
     "total_samples": [Interval(Real, 1e-100, None, closed="left")],  # so that passes are finite
     "perp_tol": TOLERANCE[1:],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from inspect import signature
 from numbers import Real
 from typing import Any
 
@@ -245,6 +246,9 @@ def document_completion(
     check_topic_model(estimator, "estimator", *needed)
     given = {"observed": observed, "random_state": random_state}
     validate_parameter_constraints(_SPLIT, given, "document_completion")
+    if temperature is not None and "temperature" not in signature(estimator.transform).parameters:
+        wanted = f"None for {type(estimator).__name__}, whose transform has no temperature"
+        raise BadParameter("temperature", wanted, temperature)
 
     def inferred(X: Any, seen: sparse.csr_matrix) -> tuple[NDArray, NDArray]:
         """E[theta] of documents of which some words are seen, and the topics."""

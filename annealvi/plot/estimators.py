@@ -152,6 +152,7 @@ def plot_learning_curves(
         "n_columns": [Interval(Integral, 1, None, closed="left")],
         "titles": ["array-like", None],
         "limit": [Interval(Real, 0, None, closed="neither"), None],
+        "cmap": [str, callable],
     },
     prefer_skip_nested_validation=True,
 )

@@ -302,6 +302,7 @@ class MovingAverage:
         self.left = 1.0  # alpha^t
         self.seen = 0
 
+    @checked
     def update(self, new: ArrayLike) -> Floats:
         """Include another value, and return the new average.
 
@@ -309,8 +310,15 @@ class MovingAverage:
         ----------
         new : array-like
             Must have the same shape each time.
+
+        Raises
+        ------
+        ValueError
+            If it is no array of numbers, or its shape is another one than before.
         """
         new = as_numbers(new, "new")
+        if self.value is not None and new.shape != self.value.shape:
+            raise BadParameter("new", f"an array of shape {self.value.shape}", new)
         self.left *= self.decay
         self.seen += 1
         if self.value is None:

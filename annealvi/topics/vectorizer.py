@@ -231,6 +231,7 @@ class TopicVectorizer(CountVectorizer):
 
     _parameter_constraints: ClassVar[dict] = {
         **CountVectorizer._parameter_constraints,
+        "input": [StrOptions({"content", "filename"})],  # texts are str
         "min_df": [*CountVectorizer._parameter_constraints["min_df"], StrOptions({"auto"})],
         "max_df": [*CountVectorizer._parameter_constraints["max_df"], StrOptions({"auto"})],
     }

@@ -170,7 +170,12 @@ class Callback:
                 raise StopIteration
             if self.deed == "raise":
                 raise UserError("the callback's own")
-            setattr(estimator, self.deed, self.value)
+            try:
+                setattr(estimator, self.deed, self.value)
+            except AttributeError as error:
+                if "has no setter" in str(error):  # not every estimator lets a user assign it
+                    raise UserError(str(error)) from error
+                raise
 
 
 class Foreign(SimpleNamespace):
