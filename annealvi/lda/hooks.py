@@ -261,7 +261,7 @@ class HeldOut:
             self.best = {
                 "step": monitor.step,
                 "n_passes": state.n_passes,
-                "topics": state.model.topics.components.copy(order="K"),
+                "topics": state.model.topics.snapshot(),
                 "alpha": state.doc_topic_prior,
                 "eta": state.topic_word_prior,
             }

@@ -365,4 +365,5 @@ def test_sparse_documents_never_lower_their_objective(X, temperature):
     ["fit", "fit, batch", "fit, validation_fraction=0.1", "partial_fit, three portions", "pickle"],
 )
 def test_peak_in_multiples_of_lambda(task):
-    assert measured(task, 300_000, 96) < 3
+    # a pickle is made of a copy, which no other thread can fit meanwhile
+    assert measured(task, 300_000, 96) < (3.5 if task == "pickle" else 3)

@@ -422,6 +422,11 @@ class Topics:
         """lambda as a (K, V) view."""
         return self.lam[:, : self.n_topics].T
 
+    def snapshot(self) -> NDArray:
+        """lambda as a (K, V) array that later steps do not change."""
+        lam = self._copied() if self.now == 1 else self.lam  # which is a copy then
+        return lam[:, : self.n_topics].T
+
     def some_rows(self, words: NDArray[np.int64]) -> NDArray:
         """Copies of some words' rows of lambda, with their pending steps applied."""
         lam = self.stored[words]
