@@ -208,9 +208,9 @@ def plot_components(
             f"features. Got shape={shape!r} and {images.shape[1]} features."
         )
     height, width = int(sides[0]), int(sides[1])
-    if titles is not None and len(titles) != len(images):
+    if titles is not None and (found := as_array(titles).shape) != (len(images),):
         raise ValueError(
-            f"'titles' must be one for each component. Got {len(titles)} for {len(images)} "
+            f"'titles' must be one for each component. Got shape {found} for {len(images)} "
             "components."
         )
     limit = float(limit or np.max(np.abs(images)) or 1.0)

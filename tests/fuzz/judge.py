@@ -220,7 +220,8 @@ def shown(value: Any) -> str:
     if isinstance(value, np.ndarray) and value.size > 6:
         return f"ndarray {value.shape} {value.dtype}"
     if sparse.issparse(value):
-        arrays = [f"{name} {shown(one)}" for name, one in vars(value).items() if np.ndim(one)]
+        parts = vars(value).items()
+        arrays = [f"{k} {shown(v)}" for k, v in parts if isinstance(v, np.ndarray | list | tuple)]
         return f"{type(value).__name__} {arrays}{' UNSOUND' * is_unsound(value)}"
     if isinstance(value, int) and abs(value) > 10**20:
         return f"int of {value.bit_length()} bits"

@@ -88,7 +88,7 @@ def test_one_component_in_one_axes():
         (dict(shape=(4, 2)), r"Got shape=\(4, 2\) and 6 features"),
         (dict(shape=(-2, -3)), r"Got shape=\(-2, -3\) and 6 features"),
         (dict(shape=(6,)), r"Got shape=\(6,\) and 6 features"),
-        (dict(shape=(2, 3), titles=["a"]), "Got 1 for 5 components"),
+        (dict(shape=(2, 3), titles=["a"]), r"Got shape \(1,\) for 5 components"),
         (dict(shape=(2, 3), axes=[None] * 4), "'axes' .* Got 4 for 5 components"),
         (dict(shape="ab"), "Got shape='ab' and 6 features"),
         (dict(shape=(2.0, 3.0)), r"Got shape=\(2.0, 3.0\) and 6 features"),
