@@ -58,7 +58,7 @@ def test_what_is_no_number(wrong):
     for function in (inverse_huber, inverse_huber_derivative):
         with pytest.raises(ValueError, match="'u' parameter must be a float or an array of floats"):
             function(wrong)
-    with pytest.raises(ValueError, match=r"'new' parameter of MovingAverage\.update must be a float"):
+    with pytest.raises(ValueError, match=r"'new' parameter of MovingAverage\.update must be a"):
         MovingAverage(0.5).update(wrong)
 
 
