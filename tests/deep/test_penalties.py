@@ -343,10 +343,6 @@ def another(q, prior):
     return q.mean
 
 
-def not_a_number(q, prior):
-    return q.mean * torch.nan
-
-
 KINDS = pytest.mark.parametrize("kind", ["sbn", "vae", "poisson"])
 
 

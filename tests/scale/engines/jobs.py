@@ -1,7 +1,6 @@
 """Functions that workers call."""
 
 import os
-import signal
 import time
 
 
@@ -26,15 +25,6 @@ def count(log):
 
 def fail(message):
     raise FileNotFoundError(message)
-
-
-def die_once(marker):
-    """Kill the worker at the first call."""
-    if not os.path.exists(marker):
-        with open(marker, "w"):
-            pass
-        os.kill(os.getpid(), signal.SIGKILL)
-    return "alive"
 
 
 def sleep(seconds, value=None):
