@@ -21,7 +21,6 @@ from annealvi.files.schema import (
     Flag,
     Generator,
     Integer,
-    Listed,
     Named,
     Optional,
     Schema,
@@ -47,7 +46,7 @@ CHECKPOINT = Schema(
     generator_now=Generator(),
     finished=Flag(),
     scores=Array((None,), finite=False),
-    kept=Listed(Schema(number=Integer(), fit=Tree())),
+    best=Optional(Schema(number=Integer(), fit=Tree())),
     under_way=Optional(Tree()),
 )
 
@@ -110,8 +109,8 @@ class Starts(Generic[F]):
     n_starts : int
     resume : path, optional
         A checkpoint to go on from.
-    n_kept : int, default=1
-        How many of the fits that have ended are kept; a fit may begin from these.
+    most_futile : int, optional
+        The starts end after so many in a row that were not the best so far.
 
     Attributes
     ----------
@@ -119,9 +118,10 @@ class Starts(Generic[F]):
         That of the fit.
     scores : list of float
         Scores of the starts that have ended, in their order.
-    kept : list of Fit
-        The best of them, best first.  After an interrupt, or an error in the user's callback, the
-        fit under way is among them if it has made a step.  After other errors none is.
+    best : Fit or None
+        The best of them; a fit may begin from it.  After an interrupt, or an error in the user's
+        callback, it may be the fit under way, if it has made a step.  After other errors it is
+        None.
     under_way : Fit or None
         Its start is the one after those that have ended.
     finished : bool
@@ -141,9 +141,9 @@ class Starts(Generic[F]):
         random_state: Any,
         n_starts: int,
         resume: str | os.PathLike | None = None,
-        n_kept: int = 1,
+        most_futile: int | None = None,
     ) -> None:
-        self._fingerprint, self.n_starts, self._n_kept = fingerprint, n_starts, n_kept
+        self._fingerprint, self.n_starts, self._most_futile = fingerprint, n_starts, most_futile
         self._saved: dict[str, Any] | None = None
         if resume is not None:
             self._saved = CHECKPOINT.load(read_checkpoint(resume, fingerprint.owner))
@@ -155,7 +155,7 @@ class Starts(Generic[F]):
         self.generator = begin_generator(random_state, begun)
         self._first = self._began = copy.deepcopy(self.generator)
         self.scores: list[float] = []
-        self.kept: list[F] = []
+        self.best: F | None = None
         self.under_way: F | None = None
         self.finished = False
         self.halt = threading.Event()
@@ -166,9 +166,11 @@ class Starts(Generic[F]):
         return self._saved is not None
 
     @property
-    def best(self) -> F | None:
-        """The best fit that has ended."""
-        return self.kept[0] if self.kept else None
+    def enough(self) -> bool:
+        """Whether no more starts are to be made."""
+        futile = 0 if self.best is None else len(self.scores) - 1 - self.best.number
+        ended = self._most_futile is not None and futile >= self._most_futile
+        return ended or len(self.scores) >= self.n_starts
 
     def run(
         self,
@@ -176,6 +178,7 @@ class Starts(Generic[F]):
         *,
         n_workers: int = 1,
         show: Callable[[F], None] | None = None,
+        finish: Callable[[F], None] | None = None,
     ) -> F:
         """Fit from each start, and return the best fit.
 
@@ -188,14 +191,16 @@ class Starts(Generic[F]):
             Number of fits at a time; a resumed fit has one.
         show : callable, optional
             Called with each fit before it runs; with one worker only.
+        finish : callable, optional
+            Called with the best fit at the end, unless the user has stopped the fit.
         """
         if self._saved is not None:
             self._resume(self._saved, begin)
         elif n_workers > 1:
             self._run_side_by_side(begin, n_workers)
-        stopped = self.finished
+        stopped, last = self.finished, None
         try:
-            while not stopped and len(self.scores) < self.n_starts:
+            while not stopped and not self.enough:
                 if self.under_way is None:
                     self._began = copy.deepcopy(self.generator)
                     self.under_way = begin(len(self.scores))
@@ -206,10 +211,15 @@ class Starts(Generic[F]):
                 self.scores.append(fit.score)
                 self._keep(fit)
                 self.under_way, stopped = None, fit.stopped
+            if finish is not None and not stopped and self.best is not None:
+                last = self.best
+                if show is not None:
+                    show(last)
+                finish(last)
         except BaseException as error:
             left = self.under_way
-            if isinstance(error, Exception) and not (left is not None and left.in_callback):
-                self.kept = []
+            if isinstance(error, Exception) and not any(f and f.in_callback for f in (left, last)):
+                self.best = None
             elif left is not None and left.n_steps:
                 self._keep(left)
             raise
@@ -218,7 +228,8 @@ class Starts(Generic[F]):
 
     def write(self, path: str | os.PathLike) -> None:
         """Write a checkpoint."""
-        kept = [{"number": fit.number, "fit": fit.state_dict(ended=True)} for fit in self.kept]
+        best = self.best
+        kept = best and {"number": best.number, "fit": best.state_dict(ended=True)}
         tree = {
             "fit": self._fingerprint.state_dict(),
             "generator": self._first,
@@ -226,7 +237,7 @@ class Starts(Generic[F]):
             "generator_now": self.generator,
             "finished": self.finished,
             "scores": np.array(self.scores, dtype=np.float64),
-            "kept": kept,
+            "best": kept,
             "under_way": self.under_way and self.under_way.state_dict(ended=False),
         }
         write_checkpoint(path, CHECKPOINT.dump(tree))
@@ -236,17 +247,17 @@ class Starts(Generic[F]):
     def _resume(self, saved: Mapping[str, Any], begin: Callable[[int], F]) -> None:
         """Take over the starts of a checkpoint."""
         self.finished, scores = saved["finished"], saved["scores"].tolist()
+        part = saved["best"]
         least = int(self.finished)
-        if not least <= len(scores) < self.n_starts + least or bool(scores) != bool(saved["kept"]):
+        if not least <= len(scores) <= self.n_starts or bool(scores) != bool(part):
             raise damaged("scores", f"the scores of at most {self.n_starts} starts", scores)
-        for i, part in enumerate(saved["kept"]):
+        if part is not None:
             if part["number"] >= len(scores):
-                raise damaged(f"kept.{i}.number", "a start with a score", part["number"])
-            fit = begin(part["number"])
-            fit.load_state_dict(part["fit"], f"kept.{i}.fit", ended=True)
-            self._keep(fit)
+                raise damaged("best.number", "a start with a score", part["number"])
+            self.best = begin(part["number"])
+            self.best.load_state_dict(part["fit"], "best.fit", ended=True)
         self.scores = scores
-        if not self.finished:
+        if not self.finished and not self.enough:
             _set(self.generator, saved["generator_began"])
             self.under_way = begin(len(scores))
             under_way = Tree().load(saved["under_way"], "under_way", {})
@@ -255,12 +266,12 @@ class Starts(Generic[F]):
         _set(self.generator, saved["generator_now"])
 
     def _keep(self, fit: F) -> None:
-        """Keep a fit if it is among the best; of equal ones the first."""
+        """Keep a fit if it is the best; of equal ones the first."""
 
         def order(fit: F) -> tuple[float, int]:
             return (math.inf if math.isnan(fit.goodness) else -fit.goodness), fit.number
 
-        self.kept = sorted([*self.kept, fit], key=order)[: self._n_kept]
+        self.best = fit if self.best is None else min(self.best, fit, key=order)
 
     def _run_side_by_side(self, begin: Callable[[int], F], n_workers: int) -> None:
         """Run each fit in a Python thread; the kernels of all work at the same time.
@@ -293,10 +304,10 @@ class Starts(Generic[F]):
                     self.halt.set()
                     raise
         except Exception:
-            self.kept = []
+            self.best = None
             raise
         except BaseException:
-            if not self.kept:
+            if self.best is None:
                 for fit in unfinished.values():
                     if fit.n_steps:
                         self._keep(fit)

@@ -1,12 +1,19 @@
-"""A fit of TemperedLDA: what it is planned to do, and its run from one start or over a portion."""
+"""A fit of TemperedLDA: what it is planned to do, and its run from one start or over a portion.
+
+**Crossed starts.**  A short fit from each start is crossed with the best fit so far, the champion:
+the topics of both are put together, the corpus decides for a few passes which of the 2K topics it
+needs, they are merged to K, and a few more passes adjust these.  The better fit, by `bound_`, is
+the next champion.  The last one ends with the finishing passes.
+(For k-means: Gribel and Vidal 2019, *HG-means*.)
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import RandomState
@@ -15,12 +22,13 @@ from sklearn.base import clone
 
 from annealvi.checks import check_counts, check_total
 from annealvi.exceptions import BadParameter
-from annealvi.files.schema import Array, Flag, Listed, Number, Optional, Schema, Tree, damaged
-from annealvi.inference import Callbacks, OverRelaxed, Position, Start, optimise
+from annealvi.files.schema import Array, Flag, Listed, Number, Optional, Schema, Text, Tree, damaged
+from annealvi.inference import Callbacks, OverRelaxed, Position, Start, full_step, optimise
 from annealvi.inference.algorithm import POSITION
 from annealvi.lda.hooks import Converged, HeldOut, HeldOutDocuments, Perplexity, hold_out
 from annealvi.lda.settings import (
     CONSTRAINTS,
+    PLENTY,
     Settings,
     check_step,
     extent,
@@ -29,13 +37,33 @@ from annealvi.lda.settings import (
     words_per_entry,
 )
 from annealvi.lda.state import LDAState, no_results, some_documents
+from annealvi.models.lda import LDA
 from annealvi.scale.elsewhere import Elsewhere
 from annealvi.temperature import Temperature
 
 #: With validation, at most this multiple of the usual number of passes.
 PROLONGED = 5
+#: What a fit does: passes from its start; with the champion's topics beside its own; of the topics
+#: merged from these; and the finishing passes of the last champion.
+START, DOUBLE, CHILD, FINISH = "start", "double", "child", "finish"
+#: The crossings end after so many in a row that found no better fit.
+FUTILE = 2
 #: Number of documents whose perplexity a progress bar shows.
 FEW = 200
+
+
+class Crossing(NamedTuple):
+    """Passes in batch at T = 1 of starts that are crossed."""
+
+    #: Of the first start, which is crossed with none.
+    first: int
+    #: Of the topics of two fits together, and of the topics merged from them.
+    double: int
+    child: int
+
+
+#: Where data are plenty for their topics, and where each pass in batch overfits.
+CROSSED = {True: Crossing(5, 3, 5), False: Crossing(2, 2, 2)}
 
 
 @dataclass(frozen=True)
@@ -55,6 +83,8 @@ class Plan:
     #: Largest number of passes, and the passes over which T is planned to fall.
     n_passes: int
     n_planned: int
+    #: How starts are crossed; None if the best of them is kept.
+    crossing: Crossing | None
     #: Whether to keep gamma of all documents.
     keep_gamma: bool
     #: Number of threads for each start.
@@ -81,12 +111,23 @@ class Plan:
         return int(self.settings.finish_iter)
 
     @property
-    def step_size(self) -> Callable[[int], float]:
-        """rho of step 1, 2, ..."""
+    def most_full_passes(self) -> int:
+        """Most passes in batch of a stage of a fit."""
+        return max(self.n_finishing, *(self.crossing or (0,)))
+
+    def n_full_passes(self, number: int) -> int:
+        """Largest number of passes in batch that follow the others of a start."""
+        if self.crossing is None:
+            return self.n_finishing
+        return 0 if number else self.crossing.first
+
+    def step_size(self, number: int) -> Callable[[int], float]:
+        """rho of step 1, 2, ... of a start."""
         steps = self.settings.step_size(self.n_planned * self.steps_per_pass)
-        if not self.n_finishing:
+        n_full = self.n_full_passes(number)
+        if not n_full:
             return steps
-        return OverRelaxed(steps, self.n_passes * self.steps_per_pass, self.n_finishing)
+        return OverRelaxed(steps, self.n_passes * self.steps_per_pass, n_full)
 
     def budget(self) -> str:
         """The passes of the fit, for a message."""
@@ -97,8 +138,17 @@ class Plan:
 class LDAFit:
     """A fit from one start; see :class:`annealvi.inference.Fit`."""
 
-    def __init__(self, plan: Plan, number: int, rng: RandomState, halt: threading.Event) -> None:
-        self.plan, self.number, self.halt = plan, number, halt
+    def __init__(
+        self,
+        plan: Plan,
+        number: int,
+        rng: RandomState,
+        halt: threading.Event,
+        champion: Callable[[], LDAFit | None],
+    ) -> None:
+        self.plan, self.number, self.halt, self.champion = plan, number, halt, champion
+        self.stage = START
+        self.double: LDA | None = None  # the topics of two fits, while they are crossed
         self.score, self.goodness = np.nan, -np.inf
         self.stopped = self.in_callback = False
         self.position = Position()  # passes and minibatches done
@@ -113,7 +163,7 @@ class LDAFit:
             plan.n_planned * plan.steps_per_pass, n_samples / plan.batch_size, model=state.model
         )
         if settings.learning_method != "batch" and plan.n_passes:
-            check_step(settings, state.temperature, 0, plan.step_size(1))
+            check_step(settings, state.temperature, 0, plan.step_size(number)(1))
         self.perplexity = Perplexity(self)
         self.held_out = None if plan.held_out is None else HeldOut(self, plan.held_out)
         self.hooks: list[Any] = [Converged(self)] if plan.n_finishing else []
@@ -125,23 +175,61 @@ class LDAFit:
         return self.state.monitor.step
 
     def run(self) -> None:
-        """Fit to the end."""
-        state, plan, X = self.state, self.plan, self.plan.training
-        plan.callbacks.begin(self._start())
-        if self.position == Position():
-            state.model.start_documents(X.shape[0])
+        """Fit to the end, and cross the fit with the champion if starts are crossed."""
+        plan, crossing = self.plan, self.plan.crossing
+        plan.callbacks.begin(self._start(self.number, self._n_steps()))
+        if self.stage == START:
+            if self.position == Position():
+                self.state.model.start_documents(plan.training.shape[0])
+            n_full = plan.n_full_passes(self.number)
+            self._passes(self.state.model, plan.n_passes, n_full, plan.step_size(self.number))
+        if crossing is not None and self.number and not self.stopped:
+            if self.stage == START:
+                self._enter(DOUBLE)
+                self.double = self._with_champion()
+            if self.stage == DOUBLE and self.double is not None:
+                self._passes(self.double, 0, crossing.double, full_step)
+                if not self.stopped:
+                    self._take(self.double)
+                    self._enter(CHILD)
+                self.double = None
+            if self.stage == CHILD:
+                self._passes(self.state.model, 0, crossing.child, full_step)
+        self._evaluate()
+
+    def finish(self) -> None:
+        """Make the finishing passes of the last champion; a resumed fit is among them, perhaps."""
+        n_passes = self.plan.n_finishing
+        if self.stage != FINISH:
+            self._enter(FINISH)
+        if n_passes:
+            self.plan.callbacks.begin(self._start(self.plan.settings.n_init, n_passes))
+            before = self.n_steps - self.position.n_passes - self.position.n_batches
+            self._passes(self.state.model, 0, n_passes, OverRelaxed(full_step, before, n_passes))
+            self._evaluate()
+
+    def _enter(self, stage: str) -> None:
+        self.stage, self.position = stage, Position()
+
+    def _passes(
+        self, model: LDA, n_passes: int, n_full: int, step_size: Callable[[int], float]
+    ) -> None:
+        """Passes that move a model, from the position on."""
+        plan, X, state = self.plan, self.plan.training, self.state
+        own, repeated = model is state.model, n_passes + n_full > 1
+        buffers = nullcontext() if own else model.buffers.used(keep=False, repeated=repeated)
         try:
-            with state.training(keep=False, repeated=plan.n_passes > 1):
+            with state.training(keep=False, repeated=repeated), buffers:
                 optimise(
-                    state.model,
+                    model,
                     X,
                     state.temperature,
                     state.monitor,
                     n_samples=X.shape[0],
                     batch_size=plan.batch_size,
-                    n_passes=plan.n_passes,
-                    n_full_passes=plan.n_finishing,
-                    step_size=plan.step_size,
+                    n_passes=n_passes,
+                    n_full_passes=n_full,
+                    step_size=step_size,
                     on_step=self._on_step,
                     after_pass=self._after_pass,
                     position=self.position,
@@ -149,11 +237,24 @@ class LDAFit:
                 )
         finally:
             self.catch_up()
+
+    def _evaluate(self) -> None:
         if self.held_out is not None:
             self.score = self.goodness = self.held_out.finish()
         elif not self.halt.is_set():
             self.score = self.perplexity.final()
             self.goodness = -self.score
+
+    def _with_champion(self) -> LDA:
+        """A model of the topics of the champion and of this fit; each has half its prior."""
+        champion, own = self.champion(), self.state.model
+        assert champion is not None
+        return own.joined_with(champion.state.model)
+
+    def _take(self, double: LDA) -> None:
+        """Merge the topics of two fits to K, which this fit goes on from."""
+        with self.plan.changing:
+            self.state.assign(double.topics.merged(self.state.model.n_topics))
 
     def conclude(self, n_threads: int) -> None:
         """Compute `bound_` and the other results of the best start."""
@@ -170,6 +271,8 @@ class LDAFit:
     def warn(self, stacklevel: int) -> None:
         """Warn if all passes were made, and a test says that the fit had not converged."""
         n_passes = self.plan.n_passes + self.plan.n_finishing
+        if self.stage == FINISH:
+            n_passes = self.plan.n_finishing
         if n_passes and self.position.n_passes == n_passes:
             for hook in self.hooks:
                 hook.warn(stacklevel + 1)
@@ -198,7 +301,7 @@ class LDAFit:
             "V": V,
             "dtype": dtype,
         }
-        n_passes, n_hooks = plan.n_passes + plan.n_finishing, len(self.hooks)
+        n_passes, n_hooks = plan.n_passes + plan.most_full_passes, len(self.hooks)
         sizes |= {"most_passes": n_passes, "most_batches": plan.steps_per_pass, "n_hooks": n_hooks}
         found = FIT.load(tree, way, **sizes)
         self.state = state = LDAState.of(found["state"], f"{way}.state")
@@ -217,18 +320,37 @@ class LDAFit:
             hook.SCHEMA.restore(hook, part, f"{way}.hooks.{number}", **sizes)
         if self.perplexity.gamma is not None:
             self.perplexity.latest = None  # gamma is computed again
-        for name in ("position", "score", "goodness", "stopped"):
+        for name in ("position", "stage", "score", "goodness", "stopped"):
             setattr(self, name, found[name])
+        if (self.stage == DOUBLE) != (found["double"] is not None):
+            raise damaged(f"{way}.double", "there while two fits are crossed", found["double"])
+        if found["double"] is not None:
+            self.double = LDA.of(found["double"], f"{way}.double")
+            shape = self.double.n_topics, self.double.n_features, self.double.dtype
+            if shape != (2 * K, V, dtype):
+                raise damaged(f"{way}.double", f"one of {2 * K} topics, {V} words", self.double)
+            self.double.topics.n_threads, self.double.rng = plan.n_threads, model.rng
 
-    def _start(self) -> Start:
+    def _n_steps(self) -> int:
+        """Most steps that the fit makes before the finish."""
+        plan = self.plan
+        n_steps = plan.n_passes * plan.steps_per_pass + plan.n_full_passes(self.number)
+        if plan.crossing is not None and self.number:
+            n_steps += plan.crossing.double + plan.crossing.child
+        return n_steps
+
+    def _start(self, number: int, n_steps: int) -> Start:
         """What the callbacks are told of this start."""
         plan, X = self.plan, self.plan.training
         some = X[:: -(-X.shape[0] // FEW)]
+        crosses = plan.crossing is not None and plan.n_finishing > 0  # the finish is one more
         return Start(
-            number=self.number,
-            n_starts=int(plan.parameters["n_init"]),
-            n_done=self.n_steps,
-            n_steps=plan.n_passes * plan.steps_per_pass + plan.n_finishing,
+            number=number,
+            n_starts=plan.settings.n_init + crosses,
+            n_done=self.position.n_passes + self.position.n_batches
+            if self.stage == FINISH
+            else self.n_steps,
+            n_steps=n_steps,
             steps_per_pass=plan.steps_per_pass,
             bound_name="perplexity",
             bound=lambda: self.state.perplexity(some, population=X.shape[0]),
@@ -236,16 +358,23 @@ class LDAFit:
 
     def _after_pass(self, index: int) -> bool:
         plan, ends = self.plan, False
+        before = plan.n_passes if self.stage == START else 0
         line = f"iteration: {index + 1} of max_iter: {plan.n_passes}"
-        if index >= plan.n_passes:
-            line = f"iteration: {index + 1 - plan.n_passes} of finish_iter: {plan.n_finishing}"
+        if self.stage in (DOUBLE, CHILD):
+            line = f"crossed with the best start, iteration: {index + 1}"
+        elif self.stage == FINISH or index >= plan.n_passes:
+            n_full = plan.n_finishing if self.stage == FINISH else plan.n_full_passes(self.number)
+            line = f"iteration: {index + 1 - before} of finish_iter: {n_full}"
         self.state.monitor.record()
         self.state.n_passes += 1
-        for hook in self.hooks:
-            end, text = hook.after_pass(index)
+        # topics converge in the finish
+        crossed = plan.crossing is not None and self.stage != FINISH
+        done = index + plan.n_passes - before
+        for hook in [self.perplexity] if crossed else self.hooks:
+            end, text = hook.after_pass(done)
             ends, line = ends or end, line + text
         if plan.parameters["verbose"]:
-            print(f"start {self.number + 1}, {line}" if plan.parameters["n_init"] > 1 else line)
+            print(f"start {self.number + 1}, {line}" if plan.settings.n_init > 1 else line)
         return ends
 
     def _on_step(self) -> None:
@@ -268,11 +397,22 @@ FIT = Schema(
     state=Tree(),
     gamma=Optional(Array(("n_samples", "K"), "dtype", positive=True)),
     position=POSITION,
+    stage=Text(START, DOUBLE, CHILD, FINISH),
+    double=Optional(Tree()),
     hooks=Listed(Tree(), "n_hooks"),
     score=Number(finite=False),
     goodness=Number(finite=False),
     stopped=Flag(),
 )
+
+
+def starts_of(parameters: Mapping[str, Any], X: sparse.csr_matrix | Elsewhere) -> tuple[int, bool]:
+    """The number of starts, and whether they are crossed."""
+    if parameters["n_init"] == 1:
+        return 1, False
+    density = words_per_entry(X, int(parameters["n_components"]))
+    settings = resolve(parameters, X.shape[0], density)
+    return settings.n_init, settings.combine == "cross"
 
 
 def plan_fit(
@@ -318,6 +458,7 @@ def plan_fit(
         temperature=temperature,
         n_passes=n_passes,
         n_planned=n_planned,
+        crossing=CROSSED[density >= PLENTY] if settings.combine == "cross" else None,
         keep_gamma=keep_gamma or local,
         **others,
     )

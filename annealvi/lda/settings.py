@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -70,6 +70,7 @@ CONSTRAINTS: dict[str, Any] = {
         Options(np.dtype, {np.dtype(np.float32), np.dtype(np.float64)}),
     ],
     "n_init": [Interval(Integral, 1, None, closed="left")],
+    "combine": [StrOptions({"cross", "best"})],
     "validation_fraction": [None, Interval(RealNotInt, 0, 1, closed="neither")],
     "patience": [Interval(Integral, 1, None, closed="left")],
     "callback": [None, callable, list],
@@ -90,6 +91,9 @@ TESTS = {"mean_change_tol", "token_change_tol", "max_doc_update_iter"}
 PLENTY = 2.5
 #: The finishing passes where data are plenty.
 FINISH = 12
+#: Starts are crossed if there are so many words, or more, for each entry of the topics; each makes
+#: at most so many passes over the minibatches.
+SCARCE, SHORT = 0.75, 4
 #: Types of which a value never changes.  Arrays, temperatures, generators and callbacks may have
 #: changed in place since the last call of `partial_fit`, so they are looked at again.
 PLAIN = (type(None), bool, int, float, str)
@@ -125,6 +129,8 @@ class Settings(NamedTuple):
     document_estimate: DocumentEstimate = "variational"
     topic_estimate: TopicEstimate = "variational"
     shard_size: int | None = None
+    n_init: int = 1
+    combine: Literal["cross", "best"] = "best"
     learned: tuple[str, ...] = ()
 
     def parameters(self) -> dict[str, Any]:
@@ -281,7 +287,21 @@ def resolve(
         budgeted or not cools or settings.learning_method != "online"
     ):
         settings = settings._replace(finish_iter=0)
+    enough = density is not None and density >= SCARCE
+    validated = parameters["validation_fraction"] is not None
+    if settings.n_init == 1 or not enough or validated or not _can_be_crossed(settings):
+        return settings._replace(combine="best")
+    if settings.combine == "cross" and "max_iter" not in given:
+        settings = settings._replace(max_iter=min(settings.max_iter, SHORT))
     return settings
+
+
+def _can_be_crossed(settings: Settings) -> bool:
+    """Whether topics of two fits may be merged: all have the same prior, and end at T = 1."""
+    priors = settings.doc_topic_prior, settings.topic_word_prior
+    same = np.ndim(priors[0]) == 0 and np.ndim(priors[1]) < 2 and not settings.learned
+    ends = _cools(settings.temperature) or settings.temperature == 1
+    return same and ends and isinstance(settings.init, str) and settings.document_init == "constant"
 
 
 def _cools(temperature: Any) -> bool:

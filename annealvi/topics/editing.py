@@ -7,8 +7,6 @@ from numbers import Integral
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import xlogy
 from sklearn.base import clone
 from sklearn.utils._param_validation import validate_params
 from sklearn.utils.validation import check_is_fitted
@@ -17,6 +15,7 @@ from annealvi.checks import Interval, as_array, checked
 from annealvi.exceptions import BadParameter
 from annealvi.lda import TemperedLDA
 from annealvi.lda.settings import check_words, is_learned
+from annealvi.models.lda.merging import groups_of
 from annealvi.topics.model import number_of_topics
 from annealvi.topics.vectorizer import different_ints, is_list
 
@@ -191,8 +190,8 @@ def reduce(model: Model, n: int, X: Any = None) -> Model:
         sizes = tokens @ lda.transform(counts)
         if not sizes.sum() > 0:
             raise BadParameter("X", "documents with words", f"{counts.shape[0]} without")
-    parts = _least_informative(components, sizes, int(n))
-    return _with_parts(model, lda, parts)
+    counts = components * (sizes / components.sum(axis=1))[:, np.newaxis]
+    return _with_parts(model, lda, groups_of(counts, int(n)))
 
 
 @validate_params(
@@ -318,36 +317,3 @@ def _with_lda(
     place = {topic: number for number, part in enumerate(parts) for topic in part}
     seeds = {name: place[k] for name, k in model.seed_topics_.items() if k in place}
     return model.with_lda(lda, seeds)
-
-
-def _least_informative(components: NDArray, sizes: NDArray, n: int) -> list[list[int]]:
-    """Merge the two topics that lose the least information until n are left."""
-    sizes = sizes / sizes.sum()
-    joint = components * (sizes / components.sum(axis=1))[:, np.newaxis]  # p(topic, word)
-    own = xlogy(joint, joint).sum(axis=1) - xlogy(sizes, sizes)  # of each topic
-    n_topics = len(joint)
-    loss = np.full((n_topics, n_topics), np.inf)
-
-    def compare(topic: int, others: NDArray[np.intp]) -> NDArray[np.float64]:
-        """The information lost if a topic were merged with others."""
-        lost = np.empty(len(others))
-        for place, other in enumerate(others):
-            both, size = joint[topic] + joint[other], sizes[topic] + sizes[other]
-            lost[place] = own[topic] + own[other] - xlogy(both, both).sum() + xlogy(size, size)
-        return lost
-
-    for topic in range(n_topics - 1):
-        others = np.arange(topic + 1, n_topics)
-        loss[topic, others] = compare(topic, others)
-    parts = {topic: [topic] for topic in range(n_topics)}
-    while len(parts) > n:
-        a, b = divmod(int(np.argmin(loss)), n_topics)  # a < b
-        parts[a] = sorted(parts[a] + parts.pop(b))
-        joint[a] += joint[b]
-        sizes[a] += sizes[b]
-        own[a] = xlogy(joint[a], joint[a]).sum() - xlogy(sizes[a], sizes[a])
-        loss[b, :] = loss[:, b] = np.inf
-        others = np.array([topic for topic in parts if topic != a], dtype=np.intp)
-        lost = compare(a, others)
-        loss[np.minimum(a, others), np.maximum(a, others)] = lost
-    return [parts[topic] for topic in sorted(parts)]

@@ -359,7 +359,7 @@ class TopicModel(
         model = cls(number_of_topics(lda), **parts, stop_words=None)
         vocabulary = getattr(vectorizer, "dropped_", Vocabulary(words, 0))
         fitted = {"vectorizer_": vectorizer, "lda_": lda, "_vocabulary": vocabulary}
-        vars(model).update(fitted, seed_topics_={})
+        model.__dict__.update(fitted, seed_topics_={})
         return model
 
     # --------------------------------------------------------------- inference
@@ -476,7 +476,7 @@ class TopicModel(
             wanted = f"a dict of names to topics below {n_topics}"
             raise BadParameter("seed_topics", wanted, seed_topics)
         other = shallow(self)
-        vars(other).update(lda_=lda, seed_topics_=dict(seeded), n_topics=n_topics)
+        other.__dict__.update(lda_=lda, seed_topics_=dict(seeded), n_topics=n_topics)
         return other
 
     # ------------------------------------------------------------------- files
@@ -677,8 +677,8 @@ class TopicModel(
             self._restore_parameters(found["lda_"])
             if found["lda_"].__sklearn_is_fitted__():
                 with changing(self):
-                    vars(self).pop("choice_", None)
-                    vars(self).update(found)
+                    self.__dict__.pop("choice_", None)
+                    self.__dict__.update(found)
 
     def _restore_parameters(self, lda: TemperedLDA) -> None:
         """Take back what was set for the fit alone."""

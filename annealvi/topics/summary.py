@@ -646,8 +646,8 @@ def describe(
         quality["held_out"] = float(document_completion(source, X, random_state=random_state))
     if other is not None:
         second = Source(other, "other")
-        known = source.known_names, second.known_names
-        if all(words is not None for words in known) and not np.array_equal(*known):
+        one, two = source.known_names, second.known_names
+        if one is not None and two is not None and not np.array_equal(one, two):
             raise BadParameter("other", "a fit of the same words", other)
         quality["stability"] = topic_stability(source.components_, second.components_)
     texts = read.texts if texts is None else texts

@@ -141,7 +141,7 @@ def test_an_interrupt_side_by_side_keeps_what_had_ended():
     fits[0].run, fits[1].run = lambda: threading.Timer(0.2, ended.set).start(), interrupt
     with pytest.raises(KeyboardInterrupt):
         several.run(fits.__getitem__, n_workers=2)
-    assert several.kept == [fits[0]]
+    assert several.best is fits[0]
 
 
 # ---------------------------------------------------------------------- the fingerprint of a fit

@@ -67,7 +67,8 @@ def test_steps_are_tasks_of_the_fit_and_change_no_result(estimator, X):
 
 def test_starts_are_tasks_between():
     log = Log()
-    TemperedLDA(3, max_iter=2, n_init=2, random_state=0).set_callbacks(log).fit(COUNTS)
+    lda = TemperedLDA(3, max_iter=2, n_init=2, combine="best", random_state=0)
+    lda.set_callbacks(log).fit(COUNTS)
     one = steps(range(2))
     starts = [[("begin", "start", k), *one, ("end", "start", k)] for k in range(2)]
     fit = [("begin", "fit", 0), *starts[0], *starts[1], ("end", "fit", 0)]

@@ -197,7 +197,7 @@ class Documents:
     def objective(self, X: Any, tempering: Tempering, gamma: NDArray | None = None) -> float:
         """The documents' part of the objective of training: the largest Q at a gamma."""
         dtype, alpha = self.topics.dtype, self.effective_alpha(tempering)
-        options = dict(exact=False, sparsity=self.options.sparsity(tempering))
+        options: Any = dict(exact=False, sparsity=self.options.sparsity(tempering))
         bound = np.zeros(X.shape[0])
         if gamma is None:
             gamma = np.ones((X.shape[0], self.topics.n_topics), dtype)
@@ -318,8 +318,8 @@ class Documents:
         topics, options, dtype = self.topics, self.options, gamma.dtype
         index, nothing = work.indices.of_block(X, rows), np.empty(0)
         mixed, training = bool(np.any(inverse != b0)), wanted.statistics is not None
-        by_topic = options.token_tolerance is None
-        tolerance = options.tolerance if by_topic else options.token_tolerance
+        by_topic, tolerance = options.token_tolerance is None, options.token_tolerance
+        tolerance = options.tolerance if tolerance is None else tolerance
         omega, factor = call.relaxation
         work.reserve(index)
         weights.refresh(
@@ -373,7 +373,7 @@ class Documents:
         )
         if wanted.statistics is None:
             return
-        fitted = work.ratio, work.t, work.active, work.n_active, inverse, b0
+        fitted: tuple = work.ratio, work.t, work.active, work.n_active, inverse, b0
         fitted += weights.place, weights.values, weights.logs, not call.exact
         block = FittedBlock(index, weights, work.sums, work.scratch, work.n_threads, fitted)
         if wanted.deferred:

@@ -198,9 +198,17 @@ class LDA:
         statistics.put_seen(found.seen_words, found.rows)
         if found.n_units is None:
             return LocalStep(statistics)
-        moments = found.energy, found.log_partition, found.inverse, found.of_words
         b = float(inverse_of_each(tempering, 1, self.dtype)[0])
-        return DocumentStep(self, statistics, found.n_units, *moments, b)
+        return DocumentStep(
+            self,
+            statistics,
+            found.n_units,
+            found.energy,
+            found.log_partition,
+            found.inverse,
+            found.of_words,
+            b,
+        )
 
     def total(self, task: Task[T], X: Any, rows: slice) -> T:
         """The sum of a task's results over shards, see :mod:`annealvi.models.lda.local_step`."""
@@ -349,6 +357,24 @@ class LDA:
         copied.buffers = Buffers()
         copied.forget_documents()
         return copied
+
+    def joined_with(self, other: Self) -> Self:
+        """A model of the topics of this one and of another one, each with half of its prior."""
+        first, second = self.topics, other.topics
+        joined = type(self)(
+            2 * self.n_topics,
+            self.n_features,
+            alpha=np.concatenate([self.alpha, other.alpha]) / 2,
+            eta=self.eta,
+            dtype=self.dtype,
+            options=self.documents.options,
+            n_threads=first.n_threads,
+            topic_estimate=first.estimate,
+        )
+        with joined.topics.replaced_by() as own:
+            own[: self.n_topics], own[self.n_topics :] = first.components, second.components
+        joined.rng = self.rng
+        return joined
 
     @contextmanager
     def working(self, n_threads: int) -> Iterator[Self]:

@@ -221,7 +221,8 @@ class DocumentPartition:
 
     def load_state_dict(self, tree: Mapping[str, Any], topics: Topics, way: str = "") -> None:
         """Take over what :meth:`state_dict` returned, for the topics as they are now."""
-        sizes = dict(points=self.grid.n_points, width=padded_length(topics.n_topics, np.float64))
+        sizes: Any = {"points": self.grid.n_points}
+        sizes["width"] = padded_length(topics.n_topics, np.float64)
         self._topics, self._moved = self.STATE.load(tree, way, **sizes).values()
         self._replaced = topics.replaced
 

@@ -13,6 +13,7 @@ from annealvi._kernels import bounds, special
 from annealvi._kernels import lda_topics as kernels
 from annealvi._kernels.layout import aligned_empty, padded_length, separate_rows
 from annealvi.files.schema import Array, Number, Schema, damaged
+from annealvi.models.lda.merging import NEIGHBOURS, groups_of
 from annealvi.threads import shallow, writing
 
 
@@ -312,6 +313,8 @@ TOPIC_ROWS = 512
 DENSE_SHARE = 0.7
 #: If the prior is so many times lambda, their difference has lost digits of lambda.
 CANCELS = 1e6
+#: A topic with fewer of a word is merged as if it had none of it.
+LEAST_COUNT = 0.01
 #: Pending steps are applied when the product of 1 - rho falls below this.
 FORGOTTEN = 1e-200
 
@@ -426,6 +429,13 @@ class Topics:
         """lambda as a (K, V) array that later steps do not change."""
         lam = self._copied() if self.now == 1 else self.lam  # which is a copy then
         return lam[:, : self.n_topics].T
+
+    def merged(self, n: int) -> NDArray:
+        """lambda of n topics, of shape (n, V), merged from these; see `merging.py`."""
+        lam, eta = self.components, self.eta_rows(np.float64).T
+        counts = np.maximum(lam - eta, 0.0)
+        groups = groups_of(np.where(counts < LEAST_COUNT, 0.0, counts), n, NEIGHBOURS)
+        return np.array([eta[0] + counts[group].sum(axis=0) for group in groups], self.dtype)
 
     def some_rows(self, words: NDArray[np.int64]) -> NDArray:
         """Copies of some words' rows of lambda, with their pending steps applied."""
@@ -583,7 +593,7 @@ class Topics:
         cls, tree: Mapping[str, Any], K: int, V: int, dtype: np.dtype, way: str = ""
     ) -> dict[str, Any]:
         """What :meth:`state_dict` returned, checked; lambda stays a part of the file."""
-        sizes = dict(K=K, V=V, width=padded_length(K, dtype), dtype=dtype)
+        sizes: Any = dict(K=K, V=V, width=padded_length(K, dtype), dtype=dtype)
         found = cls.STATE.load(tree, way, **sizes)
         for start in range(0, V, TOPIC_ROWS):
             some = found["stored"][start : start + TOPIC_ROWS]

@@ -1,0 +1,94 @@
+r"""Which topics to merge: two at a time, those that lose the least information about words.
+
+Merging topics a and b of p_a and p_b words loses
+
+.. math::
+   p_a \mathrm{KL}(\beta_a \| \beta_{ab}) + p_b \mathrm{KL}(\beta_b \| \beta_{ab}), \quad
+   \beta_{ab} = \frac{p_a \beta_a + p_b \beta_b}{p_a + p_b}
+
+of the mutual information of topics and words (Slonim and Tishby 1999, *Agglomerative Information
+Bottleneck*).  With n_kv words v of topic k and f(x) = x log x the loss is
+
+    sum_v [f(n_av) + f(n_bv) - f(n_av + n_bv)] - [f(n_a) + f(n_b) - f(n_a + n_b)],
+
+whose first sum has only the words that both topics have.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import xlogy
+
+#: Topics that are compared by their largest words alone: how many words, and how many neighbours.
+WORDS, NEIGHBOURS = 30, 4
+
+
+def groups_of(
+    counts: NDArray[np.float64], n: int, n_neighbours: int | None = None
+) -> list[list[int]]:
+    """Merge topics until n groups are left; each group and all groups are in ascending order.
+
+    `counts` are the words of each topic, of shape (K, V).  With `n_neighbours` a topic is compared
+    with so many others, whose largest words are most alike: the work then grows with K, not with
+    its square.
+    """
+    topics = dict(enumerate(counts))
+    words = {k: np.flatnonzero(row) for k, row in topics.items()}
+    sizes = {k: float(row.sum()) for k, row in topics.items()}
+    groups = {k: [k] for k in topics}
+    near = _neighbours(counts, n_neighbours or len(counts))
+
+    def loss(a: int, b: int) -> tuple[float, int, int]:
+        a, b = min(a, b), max(a, b)
+        few = min(words[a], words[b], key=len)
+        x, y = topics[a][few], topics[b][few]
+        of_words = np.sum(xlogy(x, x) + xlogy(y, y) - xlogy(x + y, x + y))
+        p, q = sizes[a], sizes[b]
+        return float(of_words - xlogy(p, p) - xlogy(q, q) + xlogy(p + q, p + q)), a, b
+
+    waiting = [loss(a, b) for a, others in near.items() for b in others if a < b]
+    heapq.heapify(waiting)
+    while len(groups) > n:
+        if waiting:
+            _, a, b = heapq.heappop(waiting)
+            if a not in groups or b not in groups:
+                continue
+        else:  # topics without neighbours
+            a, b = sorted(groups, key=lambda k: (sizes[k], k))[:2]
+        merged = len(near)  # which keeps those that were merged
+        groups[merged] = sorted(groups.pop(a) + groups.pop(b))
+        topics[merged] = topics.pop(a) + topics.pop(b)
+        words[merged] = np.union1d(words.pop(a), words.pop(b))
+        sizes[merged] = sizes.pop(a) + sizes.pop(b)
+        near[merged] = {k for k in near[a] | near[b] if k in groups}
+        for k in near[merged]:
+            near[k].add(merged)
+            heapq.heappush(waiting, loss(merged, k))
+    return sorted(groups.values())
+
+
+def _neighbours(counts: NDArray[np.float64], n: int) -> dict[int, set[int]]:
+    """The topics that each topic is compared with; who is a neighbour has it as a neighbour."""
+    K, V = counts.shape
+    if n >= K - 1:
+        return {k: set(range(K)) - {k} for k in range(K)}
+    most = min(WORDS, V)
+    largest = np.argpartition(-counts, most - 1, axis=1)[:, :most]
+    values = np.sqrt(np.take_along_axis(counts, largest, axis=1))
+    values /= np.maximum(np.sqrt(counts.sum(axis=1, keepdims=True)), np.finfo(np.float64).tiny)
+    rows = sparse.csr_matrix(
+        (values.ravel(), largest.ravel(), np.arange(0, K * most + 1, most)), shape=(K, V)
+    )
+    alike = (rows @ rows.T).tocsr()
+    near: dict[int, set[int]] = {k: set() for k in range(K)}
+    for k in range(K):
+        part = slice(alike.indptr[k], alike.indptr[k + 1])
+        others = alike.indices[part][np.argsort(-alike.data[part], kind="stable")]
+        for other in others[others != k][:n].tolist():
+            near[k].add(other)
+            near[other].add(k)
+    return near
