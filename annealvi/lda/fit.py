@@ -191,9 +191,9 @@ class LDAFit:
                 self._passes(self.double, 0, crossing.double, full_step)
                 if not self.stopped:
                     self._take(self.double)
-                    self._enter(CHILD)
+                self._enter(CHILD)
                 self.double = None
-            if self.stage == CHILD:
+            if self.stage == CHILD and not self.stopped:
                 self._passes(self.state.model, 0, crossing.child, full_step)
         self._evaluate()
 
@@ -358,19 +358,20 @@ class LDAFit:
 
     def _after_pass(self, index: int) -> bool:
         plan, ends = self.plan, False
-        before = plan.n_passes if self.stage == START else 0
+        # of the passes over minibatches and of the finish, as if there were no stages
+        done = index if self.stage == START else plan.n_passes + index
         line = f"iteration: {index + 1} of max_iter: {plan.n_passes}"
-        if self.stage in (DOUBLE, CHILD):
-            line = f"crossed with the best start, iteration: {index + 1}"
-        elif self.stage == FINISH or index >= plan.n_passes:
-            n_full = plan.n_finishing if self.stage == FINISH else plan.n_full_passes(self.number)
-            line = f"iteration: {index + 1 - before} of finish_iter: {n_full}"
+        if done >= plan.n_passes:
+            line = f"iteration: {done + 1 - plan.n_passes} of finish_iter: {plan.n_finishing}"
+        if plan.crossing is not None and done >= plan.n_passes and self.stage != FINISH:
+            what = {START: "over all documents", DOUBLE: "crossed", CHILD: "merged"}
+            line = f"{what[self.stage]}, iteration: {done + 1 - plan.n_passes}"
         self.state.monitor.record()
         self.state.n_passes += 1
-        # topics converge in the finish
-        crossed = plan.crossing is not None and self.stage != FINISH
-        done = index + plan.n_passes - before
-        for hook in [self.perplexity] if crossed else self.hooks:
+        hooks = self.hooks
+        if plan.crossing is not None and self.stage != FINISH:
+            hooks = [] if self.stage == DOUBLE else [self.perplexity]  # of K topics
+        for hook in hooks:
             end, text = hook.after_pass(done)
             ends, line = ends or end, line + text
         if plan.parameters["verbose"]:

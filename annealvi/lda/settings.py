@@ -292,7 +292,9 @@ def resolve(
     if settings.n_init == 1 or not enough or validated or not _can_be_crossed(settings):
         return settings._replace(combine="best")
     if settings.combine == "cross" and "max_iter" not in given:
-        settings = settings._replace(max_iter=min(settings.max_iter, SHORT))
+        cooling = getattr(settings.temperature, "passes", None) or 0
+        short = max(SHORT, int(np.ceil(cooling)))
+        settings = settings._replace(max_iter=min(settings.max_iter, short))
     return settings
 
 

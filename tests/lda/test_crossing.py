@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 from annealvi import Annealed, TemperedLDA
 from annealvi.datasets import load_arxiv_abstracts
@@ -126,6 +126,7 @@ def test_a_fit_that_is_stopped_leaves_k_topics(X, stage, error):
 
     lda = crossed(finish_iter=3)
     if error is StopIteration:
+        lda.set_params(callback=None)
         stages(lda, X, act)
         assert lda.bound_ == pytest.approx(lda.perplexity(X), rel=1e-6)
     else:
@@ -135,11 +136,31 @@ def test_a_fit_that_is_stopped_leaves_k_topics(X, stage, error):
     lda.partial_fit(X)
 
 
-@pytest.mark.parametrize("parameters", [{"temperature": Annealed(3.0)}, {"temperature": 1.0}])
-def test_other_ways_to_t_1(X, parameters):
-    lda = crossed(**parameters).fit(X)
+@pytest.mark.parametrize("temperature", [1.0, Annealed(3.0), Annealed(3.0, passes=7)])
+def test_other_ways_to_t_1(X, temperature):
+    lda = crossed(temperature=temperature).fit(X)
     assert lda.settings_["combine"] == "cross"
+    assert lda.settings_["max_iter"] == getattr(temperature, "passes", None) or 4
     assert_array_equal(lda.temperature_path_[-8:], 1)
+
+
+def test_evaluations_are_of_k_topics(X):
+    """None is made while topics of two fits are fitted together, which it could end."""
+    settings = {"n_components": 8, "finish_iter": 2}
+    lda = crossed(evaluate_every=1, perp_tol=0.0, **settings).fit(X)
+    plain = crossed(**settings).fit(X)
+    assert_allclose(lda.components_, plain.components_, rtol=1e-3)
+    assert np.argmin(lda.init_scores_) > 0
+    assert np.count_nonzero(np.isfinite(lda.history_["perplexity"])) == lda.n_iter_ - 3
+
+
+def test_what_is_printed(X, capsys):
+    crossed(n_init=2, finish_iter=1, verbose=1).fit(X)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[4:6] == [f"start 1, over all documents, iteration: {n}" for n in (1, 2)]
+    assert lines[13:15] == ["start 2, crossed, iteration: 1", "start 2, crossed, iteration: 2"]
+    assert lines[16] == "start 2, merged, iteration: 1"
+    assert lines[-1].endswith("iteration: 1 of finish_iter: 1")
 
 
 @pytest.mark.slow

@@ -470,9 +470,7 @@ def outcomes_of_forgeries(kind, n, seed, path, monkeypatch):
     return bad, n_refused
 
 
-@pytest.mark.parametrize(
-    ("kind", "n"), [("all of it", 40), ("variational", 40), ("crossed", 80)]
-)
+@pytest.mark.parametrize(("kind", "n"), [("all of it", 40), ("variational", 40), ("crossed", 80)])
 def test_forged_checkpoints(kind, n, tmp_path, monkeypatch):
     """An error, or a fit that is sound."""
     bad, n_refused = outcomes_of_forgeries(kind, n, 0, tmp_path, monkeypatch)
