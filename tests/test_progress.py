@@ -24,7 +24,7 @@ def shown(make, X, **parameters):
 
 
 def test_it_counts_the_steps_of_all_starts_and_shows_the_bound():
-    options = {"max_iter": 4, "batch_size": 20, "n_init": 2}
+    options = {"max_iter": 4, "batch_size": 20, "n_init": 2, "combine": "best"}
     lda, line = shown(TemperedLDA, COUNTS, **options)
     assert line.startswith("TemperedLDA: 100%") and "| 24/24 [" in line
     last = TemperedLDA(3, random_state=0, **options).fit(COUNTS)

@@ -72,8 +72,8 @@ class TemperedLDA(LocalLDA):
         As all that follow: see :class:`annealvi.TemperedLDA`.
     learning_offset, max_iter, finish_iter, total_samples, perp_tol, mean_change_tol : optional
     evaluate_every, max_doc_update_iter, verbose, random_state, temperature : optional
-    token_change_tol, topic_estimate, document_estimate, init, preset, n_init, patience : optional
-    dtype, callback : optional
+    token_change_tol, topic_estimate, document_estimate, init, preset, n_init, combine : optional
+    patience, dtype, callback : optional
     validation_fraction, document_init : optional
         Validation and ``document_init="warm"`` need all documents in this process, and are
         refused.

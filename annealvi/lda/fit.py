@@ -112,8 +112,12 @@ class Plan:
 
     @property
     def most_full_passes(self) -> int:
-        """Most passes in batch of a stage of a fit."""
-        return max(self.n_finishing, *(self.crossing or (0,)))
+        """Most passes in batch of a start."""
+        if self.crossing is None:
+            return self.n_finishing
+        return max(
+            self.crossing.first, self.crossing.double + self.crossing.child, self.n_finishing
+        )
 
     def n_full_passes(self, number: int) -> int:
         """Largest number of passes in batch that follow the others of a start."""
@@ -177,7 +181,7 @@ class LDAFit:
     def run(self) -> None:
         """Fit to the end, and cross the fit with the champion if starts are crossed."""
         plan, crossing = self.plan, self.plan.crossing
-        plan.callbacks.begin(self._start(self.number, self._n_steps()))
+        plan.callbacks.begin(self._start(self.number))
         if self.stage == START:
             if self.position == Position():
                 self.state.model.start_documents(plan.training.shape[0])
@@ -203,7 +207,7 @@ class LDAFit:
         if self.stage != FINISH:
             self._enter(FINISH)
         if n_passes:
-            self.plan.callbacks.begin(self._start(self.plan.settings.n_init, n_passes))
+            self.plan.callbacks.begin(self._start(self.plan.settings.n_init))
             before = self.n_steps - self.position.n_passes - self.position.n_batches
             self._passes(self.state.model, 0, n_passes, OverRelaxed(full_step, before, n_passes))
             self._evaluate()
@@ -331,16 +335,8 @@ class LDAFit:
                 raise damaged(f"{way}.double", f"one of {2 * K} topics, {V} words", self.double)
             self.double.topics.n_threads, self.double.rng = plan.n_threads, model.rng
 
-    def _n_steps(self) -> int:
-        """Most steps that the fit makes before the finish."""
-        plan = self.plan
-        n_steps = plan.n_passes * plan.steps_per_pass + plan.n_full_passes(self.number)
-        if plan.crossing is not None and self.number:
-            n_steps += plan.crossing.double + plan.crossing.child
-        return n_steps
-
-    def _start(self, number: int, n_steps: int) -> Start:
-        """What the callbacks are told of this start."""
+    def _start(self, number: int) -> Start:
+        """What the callbacks are told of a start, or of the finish of crossed ones."""
         plan, X = self.plan, self.plan.training
         some = X[:: -(-X.shape[0] // FEW)]
         crosses = plan.crossing is not None and plan.n_finishing > 0  # the finish is one more
@@ -350,7 +346,7 @@ class LDAFit:
             n_done=self.position.n_passes + self.position.n_batches
             if self.stage == FINISH
             else self.n_steps,
-            n_steps=n_steps,
+            n_steps=plan.n_passes * plan.steps_per_pass + plan.most_full_passes,
             steps_per_pass=plan.steps_per_pass,
             bound_name="perplexity",
             bound=lambda: self.state.perplexity(some, population=X.shape[0]),
