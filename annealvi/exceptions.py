@@ -45,7 +45,10 @@ class BadParameter(InvalidParameterError):  # noqa: N818
 def _shown(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"shape {value.shape} and dtype {value.dtype}"
-    return repr(value.item() if isinstance(value, np.generic) else value)
+    try:
+        return repr(value.item() if isinstance(value, np.generic) else value)
+    except Exception:  # of an object that somebody has damaged
+        return f"a damaged {type(value).__name__}"
 
 
 class DivergenceError(ArithmeticError):

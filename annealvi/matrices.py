@@ -7,6 +7,7 @@ kernels trust them: with an index out of range they read or write outside of an 
 from __future__ import annotations
 
 import hashlib
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,8 @@ def sound_csr(X: Any, name: str = "X") -> sparse.csr_matrix:
     shape = getattr(X, "shape", None)
     if isinstance(shape, tuple) and len(shape) != 2:
         raise ValueError(f"Expected 2D input, got input with shape {shape}.")
+    if not all(isinstance(side, Integral) for side in shape or ()):
+        raise ValueError(f"The sparse matrix {name} is damaged: its shape is {shape}.")
     try:
         return _checked(X)
     except DAMAGE as error:

@@ -187,7 +187,7 @@ class LDAFit:
                 self.state.model.start_documents(plan.training.shape[0])
             n_full = plan.n_full_passes(self.number)
             self._passes(self.state.model, plan.n_passes, n_full, plan.step_size(self.number))
-        if crossing is not None and self.number and not self.stopped:
+        if crossing is not None and self.number and not self.stopped and self._is_plain():
             if self.stage == START:
                 self._enter(DOUBLE)
                 self.double = self._with_champion()
@@ -255,8 +255,13 @@ class LDAFit:
         assert champion is not None
         return own.joined_with(champion.state.model)
 
+    def _is_plain(self) -> bool:
+        """Whether topics share their prior of words; a callback may have assigned other ones."""
+        return self.state.model.eta.ndim < 2
+
     def _take(self, double: LDA) -> None:
         """Merge the topics of two fits to K, which this fit goes on from."""
+        self.perplexity.last = None  # it is of other topics
         with self.plan.changing:
             self.state.assign(double.topics.merged(self.state.model.n_topics))
 
@@ -275,8 +280,8 @@ class LDAFit:
     def warn(self, stacklevel: int) -> None:
         """Warn if all passes were made, and a test says that the fit had not converged."""
         n_passes = self.plan.n_passes + self.plan.n_finishing
-        if self.stage == FINISH:
-            n_passes = self.plan.n_finishing
+        if self.plan.crossing is not None:
+            n_passes = self.plan.n_finishing if self.stage == FINISH else 0
         if n_passes and self.position.n_passes == n_passes:
             for hook in self.hooks:
                 hook.warn(stacklevel + 1)

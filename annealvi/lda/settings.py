@@ -302,7 +302,7 @@ def _can_be_crossed(settings: Settings) -> bool:
     """Whether topics of two fits may be merged: all have the same prior, and end at T = 1."""
     priors = settings.doc_topic_prior, settings.topic_word_prior
     same = np.ndim(priors[0]) == 0 and np.ndim(priors[1]) < 2 and not settings.learned
-    ends = _cools(settings.temperature) or settings.temperature == 1
+    ends = _cools(settings.temperature) or _is_cold(settings.temperature)
     return same and ends and isinstance(settings.init, str) and settings.document_init == "constant"
 
 
@@ -315,16 +315,18 @@ def _cools(temperature: Any) -> bool:
 
 def _is_plain(settings: Settings) -> bool:
     """Return whether these settings must reproduce scikit-learn's numbers."""
-    temperature = settings.temperature
-    if getattr(temperature, "constant", False):
-        temperature = 1.0 / temperature.inverse(0)
     return (
         settings.topic_estimate == "variational"
         and isinstance(settings.init, str)
         and settings.init == "random"
-        and isinstance(temperature, Real)
-        and temperature == 1
+        and _is_cold(settings.temperature)
     )
+
+
+def _is_cold(temperature: Any) -> bool:
+    """Return whether T is 1 at every step."""
+    planned = as_temperature(temperature, TEMPERATURES)
+    return planned.constant and planned.inverse(0) == 1
 
 
 def is_learned(prior: Any) -> bool:

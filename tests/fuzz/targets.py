@@ -283,6 +283,7 @@ BY_NAME: dict[str, st.SearchStrategy[Any]] = {
     **dict.fromkeys(["describe.texts", "titles"], each("a", "b", "$x_$", None)),
     "plot_components.titles": one_of(["a", "b"], ["a"]),
     "documents": COUNT_DATA | st.just(COUNTS) | s.texts(),
+    "TopicVectorizer.input": one_of("content", "file"),  # not files of names that are no names
     "random_state": s.seeds,
     "random_state_": s.seeds,
     "n_batch_iter_": one_of(0, 1, 5, 10**12),

@@ -32,8 +32,8 @@ class Fit:
             raise self.error
 
 
-def starts(n_starts):
-    return Starts(Fingerprint(TemperedFMM(), np.zeros((2, 2))), 0, n_starts)
+def starts(n_starts, **options):
+    return Starts(Fingerprint(TemperedFMM(), np.zeros((2, 2))), 0, n_starts, **options)
 
 
 def fit(fits, n_workers=1):
@@ -65,6 +65,36 @@ def test_the_best_is_kept(scores, best, n_workers):
     found = fit([Fit(number, score) for number, score in enumerate(scores)], n_workers)
     assert found[0] == best
     np.testing.assert_array_equal(found[1], scores)
+
+
+@pytest.mark.parametrize(
+    ("scores", "made"),
+    [([5, 4, 3, 9, 9], 3), ([1, 2, 2, 2, 9], 4), ([1, 2, 0, 3, 3, 1], 6), ([1, 0], 2)],
+)
+def test_starts_without_gain_end_them(scores, made):
+    several = starts(len(scores), most_futile=2)
+    ends = []
+    several.run(lambda number: Fit(number, scores[number]), finish=ends.append)
+    assert several.scores == scores[:made] and several.enough
+    assert ends == [several.best] and several.best.score == max(scores[:made])
+
+
+def test_a_fit_that_was_stopped_is_not_finished():
+    fits = [Fit(0, 1.0), Fit(1, 0.0, stopped=True)]
+    starts(3).run(fits.__getitem__, finish=lambda best: pytest.fail("it was stopped"))
+
+
+@pytest.mark.parametrize(("own", "left"), [(True, 0), (False, None)])
+def test_an_error_in_the_finish(own, left):
+    fits, several = [Fit(0, 1.0)], starts(1)
+
+    def finish(best):
+        best.in_callback = own
+        raise ValueError("wrong")
+
+    with pytest.raises(ValueError, match="wrong"):
+        several.run(fits.__getitem__, finish=finish)
+    assert (several.best and several.best.number) == left
 
 
 def test_a_callback_may_end_all_starts():

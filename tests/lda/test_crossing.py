@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from annealvi import Annealed, TemperedLDA
+from annealvi import Annealed, Fixed, TemperedLDA
 from annealvi.datasets import load_arxiv_abstracts
-from annealvi.lda import fit
 from tests.lda.resumed import bits, corpus
 
 
@@ -101,20 +100,6 @@ def test_one_start_is_not_crossed(X):
     assert bits(crossed(**one).fit(X), X) == bits(crossed(**one, combine="best").fit(X), X)
 
 
-def test_no_gain_in_two_crossings_ends_the_starts(X, monkeypatch):
-    monkeypatch.setattr(fit.LDAFit, "goodness", property(lambda self: -self.number), raising=False)
-    monkeypatch.setattr(fit.LDAFit, "_evaluate", lambda self: setattr(self, "score", 1.0))
-    original = fit.LDAFit.__setattr__
-    monkeypatch.setattr(
-        fit.LDAFit,
-        "__setattr__",
-        lambda self, name, value: name == "goodness" or original(self, name, value),
-        raising=False,
-    )
-    lda = crossed(n_init=6).fit(X)
-    assert lda.init_scores_.shape == (3,)
-
-
 @pytest.mark.parametrize("stage", ["start", "double", "child", "finish"])
 @pytest.mark.parametrize("error", [StopIteration, KeyboardInterrupt, ZeroDivisionError])
 def test_a_fit_that_is_stopped_leaves_k_topics(X, stage, error):
@@ -136,7 +121,15 @@ def test_a_fit_that_is_stopped_leaves_k_topics(X, stage, error):
     lda.partial_fit(X)
 
 
-@pytest.mark.parametrize("temperature", [1.0, Annealed(3.0), Annealed(3.0, passes=7)])
+def test_priors_that_a_callback_assigns_to_single_topics_end_the_crossings(X):
+    def assign(estimator, stage):
+        estimator.topic_word_prior_ = np.full((4, 60), 0.2)
+
+    seen = stages(crossed(finish_iter=0), X, assign)
+    assert {stage for _, stage in seen} == {"start"}
+
+
+@pytest.mark.parametrize("temperature", [1.0, Fixed(1.0), Annealed(3.0), Annealed(3.0, passes=7)])
 def test_other_ways_to_t_1(X, temperature):
     lda = crossed(temperature=temperature).fit(X)
     assert lda.settings_["combine"] == "cross"

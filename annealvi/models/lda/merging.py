@@ -9,9 +9,7 @@ Merging topics a and b of p_a and p_b words loses
 of the mutual information of topics and words (Slonim and Tishby 1999, *Agglomerative Information
 Bottleneck*).  With n_kv words v of topic k and f(x) = x log x the loss is
 
-    sum_v [f(n_av) + f(n_bv) - f(n_av + n_bv)] - [f(n_a) + f(n_b) - f(n_a + n_b)],
-
-whose first sum has only the words that both topics have.
+    sum_v [f(n_av) + f(n_bv) - f(n_av + n_bv)] - [f(n_a) + f(n_b) - f(n_a + n_b)].
 """
 
 from __future__ import annotations
@@ -36,19 +34,17 @@ def groups_of(
     with so many others, whose largest words are most alike: the work then grows with K, not with
     its square.
     """
-    topics = dict(enumerate(counts))
-    words = {k: np.flatnonzero(row) for k, row in topics.items()}
+    topics, groups = dict(enumerate(counts)), {k: [k] for k in range(len(counts))}
     sizes = {k: float(row.sum()) for k, row in topics.items()}
-    groups = {k: [k] for k in topics}
+    own = {k: _entropy(row) for k, row in topics.items()}
     near = _neighbours(counts, n_neighbours or len(counts))
 
     def loss(a: int, b: int) -> tuple[float, int, int]:
-        a, b = min(a, b), max(a, b)
-        few = min(words[a], words[b], key=len)
-        x, y = topics[a][few], topics[b][few]
-        of_words = np.sum(xlogy(x, x) + xlogy(y, y) - xlogy(x + y, x + y))
+        """What a merge loses, and the two topics; of equal losses the first topics are merged."""
         p, q = sizes[a], sizes[b]
-        return float(of_words - xlogy(p, p) - xlogy(q, q) + xlogy(p + q, p + q)), a, b
+        of_sizes = xlogy(p, p) + xlogy(q, q) - xlogy(p + q, p + q)
+        lost = own[a] + own[b] - _entropy(topics[a] + topics[b]) - float(of_sizes)
+        return lost, min(a, b), max(a, b)
 
     waiting = [loss(a, b) for a, others in near.items() for b in others if a < b]
     heapq.heapify(waiting)
@@ -57,13 +53,13 @@ def groups_of(
             _, a, b = heapq.heappop(waiting)
             if a not in groups or b not in groups:
                 continue
-        else:  # topics without neighbours
+        else:  # the topics that are left are alike in none of their largest words
             a, b = sorted(groups, key=lambda k: (sizes[k], k))[:2]
         merged = len(near)  # which keeps those that were merged
         groups[merged] = sorted(groups.pop(a) + groups.pop(b))
         topics[merged] = topics.pop(a) + topics.pop(b)
-        words[merged] = np.union1d(words.pop(a), words.pop(b))
         sizes[merged] = sizes.pop(a) + sizes.pop(b)
+        own[merged] = _entropy(topics[merged])
         near[merged] = {k for k in near[a] | near[b] if k in groups}
         for k in near[merged]:
             near[k].add(merged)
@@ -77,7 +73,8 @@ def _neighbours(counts: NDArray[np.float64], n: int) -> dict[int, set[int]]:
     if n >= K - 1:
         return {k: set(range(K)) - {k} for k in range(K)}
     most = min(WORDS, V)
-    largest = np.argpartition(-counts, most - 1, axis=1)[:, :most]
+    # row by row, because the array may be large
+    largest = np.array([np.argpartition(-row, most - 1)[:most] for row in counts])
     values = np.sqrt(np.take_along_axis(counts, largest, axis=1))
     values /= np.maximum(np.sqrt(counts.sum(axis=1, keepdims=True)), np.finfo(np.float64).tiny)
     rows = sparse.csr_matrix(
@@ -91,4 +88,14 @@ def _neighbours(counts: NDArray[np.float64], n: int) -> dict[int, set[int]]:
         for other in others[others != k][:n].tolist():
             near[k].add(other)
             near[other].add(k)
+    for k in near:
+        if not near[k]:  # a topic without words, say, is compared with all
+            near[k] = set(near) - {k}
+            for other in near[k]:
+                near[other].add(k)
     return near
+
+
+def _entropy(row: NDArray[np.float64]) -> float:
+    """sum_v n_v log n_v of the words of a topic."""
+    return float(xlogy(row, row).sum())

@@ -313,7 +313,7 @@ TOPIC_ROWS = 512
 DENSE_SHARE = 0.7
 #: If the prior is so many times lambda, their difference has lost digits of lambda.
 CANCELS = 1e6
-#: A topic with fewer of a word is merged as if it had none of it.
+#: A topic with fewer of a word than this is merged as if it had none of it.
 LEAST_COUNT = 0.01
 #: Pending steps are applied when the product of 1 - rho falls below this.
 FORGOTTEN = 1e-200
@@ -432,9 +432,10 @@ class Topics:
 
     def merged(self, n: int) -> NDArray:
         """lambda of n topics, of shape (n, V), merged from these; see `merging.py`."""
-        lam, eta = self.components, self.eta_rows(np.float64).T
-        counts = np.maximum(lam - eta, 0.0)
-        groups = groups_of(np.where(counts < LEAST_COUNT, 0.0, counts), n, NEIGHBOURS)
+        eta = self.eta_rows(np.float64).T
+        counts = self.components - eta
+        counts[counts < LEAST_COUNT] = 0.0
+        groups = groups_of(counts, n, NEIGHBOURS)
         return np.array([eta[0] + counts[group].sum(axis=0) for group in groups], self.dtype)
 
     def some_rows(self, words: NDArray[np.int64]) -> NDArray:

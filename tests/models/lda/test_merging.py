@@ -50,6 +50,14 @@ def test_topics_that_are_there_twice_are_merged(n_neighbours):
     assert groups_of(both, 50, n_neighbours) == [[k, 99 - k] for k in range(50)]
 
 
+@pytest.mark.parametrize("n_neighbours", [None, 2, 4])
+def test_topics_without_words_are_merged_first(n_neighbours):
+    counts = np.vstack([topics(20), np.zeros((20, 40))])
+    groups = groups_of(counts, 20, n_neighbours)
+    assert sum(counts[group].sum() > 0 for group in groups) >= 19
+    assert sum(len(group) > 1 and counts[group].sum(axis=1).all() for group in groups) == 0
+
+
 @pytest.mark.parametrize("n", [1, 2, 30])
 def test_topics_without_words_and_without_neighbours_are_merged_too(n):
     counts = np.zeros((60, 80))
