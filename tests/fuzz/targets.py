@@ -283,7 +283,6 @@ BY_NAME: dict[str, st.SearchStrategy[Any]] = {
     **dict.fromkeys(["describe.texts", "titles"], each("a", "b", "$x_$", None)),
     "plot_components.titles": one_of(["a", "b"], ["a"]),
     "documents": COUNT_DATA | st.just(COUNTS) | s.texts(),
-    "TopicVectorizer.input": one_of("content", "file"),  # not files of names that are no names
     "random_state": s.seeds,
     "random_state_": s.seeds,
     "n_batch_iter_": one_of(0, 1, 5, 10**12),
@@ -447,6 +446,8 @@ def usual(name: str, parameter: Any, function: Any, owner: str) -> st.SearchStra
         return one_of(1, 3.7, "auto", *names) | st.one_of(*map(constructed, KINDS))
     if name == "callback" and not allowed.is_empty:
         return CALLBACKS
+    if name == "input":  # not "filename": texts are drawn, not names of files
+        return one_of("content", "file")
     if allowed.is_empty or name in s.CALLED:
         allowed |= BY_NAME.get(f"{owner}.{name}", BY_NAME.get(name, st.nothing()))
     return allowed if not allowed.is_empty else s.annotated(name, parameter.annotation)
