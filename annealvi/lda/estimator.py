@@ -93,16 +93,16 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         :class:`LocalVariational`; objects of these may be given.  ``"auto"`` is
         ``Annealed("auto", length=1.0)``, which cools over the whole fit [1].
     n_init : int, default=1
-        Number of starts of `fit`.  Two or three are worth their time: crossed, they cost about as
-        much as two fits, and their topics are better and more stable.
+        Number of starts of `fit`.  Three that are crossed cost about twice as much as one, and
+        give better and more stable topics.
     combine : {"cross", "best"}, default="cross"
         How several starts become one fit.  ``"cross"`` makes short fits, of 4 passes with
         ``max_iter=None``, and crosses each with the best so far: the topics of both are fitted
-        together, merged to K and kept if they have a lower `bound_`.  It ends after two crossings
-        without gain.  ``"best"`` keeps the fit with the lowest `bound_` or, with
+        together, merged to K and kept if they have a lower `bound_`.  These passes come on top of
+        `max_iter`.  It ends after two crossings without gain.  ``"best"`` keeps the fit with the lowest `bound_` or, with
         `validation_fraction`, the highest `validation_score_`; up to `n_jobs` starts then run in
-        parallel.  It is also used where topics cannot be crossed: with priors that differ between
-        topics or are learned, with validation, if T does not end at 1 by a schedule, and if the
+        parallel.  It is also used where topics cannot be crossed: with a prior for each topic or
+        learned priors, with validation, if T does not end at 1 by a schedule, and if the
         corpus has fewer than 0.75 words for each entry of the topics.  docs/starts.md has what
         both gain.
     validation_fraction : float, default=None
