@@ -101,11 +101,11 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         together, merged to K and kept if they have a lower `bound_`.  These passes come on top of
         `max_iter`.  It ends after two crossings without gain.
 
-        ``"best"`` keeps the fit with the lowest `bound_` or, with `validation_fraction`, the highest
-        `validation_score_`; up to `n_jobs` starts then run in parallel.  It is also used where
-        topics cannot be crossed: with a prior for each topic or learned priors, with validation,
-        if T does not end at 1 by a schedule, and if the corpus has fewer than 0.75 words for each
-        entry of the topics.  docs/starts.md has what both gain.
+        ``"best"`` keeps the fit with the lowest `bound_` or, with `validation_fraction`, the
+        highest `validation_score_`; up to `n_jobs` starts then run in parallel.  It is also used
+        where topics cannot be crossed: with a prior for each topic or learned priors, with
+        validation, if T does not end at 1 by a schedule, and if the corpus has fewer than 0.75
+        words for each entry of the topics.  docs/starts.md has what both gain.
     validation_fraction : float, default=None
         If given, this share of the documents is drawn at random, held out of `fit` and scored
         after each pass by :func:`annealvi.metrics.document_completion` (or, if tokens cannot be
