@@ -46,14 +46,18 @@ def test_locks_go_with_their_objects():
 
 def test_readers_share_an_object_and_a_change_has_it_alone():
     owner, events, together = TemperedLDA(), [], threading.Barrier(2, timeout=PATIENCE)
+    both = threading.Event()
 
     def read():
         with reading(owner), reading(owner):
             together.wait()  # both read at the same time
+            both.set()
             time.sleep(0.01)
             events.append("read")
 
     def change():
+        # a reader may not wait for another one, who would come after a change that waits
+        assert both.wait(PATIENCE)
         with changing(owner), changing(owner), reading(owner):
             events.append("begin")
             time.sleep(0.01)
