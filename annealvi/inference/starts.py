@@ -106,11 +106,8 @@ class Starts(Generic[F]):
         The estimator, its parameters and the data.
     random_state : int, RandomState or None
         The estimator's parameter.
-    n_starts : int
     resume : path, optional
         A checkpoint to go on from.
-    most_futile : int, optional
-        The starts end after so many in a row that were not the best so far.
 
     Attributes
     ----------
@@ -139,11 +136,9 @@ class Starts(Generic[F]):
         self,
         fingerprint: Fingerprint,
         random_state: Any,
-        n_starts: int,
         resume: str | os.PathLike | None = None,
-        most_futile: int | None = None,
     ) -> None:
-        self._fingerprint, self.n_starts, self._most_futile = fingerprint, n_starts, most_futile
+        self._fingerprint = fingerprint
         self._saved: dict[str, Any] | None = None
         if resume is not None:
             self._saved = CHECKPOINT.load(read_checkpoint(resume, fingerprint.owner))
@@ -165,16 +160,10 @@ class Starts(Generic[F]):
         """Whether the fit goes on from a checkpoint."""
         return self._saved is not None
 
-    @property
-    def enough(self) -> bool:
-        """Whether no more starts are to be made."""
-        futile = 0 if self.best is None else len(self.scores) - 1 - self.best.number
-        ended = self._most_futile is not None and futile >= self._most_futile
-        return ended or len(self.scores) >= self.n_starts
-
     def run(
         self,
         begin: Callable[[int], F],
+        n_starts: int,
         *,
         n_workers: int = 1,
         show: Callable[[F], None] | None = None,
@@ -187,6 +176,7 @@ class Starts(Generic[F]):
         begin : callable
             Returns the fit from the start of a number.  With one worker it begins only after the
             one before has ended, so that all may draw from the same generator.
+        n_starts : int
         n_workers : int
             Number of fits at a time; a resumed fit has one.
         show : callable, optional
@@ -195,12 +185,12 @@ class Starts(Generic[F]):
             Called with the best fit at the end, unless the user has stopped the fit.
         """
         if self._saved is not None:
-            self._resume(self._saved, begin)
+            self._resume(self._saved, begin, n_starts)
         elif n_workers > 1:
-            self._run_side_by_side(begin, n_workers)
+            self._run_side_by_side(begin, n_starts, n_workers)
         stopped, last = self.finished, None
         try:
-            while not stopped and not self.enough:
+            while not stopped and len(self.scores) < n_starts:
                 if self.under_way is None:
                     self._began = copy.deepcopy(self.generator)
                     self.under_way = begin(len(self.scores))
@@ -244,20 +234,22 @@ class Starts(Generic[F]):
 
     # ----------------------------------------------------------------- details
 
-    def _resume(self, saved: Mapping[str, Any], begin: Callable[[int], F]) -> None:
+    def _resume(
+        self, saved: Mapping[str, Any], begin: Callable[[int], F], n_starts: int
+    ) -> None:
         """Take over the starts of a checkpoint."""
         self.finished, scores = saved["finished"], saved["scores"].tolist()
         part = saved["best"]
         least = int(self.finished)
-        if not least <= len(scores) <= self.n_starts or bool(scores) != bool(part):
-            raise damaged("scores", f"the scores of at most {self.n_starts} starts", scores)
+        if not least <= len(scores) <= n_starts or bool(scores) != bool(part):
+            raise damaged("scores", f"the scores of at most {n_starts} starts", scores)
         if part is not None:
             if part["number"] >= len(scores):
                 raise damaged("best.number", "a start with a score", part["number"])
             self.best = begin(part["number"])
             self.best.load_state_dict(part["fit"], "best.fit", ended=True)
         self.scores = scores
-        if not self.finished and not self.enough:
+        if not self.finished and len(scores) < n_starts:
             _set(self.generator, saved["generator_began"])
             self.under_way = begin(len(scores))
             under_way = Tree().load(saved["under_way"], "under_way", {})
@@ -273,7 +265,9 @@ class Starts(Generic[F]):
 
         self.best = fit if self.best is None else min(self.best, fit, key=order)
 
-    def _run_side_by_side(self, begin: Callable[[int], F], n_workers: int) -> None:
+    def _run_side_by_side(
+        self, begin: Callable[[int], F], n_starts: int, n_workers: int
+    ) -> None:
         """Run each fit in a Python thread; the kernels of all work at the same time.
 
         Unlike joblib's workers these threads are joined when the user interrupts, so none
@@ -299,7 +293,7 @@ class Starts(Generic[F]):
         try:
             with ThreadPoolExecutor(n_workers) as pool:
                 try:
-                    self.scores = list(pool.map(work, range(self.n_starts)))
+                    self.scores = list(pool.map(work, range(n_starts)))
                 except BaseException:
                     self.halt.set()
                     raise

@@ -37,7 +37,7 @@ from annealvi.checks import (
 from annealvi.exceptions import BadParameter
 from annealvi.inference import Callbacks, Fingerprint, Monitor, Starts
 from annealvi.inference.fitted import Fitted, Found
-from annealvi.lda.fit import FUTILE, LDAFit, fit_portion, plan_fit, prepare_portion, starts_of
+from annealvi.lda.fit import LDAFit, fit_portion, plan_fit, prepare_portion
 from annealvi.lda.settings import (
     CONSTRAINTS,
     Settings,
@@ -267,8 +267,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         init: str | ArrayLike = "auto",
         document_init: Literal["auto", "random", "warm", "constant"] = "auto",
         preset: Literal["annealvi", "sklearn"] = "annealvi",
-        n_init: int = 1,
-        combine: Literal["cross", "best"] = "cross",
+        n_init: int | Literal["auto"] = "auto",
+        combine: Literal["merge", "best"] = "merge",
         validation_fraction: float | None = None,
         patience: int = 3,
         dtype: Literal["auto", "float32", "float64"] | DTypeLike = "auto",
@@ -461,40 +461,36 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             self.release_buffers()  # of a stream, which this fit replaces
             before, columns = shallow(self), shallow(self)  # other threads do not see these
             documents, shown, parameters = (prepare or _prepare)(columns, X)
-            n_starts, crosses = starts_of(parameters, documents)
             threads, seed = n_threads(self.n_jobs), parameters["random_state"]
-            self._starts = starts = Starts[LDAFit](
-                Fingerprint(self, documents), seed, n_starts, resume, FUTILE if crosses else None
-            )
-            rngs, rng = generators(starts.generator, n_starts)
-            in_turn = crosses or bool(callbacks) or starts.resumed
-            in_turn = in_turn or isinstance(documents, Elsewhere)
-            n_workers = 1 if in_turn else min(threads, n_starts)
+            self._starts = starts = Starts[LDAFit](Fingerprint(self, documents), seed, resume)
+            in_turn = bool(callbacks) or starts.resumed or isinstance(documents, Elsewhere)
             plan = plan_fit(
                 parameters,
                 documents,
-                rng,
+                generators(starts.generator, 1)[1],
                 shown=shown,
                 keep_gamma=keep_gamma,
-                n_threads=threads if n_workers == 1 else 1,
+                in_turn=in_turn,
+                n_threads=threads,
                 callbacks=callbacks,
                 # other fits are shown once they have ended
                 changing=changing(self) if in_turn else nullcontext(),
             )
+            n_starts = plan.settings.n_init
+            rngs, _ = generators(starts.generator, n_starts)
 
             def show(fit: LDAFit) -> None:
                 self._show(columns, _state=fit.state)
 
             try:
                 best = starts.run(
-                    lambda number: LDAFit(
-                        plan, number, rngs[number], starts.halt, lambda: starts.best
-                    ),
-                    n_workers=n_workers,
+                    lambda number: LDAFit(plan, number, rngs[number], starts.halt),
+                    n_starts,
+                    n_workers=plan.n_workers,
                     show=show if in_turn else None,
-                    finish=LDAFit.finish if crosses else None,
+                    finish=LDAFit.finish if plan.merges else None,
                 )
-                if not starts.finished:
+                if not starts.finished and not plan.merges:
                     best.state.results["init_scores"] = np.array(starts.scores)
                 best.conclude(threads)
             finally:

@@ -1,34 +1,51 @@
 """A fit of TemperedLDA: what it is planned to do, and its run from one start or over a portion.
 
-**Crossed starts.**  A short fit from each start is crossed with the best fit so far, the champion:
-the topics of both are put together, the corpus decides for a few passes which of the 2K topics it
-needs, they are merged to K, and a few more passes adjust these.  The better fit, by `bound_`, is
-the next champion.  The last one ends with the finishing passes.
-(For k-means: Gribel and Vidal 2019, *HG-means*.)
+**Merged starts.**  Each start is a short fit.  The topics of all are put together and merged to K,
+two at a time; the counts of a topic are the mean over the starts.  The first start goes on with
+them: one pass over the minibatches with small steps lets the topics adjust to one another, and the
+finishing passes follow.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.random import RandomState
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 
 from annealvi.checks import check_counts, check_total
 from annealvi.exceptions import BadParameter
-from annealvi.files.schema import Array, Flag, Listed, Number, Optional, Schema, Text, Tree, damaged
-from annealvi.inference import Callbacks, OverRelaxed, Position, Start, full_step, optimise
+from annealvi.files.schema import (
+    Array,
+    Flag,
+    Integer,
+    Listed,
+    Number,
+    Optional,
+    Schema,
+    Tree,
+    damaged,
+)
+from annealvi.inference import (
+    Callbacks,
+    LinearDecay,
+    OverRelaxed,
+    Position,
+    Start,
+    full_step,
+    optimise,
+)
 from annealvi.inference.algorithm import POSITION
 from annealvi.lda.hooks import Converged, HeldOut, HeldOutDocuments, Perplexity, hold_out
 from annealvi.lda.settings import (
     CONSTRAINTS,
-    PLENTY,
     Settings,
     check_step,
     extent,
@@ -37,33 +54,15 @@ from annealvi.lda.settings import (
     words_per_entry,
 )
 from annealvi.lda.state import LDAState, no_results, some_documents
-from annealvi.models.lda import LDA
 from annealvi.scale.elsewhere import Elsewhere
 from annealvi.temperature import Temperature
 
 #: With validation, at most this multiple of the usual number of passes.
 PROLONGED = 5
-#: What a fit does: passes from its start; with the champion's topics beside its own; of the topics
-#: merged from these; and the finishing passes of the last champion.
-START, DOUBLE, CHILD, FINISH = "start", "double", "child", "finish"
-#: The crossings end after so many in a row that found no better fit.
-FUTILE = 2
+#: The largest step size of the pass over the minibatches that follows a merge.
+REFINING = 0.1
 #: Number of documents whose perplexity a progress bar shows.
 FEW = 200
-
-
-class Crossing(NamedTuple):
-    """Passes in batch at T = 1 of starts that are crossed."""
-
-    #: Of the first start, which is crossed with none.
-    first: int
-    #: Of the topics of two fits together, and of the topics merged from them.
-    double: int
-    child: int
-
-
-#: Where data are plenty for their topics, and where each pass in batch overfits.
-CROSSED = {True: Crossing(5, 3, 5), False: Crossing(2, 2, 2)}
 
 
 @dataclass(frozen=True)
@@ -83,15 +82,21 @@ class Plan:
     #: Largest number of passes, and the passes over which T is planned to fall.
     n_passes: int
     n_planned: int
-    #: How starts are crossed; None if the best of them is kept.
-    crossing: Crossing | None
     #: Whether to keep gamma of all documents.
     keep_gamma: bool
-    #: Number of threads for each start.
+    #: Number of starts at a time, and of threads for each.
+    n_workers: int
     n_threads: int
     callbacks: Callbacks
     #: Entered while a fit changes that other threads can see.
     changing: AbstractContextManager
+    #: The topics of the starts that have ended, which wait to be merged, by the start's number.
+    topics: dict[int, NDArray] = field(default_factory=dict)
+
+    @property
+    def merges(self) -> bool:
+        """Whether the topics of all starts are merged; if not, the best start is kept."""
+        return self.settings.combine == "merge"
 
     @property
     def batch_size(self) -> int:
@@ -110,28 +115,18 @@ class Plan:
         """Largest number of passes after the others, in batch at T = 1."""
         return int(self.settings.finish_iter)
 
-    @property
-    def most_full_passes(self) -> int:
-        """Most passes in batch of a start."""
-        if self.crossing is None:
-            return self.n_finishing
-        return max(
-            self.crossing.first, self.crossing.double + self.crossing.child, self.n_finishing
-        )
-
-    def n_full_passes(self, number: int) -> int:
-        """Largest number of passes in batch that follow the others of a start."""
-        if self.crossing is None:
-            return self.n_finishing
-        return 0 if number else self.crossing.first
-
-    def step_size(self, number: int) -> Callable[[int], float]:
+    def step_size(self) -> Callable[[int], float]:
         """rho of step 1, 2, ... of a start."""
         steps = self.settings.step_size(self.n_planned * self.steps_per_pass)
-        n_full = self.n_full_passes(number)
-        if not n_full:
-            return steps
-        return OverRelaxed(steps, self.n_passes * self.steps_per_pass, n_full)
+        n_full = 0 if self.merges else self.n_finishing
+        return OverRelaxed(steps, self.n_passes * self.steps_per_pass, n_full) if n_full else steps
+
+    def step_size_of_merged(self) -> Callable[[int], float]:
+        """rho of step 1, 2, ... after the merge."""
+        n, refining = self.steps_per_pass, full_step
+        if self.batch_size < self.training.shape[0]:
+            refining = LinearDecay(n, n * REFINING / 2, REFINING)
+        return OverRelaxed(refining, n, self.n_finishing)
 
     def budget(self) -> str:
         """The passes of the fit, for a message."""
@@ -142,17 +137,9 @@ class Plan:
 class LDAFit:
     """A fit from one start; see :class:`annealvi.inference.Fit`."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        number: int,
-        rng: RandomState,
-        halt: threading.Event,
-        champion: Callable[[], LDAFit | None],
-    ) -> None:
-        self.plan, self.number, self.halt, self.champion = plan, number, halt, champion
-        self.stage = START
-        self.double: LDA | None = None  # the topics of two fits, while they are crossed
+    def __init__(self, plan: Plan, number: int, rng: RandomState, halt: threading.Event) -> None:
+        self.plan, self.number, self.halt = plan, number, halt
+        self.merged_at: int | None = None  # the steps made before the merge
         self.score, self.goodness = np.nan, -np.inf
         self.stopped = self.in_callback = False
         self.position = Position()  # passes and minibatches done
@@ -167,7 +154,7 @@ class LDAFit:
             plan.n_planned * plan.steps_per_pass, n_samples / plan.batch_size, model=state.model
         )
         if settings.learning_method != "batch" and plan.n_passes:
-            check_step(settings, state.temperature, 0, plan.step_size(number)(1))
+            check_step(settings, state.temperature, 0, plan.step_size()(1))
         self.perplexity = Perplexity(self)
         self.held_out = None if plan.held_out is None else HeldOut(self, plan.held_out)
         self.hooks: list[Any] = [Converged(self)] if plan.n_finishing else []
@@ -179,53 +166,42 @@ class LDAFit:
         return self.state.monitor.step
 
     def run(self) -> None:
-        """Fit to the end, and cross the fit with the champion if starts are crossed."""
-        plan, crossing = self.plan, self.plan.crossing
+        """Fit to the end."""
+        plan = self.plan
         plan.callbacks.begin(self._start(self.number))
-        if self.stage == START:
-            if self.position == Position():
-                self.state.model.start_documents(plan.training.shape[0])
-            n_full = plan.n_full_passes(self.number)
-            self._passes(self.state.model, plan.n_passes, n_full, plan.step_size(self.number))
-        if crossing is not None and self.number and not self.stopped and self._is_plain():
-            if self.stage == START:
-                self._enter(DOUBLE)
-                self.double = self._with_champion()
-            if self.stage == DOUBLE and self.double is not None:
-                self._passes(self.double, 0, crossing.double, full_step)
-                if not self.stopped:
-                    self._take(self.double)
-                self._enter(CHILD)
-                self.double = None
-            if self.stage == CHILD and not self.stopped:
-                self._passes(self.state.model, 0, crossing.child, full_step)
-        self._evaluate()
-
-    def finish(self) -> None:
-        """Make the finishing passes of the last champion; a resumed fit is among them, perhaps."""
-        n_passes = self.plan.n_finishing
-        if self.stage != FINISH:
-            self._enter(FINISH)
-        if n_passes:
-            self.plan.callbacks.begin(self._start(self.plan.settings.n_init))
-            before = self.n_steps - self.position.n_passes - self.position.n_batches
-            self._passes(self.state.model, 0, n_passes, OverRelaxed(full_step, before, n_passes))
+        if self.position == Position():
+            self.state.model.start_documents(plan.training.shape[0])
+        n_full = 0 if plan.merges else plan.n_finishing
+        self._passes(plan.n_passes, n_full, plan.step_size())
+        if plan.merges:
+            plan.topics[self.number] = np.array(self.state.model.topics.components, order="C")
+        else:
             self._evaluate()
 
-    def _enter(self, stage: str) -> None:
-        self.stage, self.position = stage, Position()
+    def finish(self) -> None:
+        """Go on with the merged topics of all starts; a resumed fit has done so, perhaps."""
+        plan, state = self.plan, self.state
+        if self.merged_at is None:
+            several = [plan.topics[number] for number in sorted(plan.topics)]
+            if len(several) != plan.settings.n_init:
+                raise damaged("best.fit.topics", "those of all starts", len(several))
+            self.merged_at, self.position = self.n_steps, Position()
+            if state.model.eta.ndim < 2:  # unless a callback has assigned priors of single topics
+                with plan.changing:
+                    state.assign(state.model.topics.merged(several))
+            plan.topics.clear()
+        plan.callbacks.begin(self._start(plan.settings.n_init))
+        first, steps = self.merged_at, plan.step_size_of_merged()
+        self._passes(1, plan.n_finishing, lambda t: steps(t - first))
+        self._evaluate()
 
-    def _passes(
-        self, model: LDA, n_passes: int, n_full: int, step_size: Callable[[int], float]
-    ) -> None:
-        """Passes that move a model, from the position on."""
+    def _passes(self, n_passes: int, n_full: int, step_size: Callable[[int], float]) -> None:
+        """Passes over minibatches, and `n_full` over all documents, from the position on."""
         plan, X, state = self.plan, self.plan.training, self.state
-        own, repeated = model is state.model, n_passes + n_full > 1
-        buffers = nullcontext() if own else model.buffers.used(keep=False, repeated=repeated)
         try:
-            with state.training(keep=False, repeated=repeated), buffers:
+            with state.training(keep=False, repeated=n_passes + n_full > 1):
                 optimise(
-                    model,
+                    state.model,
                     X,
                     state.temperature,
                     state.monitor,
@@ -249,22 +225,6 @@ class LDAFit:
             self.score = self.perplexity.final()
             self.goodness = -self.score
 
-    def _with_champion(self) -> LDA:
-        """A model of the topics of the champion and of this fit; each has half its prior."""
-        champion, own = self.champion(), self.state.model
-        assert champion is not None
-        return own.joined_with(champion.state.model)
-
-    def _is_plain(self) -> bool:
-        """Whether topics share their prior of words; a callback may have assigned other ones."""
-        return self.state.model.eta.ndim < 2
-
-    def _take(self, double: LDA) -> None:
-        """Merge the topics of two fits to K, which this fit goes on from."""
-        self.perplexity.last = None  # it is of other topics
-        with self.plan.changing:
-            self.state.assign(double.topics.merged(self.state.model.n_topics))
-
     def conclude(self, n_threads: int) -> None:
         """Compute `bound_` and the other results of the best start."""
         state, X, results = self.state, self.plan.documents, self.state.results
@@ -279,10 +239,9 @@ class LDAFit:
 
     def warn(self, stacklevel: int) -> None:
         """Warn if all passes were made, and a test says that the fit had not converged."""
-        n_passes = self.plan.n_passes + self.plan.n_finishing
-        if self.plan.crossing is not None:
-            n_passes = self.plan.n_finishing if self.stage == FINISH else 0
-        if n_passes and self.position.n_passes == n_passes:
+        plan = self.plan
+        n_passes = (1 if plan.merges else plan.n_passes) + plan.n_finishing
+        if self.position.n_passes == n_passes and plan.merges == (self.merged_at is not None):
             for hook in self.hooks:
                 hook.warn(stacklevel + 1)
 
@@ -297,6 +256,7 @@ class LDAFit:
             "state": self.state.state_dict(),
             "gamma": self.state.model.documents.gamma,
             "hooks": [hook.SCHEMA.dump(hook) for hook in self.hooks],
+            "topics": [self.plan.topics[number] for number in sorted(self.plan.topics) if ended],
         }
         return FIT.dump(vars(self) | parts)
 
@@ -310,8 +270,12 @@ class LDAFit:
             "V": V,
             "dtype": dtype,
         }
-        n_passes, n_hooks = plan.n_passes + plan.most_full_passes, len(self.hooks)
-        sizes |= {"most_passes": n_passes, "most_batches": plan.steps_per_pass, "n_hooks": n_hooks}
+        sizes |= {
+            "most_passes": plan.n_passes + plan.n_finishing,
+            "most_batches": plan.steps_per_pass,
+            "n_hooks": len(self.hooks),
+            "n_starts": plan.settings.n_init if plan.merges else 0,
+        }
         found = FIT.load(tree, way, **sizes)
         self.state = state = LDAState.of(found["state"], f"{way}.state")
         model = state.model
@@ -329,54 +293,46 @@ class LDAFit:
             hook.SCHEMA.restore(hook, part, f"{way}.hooks.{number}", **sizes)
         if self.perplexity.gamma is not None:
             self.perplexity.latest = None  # gamma is computed again
-        for name in ("position", "stage", "score", "goodness", "stopped"):
+        for name in ("position", "merged_at", "score", "goodness", "stopped"):
             setattr(self, name, found[name])
-        if (self.stage == DOUBLE) != (found["double"] is not None):
-            raise damaged(f"{way}.double", "there while two fits are crossed", found["double"])
-        if found["double"] is not None:
-            self.double = LDA.of(found["double"], f"{way}.double")
-            shape = self.double.n_topics, self.double.n_features, self.double.dtype
-            if shape != (2 * K, V, dtype):
-                raise damaged(f"{way}.double", f"one of {2 * K} topics, {V} words", self.double)
-            self.double.topics.n_threads, self.double.rng = plan.n_threads, model.rng
+        plan.topics.update(enumerate(found["topics"]))
 
     def _start(self, number: int) -> Start:
         """What the callbacks are told of a start, or of the finish of crossed ones."""
         plan, X = self.plan, self.plan.training
         some = X[:: -(-X.shape[0] // FEW)]
-        crosses = plan.crossing is not None and plan.n_finishing > 0  # the finish is one more
+        done, n_steps = self.n_steps, plan.n_passes * plan.steps_per_pass
+        if self.merged_at is not None:
+            done, n_steps = done - self.merged_at, plan.steps_per_pass
+        if self.merged_at is not None or not plan.merges:
+            n_steps += plan.n_finishing
         return Start(
             number=number,
-            n_starts=plan.settings.n_init + crosses,
-            n_done=self.position.n_passes + self.position.n_batches
-            if self.stage == FINISH
-            else self.n_steps,
-            n_steps=plan.n_passes * plan.steps_per_pass + plan.most_full_passes,
+            n_starts=plan.settings.n_init + plan.merges,  # what follows the merge is one more
+            n_done=done,
+            n_steps=n_steps,
             steps_per_pass=plan.steps_per_pass,
             bound_name="perplexity",
             bound=lambda: self.state.perplexity(some, population=X.shape[0]),
         )
 
     def _after_pass(self, index: int) -> bool:
-        plan, ends = self.plan, False
-        # of the passes over minibatches and of the finish, as if there were no stages
-        done = index if self.stage == START else plan.n_passes + index
+        plan, ends, merged = self.plan, False, self.merged_at is not None
+        # the pass after the merge counts as the last one before the finishing passes
+        done = plan.n_passes - 1 + index if merged else index
         line = f"iteration: {index + 1} of max_iter: {plan.n_passes}"
         if done >= plan.n_passes:
             line = f"iteration: {done + 1 - plan.n_passes} of finish_iter: {plan.n_finishing}"
-        if plan.crossing is not None and done >= plan.n_passes and self.stage != FINISH:
-            what = {START: "over all documents", DOUBLE: "crossed", CHILD: "merged"}
-            line = f"{what[self.stage]}, iteration: {done + 1 - plan.n_passes}"
+        elif merged:
+            line = "iteration: 1 of 1"
         self.state.monitor.record()
         self.state.n_passes += 1
-        hooks = self.hooks
-        if plan.crossing is not None and self.stage != FINISH:
-            hooks = [] if self.stage == DOUBLE else [self.perplexity]  # of K topics
-        for hook in hooks:
+        for hook in [self.perplexity] if plan.merges and not merged else self.hooks:
             end, text = hook.after_pass(done)
             ends, line = ends or end, line + text
         if plan.parameters["verbose"]:
-            print(f"start {self.number + 1}, {line}" if plan.settings.n_init > 1 else line)
+            start = f"start {self.number + 1}, " if plan.settings.n_init > 1 else ""
+            print(("merged, " if merged else start) + line)
         return ends
 
     def _on_step(self) -> None:
@@ -399,22 +355,13 @@ FIT = Schema(
     state=Tree(),
     gamma=Optional(Array(("n_samples", "K"), "dtype", positive=True)),
     position=POSITION,
-    stage=Text(START, DOUBLE, CHILD, FINISH),
-    double=Optional(Tree()),
+    merged_at=Optional(Integer()),
+    topics=Listed(Array(("K", "V"), "dtype", positive=True), "n_starts"),
     hooks=Listed(Tree(), "n_hooks"),
     score=Number(finite=False),
     goodness=Number(finite=False),
     stopped=Flag(),
 )
-
-
-def starts_of(parameters: Mapping[str, Any], X: sparse.csr_matrix | Elsewhere) -> tuple[int, bool]:
-    """The number of starts, and whether they are crossed."""
-    if parameters["n_init"] == 1:
-        return 1, False
-    density = words_per_entry(X, int(parameters["n_components"]))
-    settings = resolve(parameters, X.shape[0], density)
-    return settings.n_init, settings.combine == "cross"
 
 
 def plan_fit(
@@ -423,6 +370,8 @@ def plan_fit(
     rng: RandomState,
     *,
     keep_gamma: bool,
+    in_turn: bool,
+    n_threads: int,
     **others: Any,
 ) -> Plan:
     """Hold documents out, which `rng` draws, and resolve open parameters."""
@@ -438,11 +387,12 @@ def plan_fit(
         )
     density = words_per_entry(training, int(parameters["n_components"]))
     settings = resolve(parameters, n_samples, density)
-    if settings.finish_iter and held_out is not None:
+    merges = settings.combine == "merge"
+    if settings.finish_iter and held_out is not None and not merges:
         wanted = "0 or None with validation_fraction, which chooses the pass that the fit ends with"
         raise BadParameter("finish_iter", wanted, settings.finish_iter)
     n_passes = n_planned = int(settings.max_iter)
-    if held_out is not None:
+    if held_out is not None and not merges:
         usual = int(resolve({**parameters, "max_iter": None}, n_samples).max_iter)
         if parameters["max_iter"] is None:
             n_passes, n_planned = PROLONGED * usual, usual
@@ -451,6 +401,7 @@ def plan_fit(
             n_planned = min(usual, n_passes)
     temperature = settings.wanted_temperature()
     local = temperature.per_document and not isinstance(X, Elsewhere)
+    n_workers = 1 if in_turn else min(n_threads, settings.n_init)
     return Plan(
         documents=X,
         training=training,
@@ -460,8 +411,9 @@ def plan_fit(
         temperature=temperature,
         n_passes=n_passes,
         n_planned=n_planned,
-        crossing=CROSSED[density >= PLENTY] if settings.combine == "cross" else None,
         keep_gamma=keep_gamma or local,
+        n_workers=n_workers,
+        n_threads=n_threads // n_workers,
         **others,
     )
 

@@ -69,8 +69,8 @@ CONSTRAINTS: dict[str, Any] = {
         Options(type, {np.float32, np.float64}),
         Options(np.dtype, {np.dtype(np.float32), np.dtype(np.float64)}),
     ],
-    "n_init": [Interval(Integral, 1, None, closed="left")],
-    "combine": [StrOptions({"cross", "best"})],
+    "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+    "combine": [StrOptions({"merge", "best"})],
     "validation_fraction": [None, Interval(RealNotInt, 0, 1, closed="neither")],
     "patience": [Interval(Integral, 1, None, closed="left")],
     "callback": [None, callable, list],
@@ -91,9 +91,9 @@ TESTS = {"mean_change_tol", "token_change_tol", "max_doc_update_iter"}
 PLENTY = 2.5
 #: The finishing passes where data are plenty.
 FINISH = 12
-#: Starts are crossed if there are so many words, or more, for each entry of the topics; each makes
-#: at most so many passes over the minibatches.
-SCARCE, SHORT = 0.75, 4
+#: Starts whose topics are merged, where data are plenty and elsewhere; each makes so many passes
+#: over the minibatches, and more where these have fewer steps than that.
+STARTS, SHORT, LEAST_STEPS = {True: 8, False: 5}, 3, 25
 #: Types of which a value never changes.  Arrays, temperatures, generators and callbacks may have
 #: changed in place since the last call of `partial_fit`, so they are looked at again.
 PLAIN = (type(None), bool, int, float, str)
@@ -130,7 +130,7 @@ class Settings(NamedTuple):
     topic_estimate: TopicEstimate = "variational"
     shard_size: int | None = None
     n_init: int = 1
-    combine: Literal["cross", "best"] = "best"
+    combine: Literal["merge", "best"] = "best"
     learned: tuple[str, ...] = ()
 
     def parameters(self) -> dict[str, Any]:
@@ -200,6 +200,8 @@ def recommended(n_topics: int, n_samples: int, plenty: bool) -> Settings:
         document_init="constant",
         document_estimate="sparse",
         topic_estimate="map",
+        n_init=STARTS[plenty],
+        combine="merge",
     )
 
 
@@ -282,24 +284,28 @@ def resolve(
         settings = settings._replace(document_estimate="variational")
     if TESTS & given.keys() or settings.document_init != "constant" or not cools:
         settings = settings._replace(over_relaxed=False)
-    budgeted = "max_iter" in given or parameters["validation_fraction"] is not None
-    if "finish_iter" not in given and (
-        budgeted or not cools or settings.learning_method != "online"
-    ):
-        settings = settings._replace(finish_iter=0)
-    enough = density is not None and density >= SCARCE
+    planned = "max_iter" in given
+    merges = settings.combine == "merge" and density is not None and _can_be_merged(settings)
+    if "n_init" not in given and (planned or not merges):
+        settings = settings._replace(n_init=1)
+    if settings.n_init == 1 or not merges:
+        settings, merges = settings._replace(combine="best"), False
     validated = parameters["validation_fraction"] is not None
-    if settings.n_init == 1 or not enough or validated or not _can_be_crossed(settings):
-        return settings._replace(combine="best")
-    if settings.combine == "cross" and "max_iter" not in given:
+    if "finish_iter" not in given:
+        if merges and validated:  # which ends them
+            settings = settings._replace(finish_iter=FINISH)
+        if planned or not cools or settings.learning_method != "online" or validated > merges:
+            settings = settings._replace(finish_iter=0)
+    if merges and not planned:
         cooling = getattr(settings.temperature, "passes", None) or 0
-        short = max(SHORT, int(np.ceil(cooling)))
+        steps = -(-n_samples // settings.batch_size)
+        short = max(SHORT, -(-LEAST_STEPS // steps), int(np.ceil(cooling)))
         settings = settings._replace(max_iter=min(settings.max_iter, short))
     return settings
 
 
-def _can_be_crossed(settings: Settings) -> bool:
-    """Whether topics of two fits may be merged: all have the same prior, and end at T = 1."""
+def _can_be_merged(settings: Settings) -> bool:
+    """Whether topics of several fits may be merged: all have the same prior, and end at T = 1."""
     priors = settings.doc_topic_prior, settings.topic_word_prior
     same = np.ndim(priors[0]) == 0 and np.ndim(priors[1]) < 2 and not settings.learned
     ends = _cools(settings.temperature) or _is_cold(settings.temperature)

@@ -296,9 +296,7 @@ class TemperedMixture(Fitted):
             planned = shallow(self)
             X, settings, temperature = planned._prepare(X)
             n_starts, threads = int(self.n_init), n_threads(getattr(self, "n_jobs", 1))
-            starts: Starts[MixtureFit] = Starts(
-                Fingerprint(planned, X), self.random_state, n_starts, resume
-            )
+            starts: Starts[MixtureFit] = Starts(Fingerprint(planned, X), self.random_state, resume)
             # unless T perturbs, a fit draws no random numbers after its start
             in_turn = callbacks or starts.resumed or temperature.perturbs
             n_workers = 1 if in_turn else min(threads, n_starts)
@@ -320,7 +318,7 @@ class TemperedMixture(Fitted):
 
             self._starts = starts
             try:
-                best = starts.run(begin, n_workers=n_workers)
+                best = starts.run(begin, n_starts, n_workers=n_workers)
                 starts.finished = True
             finally:
                 if starts.best is not None:

@@ -15,6 +15,8 @@ Bottleneck*).  With n_kv words v of topic k and f(x) = x log x the loss is
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,28 +27,51 @@ from scipy.special import xlogy
 WORDS, NEIGHBOURS = 30, 4
 
 
+class Topic(NamedTuple):
+    """The words that a topic has, how often, f of that, and the sum."""
+
+    words: NDArray[np.intp]
+    counts: NDArray[np.float64]
+    terms: NDArray[np.float64]
+    size: float
+
+    @classmethod
+    def of(cls, row: NDArray, least: float = 0.0) -> Topic:
+        """The topic of a row of counts, those above the least one."""
+        words = np.flatnonzero(row > least)
+        counts = row[words].astype(np.float64)
+        return cls(words, counts, xlogy(counts, counts), float(counts.sum()))
+
+
 def groups_of(
-    counts: NDArray[np.float64], n: int, n_neighbours: int | None = None
+    rows: Sequence[NDArray], n: int, n_neighbours: int | None = None, least: float = 0.0
 ) -> list[list[int]]:
     """Merge topics until n groups are left; each group and all groups are in ascending order.
 
-    `counts` are the words of each topic, of shape (K, V).  With `n_neighbours` a topic is compared
-    with so many others, whose largest words are most alike: the work then grows with K, not with
-    its square.
+    `rows` are the words of each topic, K arrays of shape (V,), of which counts above the `least`
+    decide.  With `n_neighbours` a topic is compared with so many others, whose largest words are
+    most alike: the work then grows with K, not with its square.
     """
-    topics, groups = dict(enumerate(counts)), {k: [k] for k in range(len(counts))}
-    sizes = {k: float(row.sum()) for k, row in topics.items()}
-    own = {k: _entropy(row) for k, row in topics.items()}
-    near = _neighbours(counts, n_neighbours or len(counts))
+    topics = {k: Topic.of(row, least) for k, row in enumerate(rows)}
+    groups = {k: [k] for k in topics}
+    near = _neighbours(topics, len(rows[0]), n_neighbours or len(rows))
+    # a topic as a row, because others share some of its words
+    counts, terms = np.zeros(len(rows[0])), np.zeros(len(rows[0]))
 
-    def loss(a: int, b: int) -> tuple[float, int, int]:
-        """What a merge loses, and the two topics; of equal losses the first topics are merged."""
-        p, q = sizes[a], sizes[b]
-        of_sizes = xlogy(p, p) + xlogy(q, q) - xlogy(p + q, p + q)
-        lost = own[a] + own[b] - _entropy(topics[a] + topics[b]) - float(of_sizes)
-        return lost, min(a, b), max(a, b)
+    def losses(a: int, others: Iterable[int]) -> list[tuple[float, int, int]]:
+        """What merges lose, and the two topics; of equal losses the first topics are merged."""
+        one, found = topics[a], []
+        counts[one.words], terms[one.words] = one.counts, one.terms
+        for b in others:
+            other, p, q = topics[b], one.size, topics[b].size
+            both = counts[other.words] + other.counts
+            lost = float((terms[other.words] + other.terms - xlogy(both, both)).sum())
+            lost -= float(xlogy(p, p) + xlogy(q, q) - xlogy(p + q, p + q))
+            found.append((lost, min(a, b), max(a, b)))
+        counts[one.words] = terms[one.words] = 0.0
+        return found
 
-    waiting = [loss(a, b) for a, others in near.items() for b in others if a < b]
+    waiting = [loss for a in topics for loss in losses(a, [b for b in near[a] if a < b])]
     heapq.heapify(waiting)
     while len(groups) > n:
         if waiting:
@@ -54,35 +79,35 @@ def groups_of(
             if a not in groups or b not in groups:
                 continue
         else:  # the topics that are left are alike in none of their largest words
-            a, b = sorted(groups, key=lambda k: (sizes[k], k))[:2]
+            a, b = sorted(groups, key=lambda k: (topics[k].size, k))[:2]
         merged = len(near)  # which keeps those that were merged
         groups[merged] = sorted(groups.pop(a) + groups.pop(b))
-        topics[merged] = topics.pop(a) + topics.pop(b)
-        sizes[merged] = sizes.pop(a) + sizes.pop(b)
-        own[merged] = _entropy(topics[merged])
+        for topic in (topics.pop(a), topics.pop(b)):
+            counts[topic.words] += topic.counts
+        topics[merged] = Topic.of(counts)
+        counts[topics[merged].words] = 0.0
         near[merged] = {k for k in near[a] | near[b] if k in groups}
         for k in near[merged]:
             near[k].add(merged)
-            heapq.heappush(waiting, loss(merged, k))
+        for loss in losses(merged, near[merged]):
+            heapq.heappush(waiting, loss)
     return sorted(groups.values())
 
 
-def _neighbours(counts: NDArray[np.float64], n: int) -> dict[int, set[int]]:
+def _neighbours(topics: dict[int, Topic], V: int, n: int) -> dict[int, set[int]]:
     """The topics that each topic is compared with; who is a neighbour has it as a neighbour."""
-    K, V = counts.shape
-    if n >= K - 1:
-        return {k: set(range(K)) - {k} for k in range(K)}
-    most = min(WORDS, V)
-    # row by row, because the array may be large
-    largest = np.array([np.argpartition(-row, most - 1)[:most] for row in counts])
-    values = np.sqrt(np.take_along_axis(counts, largest, axis=1))
-    values /= np.maximum(np.sqrt(counts.sum(axis=1, keepdims=True)), np.finfo(np.float64).tiny)
-    rows = sparse.csr_matrix(
-        (values.ravel(), largest.ravel(), np.arange(0, K * most + 1, most)), shape=(K, V)
-    )
-    alike = (rows @ rows.T).tocsr()
-    near: dict[int, set[int]] = {k: set() for k in range(K)}
-    for k in range(K):
+    if n >= len(topics) - 1:
+        return {k: set(topics) - {k} for k in topics}
+    largest = []
+    for words, counts, _, size in topics.values():
+        some = np.argpartition(-counts, WORDS)[:WORDS] if len(words) > WORDS else slice(None)
+        largest.append((words[some], np.sqrt(counts[some] / size)))
+    ends = np.cumsum([0, *(len(words) for words, _ in largest)])
+    words, values = (np.concatenate(parts) for parts in zip(*largest, strict=True))
+    roots = sparse.csr_matrix((values, words, ends), shape=(len(topics), V))
+    alike = (roots @ roots.T).tocsr()
+    near: dict[int, set[int]] = {k: set() for k in topics}
+    for k in topics:
         part = slice(alike.indptr[k], alike.indptr[k + 1])
         others = alike.indices[part][np.argsort(-alike.data[part], kind="stable")]
         for other in others[others != k][:n].tolist():
@@ -94,8 +119,3 @@ def _neighbours(counts: NDArray[np.float64], n: int) -> dict[int, set[int]]:
             for other in near[k]:
                 near[other].add(k)
     return near
-
-
-def _entropy(row: NDArray[np.float64]) -> float:
-    """sum_v n_v log n_v of the words of a topic."""
-    return float(xlogy(row, row).sum())

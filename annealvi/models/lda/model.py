@@ -358,24 +358,6 @@ class LDA:
         copied.forget_documents()
         return copied
 
-    def joined_with(self, other: Self) -> Self:
-        """A model of the topics of this one and of another one, each with half of its prior."""
-        first, second = self.topics, other.topics
-        joined = type(self)(
-            2 * self.n_topics,
-            self.n_features,
-            alpha=np.concatenate([self.alpha, other.alpha]) / 2,
-            eta=self.eta,
-            dtype=self.dtype,
-            options=self.documents.options,
-            n_threads=first.n_threads,
-            topic_estimate=first.estimate,
-        )
-        with joined.topics.replaced_by() as own:
-            own[: self.n_topics], own[self.n_topics :] = first.components, second.components
-        joined.rng = self.rng
-        return joined
-
     @contextmanager
     def working(self, n_threads: int) -> Iterator[Self]:
         """Return the context of some tasks in a worker: a copy with buffers of the process."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple, Self
 
@@ -313,8 +313,8 @@ TOPIC_ROWS = 512
 DENSE_SHARE = 0.7
 #: If the prior is so many times lambda, their difference has lost digits of lambda.
 CANCELS = 1e6
-#: A topic with fewer of a word than this is merged as if it had none of it.
-LEAST_COUNT = 0.01
+#: Which topics are merged depends on words that they have at least so often.
+LEAST_COUNT = 0.1
 #: Pending steps are applied when the product of 1 - rho falls below this.
 FORGOTTEN = 1e-200
 
@@ -430,13 +430,19 @@ class Topics:
         lam = self._copied() if self.now == 1 else self.lam  # which is a copy then
         return lam[:, : self.n_topics].T
 
-    def merged(self, n: int) -> NDArray:
-        """lambda of n topics, of shape (n, V), merged from these; see `merging.py`."""
-        eta = self.eta_rows(np.float64).T
-        counts = self.components - eta
-        counts[counts < LEAST_COUNT] = 0.0
-        groups = groups_of(counts, n, NEIGHBOURS)
-        return np.array([eta[0] + counts[group].sum(axis=0) for group in groups], self.dtype)
+    def merged(self, several: Sequence[NDArray]) -> NDArray:
+        """lambda merged from that of several fits, of shape (K, V), which it overwrites.
+
+        See `merging.py`.  The counts of a topic are the mean over fits.
+        """
+        eta = self.eta_rows(self.dtype).T
+        for components in several:
+            components -= eta
+            np.maximum(components, 0, out=components)
+        rows = [row for components in several for row in components]
+        groups = groups_of(rows, self.n_topics, NEIGHBOURS, LEAST_COUNT)
+        means = [sum(rows[k] for k in group) / len(several) for group in groups]
+        return np.array([eta[0] + mean for mean in means], self.dtype)
 
     def some_rows(self, words: NDArray[np.int64]) -> NDArray:
         """Copies of some words' rows of lambda, with their pending steps applied."""
