@@ -234,9 +234,7 @@ class Starts(Generic[F]):
 
     # ----------------------------------------------------------------- details
 
-    def _resume(
-        self, saved: Mapping[str, Any], begin: Callable[[int], F], n_starts: int
-    ) -> None:
+    def _resume(self, saved: Mapping[str, Any], begin: Callable[[int], F], n_starts: int) -> None:
         """Take over the starts of a checkpoint."""
         self.finished, scores = saved["finished"], saved["scores"].tolist()
         part = saved["best"]
@@ -265,9 +263,7 @@ class Starts(Generic[F]):
 
         self.best = fit if self.best is None else min(self.best, fit, key=order)
 
-    def _run_side_by_side(
-        self, begin: Callable[[int], F], n_starts: int, n_workers: int
-    ) -> None:
+    def _run_side_by_side(self, begin: Callable[[int], F], n_starts: int, n_workers: int) -> None:
         """Run each fit in a Python thread; the kernels of all work at the same time.
 
         Unlike joblib's workers these threads are joined when the user interrupts, so none

@@ -92,20 +92,21 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         :class:`Annealed`, ``"variational"`` :class:`Variational`, ``"local"``
         :class:`LocalVariational`; objects of these may be given.  ``"auto"`` is
         ``Annealed("auto", length=1.0)``, which cools over the whole fit [1].
-    n_init : int, default=1
-        Number of starts of `fit`.  Three that are crossed cost about twice as much as one, and
-        give better and more stable topics.
-    combine : {"cross", "best"}, default="cross"
-        How several starts become one fit.  ``"cross"`` makes short fits, of 4 passes with
-        ``max_iter=None``, and crosses each with the best so far: the topics of both are fitted
-        together, merged to K and kept if they have a lower `bound_`.  These passes come on top of
-        `max_iter`.  It ends after two crossings without gain.
+    n_init : "auto" or int, default="auto"
+        Number of starts of `fit`.  ``"auto"`` is 8 if the corpus has at least 2.5 words for each
+        entry of the topics, and otherwise 5.  It is 1 if `max_iter` is given, with
+        ``combine="best"`` and where topics cannot be merged.
+    combine : {"merge", "best"}, default="merge"
+        How several starts become one fit.  ``"merge"`` makes short fits, of 3 passes with
+        ``max_iter=None``.  The topics of all are put together and merged to K, and one more pass
+        and the finishing passes follow.
 
         ``"best"`` keeps the fit with the lowest `bound_` or, with `validation_fraction`, the
-        highest `validation_score_`; up to `n_jobs` starts then run in parallel.  It is also used
-        where topics cannot be crossed: with a prior for each topic or learned priors, with
-        validation, if T does not end at 1 by a schedule, and if the corpus has fewer than 0.75
-        words for each entry of the topics.  docs/starts.md has what both gain.
+        highest `validation_score_`.  It is also used where topics cannot be merged: with a prior
+        for each topic or learned priors, with an array as `init`, another `document_init` than the
+        default, and if T does not end at 1 by a schedule.  docs/starts.md has what both gain.
+
+        Up to `n_jobs` starts run in parallel.
     validation_fraction : float, default=None
         If given, this share of the documents is drawn at random, held out of `fit` and scored
         after each pass by :func:`annealvi.metrics.document_completion` (or, if tokens cannot be
@@ -197,9 +198,13 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     validation_score_ : float
         Score of the held-out documents after `fit` with `validation_fraction`.
     init_scores_ : ndarray of shape (n_init,)
-        `validation_score_` of each start of `fit` or, without validation, its `bound_`.  Of
-        crossed starts it is the bound of each crossing, before the finish; there are fewer than
-        `n_init` if crossings found nothing better.
+        `bound_` of every start, or `validation_score_` with `validation_fraction`.  Only if starts
+        are not merged.
+    topic_support_ : ndarray of shape (n_components,)
+        The share of starts that have found each topic: their best match has a cosine of at least
+        0.8 over the 50 largest words.  Topics of high support come back in new fits, those of low
+        support often do not (docs/starts.md).  Only if starts are merged; topics that are assigned
+        have none.
     settings_ : dict
         The parameters of the last fit, with values for those that were left open.  A new estimator
         with these and the same `preset` repeats the fit.
@@ -720,7 +725,12 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     validation_score_ = Found(
         lambda state: state.results["validation_score"], "`fit` with validation_fraction"
     )
-    init_scores_ = Found(lambda state: state.results["init_scores"], "`fit`")
+    init_scores_ = Found(
+        lambda state: state.results["init_scores"], "`fit` with n_init=1 or combine='best'"
+    )
+    topic_support_ = Found(
+        lambda state: state.results["support"], "`fit` with several starts that are merged"
+    )
     document_temperatures_ = Found(
         lambda state: state.results["document_temperatures"],
         "`fit` with a LocalVariational temperature",

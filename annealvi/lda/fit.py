@@ -47,6 +47,7 @@ from annealvi.lda.hooks import Converged, HeldOut, HeldOutDocuments, Perplexity,
 from annealvi.lda.settings import (
     CONSTRAINTS,
     Settings,
+    are_alike,
     check_step,
     extent,
     is_open,
@@ -54,6 +55,7 @@ from annealvi.lda.settings import (
     words_per_entry,
 )
 from annealvi.lda.state import LDAState, no_results, some_documents
+from annealvi.models.lda.merging import Largest, support
 from annealvi.scale.elsewhere import Elsewhere
 from annealvi.temperature import Temperature
 
@@ -140,6 +142,7 @@ class LDAFit:
     def __init__(self, plan: Plan, number: int, rng: RandomState, halt: threading.Event) -> None:
         self.plan, self.number, self.halt = plan, number, halt
         self.merged_at: int | None = None  # the steps made before the merge
+        self.found: list[Largest] = []  # by each start
         self.score, self.goodness = np.nan, -np.inf
         self.stopped = self.in_callback = False
         self.position = Position()  # passes and minibatches done
@@ -186,7 +189,9 @@ class LDAFit:
             if len(several) != plan.settings.n_init:
                 raise damaged("best.fit.topics", "those of all starts", len(several))
             self.merged_at, self.position = self.n_steps, Position()
-            if state.model.eta.ndim < 2:  # unless a callback has assigned priors of single topics
+            eta = state.model.topics.eta_rows(state.model.dtype).T
+            self.found = [Largest.of(components - eta) for components in several]
+            if are_alike(state.model.eta, 2):  # unless a callback has assigned others
                 with plan.changing:
                     state.assign(state.model.topics.merged(several))
             plan.topics.clear()
@@ -194,6 +199,7 @@ class LDAFit:
         first, steps = self.merged_at, plan.step_size_of_merged()
         self._passes(1, plan.n_finishing, lambda t: steps(t - first))
         self._evaluate()
+        state.results["support"] = support(state.model.topics.components, self.found)
 
     def _passes(self, n_passes: int, n_full: int, step_size: Callable[[int], float]) -> None:
         """Passes over minibatches, and `n_full` over all documents, from the position on."""
@@ -293,12 +299,15 @@ class LDAFit:
             hook.SCHEMA.restore(hook, part, f"{way}.hooks.{number}", **sizes)
         if self.perplexity.gamma is not None:
             self.perplexity.latest = None  # gamma is computed again
-        for name in ("position", "merged_at", "score", "goodness", "stopped"):
+        for name in ("position", "merged_at", "found", "score", "goodness", "stopped"):
             setattr(self, name, found[name])
-        plan.topics.update(enumerate(found["topics"]))
+        plan.topics.update(enumerate(part.copy() for part in found["topics"]))
+        for start in self.found:
+            if start.words.shape != start.weights.shape or not np.all(start.words < V):
+                raise damaged(f"{way}.found", f"words of {V}, with a weight for each", start)
 
     def _start(self, number: int) -> Start:
-        """What the callbacks are told of a start, or of the finish of crossed ones."""
+        """What the callbacks are told of a start, or of what follows the merge."""
         plan, X = self.plan, self.plan.training
         some = X[:: -(-X.shape[0] // FEW)]
         done, n_steps = self.n_steps, plan.n_passes * plan.steps_per_pass
@@ -357,6 +366,14 @@ FIT = Schema(
     position=POSITION,
     merged_at=Optional(Integer()),
     topics=Listed(Array(("K", "V"), "dtype", positive=True), "n_starts"),
+    found=Listed(
+        Schema(
+            Largest,
+            words=Array(("K", None), np.uint64),
+            weights=Array(("K", None)),
+        ),
+        "n_starts",
+    ),
     hooks=Listed(Tree(), "n_hooks"),
     score=Number(finite=False),
     goodness=Number(finite=False),

@@ -306,10 +306,16 @@ def resolve(
 
 def _can_be_merged(settings: Settings) -> bool:
     """Whether topics of several fits may be merged: all have the same prior, and end at T = 1."""
-    priors = settings.doc_topic_prior, settings.topic_word_prior
-    same = np.ndim(priors[0]) == 0 and np.ndim(priors[1]) < 2 and not settings.learned
+    same = are_alike(settings.doc_topic_prior) and are_alike(settings.topic_word_prior, 2)
     ends = _cools(settings.temperature) or _is_cold(settings.temperature)
-    return same and ends and isinstance(settings.init, str) and settings.document_init == "constant"
+    starts = isinstance(settings.init, str) and settings.document_init == "constant"
+    return same and not settings.learned and ends and starts
+
+
+def are_alike(prior: Any, ndim: int = 1) -> bool:
+    """Whether all topics have the same prior, which has so many dimensions if they may differ."""
+    values = np.asarray(prior)
+    return values.ndim < ndim or bool(np.all(values == values[:1]))
 
 
 def _cools(temperature: Any) -> bool:

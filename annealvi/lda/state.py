@@ -98,6 +98,7 @@ RESULTS = Schema(
     bound=Optional(Number(finite=False)),
     validation_score=Optional(Number(finite=False)),
     init_scores=Optional(Array((None,), finite=False)),
+    support=Optional(Array(("K",))),
     document_temperatures=Optional(Array((None,), finite=False)),
     #: Some training documents, over which log C per word is averaged; new topics drop them.
     sample=Optional(_Counts()),
@@ -201,7 +202,7 @@ class LDAState:
         fresh = self.begin(components.shape, dtype, start, self.model.rng, n_threads, self.shown)
         if fresh.model.n_topics == self.model.n_topics:
             fresh.set_priors(self.doc_topic_prior, self.topic_word_prior)
-        results = self.results | {"sample": None}
+        results = self.results | {"sample": None, "support": None}
         state = replace(self, model=fresh.model, alpha=fresh.alpha, eta=fresh.eta, results=results)
         state.temperature.attach(state.model)
         state.resume(settings, n_threads)
@@ -262,7 +263,7 @@ class LDAState:
     def assign(self, components: NDArray) -> None:
         """Move the topics of a fit under way."""
         self.model.topics.assign(components)
-        self.results["sample"] = None
+        self.results |= {"sample": None, "support": None}
 
     @property
     def doc_topic_prior(self) -> Prior:

@@ -65,4 +65,5 @@ RIVALS = [
     Library("Vowpal Wabbit", "vowpal_wabbit", "vowpalwabbit"),
     Library("BigARTM", "bigartm", "bigartm"),
     Library("tomotopy", "tomotopy_lda", "tomotopy"),
+    Library("topica", "topica_lda", "topica"),
 ]

@@ -32,15 +32,15 @@ class Fit:
             raise self.error
 
 
-def starts(n_starts, **options):
-    return Starts(Fingerprint(TemperedFMM(), np.zeros((2, 2))), 0, n_starts, **options)
+def starts():
+    return Starts(Fingerprint(TemperedFMM(), np.zeros((2, 2))), 0)
 
 
 def fit(fits, n_workers=1):
     """What the fits leave: the number of the best, and the scores or the error."""
-    several = starts(len(fits))
+    several = starts()
     try:
-        best = several.run(lambda number: fits[number], n_workers=n_workers)
+        best = several.run(lambda number: fits[number], len(fits), n_workers=n_workers)
     except BaseException as error:
         return several.best and several.best.number, type(error)
     assert best is several.best
@@ -67,33 +67,21 @@ def test_the_best_is_kept(scores, best, n_workers):
     np.testing.assert_array_equal(found[1], scores)
 
 
-@pytest.mark.parametrize(
-    ("scores", "made"),
-    [([5, 4, 3, 9, 9], 3), ([1, 2, 2, 2, 9], 4), ([1, 2, 0, 3, 3, 1], 6), ([1, 0], 2)],
-)
-def test_starts_without_gain_end_them(scores, made):
-    several = starts(len(scores), most_futile=2)
-    ends = []
-    several.run(lambda number: Fit(number, scores[number]), finish=ends.append)
-    assert several.scores == scores[:made] and several.enough
-    assert ends == [several.best] and several.best.score == max(scores[:made])
-
-
 def test_a_fit_that_was_stopped_is_not_finished():
     fits = [Fit(0, 1.0), Fit(1, 0.0, stopped=True)]
-    starts(3).run(fits.__getitem__, finish=lambda best: pytest.fail("it was stopped"))
+    starts().run(fits.__getitem__, 3, finish=lambda best: pytest.fail("it was stopped"))
 
 
 @pytest.mark.parametrize(("own", "left"), [(True, 0), (False, None)])
 def test_an_error_in_the_finish(own, left):
-    fits, several = [Fit(0, 1.0)], starts(1)
+    fits, several = [Fit(0, 1.0)], starts()
 
     def finish(best):
         best.in_callback = own
         raise ValueError("wrong")
 
     with pytest.raises(ValueError, match="wrong"):
-        several.run(fits.__getitem__, finish=finish)
+        several.run(fits.__getitem__, 1, finish=finish)
     assert (several.best and several.best.number) == left
 
 
@@ -112,7 +100,7 @@ def test_starts_begin_one_after_the_other():
         one.run = lambda: log.append(("runs", number))
         return one
 
-    starts(2).run(begin, show=lambda one: log.append(("is shown", one.number)))
+    starts().run(begin, 2, show=lambda one: log.append(("is shown", one.number)))
     words = ("begins", "is shown", "runs")
     assert log == [(word, number) for number in range(2) for word in words]
 
@@ -142,7 +130,7 @@ def test_an_exit_leaves_the_best_so_far(n_workers):
 
 
 def test_an_error_side_by_side_halts_the_others():
-    began, several = threading.Event(), starts(2)
+    began, several = threading.Event(), starts()
     fits = [Fit(0, 1.0), Fit(1, 1.0)]
 
     def wait():
@@ -155,12 +143,12 @@ def test_an_error_side_by_side_halts_the_others():
 
     fits[0].run, fits[1].run = wait, fail
     with pytest.raises(ValueError, match="wrong"):
-        several.run(fits.__getitem__, n_workers=2)
+        several.run(fits.__getitem__, 2, n_workers=2)
 
 
 def test_an_interrupt_side_by_side_keeps_what_had_ended():
     """The main thread is interrupted while it waits for the second start."""
-    ended, several = threading.Event(), starts(2)
+    ended, several = threading.Event(), starts()
     fits = [Fit(0, 1.0), Fit(1, -np.inf)]
 
     def interrupt():
@@ -170,7 +158,7 @@ def test_an_interrupt_side_by_side_keeps_what_had_ended():
     # ends after run has returned; the second start needs longer than that
     fits[0].run, fits[1].run = lambda: threading.Timer(0.2, ended.set).start(), interrupt
     with pytest.raises(KeyboardInterrupt):
-        several.run(fits.__getitem__, n_workers=2)
+        several.run(fits.__getitem__, 2, n_workers=2)
     assert several.best is fits[0]
 
 

@@ -79,7 +79,7 @@ def test_starts_are_tasks_between():
 
 def test_a_callback_stops_the_fit():
     log = Log(stop_at=1)
-    lda = TemperedLDA(3, max_iter=5, n_init=2).set_callbacks(log).fit(COUNTS)
+    lda = TemperedLDA(3, max_iter=5, n_init=2, combine="best").set_callbacks(log).fit(COUNTS)
     assert lda.n_batch_iter_ == 3 and lda.init_scores_.shape == (1,)
     assert log.events[-3:] == [("end", "start", 0), ("end", "fit", 0), "teardown"]
 

@@ -23,7 +23,8 @@ KINDS = {
     },
     "scikit-learn": {"preset": "sklearn", "learning_method": "online"},
     "starts": {"n_init": 3, "document_init": "random"},
-    "crossed": {"n_init": 3, "max_iter": 2, "learning_method": "batch", "finish_iter": 2},
+    "merged": {"n_init": 3, "max_iter": 2, "finish_iter": 2},
+    "merged, batch": {"n_init": 2, "learning_method": "batch", "validation_fraction": 0.2},
     "learned priors": {
         "doc_topic_prior": "learn",
         "topic_word_prior": "learn",

@@ -449,12 +449,12 @@ def test_save_state_is_for_a_fit_under_way(tmp_path):
 # ------------------------------------------------------------------ forged checkpoints
 
 
-def outcomes_of_forgeries(kind, n, seed, path, monkeypatch):
+def outcomes_of_forgeries(kind, n, seed, path, monkeypatch, number=1):
     """What became of forged checkpoints that are not good, and how many were refused."""
     X, rng = corpus(), np.random.default_rng(seed)
     snapshots = Snapshots(path, every=7)
     quietly(make(kind, callback=snapshots).fit, X)
-    tree = read(snapshots.paths[1], "checkpoint")["tree"]
+    tree = read(snapshots.paths[number], "checkpoint")["tree"]
     bad, n_refused = [], 0
     for _ in range(n):
         forged, ways = mutated_tree(tree, rng, int(rng.choice([1, 1, 1, 2, 5])))
@@ -470,8 +470,11 @@ def outcomes_of_forgeries(kind, n, seed, path, monkeypatch):
     return bad, n_refused
 
 
-@pytest.mark.parametrize(("kind", "n"), [("all of it", 40), ("variational", 40), ("crossed", 80)])
-def test_forged_checkpoints(kind, n, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("kind", "n", "number"),
+    [("all of it", 40, 1), ("variational", 40, 1), ("merged", 60, 1), ("merged", 60, -1)],
+)
+def test_forged_checkpoints(kind, n, number, tmp_path, monkeypatch):
     """An error, or a fit that is sound."""
-    bad, n_refused = outcomes_of_forgeries(kind, n, 0, tmp_path, monkeypatch)
+    bad, n_refused = outcomes_of_forgeries(kind, n, 0, tmp_path, monkeypatch, number)
     assert not bad and n_refused > n / 3

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,8 @@ from scipy.special import xlogy
 
 #: Topics that are compared by their largest words alone: how many words, and how many neighbours.
 WORDS, NEIGHBOURS = 30, 4
+#: A start has found a topic if the cosine of their largest words, so many, is so large.
+FOUND_BY, FOUND = 50, 0.8
 
 
 class Topic(NamedTuple):
@@ -36,7 +38,7 @@ class Topic(NamedTuple):
     size: float
 
     @classmethod
-    def of(cls, row: NDArray, least: float = 0.0) -> Topic:
+    def of(cls, row: NDArray, least: float = 0.0) -> Self:
         """The topic of a row of counts, those above the least one."""
         words = np.flatnonzero(row > least)
         counts = row[words].astype(np.float64)
@@ -119,3 +121,35 @@ def _neighbours(topics: dict[int, Topic], V: int, n: int) -> dict[int, set[int]]
             for other in near[k]:
                 near[other].add(k)
     return near
+
+
+class Largest(NamedTuple):
+    """The largest words of topics, in ascending order, and their weights, of length 1."""
+
+    words: NDArray[np.uint64]
+    weights: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, counts: NDArray) -> Self:
+        """Those of topics of shape (K, V)."""
+        n = min(FOUND_BY, counts.shape[1])
+        # row by row, because the array may be large
+        words = np.array([np.sort(np.argpartition(-row, n - 1)[:n]) for row in counts])
+        weights = np.take_along_axis(counts, words, axis=1).astype(np.float64)
+        lengths = np.sqrt((weights**2).sum(axis=1, keepdims=True))
+        return cls(words.astype(np.uint64), weights / np.maximum(lengths, np.finfo(float).tiny))
+
+    def rows(self, n_features: int) -> sparse.csr_matrix:
+        """A sparse matrix of them."""
+        K, n = self.words.shape
+        ends = np.arange(0, K * n + 1, n)
+        return sparse.csr_matrix(
+            (self.weights.ravel(), self.words.ravel().astype(np.int64), ends), shape=(K, n_features)
+        )
+
+
+def support(topics: NDArray, starts: Sequence[Largest]) -> NDArray[np.float64]:
+    """The share of starts that have found each of the topics, of shape (K, V)."""
+    own = Largest.of(topics).rows(topics.shape[1])
+    found = [(own @ start.rows(topics.shape[1]).T).max(axis=1).toarray() for start in starts]
+    return np.mean([cosines.ravel() >= FOUND for cosines in found], axis=0)

@@ -10,20 +10,22 @@ from bench.studies.study.tables import (
     AVERAGED,
     GENSIM,
     LAST,
-    LONGER,
+    ONE,
     SCIKIT_LEARN,
     SUBJECT,
+    TOPICA,
     Results,
 )
 
 #: Colours that colour-blind readers can tell apart, and a shape for those who see no colours.
 STYLES = {
     SUBJECT: ("#d55e00", "o"),
-    LONGER: ("#d55e00", "D"),
+    ONE: ("#d55e00", "D"),
     SCIKIT_LEARN: ("#0072b2", "s"),
     GENSIM: ("#56b4e9", "v"),
     LAST: ("#009e73", "^"),
     AVERAGED: ("#009e73", "P"),
+    TOPICA: ("#cc79a7", "*"),
     ARTM: ("#444444", "X"),
 }
 

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Collection
 from typing import Any
 
-from annealvi.lda.settings import passes
 from bench.adapters import annealvi_lda
 from bench.studies.study import methods, scores
 from bench.studies.study.methods import FAMILIES, OURS, Configuration, Family, Task
@@ -119,13 +118,7 @@ def _fit_rival(
 
 
 def _fit_ours(store: Store, cell: Cell, name: str, seed: int) -> None:
-    options = dict(OURS[name])
-    times = options.pop("times", None)
-    if times:
-        made = store.record(Run(cell, "annealvi", "defaults", seed))["passes"]
-        usual = passes(documents(cell.corpus).train.shape[0])
-        options |= {"max_iter": round(times * usual), "finish_iter": made - usual}
-    fitted, elbo = methods.ours(name, options, cell, documents(cell.corpus).train, seed)
+    fitted, elbo = methods.ours(name, OURS[name], cell, documents(cell.corpus).train, seed)
     record = {
         "library": "annealvi",
         "version": None,

@@ -1,0 +1,265 @@
+"""Several starts that become one fit: their topics are put together and merged."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
+
+from annealvi import Annealed, Fixed, TemperedLDA
+from annealvi.datasets import load_arxiv_abstracts, make_topic_corpus
+from annealvi.lda.settings import FINISH, words_per_entry
+from annealvi.metrics import topic_stability
+from annealvi.models.lda.merging import Largest, support
+from tests.lda.resumed import bits, corpus
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@pytest.fixture
+def X():
+    return corpus()
+
+
+def merged(**parameters):
+    settings = {"n_components": 4, "n_init": 3, "batch_size": 16, "random_state": 0}
+    return TemperedLDA(**settings | parameters)
+
+
+def stages(lda, X, act=None):
+    """The number of the start at each step, None once they are merged; `act` is called with it."""
+    seen = []
+
+    def callback(estimator, monitor):
+        starts = vars(estimator)["_starts"]
+        seen.append(None if starts.under_way is None else starts.under_way.number)
+        if act is not None:
+            act(estimator, seen[-1])
+
+    lda.set_params(callback=callback)
+    try:
+        lda.fit(X)
+    finally:
+        lda.set_params(callback=None)
+    return seen
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_bit_identical_for_any_n_jobs_and_with_a_callback(X, dtype):
+    X = X.astype(dtype)
+    one = bits(merged().fit(X), X)
+    for n_jobs in (2, 3, 7):
+        assert one == bits(merged(n_jobs=n_jobs).fit(X.toarray()), X)
+    assert one == bits(merged(callback=lambda estimator, monitor: None).fit(X), X)
+
+
+def test_what_a_fit_does(X):
+    """Passes of each start; then one over the minibatches, and the finish."""
+    seen = stages(merged(finish_iter=2), X)
+    of_start = 5 * 5  # minibatches, passes: at least 25 steps
+    assert [seen.count(number) for number in (0, 1, 2, None)] == [of_start] * 3 + [5 + 2]
+    assert seen == sorted(seen, key=lambda number: 3 if number is None else number)
+
+
+def test_settings_and_results(X):
+    lda = merged(finish_iter=2).fit(X)
+    assert lda.settings_["combine"] == "merge" and lda.settings_["max_iter"] == 5
+    assert lda.n_iter_ == 5 + 1 + 2
+    assert lda.bound_ == pytest.approx(lda.perplexity(X), rel=1e-6)
+    with pytest.raises(AttributeError, match="only there after `fit` with n_init=1 or combine="):
+        assert lda.init_scores_
+    again = TemperedLDA(n_components=4, random_state=0, **lda.settings_).fit(X)
+    assert bits(again, X) == bits(lda, X)
+
+
+def test_the_first_start_goes_on_with_the_mean_of_the_counts(X):
+    """One topic has nothing to be merged with but its likes: it has the counts of all words."""
+    lda = merged(n_components=1, finish_iter=0, dtype="float64").fit(X)
+    counts = lda.components_[0] - lda.topic_word_prior_
+    assert counts.sum() == pytest.approx(X.sum(), rel=0.01)
+    assert_allclose(counts, np.asarray(X.sum(axis=0)).ravel(), rtol=0.1, atol=1.0)
+    assert_array_equal(lda.topic_support_, [1.0])
+
+
+BEST = {
+    "asked for": {"combine": "best"},
+    "topics of unlike priors": {"doc_topic_prior": [0.1, 0.2, 0.3, 0.4]},
+    "priors of topics": {"topic_word_prior": np.repeat([[0.1], [0.2]], 2, axis=0) * np.ones(60)},
+    "learned priors": {"doc_topic_prior": "learn"},
+    "learned temperature": {"temperature": "variational"},
+    "hot": {"temperature": 2.0},
+    "scikit-learn": {"preset": "sklearn"},
+    "warm": {"document_init": "warm"},
+    "given topics": {"init": np.random.default_rng(0).gamma(1.0, size=(4, 60))},
+}
+
+
+@pytest.mark.filterwarnings("ignore:The learned temperature did not cool")
+@pytest.mark.parametrize("parameters", BEST.values(), ids=BEST)
+def test_where_starts_are_not_merged_the_best_is_kept(X, parameters):
+    found = merged(**parameters).fit(X)
+    assert found.settings_["combine"] == "best"
+    expected = merged(**parameters | {"combine": "best"}).fit(X)
+    assert_array_equal(found.components_, expected.components_)
+    with pytest.raises(AttributeError, match="with several starts that are merged"):
+        assert found.topic_support_
+    # and one start is made where their number is left open
+    lda = merged(**parameters | {"n_init": "auto"}).fit(X)
+    one = merged(**parameters | {"n_init": 1}).fit(X)
+    assert lda.settings_["n_init"] == 1 and lda.init_scores_.shape == (1,)
+    assert_array_equal(lda.components_, one.components_)
+
+
+def test_how_many_starts_are_made(X):
+    assert words_per_entry(X, 4) > 2.5
+    assert merged(n_init="auto").fit(X).settings_["n_init"] == 8
+    assert merged(n_init="auto", n_components=80).fit(X).settings_["n_init"] == 5
+    lda = merged(n_init="auto", max_iter=5).fit(X)
+    assert lda.settings_["n_init"] == 1 and lda.n_iter_ == 5
+
+
+def test_one_start_is_not_merged(X):
+    one = {"n_init": 1}
+    assert bits(merged(**one).fit(X), X) == bits(merged(**one, combine="best").fit(X), X)
+
+
+@pytest.mark.parametrize("stage", [0, 1, None])
+@pytest.mark.parametrize("error", [StopIteration, KeyboardInterrupt, ZeroDivisionError])
+def test_a_fit_that_is_stopped_leaves_what_there_is(X, stage, error):
+    def act(estimator, now):
+        assert estimator.components_.shape == (4, 60)
+        assert estimator.transform(X[:3]).shape == (3, 4)
+        if now == stage:
+            raise error
+
+    lda = merged(finish_iter=3)
+    if error is StopIteration:
+        stages(lda, X, act)
+        assert lda.bound_ == pytest.approx(lda.perplexity(X), rel=1e-6)
+    else:
+        with pytest.raises(error):
+            stages(lda, X, act)
+    assert lda.components_.shape == (4, 60)
+    lda.partial_fit(X)
+
+
+def test_priors_that_a_callback_assigns_to_single_topics_are_kept(X):
+    """Topics of other priors are not merged: the first start goes on with its own."""
+    eta = np.random.default_rng(0).uniform(0.1, 0.5, (4, 60))
+
+    def assign(estimator, stage):
+        if stage == 0:
+            estimator.topic_word_prior_ = eta
+
+    lda = merged(finish_iter=0)
+    stages(lda, X, assign)
+    assert_array_equal(lda.topic_word_prior_, eta)
+    assert np.all(lda.components_ >= eta.astype(np.float32))
+
+
+@pytest.mark.parametrize("temperature", [1.0, Fixed(1.0), Annealed(3.0), Annealed(3.0, passes=7)])
+def test_other_ways_to_t_1(X, temperature):
+    lda = merged(temperature=temperature).fit(X)
+    assert lda.settings_["combine"] == "merge"
+    assert lda.settings_["max_iter"] == getattr(temperature, "passes", None) or 5
+    assert_array_equal(lda.temperature_path_[-5:], 1)
+
+
+def test_validation_ends_the_finishing_passes(X):
+    settings = {"validation_fraction": 0.2, "n_components": 40, "patience": 2}
+    lda = merged(**settings).fit(X)
+    scores = lda.history_["validation"]
+    scores = scores[np.isfinite(scores)]  # of the merged topics alone
+    assert lda.settings_["combine"] == "merge" and lda.settings_["finish_iter"] == FINISH
+    assert 3 <= len(scores) < 1 + FINISH
+    assert lda.validation_score_ == scores.max()
+    assert lda.n_iter_ == lda.settings_["max_iter"] + 1 + np.argmax(scores)
+    best = merged(**settings, combine="best").fit(X)
+    assert best.settings_["finish_iter"] == 0
+
+
+def test_evaluations(X):
+    """They change nothing, and end no more than a start or the finish."""
+    settings = {"n_components": 8, "finish_iter": 2}
+    lda = merged(evaluate_every=1, perp_tol=0.0, **settings).fit(X)
+    plain = merged(**settings).fit(X)
+    assert_allclose(lda.components_, plain.components_, rtol=1e-3)
+    assert np.count_nonzero(np.isfinite(lda.history_["perplexity"])) == lda.n_iter_
+
+
+def test_what_is_printed(X, capsys):
+    merged(n_init=2, finish_iter=1, verbose=1).fit(X)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:5] == [f"start 1, iteration: {n} of max_iter: 5" for n in range(1, 6)]
+    assert lines[9:] == [
+        "start 2, iteration: 5 of max_iter: 5",
+        "merged, iteration: 1 of 1",
+        "merged, iteration: 1 of finish_iter: 1",
+    ]
+
+
+def test_the_warning_is_that_of_the_finish(X):
+    with pytest.warns(ConvergenceWarning, match="had not converged after finish_iter=2"):
+        merged(finish_iter=2, n_components=8).fit(X)
+
+
+# ------------------------------------------------------------------------------- support
+
+
+def test_support_by_its_definition():
+    rng = np.random.default_rng(0)
+    topics, *starts = rng.gamma(0.05, size=(4, 6, 300))
+    starts[1][[3, 0]] = topics[[0, 5]] * [[2.0], [0.1]]  # in another order, of other sizes
+
+    def largest(row):
+        kept = np.zeros(300)
+        some = np.argsort(row)[-50:]
+        kept[some] = row[some]
+        return kept / np.linalg.norm(kept)
+
+    def found(topic, start):
+        return max(largest(topic) @ largest(other) for other in start) >= 0.8
+
+    expected = [np.mean([found(topic, start) for start in starts]) for topic in topics]
+    assert_allclose(support(topics, [Largest.of(start) for start in starts]), expected)
+    assert expected[0] >= 1 / 3 and expected[5] >= 1 / 3 and min(expected) == 0
+
+
+def test_topics_that_are_assigned_have_no_support(X):
+    lda = merged().fit(X)
+    assert lda.topic_support_.shape == (4,)
+    assert set(np.round(3 * lda.topic_support_, 6)) <= {0, 1, 2, 3}
+    lda.components_ = lda.components_[::-1].copy()
+    with pytest.raises(AttributeError):
+        assert lda.topic_support_
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+def test_planted_topics_have_more_support_than_spurious_ones():
+    """15 topics are planted, 30 are fitted: the planted ones are found by most starts."""
+    made = make_topic_corpus(1500, 500, 15, document_length=60, random_state=0)
+    planted = made.topics / np.linalg.norm(made.topics, axis=1, keepdims=True)
+    lda = TemperedLDA(30, random_state=0).fit(made.data)
+    found = lda.components_ / np.linalg.norm(lda.components_, axis=1, keepdims=True)
+    real = (found @ planted.T).max(axis=1) > 0.9
+    assert 10 <= real.sum() <= 20
+    assert lda.topic_support_[real].mean() > lda.topic_support_[~real].mean() + 0.3
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+def test_merged_starts_find_a_better_optimum_than_one():
+    """Lower bounds, and topics that differ less between seeds."""
+    X = load_arxiv_abstracts().data
+    ours, single = (
+        [TemperedLDA(20, n_init=n, random_state=s).fit(X) for s in range(4)] for n in (8, 1)
+    )
+    assert np.mean([lda.bound_ for lda in ours]) < np.mean([lda.bound_ for lda in single])
+
+    def stability(fits):
+        pairs = combinations([lda.components_ for lda in fits], 2)
+        return np.mean([topic_stability(*pair) for pair in pairs])
+
+    assert stability(ours) > stability(single) + 0.02
